@@ -1,0 +1,115 @@
+// The encoder: texts or token ids in, hidden states out.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "phasor/hooks.h"
+#include "phasor/model.h"
+#include "phasor/positions.h"
+
+namespace phasor {
+
+struct EncoderOptions {
+  int threads = 0;  // worker threads of this Encoder; 0: one for each core the process may use
+};
+
+/// Removes a block's residual connection: x = f(x) where it was x = x + f(x).
+struct ResidualCut {
+  enum class Site { kAttention, kMlp, kBoth };
+  int64_t layer = 0;
+  Site site = Site::kBoth;
+};
+
+/// What is special about one run. The model is never touched.
+struct RunOptions {
+  Observer* observer = nullptr;  // borrowed for the call
+  Positions positions;
+  Overflow overflow = Overflow::kError;
+  std::vector<ResidualCut> cut_residuals;
+};
+
+/// The result of a run: plain data, owned. Sequence i of the batch has T_i tokens.
+class Encoding {
+ public:
+  int64_t num_sequences() const { return static_cast<int64_t>(offsets_.size()) - 1; }
+  int64_t num_tokens(int64_t i) const { return offsets_[i + 1] - offsets_[i]; }
+  /// After truncation, where that was asked for. [T]
+  std::span<const int32_t> token_ids(int64_t i) const { return rows(token_ids_, i, 1); }
+  /// The position each token was given: its row of the table, counted from the table's row 0;
+  /// fractional under Overflow::kInterpolate. [T]
+  std::span<const float> positions(int64_t i) const { return rows(positions_, i, 1); }
+  /// The last hidden state. [T, C]
+  std::span<const float> hidden(int64_t i) const { return rows(hidden_, i, d_model_); }
+  /// The mean over tokens of the last hidden state. [C]
+  std::span<const float> embedding(int64_t i) const;
+
+ private:
+  friend class Encoder;
+  template <typename T>
+  std::span<const T> rows(const std::vector<T>& values, int64_t i, int64_t width) const {
+    return std::span(values).subspan(offsets_.at(i) * width, num_tokens(i) * width);
+  }
+
+  int64_t d_model_ = 0;
+  std::vector<int64_t> offsets_ = {0};  // [B + 1]
+  std::vector<int32_t> token_ids_;      // [N]
+  std::vector<float> positions_;        // [N]
+  std::vector<float> hidden_;           // [N, C]
+  std::vector<float> embeddings_;       // [B, C]
+};
+
+/// Runs a model. Holds packed weights, primitives and scratch memory, so it belongs to one thread
+/// at a time; use one Encoder a thread, made with replica(), which shares the packed weights.
+///
+/// The bits of a sequence's result do not depend on the batch it came in, on its place there, or on
+/// the number of threads (where oneDNN's matmul rows do not depend on the row count, as on AVX-512;
+/// elsewhere within 1e-6 relative).
+class Encoder {
+ public:
+  /// Packs the weights for this machine. Throws InvalidArgument (threads < 0) or BackendError.
+  explicit Encoder(std::shared_ptr<const Model> model, EncoderOptions options = {});
+  Encoder(Encoder&&) noexcept;
+  Encoder& operator=(Encoder&&) noexcept;
+  ~Encoder();
+
+  /// Another Encoder over the same packed weights, for another thread.
+  Encoder replica() const;
+
+  /// Throws InvalidArgument (empty batch, empty text where there are no special tokens, an id
+  /// outside the vocabulary, a text too long and Overflow::kError, positions outside the table, an
+  /// unknown layer) and ModelError (no tokenizer; NaN or infinite weights).
+  Encoding encode(std::string_view text, const RunOptions& options = {});
+  Encoding encode(std::span<const std::string> texts, const RunOptions& options = {});
+  Encoding encode(std::initializer_list<std::string_view> texts, const RunOptions& options = {});
+
+  /// The same from token ids, which are taken as they are: no special token is added.
+  Encoding encode_ids(std::span<const int32_t> token_ids, const RunOptions& options = {});
+  Encoding encode_ids(std::span<const std::vector<int32_t>> sequences,
+                      const RunOptions& options = {});
+
+  /// The longest sequence that fits without an overflow policy; empty where positions never end.
+  std::optional<int64_t> max_tokens(const RunOptions& options = {}) const;
+
+  /// Scores over the vocabulary for `hidden` [n, C]: [n, V], before the softmax. Throws ModelError
+  /// where the checkpoint carries no masked-language-model head.
+  std::vector<float> mlm_logits(std::span<const float> hidden);
+
+  const Model& model() const;
+  int threads() const;
+  /// oneDNN's version, for people: "2.6.3".
+  static std::string backend_version();
+
+ private:
+  struct Impl;
+  explicit Encoder(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace phasor

@@ -1,0 +1,119 @@
+// A model: a checkpoint's configuration, weights and tokenizer, loaded once and shared by all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "phasor/config.h"
+#include "phasor/tokenizer.h"
+
+namespace phasor {
+
+enum class DType { kFloat32, kFloat16, kBFloat16 };
+
+/// A borrowed row-major tensor as it lies in the file: `data` may be unaligned and lives as long as
+/// the Model it came with. Default-constructed: absent.
+struct Tensor {
+  DType dtype = DType::kFloat32;
+  std::vector<int64_t> shape;
+  const std::byte* data = nullptr;
+
+  bool present() const { return data != nullptr; }
+  int64_t num_elements() const;
+  /// Writes elements first … first + count − 1 as float32. Exact: every float16 and bfloat16 is a
+  /// float32.
+  void copy_to(float* out, int64_t first, int64_t count) const;
+  std::vector<float> to_float() const;
+};
+
+struct LinearWeights {
+  Tensor weight;  // [out, in]
+  Tensor bias;    // [out]
+};
+
+struct NormWeights {
+  Tensor weight;  // [C]
+  Tensor bias;    // [C]
+};
+
+struct BlockWeights {
+  LinearWeights q, k, v, out;  // [C, C]
+  NormWeights attn_norm;
+  LinearWeights up;    // [F, C]
+  LinearWeights down;  // [C, F]
+  NormWeights mlp_norm;
+};
+
+/// Turns a hidden state into scores over the vocabulary: E·LN(f(W h + b)) + bias, f = ModelConfig's
+/// activation.
+struct MlmHead {
+  LinearWeights dense;  // [C, C]
+  NormWeights norm;
+  Tensor decoder;  // [V, C], often the token embedding itself
+  Tensor bias;     // [V]
+};
+
+struct Weights {
+  Tensor token_embedding;       // [V, C]
+  Tensor position_table;        // [rows, C], row 0 for position 0; learned, or a stored sinusoid
+  Tensor token_type_embedding;  // [types, C]; row 0 is added to every token
+  NormWeights embedding_norm;
+  std::vector<BlockWeights> blocks;  // [L]
+  NormWeights final_norm;
+  std::optional<MlmHead> mlm_head;
+};
+
+/// Immutable and safe to share between threads; Encoders hold it by shared_ptr.
+class Model {
+ public:
+  /// Loads a folder with config.json, model.safetensors and tokenizer files, or one of the bundled
+  /// models by its name ("sinusoidal", "learned", "none"). Weights stay mapped from the file.
+  /// Throws ModelError naming the file, the key or tensor, and what was expected.
+  static std::shared_ptr<const Model> load(const std::filesystem::path& folder_or_name);
+
+  /// For weights that come from elsewhere. `storage` keeps the tensors' memory alive. Throws
+  /// InvalidArgument (config) or ModelError (a tensor missing or of another shape than config
+  /// says).
+  static std::shared_ptr<const Model> create(ModelConfig config, Weights weights,
+                                             std::shared_ptr<const void> storage,
+                                             std::shared_ptr<const Tokenizer> tokenizer = nullptr);
+
+  const ModelConfig& config() const { return config_; }
+  const Weights& weights() const { return weights_; }
+  bool has_tokenizer() const { return tokenizer_ != nullptr; }
+  /// Throws ModelError saying why where the folder has no tokenizer that phasor reads.
+  const Tokenizer& tokenizer() const;
+  /// Where it was loaded from; empty for create().
+  const std::filesystem::path& folder() const { return folder_; }
+  /// Name–value pairs of the safetensors file's __metadata__.
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  /// Tensors of the file that the encoder does not use (decoders, other heads), by name.
+  const std::vector<std::string>& unused_tensors() const { return unused_tensors_; }
+  int64_t num_parameters() const;  // of the tensors in weights()
+
+ private:
+  Model() = default;
+
+  ModelConfig config_;
+  Weights weights_;
+  std::shared_ptr<const void> storage_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::string tokenizer_problem_;  // why tokenizer_ is null
+  std::filesystem::path folder_;
+  std::map<std::string, std::string> metadata_;
+  std::vector<std::string> unused_tensors_;
+};
+
+/// The folder that `folder_or_name` means: itself where it is a folder, else the bundled model of
+/// that name, sought in $PHASOR_MODELS, beside the running program (../share/phasor/models) and
+/// where phasor was installed. Throws ModelError listing where it looked and which models there
+/// are.
+std::filesystem::path find_model(const std::filesystem::path& folder_or_name);
+
+}  // namespace phasor

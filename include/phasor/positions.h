@@ -1,0 +1,117 @@
+// Positions: the sinusoidal tables, and what one run may do to the positions a model was given.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "phasor/config.h"
+
+namespace phasor {
+
+/// Writes PE(position) into row [d_model], in double and then rounded. `position` may be fractional
+/// (interpolation) or negative (shifts); base > 1. Throws InvalidArgument for an odd width in
+/// kOpenNmt. Formula: Vaswani et al. 2017 §3.5 and the table at SinusoidalLayout. For d_model 2 and
+/// 3 the tensor2tensor step n^(−1/(d/2−1)) divides by zero; its one pair has frequency 1.
+void sinusoidal_row(SinusoidalLayout layout, double base, double position, int64_t d_model,
+                    double* row);
+void sinusoidal_row(SinusoidalLayout layout, double base, double position, int64_t d_model,
+                    float* row);
+
+/// Rows first_position … first_position + rows − 1 of a table, [rows, d_model].
+std::vector<double> sinusoidal_table(SinusoidalLayout layout, int64_t rows, int64_t d_model,
+                                     double base = 10000.0, int64_t first_position = 0);
+
+/// What to do with a sequence longer than a table of positions (Press et al. 2021 for why it
+/// matters). A sinusoidal table never ends, so no policy ever applies to it.
+enum class Overflow {
+  kError,        // InvalidArgument naming both lengths
+  kTruncate,     // keep the leading tokens (and, for a text, its closing special tokens)
+  kClamp,        // tokens past the end all take the last row
+  kInterpolate,  // token t of T reads the table at u = t·(L−1)/(T−1), between two rows linearly
+  kWindow  // windows of L tokens overlapping by half; hidden states averaged where they overlap
+};
+
+std::string_view to_string(Overflow overflow);
+/// Throws InvalidArgument listing the names there are.
+Overflow parse_overflow(std::string_view name);
+
+/// A table that replaces the model's own for a run: row r is what a token at position r receives.
+struct PositionTable {
+  int64_t rows = 0;
+  int64_t d_model = 0;
+  std::vector<float> values;  // [rows, d_model]
+};
+
+/// Which positions a run adds, and where. A value; the default is what the checkpoint says. Edits
+/// act on each sequence by itself, in the order given, on its list of positions p_0 … p_{T−1}:
+///
+///     encoder.encode(texts, {.positions = Positions::none()});
+///     encoder.encode(texts, {.positions = Positions().shifted(3).scaled(0.5f)});
+///     encoder.encode(texts, {.positions = Positions::sinusoidal(SinusoidalLayout::kPaper)});
+class Positions {
+ public:
+  /// The model's own.
+  Positions() = default;
+  /// Nothing is added: attention can no longer tell one order of the tokens from another.
+  static Positions none();
+  /// A computed table in place of the model's.
+  static Positions sinusoidal(SinusoidalLayout layout, double base = 10000.0);
+  /// The model's stored table; a run throws InvalidArgument where the model has none.
+  static Positions learned();
+  /// `table` in place of the model's; its row 0 is for the first token.
+  static Positions table(PositionTable table);
+
+  /// Multiplies the vectors that are added (0: as if there were none).
+  Positions scaled(float factor) const;
+  /// p_t + offset.
+  Positions shifted(int64_t offset) const;
+  /// Exchanges p_i and p_j (indices of tokens, from 0).
+  Positions swapped(int64_t i, int64_t j) const;
+  /// p_{T−1−t}.
+  Positions reversed() const;
+  /// A permutation drawn from `seed`: the same for the same seed and length, on every machine.
+  Positions shuffled(uint64_t seed) const;
+  /// p_0 for every token: all stand at the same place.
+  Positions repeated() const;
+  /// The given positions, one for each token of the (only) sequence.
+  Positions at(std::vector<int32_t> position_ids) const;
+
+  enum class Source { kModel, kNone, kSinusoidal, kLearned, kTable };
+  struct Shift {
+    int64_t offset;
+  };
+  struct Swap {
+    int64_t i, j;
+  };
+  struct Reverse {};
+  struct Shuffle {
+    uint64_t seed;
+  };
+  struct Repeat {};
+  struct At {
+    std::vector<int32_t> position_ids;
+  };
+  using Edit = std::variant<Shift, Swap, Reverse, Shuffle, Repeat, At>;
+
+  Source source() const { return source_; }
+  SinusoidalLayout layout() const { return layout_; }                // kSinusoidal
+  double base() const { return base_; }                              // kSinusoidal
+  const PositionTable* replacement() const { return table_.get(); }  // kTable
+  float scale() const { return scale_; }
+  const std::vector<Edit>& edits() const { return edits_; }
+
+ private:
+  Positions edited(Edit edit) const;
+
+  Source source_ = Source::kModel;
+  SinusoidalLayout layout_ = SinusoidalLayout::kPaper;
+  double base_ = 10000.0;
+  std::shared_ptr<const PositionTable> table_;
+  float scale_ = 1.0f;
+  std::vector<Edit> edits_;
+};
+
+}  // namespace phasor

@@ -1,0 +1,49 @@
+// Text to token ids and back, whatever the tokenizer behind it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace phasor {
+
+struct TokenizeOptions {
+  /// Special tokens written in the text ("[MASK]", "</s>") count as such instead of as plain text.
+  bool parse_special = false;
+  /// Above 0: text tokens are dropped from the end so that no more than this many remain, special
+  /// tokens included.
+  int64_t max_tokens = 0;
+};
+
+struct Tokens {
+  std::vector<int32_t> ids;
+  std::vector<std::string> pieces;  // one for each id, "▁" for a space as SentencePiece writes it
+  int64_t invalid_bytes = 0;        // bytes that were not UTF-8 and became U+FFFD
+  int64_t dropped = 0;              // text tokens that max_tokens cut off
+};
+
+/// Immutable and safe to share between threads.
+class Tokenizer {
+ public:
+  /// Loads a folder's tokenizer files; the weights need not be there. Throws ModelError saying
+  /// which files it found and which kinds of tokenizer it reads.
+  static std::shared_ptr<const Tokenizer> load(const std::filesystem::path& folder);
+
+  virtual ~Tokenizer() = default;
+  /// An empty text gives the special tokens alone. Throws InvalidArgument where even those are
+  /// none.
+  virtual Tokens encode(std::string_view text, const TokenizeOptions& options = {}) const = 0;
+  /// Ids run from 0 to vocab_size() − 1.
+  virtual int64_t vocab_size() const = 0;
+  /// Throws InvalidArgument for an id out of range.
+  virtual std::string piece(int32_t id) const = 0;
+  virtual std::optional<int32_t> mask_id() const = 0;
+  /// What it is, for people: "XLM-R (SentencePiece, sentencepiece.bpe.model)".
+  virtual std::string description() const = 0;
+};
+
+}  // namespace phasor
