@@ -1,0 +1,86 @@
+// Names and sanity of a ModelConfig.
+
+#include "phasor/config.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <span>
+
+#include "phasor/errors.h"
+#include "phasor/positions.h"
+
+namespace phasor {
+namespace {
+
+constexpr std::array<std::string_view, 2> kNormOrders = {"pre", "post"};
+constexpr std::array<std::string_view, 4> kActivations = {"gelu", "gelu_tanh", "relu", "silu"};
+constexpr std::array<std::string_view, 3> kPositionKinds = {"none", "sinusoidal", "learned"};
+constexpr std::array<std::string_view, 5> kLayouts = {"paper", "marian", "t2t", "fairseq",
+                                                      "opennmt"};
+constexpr std::array<std::string_view, 5> kOverflows = {"error", "truncate", "clamp", "interpolate",
+                                                        "window"};
+
+template <typename Enum>
+Enum parse(std::string_view what, std::string_view name, std::span<const std::string_view> names) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == name) return static_cast<Enum>(i);
+  }
+  throw InvalidArgument(
+      fmt::format("unknown {} \"{}\"; there are: {}", what, name, fmt::join(names, ", ")));
+}
+
+void require_positive(std::string_view name, int64_t value) {
+  if (value < 1) throw InvalidArgument(fmt::format("{} is {}; it must be at least 1", name, value));
+}
+
+}  // namespace
+
+std::string_view to_string(NormOrder order) { return kNormOrders[static_cast<size_t>(order)]; }
+std::string_view to_string(Activation activation) {
+  return kActivations[static_cast<size_t>(activation)];
+}
+std::string_view to_string(PositionKind kind) { return kPositionKinds[static_cast<size_t>(kind)]; }
+std::string_view to_string(SinusoidalLayout layout) {
+  return kLayouts[static_cast<size_t>(layout)];
+}
+std::string_view to_string(Overflow overflow) { return kOverflows[static_cast<size_t>(overflow)]; }
+
+SinusoidalLayout parse_sinusoidal_layout(std::string_view name) {
+  return parse<SinusoidalLayout>("sinusoidal layout", name, kLayouts);
+}
+Overflow parse_overflow(std::string_view name) {
+  return parse<Overflow>("overflow policy", name, kOverflows);
+}
+
+void validate(const ModelConfig& config) {
+  require_positive("d_model", config.d_model);
+  require_positive("d_ff", config.d_ff);
+  require_positive("num_layers", config.num_layers);
+  require_positive("num_heads", config.num_heads);
+  require_positive("vocab_size", config.vocab_size);
+  if (config.d_model % config.num_heads != 0) {
+    throw InvalidArgument(fmt::format("d_model {} is not a multiple of num_heads {}",
+                                      config.d_model, config.num_heads));
+  }
+  if (!(config.norm_eps > 0)) {
+    throw InvalidArgument(fmt::format("norm_eps is {}; it must be above 0", config.norm_eps));
+  }
+  const PositionConfig& position = config.position;
+  if (position.first_position < 0) {
+    throw InvalidArgument(
+        fmt::format("first_position is {}; it must be at least 0", position.first_position));
+  }
+  if (position.kind == PositionKind::kSinusoidal) {
+    if (!(position.base > 1)) {
+      throw InvalidArgument(
+          fmt::format("the base of the sinusoids is {}; it must be above 1", position.base));
+    }
+    if (position.layout == SinusoidalLayout::kOpenNmt && config.d_model % 2 != 0) {
+      throw InvalidArgument(
+          fmt::format("the opennmt layout needs an even d_model, not {}", config.d_model));
+    }
+  }
+}
+
+}  // namespace phasor

@@ -1,0 +1,45 @@
+// The hooks' paths, in TransformerLens' spelling.
+
+#include "phasor/hooks.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace phasor {
+namespace {
+
+// In the order of enum Hook; a path with {} belongs to a block.
+constexpr std::array<std::string_view, kNumHooks> kPaths = {
+    "hook_embed",
+    "hook_pos_embed",
+    "hook_token_type_embed",
+    "hook_full_embed",
+    "blocks.{}.hook_resid_pre",
+    "blocks.{}.attn.hook_q",
+    "blocks.{}.attn.hook_k",
+    "blocks.{}.attn.hook_v",
+    "blocks.{}.attn.hook_attn_scores",
+    "blocks.{}.attn.hook_pattern",
+    "blocks.{}.attn.hook_z",
+    "blocks.{}.hook_attn_out",
+    "blocks.{}.hook_resid_mid",
+    "blocks.{}.mlp.hook_pre",
+    "blocks.{}.mlp.hook_post",
+    "blocks.{}.hook_mlp_out",
+    "blocks.{}.hook_resid_post",
+    "blocks.{}.hook_normalized_resid_post",
+    "ln_final.hook_normalized",
+};
+
+}  // namespace
+
+bool is_block_hook(Hook hook) {
+  return hook >= Hook::kResidPre && hook <= Hook::kNormalizedResidPost;
+}
+
+std::string hook_path(Hook hook, int64_t layer) {
+  return fmt::format(fmt::runtime(kPaths[static_cast<size_t>(hook)]), layer);
+}
+
+}  // namespace phasor

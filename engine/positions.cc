@@ -1,0 +1,138 @@
+// The sinusoidal tables, formula by formula, and the value that describes a run's positions.
+
+#include "phasor/positions.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "phasor/errors.h"
+
+namespace phasor {
+namespace {
+
+// Angular frequency of pair i: n^(−2i/d) (Vaswani et al.), or n^(−i/(d/2−1)) (tensor2tensor), which
+// makes the last wavelength exactly 2πn.
+double frequency(SinusoidalLayout layout, double base, int64_t pair, int64_t d_model) {
+  switch (layout) {
+    case SinusoidalLayout::kPaper:
+    case SinusoidalLayout::kMarian:
+      return std::pow(base, -2.0 * static_cast<double>(pair) / static_cast<double>(d_model));
+    case SinusoidalLayout::kT2T:
+    case SinusoidalLayout::kFairseq:
+    case SinusoidalLayout::kOpenNmt:
+      break;
+  }
+  const int64_t pairs = d_model / 2;
+  return pairs < 2 ? 1.0 : std::pow(base, -static_cast<double>(pair) / (pairs - 1));
+}
+
+template <typename T>
+void write_row(SinusoidalLayout layout, double base, double position, int64_t d_model, T* row) {
+  if (layout == SinusoidalLayout::kOpenNmt && d_model % 2 != 0) {
+    throw InvalidArgument(fmt::format(
+        "the opennmt layout needs an even width, not {}; paper and marian take any", d_model));
+  }
+  const auto angle = [&](int64_t pair) {
+    return position * frequency(layout, base, pair, d_model);
+  };
+  if (layout == SinusoidalLayout::kPaper) {
+    for (int64_t c = 0; c < d_model; ++c) {
+      row[c] = static_cast<T>(c % 2 == 0 ? std::sin(angle(c / 2)) : std::cos(angle(c / 2)));
+    }
+    return;
+  }
+  const bool extra_sine = layout == SinusoidalLayout::kMarian && d_model % 2 != 0;
+  const int64_t cosines = d_model / 2;
+  const int64_t sines = cosines + (extra_sine ? 1 : 0);
+  for (int64_t i = 0; i < sines; ++i) row[i] = static_cast<T>(std::sin(angle(i)));
+  for (int64_t i = 0; i < cosines; ++i) row[sines + i] = static_cast<T>(std::cos(angle(i)));
+  if (sines + cosines < d_model) row[d_model - 1] = T{0};
+}
+
+}  // namespace
+
+void sinusoidal_row(SinusoidalLayout layout, double base, double position, int64_t d_model,
+                    double* row) {
+  write_row(layout, base, position, d_model, row);
+}
+
+void sinusoidal_row(SinusoidalLayout layout, double base, double position, int64_t d_model,
+                    float* row) {
+  write_row(layout, base, position, d_model, row);
+}
+
+std::vector<double> sinusoidal_table(SinusoidalLayout layout, int64_t rows, int64_t d_model,
+                                     double base, int64_t first_position) {
+  if (rows < 0 || d_model < 1 || !(base > 1)) {
+    throw InvalidArgument(
+        fmt::format("no sinusoidal table has {} rows, width {} and base {}; rows must be at least "
+                    "0, the width at least 1, the base above 1",
+                    rows, d_model, base));
+  }
+  std::vector<double> table(static_cast<size_t>(rows * d_model));
+  for (int64_t r = 0; r < rows; ++r) {
+    write_row(layout, base, static_cast<double>(first_position + r), d_model, &table[r * d_model]);
+  }
+  return table;
+}
+
+Positions Positions::none() {
+  Positions positions;
+  positions.source_ = Source::kNone;
+  return positions;
+}
+
+Positions Positions::sinusoidal(SinusoidalLayout layout, double base) {
+  if (!(base > 1)) {
+    throw InvalidArgument(fmt::format("the base of the sinusoids is {}; it must be above 1", base));
+  }
+  Positions positions;
+  positions.source_ = Source::kSinusoidal;
+  positions.layout_ = layout;
+  positions.base_ = base;
+  return positions;
+}
+
+Positions Positions::learned() {
+  Positions positions;
+  positions.source_ = Source::kLearned;
+  return positions;
+}
+
+Positions Positions::table(PositionTable table) {
+  if (table.rows < 1 || table.d_model < 1 ||
+      static_cast<int64_t>(table.values.size()) / table.d_model != table.rows ||
+      static_cast<int64_t>(table.values.size()) % table.d_model != 0) {
+    throw InvalidArgument(
+        fmt::format("a position table of {} rows and width {} cannot have {} values", table.rows,
+                    table.d_model, table.values.size()));
+  }
+  Positions positions;
+  positions.source_ = Source::kTable;
+  positions.table_ = std::make_shared<const PositionTable>(std::move(table));
+  return positions;
+}
+
+Positions Positions::scaled(float factor) const {
+  Positions positions = *this;
+  positions.scale_ *= factor;
+  return positions;
+}
+
+Positions Positions::edited(Edit edit) const {
+  Positions positions = *this;
+  positions.edits_.push_back(std::move(edit));
+  return positions;
+}
+
+Positions Positions::shifted(int64_t offset) const { return edited(Shift{offset}); }
+Positions Positions::swapped(int64_t i, int64_t j) const { return edited(Swap{i, j}); }
+Positions Positions::reversed() const { return edited(Reverse{}); }
+Positions Positions::shuffled(uint64_t seed) const { return edited(Shuffle{seed}); }
+Positions Positions::repeated() const { return edited(Repeat{}); }
+Positions Positions::at(std::vector<int32_t> position_ids) const {
+  return edited(At{std::move(position_ids)});
+}
+
+}  // namespace phasor
