@@ -95,6 +95,9 @@ class Model {
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   /// Tensors of the file that the encoder does not use (decoders, other heads), by name.
   const std::vector<std::string>& unused_tensors() const { return unused_tensors_; }
+  /// What a careful reader of the files should know, one sentence each: a stored sinusoidal table
+  /// that differs from the formula, a tokenizer larger than the vocabulary, …
+  const std::vector<std::string>& notes() const { return notes_; }
   int64_t num_parameters() const;  // of the tensors in weights()
 
  private:
@@ -108,6 +111,7 @@ class Model {
   std::filesystem::path folder_;
   std::map<std::string, std::string> metadata_;
   std::vector<std::string> unused_tensors_;
+  std::vector<std::string> notes_;
 };
 
 /// The folder that `folder_or_name` means: itself where it is a folder, else the bundled model of

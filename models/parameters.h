@@ -1,0 +1,39 @@
+// The list of tensors that an encoder of a given configuration has, with their shapes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "phasor/model.h"
+
+namespace phasor {
+
+/// One tensor of Weights. The name is `module` + "." + `leaf`: "blocks.{l}.attn.q" + "." + "bias".
+struct Parameter {
+  std::string_view module;     // phasor's own name, with {l} for the layer
+  std::string_view leaf;       // "weight" or "bias"
+  int64_t layer = -1;          // −1 outside blocks
+  std::vector<int64_t> shape;  // kAnyRows: any number of rows from 1 up
+  bool required = true;
+  Tensor* tensor = nullptr;
+
+  std::string name() const;  // "blocks.3.attn.q.bias"
+};
+inline constexpr int64_t kAnyRows = -1;
+
+/// Puts `layer` in place of {l}.
+std::string with_layer(std::string_view pattern, int64_t layer);
+
+/// Every tensor that `config` and weights.mlm_head ask for, in the order of the forward pass.
+/// Resizes weights.blocks to config.num_layers.
+std::vector<Parameter> parameters(const ModelConfig& config, Weights& weights);
+
+/// Whether a tensor of this shape may stand for `parameter`.
+bool shape_fits(const Parameter& parameter, const std::vector<int64_t>& shape);
+
+/// "[8192, 128]"; "any" for kAnyRows.
+std::string shape_text(const std::vector<int64_t>& shape);
+
+}  // namespace phasor

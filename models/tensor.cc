@@ -1,0 +1,78 @@
+// Tensors as they lie in the file, and their exact conversion to float32.
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+
+#include "phasor/errors.h"
+#include "phasor/model.h"
+
+namespace phasor {
+namespace {
+
+static_assert(std::endian::native == std::endian::little,
+              "safetensors are little-endian and are read in place");
+
+float from_bits(uint32_t bits) { return std::bit_cast<float>(bits); }
+
+// Selects instead of branches, so that the loops below become vector code.
+float float_of_half(uint16_t half) {
+  const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
+  const uint32_t rest = half & 0x7fffu;  // exponent (5 bits, bias 15) and mantissa (10 bits)
+  const uint32_t rebias = (127u - 15u) << 23;
+  const uint32_t normal = (rest << 13) + rebias;
+  const uint32_t inf_or_nan = normal + rebias;
+  // Below 0x400 the number is rest · 2^−24, which int-to-float conversion computes exactly.
+  const float subnormal = static_cast<float>(static_cast<int32_t>(rest)) * 0x1p-24f;
+  uint32_t bits = rest >= 0x7c00u ? inf_or_nan : normal;
+  bits = rest < 0x400u ? std::bit_cast<uint32_t>(subnormal) : bits;
+  return from_bits(sign | bits);
+}
+
+float float_of_bfloat16(uint16_t value) { return from_bits(static_cast<uint32_t>(value) << 16); }
+
+template <float (*Convert)(uint16_t)>
+void convert(const std::byte* source, float* out, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    uint16_t bits;
+    std::memcpy(&bits, source + 2 * i, 2);  // may be unaligned
+    out[i] = Convert(bits);
+  }
+}
+
+}  // namespace
+
+int64_t Tensor::num_elements() const {
+  int64_t count = 1;
+  for (const int64_t size : shape) count *= size;
+  return count;
+}
+
+void Tensor::copy_to(float* out, int64_t first, int64_t count) const {
+  if (first < 0 || count < 0 || first > num_elements() - count) {
+    throw InvalidArgument(fmt::format("elements {} to {} of a tensor that has {}", first,
+                                      first + count, present() ? num_elements() : 0));
+  }
+  if (count == 0) return;
+  if (!present()) throw InvalidArgument("elements of an absent tensor");
+  switch (dtype) {
+    case DType::kFloat32:
+      std::memcpy(out, data + 4 * first, 4 * static_cast<size_t>(count));
+      return;
+    case DType::kFloat16:
+      convert<float_of_half>(data + 2 * first, out, count);
+      return;
+    case DType::kBFloat16:
+      convert<float_of_bfloat16>(data + 2 * first, out, count);
+      return;
+  }
+}
+
+std::vector<float> Tensor::to_float() const {
+  if (!present()) return {};
+  std::vector<float> values(num_elements());
+  copy_to(values.data(), 0, num_elements());
+  return values;
+}
+
+}  // namespace phasor

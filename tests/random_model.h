@@ -1,0 +1,24 @@
+// Models in memory with lively random weights, for every choice that a ModelConfig can make.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "phasor/model.h"
+
+namespace phasor {
+
+struct RandomModelExtras {
+  int64_t token_types = 0;            // rows of the token type table; 0: none
+  bool mlm_head = false;              // decoder tied to the token embedding
+  bool store_position_table = false;  // kSinusoidal: a (random) table that wins over the computed
+  std::shared_ptr<const Tokenizer> tokenizer;
+};
+
+/// The same model for the same arguments on every machine. Weights are float32; a position table
+/// has max_positions + first_position rows. Matrices are scaled so that activations stay near 1,
+/// norm weights lie in [0.5, 1.5], biases and positions are large enough to be missed.
+std::shared_ptr<const Model> random_model(const ModelConfig& config, uint64_t seed,
+                                          const RandomModelExtras& extras = {});
+
+}  // namespace phasor
