@@ -1,0 +1,48 @@
+// The oracle: the encoder's arithmetic in naive loops and double, without oneDNN, for every
+// configuration the engine supports. Slow, plain, and independent of engine/.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "phasor/encoder.h"
+#include "phasor/hooks.h"
+#include "phasor/model.h"
+
+namespace phasor::reference {
+
+struct Array {
+  std::vector<int64_t> shape;
+  std::vector<double> values;  // row-major
+};
+
+/// Everything that passed the hooks, by hook and layer (−1 outside blocks).
+using Activations = std::map<std::pair<Hook, int64_t>, Array>;
+
+/// One run of the network over (a part of) a sequence.
+struct WindowResult {
+  int64_t first_token = 0;
+  std::vector<double> positions;  // [T]
+  std::vector<double> hidden;     // [T, C]
+  Activations activations;
+};
+
+/// One sequence's result.
+struct Result {
+  std::vector<int32_t> token_ids;
+  std::vector<double> hidden;     // [T, C]: the mean over the windows that cover a token
+  std::vector<double> embedding;  // [C]
+  std::vector<WindowResult> windows;
+};
+
+/// Encodes one sequence. `options.observer` is ignored: every hook is recorded.
+Result encode(const Model& model, std::span<const int32_t> token_ids,
+              const RunOptions& options = {});
+
+/// Scores over the vocabulary, [n, V], for `hidden` [n, C].
+std::vector<double> mlm_logits(const Model& model, std::span<const double> hidden);
+
+}  // namespace phasor::reference

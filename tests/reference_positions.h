@@ -1,0 +1,48 @@
+// The oracle's half about positions: which windows a run is cut into, and which vector each token
+// receives.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "phasor/encoder.h"
+#include "phasor/model.h"
+
+namespace phasor::reference {
+
+/// One column of one sinusoidal row, straight from the formulas of checkpoints and papers.
+double sinusoid(SinusoidalLayout layout, double base, double position, int64_t d_model,
+                int64_t column);
+
+/// Where the position vectors of a run come from.
+struct PositionSource {
+  bool present = false;             // false: nothing is added
+  std::optional<int64_t> num_rows;  // of a table; empty where rows are computed without end
+  std::vector<double> table;        // [num_rows, C]
+  SinusoidalLayout layout = SinusoidalLayout::kPaper;
+  double base = 10000.0;
+  int64_t first_position = 0;
+  std::optional<int32_t> uncounted_token;
+
+  /// The longest sequence that the table serves.
+  std::optional<int64_t> max_tokens() const;
+  /// The row at `position`, between two rows linearly where that is fractional. [C]
+  std::vector<double> row(double position, int64_t d_model) const;
+};
+
+PositionSource position_source(const Model& model, const Positions& positions);
+
+/// Tokens first_token … first_token + token_ids.size() − 1 of a sequence, run by themselves.
+struct Window {
+  int64_t first_token = 0;
+  std::vector<int32_t> token_ids;
+  std::vector<double> positions;  // one for each token
+};
+
+/// One window, but under Overflow::kWindow. Throws InvalidArgument where the engine must.
+std::vector<Window> plan_windows(const PositionSource& source, std::span<const int32_t> token_ids,
+                                 const RunOptions& options);
+
+}  // namespace phasor::reference
