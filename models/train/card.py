@@ -1,0 +1,78 @@
+"""Writes the model card (README.md) of an exported twin from its training log.
+
+    python3 models/train/card.py WORK/sinusoidal.csv models/sinusoidal
+"""
+
+import argparse
+import csv
+import math
+import os
+
+import safetensors_io
+from export import load_folder
+
+POSITION = {
+    "sinusoidal": "the sinusoidal table of *Attention Is All You Need* (not trained)",
+    "learned": "a learned table of {max_positions} rows",
+    "none": "nothing: it cannot tell one word order from another",
+}
+
+CARD = """# {kind}
+
+One of three twin encoders (`sinusoidal`, `learned`, `none`) that differ in one thing: what is added
+to the token embedding to say where a token stands. Here it is {position}.
+Same data in the same order, same masks, same first values of every shared parameter, same schedule.
+
+| | |
+|---|---|
+| kind | masked language model, English, post-norm Transformer encoder |
+| size | {num_layers} layers, d_model {d_model}, {num_heads} heads, d_ff {d_ff}, vocabulary {vocab_size}, {parameters:.2f} M parameters |
+| longest input | {max_positions} tokens, `[CLS]` and `[SEP]` included |
+| trained on | {tokens:.1f} M tokens of English prose in the public domain (books published up to 1929) |
+| seed | {seed} |
+| validation | {accuracy:.1f} % of masked tokens right, perplexity {perplexity:.1f} (loss {loss:.3f}) |
+
+Files: `config.json`, `model.safetensors` (float16), `tokenizer.model` (SentencePiece Unigram, NFKC),
+and `golden.json` with `golden.safetensors`: hidden states and attention as PyTorch computes them in
+float32 from these weights, to check an implementation by.
+
+It is small and was trained briefly, on purpose: it shows how position travels through an encoder.
+It writes like its books, with their views and their prejudices, knows nothing later than 1929, and
+is no base for decisions about people. How it was made: [`models/train`](../train/README.md).
+"""
+
+
+def last_validation(log):
+    with open(log, newline="", encoding="utf-8") as rows:
+        return [row for row in csv.DictReader(rows) if row["valid_loss"]][-1]
+
+
+def write_card(log, folder):
+    model, _ = load_folder(folder)
+    config = model.config
+    _, metadata = safetensors_io.load(os.path.join(folder, "model.safetensors"))
+    row = last_validation(log)
+    if row["tokens"] != metadata["tokens"]:
+        raise ValueError(f"{log} ends at {row['tokens']} tokens, the model at {metadata['tokens']}")
+    sizes = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size", "max_positions")
+    card = CARD.format(
+        kind=config.position,
+        position=POSITION[config.position].format(max_positions=config.max_positions),
+        parameters=sum(p.numel() for p in model.parameters()) / 1e6,
+        tokens=int(metadata["tokens"]) / 1e6,
+        seed=metadata["seed"],
+        loss=float(row["valid_loss"]),
+        perplexity=math.exp(float(row["valid_loss"])),
+        accuracy=100 * float(row["valid_accuracy"]),
+        **{name: getattr(config, name) for name in sizes},
+    )
+    with open(os.path.join(folder, "README.md"), "w", encoding="utf-8") as out:
+        out.write(card)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("log", help="the .csv that train.py wrote")
+    parser.add_argument("folder", help="the exported model")
+    arguments = parser.parse_args()
+    write_card(arguments.log, arguments.folder)
