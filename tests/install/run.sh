@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Builds the application beside this file the two ways there are, and runs it.
+#
+#   run.sh installed  BUILD CMAKE_OPTIONS...   against an installation of BUILD, moved elsewhere
+#   run.sh subproject BUILD CMAKE_OPTIONS...   with phasor as a subdirectory and a shared library
+set -euo pipefail
+
+mode=$1
+build=$2
+shift 2
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+repo=$(dirname "$(dirname "$here")")
+work=$build/tests/install_test/$mode
+
+fail() {
+  echo "run.sh: $*" >&2
+  exit 1
+}
+
+# expect TEXT COMMAND...: the command succeeds and its output holds TEXT.
+expect() {
+  local want=$1 output
+  shift
+  output=$("$@") || fail "$* failed with $?"
+  [[ $output == *"$want"* ]] || fail "$* printed '$output', which does not hold '$want'"
+}
+
+rm -rf "$work"
+mkdir -p "$work"
+
+if [[ $mode == installed ]]; then
+  cmake --install "$build" --prefix "$work/first place"
+  prefix="$work/second place"
+  mv "$work/first place" "$prefix"
+
+  for model in sinusoidal learned none; do
+    files=$(cd "$prefix/share/phasor/models/$model" && echo *)
+    [[ $files == "README.md config.json model.safetensors tokenizer.model" ]] ||
+      fail "the installed model $model holds $files"
+  done
+  [[ $(ls "$prefix/share/phasor/models") == $'learned\nnone\nsinusoidal' ]] ||
+    fail "more than the three models are installed"
+  (cd "$repo/include" && find . -type f) | while read -r header; do
+    [[ -f $prefix/include/$header ]] || fail "$header is not installed"
+  done
+  (cd / && expect Tom "$prefix/bin/infer" -q "Tom bit a dog.")
+
+  cmake -S "$here" -B "$work/build" -DCMAKE_PREFIX_PATH="$prefix" "$@"
+  cmake --build "$work/build"
+else
+  cmake -S "$here" -B "$work/build" -DPHASOR_SOURCE="$repo" -DBUILD_SHARED_LIBS=ON "$@"
+  targets=$(cmake --build "$work/build" --target help)
+  ! grep -E '^(phasor/)?(infer|encode|trace_positions|[a-z_]*_(test|bench))\b' <<<"$targets" ||
+    fail "as a subproject phasor brings the targets above along"
+  cmake --build "$work/build" --parallel "$(nproc)"
+fi
+(cd / && expect ", 128]" "$work/build/application")
