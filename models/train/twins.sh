@@ -1,0 +1,34 @@
+#!/bin/sh
+# Trains the three twins at once, one thread each, and exports them; run it again to resume.
+#
+#   models/train/twins.sh CORPUS WORK OUT [TOKENS]
+#
+# CORPUS holds train.txt and valid.txt; WORK gets checkpoints and logs; OUT (such as models) gets
+# the folders sinusoidal, learned and none.
+set -eu
+corpus=$1 work=$2 out=$3 tokens=${4:-27000000}
+code=$(dirname "$0")
+python=${PYTHON:-/usr/bin/python3}
+export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+
+run() { "$python" "$code/$@"; }
+
+mkdir -p "$work"
+[ -f "$work/tokenizer.model" ] || run tokenizer.py "$corpus/train.txt" "$work/tokenizer.model"
+for part in train valid; do
+  [ -f "$work/$part.npz" ] ||
+    run data.py "$work/tokenizer.model" "$corpus/$part.txt" "$work/$part.npz"
+done
+
+pids=
+for position in sinusoidal learned none; do
+  run train.py "$work" --position $position --tokens "$tokens" &
+  pids="$pids $!"
+done
+for pid in $pids; do wait "$pid"; done
+
+for position in sinusoidal learned none; do
+  run export.py "$work/$position.pt" "$work/tokenizer.model" "$out/$position"
+  run card.py "$work/$position.csv" "$out/$position"
+done
+run fillin.py "$out/sinusoidal" "$out/learned" "$out/none"
