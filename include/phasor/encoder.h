@@ -17,7 +17,7 @@
 namespace phasor {
 
 struct EncoderOptions {
-  int threads = 0;  // worker threads of this Encoder; 0: one for each core the process may use
+  int threads = 0;  // worker threads of this Encoder; 0: OMP_NUM_THREADS, or else one for each core
 };
 
 /// Removes a block's residual connection: x = f(x) where it was x = x + f(x).
@@ -30,10 +30,12 @@ struct ResidualCut {
 /// What is special about one run. The model is never touched.
 struct RunOptions {
   Observer* observer = nullptr;  // borrowed for the call
-  Positions positions;
+  Positions positions = {};
   Overflow overflow = Overflow::kError;
-  std::vector<ResidualCut> cut_residuals;
+  std::vector<ResidualCut> cut_residuals = {};
 };
+
+struct Segment;
 
 /// The result of a run: plain data, owned. Sequence i of the batch has T_i tokens.
 class Encoding {
@@ -43,7 +45,7 @@ class Encoding {
   /// After truncation, where that was asked for. [T]
   std::span<const int32_t> token_ids(int64_t i) const { return rows(token_ids_, i, 1); }
   /// The position each token was given: its row of the table, counted from the table's row 0;
-  /// fractional under Overflow::kInterpolate. [T]
+  /// fractional under Overflow::kInterpolate, within the first window under Overflow::kWindow. [T]
   std::span<const float> positions(int64_t i) const { return rows(positions_, i, 1); }
   /// The last hidden state. [T, C]
   std::span<const float> hidden(int64_t i) const { return rows(hidden_, i, d_model_); }
@@ -52,6 +54,8 @@ class Encoding {
 
  private:
   friend class Encoder;
+  // From the rows of all segments, end to end.
+  Encoding(const std::vector<Segment>& segments, std::span<const float> hidden, int64_t d_model);
   template <typename T>
   std::span<const T> rows(const std::vector<T>& values, int64_t i, int64_t width) const {
     return std::span(values).subspan(offsets_.at(i) * width, num_tokens(i) * width);

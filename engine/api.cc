@@ -1,0 +1,182 @@
+// The public Encoder: texts to ids, ids to groups, groups to threads, and the results put together.
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <exception>
+#include <limits>
+
+#include "engine/forward.h"
+#include "engine/mlm.h"
+#include "engine/sanity.h"
+#include "phasor/encoder.h"
+#include "phasor/errors.h"
+
+namespace phasor {
+namespace {
+
+// Groups of about this many rows keep their activations in the second-level cache.
+constexpr int64_t kGroupRows = 1024;
+
+// libgomp keeps the team size per calling thread; the caller gets its own back.
+class TeamSize {
+ public:
+  explicit TeamSize(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
+  ~TeamSize() { omp_set_num_threads(before_); }
+  TeamSize(const TeamSize&) = delete;
+  TeamSize& operator=(const TeamSize&) = delete;
+
+ private:
+  int before_;
+};
+
+int team_size(const EncoderOptions& options) {
+  if (options.threads < 0) {
+    throw InvalidArgument(
+        fmt::format("threads is {}; it must be 0 (all cores) or more", options.threads));
+  }
+  return options.threads > 0 ? options.threads : omp_get_max_threads();
+}
+
+}  // namespace
+
+struct Encoder::Impl {
+  Impl(std::shared_ptr<const Model> model_in, int threads_in, dnnl::engine engine_in,
+       std::shared_ptr<const PackedWeights> weights_in)
+      : model(std::move(model_in)),
+        threads(threads_in),
+        engine(std::move(engine_in)),
+        weights(std::move(weights_in)),
+        sinusoids(model->config().position.layout, model->config().position.base,
+                  model->config().d_model) {
+    for (int t = 0; t < threads; ++t) workers.emplace_back(engine);
+  }
+
+  Encoding encode_ids(std::span<const std::vector<int32_t>> sequences, const RunOptions& options);
+  std::vector<float> run(const Run& run, const std::vector<Segment>& segments);
+
+  std::shared_ptr<const Model> model;
+  int threads;
+  dnnl::engine engine;
+  std::shared_ptr<const PackedWeights> weights;
+  SinusoidTable sinusoids;
+  std::vector<Worker> workers;  // [threads]
+  std::unique_ptr<MlmScorer> mlm_scorer;
+};
+
+Encoding Encoder::Impl::encode_ids(std::span<const std::vector<int32_t>> sequences,
+                                   const RunOptions& options) {
+  check_batch(sequences, model->config());
+  check_run(options, static_cast<int64_t>(sequences.size()), model->config());
+  const TeamSize team(threads);
+  PositionSource positions(*model, options.positions, sinusoids);
+  const Watch watch(options.observer, model->config().num_layers);
+  const std::vector<Segment> segments = make_segments(sequences, options.overflow, positions);
+  const std::vector<float> hidden =
+      run({*model, *weights, positions, watch, options.cut_residuals}, segments);
+  check_finite(hidden, *model);
+  return Encoding(segments, hidden, model->config().d_model);
+}
+
+// Returns the last hidden state of all segments, end to end: [N, C].
+std::vector<float> Encoder::Impl::run(const Run& run, const std::vector<Segment>& segments) {
+  // An observer hears one group on the caller's thread, and a few long sequences are better served
+  // by the primitives' own threads; otherwise each thread takes whole groups through the whole
+  // network.
+  const bool one_group = run.watch.active() || static_cast<int>(segments.size()) < threads;
+  const std::vector<Group> groups =
+      one_group ? make_groups(segments, 1, std::numeric_limits<int64_t>::max())
+                : make_groups(segments, threads, kGroupRows);
+  const int64_t width = model->config().d_model;
+  std::vector<float> hidden(
+      static_cast<size_t>((groups.back().offset + groups.back().num_rows) * width));
+  const auto run_group = [&](const Group& group, Worker& worker) {
+    worker.prepare(group, model->config(), weights->blocks.front());
+    const float* result = forward(run, group, worker);
+    std::copy_n(result, group.num_rows * width, &hidden[group.offset * width]);
+  };
+  if (groups.size() == 1) {
+    run_group(groups.front(), workers.front());
+    return hidden;
+  }
+  std::vector<std::exception_ptr> failures(groups.size());  // none may leave a parallel region
+#pragma omp parallel
+  {
+    omp_set_num_threads(1);  // plans compiled in here are for one thread
+#pragma omp for schedule(dynamic)
+    for (size_t g = 0; g < groups.size(); ++g) {
+      try {
+        run_group(groups[g], workers[omp_get_thread_num()]);
+      } catch (...) {
+        failures[g] = std::current_exception();
+      }
+    }
+  }
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  return hidden;
+}
+
+Encoder::Encoder(std::shared_ptr<const Model> model, EncoderOptions options) {
+  const int threads = team_size(options);
+  const TeamSize team(threads);
+  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  auto weights = std::make_shared<const PackedWeights>(*model, engine);
+  impl_ = std::make_unique<Impl>(std::move(model), threads, engine, std::move(weights));
+}
+
+Encoder::Encoder(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Encoder::Encoder(Encoder&&) noexcept = default;
+Encoder& Encoder::operator=(Encoder&&) noexcept = default;
+Encoder::~Encoder() = default;
+
+Encoder Encoder::replica() const {
+  return Encoder(
+      std::make_unique<Impl>(impl_->model, impl_->threads, impl_->engine, impl_->weights));
+}
+
+Encoding Encoder::encode(std::string_view text, const RunOptions& options) {
+  return encode({text}, options);
+}
+
+Encoding Encoder::encode(std::span<const std::string> texts, const RunOptions& options) {
+  const TokenizeOptions tokenize = {
+      .max_tokens = options.overflow == Overflow::kTruncate ? max_tokens(options).value_or(0) : 0};
+  std::vector<std::vector<int32_t>> sequences;
+  for (const std::string& text : texts) {
+    sequences.push_back(model().tokenizer().encode(text, tokenize).ids);
+  }
+  return impl_->encode_ids(sequences, options);
+}
+
+Encoding Encoder::encode(std::initializer_list<std::string_view> texts, const RunOptions& options) {
+  return encode(std::vector<std::string>(texts.begin(), texts.end()), options);
+}
+
+Encoding Encoder::encode_ids(std::span<const int32_t> token_ids, const RunOptions& options) {
+  const std::vector<int32_t> sequence(token_ids.begin(), token_ids.end());
+  return impl_->encode_ids({&sequence, 1}, options);
+}
+
+Encoding Encoder::encode_ids(std::span<const std::vector<int32_t>> sequences,
+                             const RunOptions& options) {
+  return impl_->encode_ids(sequences, options);
+}
+
+std::optional<int64_t> Encoder::max_tokens(const RunOptions& options) const {
+  return PositionSource(model(), options.positions, impl_->sinusoids).max_tokens();
+}
+
+std::vector<float> Encoder::mlm_logits(std::span<const float> hidden) {
+  const TeamSize team(impl_->threads);
+  if (!impl_->mlm_scorer) impl_->mlm_scorer = std::make_unique<MlmScorer>(model(), impl_->engine);
+  return impl_->mlm_scorer->logits(hidden);
+}
+
+const Model& Encoder::model() const { return *impl_->model; }
+int Encoder::threads() const { return impl_->threads; }
+std::string Encoder::backend_version() { return onednn::version(); }
+
+}  // namespace phasor

@@ -1,0 +1,67 @@
+// Windows and groups.
+
+#include "engine/batch.h"
+
+#include <algorithm>
+
+namespace phasor {
+
+namespace {
+
+std::vector<int64_t> window_starts(int64_t num_tokens, int64_t window) {
+  const int64_t stride = std::max<int64_t>(1, window / 2);
+  std::vector<int64_t> starts;
+  for (int64_t start = 0; start + window < num_tokens; start += stride) starts.push_back(start);
+  starts.push_back(num_tokens - window);
+  return starts;
+}
+
+}  // namespace
+
+std::vector<Segment> make_segments(std::span<const std::vector<int32_t>> sequences,
+                                   Overflow overflow, PositionSource& positions) {
+  std::vector<Segment> segments;
+  const auto add = [&](size_t sequence, int64_t first, int64_t num_tokens) {
+    const std::span ids = std::span(sequences[sequence]).subspan(first, num_tokens);
+    segments.push_back({.sequence = static_cast<int64_t>(sequence),
+                        .first_token = first,
+                        .token_ids = ids,
+                        .positions = positions.place(ids, overflow)});
+  };
+  const std::optional<int64_t> limit = positions.max_tokens();
+  for (size_t s = 0; s < sequences.size(); ++s) {
+    const auto num_tokens = static_cast<int64_t>(sequences[s].size());
+    const bool too_long = limit && num_tokens > *limit;
+    if (too_long && overflow == Overflow::kTruncate) {
+      add(s, 0, *limit);
+    } else if (too_long && overflow == Overflow::kWindow) {
+      for (const int64_t start : window_starts(num_tokens, *limit)) add(s, start, *limit);
+    } else {
+      add(s, 0, num_tokens);
+    }
+  }
+  return segments;
+}
+
+std::vector<Group> make_groups(std::vector<Segment> segments, int64_t min_groups,
+                               int64_t target_rows) {
+  int64_t total = 0;
+  for (const Segment& segment : segments) total += segment.num_tokens();
+  const int64_t share = (total + min_groups - 1) / min_groups;
+  const int64_t limit = std::max<int64_t>(1, std::min(share, target_rows));
+  std::vector<Group> groups;
+  for (Segment& segment : segments) {
+    if (groups.empty() || groups.back().num_rows >= limit) {
+      const int64_t offset = groups.empty() ? 0 : groups.back().offset + groups.back().num_rows;
+      groups.push_back({.segments = {}, .offset = offset});
+    }
+    Group& group = groups.back();
+    segment.first_row = group.num_rows;
+    group.num_rows += segment.num_tokens();
+    group.max_tokens = std::max(group.max_tokens, segment.num_tokens());
+    group.segments.push_back(std::move(segment));
+  }
+  return groups;
+}
+
+}  // namespace phasor

@@ -1,0 +1,43 @@
+// What one run computes: the sequences of a batch, packed end to end, never padded.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/position_source.h"
+
+namespace phasor {
+
+/// Tokens that attend to one another: a sequence, or one window of it. Its rows lie together in the
+/// packed [N, …] buffers of its group.
+struct Segment {
+  int64_t sequence = 0;                // index in the caller's batch
+  int64_t first_token = 0;             // of the sequence; above 0 in later windows only
+  int64_t first_row = 0;               // in the group's buffers
+  std::span<const int32_t> token_ids;  // [T], borrowed
+  std::vector<double> positions;       // [T], rows of the position table, maybe fractional
+
+  int64_t num_tokens() const { return static_cast<int64_t>(token_ids.size()); }
+};
+
+/// Whole segments that one thread takes through the whole network.
+struct Group {
+  std::vector<Segment> segments;
+  int64_t offset = 0;      // rows of the groups before this one
+  int64_t num_rows = 0;    // N = Σ T
+  int64_t max_tokens = 0;  // the longest segment
+};
+
+/// The segments of a batch under an overflow policy: a sequence each; its leading tokens
+/// (kTruncate); or windows as long as the position table, each starting half a window after the one
+/// before and the last ending with the sequence (kWindow). Token ids are borrowed.
+std::vector<Segment> make_segments(std::span<const std::vector<int32_t>> sequences,
+                                   Overflow overflow, PositionSource& positions);
+
+/// Spreads segments over groups of about `target_rows` rows, in order: at least `min_groups` where
+/// there are as many segments. Sets first_row.
+std::vector<Group> make_groups(std::vector<Segment> segments, int64_t min_groups,
+                               int64_t target_rows);
+
+}  // namespace phasor

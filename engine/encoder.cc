@@ -1,0 +1,190 @@
+// The forward pass, top to bottom as in the paper: embed, L blocks of attention and MLP, the last
+// norm.
+//
+// N rows of C = d_model values flow through, the tokens of all sequences of the group end to end.
+// Position enters at one `+`, in embed(). Attention is the only step that mixes rows.
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/forward.h"
+#include "engine/norm.h"
+
+namespace phasor {
+namespace {
+
+class ForwardPass {
+ public:
+  ForwardPass(const Run& run, const Group& group, Worker& worker)
+      : run_(run),
+        config_(run.model.config()),
+        group_(group),
+        worker_(worker),
+        a_(worker.activations()) {}
+
+  const float* operator()() {
+    embed();
+    for (int64_t layer = 0; layer < config_.num_layers; ++layer) block(layer);
+    if (run_.weights.final_norm) {
+      layer_norm(a_.x, group_.num_rows, *run_.weights.final_norm, config_.norm_eps, a_.x);
+      saw(Hook::kFinalNorm, -1, a_.x);
+    }
+    return a_.x;
+  }
+
+ private:
+  // x = s·E[id] (+ type) + P[position], then the embedding's LayerNorm.
+  void embed() {
+    float* position_rows = a_.out;  // free until the first block
+    for (const Segment& segment : group_.segments) embed_tokens(segment);
+    saw(Hook::kTokenEmbed, -1, a_.x);
+    if (!run_.weights.token_type_row.empty()) {
+      add_to_all_rows(run_.weights.token_type_row);
+    }
+    if (run_.positions.adds()) {
+      for (const Segment& segment : group_.segments) {
+        run_.positions.rows(segment.positions, position_rows + segment.first_row * config_.d_model);
+      }
+      saw(Hook::kPosEmbed, -1, position_rows);
+      add(position_rows, group_.num_rows * config_.d_model, a_.x);
+    }
+    if (run_.weights.embedding_norm) {
+      layer_norm(a_.x, group_.num_rows, *run_.weights.embedding_norm, config_.norm_eps, a_.x);
+    }
+    saw(Hook::kFullEmbed, -1, a_.x);
+  }
+
+  // Post-norm: x = LN(x + Attention(x)), x = LN(x + MLP(x)).
+  // Pre-norm:  x = x + Attention(LN(x)), x = x + MLP(LN(x)).
+  void block(int64_t layer) {
+    const PackedBlock& block = run_.weights.blocks[layer];
+    saw(Hook::kResidPre, layer, a_.x);
+
+    attention(layer, sublayer_input(block.attn_norm));
+    add_residual(layer, ResidualCut::Site::kAttention, Hook::kResidMid, block.attn_norm);
+
+    mlp(layer, sublayer_input(block.mlp_norm));
+    add_residual(layer, ResidualCut::Site::kMlp, Hook::kResidPost, block.mlp_norm);
+    if (post_norm()) saw(Hook::kNormalizedResidPost, layer, a_.x);
+  }
+
+  // out = W_o · concat_h softmax(Q_h·K_hᵀ/√D)·V_h
+  void attention(int64_t layer, const float* input) {
+    const PackedBlock& block = run_.weights.blocks[layer];
+    project(block.q, input, a_.q);
+    project(block.k, input, a_.k);
+    project(block.v, input, a_.v);
+    saw_heads(Hook::kQ, layer, a_.q);
+    saw_heads(Hook::kK, layer, a_.k);
+    saw_heads(Hook::kV, layer, a_.v);
+    for (size_t s = 0; s < group_.segments.size(); ++s) attend(layer, s);
+    saw_heads(Hook::kZ, layer, a_.z);
+    project(block.out, a_.z, a_.out);
+    saw(Hook::kAttnOut, layer, a_.out);
+  }
+
+  // One sequence attends to itself.
+  void attend(int64_t layer, size_t s) {
+    const Segment& segment = group_.segments[s];
+    const int64_t first = segment.first_row * config_.d_model;
+    Attention& attention = worker_.attention(s);
+    attention.score(worker_.stream(), a_.q + first, a_.k + first, a_.scores, worker_.scratchpad());
+    run_.watch.attention_map(Hook::kAttnScores, layer, segment, a_.scores, config_.num_heads);
+    attention.softmax(worker_.stream(), a_.scores, worker_.scratchpad());
+    run_.watch.attention_map(Hook::kPattern, layer, segment, a_.scores, config_.num_heads);
+    attention.mix(worker_.stream(), a_.scores, a_.v + first, a_.z + first, worker_.scratchpad());
+  }
+
+  // out = W_down · f(W_up · input)
+  void mlp(int64_t layer, const float* input) {
+    const PackedBlock& block = run_.weights.blocks[layer];
+    RowPlan& plan = worker_.rows();
+    if (run_.watch.wants(Hook::kMlpPre, layer)) {
+      plan.up_linear.run(worker_.stream(), input, block.up, a_.mlp, worker_.scratchpad());
+      saw_mlp(Hook::kMlpPre, layer);
+      plan.activate.set(DNNL_ARG_SRC, a_.mlp);
+      plan.activate.set(DNNL_ARG_DST, a_.mlp);
+      plan.activate.run(worker_.stream(), worker_.scratchpad());
+    } else {
+      plan.up.run(worker_.stream(), input, block.up, a_.mlp, worker_.scratchpad());
+    }
+    saw_mlp(Hook::kMlpPost, layer);
+    plan.down.run(worker_.stream(), a_.mlp, block.down, a_.out, worker_.scratchpad());
+    saw(Hook::kMlpOut, layer, a_.out);
+  }
+
+  const float* sublayer_input(const Norm& norm) {
+    if (post_norm()) return a_.x;
+    layer_norm(a_.x, group_.num_rows, norm, config_.norm_eps, a_.normed);
+    return a_.normed;
+  }
+
+  // x += out, which `hook` sees; then, in post-norm models, the LayerNorm.
+  void add_residual(int64_t layer, ResidualCut::Site site, Hook hook, const Norm& norm) {
+    const int64_t num_values = group_.num_rows * config_.d_model;
+    if (is_cut(layer, site)) std::fill_n(a_.x, num_values, 0.0f);
+    if (post_norm()) {
+      add_layer_norm(a_.out, group_.num_rows, norm, config_.norm_eps, a_.x, a_.normed);
+      saw(hook, layer, a_.x);
+      std::swap(a_.x, a_.normed);
+    } else {
+      add(a_.out, num_values, a_.x);
+      saw(hook, layer, a_.x);
+    }
+  }
+
+  void embed_tokens(const Segment& segment) {
+    const Tensor& embedding = run_.model.weights().token_embedding;
+    float* row = a_.x + segment.first_row * config_.d_model;
+    for (const int32_t id : segment.token_ids) {
+      embedding.copy_to(row, id * config_.d_model, config_.d_model);
+      for (int64_t c = 0; c < config_.d_model; ++c) row[c] *= config_.embedding_scale;
+      row += config_.d_model;
+    }
+  }
+
+  void add_to_all_rows(const std::vector<float>& row) {
+    std::copy_n(row.data(), row.size(), a_.out);
+    for (int64_t n = 1; n < group_.num_rows; ++n) {
+      std::copy_n(row.data(), row.size(), a_.out + n * config_.d_model);
+    }
+    saw(Hook::kTokenTypeEmbed, -1, a_.out);
+    add(a_.out, group_.num_rows * config_.d_model, a_.x);
+  }
+
+  bool post_norm() const { return config_.norm_order == NormOrder::kPostNorm; }
+
+  bool is_cut(int64_t layer, ResidualCut::Site site) const {
+    return std::any_of(run_.cuts.begin(), run_.cuts.end(), [&](const ResidualCut& cut) {
+      return cut.layer == layer && (cut.site == site || cut.site == ResidualCut::Site::kBoth);
+    });
+  }
+
+  void project(const PackedLinear& weights, const float* input, float* output) {
+    worker_.rows().project.run(worker_.stream(), input, weights, output, worker_.scratchpad());
+  }
+
+  void saw(Hook hook, int64_t layer, const float* values) const {
+    run_.watch.rows(hook, layer, group_.segments, values, {config_.d_model});
+  }
+  void saw_heads(Hook hook, int64_t layer, const float* values) const {
+    run_.watch.rows(hook, layer, group_.segments, values, {config_.num_heads, config_.head_dim()});
+  }
+  void saw_mlp(Hook hook, int64_t layer) const {
+    run_.watch.rows(hook, layer, group_.segments, a_.mlp, {config_.d_ff});
+  }
+
+  const Run& run_;
+  const ModelConfig& config_;
+  const Group& group_;
+  Worker& worker_;
+  Activations a_;
+};
+
+}  // namespace
+
+const float* forward(const Run& run, const Group& group, Worker& worker) {
+  return ForwardPass(run, group, worker)();
+}
+
+}  // namespace phasor

@@ -1,0 +1,28 @@
+// The forward pass over one group of sequences.
+#pragma once
+
+#include <vector>
+
+#include "engine/batch.h"
+#include "engine/packed_weights.h"
+#include "engine/position_source.h"
+#include "engine/watch.h"
+#include "engine/worker.h"
+#include "phasor/encoder.h"
+
+namespace phasor {
+
+/// What stays the same for all groups of a run. Borrowed.
+struct Run {
+  const Model& model;
+  const PackedWeights& weights;
+  const PositionSource& positions;
+  const Watch& watch;
+  const std::vector<ResidualCut>& cuts;
+};
+
+/// Takes a prepared group through the encoder. Returns the last hidden state, [N, C], in the
+/// worker's scratch memory.
+const float* forward(const Run& run, const Group& group, Worker& worker);
+
+}  // namespace phasor

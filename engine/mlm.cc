@@ -1,0 +1,52 @@
+// Logits = E·LN(f(W h + b)) + bias, as in BERT.
+
+#include "engine/mlm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/linear.h"
+#include "engine/norm.h"
+#include "engine/scratch.h"
+#include "phasor/errors.h"
+
+namespace phasor {
+namespace {
+
+PackedMlmHead pack(const Model& model, const dnnl::engine& engine) {
+  if (!model.weights().mlm_head) {
+    throw ModelError(
+        fmt::format("this {} checkpoint has no masked-language-model head; choose one saved with "
+                    "it (…ForMaskedLM)",
+                    model.config().family));
+  }
+  return pack_mlm_head(model, engine);
+}
+
+}  // namespace
+
+MlmScorer::MlmScorer(const Model& model, const dnnl::engine& engine)
+    : config_(model.config()), engine_(engine), stream_(engine), head_(pack(model, engine)) {}
+
+std::vector<float> MlmScorer::logits(std::span<const float> hidden) {
+  const int64_t width = config_.d_model;
+  const int64_t rows = static_cast<int64_t>(hidden.size()) / width;
+  if (rows * width != static_cast<int64_t>(hidden.size())) {
+    throw InvalidArgument(
+        fmt::format("{} values are no whole hidden states of width {}", hidden.size(), width));
+  }
+  if (rows == 0) return {};
+  Linear dense(engine_, rows, head_.dense.weight.get_desc(), config_.activation);
+  Linear decoder(engine_, rows, head_.decoder.weight.get_desc());
+  const size_t bytes = std::max(dense.scratchpad_bytes(), decoder.scratchpad_bytes());
+  std::vector<std::byte> scratchpad(bytes);
+  std::vector<float> transformed(rows * width);          // [n, C]
+  std::vector<float> logits(rows * config_.vocab_size);  // [n, V]
+  dense.run(stream_, hidden.data(), head_.dense, transformed.data(), scratchpad.data());
+  layer_norm(transformed.data(), rows, head_.norm, config_.norm_eps, transformed.data());
+  decoder.run(stream_, transformed.data(), head_.decoder, logits.data(), scratchpad.data());
+  return logits;
+}
+
+}  // namespace phasor

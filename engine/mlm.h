@@ -1,0 +1,28 @@
+// The masked-language-model head: from hidden states to scores over the vocabulary.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "engine/packed_weights.h"
+#include "phasor/model.h"
+
+namespace phasor {
+
+/// Belongs to one thread at a time.
+class MlmScorer {
+ public:
+  /// Throws ModelError where the model has no head.
+  MlmScorer(const Model& model, const dnnl::engine& engine);
+
+  /// hidden [n, C] -> logits [n, V]. Throws InvalidArgument where hidden is no whole rows.
+  std::vector<float> logits(std::span<const float> hidden);
+
+ private:
+  ModelConfig config_;
+  dnnl::engine engine_;
+  dnnl::stream stream_;
+  PackedMlmHead head_;
+};
+
+}  // namespace phasor

@@ -1,0 +1,238 @@
+// The one place that knows which oneDNN it is built against.
+
+#include "engine/onednn.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "phasor/errors.h"
+
+namespace phasor::onednn {
+namespace {
+
+template <typename Body>
+auto guarded(std::string_view doing, Body body) {
+  try {
+    return body();
+  } catch (const dnnl::error& error) {
+    throw BackendError(fmt::format("oneDNN {} cannot {}: {} (status {})", version(), doing,
+                                   error.message, static_cast<int>(error.status)));
+  }
+}
+
+std::pair<dnnl::algorithm, float> eltwise_of(Activation activation) {  // algorithm, alpha
+  switch (activation) {
+    case Activation::kGeluErf:
+      return {dnnl::algorithm::eltwise_gelu_erf, 0.0f};
+    case Activation::kGeluTanh:
+      return {dnnl::algorithm::eltwise_gelu_tanh, 0.0f};
+    case Activation::kRelu:
+      return {dnnl::algorithm::eltwise_relu, 0.0f};
+    case Activation::kSilu:
+      return {dnnl::algorithm::eltwise_swish, 1.0f};
+  }
+  throw BackendError(fmt::format("no activation has number {}", static_cast<int>(activation)));
+}
+
+void append_eltwise(dnnl::post_ops& ops, dnnl::algorithm algorithm, float alpha, float beta) {
+#if DNNL_VERSION_MAJOR >= 3
+  ops.append_eltwise(algorithm, alpha, beta);
+#else
+  ops.append_eltwise(1.0f, algorithm, alpha, beta);
+#endif
+}
+
+dnnl::primitive_attr attributes(const PostOps& post_ops = {}) {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  attr.set_fpmath_mode(dnnl::fpmath_mode::strict);
+  dnnl::post_ops ops;
+  if (post_ops.scale) {
+    append_eltwise(ops, dnnl::algorithm::eltwise_linear, *post_ops.scale, 0.0f);
+  }
+  if (post_ops.activation) {
+    const auto [algorithm, alpha] = eltwise_of(*post_ops.activation);
+    append_eltwise(ops, algorithm, alpha, 0.0f);
+  }
+  attr.set_post_ops(ops);
+  return attr;
+}
+
+dnnl::matmul::primitive_desc matmul_desc(const dnnl::engine& engine, const Desc& src,
+                                         const Desc& weights, const std::optional<Desc>& bias,
+                                         const Desc& dst, const dnnl::primitive_attr& attr) {
+#if DNNL_VERSION_MAJOR >= 3
+  if (bias) return {engine, src, weights, *bias, dst, attr};
+  return {engine, src, weights, dst, attr};
+#else
+  using Op = dnnl::matmul::desc;
+  const Op op = bias ? Op(src, weights, *bias, dst) : Op(src, weights, dst);
+  return {op, attr, engine};
+#endif
+}
+
+dnnl::softmax_forward::primitive_desc softmax_desc(const dnnl::engine& engine, const Desc& desc,
+                                                   int axis, const dnnl::primitive_attr& attr) {
+  const auto inference = dnnl::prop_kind::forward_inference;
+#if DNNL_VERSION_MAJOR >= 3
+  return {engine, inference, dnnl::algorithm::softmax_accurate, desc, desc, axis, attr};
+#else
+  return {{inference, desc, axis}, attr, engine};
+#endif
+}
+
+dnnl::eltwise_forward::primitive_desc eltwise_desc(const dnnl::engine& engine, const Desc& desc,
+                                                   dnnl::algorithm algorithm, float alpha,
+                                                   const dnnl::primitive_attr& attr) {
+  const auto inference = dnnl::prop_kind::forward_inference;
+#if DNNL_VERSION_MAJOR >= 3
+  return {engine, inference, algorithm, desc, desc, alpha, 0.0f, attr};
+#else
+  return {{inference, algorithm, desc, alpha, 0.0f}, attr, engine};
+#endif
+}
+
+Dims dims_of(const Desc& desc) {
+#if DNNL_VERSION_MAJOR >= 3
+  return desc.get_dims();
+#else
+  return desc.dims();
+#endif
+}
+
+}  // namespace
+
+Desc dense(const Dims& dims) {
+  Dims strides(dims.size(), 1);
+  for (size_t i = dims.size() - 1; i > 0; --i) strides[i - 1] = strides[i] * dims[i];
+  return strided(dims, strides);
+}
+
+Desc strided(const Dims& dims, const Dims& strides) {
+  return guarded("describe a tensor",
+                 [&] { return Desc(dims, dnnl::memory::data_type::f32, strides); });
+}
+
+Primitive::Primitive(const dnnl::engine& engine, const dnnl::primitive& primitive,
+                     std::initializer_list<std::pair<int, Desc>> arguments, const Desc& scratchpad,
+                     std::string impl_info)
+    : primitive_(primitive), impl_info_(std::move(impl_info)) {
+  const auto add = [&](int arg, const Desc& desc) {
+    memories_.emplace_back(desc, engine, nullptr);
+    arguments_.push_back({arg, memories_.back().get()});
+  };
+  for (const auto& [arg, desc] : arguments) add(arg, desc);
+  add(DNNL_ARG_SCRATCHPAD, scratchpad);
+}
+
+dnnl_exec_arg_t& Primitive::argument(int arg) {
+  const auto found = std::find_if(arguments_.begin(), arguments_.end(),
+                                  [&](const auto& a) { return a.arg == arg; });
+  if (found == arguments_.end()) throw BackendError(fmt::format("no argument {} to set", arg));
+  return *found;
+}
+
+void Primitive::set(int arg, const void* data) {
+  memories_[&argument(arg) - arguments_.data()].set_data_handle(const_cast<void*>(data));
+}
+
+void Primitive::set(int arg, const dnnl::memory& memory) { argument(arg).memory = memory.get(); }
+
+void Primitive::run(const dnnl::stream& stream, void* scratchpad) {
+  set(DNNL_ARG_SCRATCHPAD, scratchpad);
+  const dnnl_status_t status = dnnl_primitive_execute(
+      primitive_.get(), stream.get(), static_cast<int>(arguments_.size()), arguments_.data());
+  if (status != dnnl_success || dnnl_stream_wait(stream.get()) != dnnl_success) {
+    throw BackendError(fmt::format("oneDNN {} failed to run {} (status {})", version(), impl_info_,
+                                   static_cast<int>(status)));
+  }
+}
+
+Desc Primitive::desc(int arg) const {
+  for (size_t i = 0; i < arguments_.size(); ++i) {
+    if (arguments_[i].arg == arg) return memories_[i].get_desc();
+  }
+  throw BackendError(fmt::format("no argument {} to describe", arg));
+}
+
+size_t Primitive::scratchpad_bytes() const { return memories_.back().get_desc().get_size(); }
+
+Primitive make_matmul(const dnnl::engine& engine, const Desc& src, const Desc& weights,
+                      const std::optional<Desc>& bias, const Desc& dst, const PostOps& post_ops) {
+  return guarded("create a matmul", [&] {
+    const auto pd = matmul_desc(engine, src, weights, bias, dst, attributes(post_ops));
+    const dnnl::matmul matmul(pd);
+    if (!bias) {
+      return Primitive(engine, matmul,
+                       {{DNNL_ARG_SRC, pd.src_desc()},
+                        {DNNL_ARG_WEIGHTS, pd.weights_desc()},
+                        {DNNL_ARG_DST, pd.dst_desc()}},
+                       pd.scratchpad_desc(), pd.impl_info_str());
+    }
+    return Primitive(engine, matmul,
+                     {{DNNL_ARG_SRC, pd.src_desc()},
+                      {DNNL_ARG_WEIGHTS, pd.weights_desc()},
+                      {DNNL_ARG_BIAS, pd.bias_desc()},
+                      {DNNL_ARG_DST, pd.dst_desc()}},
+                     pd.scratchpad_desc(), pd.impl_info_str());
+  });
+}
+
+Primitive make_softmax(const dnnl::engine& engine, const Desc& desc) {
+  return guarded("create a softmax", [&] {
+    const auto pd =
+        softmax_desc(engine, desc, static_cast<int>(dims_of(desc).size()) - 1, attributes());
+    return Primitive(engine, dnnl::softmax_forward(pd),
+                     {{DNNL_ARG_SRC, desc}, {DNNL_ARG_DST, desc}}, pd.scratchpad_desc(),
+                     pd.impl_info_str());
+  });
+}
+
+Primitive make_activation(const dnnl::engine& engine, const Desc& desc, Activation activation) {
+  return guarded("create an activation", [&] {
+    const auto [algorithm, alpha] = eltwise_of(activation);
+    const auto pd = eltwise_desc(engine, desc, algorithm, alpha, attributes());
+    return Primitive(engine, dnnl::eltwise_forward(pd),
+                     {{DNNL_ARG_SRC, desc}, {DNNL_ARG_DST, desc}}, pd.scratchpad_desc(),
+                     pd.impl_info_str());
+  });
+}
+
+Desc preferred_weights(const dnnl::engine& engine, int64_t in, int64_t out) {
+  constexpr int64_t kTypicalRows = 128;  // the layout was never seen to depend on it
+  const Desc any({in, out}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
+  return make_matmul(engine, dense({kTypicalRows, in}), any, dense({1, out}),
+                     dense({kTypicalRows, out}), {})
+      .desc(DNNL_ARG_WEIGHTS);
+}
+
+dnnl::memory pack(const dnnl::engine& engine, const float* weight, int64_t in, int64_t out,
+                  const Desc& layout) {
+  return guarded("pack weights", [&] {
+    const Desc transposed = strided({in, out}, {1, in});
+    const dnnl::memory from(transposed, engine, const_cast<float*>(weight));
+    const dnnl::memory to(layout, engine);
+    const dnnl::reorder::primitive_desc pd(engine, transposed, engine, layout, attributes());
+    Primitive reorder(engine, dnnl::reorder(pd),
+                      {{DNNL_ARG_FROM, transposed}, {DNNL_ARG_TO, layout}}, pd.scratchpad_desc(),
+                      pd.impl_info_str());
+    reorder.set(DNNL_ARG_FROM, from);
+    reorder.set(DNNL_ARG_TO, to);
+    std::vector<std::byte> scratchpad(reorder.scratchpad_bytes());
+    reorder.run(dnnl::stream(engine), scratchpad.data());
+    return to;
+  });
+}
+
+std::pair<int64_t, int64_t> matrix_size(const Desc& desc) {
+  const Dims dims = dims_of(desc);
+  return {dims.at(0), dims.at(1)};
+}
+
+std::string version() {
+  const dnnl_version_t* version = dnnl_version();
+  return fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
+}
+
+}  // namespace phasor::onednn

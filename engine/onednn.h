@@ -1,0 +1,87 @@
+// The seam to oneDNN: the few primitives the encoder is made of, created here and nowhere else.
+//
+// What differs between oneDNN 2.6 and 3.x stays in onednn.cc. Every primitive has a user scratchpad
+// (the library's own is not safe between threads) and strict float32 arithmetic (whatever the
+// environment says).
+#pragma once
+
+#include <cstddef>
+#include <dnnl.hpp>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "phasor/config.h"
+
+namespace phasor::onednn {
+
+using Dims = dnnl::memory::dims;
+using Desc = dnnl::memory::desc;
+
+/// A float32 tensor, row-major.
+Desc dense(const Dims& dims);
+/// A float32 view with strides in elements.
+Desc strided(const Dims& dims, const Dims& strides);
+
+/// A compiled primitive and the memory objects of its arguments, made once and re-pointed between
+/// runs, so that running allocates nothing. Not shared between threads.
+class Primitive {
+ public:
+  Primitive(const dnnl::engine& engine, const dnnl::primitive& primitive,
+            std::initializer_list<std::pair<int, Desc>> arguments, const Desc& scratchpad,
+            std::string impl_info);
+
+  /// Points argument `arg` (DNNL_ARG_…) at data of the argument's shape.
+  void set(int arg, const void* data);
+  /// Uses a memory object made elsewhere: packed weights must be, since pointing a memory object at
+  /// a padded layout writes to the padding.
+  void set(int arg, const dnnl::memory& memory);
+  /// Blocks until done. `scratchpad` has scratchpad_bytes(). Throws BackendError.
+  void run(const dnnl::stream& stream, void* scratchpad);
+
+  Desc desc(int arg) const;
+  size_t scratchpad_bytes() const;
+  /// Which of oneDNN's implementations was chosen: "brg:avx512_core".
+  const std::string& impl_info() const { return impl_info_; }
+
+ private:
+  dnnl_exec_arg_t& argument(int arg);
+
+  dnnl::primitive primitive_;
+  std::vector<dnnl::memory> memories_;  // owners of what arguments_ points to
+  std::vector<dnnl_exec_arg_t> arguments_;
+  std::string impl_info_;
+};
+
+/// What happens to a matmul's result on its way out.
+struct PostOps {
+  std::optional<float> scale = {};
+  std::optional<Activation> activation = {};
+};
+
+/// dst = post_ops(src · weights + bias). Arguments DNNL_ARG_SRC, _WEIGHTS, _BIAS (if any), _DST.
+Primitive make_matmul(const dnnl::engine& engine, const Desc& src, const Desc& weights,
+                      const std::optional<Desc>& bias, const Desc& dst, const PostOps& post_ops);
+
+/// Softmax over the last dimension. Arguments DNNL_ARG_SRC, _DST, which may be the same memory.
+Primitive make_softmax(const dnnl::engine& engine, const Desc& desc);
+
+/// An activation by itself. Arguments DNNL_ARG_SRC, _DST, which may be the same memory.
+Primitive make_activation(const dnnl::engine& engine, const Desc& desc, Activation activation);
+
+/// The layout in which oneDNN wants the weights [in, out] of a linear map.
+Desc preferred_weights(const dnnl::engine& engine, int64_t in, int64_t out);
+
+/// Copies `weight` [out, in], as PyTorch stores it, into `layout`.
+dnnl::memory pack(const dnnl::engine& engine, const float* weight, int64_t in, int64_t out,
+                  const Desc& layout);
+
+/// Rows and columns of a two-dimensional descriptor.
+std::pair<int64_t, int64_t> matrix_size(const Desc& desc);
+
+/// "2.6.3"
+std::string version();
+
+}  // namespace phasor::onednn

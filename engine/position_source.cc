@@ -1,0 +1,228 @@
+// Placing tokens and reading position vectors.
+
+#include "engine/position_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "phasor/errors.h"
+
+namespace phasor {
+namespace {
+
+template <class... Ts>
+struct Overloaded : Ts... {
+  using Ts::operator()...;
+};
+
+int64_t usual_first_position(SinusoidalLayout layout) {
+  switch (layout) {
+    case SinusoidalLayout::kFairseq:
+      return 2;  // fairseq's pad_token_id is 1
+    case SinusoidalLayout::kOpenNmt:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+void check_token(int64_t index, size_t num_tokens) {
+  if (index < 0 || index >= static_cast<int64_t>(num_tokens)) {
+    throw InvalidArgument(fmt::format(
+        "cannot swap the position of token {}: the tokens are 0 to {}", index, num_tokens - 1));
+  }
+}
+
+}  // namespace
+
+void SinusoidTable::extend(int64_t num_rows) {
+  const auto have = static_cast<int64_t>(rows_.size()) / d_model_;
+  if (num_rows <= have) return;
+  rows_.resize(num_rows * d_model_);
+  for (int64_t r = have; r < num_rows; ++r) {
+    sinusoidal_row(layout_, base_, static_cast<double>(r), d_model_, &rows_[r * d_model_]);
+  }
+}
+
+void SinusoidTable::copy_row(double position, float* out) const {
+  const double first = position * static_cast<double>(d_model_);
+  const bool kept = position >= 0 && position == std::floor(position) &&
+                    first < static_cast<double>(rows_.size());
+  if (kept) {
+    std::copy_n(&rows_[static_cast<int64_t>(first)], d_model_, out);
+  } else {
+    sinusoidal_row(layout_, base_, position, d_model_, out);
+  }
+}
+
+PositionSource::PositionSource(const Model& model, const Positions& positions, SinusoidTable& own)
+    : run_(positions), d_model_(model.config().d_model) {
+  switch (positions.source()) {
+    case Positions::Source::kModel:
+      use_model(model, own);
+      break;
+    case Positions::Source::kNone:
+      break;
+    case Positions::Source::kLearned:
+      if (model.config().position.kind != PositionKind::kLearned) {
+        throw InvalidArgument(
+            fmt::format("this model has no learned position table (its positions are {}); choose "
+                        "none or sinusoidal, or a model trained with one",
+                        to_string(model.config().position.kind)));
+      }
+      use_model(model, own);
+      break;
+    case Positions::Source::kSinusoidal:
+      use_sinusoids(model.config().position);
+      break;
+    case Positions::Source::kTable:
+      if (positions.replacement()->d_model != d_model_) {
+        throw InvalidArgument(fmt::format("the position table is {} wide; this model needs {}",
+                                          positions.replacement()->d_model, d_model_));
+      }
+      kind_ = PositionKind::kLearned;
+      replacement_ = positions.replacement()->values.data();
+      num_rows_ = positions.replacement()->rows;
+      break;
+  }
+}
+
+void PositionSource::use_model(const Model& model, SinusoidTable& sinusoids) {
+  const PositionConfig& config = model.config().position;
+  kind_ = config.kind;
+  first_position_ = config.first_position;
+  uncounted_token_ = config.uncounted_token;
+  if (model.weights().position_table.present()) {
+    stored_ = &model.weights().position_table;
+    num_rows_ = stored_->shape[0];
+  } else {
+    sinusoids_ = &sinusoids;
+  }
+}
+
+void PositionSource::use_sinusoids(const PositionConfig& own) {
+  const SinusoidalLayout layout = run_.layout();
+  if (layout == SinusoidalLayout::kOpenNmt && d_model_ % 2 != 0) {
+    throw InvalidArgument(fmt::format(
+        "the opennmt layout needs an even d_model, not {}; choose another layout", d_model_));
+  }
+  kind_ = PositionKind::kSinusoidal;
+  if (own.kind == PositionKind::kSinusoidal && own.layout == layout) {
+    first_position_ = own.first_position;
+    uncounted_token_ = own.uncounted_token;
+  } else {
+    first_position_ = usual_first_position(layout);
+  }
+  sinusoids_ = &run_sinusoids_.emplace(layout, run_.base(), d_model_);
+}
+
+std::optional<int64_t> PositionSource::max_tokens() const {
+  if (!num_rows_) return {};
+  return std::max<int64_t>(0, *num_rows_ - first_position_);
+}
+
+std::vector<double> PositionSource::place(std::span<const int32_t> token_ids, Overflow overflow) {
+  std::vector<double> positions;
+  positions.reserve(token_ids.size());
+  int64_t next = first_position_;
+  for (const int32_t id : token_ids) {
+    positions.push_back(static_cast<double>(id == uncounted_token_ ? id : next++));
+  }
+  apply_edits(positions);
+  if (sinusoids_ != nullptr) sinusoids_->extend(next);
+  if (!num_rows_) return positions;
+  if (overflow == Overflow::kInterpolate) interpolate(positions);
+  if (overflow == Overflow::kClamp) {
+    for (double& p : positions) p = std::min(p, last_row());
+  }
+  check(positions);
+  return positions;
+}
+
+void PositionSource::apply_edits(std::vector<double>& p) const {
+  const auto apply = Overloaded{
+      [&](const Positions::Shift& shift) {
+        for (double& position : p) position += static_cast<double>(shift.offset);
+      },
+      [&](const Positions::Swap& swap) {
+        check_token(swap.i, p.size());
+        check_token(swap.j, p.size());
+        std::swap(p[swap.i], p[swap.j]);
+      },
+      [&](const Positions::Reverse&) { std::reverse(p.begin(), p.end()); },
+      [&](const Positions::Shuffle& shuffle) {  // Fisher–Yates; std::shuffle differs by library
+        std::mt19937_64 random(shuffle.seed);
+        for (size_t i = p.size() - 1; i > 0; --i) std::swap(p[i], p[random() % (i + 1)]);
+      },
+      [&](const Positions::Repeat&) { std::fill(p.begin(), p.end(), p.front()); },
+      [&](const Positions::At& at) {
+        if (at.position_ids.size() != p.size()) {
+          throw InvalidArgument(fmt::format("{} positions were given for {} tokens",
+                                            at.position_ids.size(), p.size()));
+        }
+        p.assign(at.position_ids.begin(), at.position_ids.end());
+      }};
+  for (const Positions::Edit& edit : run_.edits()) std::visit(apply, edit);
+}
+
+// Squeezes the counted tokens' positions into the table: first + t becomes first + t·(L−1)/(T−1).
+void PositionSource::interpolate(std::vector<double>& positions) const {
+  const auto first = static_cast<double>(first_position_);
+  const double last = *std::max_element(positions.begin(), positions.end());
+  if (last <= last_row()) return;
+  const double squeeze = (last_row() - first) / (last - first);
+  for (double& p : positions) {
+    if (p > first) p = first + (p - first) * squeeze;
+  }
+}
+
+void PositionSource::check(const std::vector<double>& positions) const {
+  const auto outside = std::find_if(positions.begin(), positions.end(),
+                                    [&](double p) { return p < 0 || p > last_row(); });
+  if (outside == positions.end()) return;
+  const auto num_tokens = static_cast<int64_t>(positions.size());
+  if (num_tokens > *max_tokens()) {
+    throw InvalidArgument(
+        fmt::format("{} tokens are too many: the model's position table ends after {}; shorten the "
+                    "text or choose an overflow policy (truncate, clamp, interpolate, window)",
+                    num_tokens, *max_tokens()));
+  }
+  throw InvalidArgument(fmt::format("token {} was moved to position {}; the table has rows 0 to {}",
+                                    outside - positions.begin(), *outside, *num_rows_ - 1));
+}
+
+void PositionSource::rows(std::span<const double> positions, float* out) const {
+  for (const double position : positions) {
+    if (sinusoids_ == nullptr) {
+      table_row(position, out);
+    } else if (uncounted_token_ && position == *uncounted_token_) {
+      std::fill_n(out, d_model_, 0.0f);
+    } else {
+      sinusoids_->copy_row(position, out);
+    }
+    for (int64_t c = 0; c < d_model_; ++c) out[c] *= run_.scale();
+    out += d_model_;
+  }
+}
+
+void PositionSource::table_row(double position, float* out) const {
+  const auto read = [&](int64_t row, float* to) {
+    if (replacement_ != nullptr) {
+      std::copy_n(replacement_ + row * d_model_, d_model_, to);
+    } else {
+      stored_->copy_to(to, row * d_model_, d_model_);
+    }
+  };
+  const double floor = std::floor(position);
+  read(static_cast<int64_t>(floor), out);
+  if (position == floor) return;
+  std::vector<float> next(d_model_);
+  read(static_cast<int64_t>(floor) + 1, next.data());
+  const auto weight = static_cast<float>(position - floor);
+  for (int64_t c = 0; c < d_model_; ++c) out[c] += weight * (next[c] - out[c]);
+}
+
+}  // namespace phasor

@@ -1,0 +1,77 @@
+// The positions of one run: which row each token takes, and what that row holds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "phasor/model.h"
+#include "phasor/positions.h"
+
+namespace phasor {
+
+/// The leading rows of a sinusoidal table, computed once and kept: sines are dear.
+class SinusoidTable {
+ public:
+  SinusoidTable(SinusoidalLayout layout, double base, int64_t d_model)
+      : layout_(layout), base_(base), d_model_(d_model) {}
+
+  /// Computes rows up to `num_rows`, those that are missing.
+  void extend(int64_t num_rows);
+  /// Writes row `position` [C], from the table where it is there.
+  void copy_row(double position, float* out) const;
+
+ private:
+  SinusoidalLayout layout_;
+  double base_;
+  int64_t d_model_;
+  std::vector<float> rows_;  // [num_rows, C]
+};
+
+/// Combines a model's position config with a run's Positions. Borrows all that it is made from.
+class PositionSource {
+ public:
+  /// `own` is the model's sinusoidal table, kept between runs; place() extends it. Throws
+  /// InvalidArgument where the run asks for what the model has not, or for another width.
+  PositionSource(const Model& model, const Positions& positions, SinusoidTable& own);
+
+  PositionSource(const PositionSource&) = delete;
+  PositionSource& operator=(const PositionSource&) = delete;
+
+  /// False where nothing is added.
+  bool adds() const { return kind_ != PositionKind::kNone; }
+  /// The longest sequence whose positions all lie in the table; empty where there is no table.
+  std::optional<int64_t> max_tokens() const;
+
+  /// The position of every token: from first_position on, then the run's edits, then the overflow
+  /// policy (kClamp or kInterpolate). [T]. Throws InvalidArgument for a position outside the table.
+  std::vector<double> place(std::span<const int32_t> token_ids, Overflow overflow);
+
+  /// Writes the vector of each position: positions [T] -> out [T, C]. Any number of threads.
+  void rows(std::span<const double> positions, float* out) const;
+
+ private:
+  void use_model(const Model& model, SinusoidTable& sinusoids);
+  void use_sinusoids(const PositionConfig& own);
+  void apply_edits(std::vector<double>& positions) const;
+  void interpolate(std::vector<double>& positions) const;
+  void check(const std::vector<double>& positions) const;
+  void table_row(double position, float* out) const;
+  double last_row() const { return static_cast<double>(*num_rows_ - 1); }
+
+  const Positions& run_;
+  int64_t d_model_;
+  PositionKind kind_ = PositionKind::kNone;
+  int64_t first_position_ = 0;
+  std::optional<int32_t> uncounted_token_;
+  std::optional<int64_t> num_rows_;  // of a table that ends
+  // One of these three holds the vectors.
+  const Tensor* stored_ = nullptr;      // the checkpoint's table,
+  const float* replacement_ = nullptr;  // the run's table,
+  SinusoidTable* sinusoids_ = nullptr;  // or the model's sinusoids or run_sinusoids_
+  std::optional<SinusoidTable> run_sinusoids_;
+};
+
+}  // namespace phasor

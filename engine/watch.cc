@@ -1,0 +1,56 @@
+// Turning tensors of the packed batch into one event for each sequence.
+
+#include "engine/watch.h"
+
+#include <array>
+
+namespace phasor {
+
+Watch::Watch(Observer* observer, int64_t num_layers) : observer_(observer) {
+  if (observer_ == nullptr) return;
+  wanted_.resize((1 + num_layers) * kNumHooks);
+  for (int i = 0; i < kNumHooks; ++i) {
+    const auto hook = static_cast<Hook>(i);
+    const int64_t first = is_block_hook(hook) ? 0 : -1;
+    const int64_t last = is_block_hook(hook) ? num_layers - 1 : -1;
+    for (int64_t layer = first; layer <= last; ++layer) {
+      wanted_[index(hook, layer)] = observer_->wants(hook, layer);
+    }
+  }
+}
+
+bool Watch::wants(Hook hook, int64_t layer) const {
+  return active() && wanted_[index(hook, layer)];
+}
+
+bool Watch::wants_anywhere(Hook hook) const {
+  for (size_t i = index(hook, -1); i < wanted_.size(); i += kNumHooks) {
+    if (wanted_[i]) return true;
+  }
+  return false;
+}
+
+void Watch::rows(Hook hook, int64_t layer, const std::vector<Segment>& segments,
+                 const float* values, std::initializer_list<int64_t> row_shape) const {
+  if (!wants(hook, layer)) return;
+  std::vector<int64_t> shape = {0};
+  shape.insert(shape.end(), row_shape);
+  int64_t width = 1;
+  for (const int64_t dim : row_shape) width *= dim;
+  for (const Segment& segment : segments) {
+    shape[0] = segment.num_tokens();
+    const std::span slice(values + segment.first_row * width, shape[0] * width);
+    observer_->observe({hook, layer, segment.sequence, segment.first_token, shape, slice});
+  }
+}
+
+void Watch::attention_map(Hook hook, int64_t layer, const Segment& segment, const float* map,
+                          int64_t num_heads) const {
+  if (!wants(hook, layer)) return;
+  const int64_t tokens = segment.num_tokens();
+  const std::array<int64_t, 3> shape = {num_heads, tokens, tokens};
+  const std::span values(map, num_heads * tokens * tokens);
+  observer_->observe({hook, layer, segment.sequence, segment.first_token, shape, values});
+}
+
+}  // namespace phasor
