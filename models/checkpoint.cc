@@ -1,0 +1,157 @@
+// Walks the list of parameters and finds each one in the file.
+#include "models/checkpoint.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include "models/parameters.h"
+#include "phasor/errors.h"
+#include "phasor/positions.h"
+
+namespace phasor {
+namespace {
+
+constexpr double kFormulaTolerance = 1e-4;
+
+class Binder {
+ public:
+  Binder(const SafetensorsFile& file, const std::string& where, const Family& family)
+      : file_(file), where_(where), family_(family), prefix_(find_prefix()) {}
+
+  /// Whether the file has this tensor; its name is then used up.
+  bool bind(const Parameter& parameter) {
+    const std::vector<std::string> names = names_of(parameter);
+    const auto found = std::find_if(names.begin(), names.end(),
+                                    [&](const std::string& name) { return file_.contains(name); });
+    if (found == names.end()) {
+      if (parameter.required) missing(names, parameter);
+      return false;
+    }
+    const std::vector<int64_t>& shape = file_.entries().at(*found).shape;
+    if (!shape_fits(parameter, shape)) {
+      throw ModelError(fmt::format("{}: the tensor '{}' has shape {}; config.json asks for {}",
+                                   where_, *found, shape_text(shape), shape_text(parameter.shape)));
+    }
+    *parameter.tensor = file_.tensor(*found);
+    used_.insert(*found);
+    return true;
+  }
+
+  bool has(const Parameter& parameter) const {
+    const std::vector<std::string> names = names_of(parameter);
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return file_.contains(name); });
+  }
+
+  std::vector<std::string> unused() const {
+    std::vector<std::string> names;
+    for (const auto& [name, entry] : file_.entries()) {
+      if (used_.count(name) == 0) names.push_back(name);
+    }
+    return names;
+  }
+
+ private:
+  /// The names under which the parameter may be in the file, the best first.
+  std::vector<std::string> names_of(const Parameter& parameter) const {
+    std::vector<std::string> names;
+    for (const ModuleName& module : family_.modules) {
+      if (module.ours != parameter.module) continue;
+      const std::string_view prefix = module.in_head ? std::string_view() : prefix_;
+      std::string_view rest = module.theirs;
+      while (!rest.empty()) {
+        const std::string_view one = rest.substr(0, rest.find('|'));
+        rest.remove_prefix(std::min(one.size() + 1, rest.size()));
+        const std::string base = fmt::format("{}{}.", prefix, with_layer(one, parameter.layer));
+        names.push_back(base + std::string(parameter.leaf));
+        // What BERT's norms were called in TensorFlow; old conversions kept the names.
+        if (base.ends_with("LayerNorm.")) {
+          names.push_back(base + (parameter.leaf == "weight" ? "gamma" : "beta"));
+        }
+      }
+    }
+    return names;
+  }
+
+  /// The prefix under which the first block's query matrix is.
+  std::string_view find_prefix() {
+    const Parameter first{.module = "blocks.{l}.attn.q", .leaf = "weight", .layer = 0, .shape = {}};
+    std::vector<std::string> tried;
+    for (const std::string_view prefix : family_.prefixes) {
+      prefix_ = prefix;
+      if (has(first)) return prefix;
+      tried.push_back(names_of(first).front());
+    }
+    throw ModelError(fmt::format("{}: the tensor '{}' is missing; is this a {} model?", where_,
+                                 fmt::join(tried, "' or '"), family_.model_type));
+  }
+
+  [[noreturn]] void missing(const std::vector<std::string>& names,
+                            const Parameter& parameter) const {
+    throw ModelError(fmt::format("{}: the tensor '{}' is missing; its shape must be {}", where_,
+                                 fmt::join(names, "' or '"), shape_text(parameter.shape)));
+  }
+
+  const SafetensorsFile& file_;
+  const std::string& where_;
+  const Family& family_;
+  std::string_view prefix_;
+  std::set<std::string> used_;
+};
+
+}  // namespace
+
+BoundWeights bind_weights(const SafetensorsFile& file, const std::string& where,
+                          const CheckpointConfig& checkpoint) {
+  const Family& family = *checkpoint.family;
+  Binder binder(file, where, family);
+  BoundWeights bound;
+  const Parameter head{.module = "mlm.dense", .leaf = "weight", .shape = {}};
+  if (checkpoint.needs_mlm_head || (!family.spelled_out && binder.has(head))) {
+    bound.weights.mlm_head.emplace();
+  }
+  for (Parameter& parameter : parameters(checkpoint.config, bound.weights)) {
+    const bool decoder = parameter.module == "mlm.decoder";
+    if (decoder) parameter.required = false;
+    if (parameter.module == "token_type_embedding") parameter.required = family.needs_token_types;
+    if (!binder.bind(parameter) && decoder) *parameter.tensor = bound.weights.token_embedding;
+  }
+  bound.unused = binder.unused();
+  return bound;
+}
+
+std::string compare_with_formula(const ModelConfig& config, const Tensor& position_table) {
+  if (config.position.kind != PositionKind::kSinusoidal || !position_table.present()) return {};
+  double tolerance = kFormulaTolerance;
+  if (position_table.dtype == DType::kFloat16) tolerance += 0x1p-12;
+  if (position_table.dtype == DType::kBFloat16) tolerance += 0x1p-9;
+
+  const int64_t d_model = config.d_model;
+  const std::vector<float> stored = position_table.to_float();  // [rows, C]
+  std::vector<double> row(d_model);                             // [C]
+  double largest = 0;
+  int64_t where = 0;
+  for (int64_t p = 0; p < position_table.shape[0]; ++p) {
+    // Row 0 of fairseq's table is position 0 too: its own rows never begin before it.
+    sinusoidal_row(config.position.layout, config.position.base, static_cast<double>(p), d_model,
+                   row.data());
+    for (int64_t c = 0; c < d_model; ++c) {
+      const double difference = std::abs(stored[p * d_model + c] - row[c]);
+      if (difference > largest || std::isnan(difference)) {
+        largest = difference;
+        where = p;
+      }
+    }
+  }
+  if (largest <= tolerance) return {};
+  return fmt::format(
+      "the stored position table is used; it differs from the {} formula by up to {:.2g} (row {})",
+      to_string(config.position.layout), largest, where);
+}
+
+}  // namespace phasor

@@ -1,0 +1,27 @@
+// A checkpoint's tensors, found under its family's names and checked against its configuration.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/model_config.h"
+#include "models/safetensors.h"
+#include "phasor/model.h"
+
+namespace phasor {
+
+struct BoundWeights {
+  Weights weights;                  // borrowed from the file
+  std::vector<std::string> unused;  // names of the file's other tensors
+};
+
+/// `where` names the file in messages. Throws ModelError naming the tensor that is missing, of
+/// another shape than the configuration asks for, or of a dtype that phasor does not read.
+BoundWeights bind_weights(const SafetensorsFile& file, const std::string& where,
+                          const CheckpointConfig& checkpoint);
+
+/// A sentence where the stored table of a sinusoidal model differs by more than 1e-4 (and its
+/// dtype's rounding) from the formula that its family names; else empty.
+std::string compare_with_formula(const ModelConfig& config, const Tensor& position_table);
+
+}  // namespace phasor

@@ -1,0 +1,109 @@
+// Looks keys up and turns everything unexpected into a ModelError of one line.
+#include "models/config_reader.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "models/files.h"
+#include "phasor/errors.h"
+
+namespace phasor {
+
+ConfigReader::Found ConfigReader::find(Keys keys) const {
+  for (const std::string_view key : keys) {
+    const auto found = object_.find(std::string(key));
+    if (found != object_.end() && !found->is_null()) return {key, &*found};
+  }
+  return {};
+}
+
+void ConfigReader::fail(std::string_view what) const {
+  throw ModelError(fmt::format("{}: {}", where_, what));
+}
+
+void ConfigReader::refuse(std::string_view key, std::string_view must_be) const {
+  const auto found = object_.find(std::string(key));
+  const std::string is = found == object_.end() ? "missing" : value_text(*found);
+  fail(fmt::format("{} is {}; it must be {}", key, is, must_be));
+}
+
+void ConfigReader::missing(Keys keys) const {
+  fail(fmt::format("the key {} is missing", fmt::join(keys, " or ")));
+}
+
+int64_t ConfigReader::integer(Keys keys, int64_t min, int64_t max,
+                              std::optional<int64_t> fallback) const {
+  const auto [key, value] = find(keys);
+  if (value == nullptr) {
+    if (!fallback) missing(keys);
+    return *fallback;
+  }
+  const bool too_large =
+      value->is_number_unsigned() && value->get<uint64_t>() > static_cast<uint64_t>(max);
+  if (!value->is_number_integer() || too_large || value->get<int64_t>() < min ||
+      value->get<int64_t>() > max) {
+    refuse(key, fmt::format("a whole number from {} to {}", min, max));
+  }
+  return value->get<int64_t>();
+}
+
+double ConfigReader::number(Keys keys, double above, double max,
+                            std::optional<double> fallback) const {
+  const auto [key, value] = find(keys);
+  if (value == nullptr) {
+    if (!fallback) missing(keys);
+    return *fallback;
+  }
+  if (!value->is_number() || !(value->get<double>() > above && value->get<double>() <= max)) {
+    refuse(key, fmt::format("a number above {} and at most {}", above, max));
+  }
+  return value->get<double>();
+}
+
+bool ConfigReader::boolean(Keys keys, std::optional<bool> fallback) const {
+  const auto [key, value] = find(keys);
+  if (value == nullptr) {
+    if (!fallback) missing(keys);
+    return *fallback;
+  }
+  if (!value->is_boolean()) refuse(key, "true or false");
+  return value->get<bool>();
+}
+
+std::string ConfigReader::text(Keys keys, std::optional<std::string> fallback) const {
+  const auto [key, value] = find(keys);
+  if (value == nullptr) {
+    if (!fallback) missing(keys);
+    return *fallback;
+  }
+  if (!value->is_string()) refuse(key, "a text in quotation marks");
+  return value->get<std::string>();
+}
+
+std::vector<std::string> ConfigReader::texts(Keys keys) const {
+  const auto [key, value] = find(keys);
+  if (value == nullptr) return {};
+  const bool good = value->is_array() && std::all_of(value->begin(), value->end(),
+                                                     [](const auto& v) { return v.is_string(); });
+  if (!good) refuse(key, "a list of texts in quotation marks");
+  return value->get<std::vector<std::string>>();
+}
+
+ConfigReader ConfigReader::object(std::string_view key) const {
+  const auto [found, value] = find({key});
+  if (value == nullptr) missing({key});
+  if (!value->is_object()) refuse(key, "an object {…}");
+  return ConfigReader(fmt::format("{}: {}", where_, key), *value);
+}
+
+std::vector<std::string> ConfigReader::keys_besides(std::span<const std::string_view> known) const {
+  std::vector<std::string> others;
+  for (const auto& [key, value] : object_.items()) {
+    if (std::find(known.begin(), known.end(), key) == known.end()) others.push_back(key);
+  }
+  return others;
+}
+
+}  // namespace phasor

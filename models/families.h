@@ -1,0 +1,63 @@
+// The table of model families: what each one's config.json leaves unsaid, and its tensors' names.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "phasor/config.h"
+
+namespace phasor {
+
+/// A tensor's module under phasor's name ("blocks.{l}.attn.q") and in the family's files
+/// ("encoder.layers.{l}.self_attn.q_proj"; alternatives are separated by '|', the first found
+/// wins). `in_head`: stands outside the encoder, so the prefix that wraps the encoder is not put
+/// before it.
+struct ModuleName {
+  std::string_view ours;
+  std::string_view theirs;
+  bool in_head = false;
+};
+
+/// A key of config.json that must have one value, because phasor implements no other. The value is
+/// written as JSON; a missing key is fine.
+struct FixedKey {
+  std::string_view key;
+  std::string_view value;
+};
+
+/// Where a sequence's first token stands.
+enum class FirstPosition { kZero, kTwo, kAfterPad };
+
+/// A model family: a row of data. Only `spelled_out` families say these things in config.json.
+struct Family {
+  std::string_view model_type;
+  bool spelled_out = false;  // phasor's own: config.json states every choice below
+
+  NormOrder norm_order = NormOrder::kPostNorm;
+  PositionKind position_kind = PositionKind::kNone;
+  SinusoidalLayout layout = SinusoidalLayout::kPaper;
+  FirstPosition first_position = FirstPosition::kZero;
+  bool pad_is_uncounted = false;    // PositionConfig::uncounted_token = pad_token_id
+  int64_t rows_beyond_maximum = 0;  // of the position table, above max_position_embeddings
+  int32_t default_pad = 0;
+  bool embedding_norm = false;
+  bool final_norm = false;
+  bool needs_token_types = false;
+  std::optional<bool> scale_embedding = {};  // set: by √d_model, with this where the key is missing
+  Activation default_activation = Activation::kGeluErf;
+  double default_eps = 1e-5;
+  std::span<const FixedKey> fixed_keys = {};
+
+  std::span<const std::string_view> prefixes;  // what may wrap the encoder: "", "bert.", …
+  std::span<const ModuleName> modules;         // missing ones are never read from the file
+};
+
+/// Null where phasor does not know this config.json's model_type.
+const Family* find_family(std::string_view model_type);
+
+/// All families, for messages and lists.
+std::span<const Family> families();
+
+}  // namespace phasor

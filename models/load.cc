@@ -1,0 +1,155 @@
+// Model::load and find_model: from a name or folder to a Model.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "models/checkpoint.h"
+#include "models/files.h"
+#include "models/model_config.h"
+#include "models/safetensors.h"
+#include "phasor/errors.h"
+#include "phasor/model.h"
+
+namespace phasor {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kWeightsFile = "model.safetensors";
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+/// Where bundled models are sought, in this order.
+std::vector<fs::path> model_folders() {
+  std::vector<fs::path> folders;
+  if (const char* const asked_for = std::getenv("PHASOR_MODELS"); asked_for && *asked_for) {
+    folders.emplace_back(asked_for);
+  }
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (!error) folders.push_back(program.parent_path().parent_path() / "share/phasor/models");
+  folders.emplace_back(PHASOR_INSTALLED_MODELS);
+  return folders;
+}
+
+/// Names of the models in `folders`, sorted, each once.
+std::vector<std::string> models_in(const std::vector<fs::path>& folders) {
+  std::vector<std::string> names;
+  for (const fs::path& folder : folders) {
+    std::error_code error;
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+         entry.increment(error)) {
+      if (is_file(entry->path() / "config.json")) names.push_back(entry->path().filename());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+/// What a folder without config.json most likely is.
+[[noreturn]] void no_config(const fs::path& folder) {
+  std::error_code error;
+  fs::directory_iterator entries(folder, error);
+  if (error) {
+    throw ModelError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
+  }
+  throw ModelError(
+      fmt::format("{}: no config.json in it; a model is a folder with config.json, {} "
+                  "and tokenizer files",
+                  folder.string(), kWeightsFile));
+}
+
+[[noreturn]] void no_weights(const fs::path& folder) {
+  const std::string name = folder.string();
+  if (is_file(folder / "model.safetensors.index.json")) {
+    throw ModelError(
+        fmt::format("{}: its weights are in several files, which phasor does not read; "
+                    "put them into one {} with Transformers' save_pretrained("
+                    "max_shard_size=\"100GB\")",
+                    name, kWeightsFile));
+  }
+  for (const char* const pickle : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
+    if (!is_file(folder / pickle)) continue;
+    throw ModelError(fmt::format(
+        "{0}: {1} is a Python pickle, which phasor does not read; convert it with: python3 -c "
+        "\"from "
+        "transformers import AutoModel; AutoModel.from_pretrained('{0}').save_pretrained('{0}')\"",
+        name, pickle));
+  }
+  throw ModelError(fmt::format("{}: no {} in it", name, kWeightsFile));
+}
+
+std::string tokenizer_note(const ModelConfig& config, const Tokenizer& tokenizer) {
+  if (tokenizer.vocab_size() <= config.vocab_size) return {};
+  return fmt::format("the tokenizer's ids run to {}, the token embedding has {} rows",
+                     tokenizer.vocab_size() - 1, config.vocab_size);
+}
+
+}  // namespace
+
+fs::path find_model(const fs::path& folder_or_name) {
+  if (is_folder(folder_or_name)) return folder_or_name;
+  std::error_code error;
+  const fs::file_status status = fs::status(folder_or_name, error);
+  if (fs::exists(status)) {
+    throw ModelError(fmt::format("{}: not a folder; give the folder that holds config.json",
+                                 folder_or_name.string()));
+  }
+  if (error && status.type() != fs::file_type::not_found) {
+    throw ModelError(fmt::format("{}: {}", folder_or_name.string(), error.message()));
+  }
+  const std::vector<fs::path> folders = model_folders();
+  const bool is_name = !folder_or_name.empty() && !folder_or_name.has_parent_path();
+  std::vector<std::string> looked_in;
+  for (const fs::path& folder : folders) {
+    if (is_name && is_file(folder / folder_or_name / "config.json")) return folder / folder_or_name;
+    looked_in.push_back(folder.string());
+  }
+  const std::vector<std::string> names = models_in(folders);
+  throw ModelError(
+      fmt::format("no model '{}': there is no such folder, and the bundled models in {} "
+                  "are: {}",
+                  folder_or_name.string(), fmt::join(looked_in, ", "),
+                  names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
+}
+
+std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name) {
+  const fs::path folder = find_model(folder_or_name);
+  if (!is_file(folder / "config.json")) no_config(folder);
+  CheckpointConfig checkpoint = read_model_config(folder / "config.json");
+  const fs::path weights_file = folder / kWeightsFile;
+  if (!is_file(weights_file)) no_weights(folder);
+  const std::shared_ptr<const SafetensorsFile> file = SafetensorsFile::open(weights_file);
+  BoundWeights bound = bind_weights(*file, weights_file.string(), checkpoint);
+
+  const std::shared_ptr<Model> model(new Model());
+  model->config_ = std::move(checkpoint.config);
+  model->weights_ = std::move(bound.weights);
+  model->storage_ = file;
+  model->folder_ = folder;
+  model->metadata_ = file->metadata();
+  model->unused_tensors_ = std::move(bound.unused);
+  model->notes_ = std::move(checkpoint.notes);
+  const auto add_note = [&](std::string note) {
+    if (!note.empty()) model->notes_.push_back(std::move(note));
+  };
+  add_note(compare_with_formula(model->config_, model->weights_.position_table));
+  try {
+    model->tokenizer_ = Tokenizer::load(folder);
+    add_note(tokenizer_note(model->config_, *model->tokenizer_));
+  } catch (const ModelError& error) {
+    model->tokenizer_problem_ = error.what();
+  }
+  return model;
+}
+
+}  // namespace phasor

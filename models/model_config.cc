@@ -1,0 +1,198 @@
+// The one place that knows the many names config.json files have for the same thing.
+#include "models/model_config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <utility>
+
+#include "models/config_reader.h"
+#include "models/files.h"
+#include "phasor/errors.h"
+
+namespace phasor {
+namespace {
+
+constexpr int64_t kMaxWidth = int64_t{1} << 17;
+constexpr int64_t kMaxLayers = 1000;
+constexpr int64_t kMaxRows = int64_t{1} << 24;  // of vocabularies and position tables
+
+/// The value of `key` as one of `values` by its name, as to_string() has it.
+template <typename Enum>
+Enum parse(const ConfigReader& reader, std::string_view key, std::initializer_list<Enum> values) {
+  const std::string name = reader.text({key});
+  std::vector<std::string_view> names;
+  for (const Enum value : values) {
+    if (to_string(value) == name) return value;
+    names.push_back(to_string(value));
+  }
+  reader.refuse(key, fmt::format("one of: {}", fmt::join(names, ", ")));
+}
+
+Activation parse_activation(const ConfigReader& reader, Activation fallback) {
+  constexpr std::pair<std::string_view, Activation> kNames[] = {
+      {"gelu", Activation::kGeluErf},       {"gelu_python", Activation::kGeluErf},
+      {"gelu_tanh", Activation::kGeluTanh}, {"gelu_new", Activation::kGeluTanh},
+      {"gelu_fast", Activation::kGeluTanh}, {"gelu_pytorch_tanh", Activation::kGeluTanh},
+      {"relu", Activation::kRelu},          {"silu", Activation::kSilu},
+      {"swish", Activation::kSilu}};
+  for (const std::string_view key : {"activation_function", "hidden_act", "activation"}) {
+    if (!reader.has(key)) continue;
+    const std::string name = reader.text({key});
+    std::vector<std::string_view> names;
+    for (const auto& [known, activation] : kNames) {
+      if (known == name) return activation;
+      names.push_back(known);
+    }
+    reader.refuse(key, fmt::format("one of: {}", fmt::join(names, ", ")));
+  }
+  return fallback;
+}
+
+void read_sizes(const ConfigReader& reader, ModelConfig& config) {
+  config.d_model = reader.integer({"d_model", "hidden_size", "dim"}, 1, kMaxWidth);
+  // The encoder's own keys come first: num_hidden_layers may speak of encoder and decoder.
+  config.d_ff = reader.integer({"encoder_ffn_dim", "intermediate_size", "d_ff", "hidden_dim"}, 1,
+                               8 * kMaxWidth);
+  config.num_layers = reader.integer(
+      {"encoder_layers", "num_hidden_layers", "num_layers", "n_layers"}, 1, kMaxLayers);
+  config.num_heads =
+      reader.integer({"encoder_attention_heads", "num_attention_heads", "num_heads", "n_heads"}, 1,
+                     config.d_model);
+  config.vocab_size = reader.integer({"vocab_size"}, 1, kMaxRows);
+  if (config.d_model % config.num_heads != 0) {
+    reader.fail(fmt::format("the width of {} is not a multiple of the {} attention heads",
+                            config.d_model, config.num_heads));
+  }
+}
+
+void check_fixed_keys(const ConfigReader& reader, const Family& family) {
+  for (const auto& [key, wanted] : family.fixed_keys) {
+    const nlohmann::json* const value = reader.value(key);
+    if (value != nullptr && *value != nlohmann::json::parse(wanted)) {
+      reader.refuse(key, fmt::format("{}: phasor implements nothing else for {} models", wanted,
+                                     family.model_type));
+    }
+  }
+}
+
+/// What the family's row says, for the families of Transformers.
+void read_by_row(const ConfigReader& reader, const Family& family, ModelConfig& config) {
+  check_fixed_keys(reader, family);
+  config.norm_order = family.norm_order;
+  config.embedding_norm = family.embedding_norm;
+  config.final_norm = family.final_norm;
+  if (family.scale_embedding && reader.boolean({"scale_embedding"}, family.scale_embedding)) {
+    config.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(config.d_model)));
+  }
+
+  const int64_t pad =
+      reader.integer({"pad_token_id"}, 0, config.vocab_size - 1, family.default_pad);
+  PositionConfig& position = config.position;
+  position.kind = family.position_kind;
+  position.layout = family.layout;
+  switch (family.first_position) {
+    case FirstPosition::kZero:
+      break;
+    case FirstPosition::kTwo:
+      position.first_position = 2;
+      break;
+    case FirstPosition::kAfterPad:
+      position.first_position = pad + 1;
+      break;
+  }
+  if (family.pad_is_uncounted) position.uncounted_token = static_cast<int32_t>(pad);
+  const int64_t rows =
+      reader.integer({"max_position_embeddings"}, 1, kMaxRows) + family.rows_beyond_maximum;
+  config.max_positions = rows - position.first_position;
+  if (config.max_positions < 1) {
+    reader.fail(fmt::format("{} position rows leave none after the first, {}", rows,
+                            position.first_position));
+  }
+}
+
+PositionConfig read_position(const ConfigReader& reader) {
+  PositionConfig position;
+  position.kind = parse(reader, "kind",
+                        {PositionKind::kSinusoidal, PositionKind::kLearned, PositionKind::kNone});
+  if (position.kind == PositionKind::kSinusoidal) {
+    position.layout =
+        parse(reader, "layout",
+              {SinusoidalLayout::kPaper, SinusoidalLayout::kMarian, SinusoidalLayout::kT2T,
+               SinusoidalLayout::kFairseq, SinusoidalLayout::kOpenNmt});
+    position.base = reader.number({"base"}, 1.0, 1e30, 10000.0);
+  }
+  position.first_position = reader.integer({"first_position"}, 0, kMaxRows, 0);
+  return position;
+}
+
+/// phasor's own type, where config.json says it all.
+void read_spelled_out(const ConfigReader& reader, CheckpointConfig& checkpoint) {
+  ModelConfig& config = checkpoint.config;
+  config.norm_order = parse(reader, "norm_order", {NormOrder::kPostNorm, NormOrder::kPreNorm});
+  config.embedding_scale = static_cast<float>(reader.number({"embedding_scale"}, 0.0, 1e9, 1.0));
+  config.embedding_norm = reader.boolean({"embedding_norm"}, false);
+  config.final_norm = reader.boolean({"final_norm"}, false);
+  config.max_positions = reader.integer({"max_positions"}, 0, kMaxRows, 0);
+  checkpoint.needs_mlm_head = reader.boolean({"mlm_head"}, false);
+  const ConfigReader position = reader.object("position");
+  config.position = read_position(position);
+  if (config.position.kind == PositionKind::kLearned && config.max_positions == 0) {
+    reader.refuse("max_positions", "at least 1 where positions are learned");
+  }
+
+  constexpr std::string_view kKeys[] = {
+      "model_type",      "d_model",        "d_ff",       "num_layers",     "num_heads",
+      "vocab_size",      "max_positions",  "norm_order", "layer_norm_eps", "activation",
+      "embedding_scale", "embedding_norm", "final_norm", "position",       "mlm_head",
+      "tokenizer"};
+  constexpr std::string_view kPositionKeys[] = {"kind", "layout", "base", "first_position"};
+  for (const std::string& key : reader.keys_besides(kKeys)) {
+    checkpoint.notes.push_back(
+        fmt::format("config.json: the key {} is not known and not used", key));
+  }
+  for (const std::string& key : position.keys_besides(kPositionKeys)) {
+    checkpoint.notes.push_back(
+        fmt::format("config.json: the key position.{} is not known and not used", key));
+  }
+}
+
+const Family& family_of(const ConfigReader& reader) {
+  const std::string model_type = reader.text({"model_type"});
+  const Family* const family = find_family(model_type);
+  if (family != nullptr) return *family;
+  std::vector<std::string_view> known;
+  for (const Family& row : families()) known.push_back(row.model_type);
+  reader.refuse("model_type", fmt::format("one of: {}", fmt::join(known, ", ")));
+}
+
+}  // namespace
+
+CheckpointConfig read_model_config(const std::filesystem::path& config_json) {
+  const nlohmann::json json = read_json_object(config_json);
+  const ConfigReader reader(config_json.string(), json);
+
+  CheckpointConfig checkpoint;
+  const Family& family = family_of(reader);
+  checkpoint.family = &family;
+  ModelConfig& config = checkpoint.config;
+  config.family = family.model_type;
+  read_sizes(reader, config);
+  config.activation = parse_activation(reader, family.default_activation);
+  config.norm_eps = static_cast<float>(
+      reader.number({"layer_norm_eps", "layer_norm_epsilon"}, 1e-30, 1.0, family.default_eps));
+  if (family.spelled_out) {
+    read_spelled_out(reader, checkpoint);
+  } else {
+    read_by_row(reader, family, config);
+  }
+  try {
+    validate(config);
+  } catch (const InvalidArgument& error) {
+    reader.fail(error.what());
+  }
+  return checkpoint;
+}
+
+}  // namespace phasor

@@ -1,0 +1,23 @@
+// From a folder's config.json to a ModelConfig.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "models/families.h"
+#include "phasor/config.h"
+
+namespace phasor {
+
+struct CheckpointConfig {
+  const Family* family = nullptr;
+  ModelConfig config;
+  bool needs_mlm_head = false;     // config.json promises one
+  std::vector<std::string> notes;  // see Model::notes()
+};
+
+/// Throws ModelError naming the file, the key, its value and what is supported.
+CheckpointConfig read_model_config(const std::filesystem::path& config_json);
+
+}  // namespace phasor

@@ -1,0 +1,229 @@
+// Maps a safetensors file and believes nothing in its header that it has not checked.
+#include "models/safetensors.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "models/files.h"
+#include "models/parameters.h"
+#include "phasor/errors.h"
+
+namespace phasor {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kLengthBytes = 8;
+constexpr uint64_t kMaxHeader = 100'000'000;  // the limit of the reference implementation
+constexpr size_t kMaxDimensions = 8;
+
+/// Bits of one element, by the header's name for its dtype; 0 for a name that is not known.
+int64_t bits_of(std::string_view dtype) {
+  constexpr std::pair<std::string_view, int64_t> kBits[] = {
+      {"F64", 64},    {"F32", 32}, {"F16", 16}, {"BF16", 16},   {"I64", 64},
+      {"I32", 32},    {"I16", 16}, {"I8", 8},   {"U64", 64},    {"U32", 32},
+      {"U16", 16},    {"U8", 8},   {"BOOL", 8}, {"F8_E4M3", 8}, {"F8_E5M2", 8},
+      {"F8_E8M0", 8}, {"C64", 64}, {"F4", 4},   {"F6_E2M3", 6}, {"F6_E3M2", 6}};
+  for (const auto& [name, bits] : kBits) {
+    if (name == dtype) return bits;
+  }
+  return 0;
+}
+
+/// One tensor's header entry on the way to an Entry. Everything throws ModelError.
+class EntryReader {
+ public:
+  EntryReader(const std::filesystem::path& file, const std::string& name, const json& value)
+      : where_(fmt::format("{}: tensor {}", file.string(), value_text(name))), value_(value) {}
+
+  SafetensorsFile::Entry read(const std::byte* data, int64_t data_size) const {
+    SafetensorsFile::Entry entry;
+    entry.dtype = dtype();
+    entry.shape = numbers("shape");
+    if (entry.shape.size() > kMaxDimensions) {
+      fail(fmt::format("{} dimensions; at most {} are read", entry.shape.size(), kMaxDimensions));
+    }
+    const std::vector<int64_t> offsets = numbers("data_offsets");
+    if (offsets.size() != 2) fail(fmt::format("data_offsets {} are not two", shape_text(offsets)));
+    const auto [begin, end] = std::pair(offsets[0], offsets[1]);
+    if (begin > end || end > data_size) {
+      fail(
+          fmt::format("data_offsets {} do not lie in order within the file's {} bytes of data; "
+                      "the file may be cut off",
+                      shape_text(offsets), data_size));
+    }
+    const int64_t expected = bytes_of(entry);
+    if (end - begin != expected) {
+      fail(fmt::format("{} bytes of data where shape {} of {} takes {}", end - begin,
+                       shape_text(entry.shape), entry.dtype, expected));
+    }
+    entry.data = data + begin;
+    entry.num_bytes = expected;
+    return entry;
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view what) const {
+    throw ModelError(fmt::format("{}: {}", where_, what));
+  }
+
+  const json& key(const char* name) const {
+    if (!value_.is_object()) fail(fmt::format("{} is not an object", value_text(value_)));
+    const auto found = value_.find(name);
+    if (found == value_.end()) fail(fmt::format("its '{}' is missing", name));
+    return *found;
+  }
+
+  std::string dtype() const {
+    const json& value = key("dtype");
+    if (!value.is_string() || bits_of(value.get<std::string>()) == 0) {
+      fail(fmt::format("dtype {} is not known", value_text(value)));
+    }
+    return value.get<std::string>();
+  }
+
+  std::vector<int64_t> numbers(const char* name) const {
+    const json& list = key(name);
+    if (!list.is_array()) fail(fmt::format("{} {} is not a list", name, value_text(list)));
+    std::vector<int64_t> numbers;
+    for (const json& number : list) {
+      if (!number.is_number_unsigned() || number.get<uint64_t>() > uint64_t{INT64_MAX}) {
+        fail(fmt::format("{} {} must be whole numbers from 0 up", name, value_text(list)));
+      }
+      numbers.push_back(number.get<int64_t>());
+    }
+    return numbers;
+  }
+
+  int64_t bytes_of(const SafetensorsFile::Entry& entry) const {
+    int64_t bits = bits_of(entry.dtype);
+    for (const int64_t size : entry.shape) {
+      if (__builtin_mul_overflow(bits, size, &bits)) {
+        fail(fmt::format("shape {} has more elements than any file", shape_text(entry.shape)));
+      }
+    }
+    return (bits + 7) / 8;
+  }
+
+  const std::string where_;
+  const json& value_;
+};
+
+void refuse_overlap(const std::filesystem::path& file,
+                    const std::map<std::string, SafetensorsFile::Entry>& entries) {
+  std::vector<std::pair<const std::string*, const SafetensorsFile::Entry*>> by_place;
+  for (const auto& [name, entry] : entries) {
+    if (entry.num_bytes > 0) by_place.emplace_back(&name, &entry);
+  }
+  std::sort(by_place.begin(), by_place.end(),
+            [](const auto& a, const auto& b) { return a.second->data < b.second->data; });
+  for (size_t i = 1; i < by_place.size(); ++i) {
+    const auto& [name, entry] = by_place[i - 1];
+    if (entry->data + entry->num_bytes > by_place[i].second->data) {
+      throw ModelError(fmt::format("{}: the tensors {} and {} overlap", file.string(),
+                                   value_text(*name), value_text(*by_place[i].first)));
+    }
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& file) {
+  const std::shared_ptr<SafetensorsFile> opened(new SafetensorsFile(file));
+  opened->map();
+  opened->read_header();
+  return opened;
+}
+
+SafetensorsFile::~SafetensorsFile() {
+  if (bytes_ != nullptr) munmap(const_cast<std::byte*>(bytes_), size_);
+}
+
+void SafetensorsFile::map() {
+  const auto fail = [&](std::string_view what) {
+    throw ModelError(fmt::format("{}: {}", file_.string(), what));
+  };
+  const int descriptor = ::open(file_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) fail(std::generic_category().message(errno));
+  struct stat status;
+  const bool plain = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+  void* mapped = MAP_FAILED;
+  if (plain && status.st_size > 0) {
+    mapped = mmap(nullptr, status.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  }
+  const int reason = errno;
+  close(descriptor);
+  if (!plain) fail("not a plain file");
+  if (status.st_size < kLengthBytes) {
+    if (mapped != MAP_FAILED) munmap(mapped, status.st_size);
+    fail(fmt::format("{} bytes; a safetensors file begins with 8 that give the header's length",
+                     status.st_size));
+  }
+  if (mapped == MAP_FAILED)
+    fail(fmt::format("cannot be mapped: {}", std::generic_category().message(reason)));
+  bytes_ = static_cast<const std::byte*>(mapped);
+  size_ = status.st_size;
+}
+
+void SafetensorsFile::read_header() {
+  const std::string_view all(reinterpret_cast<const char*>(bytes_), size_);
+  if (const std::string_view what = imposter(all.substr(0, 512)); !what.empty()) {
+    throw ModelError(fmt::format("{}: this is {}", file_.string(), what));
+  }
+  uint64_t length = 0;
+  std::memcpy(&length, bytes_, kLengthBytes);
+  if (length > kMaxHeader || length > size_ - kLengthBytes) {
+    throw ModelError(
+        fmt::format("{}: its header claims {} bytes, but the file has {} and a header "
+                    "at most {}; the file is cut off or not safetensors",
+                    file_.string(), length, size_, kMaxHeader));
+  }
+  const json header =
+      parse_json_object(all.substr(kLengthBytes, length), file_.string() + ": header");
+  const std::byte* const data = bytes_ + kLengthBytes + length;
+  const auto data_size = static_cast<int64_t>(size_ - kLengthBytes - length);
+  for (const auto& [name, value] : header.items()) {
+    if (name == "__metadata__") {
+      if (!value.is_object()) {
+        throw ModelError(
+            fmt::format("{}: __metadata__ {} is not an object", file_.string(), value_text(value)));
+      }
+      for (const auto& [key, text] : value.items()) {
+        if (text.is_string()) metadata_.emplace(key, text.get<std::string>());
+      }
+    } else {
+      entries_.emplace(name, EntryReader(file_, name, value).read(data, data_size));
+    }
+  }
+  refuse_overlap(file_, entries_);
+}
+
+Tensor SafetensorsFile::tensor(const std::string& name) const {
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) {
+    throw ModelError(fmt::format("{}: the tensor '{}' is missing", file_.string(), name));
+  }
+  const Entry& entry = found->second;
+  Tensor tensor{.shape = entry.shape, .data = entry.data};
+  if (entry.dtype == "F16") {
+    tensor.dtype = DType::kFloat16;
+  } else if (entry.dtype == "BF16") {
+    tensor.dtype = DType::kBFloat16;
+  } else if (entry.dtype != "F32") {
+    throw ModelError(fmt::format("{}: the tensor '{}' has dtype {}; phasor reads F32, F16 and BF16",
+                                 file_.string(), name, entry.dtype));
+  }
+  return tensor;
+}
+
+}  // namespace phasor

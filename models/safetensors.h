@@ -1,0 +1,55 @@
+// Reads safetensors files in place: a JSON header that is checked once, then borrowed tensors.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "phasor/model.h"
+
+namespace phasor {
+
+/// A safetensors file, mapped read-only for as long as this object lives. Immutable and safe to
+/// share between threads. Format: https://github.com/huggingface/safetensors.
+class SafetensorsFile {
+ public:
+  /// One tensor as the header describes it, of any dtype ("F32", "I64", …).
+  struct Entry {
+    std::string dtype;
+    std::vector<int64_t> shape;
+    const std::byte* data = nullptr;  // may be unaligned
+    int64_t num_bytes = 0;
+  };
+
+  /// Throws ModelError, naming the file and the tensor, where the file is missing or is no sound
+  /// safetensors file.
+  static std::shared_ptr<const SafetensorsFile> open(const std::filesystem::path& file);
+  ~SafetensorsFile();
+  SafetensorsFile(const SafetensorsFile&) = delete;
+  SafetensorsFile& operator=(const SafetensorsFile&) = delete;
+
+  const std::map<std::string, Entry>& entries() const { return entries_; }
+  /// Name–value pairs of __metadata__; values that are no strings are left out.
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  bool contains(const std::string& name) const { return entries_.count(name) > 0; }
+  /// Borrowed from this object. Throws ModelError where there is no such tensor or its dtype is
+  /// none of F32, F16 and BF16.
+  Tensor tensor(const std::string& name) const;
+
+ private:
+  explicit SafetensorsFile(std::filesystem::path file) : file_(std::move(file)) {}
+  void map();
+  void read_header();
+
+  std::filesystem::path file_;
+  const std::byte* bytes_ = nullptr;
+  size_t size_ = 0;
+  std::map<std::string, Entry> entries_;
+  std::map<std::string, std::string> metadata_;
+};
+
+}  // namespace phasor

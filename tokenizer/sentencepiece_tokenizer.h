@@ -1,0 +1,45 @@
+// A SentencePiece model with the id numbering and special tokens that a model family puts round it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "phasor/tokenizer.h"
+
+namespace phasor {
+
+/// All that tells one SentencePiece tokenizer from another, as plain data.
+///
+/// Ids: with `vocabulary` a piece has the id given there, or that of `unk`; without it piece number
+/// n has the id n + offset. `fixed` names ids apart from that rule, and `appended` pieces take the
+/// ids after the last one.
+struct SentencePieceSpec {
+  std::string kind = {};   // for people: "XLM-R"
+  std::string file = {};   // the model's path, for messages
+  std::string model = {};  // the model itself: the file's bytes
+
+  std::optional<std::map<std::string, int32_t>> vocabulary = {};
+  int32_t offset = 0;
+  std::vector<std::pair<std::string, int32_t>> fixed = {};
+  std::vector<std::string> appended = {};
+
+  std::vector<std::string> prefix = {};  // special tokens before a text
+  std::vector<std::string> suffix = {};  // and after it
+  std::string unk = {};                  // empty: the SentencePiece model's own
+  std::string mask = {};                 // empty: none
+  std::string pad = {};                  // empty: none
+  /// A text may begin with a code such as ">>fra<<", which is one token (Marian).
+  bool leading_language_code = false;
+  /// What follows a special token in a text starts a new word even where no space comes between,
+  /// as Transformers has it; else "[MASK]." ends with the piece ".", as in running text.
+  bool new_word_after_special = false;
+};
+
+/// Throws ModelError where spec.model is no SentencePiece model or a special token is unknown.
+std::shared_ptr<const Tokenizer> make_sentencepiece_tokenizer(const SentencePieceSpec& spec);
+
+}  // namespace phasor
