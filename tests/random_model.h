@@ -12,7 +12,7 @@ struct RandomModelExtras {
   int64_t token_types = 0;            // rows of the token type table; 0: none
   bool mlm_head = false;              // decoder tied to the token embedding
   bool store_position_table = false;  // kSinusoidal: a (random) table that wins over the computed
-  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const Tokenizer> tokenizer = nullptr;
 };
 
 /// The same model for the same arguments on every machine. Weights are float32; a position table

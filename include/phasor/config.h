@@ -39,7 +39,7 @@ struct PositionConfig {
   int64_t first_position = 0;  // the row that a sequence's first token takes
   /// Where set, tokens with this id do not advance the position counter and take the row of this
   /// number, whose sinusoid is zero (fairseq, RoBERTa, M2M100).
-  std::optional<int32_t> uncounted_token;
+  std::optional<int32_t> uncounted_token = std::nullopt;
 
   bool operator==(const PositionConfig&) const = default;
 };
