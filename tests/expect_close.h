@@ -62,7 +62,7 @@ inline bool matmul_rows_are_independent() {
 #if defined(__x86_64__)
   const char* const limit = std::getenv("ONEDNN_MAX_CPU_ISA");
   const std::string isa = limit ? limit : "";
-  const bool lowered = isa == "SSE41" || isa.starts_with("AVX") && !isa.starts_with("AVX512");
+  const bool lowered = isa == "SSE41" || (isa.starts_with("AVX") && !isa.starts_with("AVX512"));
   return __builtin_cpu_supports("avx512f") && !lowered;
 #else
   return false;

@@ -55,10 +55,7 @@ std::vector<double> PositionSource::row(double position, int64_t d_model) const 
 
 namespace {
 
-int64_t natural_first_position(const PositionConfig& config, SinusoidalLayout layout) {
-  if (config.kind == PositionKind::kSinusoidal && config.layout == layout) {
-    return config.first_position;
-  }
+int64_t usual_first_position(SinusoidalLayout layout) {
   if (layout == SinusoidalLayout::kFairseq) return 2;
   return layout == SinusoidalLayout::kOpenNmt ? 1 : 0;
 }
@@ -91,9 +88,12 @@ PositionSource position_source(const Model& model, const Positions& positions) {
       if (stored.present()) use_stored_table();
       break;
     case Positions::Source::kSinusoidal:
-      source.layout = positions.layout();
+      if (config.kind != PositionKind::kSinusoidal || config.layout != positions.layout()) {
+        source.layout = positions.layout();
+        source.first_position = usual_first_position(positions.layout());
+        source.uncounted_token = std::nullopt;
+      }
       source.base = positions.base();
-      source.first_position = natural_first_position(config, positions.layout());
       break;
     case Positions::Source::kLearned:
       if (!stored.present()) throw InvalidArgument("the model has no table of positions");
@@ -133,25 +133,23 @@ struct ApplyEdit {
 /// The positions of one window. [T]
 std::vector<double> positions_of(const PositionSource& source, std::span<const int32_t> token_ids,
                                  const RunOptions& options) {
-  const auto num_tokens = static_cast<int64_t>(token_ids.size());
-  const auto limit = source.max_tokens();
   std::vector<double> p;
   int64_t next = source.first_position;
   for (const int32_t id : token_ids) {
     p.push_back(static_cast<double>(id == source.uncounted_token ? id : next++));
   }
-  if (limit && num_tokens > *limit && options.overflow == Overflow::kInterpolate) {
-    for (int64_t t = 0; t < num_tokens; ++t) {
-      p[t] = static_cast<double>(source.first_position) +
-             static_cast<double>(t * (*limit - 1)) / static_cast<double>(num_tokens - 1);
-    }
-  }
   for (const auto& edit : options.positions.edits()) std::visit(ApplyEdit{p}, edit);
   if (!source.num_rows) return p;
 
+  const auto first = static_cast<double>(source.first_position);
   const auto last_row = static_cast<double>(*source.num_rows - 1);
+  const double largest = *std::max_element(p.begin(), p.end());
   for (double& position : p) {
     if (options.overflow == Overflow::kClamp) position = std::min(position, last_row);
+    if (options.overflow == Overflow::kInterpolate && largest > last_row && position > first) {
+      // u = t·(L−1)/(T−1), counted from the first position
+      position = first + (position - first) * (last_row - first) / (largest - first);
+    }
     if (position < 0 || position > last_row) throw InvalidArgument("outside the table");
   }
   return p;
@@ -164,7 +162,6 @@ std::vector<Window> plan_windows(const PositionSource& source, std::span<const i
   const auto limit = source.max_tokens();
   auto num_tokens = static_cast<int64_t>(token_ids.size());
   const bool too_long = limit && num_tokens > *limit;
-  if (too_long && options.overflow == Overflow::kError) throw InvalidArgument("too long");
   if (too_long && options.overflow == Overflow::kTruncate) num_tokens = *limit;
 
   std::vector<int64_t> starts = {0};
