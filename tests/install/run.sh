@@ -6,7 +6,7 @@
 set -euo pipefail
 
 mode=$1
-build=$2
+build=$(cd "$2" && pwd)
 shift 2
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repo=$(dirname "$(dirname "$here")")
@@ -48,7 +48,8 @@ if [[ $mode == installed ]]; then
   cmake -S "$here" -B "$work/build" -DCMAKE_PREFIX_PATH="$prefix" "$@"
   cmake --build "$work/build"
 else
-  cmake -S "$here" -B "$work/build" -DPHASOR_SOURCE="$repo" -DBUILD_SHARED_LIBS=ON "$@"
+  cmake -S "$here" -B "$work/build" -DPHASOR_SOURCE="$repo" -DBUILD_SHARED_LIBS=ON "$@" \
+    -DCMAKE_BUILD_TYPE=Debug
   targets=$(cmake --build "$work/build" --target help)
   ! grep -E '^(phasor/)?(infer|encode|trace_positions|[a-z_]*_(test|bench))\b' <<<"$targets" ||
     fail "as a subproject phasor brings the targets above along"
