@@ -1,0 +1,56 @@
+// Files for tests: a folder that removes itself, and safetensors written byte by byte.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "phasor/model.h"
+
+namespace phasor {
+
+/// A fresh folder under the system's temporary one, removed with everything in it at the end.
+class TempFolder {
+ public:
+  TempFolder();
+  ~TempFolder();
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  /// Writes a file (and the folders it lies in) and says where.
+  std::filesystem::path write(const std::string& name, std::string_view bytes) const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// The bundled model of this name in the source tree.
+std::filesystem::path bundled_model(const std::string& name);
+
+/// A safetensors file: the header's length, the header, the data.
+std::string safetensors_bytes(std::string_view header, std::string_view data);
+
+/// A tensor to be written, filled with zeros where `bytes` is empty.
+struct TestTensor {
+  std::string name;
+  std::vector<int64_t> shape;
+  std::string dtype = "F32";
+  std::string bytes = {};
+};
+std::string safetensors_bytes(const std::vector<TestTensor>& tensors);
+
+/// The bytes of `values` as float32.
+std::string float_bytes(const std::vector<float>& values);
+
+/// A small, complete config.json of type phasor: d_model 4, d_ff 6, 2 layers, 2 heads, vocabulary
+/// 5, 7 learned positions, no tokenizer.
+nlohmann::json small_config();
+/// All tensors that small_config() asks for; the values of each count up from its place in the
+/// list.
+std::vector<TestTensor> small_tensors();
+
+}  // namespace phasor
