@@ -19,6 +19,9 @@ namespace {
 // Groups of about this many rows keep their activations in the second-level cache.
 constexpr int64_t kGroupRows = 1024;
 
+// Waking another thread for a matmul pays from about this many multiplications on.
+constexpr int64_t kThreadWork = 1 << 20;
+
 // libgomp keeps the team size per calling thread; the caller gets its own back.
 class TeamSize {
  public:
@@ -97,6 +100,8 @@ std::vector<float> Encoder::Impl::run(const Run& run, const std::vector<Segment>
     std::copy_n(result, group.num_rows * width, &hidden[group.offset * width]);
   };
   if (groups.size() == 1) {
+    const int64_t work = groups.front().num_rows * width * model->config().d_ff;
+    const TeamSize team(static_cast<int>(std::clamp<int64_t>(work / kThreadWork, 1, threads)));
     run_group(groups.front(), workers.front());
     return hidden;
   }

@@ -1,8 +1,7 @@
-// The few most recently used values by number: bounds how many compiled plans stay in memory.
+// The few most recently used values by key: bounds how many compiled plans stay in memory.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <list>
 #include <memory>
 #include <utility>
@@ -10,14 +9,14 @@
 namespace phasor {
 
 /// Values are shared, so one that is in use outlives its place in the cache.
-template <typename Value>
+template <typename Key, typename Value>
 class LruCache {
  public:
   explicit LruCache(size_t capacity) : capacity_(capacity) {}
 
   /// The value of `key`, made by make() where it is not there.
   template <typename Make>
-  std::shared_ptr<Value> get(int64_t key, Make make) {
+  std::shared_ptr<Value> get(const Key& key, Make make) {
     for (auto it = entries_.begin(); it != entries_.end(); ++it) {
       if (it->first == key) {
         entries_.splice(entries_.begin(), entries_, it);
@@ -31,7 +30,7 @@ class LruCache {
 
  private:
   size_t capacity_;
-  std::list<std::pair<int64_t, std::shared_ptr<Value>>> entries_;  // most recent first
+  std::list<std::pair<Key, std::shared_ptr<Value>>> entries_;  // most recent first
 };
 
 }  // namespace phasor

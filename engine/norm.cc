@@ -3,6 +3,7 @@
 
 #include "engine/norm.h"
 
+#include <algorithm>
 #include <cmath>
 
 // One clone for each instruction set, chosen when the program starts. The sanitizers' runtimes are

@@ -67,10 +67,10 @@ PositionSource::PositionSource(const Model& model, const Positions& positions, S
     case Positions::Source::kNone:
       break;
     case Positions::Source::kLearned:
-      if (model.config().position.kind != PositionKind::kLearned) {
+      if (!model.weights().position_table.present()) {
         throw InvalidArgument(
-            fmt::format("this model has no learned position table (its positions are {}); choose "
-                        "none or sinusoidal, or a model trained with one",
+            fmt::format("this model has no position table (its positions are {}); choose none or "
+                        "sinusoidal, or a model trained with one",
                         to_string(model.config().position.kind)));
       }
       use_model(model, own);
@@ -173,9 +173,11 @@ void PositionSource::interpolate(std::vector<double>& positions) const {
   const auto first = static_cast<double>(first_position_);
   const double last = *std::max_element(positions.begin(), positions.end());
   if (last <= last_row()) return;
-  const double squeeze = (last_row() - first) / (last - first);
+  const auto squeezed = [&](double p) {  // multiplied first: the last lands on the last row exactly
+    return first + (p - first) * (last_row() - first) / (last - first);
+  };
   for (double& p : positions) {
-    if (p > first) p = first + (p - first) * squeeze;
+    if (p > first) p = squeezed(p);
   }
 }
 

@@ -2,7 +2,10 @@
 
 #include "engine/worker.h"
 
+#include <omp.h>
+
 #include <algorithm>
+#include <utility>
 
 namespace phasor {
 
@@ -21,13 +24,14 @@ size_t RowPlan::scratchpad_bytes() const {
 }
 
 void Worker::prepare(const Group& group, const ModelConfig& config, const PackedBlock& block) {
-  rows_ = row_plans_.get(group.num_rows, [&] {
+  const int team_size = omp_get_max_threads();
+  rows_ = row_plans_.get({group.num_rows, team_size}, [&] {
     return std::make_shared<RowPlan>(engine_, group.num_rows, config, block);
   });
   size_t scratchpad_bytes = rows_->scratchpad_bytes();
   attention_.clear();
   for (const Segment& segment : group.segments) {
-    attention_.push_back(attention_plans_.get(segment.num_tokens(), [&] {
+    attention_.push_back(attention_plans_.get({segment.num_tokens(), team_size}, [&] {
       return std::make_shared<Attention>(engine_, segment.num_tokens(), config.num_heads,
                                          config.head_dim());
     }));

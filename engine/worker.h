@@ -49,8 +49,8 @@ class Worker {
  public:
   explicit Worker(const dnnl::engine& engine) : engine_(engine), stream_(engine) {}
 
-  /// Compiles what `group` needs and makes room for it: after this the forward pass allocates and
-  /// creates nothing.
+  /// Compiles what `group` needs, for the calling thread's team size, and makes room for it: after
+  /// this the forward pass allocates and creates nothing.
   void prepare(const Group& group, const ModelConfig& config, const PackedBlock& block);
 
   const dnnl::stream& stream() const { return stream_; }
@@ -66,8 +66,13 @@ class Worker {
 
   dnnl::engine engine_;
   dnnl::stream stream_;
-  LruCache<RowPlan> row_plans_{kRowPlans};                // by N
-  LruCache<Attention> attention_plans_{kAttentionPlans};  // by T
+  struct PlanKey {
+    int64_t size;   // N or T
+    int team_size;  // oneDNN splits the work when it compiles
+    bool operator==(const PlanKey&) const = default;
+  };
+  LruCache<PlanKey, RowPlan> row_plans_{kRowPlans};
+  LruCache<PlanKey, Attention> attention_plans_{kAttentionPlans};
   std::shared_ptr<RowPlan> rows_;
   std::vector<std::shared_ptr<Attention>> attention_;  // of each segment
   ScratchBuffer buffer_;
