@@ -1,0 +1,28 @@
+// The subcommands of infer; each parses its own arguments and returns the exit code.
+#pragma once
+
+#include <stdexcept>
+
+namespace infer {
+
+/// Exit codes. 0: good.
+inline constexpr int kCheckFailed = 1;
+inline constexpr int kUsage = 2;
+inline constexpr int kBadInput = 3;
+inline constexpr int kBadModel = 4;
+inline constexpr int kBackend = 5;
+
+/// The command line itself is wrong.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// argv[0] is the program's or the subcommand's name. Throws phasor's errors, UsageError and
+/// CLI::ParseError.
+int run(int argc, char** argv);
+int tokenize(int argc, char** argv);
+int info(int argc, char** argv);
+int verify(int argc, char** argv);
+
+}  // namespace infer

@@ -1,0 +1,150 @@
+// infer info: what a model is, without running it.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "infer/commands.h"
+#include "infer/options.h"
+#include "infer/report.h"
+#include "infer/terminal.h"
+#include "phasor/encoder.h"
+#include "phasor/errors.h"
+#include "phasor/model.h"
+
+namespace infer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+uintmax_t bytes_on_disk(const std::filesystem::path& folder) {
+  uintmax_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".safetensors" && entry.path().stem() != "golden") {
+      bytes += entry.file_size();
+    }
+  }
+  return bytes;
+}
+
+Json describe_position(const phasor::Model& model) {
+  const phasor::PositionConfig& position = model.config().position;
+  const phasor::Tensor& table = model.weights().position_table;
+  Json json;
+  json["kind"] = to_string(position.kind);
+  const bool sinusoidal = position.kind == phasor::PositionKind::kSinusoidal;
+  json["layout"] = sinusoidal ? Json(to_string(position.layout)) : Json();
+  json["base"] = sinusoidal ? Json(position.base) : Json();
+  json["first_position"] = position.first_position;
+  json["table_rows"] = table.present() ? Json(table.shape.at(0)) : Json();
+  json["usable_positions"] =
+      table.present() ? Json(table.shape.at(0) - position.first_position) : Json();
+  const int64_t trained = model.config().max_positions;
+  json["trained_length"] = trained > 0 ? Json(trained) : Json();
+  return json;
+}
+
+Json describe_tokenizer(const phasor::Model& model) {
+  if (model.has_tokenizer()) return {{"description", model.tokenizer().description()}};
+  try {
+    model.tokenizer();
+  } catch (const phasor::ModelError& error) {
+    return {{"description", nullptr}, {"problem", error.what()}};
+  }
+  return nullptr;
+}
+
+Json describe(const phasor::Model& model) {
+  const phasor::ModelConfig& config = model.config();
+  Json json;
+  json["folder"] = model.folder().string();
+  json["family"] = config.family;
+  json["d_model"] = config.d_model;
+  json["d_ff"] = config.d_ff;
+  json["num_layers"] = config.num_layers;
+  json["num_heads"] = config.num_heads;
+  json["vocab_size"] = config.vocab_size;
+  json["norm_order"] = to_string(config.norm_order);
+  json["activation"] = to_string(config.activation);
+  json["norm_eps"] = std::stod(fmt::format("{}", config.norm_eps));  // 1e-12, not 9.99999996e-13
+  json["embedding_scale"] = std::stod(fmt::format("{}", config.embedding_scale));
+  json["embedding_norm"] = config.embedding_norm;
+  json["final_norm"] = config.final_norm;
+  json["position"] = describe_position(model);
+  json["tokenizer"] = describe_tokenizer(model);
+  json["mlm_head"] = model.weights().mlm_head.has_value();
+  json["parameters"] = model.num_parameters();
+  json["bytes_on_disk"] = bytes_on_disk(model.folder());
+  json["unused_tensors"] = model.unused_tensors().size();
+  json["versions"] = versions();
+  return json;
+}
+
+std::string yes_no(bool value) { return value ? "yes" : "no"; }
+
+std::string describe_rows(const Json& position) {
+  if (position["kind"] == "none") return "none are added";
+  std::string text =
+      position["kind"] == "sinusoidal"
+          ? fmt::format("sinusoidal, layout {}, base {}", position["layout"].get<std::string>(),
+                        position["base"].get<double>())
+          : position["kind"].get<std::string>();
+  text += fmt::format(", first position {}", position["first_position"].get<int64_t>());
+  if (position["table_rows"].is_null()) return text + ", without end";
+  return text + fmt::format(", {} rows, {} usable", position["table_rows"].get<int64_t>(),
+                            position["usable_positions"].get<int64_t>());
+}
+
+std::string to_text(const Json& info) {
+  const auto size = [&](const char* key) { return info[key].get<int64_t>(); };
+  const auto name = [&](const char* key) { return info[key].get<std::string>(); };
+  const Json& trained = info["position"]["trained_length"];
+  const Json& tokenizer = info["tokenizer"];
+  const std::vector<std::pair<const char*, std::string>> lines = {
+      {"folder", name("folder")},
+      {"family", name("family")},
+      {"sizes",
+       fmt::format("{} layers, d_model {}, {} heads, d_ff {}, vocabulary {}", size("num_layers"),
+                   size("d_model"), size("num_heads"), size("d_ff"), size("vocab_size"))},
+      {"norm", fmt::format("{}-norm, eps {}; after the embedding: {}; at the end: {}",
+                           name("norm_order"), info["norm_eps"].get<double>(),
+                           yes_no(info["embedding_norm"]), yes_no(info["final_norm"]))},
+      {"activation", name("activation")},
+      {"embedding scale", fmt::format("{}", info["embedding_scale"].get<double>())},
+      {"positions", describe_rows(info["position"])},
+      {"trained on",
+       trained.is_null() ? "not said" : fmt::format("at most {} tokens", trained.get<int64_t>())},
+      {"tokenizer", tokenizer["description"].is_null()
+                        ? "none: " + tokenizer["problem"].get<std::string>()
+                        : tokenizer["description"].get<std::string>()},
+      {"MLM head", yes_no(info["mlm_head"])},
+      {"parameters", fmt::format("{}", size("parameters"))},
+      {"on disk", fmt::format("{:.1f} MB", info["bytes_on_disk"].get<double>() / 1e6)},
+      {"unused tensors", fmt::format("{}", size("unused_tensors"))},
+      {"versions", name("versions")},
+  };
+  std::string out;
+  for (const auto& [label, value] : lines) {
+    out += fmt::format("{:<16} {}\n", label, printable(value));
+  }
+  return out;
+}
+
+}  // namespace
+
+int info(int argc, char** argv) {
+  CommonOptions common;
+  CLI::App app("Says what a model is: family, sizes, norms, positions, tokenizer.", "infer info");
+  app.add_option("MODEL", common.model, "the same as --model")->type_name("");
+  add_model(app, common);
+  add_json_and_quiet(app, common);
+  if (const auto done = parse(app, argc, argv)) return *done;
+
+  const Json json = describe(*phasor::Model::load(common.model));
+  Output().write(common.json
+                     ? json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
+                     : to_text(json));
+  return 0;
+}
+
+}  // namespace infer

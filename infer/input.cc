@@ -1,0 +1,51 @@
+// The sequences that a user gives to infer, as token ids.
+#include "infer/input.h"
+
+namespace infer {
+namespace {
+
+/// The mask as this model's texts write it; "[MASK]" where the model has none.
+std::string mask_piece(const phasor::Tokenizer& tokenizer) {
+  const std::optional<int32_t> id = tokenizer.mask_id();
+  return id ? tokenizer.piece(*id) : "[MASK]";
+}
+
+}  // namespace
+
+std::optional<int32_t> mask_to_fill(const phasor::Model& model) {
+  if (!model.weights().mlm_head || !model.has_tokenizer()) return std::nullopt;
+  return model.tokenizer().mask_id();
+}
+
+Input input_from_text(const phasor::Model& model, const std::string& text, int64_t max_tokens) {
+  const phasor::Tokenizer& tokenizer = model.tokenizer();
+  const bool has_mask = text.find(mask_piece(tokenizer)) != std::string::npos;
+  const bool fills = has_mask && mask_to_fill(model);
+  phasor::Tokens tokens =
+      tokenizer.encode(text, {.parse_special = fills, .max_tokens = max_tokens});
+  return {.text = text,
+          .token_ids = std::move(tokens.ids),
+          .pieces = std::move(tokens.pieces),
+          .invalid_bytes = tokens.invalid_bytes,
+          .dropped = tokens.dropped,
+          .mask_as_text = has_mask && !fills};
+}
+
+Input input_from_ids(const phasor::Model& model, std::vector<int32_t> token_ids) {
+  Input input{.text = std::nullopt, .token_ids = std::move(token_ids), .pieces = {}};
+  if (!model.has_tokenizer()) return input;
+  const phasor::Tokenizer& tokenizer = model.tokenizer();
+  for (const int32_t id : input.token_ids) {
+    const bool known = id >= 0 && id < tokenizer.vocab_size();
+    input.pieces.push_back(known ? tokenizer.piece(id) : "?");
+  }
+  return input;
+}
+
+void keep_leading_tokens(Input& input, int64_t num_tokens) {
+  input.dropped += std::ssize(input.token_ids) - num_tokens;
+  input.token_ids.resize(num_tokens);
+  if (!input.pieces.empty()) input.pieces.resize(num_tokens);
+}
+
+}  // namespace infer

@@ -1,0 +1,36 @@
+// The sequences that a user gives to infer, as token ids.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "phasor/model.h"
+
+namespace infer {
+
+struct Input {
+  std::optional<std::string> text;  // empty for --ids
+  std::vector<int32_t> token_ids;
+  std::vector<std::string> pieces;  // empty where the model has no tokenizer
+  int64_t invalid_bytes = 0;        // of the text, replaced by U+FFFD
+  int64_t dropped = 0;              // tokens cut off
+  bool mask_as_text = false;        // a mask that the model cannot fill, read as plain text
+};
+
+/// max_tokens above 0: the text is cut so that its special tokens still fit. Special tokens written
+/// in the text count as such only where one is a mask that the model can fill.
+Input input_from_text(const phasor::Model& model, const std::string& text, int64_t max_tokens);
+
+/// Takes the ids as they are; finds their pieces where there is a tokenizer.
+Input input_from_ids(const phasor::Model& model, std::vector<int32_t> token_ids);
+
+/// Cuts the input to the tokens that were run.
+void keep_leading_tokens(Input& input, int64_t num_tokens);
+
+/// The id to fill in; empty where the model has no MLM head or its tokenizer no mask.
+std::optional<int32_t> mask_to_fill(const phasor::Model& model);
+
+}  // namespace infer

@@ -1,0 +1,164 @@
+// What the subcommands' arguments have in common: the options themselves, and texts, ids and
+// positions as users write them.
+#include "infer/options.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <iostream>
+
+#include "infer/commands.h"
+#include "infer/terminal.h"
+#include "phasor/encoder.h"
+#include "phasor/errors.h"
+#include "phasor/version.h"
+
+namespace infer {
+namespace {
+
+/// CLI11 takes a positional "[MASK]" for a list and strips its brackets, but not behind this.
+constexpr char kGuard = '\x1f';
+
+/// The arguments in the reverse order that CLI11 wants, with guards before what looks like a list.
+std::vector<std::string> guarded(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> arguments;
+  for (int i = argc - 1; i > 0; --i) {
+    const std::string argument = argv[i];
+    const CLI::Option* before = app.get_option_no_throw(argv[i - 1]);
+    const bool is_value = i > 1 && before != nullptr && before->get_items_expected_min() > 0;
+    const bool guard = !is_value && (argument.starts_with('[') || argument.starts_with(kGuard));
+    arguments.push_back(guard ? kGuard + argument : argument);
+  }
+  return arguments;
+}
+
+}  // namespace
+
+void add_model(CLI::App& app, CommonOptions& options) {
+  app.add_option("-m,--model", options.model,
+                 "a checkpoint's folder, or a bundled model: sinusoidal (default), learned, none")
+      ->type_name("DIR|NAME");
+}
+
+void add_threads(CLI::App& app, CommonOptions& options) {
+  app.add_option("-t,--threads", options.threads,
+                 "worker threads (default: as many as the work is worth)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1024));
+}
+
+void add_json_and_quiet(CLI::App& app, CommonOptions& options) {
+  app.add_flag("--json", options.json, "print JSON, one object a line");
+  app.add_flag("-q,--quiet", options.quiet, "print nothing but results and errors");
+}
+
+CLI::Option* add_words(CLI::App& app, const std::string& name, const std::string& description) {
+  const CLI::callback_t accept = [](const CLI::results_t&) { return true; };
+  return app.add_option(name, accept, description)
+      ->type_size(1)
+      ->type_name("")
+      ->expected(0, -1)
+      ->allow_extra_args();
+}
+
+std::vector<std::string> words(const CLI::Option& option) {
+  std::vector<std::string> words = option.results();
+  for (std::string& word : words) {
+    if (word.starts_with(kGuard)) word.erase(0, 1);
+  }
+  return words;
+}
+
+std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+  app.set_help_flag("-h,--help", "print this help");
+  app.set_version_flag("--version", [] { return "infer (" + versions() + ")"; });
+  app.get_formatter()->column_width(32);
+  try {
+    app.parse(guarded(app, argc, argv));
+  } catch (const CLI::CallForHelp&) {
+    Output().write(app.help());
+    return 0;
+  } catch (const CLI::CallForVersion& version) {
+    Output().write(std::string(version.what()) + "\n");
+    return 0;
+  }
+  return std::nullopt;
+}
+
+std::string versions() {
+  return fmt::format("phasor {}, oneDNN {}", PHASOR_VERSION, phasor::Encoder::backend_version());
+}
+
+std::vector<std::string> read_texts(const std::vector<std::string>& words) {
+  std::vector<std::string> texts;
+  for (const std::string& word : words) {
+    if (word != "-") {
+      texts.push_back(word);
+      continue;
+    }
+    for (std::string line; std::getline(std::cin, line);) {
+      if (!line.empty() && line.back() == '\r') line.pop_back();
+      texts.push_back(line);
+    }
+  }
+  return texts;
+}
+
+std::vector<int32_t> parse_ids(std::string_view list) {
+  constexpr std::string_view kSeparators = ", \t\n\r";
+  std::vector<int32_t> ids;
+  for (;;) {
+    const size_t begin = list.find_first_not_of(kSeparators);
+    if (begin == std::string_view::npos) break;
+    list.remove_prefix(begin);
+    const std::string_view word = list.substr(0, list.find_first_of(kSeparators));
+    list.remove_prefix(word.size());
+    int32_t id = 0;
+    const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), id);
+    if (problem == std::errc::result_out_of_range) {
+      throw phasor::InvalidArgument(
+          fmt::format("--ids: {} is no token id; infer info tells the vocabulary's size", word));
+    }
+    if (problem != std::errc() || end != word.data() + word.size()) {
+      throw UsageError(
+          fmt::format("--ids: '{}' is no number; write token ids like \"5 17 9\"", word));
+    }
+    ids.push_back(id);
+  }
+  if (ids.empty()) {
+    throw phasor::InvalidArgument("--ids is empty; write at least one token id, like \"5 17 9\"");
+  }
+  return ids;
+}
+
+int threads_for(const CommonOptions& options, const phasor::ModelConfig& config,
+                int64_t num_tokens) {
+  if (options.threads > 0) return options.threads;
+  // A core does some 10^10 of these a second; a busy machine's threads wait longer than that for
+  // each other.
+  constexpr double kWorthSharing = 1e9;
+  const double weights = static_cast<double>(config.num_layers) * config.d_model *
+                         (4.0 * config.d_model + 2.0 * config.d_ff);
+  return weights * static_cast<double>(num_tokens) < kWorthSharing ? 1 : 0;
+}
+
+phasor::Positions parse_positions(const std::string& name, const phasor::PositionConfig& own) {
+  using phasor::Positions;
+  if (name.empty()) return Positions();
+  if (name == "none") return Positions::none();
+  if (name == "learned") return Positions::learned();
+  if (name == "sinusoidal") return Positions::sinusoidal(own.layout, own.base);
+  constexpr std::string_view kPrefix = "sinusoidal:";
+  if (name.starts_with(kPrefix)) {
+    try {
+      return Positions::sinusoidal(phasor::parse_sinusoidal_layout(name.substr(kPrefix.size())),
+                                   own.base);
+    } catch (const phasor::InvalidArgument& error) {
+      throw UsageError(fmt::format("--positions {}: {}", name, error.what()));
+    }
+  }
+  throw UsageError(fmt::format(
+      "--positions: '{}' is none of none, sinusoidal, sinusoidal:LAYOUT, learned", name));
+}
+
+}  // namespace infer

@@ -1,0 +1,54 @@
+// What the subcommands' arguments have in common.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "phasor/config.h"
+#include "phasor/positions.h"
+
+namespace infer {
+
+struct CommonOptions {
+  std::string model = "sinusoidal";
+  int threads = 0;  // 0: as many as the work is worth
+  bool json = false;
+  bool quiet = false;
+};
+
+void add_model(CLI::App& app, CommonOptions& options);
+void add_threads(CLI::App& app, CommonOptions& options);
+void add_json_and_quiet(CLI::App& app, CommonOptions& options);
+
+/// Any number of positional arguments.
+CLI::Option* add_words(CLI::App& app, const std::string& name, const std::string& description);
+/// After parse(): the arguments, letter for letter.
+std::vector<std::string> words(const CLI::Option& option);
+
+/// Parses, and prints help or version where that was asked for: then the result is the exit code.
+std::optional<int> parse(CLI::App& app, int argc, char** argv);
+
+/// "phasor 0.1.0, oneDNN 2.6.3".
+std::string versions();
+
+/// The words, with each "-" replaced by the lines of stdin.
+std::vector<std::string> read_texts(const std::vector<std::string>& words);
+
+/// "5 17 9" or "5,17,9". Throws UsageError (no number) or InvalidArgument (none at all, or none
+/// that could be an id).
+std::vector<int32_t> parse_ids(std::string_view list);
+
+/// For EncoderOptions: what was asked for, else one thread where more would only wait for each
+/// other, else 0 (all).
+int threads_for(const CommonOptions& options, const phasor::ModelConfig& config,
+                int64_t num_tokens);
+
+/// none | sinusoidal[:layout] | learned, or empty for the model's own.
+phasor::Positions parse_positions(const std::string& name, const phasor::PositionConfig& own);
+
+}  // namespace infer

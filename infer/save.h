@@ -1,0 +1,48 @@
+// Files of named tensors: safetensors and npz, written whole or not at all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace infer {
+
+/// Borrowed, row-major, little-endian, four bytes an element.
+struct SavedTensor {
+  enum class Kind { kFloat32, kInt32 };
+
+  SavedTensor(std::string name, std::vector<int64_t> shape, std::span<const float> values)
+      : name(std::move(name)),
+        kind(Kind::kFloat32),
+        shape(std::move(shape)),
+        bytes(std::as_bytes(values)) {}
+  SavedTensor(std::string name, std::vector<int64_t> shape, std::span<const int32_t> values)
+      : name(std::move(name)),
+        kind(Kind::kInt32),
+        shape(std::move(shape)),
+        bytes(std::as_bytes(values)) {}
+
+  std::string name;
+  Kind kind;
+  std::vector<int64_t> shape;
+  std::span<const std::byte> bytes;
+};
+
+/// Throws UsageError where the extension is neither .safetensors nor .npz.
+void check_save_path(const std::filesystem::path& path);
+
+/// Writes a temporary file beside `path` and renames it. Throws InvalidArgument naming the file and
+/// the reason; then `path` is as it was. `metadata` goes into safetensors' __metadata__; npz has no
+/// place for it.
+void save(const std::filesystem::path& path, std::span<const SavedTensor> tensors,
+          const std::map<std::string, std::string>& metadata);
+
+void save_safetensors(const std::filesystem::path& path, std::span<const SavedTensor> tensors,
+                      const std::map<std::string, std::string>& metadata);
+void save_npz(const std::filesystem::path& path, std::span<const SavedTensor> tensors);
+
+}  // namespace infer

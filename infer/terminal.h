@@ -1,0 +1,52 @@
+// What a terminal is shown: stdout, columns that line up, bars, and the one line of an error.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace infer {
+
+/// Standard output. A reader that went away (`infer … | head -1`) is no error; a full disk is.
+class Output {
+ public:
+  Output();
+  /// Throws InvalidArgument where stdout cannot be written.
+  void write(std::string_view text);
+  bool closed() const { return closed_; }            // nobody reads any more
+  int width() const { return width_; }               // in columns; 100 where stdout is no terminal
+  std::string heading(std::string_view text) const;  // bold on a terminal, unless NO_COLOR is set
+
+ private:
+  bool colours_ = false;
+  bool closed_ = false;
+  int width_ = 100;
+};
+
+/// `infer: message` on stderr, in one line whatever the message holds.
+void report_error(std::string_view message);
+/// The same for the exception being handled; returns its exit code.
+int report_current_exception();
+/// Something worth knowing, on stderr.
+void report_note(std::string_view message);
+
+/// Without control characters, and with U+FFFD for bytes that are no UTF-8.
+std::string printable(std::string_view text);
+/// Columns that printable `text` takes: 2 for a CJK character, 0 for a combining mark.
+int display_width(std::string_view text);
+std::string pad_left(std::string_view text, int width);
+std::string pad_right(std::string_view text, int width);
+
+/// `share` of `width` columns filled; share is clipped to 0 … 1.
+std::string bar(double share, int width);
+
+/// A row of a table whose columns are tokens.
+struct TokenRow {
+  std::string label;
+  std::vector<std::string> cells;
+};
+
+/// The rows under each other, broken where `width` is used up; indented by two.
+std::string token_table(const std::vector<TokenRow>& rows, int width);
+
+}  // namespace infer
