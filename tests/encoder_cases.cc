@@ -1,6 +1,8 @@
 // Drawing models and inputs, and holding the engine against the oracle.
 #include "tests/encoder_cases.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <map>
 #include <random>

@@ -1,11 +1,7 @@
 // What the encoder's tests share: small models, token ids, and a recorder of hooks.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cstdint>
-#include <exception>
-#include <initializer_list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -58,30 +54,5 @@ class Recorder : public Observer {
 /// ids, positions, hidden states, embeddings and every hook, each to 1e-4 of its largest value.
 void expect_matches_reference(const std::shared_ptr<const Model>& model,
                               const std::vector<TokenIds>& sequences, RunOptions options = {});
-
-/// The message of the Error that `body` throws; fails where it throws nothing, something else, or
-/// more than one line.
-template <typename Error, typename Body>
-std::string message_of(Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
-    return message;
-  } catch (const std::exception& error) {
-    ADD_FAILURE() << "another exception: " << error.what();
-    return "";
-  }
-  ADD_FAILURE() << "no exception";
-  return "";
-}
-
-/// Fails unless each part occurs in `message`.
-inline void expect_mentions(const std::string& message, std::initializer_list<const char*> parts) {
-  for (const char* part : parts) {
-    EXPECT_NE(message.find(part), std::string::npos) << "no \"" << part << "\" in: " << message;
-  }
-}
 
 }  // namespace phasor

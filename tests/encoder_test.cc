@@ -226,6 +226,25 @@ TEST(EncoderTest, NumberOfThreadsDoesNotChangeABit) {
   }
 }
 
+TEST(EncoderTest, PlansMadeForOneThreadAndForSeveralCanBeMixed) {
+  // The same row counts once as one group on all threads, once as a group for each thread.
+  const auto model = model_for_batches(NormOrder::kPreNorm, 16);
+  const TokenIds ids = random_ids(*model, 48, 1);
+  const std::vector<TokenIds> three = {ids, ids, ids};
+  const Encoding expected = Encoder(model, {.threads = 1}).encode_ids(ids);
+  for (const bool batch_first : {true, false}) {
+    Encoder encoder(model, {.threads = 3});
+    for (int round = 0; round < 4; ++round) {
+      const bool batch = (round % 2 == 0) == batch_first;
+      const Encoding encoding = batch ? encoder.encode_ids(three) : encoder.encode_ids(ids);
+      for (int64_t i = 0; i < encoding.num_sequences(); ++i) {
+        expect_independent_of_batch(encoding.hidden(i), expected.hidden(0),
+                                    batch ? "in a batch" : "alone");
+      }
+    }
+  }
+}
+
 TEST(EncoderTest, ManyShapesOneAfterTheOtherStayRight) {
   const auto model = random_model(small_config(), 18);
   Encoder encoder(model, {.threads = 1});

@@ -12,6 +12,7 @@
 #include "phasor/trace.h"
 #include "tests/encoder_cases.h"
 #include "tests/expect_close.h"
+#include "tests/expect_error.h"
 
 namespace phasor {
 namespace {
@@ -231,37 +232,44 @@ TEST(PositionEditsTest, WhatCannotBeDoneIsAnErrorThatNamesTheValue) {
   const auto model = learned_model();
   Encoder encoder(model);
   const TokenIds ids = random_ids(*model, 5, 1);
-  const auto error = [&](const Positions& positions) {
-    return message_of<InvalidArgument>([&] { encoder.encode_ids(ids, {.positions = positions}); });
+  const auto expect_refused = [&](const Positions& positions,
+                                  const std::vector<std::string>& words) {
+    expect_error<InvalidArgument>([&] { encoder.encode_ids(ids, {.positions = positions}); },
+                                  words);
+    EXPECT_EQ(encoder.encode_ids(ids).num_tokens(0), 5) << "usable after the error";
   };
-  expect_mentions(error(Positions().shifted(8)), {"12", "11"});
-  expect_mentions(error(Positions().shifted(-1)), {"-1", "11"});
-  expect_mentions(error(Positions().at({0, 1, 2, 3, 500})), {"500", "11"});
-  expect_mentions(error(Positions().at({0, 1, 2})), {"3", "5"});
-  expect_mentions(error(Positions().swapped(0, 5)), {"5", "4"});
-  expect_mentions(error(Positions().swapped(-2, 0)), {"-2"});
-  expect_mentions(
-      error(Positions::table({.rows = 5, .d_model = 17, .values = std::vector<float>(5 * 17)})),
-      {"17", "18"});
-  EXPECT_EQ(encoder.encode_ids(ids).num_tokens(0), 5) << "usable after the errors";
+  expect_refused(Positions().shifted(8), {"12", "11"});
+  expect_refused(Positions().shifted(-1), {"-1", "11"});
+  expect_refused(Positions().at({0, 1, 2, 3, 500}), {"500", "11"});
+  expect_refused(Positions().at({0, 1, 2}), {"3", "5"});
+  expect_refused(Positions().swapped(0, 5), {"5", "4"});
+  expect_refused(Positions().swapped(-2, 0), {"-2"});
+  const PositionTable narrow = {.rows = 5, .d_model = 17, .values = std::vector<float>(5 * 17)};
+  expect_refused(Positions::table(narrow), {"17", "18"});
+}
 
-  const auto none = model_with({});
-  expect_mentions(message_of<InvalidArgument>(
-                      [&] { Encoder(none).encode_ids(ids, {.positions = Positions::learned()}); }),
-                  {"table", "none"});
-  const std::vector<TokenIds> two = {ids, ids};
-  EXPECT_THROW(encoder.encode_ids(two, {.positions = Positions().at({0, 1, 2, 3, 4})}),
-               InvalidArgument);
+TEST(PositionEditsTest, PositionsTokenByTokenAreForOneSequence) {
+  const auto model = learned_model();
+  const std::vector<TokenIds> two = {{1, 2}, {3, 4}};
+  expect_error<InvalidArgument>(
+      [&] {
+        Encoder(model).encode_ids(two, {.positions = Positions().at({0, 1})});
+      },
+      {"2"});
+}
+
+TEST(PositionEditsTest, AModelWithoutATableHasNoLearnedPositions) {
+  const auto model = model_with({});
+  expect_error<InvalidArgument>(
+      [&] { Encoder(model).encode_ids(TokenIds{1}, {.positions = Positions::learned()}); },
+      {"table", "none"});
 }
 
 TEST(PositionEditsTest, OddWidthHasNoOpenNmtPositions) {
   const auto model = random_model(small_config(), 42);  // 15 wide
-  expect_mentions(message_of<InvalidArgument>([&] {
-                    Encoder(model).encode_ids(
-                        TokenIds{1},
-                        {.positions = Positions::sinusoidal(SinusoidalLayout::kOpenNmt)});
-                  }),
-                  {"opennmt", "15"});
+  const Positions positions = Positions::sinusoidal(SinusoidalLayout::kOpenNmt);
+  expect_error<InvalidArgument>(
+      [&] { Encoder(model).encode_ids(TokenIds{1}, {.positions = positions}); }, {"opennmt", "15"});
 }
 
 TEST(OverflowTest, ErrorNamesBothLengthsAndTheWayOut) {
@@ -270,9 +278,8 @@ TEST(OverflowTest, ErrorNamesBothLengthsAndTheWayOut) {
     Encoder encoder(model);
     EXPECT_EQ(encoder.max_tokens(), kRows);
     EXPECT_EQ(encoder.encode_ids(random_ids(*model, 12, 1)).num_tokens(0), 12);
-    expect_mentions(
-        message_of<InvalidArgument>([&] { encoder.encode_ids(random_ids(*model, 17, 1)); }),
-        {"17", "12", "truncate", "clamp", "interpolate", "window"});
+    expect_error<InvalidArgument>([&] { encoder.encode_ids(random_ids(*model, 17, 1)); },
+                                  {"17", "12", "truncate", "clamp", "interpolate", "window"});
     EXPECT_EQ(encoder.encode_ids(random_ids(*model, 12, 1)).num_tokens(0), 12);
   }
 }

@@ -1,0 +1,35 @@
+// The models and batches that the benchmarks run.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "phasor/model.h"
+
+namespace phasor::bench {
+
+enum class Size {
+  kBundled,   // C 128, L 6, H 4, F 512: the models that come with phasor
+  kMiniLmL6,  // C 384, L 6, H 12, F 1536
+};
+
+std::string name_of(Size size);
+
+/// Random weights: how long a run takes does not depend on their values.
+std::shared_ptr<const Model> make_model(Size size);
+
+struct Batch {
+  std::string name;  // "32x128": 32 sequences of 128 tokens
+  std::vector<int64_t> lengths;
+
+  int64_t num_tokens() const;
+  std::vector<std::vector<int32_t>> token_ids(const Model& model) const;
+};
+
+/// 1x16, 1x128, 32x32, 32x128, and 64 sequences of 4 to 128 tokens.
+std::vector<Batch> batches();
+Batch uniform_batch(int64_t num_sequences, int64_t num_tokens);
+
+}  // namespace phasor::bench

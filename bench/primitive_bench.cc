@@ -1,0 +1,161 @@
+// Each primitive by itself on one thread, MiniLM-L6's sizes, labelled with the implementation that
+// oneDNN chose. limit_share: its rate over that of the model's fastest tall matmul.
+#include <benchmark/benchmark.h>
+#include <omp.h>
+
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/matmul_limit.h"
+#include "engine/norm.h"
+#include "engine/onednn.h"
+
+namespace phasor::bench {
+namespace {
+
+constexpr int64_t kModel = 384, kHeads = 12, kHeadDim = 32;
+
+const dnnl::engine& cpu() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+double best_rate() {
+  static const double rate = MatmulLimit(make_model(Size::kMiniLmL6)->config(), 1).best_rate();
+  return rate;
+}
+
+std::vector<float> values(int64_t count) { return std::vector<float>(count, 0.5f); }
+
+/// Runs `primitive`, whose arguments are set, and says how fast that is.
+void time(benchmark::State& state, onednn::Primitive& primitive, double operations) {
+  std::vector<std::byte> scratchpad(primitive.scratchpad_bytes());
+  const dnnl::stream stream(cpu());
+  for (auto _ : state) primitive.run(stream, scratchpad.data());
+  state.SetLabel(primitive.impl_info());
+  using benchmark::Counter;
+  const auto flags = Counter::kIsIterationInvariantRate;
+  state.counters["flop/s"] = Counter(operations, flags);
+  state.counters["limit_share"] = Counter(operations / best_rate(), flags);
+}
+
+void linear(benchmark::State& state, int64_t in, int64_t out,
+            std::optional<Activation> activation) {
+  const int64_t rows = state.range(0);
+  const auto x = values(rows * in), weight = values(in * out), bias = values(out);
+  auto y = values(rows * out);
+  const auto layout = onednn::preferred_weights(cpu(), in, out);
+  const dnnl::memory packed = onednn::pack(cpu(), weight.data(), in, out, layout);
+  auto matmul =
+      onednn::make_matmul(cpu(), onednn::dense({rows, in}), layout, onednn::dense({1, out}),
+                          onednn::dense({rows, out}), {.activation = activation});
+  matmul.set(DNNL_ARG_SRC, x.data());
+  matmul.set(DNNL_ARG_WEIGHTS, packed);
+  matmul.set(DNNL_ARG_BIAS, bias.data());
+  matmul.set(DNNL_ARG_DST, y.data());
+  time(state, matmul, matmul_operations(rows, in, out));
+}
+
+// Attention's three steps over the views that the engine uses: [1, H, T, D] on [T, C].
+onednn::Desc heads(int64_t num_tokens) {
+  return onednn::strided({1, kHeads, num_tokens, kHeadDim},
+                         {num_tokens * kModel, kHeadDim, kModel, 1});
+}
+onednn::Desc transposed_heads(int64_t num_tokens) {
+  return onednn::strided({1, kHeads, kHeadDim, num_tokens},
+                         {num_tokens * kModel, kHeadDim, 1, kModel});
+}
+onednn::Desc maps(int64_t num_tokens) { return onednn::dense({1, kHeads, num_tokens, num_tokens}); }
+
+void scores(benchmark::State& state) {
+  const int64_t num_tokens = state.range(0);
+  const auto q = values(num_tokens * kModel), k = values(num_tokens * kModel);
+  auto out = values(kHeads * num_tokens * num_tokens);
+  auto matmul = onednn::make_matmul(cpu(), heads(num_tokens), transposed_heads(num_tokens), {},
+                                    maps(num_tokens), {.scale = 1.0f / std::sqrt(float{kHeadDim})});
+  matmul.set(DNNL_ARG_SRC, q.data());
+  matmul.set(DNNL_ARG_WEIGHTS, k.data());
+  matmul.set(DNNL_ARG_DST, out.data());
+  time(state, matmul, matmul_operations(num_tokens, kModel, num_tokens));
+}
+
+void mix(benchmark::State& state) {
+  const int64_t num_tokens = state.range(0);
+  const auto pattern = values(kHeads * num_tokens * num_tokens), v = values(num_tokens * kModel);
+  auto z = values(num_tokens * kModel);
+  auto matmul =
+      onednn::make_matmul(cpu(), maps(num_tokens), heads(num_tokens), {}, heads(num_tokens), {});
+  matmul.set(DNNL_ARG_SRC, pattern.data());
+  matmul.set(DNNL_ARG_WEIGHTS, v.data());
+  matmul.set(DNNL_ARG_DST, z.data());
+  time(state, matmul, matmul_operations(num_tokens, num_tokens, kModel));
+}
+
+/// For steps that are bound by memory: bytes read and written.
+void set_bytes(benchmark::State& state, int64_t floats_an_iteration) {
+  state.SetBytesProcessed(state.iterations() * floats_an_iteration *
+                          static_cast<int64_t>(sizeof(float)));
+}
+
+void softmax(benchmark::State& state) {
+  const int64_t num_tokens = state.range(0), size = kHeads * num_tokens * num_tokens;
+  const auto from = values(size);
+  auto to = values(size);
+  auto primitive = onednn::make_softmax(cpu(), maps(num_tokens));
+  primitive.set(DNNL_ARG_SRC, from.data());
+  primitive.set(DNNL_ARG_DST, to.data());
+  time(state, primitive, static_cast<double>(size));
+  set_bytes(state, 2 * size);
+}
+
+void gelu(benchmark::State& state) {
+  const int64_t rows = state.range(0), size = rows * 4 * kModel;
+  const auto from = values(size);
+  auto to = values(size);
+  auto primitive =
+      onednn::make_activation(cpu(), onednn::dense({rows, 4 * kModel}), Activation::kGeluErf);
+  primitive.set(DNNL_ARG_SRC, from.data());
+  primitive.set(DNNL_ARG_DST, to.data());
+  time(state, primitive, static_cast<double>(size));
+  set_bytes(state, 2 * size);
+}
+
+void residual_and_norm(benchmark::State& state) {
+  const int64_t rows = state.range(0), size = rows * kModel;
+  const Norm norm = {.weight = values(kModel), .bias = values(kModel)};
+  const auto f = values(size);
+  auto x = values(size), out = values(size);
+  for (auto _ : state) {
+    add_layer_norm(f.data(), rows, norm, 1e-5f, x.data(), out.data());
+    benchmark::ClobberMemory();
+  }
+  state.SetLabel("hand-written");
+  set_bytes(state, 4 * size);
+}
+
+void register_all() {
+  omp_set_num_threads(1);
+  const auto add = [](const std::string& name, auto run) {
+    benchmark::RegisterBenchmark(name.c_str(), run)
+        ->Arg(16)
+        ->Arg(128)
+        ->Arg(512)
+        ->Unit(benchmark::kMicrosecond);
+  };
+  using State = benchmark::State;
+  add("project", [](State& state) { linear(state, kModel, kModel, {}); });
+  add("up_gelu", [](State& state) { linear(state, kModel, 4 * kModel, Activation::kGeluErf); });
+  add("down", [](State& state) { linear(state, 4 * kModel, kModel, {}); });
+  add("attention_scores", scores);
+  add("attention_softmax", softmax);
+  add("attention_mix", mix);
+  add("gelu_alone", gelu);
+  add("residual_and_norm", residual_and_norm);
+}
+
+[[maybe_unused]] const bool kRegistered = (register_all(), true);
+
+}  // namespace
+}  // namespace phasor::bench
