@@ -21,11 +21,11 @@ inline std::optional<std::filesystem::path> shared_dir() {
 
 }  // namespace phasor
 
-/// Declares `folder` as ../shared/`path`, or skips the test with a sentence.
-#define PHASOR_SHARED_OR_SKIP(folder, path)                                        \
+/// Declares `folder` as ../shared/`below`, or skips the test with a sentence.
+#define PHASOR_SHARED_OR_SKIP(folder, below)                                       \
   const auto folder##_root = phasor::shared_dir();                                 \
-  if (!folder##_root || !std::filesystem::exists(*folder##_root / (path))) {       \
-    GTEST_SKIP() << "The reference data '" << (path)                               \
+  if (!folder##_root || !std::filesystem::exists(*folder##_root / (below))) {      \
+    GTEST_SKIP() << "The reference data '" << (below)                              \
                  << "' is not here; set PHASOR_SHARED to the folder that has it."; \
   }                                                                                \
-  const std::filesystem::path folder = *folder##_root / (path)
+  const std::filesystem::path folder = *folder##_root / (below)

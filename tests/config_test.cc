@@ -1,0 +1,251 @@
+// config.json of every family, and what is said about keys that phasor cannot follow.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "models/model_config.h"
+#include "phasor/errors.h"
+#include "tests/expect_error.h"
+#include "tests/test_files.h"
+
+namespace phasor {
+namespace {
+
+using nlohmann::json;
+
+CheckpointConfig read(const json& config) {
+  const TempFolder folder;
+  return read_model_config(folder.write("config.json", config.dump()));
+}
+
+void expect_refused(const json& config, std::vector<std::string> words) {
+  words.push_back("config.json");
+  expect_error<ModelError>([&] { read(config); }, words);
+}
+
+void expect_text_refused(std::string_view text, std::vector<std::string> words) {
+  const TempFolder folder;
+  const auto file = folder.write("config.json", text);
+  words.push_back(file.string());
+  expect_error<ModelError>([&] { read_model_config(file); }, words);
+}
+
+json with(json config, const std::string& key, const json& value) {
+  config[key] = value;
+  return config;
+}
+
+json bert() {
+  return json::parse(R"({"model_type": "bert", "hidden_size": 8, "intermediate_size": 16,
+    "num_hidden_layers": 3, "num_attention_heads": 2, "vocab_size": 30, "hidden_act": "gelu",
+    "max_position_embeddings": 12, "type_vocab_size": 2, "pad_token_id": 0,
+    "layer_norm_eps": 1e-12})");
+}
+
+json fairseq(const std::string& model_type) {
+  return json::parse(R"({"d_model": 8, "encoder_ffn_dim": 16, "encoder_layers": 3,
+    "encoder_attention_heads": 2, "vocab_size": 30, "activation_function": "swish",
+    "max_position_embeddings": 12, "pad_token_id": 1, "scale_embedding": true,
+    "decoder_layers": 5, "num_hidden_layers": 5, "model_type": ")" +
+                     model_type + "\"}");
+}
+
+TEST(ConfigTest, PhasorSpellsEverythingOut) {
+  json config = small_config();
+  config["norm_order"] = "pre";
+  config["activation"] = "silu";
+  config["embedding_norm"] = true;
+  config["final_norm"] = true;
+  config["mlm_head"] = true;
+  config["layer_norm_eps"] = 0.25;
+  config["position"] = {
+      {"kind", "sinusoidal"}, {"layout", "t2t"}, {"base", 500}, {"first_position", 3}};
+  const CheckpointConfig read_back = read(config);
+  const ModelConfig expected{.family = "phasor",
+                             .d_model = 4,
+                             .d_ff = 6,
+                             .num_layers = 2,
+                             .num_heads = 2,
+                             .vocab_size = 5,
+                             .max_positions = 7,
+                             .norm_order = NormOrder::kPreNorm,
+                             .activation = Activation::kSilu,
+                             .norm_eps = 0.25f,
+                             .embedding_scale = 2.0f,
+                             .embedding_norm = true,
+                             .final_norm = true,
+                             .position = {.kind = PositionKind::kSinusoidal,
+                                          .layout = SinusoidalLayout::kT2T,
+                                          .base = 500.0,
+                                          .first_position = 3}};
+  EXPECT_EQ(read_back.config, expected);
+  EXPECT_TRUE(read_back.needs_mlm_head);
+  EXPECT_TRUE(read_back.notes.empty());
+}
+
+TEST(ConfigTest, PhasorReadsEveryLayoutByItsName) {
+  for (const auto layout :
+       {SinusoidalLayout::kPaper, SinusoidalLayout::kMarian, SinusoidalLayout::kT2T,
+        SinusoidalLayout::kFairseq, SinusoidalLayout::kOpenNmt}) {
+    json config = small_config();
+    config["position"] = {{"kind", "sinusoidal"}, {"layout", std::string(to_string(layout))}};
+    EXPECT_EQ(read(config).config.position.layout, layout);
+    EXPECT_EQ(read(config).config.position.base, 10000.0);
+  }
+}
+
+TEST(ConfigTest, BertHasLearnedPositionsFromZeroAndANormAfterTheEmbedding) {
+  const ModelConfig config = read(bert()).config;
+  EXPECT_EQ(config.norm_order, NormOrder::kPostNorm);
+  EXPECT_EQ(config.position.kind, PositionKind::kLearned);
+  EXPECT_EQ(config.position.first_position, 0);
+  EXPECT_EQ(config.max_positions, 12);
+  EXPECT_EQ(config.num_layers, 3);
+  EXPECT_EQ(config.d_ff, 16);
+  EXPECT_EQ(config.norm_eps, 1e-12f);
+  EXPECT_EQ(config.embedding_scale, 1.0f);
+  EXPECT_TRUE(config.embedding_norm);
+  EXPECT_FALSE(config.final_norm);
+  EXPECT_EQ(config.position.uncounted_token, std::nullopt);
+}
+
+TEST(ConfigTest, MarianScalesTheEmbeddingWhereAsked) {
+  const ModelConfig config = read(fairseq("marian")).config;
+  EXPECT_EQ(config.norm_order, NormOrder::kPostNorm);
+  EXPECT_EQ(config.position.kind, PositionKind::kSinusoidal);
+  EXPECT_EQ(config.position.layout, SinusoidalLayout::kMarian);
+  EXPECT_EQ(config.position.first_position, 0);
+  EXPECT_EQ(config.activation, Activation::kSilu);
+  EXPECT_EQ(config.num_layers, 3);  // the encoder's, not the decoder's 5
+  EXPECT_FLOAT_EQ(config.embedding_scale, std::sqrt(8.0f));
+  EXPECT_EQ(config.norm_eps, 1e-5f);
+  EXPECT_FALSE(config.embedding_norm);
+  json unscaled = fairseq("marian");
+  unscaled.erase("scale_embedding");
+  EXPECT_EQ(read(unscaled).config.embedding_scale, 1.0f);
+}
+
+TEST(ConfigTest, BartsFirstTwoPositionRowsAreNeverUsed) {
+  const ModelConfig config = read(fairseq("bart")).config;
+  EXPECT_EQ(config.position.kind, PositionKind::kLearned);
+  EXPECT_EQ(config.position.first_position, 2);
+  EXPECT_EQ(config.max_positions, 12);
+  EXPECT_TRUE(config.embedding_norm);
+  EXPECT_FALSE(config.final_norm);
+}
+
+TEST(ConfigTest, M2m100CountsPositionsFromAfterThePad) {
+  json json = fairseq("m2m_100");
+  json.erase("scale_embedding");
+  json.erase("activation_function");
+  const ModelConfig config = read(json).config;
+  EXPECT_EQ(config.norm_order, NormOrder::kPreNorm);
+  EXPECT_EQ(config.position.layout, SinusoidalLayout::kFairseq);
+  EXPECT_EQ(config.position.first_position, 2);
+  EXPECT_EQ(config.position.uncounted_token, 1);
+  EXPECT_EQ(config.max_positions, 12);
+  EXPECT_EQ(config.activation, Activation::kRelu);
+  EXPECT_FLOAT_EQ(config.embedding_scale, std::sqrt(8.0f));
+  EXPECT_TRUE(config.final_norm);
+}
+
+TEST(ConfigTest, ActivationsHaveManyNames) {
+  EXPECT_EQ(read(with(bert(), "hidden_act", "gelu_new")).config.activation, Activation::kGeluTanh);
+  EXPECT_EQ(read(with(bert(), "hidden_act", "gelu_pytorch_tanh")).config.activation,
+            Activation::kGeluTanh);
+  EXPECT_EQ(read(with(bert(), "hidden_act", "relu")).config.activation, Activation::kRelu);
+  EXPECT_EQ(read(with(small_config(), "activation", "gelu_tanh")).config.activation,
+            Activation::kGeluTanh);
+}
+
+TEST(ConfigTest, NullCountsAsMissing) {
+  EXPECT_EQ(read(with(bert(), "layer_norm_eps", nullptr)).config.norm_eps, 1e-12f);
+  expect_refused(with(bert(), "hidden_size", nullptr), {"hidden_size", "missing"});
+}
+
+TEST(ConfigTest, MissingKeysAreNamed) {
+  for (const char* const key : {"d_model", "d_ff", "num_layers", "num_heads", "vocab_size",
+                                "norm_order", "position", "model_type"}) {
+    json config = small_config();
+    config.erase(key);
+    expect_refused(config, {key, "missing"});
+  }
+  json config = bert();
+  config.erase("max_position_embeddings");
+  expect_refused(config, {"max_position_embeddings", "missing"});
+}
+
+TEST(ConfigTest, ValuesOfTheWrongType) {
+  expect_refused(with(small_config(), "d_model", "four"), {"d_model", "\"four\"", "whole number"});
+  expect_refused(with(small_config(), "d_model", 4.5), {"d_model", "4.5"});
+  expect_refused(with(small_config(), "final_norm", "yes"), {"final_norm", "\"yes\"", "true"});
+  expect_refused(with(small_config(), "activation", 3), {"activation", "3"});
+  expect_refused(with(small_config(), "layer_norm_eps", "1e-5"), {"layer_norm_eps", "\"1e-5\""});
+  expect_refused(with(small_config(), "position", "learned"), {"position", "\"learned\""});
+  expect_refused(with(bert(), "model_type", 7), {"model_type", "7"});
+}
+
+TEST(ConfigTest, SizesThatNoEncoderHas) {
+  expect_refused(with(small_config(), "d_model", 0), {"d_model", "0"});
+  expect_refused(with(small_config(), "num_layers", -2), {"num_layers", "-2"});
+  expect_refused(with(small_config(), "vocab_size", 9000000000000000000), {"vocab_size"});
+  expect_refused(with(small_config(), "d_ff", 18446744073709551615u), {"d_ff", "1844674407370955"});
+  expect_refused(with(small_config(), "num_heads", 3), {"4", "multiple", "3"});
+  expect_refused(with(small_config(), "num_heads", 5), {"num_heads", "5"});
+  expect_refused(with(small_config(), "max_positions", 0), {"max_positions", "learned"});
+  expect_refused(with(small_config(), "layer_norm_eps", 0), {"layer_norm_eps", "0"});
+  expect_refused(with(bert(), "pad_token_id", 30), {"pad_token_id", "30", "29"});
+}
+
+TEST(ConfigTest, PositionsThatPhasorDoesNotKnow) {
+  json config = small_config();
+  config["position"] = {{"kind", "rotary"}};
+  expect_refused(config, {"position", "kind", "\"rotary\"", "sinusoidal, learned, none"});
+  config["position"] = {{"kind", "sinusoidal"}};
+  expect_refused(config, {"layout", "missing"});
+  config["position"] = {{"kind", "sinusoidal"}, {"layout", "papers"}};
+  expect_refused(config, {"layout", "\"papers\"", "paper, marian, t2t, fairseq, opennmt"});
+  config["position"] = {{"kind", "sinusoidal"}, {"layout", "paper"}, {"base", 1}};
+  expect_refused(config, {"base", "1"});
+}
+
+TEST(ConfigTest, OddWidthsHaveNoOpenNmtLayout) {
+  json config = with(small_config(), "d_model", 5);
+  config["num_heads"] = 1;
+  config["position"] = {{"kind", "sinusoidal"}, {"layout", "opennmt"}};
+  expect_refused(config, {"opennmt", "5"});
+}
+
+TEST(ConfigTest, WhatPhasorDoesNotImplementIsRefusedByName) {
+  expect_refused(with(bert(), "model_type", "gpt2"), {"model_type", "\"gpt2\"", "bert", "marian"});
+  expect_refused(with(bert(), "position_embedding_type", "relative_key"),
+                 {"position_embedding_type", "relative_key", "absolute"});
+  expect_refused(with(bert(), "is_decoder", true), {"is_decoder", "true", "false"});
+  expect_refused(with(bert(), "hidden_act", "mish"), {"hidden_act", "\"mish\"", "gelu"});
+  expect_refused(with(fairseq("bart"), "normalize_before", true), {"normalize_before", "true"});
+  expect_refused(with(fairseq("marian"), "normalize_before", true), {"normalize_before", "true"});
+}
+
+TEST(ConfigTest, KeysThatPhasorsOwnTypeDoesNotHaveAreNoted) {
+  json config = with(small_config(), "final_nrom", true);
+  config["position"]["bass"] = 500;
+  const std::vector<std::string> notes = read(config).notes;
+  ASSERT_EQ(notes.size(), 2u);
+  EXPECT_NE(notes[0].find("final_nrom"), std::string::npos);
+  EXPECT_NE(notes[1].find("position.bass"), std::string::npos);
+}
+
+TEST(ConfigTest, FilesThatAreNoConfiguration) {
+  expect_text_refused("", {"not valid JSON"});
+  expect_text_refused("{\"model_type\": \"bert\"", {"not valid JSON"});
+  expect_text_refused("[]", {"[]", "object"});
+  expect_text_refused("{\"d_model\": 4, \"d_model\": 8}", {"\"d_model\"", "twice"});
+  expect_text_refused("<!doctype html>", {"HTML"});
+  expect_text_refused("version https://git-lfs.github.com/spec/v1", {"Git LFS"});
+  expect_error<ModelError>([] { read_model_config("/nowhere/config.json"); },
+                           {"/nowhere/config.json", "no such file"});
+}
+
+}  // namespace
+}  // namespace phasor
