@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 #include <omp.h>
 
+#include <chrono>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -29,16 +30,21 @@ double best_rate() {
 
 std::vector<float> values(int64_t count) { return std::vector<float>(count, 0.5f); }
 
-/// Runs `primitive`, whose arguments are set, and says how fast that is.
-void time(benchmark::State& state, onednn::Primitive& primitive, double operations) {
+/// Runs `primitive`, whose arguments are set. Returns the seconds that one run took.
+double time(benchmark::State& state, onednn::Primitive& primitive) {
   std::vector<std::byte> scratchpad(primitive.scratchpad_bytes());
   const dnnl::stream stream(cpu());
+  const auto start = std::chrono::steady_clock::now();
   for (auto _ : state) primitive.run(stream, scratchpad.data());
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
   state.SetLabel(primitive.impl_info());
-  using benchmark::Counter;
-  const auto flags = Counter::kIsIterationInvariantRate;
-  state.counters["flop/s"] = Counter(operations, flags);
-  state.counters["limit_share"] = Counter(operations / best_rate(), flags);
+  return passed.count() / static_cast<double>(state.iterations());
+}
+
+void time_matmul(benchmark::State& state, onednn::Primitive& matmul, double operations) {
+  const double rate = operations / time(state, matmul);
+  state.counters["gflop/s"] = rate / 1e9;
+  state.counters["limit_share"] = rate / best_rate();
 }
 
 void linear(benchmark::State& state, int64_t in, int64_t out,
@@ -55,7 +61,7 @@ void linear(benchmark::State& state, int64_t in, int64_t out,
   matmul.set(DNNL_ARG_WEIGHTS, packed);
   matmul.set(DNNL_ARG_BIAS, bias.data());
   matmul.set(DNNL_ARG_DST, y.data());
-  time(state, matmul, matmul_operations(rows, in, out));
+  time_matmul(state, matmul, matmul_operations(rows, in, out));
 }
 
 // Attention's three steps over the views that the engine uses: [1, H, T, D] on [T, C].
@@ -78,7 +84,7 @@ void scores(benchmark::State& state) {
   matmul.set(DNNL_ARG_SRC, q.data());
   matmul.set(DNNL_ARG_WEIGHTS, k.data());
   matmul.set(DNNL_ARG_DST, out.data());
-  time(state, matmul, matmul_operations(num_tokens, kModel, num_tokens));
+  time_matmul(state, matmul, matmul_operations(num_tokens, kModel, num_tokens));
 }
 
 void mix(benchmark::State& state) {
@@ -90,7 +96,7 @@ void mix(benchmark::State& state) {
   matmul.set(DNNL_ARG_SRC, pattern.data());
   matmul.set(DNNL_ARG_WEIGHTS, v.data());
   matmul.set(DNNL_ARG_DST, z.data());
-  time(state, matmul, matmul_operations(num_tokens, num_tokens, kModel));
+  time_matmul(state, matmul, matmul_operations(num_tokens, num_tokens, kModel));
 }
 
 /// For steps that are bound by memory: bytes read and written.
@@ -106,7 +112,7 @@ void softmax(benchmark::State& state) {
   auto primitive = onednn::make_softmax(cpu(), maps(num_tokens));
   primitive.set(DNNL_ARG_SRC, from.data());
   primitive.set(DNNL_ARG_DST, to.data());
-  time(state, primitive, static_cast<double>(size));
+  time(state, primitive);
   set_bytes(state, 2 * size);
 }
 
@@ -118,7 +124,7 @@ void gelu(benchmark::State& state) {
       onednn::make_activation(cpu(), onednn::dense({rows, 4 * kModel}), Activation::kGeluErf);
   primitive.set(DNNL_ARG_SRC, from.data());
   primitive.set(DNNL_ARG_DST, to.data());
-  time(state, primitive, static_cast<double>(size));
+  time(state, primitive);
   set_bytes(state, 2 * size);
 }
 
@@ -155,7 +161,11 @@ void register_all() {
   add("residual_and_norm", residual_and_norm);
 }
 
-[[maybe_unused]] const bool kRegistered = (register_all(), true);
-
 }  // namespace
 }  // namespace phasor::bench
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  phasor::bench::register_all();
+  benchmark::RunSpecifiedBenchmarks();
+}
