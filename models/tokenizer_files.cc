@@ -82,7 +82,7 @@ std::shared_ptr<const Tokenizer> load_family(const fs::path& folder, const Token
   return make_sentencepiece_tokenizer(spec);
 }
 
-/// The family whose files these are, for folders that do not say their class.
+/// The family whose files these are.
 std::optional<TokenizerFamily> family_by_files(const fs::path& folder) {
   const bool has_vocab_json = is_file(folder / "vocab.json");
   for (const TokenizerFamily& family : tokenizer_families()) {
@@ -140,6 +140,18 @@ std::vector<std::string> file_names(const fs::path& folder) {
                   folder.string(), found, fmt::join(class_names(), ", ")));
 }
 
+std::shared_ptr<const Tokenizer> load_by_files(const fs::path& folder, const std::string& language,
+                                               const std::vector<std::string>& files) {
+  if (const std::optional<TokenizerFamily> family = family_by_files(folder)) {
+    return load_family(folder, *family, language);
+  }
+  const std::optional<fs::path> model = bare_model(folder, files);
+  if (!model) unsupported(folder, files);
+  SentencePieceSpec spec{.kind = "plain"};
+  read_model(*model, spec);
+  return make_sentencepiece_tokenizer(spec);
+}
+
 /// The class of tokenizer_config.json without "Fast"; empty where it names none in particular.
 std::string tokenizer_class(const ConfigReader& reader) {
   std::string name = reader.text({"tokenizer_class"}, "");
@@ -153,11 +165,7 @@ std::shared_ptr<const Tokenizer> load_by_class(const fs::path& folder, const Con
                                                const std::vector<std::string>& files) {
   const std::string name = tokenizer_class(reader);
   const std::string language = reader.text({"src_lang"}, "");
-  if (name.empty()) {
-    const std::optional<TokenizerFamily> family = family_by_files(folder);
-    if (!family) unsupported(folder, files);
-    return load_family(folder, *family, language);
-  }
+  if (name.empty()) return load_by_files(folder, language, files);
   for (const TokenizerFamily& family : tokenizer_families()) {
     if (family.tokenizer_class == name) return load_family(folder, family, language);
   }
@@ -179,13 +187,7 @@ std::shared_ptr<const Tokenizer> Tokenizer::load(const fs::path& folder) {
   const bool has_config = is_file(tokenizer_json);
   const nlohmann::json json =
       has_config ? read_json_object(tokenizer_json) : nlohmann::json::object();
-  const ConfigReader reader(tokenizer_json.string(), json);
-  if (const std::optional<fs::path> model = bare_model(folder, files)) {
-    SentencePieceSpec spec{.kind = "plain"};
-    read_model(*model, spec);
-    return make_sentencepiece_tokenizer(spec);
-  }
-  return load_by_class(folder, reader, files);
+  return load_by_class(folder, ConfigReader(tokenizer_json.string(), json), files);
 }
 
 }  // namespace phasor

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -307,13 +306,38 @@ TEST(ModelTest, FoldersThatAreNoModels) {
   expect_error<ModelError>([] { Model::load(std::string(5000, 'x')); }, {"xxx"});
 }
 
+/// Without the superuser's rights, who can read everything, until the end of the scope.
+class Nobody {
+ public:
+  Nobody() : user_(geteuid()) {
+    if (user_ != 0) return;
+    EXPECT_EQ(seteuid(65534), 0);
+  }
+  ~Nobody() { EXPECT_EQ(seteuid(user_), 0); }
+
+ private:
+  const uid_t user_;
+};
+
 TEST(ModelTest, AnUnreadableFolder) {
-  if (geteuid() == 0) GTEST_SKIP() << "The superuser can read every folder.";
   const TempFolder folder;
-  folder.write("model/config.json", small_config().dump());
-  ASSERT_EQ(chmod((folder.path() / "model").c_str(), 0), 0);
-  expect_error<ModelError>([&] { Model::load(folder.path() / "model"); }, {"Permission denied"});
-  ASSERT_EQ(chmod((folder.path() / "model").c_str(), 0700), 0);
+  const fs::path config = folder.write("model/config.json", small_config().dump());
+  fs::permissions(folder.path(), fs::perms(0755));
+  fs::permissions(config, fs::perms::none);
+  {
+    const Nobody nobody;
+    expect_error<ModelError>([&] { Model::load(config.parent_path()); },
+                             {"config.json", "Permission denied"});
+  }
+  fs::permissions(config.parent_path(), fs::perms::none);
+  {
+    const Nobody nobody;
+    expect_error<ModelError>([&] { Model::load(config.parent_path()); }, {"Permission denied"});
+    expect_error<ModelError>([&] { Model::load(config.parent_path() / "x"); },
+                             {"Permission denied"});
+    expect_error<ModelError>([&] { Tokenizer::load(config.parent_path()); }, {"Permission denied"});
+  }
+  fs::permissions(config.parent_path(), fs::perms(0700));
 }
 
 TEST(ModelTest, ABundledModelIsFoundByItsName) {

@@ -21,9 +21,11 @@ struct TokenizeOptions {
 
 struct Tokens {
   std::vector<int32_t> ids;
-  std::vector<std::string> pieces;  // one for each id, "▁" for a space as SentencePiece writes it
-  int64_t invalid_bytes = 0;        // bytes that were not UTF-8 and became U+FFFD
-  int64_t dropped = 0;              // text tokens that max_tokens cut off
+  /// One for each id, "▁" for a space as SentencePiece writes it. What is not in the vocabulary
+  /// stands as the text had it, or as "<unk>" where ids come from a vocab.json.
+  std::vector<std::string> pieces;
+  int64_t invalid_bytes = 0;  // bytes that were not UTF-8 and became U+FFFD
+  int64_t dropped = 0;        // text tokens that max_tokens cut off
 };
 
 /// Immutable and safe to share between threads.
