@@ -57,7 +57,11 @@ void register_all() {
   }
 }
 
-[[maybe_unused]] const bool kRegistered = (register_all(), true);
-
 }  // namespace
 }  // namespace phasor::bench
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  phasor::bench::register_all();
+  benchmark::RunSpecifiedBenchmarks();
+}

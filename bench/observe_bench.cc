@@ -26,8 +26,7 @@ struct Subject {
   MatmulLimit limit = MatmulLimit(encoder.model().config(), 1);
 };
 
-void observe(benchmark::State& state, const Batch& batch, Observer* observer) {
-  static Subject subject;
+void observe(benchmark::State& state, Subject& subject, const Batch& batch, Observer* observer) {
   const auto ids = batch.token_ids(subject.encoder.model());
   subject.encoder.encode_ids(ids);
   const auto start = std::chrono::steady_clock::now();
@@ -40,11 +39,12 @@ void observe(benchmark::State& state, const Batch& batch, Observer* observer) {
 }
 
 void register_all() {
-  const auto add = [](const std::string& what, const std::shared_ptr<Observer>& observer) {
+  const auto subject = std::make_shared<Subject>();
+  const auto add = [&](const std::string& what, const std::shared_ptr<Observer>& observer) {
     for (const Batch& batch : {uniform_batch(1, 16), uniform_batch(32, 32)}) {
       benchmark::RegisterBenchmark(
           ("observe/" + what + "/" + batch.name).c_str(),
-          [=](benchmark::State& state) { observe(state, batch, observer.get()); })
+          [=](benchmark::State& state) { observe(state, *subject, batch, observer.get()); })
           ->UseRealTime()
           ->Unit(benchmark::kMicrosecond);
     }
@@ -56,7 +56,11 @@ void register_all() {
   add("trace_everything", std::make_shared<Trace>(Trace::everything()));
 }
 
-[[maybe_unused]] const bool kRegistered = (register_all(), true);
-
 }  // namespace
 }  // namespace phasor::bench
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  phasor::bench::register_all();
+  benchmark::RunSpecifiedBenchmarks();
+}
