@@ -41,7 +41,8 @@ struct Segment;
 class Encoding {
  public:
   int64_t num_sequences() const { return static_cast<int64_t>(offsets_.size()) - 1; }
-  int64_t num_tokens(int64_t i) const { return offsets_[i + 1] - offsets_[i]; }
+  /// These throw std::out_of_range where there is no sequence i.
+  int64_t num_tokens(int64_t i) const { return offsets_.at(i + 1) - offsets_.at(i); }
   /// After truncation, where that was asked for. [T]
   std::span<const int32_t> token_ids(int64_t i) const { return rows(token_ids_, i, 1); }
   /// The position each token was given: its row of the table, counted from the table's row 0;
