@@ -41,8 +41,7 @@ void add_model(CLI::App& app, CommonOptions& options) {
 }
 
 void add_threads(CLI::App& app, CommonOptions& options) {
-  app.add_option("-t,--threads", options.threads,
-                 "worker threads (default: as many as the work is worth)")
+  app.add_option("-t,--threads", options.threads, "worker threads (default: one for each core)")
       ->type_name("N")
       ->check(CLI::Range(0, 1024));
 }
@@ -129,17 +128,6 @@ std::vector<int32_t> parse_ids(std::string_view list) {
     throw phasor::InvalidArgument("--ids is empty; write at least one token id, like \"5 17 9\"");
   }
   return ids;
-}
-
-int threads_for(const CommonOptions& options, const phasor::ModelConfig& config,
-                int64_t num_tokens) {
-  if (options.threads > 0) return options.threads;
-  // A core does some 10^10 of these a second; a busy machine's threads wait longer than that for
-  // each other.
-  constexpr double kWorthSharing = 1e9;
-  const double weights = static_cast<double>(config.num_layers) * config.d_model *
-                         (4.0 * config.d_model + 2.0 * config.d_ff);
-  return weights * static_cast<double>(num_tokens) < kWorthSharing ? 1 : 0;
 }
 
 phasor::Positions parse_positions(const std::string& name, const phasor::PositionConfig& own) {

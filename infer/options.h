@@ -16,7 +16,7 @@ namespace infer {
 
 struct CommonOptions {
   std::string model = "sinusoidal";
-  int threads = 0;  // 0: as many as the work is worth
+  int threads = 0;
   bool json = false;
   bool quiet = false;
 };
@@ -42,11 +42,6 @@ std::vector<std::string> read_texts(const std::vector<std::string>& words);
 /// "5 17 9" or "5,17,9". Throws UsageError (no number) or InvalidArgument (none at all, or none
 /// that could be an id).
 std::vector<int32_t> parse_ids(std::string_view list);
-
-/// For EncoderOptions: what was asked for, else one thread where more would only wait for each
-/// other, else 0 (all).
-int threads_for(const CommonOptions& options, const phasor::ModelConfig& config,
-                int64_t num_tokens);
 
 /// none | sinusoidal[:layout] | learned, or empty for the model's own.
 phasor::Positions parse_positions(const std::string& name, const phasor::PositionConfig& own);

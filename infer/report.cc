@@ -43,13 +43,18 @@ std::string token_rows(const SequenceReport& report, int width) {
   return token_table({position, token, id}, width);
 }
 
+std::string effect_text(double effect) {
+  if (effect == 0 || effect >= 0.0005) return fmt::format("{:.3f}", effect);
+  return fmt::format("{:.0e}", effect);  // small, but there
+}
+
 std::string layer_rows(const std::vector<LayerReport>& layers) {
   std::string out = fmt::format("  {:>5}  {:>8}  {:<28}  {}\n", "layer", "norm",
                                 "moved by positions", "attention reaches");
   for (size_t l = 0; l < layers.size(); ++l) {
     const LayerReport& layer = layers[l];
-    const std::string moved =
-        fmt::format("{:.3f}  {}", layer.position_effect, bar(layer.position_effect, kBarWidth));
+    const std::string moved = fmt::format("{:>5}  {}", effect_text(layer.position_effect),
+                                          bar(layer.position_effect, kBarWidth));
     const std::string reach =
         layer.attention_distance ? fmt::format("{:.2f} tokens", *layer.attention_distance) : "";
     std::string line =
@@ -64,7 +69,8 @@ std::string layer_rows(const std::vector<LayerReport>& layers) {
 std::string mask_rows(const SequenceReport& report, const phasor::Model& model) {
   std::string out;
   for (const MaskReport& mask : report.masks) {
-    out += fmt::format("\n  likeliest at position {:.4g}\n", report.positions[mask.token]);
+    out += fmt::format("\n  likeliest for the mask at position {:.4g}\n",
+                       report.positions[mask.token]);
     for (const Filler& filler : mask.fillers) {
       out += fmt::format("    {} {:.3f} {}", pad_right(piece_of(model, filler.id), 16),
                          filler.probability, bar(filler.probability, kBarWidth));
@@ -121,7 +127,10 @@ std::string describe_model(const std::string& name, const phasor::ModelConfig& c
 std::string to_text(const SequenceReport& report, const phasor::Model& model,
                     const Output& output) {
   std::string out;
-  if (report.input.text) out += output.heading(printable(*report.input.text)) + "\n";
+  if (report.input.text) {
+    const std::string text = printable(*report.input.text);
+    out += output.heading(text.empty() ? "(empty text)" : text) + "\n";
+  }
   out += token_rows(report, output.width()) + "\n" + layer_rows(report.layers);
   return out + mask_rows(report, model);
 }

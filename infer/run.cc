@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <span>
 
 #include "infer/activations.h"
@@ -99,30 +100,21 @@ phasor::Overflow parse_overflow_option(const std::string& name) {
   }
 }
 
-std::vector<Input> read_inputs(const phasor::Encoder& encoder,
-                               const std::vector<std::string>& texts,
-                               const std::vector<std::vector<int32_t>>& ids,
+std::vector<Input> read_inputs(const phasor::Encoder& encoder, const RunArguments& arguments,
                                const phasor::RunOptions& options) {
   const phasor::Model& model = encoder.model();
   std::vector<Input> inputs;
-  for (const std::vector<int32_t>& list : ids) inputs.push_back(input_from_ids(model, list));
+  for (const std::string& list : arguments.ids) {
+    inputs.push_back(input_from_ids(model, parse_ids(list)));
+  }
   int64_t max_tokens = 0;
   if (options.overflow == phasor::Overflow::kTruncate) {
     max_tokens = encoder.max_tokens(options).value_or(0);
   }
-  for (const std::string& text : texts) {
+  for (const std::string& text : read_texts(arguments.words)) {
     inputs.push_back(input_from_text(model, text, max_tokens));
   }
   return inputs;
-}
-
-/// As many as one run can have: a token has a byte or more.
-int64_t tokens_at_most(const std::vector<std::string>& texts,
-                       const std::vector<std::vector<int32_t>>& ids) {
-  int64_t tokens = 0;
-  for (const std::string& text : texts) tokens += std::ssize(text);
-  for (const std::vector<int32_t>& list : ids) tokens += std::ssize(list);
-  return tokens;
 }
 
 /// The row of the first token, which --positions may have changed.
@@ -133,30 +125,45 @@ int64_t first_position(const phasor::PositionConfig& own, const phasor::Position
   return std::lround(batches.front().encoding.positions(0).front());
 }
 
+std::map<std::string, std::string> metadata(const RunArguments& arguments,
+                                            const phasor::PositionConfig& own,
+                                            const phasor::Positions& positions,
+                                            const std::vector<Batch>& batches) {
+  return {{"model", arguments.common.model},
+          {"layout", layout_name(own, positions)},
+          {"first_position", fmt::format("{}", first_position(own, positions, batches))},
+          {"precision", "float32"},
+          {"version", PHASOR_VERSION}};
+}
+
 /// Prints batches one after the other.
 class Printer {
  public:
   Printer(phasor::Encoder& encoder, const CommonOptions& common, const phasor::RunOptions& options,
-          int64_t num_inputs)
+          size_t num_inputs)
       : encoder_(encoder), common_(common), options_(options), num_inputs_(num_inputs) {}
 
   void print(std::span<const Input> inputs, const Batch& batch) {
+    const phasor::Model& model = encoder_.model();
     for (const SequenceReport& sequence : report(encoder_, inputs, batch)) {
       if (!common_.quiet) print_notes(sequence);
-      const phasor::Model& model = encoder_.model();
-      const bool first = number_++ == 0;
-      output_.write(common_.json ? to_json(sequence, model, common_.model) + "\n"
-                                 : (first ? "" : "\n") + to_text(sequence, model, output_));
+      if (common_.json) {
+        output_.write(to_json(sequence, model, common_.model) + "\n");
+      } else {
+        output_.write((number_ == 0 ? "" : "\n") + to_text(sequence, model, output_));
+      }
+      ++number_;
     }
   }
   bool closed() const { return output_.closed(); }
 
  private:
   void print_notes(const SequenceReport& sequence) const {
+    const phasor::Model& model = encoder_.model();
     if (number_ == 0) {
-      report_note(describe_model(common_.model, encoder_.model().config(), options_.positions));
+      report_note(describe_model(common_.model, model.config(), options_.positions));
     }
-    for (const std::string& note : notes(sequence, encoder_.model(), options_)) {
+    for (const std::string& note : notes(sequence, model, options_)) {
       report_note(num_inputs_ > 1 ? fmt::format("text {}: {}", number_ + 1, note) : note);
     }
   }
@@ -164,57 +171,49 @@ class Printer {
   phasor::Encoder& encoder_;
   const CommonOptions& common_;
   const phasor::RunOptions& options_;
-  int64_t num_inputs_;
-  int64_t number_ = 0;
+  size_t num_inputs_;
+  size_t number_ = 0;
   Output output_;
 };
+
+/// A part of the inputs for each run.
+std::vector<std::span<const Input>> batches_of(const std::vector<Input>& inputs) {
+  std::vector<std::span<const Input>> batches;
+  for (std::span<const Input> rest = inputs; !rest.empty();) {
+    batches.push_back(rest.first(std::min(kBatchSize, rest.size())));
+    rest = rest.subspan(batches.back().size());
+  }
+  return batches;
+}
 
 }  // namespace
 
 int run(int argc, char** argv) {
   RunArguments arguments;
   if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
-  const CommonOptions& common = arguments.common;
   phasor::RunOptions options;
   options.overflow = parse_overflow_option(arguments.overflow);
 
-  const auto model = phasor::Model::load(common.model);
+  const auto model = phasor::Model::load(arguments.common.model);
   const phasor::PositionConfig& own = model->config().position;
   options.positions = parse_positions(arguments.positions, own);
-  std::vector<std::vector<int32_t>> ids;
-  for (const std::string& list : arguments.ids) ids.push_back(parse_ids(list));
-  const std::vector<std::string> texts = read_texts(arguments.words);
-  phasor::Encoder encoder(
-      model, {.threads = threads_for(common, model->config(), tokens_at_most(texts, ids))});
-  const std::vector<Input> inputs = read_inputs(encoder, texts, ids, options);
-  const auto inputs_of_batch = [&](size_t b) {
-    const size_t begin = b * kBatchSize;
-    return std::span(inputs).subspan(begin, std::min(kBatchSize, inputs.size() - begin));
-  };
-
-  const bool saves = !arguments.save.empty();
-  const size_t num_batches = (inputs.size() + kBatchSize - 1) / kBatchSize;
-  Printer printer(encoder, common, options, std::ssize(inputs));
-  std::vector<Batch> kept;
-  for (size_t b = 0; b < num_batches && !printer.closed(); ++b) {
-    Batch batch = observe(encoder, inputs_of_batch(b), options, saves);
-    if (saves) {
-      kept.push_back(std::move(batch));
-    } else {
-      printer.print(inputs_of_batch(b), batch);
+  phasor::Encoder encoder(model, {.threads = arguments.common.threads});
+  const std::vector<Input> inputs = read_inputs(encoder, arguments, options);
+  const std::vector<std::span<const Input>> parts = batches_of(inputs);
+  Printer printer(encoder, arguments.common, options, inputs.size());
+  if (arguments.save.empty()) {
+    for (size_t i = 0; i < parts.size() && !printer.closed(); ++i) {
+      printer.print(parts[i], observe(encoder, parts[i], options, false));
     }
+    return 0;
   }
-  if (!saves) return 0;
+
   // First the file: where it cannot be written, the error stands alone.
-  save_activations(
-      arguments.save, kept,
-      {{"model", common.model},
-       {"layout", layout_name(own, options.positions)},
-       {"first_position", fmt::format("{}", first_position(own, options.positions, kept))},
-       {"precision", "float32"},
-       {"version", PHASOR_VERSION}});
-  for (size_t b = 0; b < num_batches && !printer.closed(); ++b) {
-    printer.print(inputs_of_batch(b), kept[b]);
+  std::vector<Batch> batches;
+  for (const auto& part : parts) batches.push_back(observe(encoder, part, options, true));
+  save_activations(arguments.save, batches, metadata(arguments, own, options.positions, batches));
+  for (size_t i = 0; i < parts.size() && !printer.closed(); ++i) {
+    printer.print(parts[i], batches[i]);
   }
   return 0;
 }

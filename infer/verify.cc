@@ -2,7 +2,6 @@
 // layer.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -129,7 +128,7 @@ void check_layers(const Verification& v, int64_t layers) {
   }
 }
 
-Verification verify_folder(const std::string& folder, const CommonOptions& common) {
+Verification verify_folder(const std::string& folder, int threads) {
   const auto model = phasor::Model::load(folder);
   const int64_t layers = model->config().num_layers;
   Verification v{.folder = folder,
@@ -150,9 +149,7 @@ Verification verify_folder(const std::string& folder, const CommonOptions& commo
     if (l == layers) break;
     v.attentions.push_back({.tensor = fmt::format("attentions.{}", l), .first_difference = {}});
   }
-  int64_t longest = 0;
-  for (const GoldenItem& item : v.golden.items) longest = std::max(longest, std::ssize(item.ids));
-  phasor::Encoder encoder(model, {.threads = threads_for(common, model->config(), longest)});
+  phasor::Encoder encoder(model, {.threads = threads});
   for (int64_t i = 0; i < std::ssize(v.golden.items); ++i) {
     compare_ids(v, *model, i);
     compare_item(v, encoder, i);
@@ -220,7 +217,7 @@ int verify(int argc, char** argv) {
   int result = 0;
   for (const std::string& folder : words(*folders)) {
     try {
-      const Verification v = verify_folder(folder, common);
+      const Verification v = verify_folder(folder, common.threads);
       output.write(common.json ? to_json(v) : to_text(v, output));
       if (!v.ok() && result == 0) result = kCheckFailed;
     } catch (const std::exception&) {  // the other folders are still worth checking

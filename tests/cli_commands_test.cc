@@ -1,0 +1,209 @@
+// infer's subcommands: tokenize, info and verify.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "phasor/model.h"
+#include "tests/infer_program.h"
+#include "tests/shared_files.h"
+#include "tests/test_files.h"
+
+namespace phasor {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// A copy of a bundled model, whose files a test may spoil.
+fs::path copy_of_bundled(const TempFolder& folder, const std::string& name) {
+  const fs::path copy = folder.path() / name;
+  fs::copy(bundled_model(name), copy, fs::copy_options::recursive);
+  return copy;
+}
+
+TEST(CliTokenizeTest, JsonHasTextIdsAndPieces) {
+  const std::vector<json> objects = infer_json({"tokenize", "Tom bit a dog.", "[x]"});
+  ASSERT_EQ(objects.size(), 2u);
+  ASSERT_EQ(objects[0].size(), 3u);
+  EXPECT_EQ(objects[0]["text"], "Tom bit a dog.");
+  EXPECT_EQ(objects[0]["ids"].size(), objects[0]["pieces"].size());
+  EXPECT_EQ(objects[0]["pieces"][0], "[CLS]");
+  EXPECT_EQ(objects[0]["ids"], infer_json({"-q", "Tom bit a dog."}).at(0)["ids"]);
+  EXPECT_EQ(objects[1]["text"], "[x]");
+}
+
+TEST(CliTokenizeTest, TextHasThePiecesOverTheIds) {
+  const ProgramResult result = run_infer({"tokenize", "Tom", "a"});
+  EXPECT_EQ(result.exit_code, 0);
+  const std::vector<std::string> lines = lines_of(result.out);
+  ASSERT_EQ(lines.size(), 7u);
+  EXPECT_EQ(lines[0], "Tom");
+  EXPECT_TRUE(lines[1].starts_with("  token  [CLS]  ▁Tom"));
+  EXPECT_TRUE(lines[2].starts_with("  id     "));
+  EXPECT_EQ(lines[3], "");
+}
+
+TEST(CliTokenizeTest, SpecialTokensCountOnlyWhenAskedFor) {
+  const json plain = infer_json({"tokenize", "a [MASK]"}).at(0);
+  const json special = infer_json({"tokenize", "--special", "a [MASK]"}).at(0);
+  EXPECT_EQ(special["pieces"], (json{"[CLS]", "▁a", "[MASK]", "[SEP]"}));
+  EXPECT_NE(plain["ids"], special["ids"]);
+}
+
+TEST(CliTokenizeTest, ReadsStandardInputAndSaysWhatItReplaced) {
+  const ProgramResult result = run_infer({"tokenize", "--json", "-"}, {.input = "one\n\xff\n"});
+  EXPECT_EQ(lines_of(result.out).size(), 2u);
+  EXPECT_TRUE(contains(result.err, "1 bytes were not UTF-8")) << result.err;
+  EXPECT_EQ(run_infer({"tokenize", "-q", "-"}, {.input = "\xff\n"}).err, "");
+}
+
+TEST(CliTokenizeTest, NeedsNoWeights) {
+  const TempFolder folder;
+  const fs::path copy = copy_of_bundled(folder, "sinusoidal");
+  fs::remove(copy / "model.safetensors");
+  EXPECT_EQ(infer_json({"tokenize", "-m", copy.string(), "Tom"}), infer_json({"tokenize", "Tom"}));
+  fs::remove(copy / "tokenizer.model");
+  expect_infer_fails({"tokenize", "-m", copy.string(), "Tom"}, 4, {"tokenizer"});
+}
+
+TEST(CliInfoTest, SaysWhatABundledModelIs) {
+  const json learned = infer_json({"info", "-m", "learned"}).at(0);
+  EXPECT_EQ(learned["family"], "phasor");
+  EXPECT_EQ(learned["num_layers"], 6);
+  EXPECT_EQ(learned["d_model"], 128);
+  EXPECT_EQ(learned["norm_order"], "post");
+  EXPECT_EQ(learned["position"]["kind"], "learned");
+  EXPECT_EQ(learned["position"]["table_rows"], 128);
+  EXPECT_EQ(learned["position"]["usable_positions"], 128);
+  EXPECT_EQ(learned["position"]["trained_length"], 128);
+  EXPECT_EQ(learned["mlm_head"], true);
+  EXPECT_EQ(learned["unused_tensors"], 0);
+  EXPECT_EQ(learned["bytes_on_disk"],
+            fs::file_size(bundled_model("learned") / "model.safetensors"));
+  EXPECT_EQ(learned["parameters"], Model::load(bundled_model("learned"))->num_parameters());
+  const json sinusoidal = infer_json({"info"}).at(0);
+  EXPECT_EQ(sinusoidal["position"]["layout"], "paper");
+  EXPECT_TRUE(sinusoidal["position"]["table_rows"].is_null());
+  EXPECT_EQ(infer_json({"info", "none"}).at(0)["position"]["kind"], "none");
+}
+
+TEST(CliInfoTest, TextHoldsTheSameFacts) {
+  const ProgramResult result = run_infer({"info", "learned"});
+  EXPECT_EQ(result.exit_code, 0);
+  for (const char* fact : {"6 layers, d_model 128, 4 heads, d_ff 512", "post-norm", "learned",
+                           "128 rows, 128 usable", "at most 128 tokens", "MLM head", "oneDNN"}) {
+    EXPECT_TRUE(contains(result.out, fact)) << fact << "\n" << result.out;
+  }
+}
+
+TEST(CliInfoTest, SaysWhyThereIsNoTokenizer) {
+  const TempFolder folder;
+  folder.write("config.json", small_config().dump());
+  folder.write("model.safetensors", safetensors_bytes(small_tensors()));
+  const json info = infer_json({"info", folder.path().string()}).at(0);
+  EXPECT_TRUE(info["tokenizer"]["description"].is_null());
+  EXPECT_FALSE(info["tokenizer"]["problem"].get<std::string>().empty());
+}
+
+TEST(CliVerifyTest, TheBundledModelsAgreeWithTheirTraining) {
+  const ProgramResult result = run_infer({"verify", "sinusoidal", "learned", "none"});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_EQ(result.err, "");
+  const std::vector<json> objects = infer_json({"verify", "sinusoidal", "learned", "none"});
+  ASSERT_EQ(objects.size(), 3u);
+  for (const json& object : objects) {
+    EXPECT_EQ(object["ok"], true);
+    EXPECT_GT(object["texts"], 0);
+    EXPECT_EQ(object["tensors"].size(), 7u + 6 + 1);
+  }
+}
+
+TEST(CliVerifyTest, NamesTheFirstLayerThatDiffers) {
+  const TempFolder folder;
+  const fs::path copy = copy_of_bundled(folder, "sinusoidal");
+  json golden = json::parse(read_text_file(copy / "golden.json"));
+  golden["atol"] = 0;
+  golden["rtol"] = 0;
+  golden["items"][0]["ids"].push_back(7);
+  std::ofstream(copy / "golden.json") << golden.dump();
+  const ProgramResult result = run_infer({"verify", copy.string()});
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_TRUE(contains(result.out, "first difference: the ids of item 0")) << result.out;
+  EXPECT_TRUE(contains(result.out, "hidden_states.0"));
+
+  golden["items"][0]["text"] = nullptr;  // without a text only the layers can differ
+  std::ofstream(copy / "golden.json") << golden.dump();
+  const ProgramResult layers = run_infer({"verify", copy.string()});
+  EXPECT_EQ(layers.exit_code, 1);
+  EXPECT_TRUE(contains(layers.out, "first difference: hidden_states.0 of item 0 has shape"))
+      << layers.out;
+}
+
+TEST(CliVerifyTest, AChangedWeightShowsWhereItActs) {
+  const TempFolder folder;
+  const fs::path copy = copy_of_bundled(folder, "none");
+  // The last block's last bias in the file: flip the sign and scale of its first value.
+  std::string bytes = read_text_file(copy / "model.safetensors");
+  uint64_t header_size = 0;
+  std::memcpy(&header_size, bytes.data(), 8);
+  const json header = json::parse(bytes.substr(8, header_size));
+  std::string name;
+  for (const auto& [key, value] : header.items()) {
+    if (contains(key, "5") && contains(key, "bias") && contains(key, "norm")) name = key;
+  }
+  ASSERT_FALSE(name.empty());
+  const size_t at = 8 + header_size + header[name]["data_offsets"][0].get<size_t>();
+  bytes[at] = 0;
+  bytes[at + 1] = 0x44;  // 4.0 as float16
+  std::ofstream(copy / "model.safetensors", std::ios::binary) << bytes;
+
+  const ProgramResult result = run_infer({"verify", copy.string()});
+  EXPECT_EQ(result.exit_code, 1) << name << result.out << result.err;
+  EXPECT_TRUE(contains(result.out, "first difference: hidden_states.6 of item 0")) << result.out;
+}
+
+TEST(CliVerifyTest, GoesOnAfterAFolderThatCannotBeRead) {
+  const ProgramResult result = run_infer({"verify", "--json", "no-such-model", "none"});
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_EQ(lines_of(result.out).size(), 1u);
+  EXPECT_EQ(lines_of(result.err).size(), 1u) << result.err;
+}
+
+TEST(CliVerifyTest, ReferenceFilesThatAreMissingOrBrokenAreNamed) {
+  const TempFolder folder;
+  const fs::path copy = copy_of_bundled(folder, "none");
+  folder.write("none/golden.json", "{\"items\": 3}");
+  expect_infer_fails({"verify", copy.string()}, 3, {"golden.json"});
+  folder.write("none/golden.json", R"({"atol": 1, "rtol": 1, "items": [{"ids": ["x"]}]})");
+  expect_infer_fails({"verify", copy.string()}, 3, {"golden.json"});
+  folder.write("none/golden.json", R"({"atol": 1, "rtol": 1, "items": [{"ids": [5]}]})");
+  folder.write("none/golden.safetensors", safetensors_bytes(std::vector<TestTensor>{}));
+  expect_infer_fails({"verify", copy.string()}, 3, {"0.hidden_states.0"});
+  fs::remove(copy / "golden.safetensors");
+  expect_infer_fails({"verify", copy.string()}, 4, {"golden.safetensors"});
+  fs::remove(copy / "golden.json");
+  expect_infer_fails({"verify", copy.string()}, 3, {"golden.json"});
+}
+
+TEST(CliVerifyTest, OtherFrameworksActivationsAreReached) {
+  PHASOR_SHARED_OR_SKIP(golden, "golden");
+  PHASOR_SHARED_OR_SKIP(real, "real/bart-g2p-us");
+  std::vector<std::string> arguments = {"verify"};
+  for (const char* name :
+       {"marian", "m2m100", "bart-ids", "bert-wordpiece", "e5-bert-with-xlmr-tokenizer"}) {
+    arguments.push_back((golden / name).string());
+  }
+  arguments.push_back(real.string());
+  const std::vector<json> objects = infer_json(arguments);
+  ASSERT_EQ(objects.size(), 6u);
+  for (const json& object : objects) EXPECT_EQ(object["ok"], true) << object;
+  EXPECT_GT(objects[0]["texts"], 0);
+  EXPECT_EQ(objects[2]["texts"], 0);
+}
+
+}  // namespace
+}  // namespace phasor

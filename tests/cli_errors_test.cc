@@ -1,0 +1,74 @@
+// Every way to misuse the command line: the exit code, and one line that says what to do.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/infer_program.h"
+#include "tests/test_files.h"
+
+namespace phasor {
+namespace {
+
+using nlohmann::json;
+
+TEST(CliErrorsTest, NothingToDoIsAUsageErrorWithAShortHelp) {
+  const ProgramResult result = run_infer({});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(result.err.starts_with("usage: infer")) << result.err;
+}
+
+TEST(CliErrorsTest, UsageErrorsExitWith2) {
+  expect_infer_fails({"--bogus"}, 2, {"--bogus"});
+  expect_infer_fails({"-t", "-1", "x"}, 2, {"threads", "-1"});
+  expect_infer_fails({"-t", "many", "x"}, 2, {"many"});
+  expect_infer_fails({"--positions", "rotary", "x"}, 2, {"rotary", "learned"});
+  expect_infer_fails({"--positions", "sinusoidal:paris", "x"}, 2, {"paris", "marian"});
+  expect_infer_fails({"--overflow", "wrap", "x"}, 2, {"wrap", "interpolate"});
+  expect_infer_fails({"--save", "x.txt", "x"}, 2, {"x.txt", ".safetensors", ".npz"});
+  expect_infer_fails({"--ids", "5 dog", "-q"}, 2, {"dog"});
+  expect_infer_fails({"--ids", "5", "text"}, 2, {"--ids", "text"});
+  expect_infer_fails({"-m"}, 2, {"--model"});
+  expect_infer_fails({"tokenize"}, 2, {"text"});
+  expect_infer_fails({"verify"}, 2, {"folder"});
+}
+
+TEST(CliErrorsTest, BadInputExitsWith3) {
+  expect_infer_fails({"--ids", "8192"}, 3, {"8192", "8191"});
+  expect_infer_fails({"--ids", "-1"}, 3, {"-1"});
+  expect_infer_fails({"--ids", "99999999999"}, 3, {"99999999999"});
+  expect_infer_fails({"--ids", " "}, 3, {"--ids"});
+  expect_infer_fails({"--positions", "learned", "x"}, 3, {"position table", "sinusoidal"});
+}
+
+TEST(CliErrorsTest, BadModelsExitWith4) {
+  const TempFolder folder;
+  expect_infer_fails({"-m", "no-such-model", "x"}, 4, {"no-such-model", "sinusoidal"});
+  expect_infer_fails({"-m", folder.path().string(), "x"}, 4, {"config.json"});
+  folder.write("config.json", small_config().dump());
+  expect_infer_fails({"-m", folder.path().string(), "--ids", "1"}, 4, {"model.safetensors"});
+  folder.write("model.safetensors", safetensors_bytes(small_tensors()));
+  expect_infer_fails({"-m", folder.path().string(), "x"}, 4, {"token ids"});
+  EXPECT_EQ(infer_json({"-m", folder.path().string(), "--ids", "1 2"}).at(0)["pieces"],
+            json::array());
+  folder.write("config.json", "{\n\n oops");
+  expect_infer_fails({"info", folder.path().string()}, 4, {"config.json"});
+}
+
+TEST(CliErrorsTest, AClosedPipeIsQuiet) {
+  const ProgramResult result = run_program(
+      {"/bin/sh", "-c",
+       std::string("yes Tom | head -2000 | '") + INFER_BINARY + "' -q --json - | head -1"});
+  EXPECT_EQ(lines_of(result.out).size(), 1u);
+  EXPECT_EQ(result.err, "");
+}
+
+TEST(CliErrorsTest, AFullStandardOutputIsAnError) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "There is no /dev/full here.";
+  const ProgramResult result = run_infer({"-q", "Tom"}, {.out = "/dev/full"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_TRUE(result.err.starts_with("infer: cannot write to standard output")) << result.err;
+}
+
+}  // namespace
+}  // namespace phasor

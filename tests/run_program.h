@@ -1,0 +1,31 @@
+// Runs a program as a user would, and gives back what it wrote and how it ended.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace phasor {
+
+struct ProgramOptions {
+  std::string input = {};                         // what it finds on stdin
+  std::filesystem::path directory = ".";          // where it runs
+  std::optional<std::filesystem::path> out = {};  // stdout goes there instead
+  std::optional<uint64_t> file_size_limit = {};   // a disk that is full after so many bytes
+};
+
+struct ProgramResult {
+  int exit_code = -1;  // 128 + n where signal n ended it
+  std::string out;
+  std::string err;
+};
+
+ProgramResult run_program(const std::vector<std::string>& arguments,
+                          const ProgramOptions& options = {});
+
+std::string read_text_file(const std::filesystem::path& file);
+std::vector<std::string> lines_of(const std::string& text);
+
+}  // namespace phasor
