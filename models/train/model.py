@@ -20,7 +20,7 @@ class Config:
     vocab_size: int = 8192
     max_positions: int = 128
     layer_norm_eps: float = 1e-5
-    learned_std: float = 0.02  # of the learned table before training
+    learned_std: float = 0.2  # of the learned table before training
 
     @property
     def embedding_scale(self):

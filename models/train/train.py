@@ -43,12 +43,21 @@ class Recipe:
 
 
 def new_optimizer(model, recipe):
-    matrices = [p for p in model.parameters() if p.dim() == 2]
+    """AdamW; `scale` multiplies the learning rate of a group.
+
+    Tokens reach x as sqrt(C)·E[id], positions as P[pos]: with one rate for both tables, what is
+    learned about a position would move sqrt(C) times more slowly than what is about a token.
+    """
+    positions = [p for name, p in model.named_parameters() if name == "position_embedding.weight"]
+    matrices = [p for p in model.parameters() if p.dim() == 2 and p not in set(positions)]
     vectors = [p for p in model.parameters() if p.dim() != 2]
     groups = [
-        {"params": matrices, "weight_decay": recipe.weight_decay},
-        {"params": vectors, "weight_decay": 0.0},
+        {"params": matrices, "weight_decay": recipe.weight_decay, "scale": 1.0},
+        {"params": vectors, "weight_decay": 0.0, "scale": 1.0},
     ]
+    if positions:
+        scale = model.config.embedding_scale
+        groups.append({"params": positions, "weight_decay": recipe.weight_decay, "scale": scale})
     return torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.98), eps=1e-6)
 
 
@@ -124,7 +133,7 @@ class Run:
     def train_step(self, token_ids, targets):
         learning_rate = self.recipe.learning_rate_at(self.tokens)
         for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate
+            group["lr"] = learning_rate * group["scale"]
         logits, targets = masked_rows(self.model, token_ids, targets)
         loss = cross_entropy(logits, targets)
         self.optimizer.zero_grad(set_to_none=True)
