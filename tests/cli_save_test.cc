@@ -2,10 +2,11 @@
 #include <gtest/gtest.h>
 #include <zip.h>
 
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <memory>
-#include <regex>
+#include <sstream>
 
 #include "models/safetensors.h"
 #include "phasor/phasor.h"
@@ -43,16 +44,23 @@ Saved parse_npy(const std::string& bytes) {
       static_cast<unsigned char>(bytes.at(8)) + 256u * static_cast<unsigned char>(bytes.at(9));
   EXPECT_EQ((10 + header_size) % 64, 0u);
   const std::string header = bytes.substr(10, header_size);
-  static const std::regex pattern(
-      R"(\{'descr': '(<[fi]4)', 'fortran_order': False, 'shape': \(([0-9, ]*)\), \} *\n)");
-  std::smatch match;
-  EXPECT_TRUE(std::regex_match(header, match, pattern)) << header;
-  Saved saved{match[1], {}, bytes.substr(10 + header_size)};
-  const std::string shape = match[2];
-  static const std::regex number("[0-9]+");
-  for (std::sregex_iterator i(shape.begin(), shape.end(), number), end; i != end; ++i) {
-    saved.shape.push_back(std::stoll(i->str()));
+  char type[4] = "";
+  int shape_at = 0;
+  const int matched =
+      std::sscanf(header.c_str(), "{'descr': '%3[<if4]', 'fortran_order': False, 'shape': (%n",
+                  type, &shape_at);
+  EXPECT_EQ(matched, 1) << header;
+  Saved saved{type, {}, bytes.substr(10 + header_size)};
+  std::istringstream shape(header.substr(shape_at));
+  for (int64_t size = 0; shape >> size;) {
+    saved.shape.push_back(size);
+    EXPECT_EQ(shape.get(), ',') << header;
   }
+  shape.clear();
+  std::string closing, nothing;
+  shape >> closing >> nothing;
+  EXPECT_EQ(closing + nothing, "),}") << header;
+  EXPECT_EQ(header.back(), '\n');
   return saved;
 }
 

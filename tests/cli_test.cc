@@ -125,7 +125,9 @@ TEST(CliTest, WithoutPositionsNothingMoves) {
        {std::vector<std::string>{"-m", "none"}, {"--positions", "none"}}) {
     std::vector<std::string> arguments = choice;
     arguments.insert(arguments.end(), {"-q", "Tom bit a dog."});
-    for (const json& layer : infer_json(arguments).at(0)["layers"]) {
+    const json layers = infer_json(arguments).at(0)["layers"];
+    EXPECT_EQ(layers.size(), 7u);
+    for (const json& layer : layers) {
       EXPECT_LT(std::abs(layer["position_effect"].get<double>()), 1e-9);
     }
   }
