@@ -34,7 +34,7 @@ std::string header_with(const std::string& key, const std::string& value) {
   for (const auto& [name, usual] : keys) {
     if (name == key && value.empty()) continue;
     if (header.back() != '{') header += ',';
-    header += "\"" + name + "\":" + (name == key ? value : usual);
+    header.append("\"").append(name).append("\":").append(name == key ? value : usual);
   }
   return header + "}}";
 }
@@ -58,8 +58,8 @@ TEST(SafetensorsTest, UnalignedDataScalarsAndEmptyTensorsAreRead) {
   const std::string header = R"({"one":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
                              R"("scalar":{"dtype":"F32","shape":[],"data_offsets":[1,5]},)"
                              R"("nothing":{"dtype":"F32","shape":[0,3],"data_offsets":[1,1]}})";
-  const auto file =
-      folder.write("m.safetensors", safetensors_bytes(header, "x" + float_bytes({0.1f})));
+  const auto file = folder.write(
+      "m.safetensors", safetensors_bytes(header, std::string("x").append(float_bytes({0.1f}))));
   const auto opened = SafetensorsFile::open(file);
   EXPECT_EQ(opened->tensor("scalar").to_float(), std::vector<float>{0.1f});
   EXPECT_EQ(opened->tensor("nothing").num_elements(), 0);
