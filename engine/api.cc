@@ -19,8 +19,12 @@ namespace {
 // Groups of about this many rows keep their activations in the second-level cache.
 constexpr int64_t kGroupRows = 1024;
 
-// Waking another thread for a matmul pays from about this many multiplications on.
+// Waking another thread for a primitive pays from about this many multiplications on.
 constexpr int64_t kThreadWork = 1 << 20;
+
+int team_for(int64_t work, int threads) {
+  return static_cast<int>(std::clamp<int64_t>(work / kThreadWork, 1, threads));
+}
 
 // libgomp keeps the team size per calling thread; the caller gets its own back.
 class TeamSize {
@@ -101,7 +105,7 @@ std::vector<float> Encoder::Impl::run(const Run& run, const std::vector<Segment>
   };
   if (groups.size() == 1) {
     const int64_t work = groups.front().num_rows * width * model->config().d_ff;
-    const TeamSize team(static_cast<int>(std::clamp<int64_t>(work / kThreadWork, 1, threads)));
+    const TeamSize team(team_for(work, threads));
     run_group(groups.front(), workers.front());
     return hidden;
   }
@@ -126,7 +130,9 @@ std::vector<float> Encoder::Impl::run(const Run& run, const std::vector<Segment>
 
 Encoder::Encoder(std::shared_ptr<const Model> model, EncoderOptions options) {
   const int threads = team_size(options);
-  const TeamSize team(threads);
+  if (model == nullptr) throw InvalidArgument("the model is null; load one with Model::load");
+  // Packing moves values where a matmul multiplies them: a few count as one multiplication.
+  const TeamSize team(team_for(4 * model->config().d_model * model->config().d_ff, threads));
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   auto weights = std::make_shared<const PackedWeights>(*model, engine);
   impl_ = std::make_unique<Impl>(std::move(model), threads, engine, std::move(weights));
@@ -175,7 +181,7 @@ std::optional<int64_t> Encoder::max_tokens(const RunOptions& options) const {
 }
 
 std::vector<float> Encoder::mlm_logits(std::span<const float> hidden) {
-  const TeamSize team(impl_->threads);
+  const TeamSize team(team_for(std::ssize(hidden) * model().config().vocab_size, impl_->threads));
   if (!impl_->mlm_scorer) impl_->mlm_scorer = std::make_unique<MlmScorer>(model(), impl_->engine);
   return impl_->mlm_scorer->logits(hidden);
 }

@@ -31,7 +31,7 @@ std::vector<Segment> make_segments(std::span<const std::vector<int32_t>> sequenc
   const std::optional<int64_t> limit = positions.max_tokens();
   for (size_t s = 0; s < sequences.size(); ++s) {
     const auto num_tokens = static_cast<int64_t>(sequences[s].size());
-    const bool too_long = limit && num_tokens > *limit;
+    const bool too_long = limit && *limit > 0 && num_tokens > *limit;
     if (too_long && overflow == Overflow::kTruncate) {
       add(s, 0, *limit);
     } else if (too_long && overflow == Overflow::kWindow) {

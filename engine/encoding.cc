@@ -42,8 +42,7 @@ Encoding::Encoding(const std::vector<Segment>& segments, std::span<const float> 
 }
 
 std::span<const float> Encoding::embedding(int64_t i) const {
-  offsets_.at(i + 1);
-  return std::span(embeddings_).subspan(i * d_model_, d_model_);
+  return {&embeddings_.at(i * d_model_), static_cast<size_t>(d_model_)};
 }
 
 }  // namespace phasor

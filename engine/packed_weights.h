@@ -36,6 +36,8 @@ struct PackedMlmHead {
 
 /// Immutable; shared by an Encoder and its replicas. Embeddings stay where the Model has them.
 struct PackedWeights {
+  /// Throws ModelError where a weight is NaN or infinite: an activation may hide it from the
+  /// result.
   PackedWeights(const Model& model, const dnnl::engine& engine);
 
   std::vector<float> token_type_row;  // [C]; empty where there are no types

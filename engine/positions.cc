@@ -64,10 +64,11 @@ void sinusoidal_row(SinusoidalLayout layout, double base, double position, int64
 
 std::vector<double> sinusoidal_table(SinusoidalLayout layout, int64_t rows, int64_t d_model,
                                      double base, int64_t first_position) {
-  if (rows < 0 || d_model < 1 || !(base > 1)) {
+  constexpr int64_t kMostValues = int64_t{1} << 40;
+  if (rows < 0 || d_model < 1 || rows > kMostValues / d_model || !(base > 1)) {
     throw InvalidArgument(
         fmt::format("no sinusoidal table has {} rows, width {} and base {}; rows must be at least "
-                    "0, the width at least 1, the base above 1",
+                    "0, the width at least 1, their product at most 2^40, the base above 1",
                     rows, d_model, base));
   }
   std::vector<double> table(static_cast<size_t>(rows * d_model));

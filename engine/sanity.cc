@@ -19,48 +19,6 @@ bool all_finite(std::span<const float> values) {
   return sum == 0.0f;
 }
 
-void check_tensor(const std::string& name, const Tensor& tensor) {
-  if (!tensor.present()) return;
-  const std::vector<float> values = tensor.to_float();
-  if (all_finite(values)) return;
-  const auto bad =
-      std::find_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
-  throw ModelError(
-      fmt::format("the model's {} holds {} at element {}; the file is damaged or was "
-                  "saved from a diverged training run",
-                  name, *bad, bad - values.begin()));
-}
-
-void check_linear(const std::string& name, const LinearWeights& linear) {
-  check_tensor(name + " weight", linear.weight);
-  check_tensor(name + " bias", linear.bias);
-}
-
-void check_norm(const std::string& name, const NormWeights& norm) {
-  check_tensor(name + " weight", norm.weight);
-  check_tensor(name + " bias", norm.bias);
-}
-
-void check_weights(const Weights& weights) {
-  check_tensor("token embedding", weights.token_embedding);
-  check_tensor("position table", weights.position_table);
-  check_tensor("token type embedding", weights.token_type_embedding);
-  check_norm("embedding norm", weights.embedding_norm);
-  for (size_t l = 0; l < weights.blocks.size(); ++l) {
-    const BlockWeights& block = weights.blocks[l];
-    const std::string prefix = fmt::format("block {} ", l);
-    check_linear(prefix + "q", block.q);
-    check_linear(prefix + "k", block.k);
-    check_linear(prefix + "v", block.v);
-    check_linear(prefix + "attention output", block.out);
-    check_norm(prefix + "attention norm", block.attn_norm);
-    check_linear(prefix + "MLP up", block.up);
-    check_linear(prefix + "MLP down", block.down);
-    check_norm(prefix + "MLP norm", block.mlp_norm);
-  }
-  check_norm("final norm", weights.final_norm);
-}
-
 }  // namespace
 
 void check_batch(std::span<const std::vector<int32_t>> sequences, const ModelConfig& config) {
@@ -101,11 +59,26 @@ void check_run(const RunOptions& options, int64_t num_sequences, const ModelConf
 
 void check_finite(std::span<const float> hidden, const Model& model) {
   if (all_finite(hidden)) return;
-  check_weights(model.weights());
+  read_finite("token embedding", model.weights().token_embedding);
+  read_finite("position table", model.weights().position_table);
   throw InvalidArgument(
       "the hidden states are not finite although the weights are: the positions of this run are "
       "NaN, "
       "infinite or too large");
+}
+
+std::vector<float> read_finite(const std::string& name, const Tensor& tensor) {
+  if (!tensor.present()) return {};
+  std::vector<float> values = tensor.to_float();
+  if (!all_finite(values)) {
+    const auto bad =
+        std::find_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
+    throw ModelError(
+        fmt::format("the model's {} holds {} at element {}; the file is damaged or was "
+                    "saved from a diverged training run",
+                    name, *bad, bad - values.begin()));
+  }
+  return values;
 }
 
 }  // namespace phasor

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "phasor/encoder.h"
@@ -16,8 +17,12 @@ void check_batch(std::span<const std::vector<int32_t>> sequences, const ModelCon
 /// Throws InvalidArgument for options that cannot apply to this model and batch.
 void check_run(const RunOptions& options, int64_t num_sequences, const ModelConfig& config);
 
-/// Where a hidden state is NaN or infinite: throws ModelError naming the tensor that is to blame,
-/// or InvalidArgument where none is and so the run's positions are.
+/// Where a hidden state is NaN or infinite: throws ModelError where an embedding of the model is to
+/// blame, or InvalidArgument where none is and so the run's positions are.
 void check_finite(std::span<const float> hidden, const Model& model);
+
+/// The tensor as float32; empty where it is absent. Throws ModelError naming it where a value is
+/// NaN or infinite.
+std::vector<float> read_finite(const std::string& name, const Tensor& tensor);
 
 }  // namespace phasor

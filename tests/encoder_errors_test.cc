@@ -39,6 +39,27 @@ TEST(EncoderErrorsTest, NegativeThreadsAreRefused) {
   expect_error<InvalidArgument>([&] { Encoder(model, {.threads = -3}); }, {"threads", "-3", "0"});
 }
 
+TEST(EncoderErrorsTest, NoModelIsRefused) {
+  expect_error<InvalidArgument>([] { Encoder(std::shared_ptr<const Model>()); }, {"model", "null"});
+}
+
+TEST(EncoderErrorsTest, TablesWithoutAUsableRowAreNamedWhateverThePolicy) {
+  ModelConfig config = small_config();
+  config.position = {.kind = PositionKind::kLearned, .first_position = 3};
+  config.max_positions = 0;  // as many rows as the file has
+  const auto model = random_model(config, 54);
+  Weights weights = model->weights();
+  weights.position_table.shape[0] = 3;
+  Encoder encoder(Model::create(config, weights, model));
+  for (const auto overflow : {Overflow::kError, Overflow::kTruncate, Overflow::kWindow}) {
+    expect_error<InvalidArgument>(
+        [&] {
+          encoder.encode_ids(TokenIds{1, 2}, {.overflow = overflow});
+        },
+        {"2 tokens", "ends after 0"});
+  }
+}
+
 TEST(EncoderErrorsTest, CutsOfLayersThatAreNotThereAreRefused) {
   const auto model = random_model(small_config(), 51);
   Encoder encoder(model);
@@ -125,6 +146,17 @@ TEST(EncoderErrorsTest, NaNAndInfiniteWeightsAreAModelErrorThatNamesTheTensor) {
                     {"final norm", "weight", "nan"});
     }
   }
+}
+
+TEST(EncoderErrorsTest, NaNInTheHeadIsAModelErrorWhereTheHeadIsUsed) {
+  const auto model = random_model(small_config(), 55, {.mlm_head = true});
+  const auto bad = spoiled(
+      *model, [](Weights& w) -> Tensor& { return w.mlm_head->dense.weight; }, 2,
+      std::numeric_limits<float>::quiet_NaN());
+  Encoder encoder(bad);
+  const Encoding encoding = encoder.encode_ids(TokenIds{1});
+  expect_error<ModelError>([&] { encoder.mlm_logits(encoding.hidden(0)); },
+                           {"MLM head dense weight", "nan", "element 2"});
 }
 
 TEST(EncoderErrorsTest, NaNPositionsAreTheCallersFault) {

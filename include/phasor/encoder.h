@@ -78,7 +78,8 @@ class Encoding {
 /// elsewhere within 1e-6 relative).
 class Encoder {
  public:
-  /// Packs the weights for this machine. Throws InvalidArgument (threads < 0) or BackendError.
+  /// Packs the weights for this machine. Throws InvalidArgument (no model, threads < 0), ModelError
+  /// (NaN or infinite weights) or BackendError.
   explicit Encoder(std::shared_ptr<const Model> model, EncoderOptions options = {});
   Encoder(Encoder&&) noexcept;
   Encoder& operator=(Encoder&&) noexcept;
@@ -89,7 +90,7 @@ class Encoder {
 
   /// Throws InvalidArgument (empty batch, empty text where there are no special tokens, an id
   /// outside the vocabulary, a text too long and Overflow::kError, positions outside the table, an
-  /// unknown layer) and ModelError (no tokenizer; NaN or infinite weights).
+  /// unknown layer) and ModelError (no tokenizer; NaN or infinite embeddings).
   Encoding encode(std::string_view text, const RunOptions& options = {});
   Encoding encode(std::span<const std::string> texts, const RunOptions& options = {});
   Encoding encode(std::initializer_list<std::string_view> texts, const RunOptions& options = {});
