@@ -1,6 +1,8 @@
 // The sequences that a user gives to infer, as token ids.
 #include "infer/input.h"
 
+#include <fmt/format.h>
+
 namespace infer {
 namespace {
 
@@ -40,6 +42,12 @@ Input input_from_ids(const phasor::Model& model, std::vector<int32_t> token_ids)
     input.pieces.push_back(known ? tokenizer.piece(id) : "?");
   }
   return input;
+}
+
+std::string invalid_bytes_note(int64_t invalid_bytes) {
+  return invalid_bytes == 1
+             ? "1 byte was not UTF-8 and was read as U+FFFD"
+             : fmt::format("{} bytes were not UTF-8 and were read as U+FFFD", invalid_bytes);
 }
 
 void keep_leading_tokens(Input& input, int64_t num_tokens) {

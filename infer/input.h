@@ -27,6 +27,9 @@ Input input_from_text(const phasor::Model& model, const std::string& text, int64
 /// Takes the ids as they are; finds their pieces where there is a tokenizer.
 Input input_from_ids(const phasor::Model& model, std::vector<int32_t> token_ids);
 
+/// A sentence for people about a text that was not all UTF-8.
+std::string invalid_bytes_note(int64_t invalid_bytes);
+
 /// Cuts the input to the tokens that were run.
 void keep_leading_tokens(Input& input, int64_t num_tokens);
 

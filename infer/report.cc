@@ -176,10 +176,7 @@ std::vector<std::string> notes(const SequenceReport& report, const phasor::Model
   const Input& input = report.input;
   const phasor::ModelConfig& config = model.config();
   std::vector<std::string> notes;
-  if (input.invalid_bytes > 0) {
-    notes.push_back(
-        fmt::format("{} bytes were not UTF-8 and were read as U+FFFD", input.invalid_bytes));
-  }
+  if (input.invalid_bytes > 0) notes.push_back(invalid_bytes_note(input.invalid_bytes));
   if (input.mask_as_text) {
     notes.push_back("this model fills no masks; its mask was read as plain text");
   }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "infer/commands.h"
+#include "infer/input.h"
 #include "infer/options.h"
 #include "infer/terminal.h"
 #include "phasor/model.h"
@@ -45,8 +46,7 @@ int tokenize(int argc, char** argv) {
   for (const std::string& text : read_texts(words(*texts))) {
     const phasor::Tokens tokens = tokenizer->encode(text, {.parse_special = special});
     if (tokens.invalid_bytes > 0 && !common.quiet) {
-      report_note(
-          fmt::format("{} bytes were not UTF-8 and were read as U+FFFD", tokens.invalid_bytes));
+      report_note(invalid_bytes_note(tokens.invalid_bytes));
     }
     if (!common.json && !std::exchange(first, false)) output.write("\n");
     output.write(common.json ? to_json(text, tokens) : to_text(text, tokens, output));

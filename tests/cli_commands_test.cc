@@ -57,7 +57,7 @@ TEST(CliTokenizeTest, SpecialTokensCountOnlyWhenAskedFor) {
 TEST(CliTokenizeTest, ReadsStandardInputAndSaysWhatItReplaced) {
   const ProgramResult result = run_infer({"tokenize", "--json", "-"}, {.input = "one\n\xff\n"});
   EXPECT_EQ(lines_of(result.out).size(), 2u);
-  EXPECT_TRUE(contains(result.err, "1 bytes were not UTF-8")) << result.err;
+  EXPECT_TRUE(contains(result.err, "1 byte was not UTF-8")) << result.err;
   EXPECT_EQ(run_infer({"tokenize", "-q", "-"}, {.input = "\xff\n"}).err, "");
 }
 
