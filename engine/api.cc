@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kGroupRows = 1024;
 
 // Waking another thread for a primitive pays from about this many multiplications on.
-constexpr int64_t kThreadWork = 1 << 20;
+constexpr int64_t kThreadWork = 1 << 22;
 
 int team_for(int64_t work, int threads) {
   return static_cast<int>(std::clamp<int64_t>(work / kThreadWork, 1, threads));
@@ -132,7 +132,7 @@ Encoder::Encoder(std::shared_ptr<const Model> model, EncoderOptions options) {
   const int threads = team_size(options);
   if (model == nullptr) throw InvalidArgument("the model is null; load one with Model::load");
   // Packing moves values where a matmul multiplies them: a few count as one multiplication.
-  const TeamSize team(team_for(4 * model->config().d_model * model->config().d_ff, threads));
+  const TeamSize team(team_for(16 * model->config().d_model * model->config().d_ff, threads));
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   auto weights = std::make_shared<const PackedWeights>(*model, engine);
   impl_ = std::make_unique<Impl>(std::move(model), threads, engine, std::move(weights));
