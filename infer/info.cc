@@ -76,6 +76,7 @@ Json describe(const phasor::Model& model) {
   json["parameters"] = model.num_parameters();
   json["bytes_on_disk"] = bytes_on_disk(model.folder());
   json["unused_tensors"] = model.unused_tensors().size();
+  json["notes"] = model.notes();
   json["versions"] = versions();
   return json;
 }
@@ -100,7 +101,7 @@ std::string to_text(const Json& info) {
   const auto name = [&](const char* key) { return info[key].get<std::string>(); };
   const Json& trained = info["position"]["trained_length"];
   const Json& tokenizer = info["tokenizer"];
-  const std::vector<std::pair<const char*, std::string>> lines = {
+  std::vector<std::pair<const char*, std::string>> lines = {
       {"folder", name("folder")},
       {"family", name("family")},
       {"sizes",
@@ -123,6 +124,7 @@ std::string to_text(const Json& info) {
       {"unused tensors", fmt::format("{}", size("unused_tensors"))},
       {"versions", name("versions")},
   };
+  for (const Json& note : info["notes"]) lines.emplace_back("note", note.get<std::string>());
   std::string out;
   for (const auto& [label, value] : lines) {
     out += fmt::format("{:<16} {}\n", label, printable(value));

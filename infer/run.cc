@@ -162,6 +162,7 @@ class Printer {
     const phasor::Model& model = encoder_.model();
     if (number_ == 0) {
       report_note(describe_model(common_.model, model.config(), options_.positions));
+      for (const std::string& note : model.notes()) report_note(note);
     }
     for (const std::string& note : notes(sequence, model, options_)) {
       report_note(num_inputs_ > 1 ? fmt::format("text {}: {}", number_ + 1, note) : note);

@@ -100,6 +100,20 @@ TEST(CliInfoTest, TextHoldsTheSameFacts) {
   }
 }
 
+TEST(CliInfoTest, NotesOnTheFilesAreShownThereAndBeforeARun) {
+  const TempFolder folder;
+  const fs::path copy = copy_of_bundled(folder, "none");
+  json config = json::parse(std::ifstream(copy / "config.json"));
+  config["final_nrom"] = true;  // a slip that changes nothing and must not pass unseen
+  folder.write((copy.filename() / "config.json").string(), config.dump());
+  const json notes = infer_json({"info", copy.string()}).at(0)["notes"];
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_TRUE(contains(notes[0].get<std::string>(), "final_nrom")) << notes;
+  EXPECT_TRUE(contains(run_infer({"info", copy.string()}).out, "final_nrom"));
+  EXPECT_TRUE(contains(run_infer({"-m", copy.string(), "Tom"}).err, "final_nrom"));
+  EXPECT_EQ(infer_json({"info"}).at(0)["notes"], json::array());
+}
+
 TEST(CliInfoTest, SaysWhyThereIsNoTokenizer) {
   const TempFolder folder;
   folder.write("config.json", small_config().dump());
