@@ -20,7 +20,8 @@ POSITION = {
 CARD = """# {kind}
 
 One of three twin encoders (`sinusoidal`, `learned`, `none`) that differ in one thing: what is added
-to the token embedding to say where a token stands. Here it is {position}.
+to the token embedding to say where a token stands. Here it is
+{position}.
 Same data in the same order, same masks, same first values of every shared parameter, same schedule.
 
 | | |

@@ -127,7 +127,7 @@ def batch_sequences(sequences, batch_tokens, seed, epoch):
 
 
 def mask(batch, vocab_size, seed, epoch, index):
-    """(token_ids, targets), both [B, T] int64: BERT's 15 %, of which 80/10/10 [MASK]/random/kept."""
+    """(token_ids, targets), both [B, T]: BERT's 15 %, of which 80/10/10 [MASK]/random/kept."""
     rng = np.random.default_rng((seed, MASKS, epoch, index))
     token_ids = np.full((len(batch), max(map(len, batch))), tok.PAD, dtype=np.int64)
     for row, sequence in zip(token_ids, batch):

@@ -22,7 +22,15 @@ import tokenizer as tok
 from model import POSITIONS, Config, Encoder
 
 VALIDATION_SEED = 1929  # the validation masks are the same for every seed and every twin
-FIELDS = ["step", "tokens", "learning_rate", "train_loss", "valid_loss", "valid_accuracy", "seconds"]
+FIELDS = (
+    "step",
+    "tokens",
+    "learning_rate",
+    "train_loss",
+    "valid_loss",
+    "valid_accuracy",
+    "seconds",
+)
 
 
 @dataclasses.dataclass(frozen=True)
