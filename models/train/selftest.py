@@ -148,6 +148,17 @@ def check_training(work):
     check(read(work.path("cut.csv")) == read(work.path("whole.csv")), "and so does its log")
 
 
+def check_rounds(work):
+    work.train("rounds", "learned", dataclasses.replace(RECIPE, tokens=3000))
+    seen = torch.load(work.path("rounds.pt"))["tokens"]
+    second = dataclasses.replace(RECIPE, round_start=seen)
+    check(second.learning_rate_at(seen) == 0, "a second round begins with a warm-up")
+    check(second.learning_rate_at(seen + 1000) == RECIPE.learning_rate, "up to the full rate")
+    check(second.learning_rate_at(RECIPE.tokens) == 0, "and ends with a decay")
+    work.train("rounds", "learned", second)
+    check(torch.load(work.path("rounds.pt"))["tokens"] >= RECIPE.tokens, "a finished run goes on")
+
+
 def check_export(work):
     for position in POSITIONS:
         work.train(position, position, dataclasses.replace(RECIPE, tokens=600))
@@ -174,9 +185,10 @@ def main():
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         work = Work(folder)
-        for part in (check_data, check_tokenizer, check_twins, check_padding, check_training):
+        for part in (check_data, check_tokenizer, check_twins, check_padding):
             part(work)
-        check_export(work)
+        for part in (check_training, check_rounds, check_export):
+            part(work)
     print("all good")
 
 

@@ -5,7 +5,8 @@
 WORK holds tokenizer.model, train.npz and valid.npz (tokenizer.py, data.py). The run writes
 WORK/<name>.pt (the checkpoint) and WORK/<name>.csv (the log). The learning rate is warmed up, held,
 and brought to zero over the last part of the budget; until that part begins nothing depends on the
-budget, so a run may be stopped and resumed with another --tokens.
+budget, so a run may be stopped and resumed with another --tokens. A finished run goes on in a
+second round with a larger --tokens and --round-start set to what it had seen.
 """
 
 import argparse
@@ -36,7 +37,8 @@ FIELDS = (
 @dataclasses.dataclass(frozen=True)
 class Recipe:
     seed: int = 1
-    tokens: int = 27_000_000  # the budget; padding does not count
+    tokens: int = 27_000_000  # the budget, all rounds together; padding does not count
+    round_start: int = 0  # tokens seen when this round of warm-up, hold and decay began
     batch_tokens: int = 4096  # of one step, padding included
     learning_rate: float = 1e-3
     warmup_tokens: int = 1_000_000
@@ -45,8 +47,9 @@ class Recipe:
     clip: float = 1.0
 
     def learning_rate_at(self, tokens):
-        rising = min(1.0, tokens / self.warmup_tokens) if self.warmup_tokens else 1.0
-        falling = (self.tokens - tokens) / (self.decay * self.tokens)
+        seen, budget = tokens - self.round_start, self.tokens - self.round_start
+        rising = min(1.0, seen / self.warmup_tokens) if self.warmup_tokens else 1.0
+        falling = (budget - seen) / (self.decay * budget)
         return self.learning_rate * max(0.0, min(rising, falling))
 
 
