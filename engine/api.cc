@@ -180,6 +180,21 @@ std::optional<int64_t> Encoder::max_tokens(const RunOptions& options) const {
   return PositionSource(model(), options.positions, impl_->sinusoids).max_tokens();
 }
 
+std::vector<float> Encoder::position_vectors(int64_t num_tokens, const RunOptions& options) const {
+  if (num_tokens < 1) {
+    throw InvalidArgument(
+        fmt::format("a sequence of {} tokens has no positions; it needs at least 1", num_tokens));
+  }
+  PositionSource positions(model(), options.positions, impl_->sinusoids);
+  const int64_t width = model().config().d_model;
+  std::vector<float> vectors(num_tokens * width);
+  if (!positions.adds()) return vectors;
+  const int32_t counted = model().config().position.uncounted_token == 0 ? 1 : 0;
+  const std::vector<int32_t> token_ids(num_tokens, counted);
+  positions.rows(positions.place(token_ids, options.overflow), vectors.data());
+  return vectors;
+}
+
 std::vector<float> Encoder::mlm_logits(std::span<const float> hidden) {
   const TeamSize team(team_for(std::ssize(hidden) * model().config().vocab_size, impl_->threads));
   if (!impl_->mlm_scorer) impl_->mlm_scorer = std::make_unique<MlmScorer>(model(), impl_->engine);

@@ -3,8 +3,24 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "phasor/errors.h"
+
 namespace infer {
 namespace {
+
+constexpr size_t kBatchSize = 32;
+
+/// What the tokenizer puts round every text.
+std::vector<int32_t> special_tokens(const phasor::Model& model) {
+  if (!model.has_tokenizer()) return {};
+  try {
+    return model.tokenizer().encode("").ids;
+  } catch (const phasor::InvalidArgument&) {  // nothing at all
+    return {};
+  }
+}
 
 /// The mask as this model's texts write it; "[MASK]" where the model has none.
 std::string mask_piece(const phasor::Tokenizer& tokenizer) {
@@ -48,6 +64,25 @@ std::string invalid_bytes_note(int64_t invalid_bytes) {
   return invalid_bytes == 1
              ? "1 byte was not UTF-8 and was read as U+FFFD"
              : fmt::format("{} bytes were not UTF-8 and were read as U+FFFD", invalid_bytes);
+}
+
+std::vector<int64_t> text_places(const phasor::Model& model, std::span<const int32_t> token_ids) {
+  const std::vector<int32_t> special = special_tokens(model);
+  std::vector<int64_t> places;
+  for (int64_t t = 0; t < std::ssize(token_ids); ++t) {
+    const bool is_special = std::find(special.begin(), special.end(), token_ids[t]) != special.end();
+    if (!is_special) places.push_back(t);
+  }
+  return places;
+}
+
+std::vector<std::span<const Input>> batches_of(std::span<const Input> inputs) {
+  std::vector<std::span<const Input>> batches;
+  for (std::span<const Input> rest = inputs; !rest.empty();) {
+    batches.push_back(rest.first(std::min(kBatchSize, rest.size())));
+    rest = rest.subspan(batches.back().size());
+  }
+  return batches;
 }
 
 void keep_leading_tokens(Input& input, int64_t num_tokens) {

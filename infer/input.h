@@ -30,6 +30,13 @@ Input input_from_ids(const phasor::Model& model, std::vector<int32_t> token_ids)
 /// A sentence for people about a text that was not all UTF-8.
 std::string invalid_bytes_note(int64_t invalid_bytes);
 
+/// Where a sequence's text tokens are, ascending: all but the special tokens that the tokenizer
+/// puts round every text.
+std::vector<int64_t> text_places(const phasor::Model& model, std::span<const int32_t> token_ids);
+
+/// Parts of the inputs that are run at once.
+std::vector<std::span<const Input>> batches_of(std::span<const Input> inputs);
+
 /// Cuts the input to the tokens that were run.
 void keep_leading_tokens(Input& input, int64_t num_tokens);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
 
 #include "phasor/lens.h"
@@ -11,11 +12,6 @@ namespace infer {
 namespace {
 
 using phasor::Hook;
-
-phasor::Trace hidden_states() {
-  return phasor::Trace{Hook::kFullEmbed, Hook::kResidPost, Hook::kNormalizedResidPost,
-                       Hook::kFinalNorm};
-}
 
 std::vector<Filler> likeliest(std::span<const float> logits) {
   const double highest = *std::max_element(logits.begin(), logits.end());
@@ -36,9 +32,36 @@ std::vector<Filler> likeliest(std::span<const float> logits) {
 
 }  // namespace
 
-Observation::Observation(bool keep_patterns)
-    : keep_patterns_(keep_patterns),
-      trace_(keep_patterns ? phasor::Trace::hidden_states_and_attentions() : hidden_states()) {}
+phasor::Trace hidden_states() {
+  return phasor::Trace{Hook::kFullEmbed, Hook::kResidPost, Hook::kNormalizedResidPost,
+                       Hook::kFinalNorm};
+}
+
+void AttentionSum::add(std::span<const float> pattern, int64_t num_heads, int64_t num_tokens) {
+  const std::vector<double> shares = phasor::attention_by_offset(pattern, num_heads, num_tokens);
+  const auto rows = static_cast<double>(num_heads * num_tokens);
+  for (int64_t i = 0; i < std::ssize(shares); ++i) sums_[i - num_tokens + 1] += shares[i] * rows;
+  rows_ += rows;
+}
+
+void AttentionSum::add(const AttentionSum& other) {
+  for (const auto& [offset, sum] : other.sums_) sums_[offset] += sum;
+  rows_ += other.rows_;
+}
+
+std::map<int64_t, double> AttentionSum::by_offset() const {
+  std::map<int64_t, double> shares = sums_;
+  for (auto& [offset, share] : shares) share /= rows_;
+  return shares;
+}
+
+double AttentionSum::distance() const {
+  double distance = 0;
+  for (const auto& [offset, share] : by_offset()) {
+    distance += share * static_cast<double>(std::abs(offset));
+  }
+  return distance;
+}
 
 bool Observation::wants(Hook hook, int64_t layer) const {
   return hook == Hook::kPattern || trace_.wants(hook, layer);
@@ -46,27 +69,17 @@ bool Observation::wants(Hook hook, int64_t layer) const {
 
 void Observation::observe(const phasor::HookEvent& event) {
   if (event.hook == Hook::kPattern) {
-    const int64_t heads = event.shape[0], tokens = event.shape[1];
-    Sum& sum = distances_[{event.layer, event.sequence}];
-    sum.distance +=
-        phasor::mean_attention_distance(event.values, heads, tokens) * static_cast<double>(tokens);
-    sum.rows += static_cast<double>(tokens);
-    if (!keep_patterns_) return;
+    attention_[{event.layer, event.sequence}].add(event.values, event.shape[0], event.shape[1]);
   }
-  trace_.observe(event);
-}
-
-double Observation::attention_distance(int64_t layer, int64_t sequence) const {
-  const Sum& sum = distances_.at({layer, sequence});
-  return sum.distance / sum.rows;
+  if (trace_.wants(event.hook, event.layer)) trace_.observe(event);
 }
 
 Batch observe(phasor::Encoder& encoder, std::span<const Input> inputs,
-              const phasor::RunOptions& options, bool keep_patterns) {
+              const phasor::RunOptions& options, phasor::Trace trace) {
   std::vector<std::vector<int32_t>> sequences;
   for (const Input& input : inputs) sequences.push_back(input.token_ids);
 
-  Observation observation(keep_patterns);
+  Observation observation(std::move(trace));
   phasor::RunOptions with = options;
   with.observer = &observation;
   phasor::Encoding encoding = encoder.encode_ids(sequences, with);
@@ -91,7 +104,7 @@ std::vector<LayerReport> layer_reports(const Batch& batch, int64_t d_model, int6
         .position_effect = phasor::mean_cosine_distance(with, without, d_model),
         .attention_distance = std::nullopt,
     };
-    if (l > 0) report.attention_distance = batch.observation.attention_distance(l - 1, i);
+    if (l > 0) report.attention_distance = batch.observation.attention(l - 1, i).distance();
     reports.push_back(report);
   }
   return reports;

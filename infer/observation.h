@@ -21,6 +21,22 @@ struct LayerReport {
   std::optional<double> attention_distance;  // of block l − 1, in tokens; none for l = 0
 };
 
+/// Attention of one layer, added up over patterns.
+class AttentionSum {
+ public:
+  /// A pattern [H, T, T].
+  void add(std::span<const float> pattern, int64_t num_heads, int64_t num_tokens);
+  void add(const AttentionSum& other);
+  /// a(δ) of phasor::attention_by_offset(), the mean over all rows; empty where nothing was added.
+  std::map<int64_t, double> by_offset() const;
+  /// Σ_δ a(δ)·|δ|, in tokens.
+  double distance() const;
+
+ private:
+  std::map<int64_t, double> sums_;  // by offset
+  double rows_ = 0;
+};
+
 struct Filler {
   int32_t id = 0;
   double probability = 0;
@@ -32,26 +48,27 @@ struct MaskReport {
   std::vector<Filler> fillers;
 };
 
-/// Listens to the run with positions. Attention's distance is summed up on the way, so that the
-/// patterns (4·H·T² bytes a layer) are kept only where they are to be saved.
+/// The hooks of all hidden states.
+phasor::Trace hidden_states();
+
+/// Listens to the run with positions. Attention is summed up on the way, so that the patterns
+/// (4·H·T² bytes a layer) are kept only where `trace` wants them.
 class Observation : public phasor::Observer {
  public:
-  explicit Observation(bool keep_patterns);
+  /// `trace` wants at least hidden_states().
+  explicit Observation(phasor::Trace trace) : trace_(std::move(trace)) {}
   bool wants(phasor::Hook hook, int64_t layer) const override;
   void observe(const phasor::HookEvent& event) override;
 
   const phasor::Trace& trace() const { return trace_; }
-  /// Mean over heads and rows; a row of several windows counts once for each.
-  double attention_distance(int64_t layer, int64_t sequence) const;
+  /// Over heads and rows; a row of several windows counts once for each.
+  const AttentionSum& attention(int64_t layer, int64_t sequence) const {
+    return attention_.at({layer, sequence});
+  }
 
  private:
-  struct Sum {
-    double distance = 0;
-    double rows = 0;
-  };
-  bool keep_patterns_;
   phasor::Trace trace_;
-  std::map<std::pair<int64_t, int64_t>, Sum> distances_;  // layer, sequence
+  std::map<std::pair<int64_t, int64_t>, AttentionSum> attention_;  // layer, sequence
 };
 
 struct Batch {
@@ -60,9 +77,10 @@ struct Batch {
   phasor::Trace without;  // hidden states of the run whose positions were taken away
 };
 
-/// Runs the batch twice. `options.observer` is not used.
+/// Runs the batch twice, and keeps what `trace` wants of the first run. `options.observer` is not
+/// used.
 Batch observe(phasor::Encoder& encoder, std::span<const Input> inputs,
-              const phasor::RunOptions& options, bool keep_patterns);
+              const phasor::RunOptions& options, phasor::Trace trace = hidden_states());
 
 /// l = 0 … L, of sequence i.
 std::vector<LayerReport> layer_reports(const Batch& batch, int64_t d_model, int64_t i);

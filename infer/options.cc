@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 
 #include "infer/commands.h"
@@ -30,6 +32,15 @@ std::vector<std::string> guarded(const CLI::App& app, int argc, char** argv) {
     arguments.push_back(guard ? kGuard + argument : argument);
   }
   return arguments;
+}
+
+std::vector<std::string> lines_of(std::istream& stream) {
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    lines.push_back(std::move(line));
+  }
+  return lines;
 }
 
 }  // namespace
@@ -95,12 +106,32 @@ std::vector<std::string> read_texts(const std::vector<std::string>& words) {
       texts.push_back(word);
       continue;
     }
-    for (std::string line; std::getline(std::cin, line);) {
-      if (!line.empty() && line.back() == '\r') line.pop_back();
-      texts.push_back(line);
-    }
+    for (std::string& line : lines_of(std::cin)) texts.push_back(std::move(line));
   }
   return texts;
+}
+
+std::vector<std::string> read_lines(const std::string& file) {
+  std::vector<std::string> lines;
+  if (file == "-") {
+    lines = lines_of(std::cin);
+  } else {
+    std::ifstream stream(file, std::ios::binary);
+    if (!stream || std::filesystem::is_directory(file)) {
+      throw phasor::InvalidArgument(
+          fmt::format("cannot read the text file '{}': {}", file,
+                      std::filesystem::exists(file) ? "not a readable file" : "there is none"));
+    }
+    lines = lines_of(stream);
+  }
+  std::erase_if(lines, [](const std::string& line) {
+    return line.find_first_not_of(" \t\r\v\f") == std::string::npos;
+  });
+  if (lines.empty()) {
+    throw phasor::InvalidArgument(
+        fmt::format("the text file '{}' holds no text; write one text a line", file));
+  }
+  return lines;
 }
 
 std::vector<int32_t> parse_ids(std::string_view list) {

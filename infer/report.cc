@@ -43,17 +43,12 @@ std::string token_rows(const SequenceReport& report, int width) {
   return token_table({position, token, id}, width);
 }
 
-std::string effect_text(double effect) {
-  if (effect == 0 || effect >= 0.0005) return fmt::format("{:.3f}", effect);
-  return fmt::format("{:.0e}", effect);  // small, but there
-}
-
 std::string layer_rows(const std::vector<LayerReport>& layers) {
   std::string out = fmt::format("  {:>5}  {:>8}  {:<28}  {}\n", "layer", "norm",
                                 "moved by positions", "attention reaches");
   for (size_t l = 0; l < layers.size(); ++l) {
     const LayerReport& layer = layers[l];
-    const std::string moved = fmt::format("{:>5}  {}", effect_text(layer.position_effect),
+    const std::string moved = fmt::format("{:>5}  {}", small_number(layer.position_effect),
                                           bar(layer.position_effect, kBarWidth));
     const std::string reach =
         layer.attention_distance ? fmt::format("{:.2f} tokens", *layer.attention_distance) : "";

@@ -1,7 +1,6 @@
 // infer TEXT…: what each layer of an encoder does with the positions of a text's tokens.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <span>
@@ -27,12 +26,14 @@ constexpr const char* kFooter = R"(
 Subcommands (the first word only; infer COMMAND --help says more):
   tokenize TEXT...            text to pieces and ids
   info                        what a model is
+  compare A B [TEXT...]       two models, or two kinds of positions, side by side
   verify DIR...               compare with reference activations
 
 Examples:
   infer "Tom bit a dog." "A dog bit Tom."
   infer "Tom [MASK] a dog."
   infer --positions none "Tom bit a dog."
+  infer compare sinusoidal learned "Tom bit a dog."
   infer -m learned --save states.safetensors "Tom bit a dog."
   cat sentences.txt | infer --json -
   infer -- -a text that begins with a dash-
@@ -40,12 +41,10 @@ Examples:
 Exit codes: 0 good, 1 a check failed, 2 usage, 3 bad input, 4 bad model, 5 backend.)";
 
 constexpr const char* kShortHelp = R"(usage: infer [OPTIONS] TEXT...
-       infer tokenize|info|verify ...
+       infer tokenize|info|compare|verify ...
 try:   infer "Tom bit a dog."       or "infer -" for texts from standard input
        infer --help
 )";
-
-constexpr size_t kBatchSize = 32;  // texts that are run at once
 
 struct RunArguments {
   CommonOptions common;
@@ -177,16 +176,6 @@ class Printer {
   Output output_;
 };
 
-/// A part of the inputs for each run.
-std::vector<std::span<const Input>> batches_of(const std::vector<Input>& inputs) {
-  std::vector<std::span<const Input>> batches;
-  for (std::span<const Input> rest = inputs; !rest.empty();) {
-    batches.push_back(rest.first(std::min(kBatchSize, rest.size())));
-    rest = rest.subspan(batches.back().size());
-  }
-  return batches;
-}
-
 }  // namespace
 
 int run(int argc, char** argv) {
@@ -204,14 +193,17 @@ int run(int argc, char** argv) {
   Printer printer(encoder, arguments.common, options, inputs.size());
   if (arguments.save.empty()) {
     for (size_t i = 0; i < parts.size() && !printer.closed(); ++i) {
-      printer.print(parts[i], observe(encoder, parts[i], options, false));
+      printer.print(parts[i], observe(encoder, parts[i], options));
     }
     return 0;
   }
 
   // First the file: where it cannot be written, the error stands alone.
   std::vector<Batch> batches;
-  for (const auto& part : parts) batches.push_back(observe(encoder, part, options, true));
+  for (const auto& part : parts) {
+    batches.push_back(
+        observe(encoder, part, options, phasor::Trace::hidden_states_and_attentions()));
+  }
   save_activations(arguments.save, batches, metadata(arguments, own, options.positions, batches));
   for (size_t i = 0; i < parts.size() && !printer.closed(); ++i) {
     printer.print(parts[i], batches[i]);

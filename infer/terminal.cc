@@ -120,6 +120,14 @@ std::string pad_right(std::string_view text, int width) {
   return std::string(text) + std::string(std::max(width - display_width(text), 0), ' ');
 }
 
+std::string small_number(double value, int decimals) {
+  const double size = std::abs(value);
+  if (size == 0 || size >= 0.5 * std::pow(10, -decimals)) {
+    return fmt::format("{:.{}f}", value, decimals);
+  }
+  return size < 1e-5 ? "<1e-5" : fmt::format("{:.0e}", value);
+}
+
 std::string bar(double share, int width) {
   constexpr std::array<std::string_view, 8> kEighths = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   if (!(share > 0)) return "";

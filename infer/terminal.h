@@ -37,6 +37,10 @@ int display_width(std::string_view text);
 std::string pad_left(std::string_view text, int width);
 std::string pad_right(std::string_view text, int width);
 
+/// 0.157; where nothing but zeros would show, how small it is: "3e-04", and "<1e-5" for what may be
+/// rounding.
+std::string small_number(double value, int decimals = 3);
+
 /// `share` of `width` columns filled; share is clipped to 0 … 1.
 std::string bar(double share, int width);
 

@@ -1,9 +1,11 @@
-// The lens' measures against values known exactly.
+// Norms, angles, attention and predictions against values known exactly.
 #include "phasor/lens.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <random>
 #include <vector>
 
@@ -72,6 +74,64 @@ TEST(MeanAttentionDistanceTest, AttendingToOneselfIsZeroAndToTheFirstTokenIsTheM
   EXPECT_DOUBLE_EQ(mean_attention_distance(pattern, 2, 5), (0.0 + 2.0) / 2);
 }
 
+/// A pattern whose rows are positive and sum to 1.
+std::vector<float> random_pattern(int64_t num_heads, int64_t num_tokens, uint64_t seed) {
+  std::vector<float> pattern = random_values(num_heads * num_tokens * num_tokens, seed);
+  for (int64_t row = 0; row < num_heads * num_tokens; ++row) {
+    const std::span values(&pattern[row * num_tokens], num_tokens);
+    float sum = 0;
+    for (float& value : values) sum += value += 1.0f;
+    for (float& value : values) value /= sum;
+  }
+  return pattern;
+}
+
+TEST(AttentionByOffsetTest, SharesSumToOneAndGiveTheMeanDistance) {
+  const std::vector<float> pattern = random_pattern(3, 7, 5);
+  const std::vector<double> shares = attention_by_offset(pattern, 3, 7);
+  ASSERT_EQ(shares.size(), 13u);
+  double sum = 0, distance = 0;
+  for (int i = 0; i < 13; ++i) {
+    EXPECT_GT(shares[i], 0.0);
+    sum += shares[i];
+    distance += shares[i] * std::abs(i - 6);
+  }
+  EXPECT_NEAR(sum, 1.0, 1e-6);
+  EXPECT_DOUBLE_EQ(distance, mean_attention_distance(pattern, 3, 7));
+}
+
+TEST(AttentionByOffsetTest, AHeadThatReadsThePreviousTokenHasItsShareAtMinusOne) {
+  std::vector<float> pattern(2 * 4 * 4, 0.0f);
+  for (int i = 0; i < 4; ++i) {
+    pattern[i * 4 + std::max(i - 1, 0)] = 1.0f;  // head 0: the previous token; the first, itself
+    pattern[16 + i * 4 + 3] = 1.0f;              // head 1: the last token
+  }
+  const std::vector<double> previous = attention_by_offset(std::span(pattern).first(16), 1, 4);
+  EXPECT_EQ(previous, (std::vector<double>{0, 0, 0.75, 0.25, 0, 0, 0}));
+  const std::vector<double> both = attention_by_offset(pattern, 2, 4);
+  EXPECT_EQ(both, (std::vector<double>{0, 0, 0.375, 0.25, 0.125, 0.125, 0.125}));
+  EXPECT_EQ(attention_by_offset(std::vector<float>{1.0f}, 1, 1), (std::vector<double>{1}));
+}
+
+TEST(ScoreTokensTest, EqualLogitsLoseTheLogarithmOfTheVocabulary) {
+  const std::vector<TokenScore> scores =
+      score_tokens(std::vector<float>(24, 1e4f), 8, std::vector<int32_t>{0, 7, 3});
+  ASSERT_EQ(scores.size(), 3u);
+  for (const TokenScore& score : scores) {
+    EXPECT_NEAR(score.loss, std::log(8.0), 1e-12);
+    EXPECT_EQ(score.rank, 0);
+  }
+}
+
+TEST(ScoreTokensTest, LossIsTheLogarithmOfTheProbabilityAndRankCountsTheHigher) {
+  const std::vector<float> logits = {std::log(1.0f), std::log(5.0f), std::log(2.0f)};
+  for (int32_t id = 0; id < 3; ++id) {
+    const TokenScore score = score_tokens(logits, 3, {&id, 1}).at(0);
+    EXPECT_NEAR(score.loss, std::log(8.0 / std::exp(static_cast<double>(logits[id]))), 1e-12);
+    EXPECT_EQ(score.rank, (std::vector<int64_t>{2, 0, 1})[id]);
+  }
+}
+
 TEST(LensTest, ShapesThatDoNotFitAreRefused) {
   const std::vector<float> six(6, 1.0f), four(4, 1.0f);
   EXPECT_THROW(mean_norm(six, 4), InvalidArgument);
@@ -80,6 +140,11 @@ TEST(LensTest, ShapesThatDoNotFitAreRefused) {
   EXPECT_THROW(mean_cosine_distance(six, six, 5), InvalidArgument);
   EXPECT_THROW(mean_attention_distance(six, 1, 2), InvalidArgument);
   EXPECT_THROW(mean_attention_distance(four, 0, 2), InvalidArgument);
+  EXPECT_THROW(attention_by_offset(six, 1, 2), InvalidArgument);
+  EXPECT_THROW(score_tokens(six, 4, std::vector<int32_t>{0}), InvalidArgument);
+  EXPECT_THROW(score_tokens(six, 3, std::vector<int32_t>{0}), InvalidArgument);
+  EXPECT_THROW(score_tokens(six, 3, std::vector<int32_t>{0, 3}), InvalidArgument);
+  EXPECT_THROW(score_tokens(six, 3, std::vector<int32_t>{0, -1}), InvalidArgument);
 }
 
 }  // namespace

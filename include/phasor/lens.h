@@ -1,24 +1,18 @@
 // The lens: numbers that say what position does inside the encoder, from recorded activations.
 //
-// All functions are pure, compute in double from float32 activations, and throw InvalidArgument
-// where shapes do not fit.
+// Every function is pure: it computes in double from the arrays or the trace it is given, does not
+// depend on threads, and throws InvalidArgument where shapes do not fit. Each header gives the
+// formulas and where they come from.
+//
+//   lens/table.h       a table of position vectors by itself
+//   lens/residual.h    position in the residual stream, layer by layer
+//   lens/attention.h   position in attention
+//   lens/order.h       what reordering the tokens does
+//   lens/prediction.h  how well masked tokens are predicted
 #pragma once
 
-#include <cstdint>
-#include <span>
-
-namespace phasor {
-
-/// mean_t ‖x_t‖ over the rows of x [T, C].
-double mean_norm(std::span<const float> x, int64_t d_model);
-
-/// mean_t (1 − cos(a_t, b_t)) over the rows of a and b [T, C]: 0 where they point the same way, 1
-/// at a right angle. With a from a run with positions and b from one without: the effect of
-/// positions.
-double mean_cosine_distance(std::span<const float> a, std::span<const float> b, int64_t d_model);
-
-/// mean over heads and rows i of Σ_j A_ij·|i − j|, in tokens, for a pattern A [H, T, T].
-double mean_attention_distance(std::span<const float> pattern, int64_t num_heads,
-                               int64_t num_tokens);
-
-}  // namespace phasor
+#include "phasor/lens/attention.h"
+#include "phasor/lens/order.h"
+#include "phasor/lens/prediction.h"
+#include "phasor/lens/residual.h"
+#include "phasor/lens/table.h"

@@ -1,0 +1,37 @@
+// Order: reorderings of a sequence's tokens, and how far they move its states.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace phasor {
+
+/// A reordering of T tokens, as the list of who stands where: token order[p] of the original stands
+/// at place p of the new sequence. In each of the three, `movable` lists the places whose tokens
+/// take part, ascending; all others (special tokens, say) stay where they are. They throw
+/// InvalidArgument for a place outside the sequence. The same seed gives the same order on every
+/// machine.
+
+/// Two movable tokens, drawn from `seed`, change places; the identity where there are fewer.
+std::vector<int64_t> swapped_order(int64_t num_tokens, std::span<const int64_t> movable,
+                                   uint64_t seed);
+std::vector<int64_t> reversed_order(int64_t num_tokens, std::span<const int64_t> movable);
+/// A uniform draw of all orders, the original one included.
+std::vector<int64_t> shuffled_order(int64_t num_tokens, std::span<const int64_t> movable,
+                                    uint64_t seed);
+
+/// The ids in their new order: element p is token_ids[order[p]].
+std::vector<int32_t> reordered(std::span<const int32_t> token_ids, std::span<const int64_t> order);
+
+/// How far reordering moves each token's state, wherever the token went:
+///
+///     mean_t ‖h(πx)_{π(t)} − h(x)_t‖ / ‖h(x)_t‖,   π(order[p]) = p,
+///
+/// for h(x) = `states` and h(πx) = `reordered_states`, both [T, C]. Without positions an encoder is
+/// permutation equivariant, f(πx) = π f(x), and this is 0 but for rounding (Yun et al. 2020, arXiv
+/// 1912.10077, Claim 1).
+double order_sensitivity(std::span<const float> states, std::span<const float> reordered_states,
+                         std::span<const int64_t> order, int64_t d_model);
+
+}  // namespace phasor

@@ -1,0 +1,219 @@
+// infer compare A B [TEXT…]: two models, or two kinds of positions, side by side.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "infer/commands.h"
+#include "infer/comparison_report.h"
+#include "infer/options.h"
+#include "infer/report.h"
+#include "phasor/errors.h"
+
+namespace infer {
+namespace {
+
+constexpr const char* kDescription =
+    "Shows two models side by side, layer by layer: how far positions and a new order of the "
+    "tokens\nmove the states, where attention goes, what is left of the position vector, and how "
+    "well masked\ntokens are predicted.";
+
+constexpr const char* kFooter = R"(
+Tables (--only picks some of them):
+  effect     mean 1 - cos between the states with and without positions
+  order      how far the states move when two tokens are swapped, all reversed, all shuffled
+  attention  mean distance of what attention reads, and its share by offset
+  direct     the position vector's own share of the states, every LayerNorm frozen
+  table      the position vectors by themselves: translation invariance, locality, symmetry
+  masked     loss and accuracy on masked tokens of FILE, text by text
+  longer     loss on masked tokens at 1, 1.5 and 2 times the trained length
+Bars are relative to the longest of their table. Texts longer than the models were trained on are cut.
+
+Examples:
+  infer compare sinusoidal learned "Tom bit a dog."
+  infer compare sinusoidal learned -i sentences.txt
+  infer compare learned --positions learned --positions none "Tom bit a dog."
+  infer compare sinusoidal none --only order --only effect "Tom bit a dog.")";
+
+constexpr const char* kDefaultText = "The dog ran after the cat, and the cat ran up the tree.";
+
+struct CompareArguments {
+  CommonOptions common;
+  std::vector<std::string> words;
+  std::vector<std::string> positions;
+  std::vector<std::string> ids;
+  std::vector<std::string> only;
+  std::string file;
+  uint64_t seed = 1;
+};
+
+std::optional<int> parse_arguments(int argc, char** argv, CompareArguments& arguments) {
+  CLI::App app(kDescription, "infer compare");
+  app.footer(kFooter);
+  const CLI::Option* words = add_words(
+      app, "A B TEXT", "two models (one, with --positions twice), then texts; - is standard input");
+  app.add_option("--positions", arguments.positions,
+                 "twice: what one model A runs with on either side: none, sinusoidal[:LAYOUT] or "
+                 "learned")
+      ->type_name("KIND")
+      ->allow_extra_args(false);
+  app.add_option("-i,--input", arguments.file,
+                 "a file with a text a line, for the masked tokens; also the texts where none are "
+                 "given")
+      ->type_name("FILE");
+  app.add_option("--ids", arguments.ids, "token ids like \"5 17 9\" instead of texts; repeatable")
+      ->type_name("IDS")
+      ->allow_extra_args(false);
+  app.add_option("--only", arguments.only, "one table instead of all; repeatable")
+      ->type_name("TABLE")
+      ->allow_extra_args(false);
+  app.add_option("--seed", arguments.seed, "for the orders and masks that are drawn (default: 1)")
+      ->type_name("N");
+  add_threads(app, arguments.common);
+  add_json_and_quiet(app, arguments.common);
+  if (const auto done = parse(app, argc, argv)) return done;
+  arguments.words = infer::words(*words);
+  return std::nullopt;
+}
+
+/// Two models, or one twice; takes them off the front of `words`.
+std::array<std::string, 2> take_models(CompareArguments& arguments) {
+  const size_t count = arguments.positions.empty() ? 2 : 1;
+  if (arguments.positions.size() == 1 || arguments.positions.size() > 2) {
+    throw UsageError(
+        fmt::format("compare: --positions was given {} times; give it twice to compare two kinds "
+                    "of positions in one model, or not at all to compare two models",
+                    arguments.positions.size()));
+  }
+  if (arguments.words.size() < count) {
+    throw UsageError(
+        "compare: give two models, like infer compare sinusoidal learned, or one and --positions "
+        "twice, like infer compare learned --positions learned --positions none");
+  }
+  const std::array<std::string, 2> models = {arguments.words.front(), arguments.words[count - 1]};
+  arguments.words.erase(arguments.words.begin(),
+                        arguments.words.begin() + static_cast<std::ptrdiff_t>(count));
+  return models;
+}
+
+/// What to call a model given as a path.
+std::string label_of(const std::string& model) {
+  const std::filesystem::path path = std::filesystem::path(model).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+std::shared_ptr<const phasor::Model> load_second(const std::string& name) {
+  try {
+    phasor::find_model(name);
+  } catch (const phasor::ModelError& error) {
+    throw phasor::ModelError(
+        fmt::format("{}; two models come before the texts of compare", error.what()));
+  }
+  return phasor::Model::load(name);
+}
+
+std::array<Side, 2> make_sides(const CompareArguments& arguments,
+                               const std::array<std::string, 2>& names) {
+  const auto make = [&](size_t i, std::shared_ptr<const phasor::Model> model) {
+    phasor::RunOptions options;
+    std::string label = label_of(names[i]);
+    if (!arguments.positions.empty()) {
+      label = arguments.positions[i];
+      options.positions = parse_positions(label, model->config().position);
+    }
+    Side side{.label = label,
+              .model_name = names[i],
+              .encoder = phasor::Encoder(std::move(model), {.threads = arguments.common.threads}),
+              .options = options};
+    side.trained_length();  // throws where the model has no such positions
+    return side;
+  };
+  const auto first = phasor::Model::load(names[0]);
+  const auto second = names[1] == names[0] ? first : load_second(names[1]);
+  return {make(0, first), make(1, second)};
+}
+
+std::vector<Section> parse_sections(const std::vector<std::string>& names) {
+  std::vector<Section> sections;
+  for (size_t i = 0; i < kSectionNames.size(); ++i) {
+    const bool named = std::find(names.begin(), names.end(), kSectionNames[i]) != names.end();
+    if (named || names.empty()) sections.push_back(static_cast<Section>(i));
+  }
+  for (const std::string& name : names) {
+    if (std::find(kSectionNames.begin(), kSectionNames.end(), name) != kSectionNames.end()) continue;
+    throw UsageError(
+        fmt::format("--only: '{}' is none of {}", name, fmt::join(kSectionNames, ", ")));
+  }
+  return sections;
+}
+
+Question make_question(const CompareArguments& arguments, const std::array<Side, 2>& sides) {
+  Question question{.sections = parse_sections(arguments.only), .seed = arguments.seed};
+  for (const Side& side : sides) {
+    const int64_t trained = side.trained_length().value_or(0);
+    if (trained == 0) continue;
+    question.max_tokens =
+        question.max_tokens == 0 ? trained : std::min(question.max_tokens, trained);
+  }
+  if (!arguments.file.empty()) question.corpus = read_lines(arguments.file);
+  if (!arguments.ids.empty() && !arguments.words.empty()) {
+    throw UsageError("--ids and texts exclude each other; give one of them");
+  }
+  for (const std::string& list : arguments.ids) question.ids.push_back(parse_ids(list));
+  if (!arguments.ids.empty()) return question;
+  question.texts = read_texts(arguments.words);
+  if (!question.texts.empty()) return question;
+  if (!arguments.words.empty()) {
+    throw phasor::InvalidArgument("standard input holds no text; write one text a line");
+  }
+  question.texts = question.corpus.value_or(std::vector<std::string>{kDefaultText});
+  return question;
+}
+
+void print_notes(const Comparison& comparison, bool own_text) {
+  if (own_text) {
+    report_note(fmt::format("no text was given; this is about \"{}\"", kDefaultText));
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    int64_t texts = 0, tokens = 0, invalid_bytes = 0;
+    for (const Input& input : comparison.reports[i].inputs) {
+      texts += input.dropped > 0 ? 1 : 0;
+      tokens += input.dropped;
+      invalid_bytes += input.invalid_bytes;
+    }
+    const std::string& label = comparison.sides[i]->label;
+    if (texts > 0) {
+      report_note(fmt::format("{}: {} texts were cut to {} tokens, without their last {} in all",
+                              label, texts, comparison.question.max_tokens, tokens));
+    }
+    if (invalid_bytes > 0) report_note(label + ": " + invalid_bytes_note(invalid_bytes));
+  }
+  if (!same_tokens(comparison.reports[0], comparison.reports[1])) {
+    report_note("the two tokenizers make different tokens of the same texts: compare with care");
+  }
+}
+
+}  // namespace
+
+int compare(int argc, char** argv) {
+  CompareArguments arguments;
+  if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
+  const std::array<std::string, 2> names = take_models(arguments);
+  parse_sections(arguments.only);
+  std::array<Side, 2> sides = make_sides(arguments, names);
+  const Question question = make_question(arguments, sides);
+  Comparison comparison{question, {&sides[0], &sides[1]}, {}};
+  {
+    Progress progress(arguments.common.quiet);
+    for (size_t i = 0; i < 2; ++i) {
+      comparison.reports[i] = measure(sides[i], question, progress);
+    }
+  }
+  const bool own_text = arguments.words.empty() && arguments.ids.empty() && arguments.file.empty();
+  if (!arguments.common.quiet) print_notes(comparison, own_text);
+  Output output;
+  output.write(arguments.common.json ? to_json(comparison) + "\n" : to_text(comparison, output));
+  return 0;
+}
+
+}  // namespace infer

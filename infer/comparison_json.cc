@@ -1,0 +1,113 @@
+// A comparison as one JSON object.
+#include <nlohmann/json.hpp>
+
+#include "infer/comparison_report.h"
+#include "infer/report.h"
+
+namespace infer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json layer_json(size_t l, const SideLayer& layer, const Question& question, bool reordered) {
+  Json json = {{"layer", l}, {"norm", layer.norm}};
+  if (question.asks(Section::kEffect)) json["position_effect"] = layer.effect;
+  if (question.asks(Section::kOrder)) {
+    Json& order = json["order_sensitivity"];
+    for (size_t kind = 0; kind < kReorderingNames.size(); ++kind) {
+      order[std::string(kReorderingNames[kind])] = reordered ? Json(layer.order[kind]) : Json();
+    }
+  }
+  if (question.asks(Section::kDirect)) {
+    json["direct_position"] = {{"norm", layer.direct.norm}, {"share", layer.direct.alignment}};
+  }
+  if (question.asks(Section::kAttention) && l > 0) {
+    json["attention_distance"] = layer.attention.distance();
+    Json& offsets = json["attention_by_offset"] = Json::object();
+    for (const auto& [offset, share] : layer.attention.by_offset()) {
+      offsets[std::to_string(offset)] = share;
+    }
+  }
+  return json;
+}
+
+Json layers_json(const SideReport& report, const Question& question) {
+  Json layers = Json::array();
+  for (size_t l = 0; l < report.layers.size(); ++l) {
+    layers.push_back(layer_json(l, report.layers[l], question, report.reordered_texts > 0));
+  }
+  return layers;
+}
+
+Json score_json(const MaskedScore& score) {
+  return {{"tokens", score.tokens},
+          {"masks", score.masks},
+          {"loss", score.loss},
+          {"accuracy", score.accuracy}};
+}
+
+Json lengths_json(const std::vector<LengthScore>& lengths) {
+  if (lengths.empty()) return nullptr;
+  Json json = Json::array();
+  for (const LengthScore& length : lengths) {
+    Json entry = {{"factor", length.factor},
+                  {"length", length.length},
+                  {"overflow", length.overflow ? Json(to_string(*length.overflow)) : Json()}};
+    entry.update(score_json(length.score));
+    json.push_back(entry);
+  }
+  return json;
+}
+
+Json table_json(const std::optional<TableReport>& table) {
+  if (!table) return nullptr;
+  return {{"rows", table->rows},
+          {"norm", table->norm},
+          {"toeplitz_r2", table->toeplitz_r2},
+          {"locality", table->locality},
+          {"symmetry", table->symmetry}};
+}
+
+Json side_json(const Side& side, const SideReport& report, const Question& question) {
+  const auto trained = side.trained_length();
+  int64_t dropped = 0, invalid_bytes = 0;
+  for (const Input& input : report.inputs) {
+    dropped += input.dropped;
+    invalid_bytes += input.invalid_bytes;
+  }
+  Json json = {
+      {"label", side.label},
+      {"model", side.model_name},
+      {"positions", describe_positions(side.model().config().position, side.options.positions)},
+      {"trained_length", trained ? Json(*trained) : Json()},
+      {"texts", report.inputs.size()},
+      {"reordered_texts", report.reordered_texts},
+      {"tokens", report.tokens},
+      {"dropped", dropped},
+      {"invalid_bytes", invalid_bytes}};
+  json["layers"] = layers_json(report, question);
+  if (question.asks(Section::kTable)) json["table"] = table_json(report.table);
+  if (question.asks(Section::kMasked)) {
+    json["masked"] = report.masked ? score_json(*report.masked) : Json();
+  }
+  if (question.asks(Section::kLonger)) json["longer"] = lengths_json(report.lengths);
+  Json& missing = json["missing"] = Json::object();
+  for (const auto& [section, why] : report.missing) {
+    if (question.asks(section)) missing[std::string(kSectionNames[static_cast<size_t>(section)])] = why;
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string to_json(const Comparison& comparison) {
+  Json json = {{"seed", comparison.question.seed},
+               {"same_tokens", same_tokens(comparison.reports[0], comparison.reports[1])}};
+  Json& sides = json["sides"] = Json::array();
+  for (size_t i = 0; i < 2; ++i) {
+    sides.push_back(side_json(*comparison.sides[i], comparison.reports[i], comparison.question));
+  }
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace infer

@@ -1,0 +1,22 @@
+// Two sides of a comparison next to each other: as tables for a terminal, and as JSON.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "infer/comparison.h"
+#include "infer/terminal.h"
+
+namespace infer {
+
+struct Comparison {
+  const Question& question;
+  std::array<const Side*, 2> sides;
+  std::array<SideReport, 2> reports;
+};
+
+std::string to_text(const Comparison& comparison, const Output& output);
+/// One line, without its end.
+std::string to_json(const Comparison& comparison);
+
+}  // namespace infer

@@ -1,0 +1,29 @@
+// How far a long piece of work has come, in one line of stderr.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+
+namespace infer {
+
+/// Says nothing during the first second, without a terminal, or with -q. The line is wiped away in
+/// the end.
+class Progress {
+ public:
+  explicit Progress(bool quiet);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// `what` has come to `done` of `total`.
+  void show(std::string_view what, int64_t done, int64_t total);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  bool enabled_;
+  bool shown_ = false;
+  Clock::time_point next_;
+};
+
+}  // namespace infer

@@ -1,0 +1,47 @@
+// Rows of width d_model in flat arrays: counted, multiplied, measured.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+
+#include "phasor/errors.h"
+
+namespace phasor {
+
+/// Throws InvalidArgument where x is no whole rows, or none.
+template <typename T>
+int64_t num_rows(std::span<const T> x, int64_t d_model) {
+  const auto size = static_cast<int64_t>(x.size());
+  if (d_model < 1 || size == 0 || size % d_model != 0) {
+    throw InvalidArgument(fmt::format("{} values are no rows of width {}", size, d_model));
+  }
+  return size / d_model;
+}
+
+/// The same for two arrays that must have the same rows.
+template <typename T, typename U>
+int64_t num_rows(std::span<const T> a, std::span<const U> b, int64_t d_model) {
+  const int64_t rows = num_rows(a, d_model);
+  if (a.size() != b.size()) {
+    throw InvalidArgument(fmt::format(
+        "cannot compare {} values with {}; both must be the same rows", a.size(), b.size()));
+  }
+  return rows;
+}
+
+template <typename T, typename U>
+double dot(const T* a, const U* b, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  return sum;
+}
+
+template <typename T>
+double norm(const T* x, int64_t n) {
+  return std::sqrt(dot(x, x, n));
+}
+
+}  // namespace phasor

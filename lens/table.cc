@@ -1,0 +1,89 @@
+// Measures of a table's Gram matrix.
+
+#include "phasor/lens/table.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <vector>
+
+#include "lens/rows.h"
+
+namespace phasor {
+namespace {
+
+// M = P Pᵀ, [T, T].
+std::vector<double> gram(std::span<const double> table, int64_t d_model) {
+  const int64_t rows = num_rows(table, d_model);
+  std::vector<double> products(rows * rows);
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j <= i; ++j) {
+      const double product = dot(&table[i * d_model], &table[j * d_model], d_model);
+      products[i * rows + j] = products[j * rows + i] = product;
+    }
+  }
+  return products;
+}
+
+// W, the Gram matrix with rows moved and scaled to be non-negative and to sum to 1: [T, T].
+std::vector<double> likeness(std::span<const double> table, int64_t d_model) {
+  const int64_t rows = num_rows(table, d_model);
+  std::vector<double> weights = gram(table, d_model);
+  for (int64_t i = 0; i < rows; ++i) {
+    const std::span row(&weights[i * rows], rows);
+    const double lowest = *std::min_element(row.begin(), row.end());
+    for (double& w : row) w -= lowest;
+    const double sum = std::accumulate(row.begin(), row.end(), 0.0);
+    for (double& w : row) w = sum > 0 ? w / sum : 1.0 / static_cast<double>(rows);
+  }
+  return weights;
+}
+
+}  // namespace
+
+double toeplitz_r2(std::span<const double> table, int64_t d_model) {
+  const std::vector<double> m = gram(table, d_model);
+  const int64_t rows = num_rows(table, d_model);
+  std::vector<double> diagonal_sums(2 * rows - 1);
+  double sum = 0;
+  for (int64_t i = 0; i < rows * rows; ++i) {
+    diagonal_sums[i % rows - i / rows + rows - 1] += m[i];
+    sum += m[i];
+  }
+  const double mean = sum / static_cast<double>(rows * rows);
+  double unexplained = 0, total = 0;
+  for (int64_t i = 0; i < rows * rows; ++i) {
+    const int64_t offset = i % rows - i / rows;
+    const auto length = static_cast<double>(rows - std::abs(offset));
+    const double residue = m[i] - diagonal_sums[offset + rows - 1] / length;
+    unexplained += residue * residue;
+    total += (m[i] - mean) * (m[i] - mean);
+  }
+  return total > 0 ? 1 - unexplained / total : 1;
+}
+
+double position_locality(std::span<const double> table, int64_t d_model) {
+  const std::vector<double> w = likeness(table, d_model);
+  const int64_t rows = num_rows(table, d_model);
+  double sum = 0;
+  for (int64_t i = 0; i < rows * rows; ++i) {
+    sum += std::ldexp(w[i], -static_cast<int>(std::abs(i % rows - i / rows)));
+  }
+  return sum / static_cast<double>(rows);
+}
+
+double position_symmetry(std::span<const double> table, int64_t d_model) {
+  const std::vector<double> w = likeness(table, d_model);
+  const int64_t rows = num_rows(table, d_model);
+  double differences = 0, total = 0;
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t k = 1; k <= std::min(i, rows - 1 - i); ++k) {
+      const double before = w[i * rows + i - k], after = w[i * rows + i + k];
+      differences += std::abs(before - after);
+      total += before + after;
+    }
+  }
+  return total > 0 ? 1 - differences / total : 1;
+}
+
+}  // namespace phasor

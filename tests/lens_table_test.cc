@@ -1,0 +1,130 @@
+// Measures of a table of position vectors against what is known of sinusoids and other exact tables.
+#include "phasor/lens/table.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "phasor/encoder.h"
+#include "phasor/errors.h"
+#include "phasor/positions.h"
+#include "tests/encoder_cases.h"
+
+namespace phasor {
+namespace {
+
+std::vector<double> random_table(int64_t count, uint64_t seed) {
+  std::mt19937_64 rng(seed);
+  std::vector<double> values(count);
+  for (double& value : values) value = static_cast<double>(rng() % 2001) / 1000.0 - 1.0;
+  return values;
+}
+
+/// Row i is the unit vector e_i.
+std::vector<double> one_hot_table(int64_t rows) {
+  std::vector<double> table(rows * rows);
+  for (int64_t i = 0; i < rows; ++i) table[i * rows + i] = 1;
+  return table;
+}
+
+TEST(ToeplitzTest, EverySinusoidIsTranslationInvariant) {
+  using enum SinusoidalLayout;
+  for (const SinusoidalLayout layout : {kPaper, kMarian, kT2T, kFairseq, kOpenNmt}) {
+    for (const int64_t d_model : {2, 4, 32, 128}) {
+      for (const int64_t first : {0, 37}) {
+        const std::vector<double> table = sinusoidal_table(layout, 50, d_model, 10000.0, first);
+        EXPECT_NEAR(toeplitz_r2(table, d_model), 1.0, 1e-12) << to_string(layout) << d_model;
+      }
+    }
+  }
+}
+
+TEST(ToeplitzTest, ARampHasTheKnownShare) {
+  // P_i = i, M_ij = ij over i, j = 0, 1, 2: diagonals (0, 1, 4), (0, 2), (0) each way. Within them
+  // Σ squares = (25/9 + 4/9 + 49/9) + 2·(1 + 1) = 38/3; in all Σ M² − 9·M̄² = 25 − 9 = 16.
+  EXPECT_NEAR(toeplitz_r2(std::vector<double>{0, 1, 2}, 1), 1 - 38.0 / 3 / 16, 1e-15);
+}
+
+TEST(ToeplitzTest, RandomRowsAreNotTranslationInvariantButOneHotRowsAre) {
+  EXPECT_LT(toeplitz_r2(random_table(40 * 16, 3), 16), 0.9);
+  EXPECT_NEAR(toeplitz_r2(one_hot_table(9), 9), 1.0, 1e-15);
+  EXPECT_EQ(toeplitz_r2(std::vector<double>{1, 2}, 2), 1.0);           // one row
+  EXPECT_EQ(toeplitz_r2(std::vector<double>{1, 2, 1, 2, 1, 2}, 2), 1.0);  // equal rows
+}
+
+TEST(LocalityTest, IsOneForPositionsThatAreLikeThemselvesAlone) {
+  EXPECT_DOUBLE_EQ(position_locality(one_hot_table(12), 12), 1.0);
+}
+
+TEST(LocalityTest, OfEqualRowsIsTheMeanOfThePowersOfTwo) {
+  const std::vector<double> equal(6 * 3, 0.5);
+  double expected = 0;
+  for (int i = 0; i < 6; ++i) {
+    for (int j = 0; j < 6; ++j) expected += std::pow(2.0, -std::abs(i - j)) / 36;
+  }
+  EXPECT_NEAR(position_locality(equal, 3), expected, 1e-15);
+}
+
+TEST(LocalityTest, DoesNotDependOnTheScaleOfTheTable) {
+  const std::vector<double> table = random_table(20 * 8, 4);
+  std::vector<double> larger = table;
+  for (double& value : larger) value *= 4;  // exact
+  EXPECT_DOUBLE_EQ(position_locality(larger, 8), position_locality(table, 8));
+  EXPECT_DOUBLE_EQ(position_symmetry(larger, 8), position_symmetry(table, 8));
+}
+
+TEST(SymmetryTest, SinusoidsAreSymmetricAndARampIsNot) {
+  EXPECT_NEAR(position_symmetry(sinusoidal_table(SinusoidalLayout::kPaper, 40, 64), 64), 1.0,
+              1e-12);
+  // P_i = i over 0, 1, 2: row 1 of M is (0, 1, 2), W = (0, 1/3, 2/3): |0 − 2/3| / (2/3) = 1.
+  EXPECT_NEAR(position_symmetry(std::vector<double>{0, 1, 2}, 1), 0.0, 1e-15);
+  EXPECT_EQ(position_symmetry(std::vector<double>{1, 2, 3, 4}, 2), 1.0);  // no row has two sides
+}
+
+TEST(LensTableTest, ShapesThatDoNotFitAreRefused) {
+  const std::vector<double> six(6, 1.0);
+  for (const int64_t d_model : {4, 0, -1}) {
+    EXPECT_THROW(toeplitz_r2(six, d_model), InvalidArgument);
+    EXPECT_THROW(position_locality(six, d_model), InvalidArgument);
+    EXPECT_THROW(position_symmetry(six, d_model), InvalidArgument);
+  }
+  EXPECT_THROW(toeplitz_r2({}, 2), InvalidArgument);
+}
+
+TEST(PositionVectorsTest, AreWhatARunAddsToItsTokens) {
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    const auto model = drawn_model(seed);
+    TokenIds ids = random_ids(*model, 9, seed);
+    for (int32_t& id : ids) {  // all of them advance the position counter
+      if (id == model->config().position.uncounted_token) id = 40;
+    }
+    Recorder recorder({Hook::kPosEmbed});
+    Encoder encoder(model);
+    const RunOptions options = {.observer = &recorder,
+                                .positions = Positions().shifted(1).scaled(0.5f)};
+    encoder.encode_ids(ids, options);
+    const std::vector<float> vectors = encoder.position_vectors(9, options);
+    if (model->config().position.kind == PositionKind::kNone) {
+      EXPECT_EQ(vectors, std::vector<float>(9 * model->config().d_model));
+    } else {
+      EXPECT_EQ(vectors, recorder.values(Hook::kPosEmbed)) << "seed " << seed;
+    }
+  }
+}
+
+TEST(PositionVectorsTest, LengthsOutsideTheTableAreRefused) {
+  ModelConfig config = small_config();
+  config.position.kind = PositionKind::kLearned;
+  const Encoder encoder(random_model(config, 1));
+  EXPECT_EQ(encoder.position_vectors(12).size(), 12u * 15u);
+  EXPECT_THROW(encoder.position_vectors(13), InvalidArgument);
+  EXPECT_THROW(encoder.position_vectors(0), InvalidArgument);
+  const std::vector<float> clamped =
+      encoder.position_vectors(13, {.overflow = Overflow::kClamp});
+  EXPECT_TRUE(std::equal(clamped.end() - 15, clamped.end(), clamped.end() - 30));
+}
+
+}  // namespace
+}  // namespace phasor
