@@ -140,7 +140,8 @@ std::vector<Section> parse_sections(const std::vector<std::string>& names) {
     if (named || names.empty()) sections.push_back(static_cast<Section>(i));
   }
   for (const std::string& name : names) {
-    if (std::find(kSectionNames.begin(), kSectionNames.end(), name) != kSectionNames.end()) continue;
+    if (std::find(kSectionNames.begin(), kSectionNames.end(), name) != kSectionNames.end())
+      continue;
     throw UsageError(
         fmt::format("--only: '{}' is none of {}", name, fmt::join(kSectionNames, ", ")));
   }
@@ -171,7 +172,7 @@ Question make_question(const CompareArguments& arguments, const std::array<Side,
 }
 
 void print_notes(const Comparison& comparison, bool own_text) {
-  if (own_text) {
+  if (own_text && comparison.reports[0].tokens > 0) {
     report_note(fmt::format("no text was given; this is about \"{}\"", kDefaultText));
   }
   for (size_t i = 0; i < 2; ++i) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <random>
 
 namespace infer {
 namespace {
@@ -145,7 +146,21 @@ void measure_layers(Side& side, const Question& question, Progress& progress, Si
   }
 }
 
-void measure_table(const Side& side, SideReport& report) {
+TableMeasures measure_table(std::span<const double> table, int64_t d_model) {
+  return {.toeplitz_r2 = phasor::toeplitz_r2(table, d_model),
+          .locality = phasor::position_locality(table, d_model),
+          .symmetry = phasor::position_symmetry(table, d_model)};
+}
+
+/// Uniform in [−1, 1), the same on every machine.
+std::vector<double> random_table(int64_t count, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<double> values(count);
+  for (double& value : values) value = static_cast<double>(random() >> 11) * 0x1p-52 - 1;
+  return values;
+}
+
+void describe_table(const Side& side, uint64_t seed, SideReport& report) {
   const int64_t rows = std::min(side.trained_length().value_or(kMostTableRows), kMostTableRows);
   const std::vector<float> vectors = side.encoder.position_vectors(rows, side.options);
   if (std::all_of(vectors.begin(), vectors.end(), [](float value) { return value == 0; })) {
@@ -156,9 +171,8 @@ void measure_table(const Side& side, SideReport& report) {
   const std::vector<double> table(vectors.begin(), vectors.end());
   report.table = TableReport{.rows = rows,
                              .norm = phasor::mean_norm(vectors, d_model),
-                             .toeplitz_r2 = phasor::toeplitz_r2(table, d_model),
-                             .locality = phasor::position_locality(table, d_model),
-                             .symmetry = phasor::position_symmetry(table, d_model)};
+                             .measures = measure_table(table, d_model),
+                             .random = measure_table(random_table(rows * d_model, seed), d_model)};
 }
 
 /// Why this side can score no masked tokens; empty where it can.
@@ -233,7 +247,7 @@ SideReport measure(Side& side, const Question& question, Progress& progress) {
                   [&](Section section) { return question.asks(section); })) {
     measure_layers(side, question, progress, report);
   }
-  if (question.asks(Section::kTable)) measure_table(side, report);
+  if (question.asks(Section::kTable)) describe_table(side, question.seed, report);
   measure_masks(side, question, progress, report);
   return report;
 }

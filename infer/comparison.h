@@ -27,8 +27,8 @@ struct Question {
   std::vector<Section> sections;
   uint64_t seed = 1;
   int64_t max_tokens = 0;  // texts are cut to so many tokens; 0: they are not
-  std::vector<std::string> texts;
-  std::vector<std::vector<int32_t>> ids;               // instead of texts
+  std::vector<std::string> texts = {};
+  std::vector<std::vector<int32_t>> ids = {};           // instead of texts
   std::optional<std::vector<std::string>> corpus = {};  // lines for the masked tokens
 
   bool asks(Section section) const;
@@ -46,11 +46,16 @@ struct SideLayer {
   AttentionSum attention;            // of block l − 1; nothing for l = 0
 };
 
+struct TableMeasures {
+  double toeplitz_r2 = 0, locality = 0, symmetry = 0;
+};
+
 /// The position vectors by themselves.
 struct TableReport {
   int64_t rows = 0;
   double norm = 0;  // mean length of a row
-  double toeplitz_r2 = 0, locality = 0, symmetry = 0;
+  TableMeasures measures;
+  TableMeasures random;  // of a table of random rows, as many and as wide
 };
 
 struct SideReport {

@@ -40,10 +40,10 @@ Json layers_json(const SideReport& report, const Question& question) {
 }
 
 Json score_json(const MaskedScore& score) {
-  return {{"tokens", score.tokens},
-          {"masks", score.masks},
-          {"loss", score.loss},
-          {"accuracy", score.accuracy}};
+  const Estimate loss = score.loss(), accuracy = score.accuracy();
+  return {{"tokens", score.tokens},    {"masks", score.masks()},
+          {"loss", loss.mean},         {"loss_error", loss.error},
+          {"accuracy", accuracy.mean}, {"accuracy_error", accuracy.error}};
 }
 
 Json lengths_json(const std::vector<LengthScore>& lengths) {
@@ -59,13 +59,18 @@ Json lengths_json(const std::vector<LengthScore>& lengths) {
   return json;
 }
 
+Json measures_json(const TableMeasures& measures) {
+  return {{"toeplitz_r2", measures.toeplitz_r2},
+          {"locality", measures.locality},
+          {"symmetry", measures.symmetry}};
+}
+
 Json table_json(const std::optional<TableReport>& table) {
   if (!table) return nullptr;
-  return {{"rows", table->rows},
-          {"norm", table->norm},
-          {"toeplitz_r2", table->toeplitz_r2},
-          {"locality", table->locality},
-          {"symmetry", table->symmetry}};
+  Json json = {{"rows", table->rows}, {"norm", table->norm}};
+  json.update(measures_json(table->measures));
+  json["random"] = measures_json(table->random);
+  return json;
 }
 
 Json side_json(const Side& side, const SideReport& report, const Question& question) {
@@ -93,7 +98,8 @@ Json side_json(const Side& side, const SideReport& report, const Question& quest
   if (question.asks(Section::kLonger)) json["longer"] = lengths_json(report.lengths);
   Json& missing = json["missing"] = Json::object();
   for (const auto& [section, why] : report.missing) {
-    if (question.asks(section)) missing[std::string(kSectionNames[static_cast<size_t>(section)])] = why;
+    const std::string name(kSectionNames[static_cast<size_t>(section)]);
+    if (question.asks(section)) missing[name] = why;
   }
   return json;
 }
@@ -106,6 +112,9 @@ std::string to_json(const Comparison& comparison) {
   Json& sides = json["sides"] = Json::array();
   for (size_t i = 0; i < 2; ++i) {
     sides.push_back(side_json(*comparison.sides[i], comparison.reports[i], comparison.question));
+  }
+  if (const auto difference = loss_difference(comparison)) {
+    json["masked_loss_difference"] = {{"mean", difference->mean}, {"error", difference->error}};
   }
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

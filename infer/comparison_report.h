@@ -15,6 +15,10 @@ struct Comparison {
   std::array<SideReport, 2> reports;
 };
 
+/// The second side's loss less the first's, mask by mask; empty where they did not score the same
+/// masks.
+std::optional<Estimate> loss_difference(const Comparison& comparison);
+
 std::string to_text(const Comparison& comparison, const Output& output);
 /// One line, without its end.
 std::string to_json(const Comparison& comparison);

@@ -70,7 +70,8 @@ std::vector<int64_t> text_places(const phasor::Model& model, std::span<const int
   const std::vector<int32_t> special = special_tokens(model);
   std::vector<int64_t> places;
   for (int64_t t = 0; t < std::ssize(token_ids); ++t) {
-    const bool is_special = std::find(special.begin(), special.end(), token_ids[t]) != special.end();
+    const bool is_special =
+        std::find(special.begin(), special.end(), token_ids[t]) != special.end();
     if (!is_special) places.push_back(t);
   }
   return places;

@@ -56,9 +56,9 @@ MaskedText masked_text(const Corpus& corpus, std::span<const int32_t> tokens,
   return text;
 }
 
-/// Adds up what the model makes of every mask of some sequences.
+/// Adds what the model makes of every mask of some sequences.
 void add_scores(phasor::Encoder& encoder, const phasor::RunOptions& options,
-                std::span<const MaskedText> texts, MaskedScore& sums) {
+                std::span<const MaskedText> texts, MaskedScore& result) {
   std::vector<std::vector<int32_t>> sequences;
   for (const MaskedText& text : texts) sequences.push_back(text.token_ids);
   const phasor::Encoding encoding = encoder.encode_ids(sequences, options);
@@ -79,25 +79,21 @@ void add_scores(phasor::Encoder& encoder, const phasor::RunOptions& options,
     for (const phasor::TokenScore& score :
          phasor::score_tokens(logits, encoder.model().config().vocab_size,
                               std::span(hidden).subspan(first, count))) {
-      ++sums.masks;
-      sums.loss += score.loss;
-      sums.accuracy += score.rank == 0 ? 1 : 0;
+      result.losses.push_back(score.loss);
+      result.hits.push_back(score.rank == 0 ? 1 : 0);
     }
   }
 }
 
 MaskedScore score(phasor::Encoder& encoder, const phasor::RunOptions& options,
                   std::span<const MaskedText> texts, Progress& progress, std::string_view what) {
-  MaskedScore sums;
+  MaskedScore result;
   for (size_t first = 0; first < texts.size(); first += kSequencesAtOnce) {
     progress.show(what, static_cast<int64_t>(first), std::ssize(texts));
     const size_t count = std::min(kSequencesAtOnce, texts.size() - first);
-    add_scores(encoder, options, texts.subspan(first, count), sums);
+    add_scores(encoder, options, texts.subspan(first, count), result);
   }
-  if (sums.masks == 0) return sums;
-  sums.loss /= static_cast<double>(sums.masks);
-  sums.accuracy /= static_cast<double>(sums.masks);
-  return sums;
+  return result;
 }
 
 /// The whole corpus in pieces of so many text tokens, without the last piece where it is short.
@@ -110,13 +106,24 @@ std::vector<MaskedText> cut(const Corpus& corpus, std::span<const int32_t> token
     for (const int64_t mask : masks) {
       if (mask >= first && mask < first + piece) inside.push_back(mask - first);
     }
-    texts.push_back(masked_text(corpus, tokens.subspan(first, piece), inside, mask_id,
-                                num_scored - first));
+    texts.push_back(
+        masked_text(corpus, tokens.subspan(first, piece), inside, mask_id, num_scored - first));
   }
   return texts;
 }
 
 }  // namespace
+
+Estimate mean_of(std::span<const double> values) {
+  const auto count = static_cast<double>(values.size());
+  if (values.empty()) return {};
+  Estimate estimate{.mean = std::accumulate(values.begin(), values.end(), 0.0) / count};
+  if (values.size() < 2) return estimate;
+  double squares = 0;
+  for (const double value : values) squares += (value - estimate.mean) * (value - estimate.mean);
+  estimate.error = std::sqrt(squares / (count - 1) / count);
+  return estimate;
+}
 
 int64_t Corpus::num_tokens() const {
   int64_t count = 0;

@@ -22,12 +22,22 @@ struct Corpus {
 /// Throws ModelError where the model has no tokenizer.
 Corpus tokenize_corpus(const phasor::Model& model, std::span<const std::string> lines);
 
-/// Over all masked tokens.
+/// A mean with its standard error.
+struct Estimate {
+  double mean = 0;
+  double error = 0;
+};
+Estimate mean_of(std::span<const double> values);
+
+/// What a model made of every mask, in the corpus' order.
 struct MaskedScore {
-  int64_t tokens = 0;   // text tokens seen, masked ones included
-  int64_t masks = 0;    // of which are masked and scored
-  double loss = 0;      // mean −ln p(token), in nats
-  double accuracy = 0;  // share whose likeliest token is the right one
+  int64_t tokens = 0;          // text tokens seen, masked ones included
+  std::vector<double> losses;  // −ln p(token), in nats
+  std::vector<double> hits;    // 1 where the likeliest token is the right one, else 0
+
+  int64_t masks() const { return std::ssize(losses); }
+  Estimate loss() const { return mean_of(losses); }
+  Estimate accuracy() const { return mean_of(hits); }
 };
 
 /// 15 % of every text's tokens (rounded, at least one) are masked, drawn from `seed` and the text's
@@ -39,8 +49,8 @@ MaskedScore score_texts(phasor::Encoder& encoder, const phasor::RunOptions& opti
 
 /// A run of the whole corpus in pieces of one length.
 struct LengthScore {
-  double factor = 1;   // of the trained length
-  int64_t length = 0;  // tokens of a piece, special tokens included
+  double factor = 1;                         // of the trained length
+  int64_t length = 0;                        // tokens of a piece, special tokens included
   std::optional<phasor::Overflow> overflow;  // empty where the positions reach as far
   MaskedScore score;
 };

@@ -39,8 +39,8 @@ std::string versions();
 /// The words, with each "-" replaced by the lines of stdin.
 std::vector<std::string> read_texts(const std::vector<std::string>& words);
 
-/// The lines of a text file that are not blank; "-" is stdin. Throws InvalidArgument naming the file
-/// where it cannot be read or holds no text.
+/// The lines of a text file that are not blank; "-" is stdin. Throws InvalidArgument naming the
+/// file where it cannot be read or holds no text.
 std::vector<std::string> read_lines(const std::string& file);
 
 /// "5 17 9" or "5,17,9". Throws UsageError (no number) or InvalidArgument (none at all, or none

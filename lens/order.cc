@@ -17,9 +17,10 @@ namespace {
 std::vector<int64_t> identity(int64_t num_tokens, std::span<const int64_t> movable) {
   for (const int64_t place : movable) {
     if (place < 0 || place >= num_tokens) {
-      throw InvalidArgument(fmt::format("place {} is outside a sequence of {} tokens; they are 0 "
-                                        "to {}",
-                                        place, num_tokens, num_tokens - 1));
+      throw InvalidArgument(
+          fmt::format("place {} is outside a sequence of {} tokens; they are 0 "
+                      "to {}",
+                      place, num_tokens, num_tokens - 1));
     }
   }
   std::vector<int64_t> order(num_tokens);
@@ -35,9 +36,9 @@ void check(std::span<const int64_t> order, int64_t num_tokens) {
     if (sound) seen[t] = true;
   }
   if (!sound) {
-    throw InvalidArgument(fmt::format(
-        "{} places are no order of {} tokens; each of 0 to {} must occur once", order.size(),
-        num_tokens, num_tokens - 1));
+    throw InvalidArgument(
+        fmt::format("{} places are no order of {} tokens; each of 0 to {} must occur once",
+                    order.size(), num_tokens, num_tokens - 1));
   }
 }
 

@@ -30,8 +30,8 @@ std::vector<TokenScore> score_tokens(std::span<const float> logits, int64_t voca
                                      std::span<const int32_t> token_ids) {
   if (vocab_size < 1 || std::ssize(logits) / vocab_size != std::ssize(token_ids) ||
       std::ssize(logits) % vocab_size != 0) {
-    throw InvalidArgument(fmt::format("{} logits are no {} rows of {}", logits.size(),
-                                      token_ids.size(), vocab_size));
+    throw InvalidArgument(
+        fmt::format("{} logits are no {} rows of {}", logits.size(), token_ids.size(), vocab_size));
   }
   std::vector<TokenScore> scores;
   for (size_t n = 0; n < token_ids.size(); ++n) {

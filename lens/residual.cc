@@ -111,9 +111,9 @@ bool is_cut(std::span<const ResidualCut> cuts, int64_t layer, ResidualCut::Site 
 }  // namespace
 
 Trace residual_trace() {
-  return Trace{Hook::kTokenEmbed, Hook::kPosEmbed,   Hook::kTokenTypeEmbed,
-               Hook::kFullEmbed,  Hook::kAttnOut,    Hook::kResidMid,
-               Hook::kMlpOut,     Hook::kResidPost,  Hook::kNormalizedResidPost,
+  return Trace{Hook::kTokenEmbed, Hook::kPosEmbed,  Hook::kTokenTypeEmbed,
+               Hook::kFullEmbed,  Hook::kAttnOut,   Hook::kResidMid,
+               Hook::kMlpOut,     Hook::kResidPost, Hook::kNormalizedResidPost,
                Hook::kFinalNorm};
 }
 
@@ -159,10 +159,10 @@ std::vector<PartShare> direct_position_path(const Model& model, const Trace& tra
     const auto part = std::find_if(parts.begin(), parts.end(), [](const ResidualPart& part) {
       return part.source == ResidualSource::kPosition;
     });
-    path.push_back(part == parts.end() ? PartShare()
-                                       : share_of(part->values,
-                                                  trace.hidden_state(l, sequence).values,
-                                                  model.config().d_model));
+    path.push_back(part == parts.end()
+                       ? PartShare()
+                       : share_of(part->values, trace.hidden_state(l, sequence).values,
+                                  model.config().d_model));
   };
   for_each_residual_state(model, trace, sequence, find_position, cuts);
   return path;

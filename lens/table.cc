@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -25,16 +26,20 @@ std::vector<double> gram(std::span<const double> table, int64_t d_model) {
   return products;
 }
 
-// W, the Gram matrix with rows moved and scaled to be non-negative and to sum to 1: [T, T].
+// W, the Gram matrix with rows moved and scaled to have minimum 0 and sum 1, but for the main
+// diagonal, which is 0: [T, T].
 std::vector<double> likeness(std::span<const double> table, int64_t d_model) {
   const int64_t rows = num_rows(table, d_model);
   std::vector<double> weights = gram(table, d_model);
   for (int64_t i = 0; i < rows; ++i) {
     const std::span row(&weights[i * rows], rows);
+    row[i] = std::numeric_limits<double>::infinity();
     const double lowest = *std::min_element(row.begin(), row.end());
+    row[i] = lowest;
     for (double& w : row) w -= lowest;
     const double sum = std::accumulate(row.begin(), row.end(), 0.0);
-    for (double& w : row) w = sum > 0 ? w / sum : 1.0 / static_cast<double>(rows);
+    for (double& w : row) w = sum > 0 ? w / sum : 1.0 / static_cast<double>(rows - 1);
+    row[i] = 0;
   }
   return weights;
 }
@@ -44,18 +49,20 @@ std::vector<double> likeness(std::span<const double> table, int64_t d_model) {
 double toeplitz_r2(std::span<const double> table, int64_t d_model) {
   const std::vector<double> m = gram(table, d_model);
   const int64_t rows = num_rows(table, d_model);
+  const auto offset = [&](int64_t i) { return i % rows - i / rows; };
   std::vector<double> diagonal_sums(2 * rows - 1);
   double sum = 0;
   for (int64_t i = 0; i < rows * rows; ++i) {
-    diagonal_sums[i % rows - i / rows + rows - 1] += m[i];
+    if (offset(i) == 0) continue;
+    diagonal_sums[offset(i) + rows - 1] += m[i];
     sum += m[i];
   }
-  const double mean = sum / static_cast<double>(rows * rows);
+  const double mean = sum / static_cast<double>(rows * (rows - 1));
   double unexplained = 0, total = 0;
   for (int64_t i = 0; i < rows * rows; ++i) {
-    const int64_t offset = i % rows - i / rows;
-    const auto length = static_cast<double>(rows - std::abs(offset));
-    const double residue = m[i] - diagonal_sums[offset + rows - 1] / length;
+    if (offset(i) == 0) continue;
+    const auto length = static_cast<double>(rows - std::abs(offset(i)));
+    const double residue = m[i] - diagonal_sums[offset(i) + rows - 1] / length;
     unexplained += residue * residue;
     total += (m[i] - mean) * (m[i] - mean);
   }
@@ -67,7 +74,7 @@ double position_locality(std::span<const double> table, int64_t d_model) {
   const int64_t rows = num_rows(table, d_model);
   double sum = 0;
   for (int64_t i = 0; i < rows * rows; ++i) {
-    sum += std::ldexp(w[i], -static_cast<int>(std::abs(i % rows - i / rows)));
+    sum += std::ldexp(w[i], 1 - static_cast<int>(std::abs(i % rows - i / rows)));
   }
   return sum / static_cast<double>(rows);
 }

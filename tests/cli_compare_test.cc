@@ -65,6 +65,7 @@ TEST(CliCompareTest, WithPositionsEveryLayerIsMoved) {
   EXPECT_NEAR(side["table"]["toeplitz_r2"], 1.0, 1e-6);  // of float32 rows
   EXPECT_NEAR(side["table"]["norm"], 8.0, 1e-5);         // √(d/2)
   EXPECT_EQ(side["table"]["rows"], 128);
+  EXPECT_LT(side["table"]["random"]["toeplitz_r2"], 0.1);
 }
 
 TEST(CliCompareTest, AgreesWithARunOfEachModel) {
@@ -85,9 +86,9 @@ TEST(CliCompareTest, AgreesWithARunOfEachModel) {
 }
 
 TEST(CliCompareTest, OneModelWithTwoKindsOfPositions) {
-  const json object = infer_json({"compare", "learned", "--positions", "learned", "--positions",
-                                  "none", kText})
-                          .at(0);
+  const json object =
+      infer_json({"compare", "learned", "--positions", "learned", "--positions", "none", kText})
+          .at(0);
   EXPECT_EQ(object["sides"][0]["label"], "learned");
   EXPECT_EQ(object["sides"][1]["label"], "none");
   EXPECT_EQ(object["sides"][1]["model"], "learned");
@@ -109,8 +110,8 @@ TEST(CliCompareTest, MasksDependOnTheSeedAloneAndAreTheSameForBoth) {
     EXPECT_EQ(first[0]["masked"][key], second[0]["masked"][key]);  // 15 % of each text
   }
   EXPECT_NE(first[0]["masked"]["loss"], second[0]["masked"]["loss"]);
-  const double share = first[0]["masked"]["masks"].get<double>() /
-                       first[0]["masked"]["tokens"].get<double>();
+  const double share =
+      first[0]["masked"]["masks"].get<double>() / first[0]["masked"]["tokens"].get<double>();
   EXPECT_NEAR(share, 0.15, 0.01);
   for (const json& side : first) {
     EXPECT_GT(side["masked"]["accuracy"], 0.15);
@@ -119,9 +120,9 @@ TEST(CliCompareTest, MasksDependOnTheSeedAloneAndAreTheSameForBoth) {
 }
 
 TEST(CliCompareTest, LongerThanTrainedASinusoidGoesOnAndATableNeedsAPolicy) {
-  const json sides = infer_json({"compare", "sinusoidal", "learned", "--only", "longer", "-i",
-                                 kSentences})
-                         .at(0)["sides"];
+  const json sides =
+      infer_json({"compare", "sinusoidal", "learned", "--only", "longer", "-i", kSentences})
+          .at(0)["sides"];
   const auto column = [](const json& side, const char* key) {
     json values;
     for (const json& length : side["longer"]) values.push_back(length[key]);
@@ -130,8 +131,8 @@ TEST(CliCompareTest, LongerThanTrainedASinusoidGoesOnAndATableNeedsAPolicy) {
   EXPECT_EQ(column(sides[0], "length"), (json{128, 192, 256}));
   EXPECT_EQ(column(sides[0], "overflow"), (json{nullptr, nullptr, nullptr}));
   EXPECT_EQ(column(sides[1], "length"), (json{128, 192, 192, 192, 256, 256, 256}));
-  EXPECT_EQ(column(sides[1], "overflow"), (json{nullptr, "clamp", "interpolate", "window", "clamp",
-                                                "interpolate", "window"}));
+  EXPECT_EQ(column(sides[1], "overflow"),
+            (json{nullptr, "clamp", "interpolate", "window", "clamp", "interpolate", "window"}));
   for (const json& side : sides) {  // the same masks at every length
     for (const json& length : side["longer"]) {
       EXPECT_EQ(length["masks"], sides[0]["longer"][0]["masks"]);
@@ -165,9 +166,9 @@ TEST(CliCompareTest, OnlyPicksTables) {
   EXPECT_TRUE(contains(out, "Toeplitz"));
   EXPECT_FALSE(contains(out, "Moved by"));
   EXPECT_FALSE(contains(out, "Masked"));
-  const json side = infer_json({"compare", "learned", "none", "--only", "order", "--only", "effect",
-                                kText})
-                        .at(0)["sides"][0];
+  const json side =
+      infer_json({"compare", "learned", "none", "--only", "order", "--only", "effect", kText})
+          .at(0)["sides"][0];
   EXPECT_TRUE(side["layers"][0].contains("order_sensitivity"));
   EXPECT_TRUE(side["layers"][0].contains("position_effect"));
   EXPECT_FALSE(side["layers"][0].contains("direct_position"));
@@ -183,8 +184,9 @@ TEST(CliCompareTest, TextsComeFromArgumentsStandardInputIdsOrAFile) {
   const json expected = layers({kText});
   EXPECT_EQ(layers({"-"}, {.input = kText + "\n"}), expected);
   EXPECT_EQ(layers({"-i", "-"}, {.input = "\n" + kText + "\r\n \n"}), expected);
+  const json run = infer_json({kText}).at(0);
   std::string ids;
-  for (const json& id : infer_json({kText}).at(0)["ids"]) ids += id.dump() + " ";
+  for (const json& id : run["ids"]) ids += id.dump() + " ";
   EXPECT_EQ(layers({"--ids", ids}), expected);
 }
 
@@ -207,7 +209,8 @@ TEST(CliCompareTest, ModelsWithoutHeadOrTokenizerAnswerWhatTheyCan) {
   folder.write("config.json", small_config().dump());
   folder.write("model.safetensors", safetensors_bytes(small_tensors()));
   const std::string small = folder.path().string();
-  const json object = infer_json({"compare", small, "none", "--ids", "1 2 3", "-i", kSentences}).at(0);
+  const json object =
+      infer_json({"compare", small, "none", "--ids", "1 2 3", "-i", kSentences}).at(0);
   EXPECT_FALSE(object["same_tokens"]);
   EXPECT_GT(object["sides"][0]["layers"][1]["norm"], 0.0);
   EXPECT_TRUE(object["sides"][0]["masked"].is_null());
@@ -232,8 +235,9 @@ TEST(CliCompareTest, WhatItCannotCompareIsOneSentence) {
   expect_infer_fails({"compare", "sinusoidal", "none", "-i", "no-such-file"}, 3, {"no-such-file"});
   expect_infer_fails({"compare", "sinusoidal", "none", "-i", folder.path().string()}, 3,
                      {folder.path().string()});
-  expect_infer_fails({"compare", "sinusoidal", "none", "-i", (folder.path() / "empty.txt").string()},
-                     3, {"empty.txt", "no text"});
+  expect_infer_fails(
+      {"compare", "sinusoidal", "none", "-i", (folder.path() / "empty.txt").string()}, 3,
+      {"empty.txt", "no text"});
   expect_infer_fails({"compare", "sinusoidal", "none", "-"}, 3, {"standard input"});
   expect_infer_fails({"compare", "sinusoidal", "--positions", "learned", "--positions", "none"}, 3,
                      {"position table"});

@@ -1,6 +1,5 @@
-// Reorderings are permutations that leave special places alone; without positions they move nothing.
-#include "phasor/lens/order.h"
-
+// Reorderings are permutations that leave special places alone; without positions they move
+// nothing.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
+#include "phasor/lens/order.h"
 #include "phasor/trace.h"
 #include "tests/encoder_cases.h"
 

@@ -1,13 +1,12 @@
 // The parts of the residual stream sum to it, in every kind of model; the position's part is what
 // the direct path says.
-#include "phasor/lens/residual.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <numeric>
 
 #include "phasor/errors.h"
+#include "phasor/lens/residual.h"
 #include "tests/encoder_cases.h"
 #include "tests/expect_close.h"
 
@@ -99,13 +98,12 @@ TEST(DirectPathTest, InAPreNormModelThePositionVectorTravelsUnchanged) {
   Trace trace = residual_trace();
   Encoder(model).encode_ids(random_ids(*model, 7, 2), {.observer = &trace});
   const std::vector<float>& positions = trace.at(Hook::kPosEmbed).values;
-  for_each_residual_state(
-      *model, trace, 0, [&](int64_t, std::span<const ResidualPart> parts) {
-        for (const ResidualPart& part : parts) {
-          if (part.source != ResidualSource::kPosition) continue;
-          EXPECT_EQ(part.values, std::vector<double>(positions.begin(), positions.end()));
-        }
-      });
+  for_each_residual_state(*model, trace, 0, [&](int64_t, std::span<const ResidualPart> parts) {
+    for (const ResidualPart& part : parts) {
+      if (part.source != ResidualSource::kPosition) continue;
+      EXPECT_EQ(part.values, std::vector<double>(positions.begin(), positions.end()));
+    }
+  });
 }
 
 TEST(DirectPathTest, IsZeroWithoutPositionsAndAboveZeroWithThem) {

@@ -1,14 +1,15 @@
-// Measures of a table of position vectors against what is known of sinusoids and other exact tables.
-#include "phasor/lens/table.h"
-
+// Measures of a table of position vectors against what is known of sinusoids and other exact
+// tables.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <vector>
 
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
+#include "phasor/lens/table.h"
 #include "phasor/positions.h"
 #include "tests/encoder_cases.h"
 
@@ -22,10 +23,11 @@ std::vector<double> random_table(int64_t count, uint64_t seed) {
   return values;
 }
 
-/// Row i is the unit vector e_i.
-std::vector<double> one_hot_table(int64_t rows) {
-  std::vector<double> table(rows * rows);
-  for (int64_t i = 0; i < rows; ++i) table[i * rows + i] = 1;
+/// Row i is e_i + … + e_{i+width−1}: rows have in common what they overlap.
+std::vector<double> band_table(int64_t rows, int64_t width) {
+  const int64_t d_model = rows + width - 1;
+  std::vector<double> table(rows * d_model);
+  for (int64_t i = 0; i < rows; ++i) std::fill_n(&table[i * d_model + i], width, 1.0);
   return table;
 }
 
@@ -42,29 +44,35 @@ TEST(ToeplitzTest, EverySinusoidIsTranslationInvariant) {
 }
 
 TEST(ToeplitzTest, ARampHasTheKnownShare) {
-  // P_i = i, M_ij = ij over i, j = 0, 1, 2: diagonals (0, 1, 4), (0, 2), (0) each way. Within them
-  // Σ squares = (25/9 + 4/9 + 49/9) + 2·(1 + 1) = 38/3; in all Σ M² − 9·M̄² = 25 − 9 = 16.
-  EXPECT_NEAR(toeplitz_r2(std::vector<double>{0, 1, 2}, 1), 1 - 38.0 / 3 / 16, 1e-15);
+  // P_i = i, M_ij = ij over i, j = 0, 1, 2. Off the main diagonal: (0, 2) and (0) each way, mean
+  // 2/3. Within the diagonals Σ squares = 2·(1 + 1) = 4; in all 8 − 6·4/9 = 16/3.
+  EXPECT_NEAR(toeplitz_r2(std::vector<double>{0, 1, 2}, 1), 1 - 4 / (16.0 / 3), 1e-15);
 }
 
-TEST(ToeplitzTest, RandomRowsAreNotTranslationInvariantButOneHotRowsAre) {
-  EXPECT_LT(toeplitz_r2(random_table(40 * 16, 3), 16), 0.9);
-  EXPECT_NEAR(toeplitz_r2(one_hot_table(9), 9), 1.0, 1e-15);
-  EXPECT_EQ(toeplitz_r2(std::vector<double>{1, 2}, 2), 1.0);           // one row
+TEST(ToeplitzTest, RandomRowsAreNotTranslationInvariantButBandsAre) {
+  EXPECT_LT(toeplitz_r2(random_table(128 * 64, 3), 64), 0.1);
+  EXPECT_NEAR(toeplitz_r2(band_table(9, 3), 11), 1.0, 1e-15);
+  EXPECT_EQ(toeplitz_r2(band_table(9, 1), 9), 1.0);                       // nothing in common
+  EXPECT_EQ(toeplitz_r2(std::vector<double>{1, 2}, 2), 1.0);              // one row
   EXPECT_EQ(toeplitz_r2(std::vector<double>{1, 2, 1, 2, 1, 2}, 2), 1.0);  // equal rows
 }
 
-TEST(LocalityTest, IsOneForPositionsThatAreLikeThemselvesAlone) {
-  EXPECT_DOUBLE_EQ(position_locality(one_hot_table(12), 12), 1.0);
+TEST(LocalityTest, IsOneWhereOnlyNextNeighboursAreAlike) {
+  EXPECT_DOUBLE_EQ(position_locality(band_table(12, 2), 13), 1.0);
+  // Overlaps 2 and 1 at offsets 1 and 2: an inner row has (2·2·1 + 2·1·½) / 6 = 5/6, the first two
+  // and the last two (2·1 + 1·½) / 3 = 5/6 and (2·2·1 + 1·½) / 5 = 9/10.
+  EXPECT_NEAR(position_locality(band_table(10, 3), 12), (8 * 5.0 / 6 + 2 * 0.9) / 10, 1e-15);
+  EXPECT_EQ(position_locality(std::vector<double>{1, 2}, 2), 0.0);
 }
 
 TEST(LocalityTest, OfEqualRowsIsTheMeanOfThePowersOfTwo) {
-  const std::vector<double> equal(6 * 3, 0.5);
   double expected = 0;
   for (int i = 0; i < 6; ++i) {
-    for (int j = 0; j < 6; ++j) expected += std::pow(2.0, -std::abs(i - j)) / 36;
+    for (int j = 0; j < 6; ++j) {
+      if (i != j) expected += std::pow(2.0, 1 - std::abs(i - j)) / 30;
+    }
   }
-  EXPECT_NEAR(position_locality(equal, 3), expected, 1e-15);
+  EXPECT_NEAR(position_locality(std::vector<double>(6 * 3, 0.5), 3), expected, 1e-15);
 }
 
 TEST(LocalityTest, DoesNotDependOnTheScaleOfTheTable) {
@@ -78,7 +86,7 @@ TEST(LocalityTest, DoesNotDependOnTheScaleOfTheTable) {
 TEST(SymmetryTest, SinusoidsAreSymmetricAndARampIsNot) {
   EXPECT_NEAR(position_symmetry(sinusoidal_table(SinusoidalLayout::kPaper, 40, 64), 64), 1.0,
               1e-12);
-  // P_i = i over 0, 1, 2: row 1 of M is (0, 1, 2), W = (0, 1/3, 2/3): |0 − 2/3| / (2/3) = 1.
+  // P_i = i over 0, 1, 2: row 1 of M is (0, ·, 2), of W (0, 0, 1): |0 − 1| / 1 = 1.
   EXPECT_NEAR(position_symmetry(std::vector<double>{0, 1, 2}, 1), 0.0, 1e-15);
   EXPECT_EQ(position_symmetry(std::vector<double>{1, 2, 3, 4}, 2), 1.0);  // no row has two sides
 }
@@ -121,8 +129,7 @@ TEST(PositionVectorsTest, LengthsOutsideTheTableAreRefused) {
   EXPECT_EQ(encoder.position_vectors(12).size(), 12u * 15u);
   EXPECT_THROW(encoder.position_vectors(13), InvalidArgument);
   EXPECT_THROW(encoder.position_vectors(0), InvalidArgument);
-  const std::vector<float> clamped =
-      encoder.position_vectors(13, {.overflow = Overflow::kClamp});
+  const std::vector<float> clamped = encoder.position_vectors(13, {.overflow = Overflow::kClamp});
   EXPECT_TRUE(std::equal(clamped.end() - 15, clamped.end(), clamped.end() - 30));
 }
 

@@ -124,10 +124,11 @@ TEST(ScoreTokensTest, EqualLogitsLoseTheLogarithmOfTheVocabulary) {
 }
 
 TEST(ScoreTokensTest, LossIsTheLogarithmOfTheProbabilityAndRankCountsTheHigher) {
-  const std::vector<float> logits = {std::log(1.0f), std::log(5.0f), std::log(2.0f)};
+  const std::vector<float> logits = {0.5f, 2.0f, 1.25f};
+  const double sum = std::exp(0.5) + std::exp(2.0) + std::exp(1.25);
   for (int32_t id = 0; id < 3; ++id) {
     const TokenScore score = score_tokens(logits, 3, {&id, 1}).at(0);
-    EXPECT_NEAR(score.loss, std::log(8.0 / std::exp(static_cast<double>(logits[id]))), 1e-12);
+    EXPECT_NEAR(score.loss, -std::log(std::exp(static_cast<double>(logits[id])) / sum), 1e-14);
     EXPECT_EQ(score.rank, (std::vector<int64_t>{2, 0, 1})[id]);
   }
 }

@@ -1,6 +1,6 @@
-// The README's commands and programs run, and print what it shows.
+// The commands and programs of README.md and docs/*.md run, and print what those pages show.
 //
-// PHASOR_UPDATE_README=1 readme_test writes what they print into the README.
+// PHASOR_UPDATE_README=1 readme_test writes what they print into the pages.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kReadme = fs::path(PHASOR_SOURCE_DIR) / "README.md";
+const fs::path kSource = PHASOR_SOURCE_DIR;
+const fs::path kReadme = kSource / "README.md";
 
 /// A fenced block: where its contents lie in `lines`.
 struct Block {
@@ -25,8 +26,8 @@ struct Block {
   size_t begin = 0, end = 0;
 };
 
-struct Readme {
-  std::vector<std::string> lines = lines_of(read_text_file(kReadme));
+struct Page {
+  explicit Page(fs::path file) : path(std::move(file)), lines(lines_of(read_text_file(path))) {}
 
   std::vector<Block> blocks() const {
     std::vector<Block> blocks;
@@ -45,23 +46,43 @@ struct Readme {
   std::vector<std::string> contents(const Block& block) const {
     return {lines.begin() + block.begin, lines.begin() + block.end};
   }
+
+  fs::path path;
+  std::vector<std::string> lines;
 };
 
-/// Runs a line of the README in an empty folder, where `infer` is the binary under test.
+/// README.md, and docs/*.md in alphabetical order.
+std::vector<Page> pages() {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(kSource / "docs")) {
+    if (entry.path().extension() == ".md") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  files.insert(files.begin(), kReadme);
+  return {files.begin(), files.end()};
+}
+
+bool runs_infer(const std::string& line) {
+  return line.starts_with("infer ") || line.starts_with("./dev infer ");
+}
+
+/// Runs a line of a page in a folder that holds examples/ alone, where `infer` is the binary under
+/// test.
 ProgramResult run_line(std::string line) {
   if (line.starts_with("./dev infer")) line.erase(0, 6);
   const TempFolder folder;
+  fs::create_directory_symlink(kSource / "examples", folder.path() / "examples");
   const std::string path = fs::path(INFER_BINARY).parent_path().string();
   return run_program({"/bin/sh", "-c", "PATH='" + path + "':$PATH; " + line},
                      {.directory = folder.path()});
 }
 
-/// What stands in a block of this README: a program, or what a block printed. Empty where it may
-/// hold anything.
-std::optional<std::vector<std::string>> expected(const Readme& readme, size_t b) {
-  const std::vector<Block> blocks = readme.blocks();
-  const fs::path program = fs::path(PHASOR_SOURCE_DIR) / "examples" / "encode.cc";
-  if (blocks[b].language == "cpp") {
+/// What stands in a block of a page: a program of the README, or what the block before printed.
+/// Empty where it may hold anything.
+std::optional<std::vector<std::string>> expected(const Page& page, size_t b) {
+  const std::vector<Block> blocks = page.blocks();
+  const fs::path program = kSource / "examples" / "encode.cc";
+  if (blocks[b].language == "cpp" && page.path == kReadme) {
     std::vector<std::string> lines = lines_of(read_text_file(program));
     lines.erase(lines.begin());  // the comment that says what the file is
     return lines;
@@ -71,8 +92,9 @@ std::optional<std::vector<std::string>> expected(const Readme& readme, size_t b)
   if (before.language == "cpp") {
     return lines_of(run_program({(fs::path(EXAMPLES_DIR) / "encode").string()}).out);
   }
-  EXPECT_EQ(before.language, "sh");
-  return lines_of(run_line(readme.lines.at(before.begin)).out);
+  const std::string& line = page.lines.at(before.begin);
+  if (before.language != "sh" || !runs_infer(line)) return std::nullopt;
+  return lines_of(run_line(line).out);
 }
 
 /// A line of output taken apart.
@@ -112,62 +134,77 @@ void expect_same_output(const std::string& want, const std::string& got) {
   }
 }
 
-TEST(ReadmeTest, ShowsWhatItsCommandsAndProgramsPrint) {
-  Readme readme;
-  const bool update = std::getenv("PHASOR_UPDATE_README") != nullptr;
-  size_t compared = 0;
-  for (size_t b = 0; b < readme.blocks().size(); ++b) {
-    const auto want = expected(readme, b);
-    if (!want) continue;
-    ++compared;
-    ASSERT_FALSE(want->empty());
-    const Block block = readme.blocks()[b];
-    if (update) {
-      readme.lines.erase(readme.lines.begin() + block.begin, readme.lines.begin() + block.end);
-      readme.lines.insert(readme.lines.begin() + block.begin, want->begin(), want->end());
-      continue;
-    }
-    const std::vector<std::string> shown = readme.contents(block);
-    ASSERT_EQ(shown.size(), want->size())
-        << "block at line " << block.begin << "; PHASOR_UPDATE_README=1 readme_test renews it";
-    for (size_t i = 0; i < shown.size(); ++i) {
-      if (block.language == "cpp") {
-        EXPECT_EQ(shown[i], want->at(i));
-      } else {
-        expect_same_output(shown[i], want->at(i));
-      }
+/// Compares a block of a page with what it should hold.
+void expect_shows(const Page& page, const Block& block, const std::vector<std::string>& want) {
+  const std::vector<std::string> shown = page.contents(block);
+  ASSERT_EQ(shown.size(), want.size())
+      << page.path << ", line " << block.begin << "; PHASOR_UPDATE_README=1 readme_test renews it";
+  for (size_t i = 0; i < shown.size(); ++i) {
+    if (block.language == "cpp") {
+      EXPECT_EQ(shown[i], want[i]);
+    } else {
+      expect_same_output(shown[i], want[i]);
     }
   }
-  EXPECT_EQ(compared, 3u);
-  if (!update) return;
-  std::ofstream file(kReadme);
-  for (const std::string& line : readme.lines) file << line << "\n";
+}
+
+TEST(ReadmeTest, EveryPageShowsWhatItsCommandsAndProgramsPrint) {
+  const bool update = std::getenv("PHASOR_UPDATE_README") != nullptr;
+  size_t compared = 0;
+  for (Page& page : pages()) {
+    for (size_t b = 0; b < page.blocks().size(); ++b) {
+      const auto want = expected(page, b);
+      if (!want) continue;
+      ++compared;
+      const Block block = page.blocks()[b];
+      ASSERT_FALSE(want->empty()) << page.path << ", line " << block.begin;
+      if (update) {
+        page.lines.erase(page.lines.begin() + block.begin, page.lines.begin() + block.end);
+        page.lines.insert(page.lines.begin() + block.begin, want->begin(), want->end());
+      } else {
+        expect_shows(page, block, *want);
+      }
+    }
+    if (page.path == kReadme) {
+      EXPECT_EQ(compared, 3u);
+    }
+    if (!update) continue;
+    std::ofstream file(page.path);
+    for (const std::string& line : page.lines) file << line << "\n";
+  }
+  EXPECT_GT(compared, 3u);
 }
 
 TEST(ReadmeTest, EveryCommandOfInferSucceeds) {
-  const Readme readme;
   size_t commands = 0;
-  for (const Block& block : readme.blocks()) {
-    if (block.language != "sh") continue;
-    for (const std::string& line : readme.contents(block)) {
-      if (!line.starts_with("infer ") && !line.starts_with("./dev infer ")) continue;
-      const ProgramResult result = run_line(line);
-      EXPECT_EQ(result.exit_code, 0) << line << "\n" << result.err;
-      EXPECT_NE(result.out, "") << line;
-      ++commands;
+  for (const Page& page : pages()) {
+    for (const Block& block : page.blocks()) {
+      if (block.language != "sh") continue;
+      for (const std::string& line : page.contents(block)) {
+        if (!runs_infer(line)) continue;
+        const ProgramResult result = run_line(line);
+        EXPECT_EQ(result.exit_code, 0) << line << "\n" << result.err;
+        EXPECT_NE(result.out, "") << line;
+        ++commands;
+      }
+    }
+    if (page.path == kReadme) {
+      EXPECT_GE(commands, 8u);
     }
   }
-  EXPECT_GE(commands, 8u);
 }
 
-TEST(ReadmeTest, EveryFileItLinksToIsThere) {
-  const std::string text = read_text_file(kReadme);
+TEST(ReadmeTest, EveryFileAPageLinksToIsThere) {
   size_t links = 0;
-  for (size_t i = text.find("]("); i != std::string::npos; i = text.find("](", i + 1)) {
-    const std::string target = text.substr(i + 2, text.find(')', i) - i - 2);
-    if (target.starts_with("http")) continue;
-    EXPECT_TRUE(fs::exists(fs::path(PHASOR_SOURCE_DIR) / target)) << target;
-    ++links;
+  for (const Page& page : pages()) {
+    const std::string text = read_text_file(page.path);
+    for (size_t i = text.find("]("); i != std::string::npos; i = text.find("](", i + 1)) {
+      std::string target = text.substr(i + 2, text.find(')', i) - i - 2);
+      target.erase(std::min(target.find('#'), target.size()));
+      if (target.starts_with("http")) continue;
+      EXPECT_TRUE(fs::exists(page.path.parent_path() / target)) << page.path << ": " << target;
+      ++links;
+    }
   }
   EXPECT_GT(links, 0u);
 }

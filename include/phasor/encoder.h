@@ -103,8 +103,9 @@ class Encoder {
   /// The longest sequence that fits without an overflow policy; empty where positions never end.
   std::optional<int64_t> max_tokens(const RunOptions& options = {}) const;
 
-  /// The vectors that such a run adds to the tokens of a sequence of this length (tokens that do not
-  /// advance the position counter left aside), [T, C]; zeros without positions. Throws as encode().
+  /// The vectors that such a run adds to the tokens of a sequence of this length (tokens that do
+  /// not advance the position counter left aside), [T, C]; zeros without positions. Throws as
+  /// encode().
   std::vector<float> position_vectors(int64_t num_tokens, const RunOptions& options = {}) const;
 
   /// Scores over the vocabulary for `hidden` [n, C]: [n, V], before the softmax. Throws ModelError
