@@ -27,7 +27,8 @@ void SideBySide::line(std::string text) {
 }
 
 void SideBySide::row(const std::string& label, const std::string& a, const std::string& b) {
-  line("  " + pad_right(label, kLabelWidth) + pad_right(a, kSideWidth) + "  " + b);
+  line("  " + pad_right(label, kLabelWidth) + pad_right(cut_left(a, kSideWidth), kSideWidth) +
+       "  " + cut_left(b, kSideWidth));
 }
 
 void SideBySide::bars(const std::vector<std::string>& labels, int decimals,

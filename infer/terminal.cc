@@ -120,6 +120,12 @@ std::string pad_right(std::string_view text, int width) {
   return std::string(text) + std::string(std::max(width - display_width(text), 0), ' ');
 }
 
+std::string cut_left(std::string_view text, int width) {
+  if (display_width(text) <= width) return std::string(text);
+  while (!text.empty() && display_width(text) >= width) next_character(text);
+  return "…" + std::string(text);
+}
+
 std::string small_number(double value, int decimals) {
   const double size = std::abs(value);
   if (size == 0 || size >= 0.5 * std::pow(10, -decimals)) {

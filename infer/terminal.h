@@ -41,6 +41,9 @@ std::string pad_right(std::string_view text, int width);
 /// rounding.
 std::string small_number(double value, int decimals = 3);
 
+/// The end of `text` behind "…" where it takes more than `width` columns.
+std::string cut_left(std::string_view text, int width);
+
 /// `share` of `width` columns filled; share is clipped to 0 … 1.
 std::string bar(double share, int width);
 

@@ -2,14 +2,20 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <numeric>
 #include <string>
+#include <utility>
 
+#include "phasor/phasor.h"
 #include "tests/infer_program.h"
 #include "tests/test_files.h"
 
 namespace phasor {
 namespace {
 
+namespace fs = std::filesystem;
 using nlohmann::json;
 
 const std::string kSentences = std::string(PHASOR_SOURCE_DIR) + "/examples/sentences.txt";
@@ -117,6 +123,62 @@ TEST(CliCompareTest, MasksDependOnTheSeedAloneAndAreTheSameForBoth) {
     EXPECT_GT(side["masked"]["accuracy"], 0.15);
     EXPECT_LT(side["masked"]["loss"], 6.0);
   }
+}
+
+TEST(CliCompareTest, TheLossOfHiddenWordsIsWhatTheLibrarySays) {
+  const TempFolder folder;
+  const std::string file = folder.write("words.txt", "dog\nhouse\n").string();
+  const json sides =
+      infer_json({"compare", "sinusoidal", "learned", "-i", file, "--only", "masked"})
+          .at(0)["sides"];
+  for (const json& side : sides) {
+    Encoder encoder(Model::load(bundled_model(side["model"])));
+    double loss = 0;
+    for (const char* word : {"dog", "house"}) {
+      std::vector<int32_t> ids = encoder.model().tokenizer().encode(word).ids;
+      ASSERT_EQ(ids.size(), 3u);
+      const int32_t hidden = std::exchange(ids[1], *encoder.model().tokenizer().mask_id());
+      const Encoding encoding = encoder.encode_ids(ids);
+      const std::vector<float> logits = encoder.mlm_logits(encoding.hidden(0).subspan(128, 128));
+      double sum = 0;
+      for (const float logit : logits) sum += std::exp(static_cast<double>(logit));
+      loss += std::log(sum) - static_cast<double>(logits[hidden]);
+    }
+    EXPECT_NEAR(side["masked"]["loss"], loss / 2, 1e-5);
+    EXPECT_EQ(side["masked"]["masks"], 2);
+    EXPECT_EQ(side["masked"]["tokens"], 2);
+  }
+}
+
+TEST(CliCompareTest, ReversingKeepsTheSpecialTokensInPlace) {
+  const json sides =
+      infer_json({"compare", "sinusoidal", "learned", kText, "--only", "order"}).at(0)["sides"];
+  for (const json& side : sides) {
+    Encoder encoder(Model::load(bundled_model(side["model"])));
+    std::vector<int32_t> ids = encoder.model().tokenizer().encode(kText).ids;
+    std::vector<int64_t> order(ids.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::reverse(order.begin() + 1, order.end() - 1);
+    Trace before = Trace::hidden_states_and_attentions(), after = before;
+    encoder.encode_ids(ids, {.observer = &before});
+    std::reverse(ids.begin() + 1, ids.end() - 1);
+    encoder.encode_ids(ids, {.observer = &after});
+    for (int64_t l = 0; l <= 6; ++l) {
+      EXPECT_NEAR(side["layers"][l]["order_sensitivity"]["reverse"],
+                  order_sensitivity(before.hidden_state(l).values, after.hidden_state(l).values,
+                                    order, 128),
+                  1e-5);
+    }
+  }
+}
+
+TEST(CliCompareTest, LongPathsKeepTheColumns) {
+  const TempFolder folder;
+  const fs::path copy = folder.path() / std::string(60, 'x');
+  fs::create_directory_symlink(bundled_model("none"), copy);
+  const std::vector<std::string> lines =
+      lines_of(text_of({copy.string(), "sinusoidal", "--only", "table"}));
+  EXPECT_EQ(lines.at(1), "               …" + std::string(31, 'x') + "  sinusoidal");
 }
 
 TEST(CliCompareTest, LongerThanTrainedASinusoidGoesOnAndATableNeedsAPolicy) {
