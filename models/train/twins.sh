@@ -8,7 +8,7 @@
 set -eu
 corpus=$1 work=$2 out=$3
 shift 3
-[ $# -gt 0 ] || set -- 27000000 70000000
+[ $# -gt 0 ] || set -- 27000000 64000000
 code=$(dirname "$0")
 python=${PYTHON:-/usr/bin/python3}
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
