@@ -77,7 +77,8 @@ PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine) {
 PackedMlmHead pack_mlm_head(const Model& model, const dnnl::engine& engine) {
   const MlmHead& head = *model.weights().mlm_head;
   Packer packer(engine);
-  return {.dense = packer.linear("MLM head dense", head.dense),
+  return {.activation = head.activation,
+          .dense = packer.linear("MLM head dense", head.dense),
           .norm = unpack("MLM head norm", head.norm),
           .decoder = packer.linear("MLM head decoder", head.decoder, head.bias)};
 }

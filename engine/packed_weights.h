@@ -29,6 +29,7 @@ struct PackedBlock {
 };
 
 struct PackedMlmHead {
+  Activation activation;
   PackedLinear dense;  // [C, C]
   Norm norm;
   PackedLinear decoder;  // [C, V]

@@ -21,7 +21,9 @@ constexpr double kFormulaTolerance = 1e-4;
 class Binder {
  public:
   Binder(const SafetensorsFile& file, const std::string& where, const Family& family)
-      : file_(file), where_(where), family_(family), prefix_(find_prefix()) {}
+      : file_(file), where_(where), family_(family) {
+    prefix_ = find_prefix();
+  }
 
   /// Whether the file has this tensor; its name is then used up.
   bool bind(const Parameter& parameter) {
@@ -60,9 +62,7 @@ class Binder {
   /// The names under which the parameter may be in the file, the best first.
   std::vector<std::string> names_of(const Parameter& parameter) const {
     std::vector<std::string> names;
-    for (const ModuleName& module : family_.modules) {
-      if (module.ours != parameter.module) continue;
-      const std::string_view prefix = module.in_head ? std::string_view() : prefix_;
+    const auto add = [&](const ModuleName& module, std::string_view prefix) {
       std::string_view rest = module.theirs;
       while (!rest.empty()) {
         const std::string_view one = rest.substr(0, rest.find('|'));
@@ -70,25 +70,43 @@ class Binder {
         const std::string base = fmt::format("{}{}.", prefix, with_layer(one, parameter.layer));
         names.push_back(base + std::string(parameter.leaf));
         // What BERT's norms were called in TensorFlow; old conversions kept the names.
-        if (base.ends_with("LayerNorm.")) {
+        if (parameter.module.ends_with("norm")) {
           names.push_back(base + (parameter.leaf == "weight" ? "gamma" : "beta"));
         }
       }
+    };
+    for (const ModuleName& module : family_.modules) {
+      if (module.ours == parameter.module) add(module, module.outside ? "" : prefix_);
+    }
+    for (const ModuleName& module : family_.head) {
+      if (module.ours == parameter.module) add(module, "");
     }
     return names;
   }
 
-  /// The prefix under which the first block's query matrix is.
-  std::string_view find_prefix() {
+  /// What stands before the name of the first block's query matrix. A decoder's blocks may have the
+  /// same names.
+  std::string find_prefix() const {
     const Parameter first{.module = "blocks.{l}.attn.q", .leaf = "weight", .layer = 0, .shape = {}};
-    std::vector<std::string> tried;
-    for (const std::string_view prefix : family_.prefixes) {
-      prefix_ = prefix;
-      if (has(first)) return prefix;
-      tried.push_back(names_of(first).front());
+    const std::string wanted = names_of(first).front();
+    std::vector<std::string> prefixes;
+    for (const auto& [name, entry] : file_.entries()) {
+      if (!name.ends_with(wanted)) continue;
+      const std::string prefix = name.substr(0, name.size() - wanted.size());
+      const bool whole_word = prefix.empty() || prefix.ends_with('.');
+      if (whole_word && !prefix.ends_with("decoder.")) prefixes.push_back(prefix);
     }
-    throw ModelError(fmt::format("{}: the tensor '{}' is missing; is this a {} model?", where_,
-                                 fmt::join(tried, "' or '"), family_.model_type));
+    if (prefixes.empty()) {
+      throw ModelError(fmt::format("{}: the tensor '{}' is missing; is this a {} model?", where_,
+                                   wanted, family_.model_type));
+    }
+    if (prefixes.size() > 1) {
+      throw ModelError(
+          fmt::format("{}: there are several encoders in it, under '{}'; save the one "
+                      "you want by itself",
+                      where_, fmt::join(prefixes, "', '")));
+    }
+    return prefixes.front();
   }
 
   [[noreturn]] void missing(const std::vector<std::string>& names,
@@ -100,7 +118,7 @@ class Binder {
   const SafetensorsFile& file_;
   const std::string& where_;
   const Family& family_;
-  std::string_view prefix_;
+  std::string prefix_;
   std::set<std::string> used_;
 };
 
@@ -113,7 +131,7 @@ BoundWeights bind_weights(const SafetensorsFile& file, const std::string& where,
   BoundWeights bound;
   const Parameter head{.module = "mlm.dense", .leaf = "weight", .shape = {}};
   if (checkpoint.needs_mlm_head || (!family.spelled_out && binder.has(head))) {
-    bound.weights.mlm_head.emplace();
+    bound.weights.mlm_head.emplace().activation = checkpoint.head_activation;
   }
   for (Parameter& parameter : parameters(checkpoint.config, bound.weights)) {
     const bool decoder = parameter.module == "mlm.decoder";

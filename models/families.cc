@@ -4,7 +4,6 @@
 namespace phasor {
 namespace {
 
-constexpr std::string_view kNoPrefix[] = {""};
 constexpr ModuleName kPhasorModules[] = {
     {"token_embedding", "token_embedding"},
     {"position_embedding", "position_embedding"},
@@ -19,13 +18,14 @@ constexpr ModuleName kPhasorModules[] = {
     {"blocks.{l}.mlp.down", "blocks.{l}.mlp.down"},
     {"blocks.{l}.mlp_norm", "blocks.{l}.mlp_norm"},
     {"final_norm", "final_norm"},
-    {"mlm.dense", "mlm.dense", true},
-    {"mlm.norm", "mlm.norm", true},
-    {"mlm.decoder", "mlm.decoder", true},
-    {"mlm", "mlm", true},
+};
+constexpr ModuleName kPhasorHead[] = {
+    {"mlm.dense", "mlm.dense"},
+    {"mlm.norm", "mlm.norm"},
+    {"mlm.decoder", "mlm.decoder"},
+    {"mlm", "mlm"},
 };
 
-constexpr std::string_view kBertPrefixes[] = {"", "bert."};
 constexpr ModuleName kBertModules[] = {
     {"token_embedding", "embeddings.word_embeddings"},
     {"position_embedding", "embeddings.position_embeddings"},
@@ -39,29 +39,57 @@ constexpr ModuleName kBertModules[] = {
     {"blocks.{l}.mlp.up", "encoder.layer.{l}.intermediate.dense"},
     {"blocks.{l}.mlp.down", "encoder.layer.{l}.output.dense"},
     {"blocks.{l}.mlp_norm", "encoder.layer.{l}.output.LayerNorm"},
-    {"mlm.dense", "cls.predictions.transform.dense", true},
-    {"mlm.norm", "cls.predictions.transform.LayerNorm", true},
-    {"mlm.decoder", "cls.predictions.decoder", true},
-    {"mlm", "cls.predictions|cls.predictions.decoder", true},
+};
+constexpr ModuleName kBertHead[] = {
+    {"mlm.dense", "cls.predictions.transform.dense"},
+    {"mlm.norm", "cls.predictions.transform.LayerNorm"},
+    {"mlm.decoder", "cls.predictions.decoder"},
+    {"mlm", "cls.predictions|cls.predictions.decoder"},
+};
+constexpr ModuleName kRobertaHead[] = {
+    {"mlm.dense", "lm_head.dense"},
+    {"mlm.norm", "lm_head.layer_norm"},
+    {"mlm.decoder", "lm_head.decoder"},
+    {"mlm", "lm_head|lm_head.decoder"},
 };
 constexpr FixedKey kBertKeys[] = {{"is_decoder", "false"},
                                   {"position_embedding_type", "\"absolute\""}};
 
-// Marian, Bart and M2M100 descend from fairseq and share their names.
-constexpr std::string_view kFairseqPrefixes[] = {"", "model."};
+constexpr ModuleName kDistilBertModules[] = {
+    {"token_embedding", "embeddings.word_embeddings"},
+    {"position_embedding", "embeddings.position_embeddings"},
+    {"embedding_norm", "embeddings.LayerNorm"},
+    {"blocks.{l}.attn.q", "transformer.layer.{l}.attention.q_lin"},
+    {"blocks.{l}.attn.k", "transformer.layer.{l}.attention.k_lin"},
+    {"blocks.{l}.attn.v", "transformer.layer.{l}.attention.v_lin"},
+    {"blocks.{l}.attn.out", "transformer.layer.{l}.attention.out_lin"},
+    {"blocks.{l}.attn_norm", "transformer.layer.{l}.sa_layer_norm"},
+    {"blocks.{l}.mlp.up", "transformer.layer.{l}.ffn.lin1"},
+    {"blocks.{l}.mlp.down", "transformer.layer.{l}.ffn.lin2"},
+    {"blocks.{l}.mlp_norm", "transformer.layer.{l}.output_layer_norm"},
+};
+constexpr ModuleName kDistilBertHead[] = {
+    {"mlm.dense", "vocab_transform"},
+    {"mlm.norm", "vocab_layer_norm"},
+    {"mlm.decoder", "vocab_projector"},
+    {"mlm", "vocab_projector"},
+};
+
+// Marian, Bart, mBART, Pegasus and M2M100 descend from fairseq and share their names.
 constexpr ModuleName kFairseqModules[] = {
-    {"token_embedding", "encoder.embed_tokens|shared"},
-    {"position_embedding", "encoder.embed_positions"},
-    {"embedding_norm", "encoder.layernorm_embedding"},
-    {"blocks.{l}.attn.q", "encoder.layers.{l}.self_attn.q_proj"},
-    {"blocks.{l}.attn.k", "encoder.layers.{l}.self_attn.k_proj"},
-    {"blocks.{l}.attn.v", "encoder.layers.{l}.self_attn.v_proj"},
-    {"blocks.{l}.attn.out", "encoder.layers.{l}.self_attn.out_proj"},
-    {"blocks.{l}.attn_norm", "encoder.layers.{l}.self_attn_layer_norm"},
-    {"blocks.{l}.mlp.up", "encoder.layers.{l}.fc1"},
-    {"blocks.{l}.mlp.down", "encoder.layers.{l}.fc2"},
-    {"blocks.{l}.mlp_norm", "encoder.layers.{l}.final_layer_norm"},
-    {"final_norm", "encoder.layer_norm"},
+    {"token_embedding", "embed_tokens"},
+    {"token_embedding", "shared|model.shared", true},
+    {"position_embedding", "embed_positions"},
+    {"embedding_norm", "layernorm_embedding"},
+    {"blocks.{l}.attn.q", "layers.{l}.self_attn.q_proj"},
+    {"blocks.{l}.attn.k", "layers.{l}.self_attn.k_proj"},
+    {"blocks.{l}.attn.v", "layers.{l}.self_attn.v_proj"},
+    {"blocks.{l}.attn.out", "layers.{l}.self_attn.out_proj"},
+    {"blocks.{l}.attn_norm", "layers.{l}.self_attn_layer_norm"},
+    {"blocks.{l}.mlp.up", "layers.{l}.fc1"},
+    {"blocks.{l}.mlp.down", "layers.{l}.fc2"},
+    {"blocks.{l}.mlp_norm", "layers.{l}.final_layer_norm"},
+    {"final_norm", "layer_norm"},
 };
 // Written by Transformers 3; later versions have a model_type for each combination.
 constexpr FixedKey kMarianKeys[] = {{"normalize_before", "false"},
@@ -77,8 +105,8 @@ constexpr Family kFamilies[] = {
     {
         .model_type = "phasor",
         .spelled_out = true,
-        .prefixes = kNoPrefix,
         .modules = kPhasorModules,
+        .head = kPhasorHead,
     },
     {
         .model_type = "bert",
@@ -87,8 +115,59 @@ constexpr Family kFamilies[] = {
         .needs_token_types = true,
         .default_eps = 1e-12,
         .fixed_keys = kBertKeys,
-        .prefixes = kBertPrefixes,
         .modules = kBertModules,
+        .head = kBertHead,
+    },
+    {
+        .model_type = "roberta",
+        .position_kind = PositionKind::kLearned,
+        .first_position = FirstPosition::kAfterPad,
+        .pad_is_uncounted = true,
+        .default_pad = 1,
+        .embedding_norm = true,
+        .needs_token_types = true,
+        .default_eps = 1e-12,
+        .head_activation = Activation::kGeluErf,
+        .fixed_keys = kBertKeys,
+        .modules = kBertModules,
+        .head = kRobertaHead,
+    },
+    {
+        .model_type = "xlm-roberta",
+        .position_kind = PositionKind::kLearned,
+        .first_position = FirstPosition::kAfterPad,
+        .pad_is_uncounted = true,
+        .default_pad = 1,
+        .embedding_norm = true,
+        .needs_token_types = true,
+        .default_eps = 1e-12,
+        .head_activation = Activation::kGeluErf,
+        .fixed_keys = kBertKeys,
+        .modules = kBertModules,
+        .head = kRobertaHead,
+    },
+    {
+        .model_type = "camembert",
+        .position_kind = PositionKind::kLearned,
+        .first_position = FirstPosition::kAfterPad,
+        .pad_is_uncounted = true,
+        .default_pad = 1,
+        .embedding_norm = true,
+        .needs_token_types = true,
+        .default_eps = 1e-12,
+        .head_activation = Activation::kGeluErf,
+        .fixed_keys = kBertKeys,
+        .modules = kBertModules,
+        .head = kRobertaHead,
+    },
+    {
+        .model_type = "distilbert",
+        .position_kind = PositionKind::kLearned,
+        .sinusoidal_if = "sinusoidal_pos_embds",
+        .embedding_norm = true,
+        .default_eps = 1e-12,
+        .modules = kDistilBertModules,
+        .head = kDistilBertHead,
     },
     {
         .model_type = "marian",
@@ -96,7 +175,6 @@ constexpr Family kFamilies[] = {
         .layout = SinusoidalLayout::kMarian,
         .scale_embedding = false,
         .fixed_keys = kMarianKeys,
-        .prefixes = kFairseqPrefixes,
         .modules = kFairseqModules,
     },
     {
@@ -107,7 +185,6 @@ constexpr Family kFamilies[] = {
         .embedding_norm = true,
         .scale_embedding = false,
         .fixed_keys = kBartKeys,
-        .prefixes = kFairseqPrefixes,
         .modules = kFairseqModules,
     },
     {
@@ -122,7 +199,6 @@ constexpr Family kFamilies[] = {
         .final_norm = true,
         .scale_embedding = true,
         .default_activation = Activation::kRelu,
-        .prefixes = kFairseqPrefixes,
         .modules = kFairseqModules,
     },
 };

@@ -11,13 +11,13 @@
 namespace phasor {
 
 /// A tensor's module under phasor's name ("blocks.{l}.attn.q") and in the family's files
-/// ("encoder.layers.{l}.self_attn.q_proj"; alternatives are separated by '|', the first found
-/// wins). `in_head`: stands outside the encoder, so the prefix that wraps the encoder is not put
-/// before it.
+/// ("layers.{l}.self_attn.q_proj"; alternatives are separated by '|', the first found wins).
+/// Whatever wraps the encoder ("bert.", "model.encoder.") stands before it in the file and is found
+/// there, except where `outside`: these are whole names.
 struct ModuleName {
   std::string_view ours;
   std::string_view theirs;
-  bool in_head = false;
+  bool outside = false;
 };
 
 /// A key of config.json that must have one value, because phasor implements no other. The value is
@@ -38,6 +38,7 @@ struct Family {
   NormOrder norm_order = NormOrder::kPostNorm;
   PositionKind position_kind = PositionKind::kNone;
   SinusoidalLayout layout = SinusoidalLayout::kPaper;
+  std::string_view sinusoidal_if = {};  // a key: where it is true, positions are sinusoidal
   FirstPosition first_position = FirstPosition::kZero;
   bool pad_is_uncounted = false;    // PositionConfig::uncounted_token = pad_token_id
   int64_t rows_beyond_maximum = 0;  // of the position table, above max_position_embeddings
@@ -48,10 +49,10 @@ struct Family {
   std::optional<bool> scale_embedding = {};  // set: by √d_model, with this where the key is missing
   Activation default_activation = Activation::kGeluErf;
   double default_eps = 1e-5;
+  std::optional<Activation> head_activation = {};  // of the MLM head; empty: the encoder's
   std::span<const FixedKey> fixed_keys = {};
-
-  std::span<const std::string_view> prefixes;  // what may wrap the encoder: "", "bert.", …
-  std::span<const ModuleName> modules;         // missing ones are never read from the file
+  std::span<const ModuleName> modules;  // missing ones are never read from the file
+  std::span<const ModuleName> head;     // of the masked-language model, if any; whole names
 };
 
 /// Null where phasor does not know this config.json's model_type.

@@ -92,6 +92,9 @@ void read_by_row(const ConfigReader& reader, const Family& family, ModelConfig& 
   PositionConfig& position = config.position;
   position.kind = family.position_kind;
   position.layout = family.layout;
+  if (!family.sinusoidal_if.empty() && reader.boolean({family.sinusoidal_if}, false)) {
+    position.kind = PositionKind::kSinusoidal;
+  }
   switch (family.first_position) {
     case FirstPosition::kZero:
       break;
@@ -182,6 +185,7 @@ CheckpointConfig read_model_config(const std::filesystem::path& config_json) {
   config.activation = parse_activation(reader, family.default_activation);
   config.norm_eps = static_cast<float>(
       reader.number({"layer_norm_eps", "layer_norm_epsilon"}, 1e-30, 1.0, family.default_eps));
+  checkpoint.head_activation = family.head_activation.value_or(config.activation);
   if (family.spelled_out) {
     read_spelled_out(reader, checkpoint);
   } else {

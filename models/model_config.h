@@ -13,7 +13,8 @@ namespace phasor {
 struct CheckpointConfig {
   const Family* family = nullptr;
   ModelConfig config;
-  bool needs_mlm_head = false;     // config.json promises one
+  bool needs_mlm_head = false;  // config.json promises one
+  Activation head_activation = Activation::kGeluErf;
   std::vector<std::string> notes;  // see Model::notes()
 };
 

@@ -83,7 +83,8 @@ std::shared_ptr<const Model> random_model(const ModelConfig& config, uint64_t se
   for (int64_t l = 0; l < config.num_layers; ++l) weights.blocks.push_back(tensors->block(config));
   if (config.final_norm) weights.final_norm = tensors->norm(C);
   if (extras.mlm_head) {
-    weights.mlm_head = MlmHead{.dense = tensors->linear(C, C),
+    weights.mlm_head = MlmHead{.activation = config.activation,
+                               .dense = tensors->linear(C, C),
                                .norm = tensors->norm(C),
                                .decoder = weights.token_embedding,
                                .bias = tensors->draw({V}, 0.0f, 0.3f)};

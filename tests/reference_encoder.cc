@@ -254,7 +254,7 @@ Result encode(const Model& model, std::span<const int32_t> token_ids, const RunO
 std::vector<double> mlm_logits(const Model& model, std::span<const double> hidden) {
   const MlmHead& head = model.weights().mlm_head.value();
   Values x = linear(head.dense, {hidden.begin(), hidden.end()});  // [n, C]
-  for (double& value : x) value = activate(model.config().activation, value);
+  for (double& value : x) value = activate(head.activation, value);
   x = layer_norm(head.norm, model.config().norm_eps, x);
   return linear({.weight = head.decoder, .bias = head.bias}, x);
 }

@@ -50,10 +50,10 @@ struct BlockWeights {
   NormWeights mlp_norm;
 };
 
-/// Turns a hidden state into scores over the vocabulary: E·LN(f(W h + b)) + bias, f = ModelConfig's
-/// activation.
+/// Turns a hidden state into scores over the vocabulary: E·LN(f(W h + b)) + bias.
 struct MlmHead {
-  LinearWeights dense;  // [C, C]
+  Activation activation = Activation::kGeluErf;  // f
+  LinearWeights dense;                           // [C, C]
   NormWeights norm;
   Tensor decoder;  // [V, C], often the token embedding itself
   Tensor bias;     // [V]

@@ -1,0 +1,33 @@
+// Checkpoints of every family with random weights, under the names that Transformers gives them.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/random_model.h"
+#include "tests/test_files.h"
+
+namespace phasor {
+
+/// A tiny checkpoint: what its files say, and what they have to mean.
+struct FamilyCase {
+  nlohmann::json config;  // its config.json
+  ModelConfig meaning;
+  RandomModelExtras extras = {};
+  /// phasor's module to the whole name in the file, with {l} for the layer (or its group).
+  std::map<std::string, std::string> names;
+};
+
+FamilyCase bert_case();
+/// roberta, xlm-roberta or camembert.
+FamilyCase roberta_case(const std::string& model_type);
+FamilyCase distilbert_case(bool sinusoidal);
+/// marian, bart, mbart, pegasus or m2m_100.
+FamilyCase fairseq_case(const std::string& model_type);
+
+/// The tensors of `model` under the case's names. A decoder that is tied to the embedding is left
+/// out.
+std::vector<TestTensor> tensors_of(const FamilyCase& family, const Model& model);
+
+}  // namespace phasor
