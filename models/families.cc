@@ -100,6 +100,14 @@ constexpr FixedKey kBartKeys[] = {{"normalize_before", "false"},
                                   {"normalize_embedding", "true"},
                                   {"add_final_layer_norm", "false"},
                                   {"static_position_embeddings", "false"}};
+constexpr FixedKey kMBartKeys[] = {{"normalize_before", "true"},
+                                   {"normalize_embedding", "true"},
+                                   {"add_final_layer_norm", "true"},
+                                   {"static_position_embeddings", "false"}};
+constexpr FixedKey kPegasusKeys[] = {{"normalize_before", "true"},
+                                     {"normalize_embedding", "false"},
+                                     {"add_final_layer_norm", "true"},
+                                     {"static_position_embeddings", "true"}};
 
 constexpr Family kFamilies[] = {
     {
@@ -185,6 +193,28 @@ constexpr Family kFamilies[] = {
         .embedding_norm = true,
         .scale_embedding = false,
         .fixed_keys = kBartKeys,
+        .modules = kFairseqModules,
+    },
+    {
+        .model_type = "mbart",
+        .norm_order = NormOrder::kPreNorm,
+        .position_kind = PositionKind::kLearned,
+        .first_position = FirstPosition::kTwo,
+        .rows_beyond_maximum = 2,
+        .embedding_norm = true,
+        .final_norm = true,
+        .scale_embedding = false,
+        .fixed_keys = kMBartKeys,
+        .modules = kFairseqModules,
+    },
+    {
+        .model_type = "pegasus",
+        .norm_order = NormOrder::kPreNorm,
+        .position_kind = PositionKind::kSinusoidal,
+        .layout = SinusoidalLayout::kMarian,
+        .final_norm = true,
+        .scale_embedding = false,
+        .fixed_keys = kPegasusKeys,
         .modules = kFairseqModules,
     },
     {

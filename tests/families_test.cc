@@ -4,7 +4,6 @@
 #include <functional>
 
 #include "phasor/encoder.h"
-#include "tests/encoder_cases.h"
 #include "tests/expect_close.h"
 #include "tests/family_files.h"
 #include "tests/reference_encoder.h"
@@ -33,7 +32,7 @@ struct Loaded {
 /// The engine on the loaded model against the oracle on the meant one.
 void expect_computes_what_is_meant(const Loaded& loaded) {
   EXPECT_EQ(loaded.model->config(), loaded.meant->config());
-  const TokenIds ids = {4, 9, 1, 0, 17, 4, 22, 11};  // 0 and 1 are pads somewhere
+  const std::vector<int32_t> ids = {4, 9, 1, 0, 17, 4, 22, 11};  // 0 and 1 are pads somewhere
   Encoder encoder(loaded.model, {.threads = 1});
   const Encoding encoding = encoder.encode_ids(ids);
   const reference::Result expected = reference::encode(*loaded.meant, ids);
@@ -89,7 +88,7 @@ TEST(FamiliesTest, DistilBertComputesASinusoidThatIsNotStored) {
 }
 
 TEST(FamiliesTest, EncodersOfTranslatorsAndSummarizers) {
-  for (const char* const model_type : {"marian", "bart", "m2m_100"}) {
+  for (const char* const model_type : {"marian", "bart", "mbart", "pegasus", "m2m_100"}) {
     SCOPED_TRACE(model_type);
     expect_computes_what_is_meant(Loaded(fairseq_case(model_type)));
   }
