@@ -51,6 +51,18 @@ void add_model(CLI::App& app, CommonOptions& options) {
       ->type_name("DIR|NAME");
 }
 
+void add_language(CLI::App& app, CommonOptions& options) {
+  app.add_option("--lang", options.language,
+                 "the texts' language, as the model spells it: en, en_XX, eng_Latn; for Marian the "
+                 "one to translate into")
+      ->type_name("CODE");
+}
+
+void add_prefix(CLI::App& app, CommonOptions& options) {
+  app.add_option("--prefix", options.prefix, "put before every text, like \"query: \"")
+      ->type_name("TEXT");
+}
+
 void add_threads(CLI::App& app, CommonOptions& options) {
   app.add_option("-t,--threads", options.threads, "worker threads (default: one for each core)")
       ->type_name("N")
@@ -99,14 +111,15 @@ std::string versions() {
   return fmt::format("phasor {}, oneDNN {}", PHASOR_VERSION, phasor::Encoder::backend_version());
 }
 
-std::vector<std::string> read_texts(const std::vector<std::string>& words) {
+std::vector<std::string> read_texts(const std::vector<std::string>& words,
+                                    const std::string& prefix) {
   std::vector<std::string> texts;
   for (const std::string& word : words) {
     if (word != "-") {
-      texts.push_back(word);
+      texts.push_back(prefix + word);
       continue;
     }
-    for (std::string& line : lines_of(std::cin)) texts.push_back(std::move(line));
+    for (const std::string& line : lines_of(std::cin)) texts.push_back(prefix + line);
   }
   return texts;
 }

@@ -16,12 +16,17 @@ namespace infer {
 
 struct CommonOptions {
   std::string model = "sinusoidal";
+  std::string language;
+  std::string prefix;
   int threads = 0;
   bool json = false;
   bool quiet = false;
 };
 
 void add_model(CLI::App& app, CommonOptions& options);
+/// --lang and --prefix: what a model wants to know, or to read, with every text.
+void add_language(CLI::App& app, CommonOptions& options);
+void add_prefix(CLI::App& app, CommonOptions& options);
 void add_threads(CLI::App& app, CommonOptions& options);
 void add_json_and_quiet(CLI::App& app, CommonOptions& options);
 
@@ -36,8 +41,9 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv);
 /// "phasor 0.1.0, oneDNN 2.6.3".
 std::string versions();
 
-/// The words, with each "-" replaced by the lines of stdin.
-std::vector<std::string> read_texts(const std::vector<std::string>& words);
+/// The words, with each "-" replaced by the lines of stdin, and `prefix` before each text.
+std::vector<std::string> read_texts(const std::vector<std::string>& words,
+                                    const std::string& prefix);
 
 /// The lines of a text file that are not blank; "-" is stdin. Throws InvalidArgument naming the
 /// file where it cannot be read or holds no text.

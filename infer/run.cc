@@ -62,6 +62,8 @@ std::optional<int> parse_arguments(int argc, char** argv, RunArguments& argument
   const CLI::Option* texts =
       add_words(app, "TEXT", "texts; - stands for the lines of standard input");
   add_model(app, arguments.common);
+  add_language(app, arguments.common);
+  add_prefix(app, arguments.common);
   app.add_option("--positions", arguments.positions,
                  "none, sinusoidal[:LAYOUT] or learned instead of the model's own; LAYOUT is "
                  "paper, marian, t2t, fairseq or opennmt")
@@ -87,6 +89,10 @@ std::optional<int> parse_arguments(int argc, char** argv, RunArguments& argument
   if (!arguments.words.empty() && !arguments.ids.empty()) {
     throw UsageError("--ids and texts exclude each other; give one of them");
   }
+  const bool for_texts = !arguments.common.language.empty() || !arguments.common.prefix.empty();
+  if (for_texts && !arguments.ids.empty()) {
+    throw UsageError("--lang and --prefix are for texts, not for --ids; leave them out");
+  }
   if (!arguments.save.empty()) check_save_path(arguments.save);
   return std::nullopt;
 }
@@ -110,7 +116,7 @@ std::vector<Input> read_inputs(const phasor::Encoder& encoder, const RunArgument
   if (options.overflow == phasor::Overflow::kTruncate) {
     max_tokens = encoder.max_tokens(options).value_or(0);
   }
-  for (const std::string& text : read_texts(arguments.words)) {
+  for (const std::string& text : read_texts(arguments.words, arguments.common.prefix)) {
     inputs.push_back(input_from_text(model, text, max_tokens));
   }
   return inputs;
@@ -184,7 +190,8 @@ int run(int argc, char** argv) {
   phasor::RunOptions options;
   options.overflow = parse_overflow_option(arguments.overflow);
 
-  const auto model = phasor::Model::load(arguments.common.model);
+  const auto model =
+      phasor::Model::load(arguments.common.model, {.language = arguments.common.language});
   const phasor::PositionConfig& own = model->config().position;
   options.positions = parse_positions(arguments.positions, own);
   phasor::Encoder encoder(model, {.threads = arguments.common.threads});

@@ -35,15 +35,21 @@ int tokenize(int argc, char** argv) {
   const CLI::Option* texts =
       add_words(app, "TEXT", "texts; - stands for the lines of standard input");
   add_model(app, common);
+  add_language(app, common);
+  add_prefix(app, common);
   app.add_flag("--special", special, "special tokens written in the text count as such");
   add_json_and_quiet(app, common);
   if (const auto done = parse(app, argc, argv)) return *done;
   if (texts->empty()) throw UsageError("tokenize: no text was given; - reads stdin");
 
-  const auto tokenizer = phasor::Tokenizer::load(phasor::find_model(common.model));
+  const auto tokenizer =
+      phasor::Tokenizer::load(phasor::find_model(common.model), {.language = common.language});
+  if (!common.quiet) {
+    for (const std::string& note : tokenizer->notes()) report_note(note);
+  }
   Output output;
   bool first = true;
-  for (const std::string& text : read_texts(words(*texts))) {
+  for (const std::string& text : read_texts(words(*texts), common.prefix)) {
     const phasor::Tokens tokens = tokenizer->encode(text, {.parse_special = special});
     if (tokens.invalid_bytes > 0 && !common.quiet) {
       report_note(invalid_bytes_note(tokens.invalid_bytes));

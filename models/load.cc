@@ -88,10 +88,17 @@ std::vector<std::string> models_in(const std::vector<fs::path>& folders) {
   throw ModelError(fmt::format("{}: no {} in it", name, kWeightsFile));
 }
 
-std::string tokenizer_note(const ModelConfig& config, const Tokenizer& tokenizer) {
-  if (tokenizer.vocab_size() <= config.vocab_size) return {};
-  return fmt::format("the tokenizer's ids run to {}, the token embedding has {} rows",
-                     tokenizer.vocab_size() - 1, config.vocab_size);
+/// The model's tokenizer, which must be its own: every id has a row in the embedding.
+std::shared_ptr<const Tokenizer> load_tokenizer(const fs::path& folder, const ModelConfig& config,
+                                                const LoadOptions& options) {
+  std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::load(folder, options);
+  if (tokenizer->vocab_size() > config.vocab_size) {
+    throw ModelError(fmt::format(
+        "{}: the {} tokenizer has {} ids, but the token embedding only {} rows: they are of "
+        "different models; get the tokenizer files of this model, or give token ids",
+        folder.string(), tokenizer->description(), tokenizer->vocab_size(), config.vocab_size));
+  }
+  return tokenizer;
 }
 
 }  // namespace
@@ -122,7 +129,8 @@ fs::path find_model(const fs::path& folder_or_name) {
                   names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
 }
 
-std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name) {
+std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
+                                         const LoadOptions& options) {
   const fs::path folder = find_model(folder_or_name);
   if (!is_file(folder / "config.json")) no_config(folder);
   CheckpointConfig checkpoint = read_model_config(folder / "config.json");
@@ -144,8 +152,8 @@ std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name) {
   };
   add_note(compare_with_formula(model->config_, model->weights_.position_table));
   try {
-    model->tokenizer_ = Tokenizer::load(folder);
-    add_note(tokenizer_note(model->config_, *model->tokenizer_));
+    model->tokenizer_ = load_tokenizer(folder, model->config_, options);
+    for (const std::string& note : model->tokenizer_->notes()) add_note(note);
   } catch (const ModelError& error) {
     model->tokenizer_problem_ = error.what();
   }

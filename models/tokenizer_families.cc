@@ -3,61 +3,232 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
+#include "models/tokenizer_languages.h"
+
 namespace phasor {
 namespace {
 
-/// The 100 languages of M2M100, in the order of their ids after the vocabulary.
-std::vector<std::string> m2m100_languages() {
-  std::vector<std::string> pieces;
-  for (const char* const language :
-       {"af", "am", "ar", "ast", "az", "ba", "be", "bg", "bn", "br",  "bs", "ca", "ceb", "cs", "cy",
-        "da", "de", "el", "en",  "es", "et", "fa", "ff", "fi", "fr",  "fy", "ga", "gd",  "gl", "gu",
-        "ha", "he", "hi", "hr",  "ht", "hu", "hy", "id", "ig", "ilo", "is", "it", "ja",  "jv", "ka",
-        "kk", "km", "kn", "ko",  "lb", "lg", "ln", "lo", "lt", "lv",  "mg", "mk", "ml",  "mn", "mr",
-        "ms", "my", "ne", "nl",  "no", "ns", "oc", "or", "pa", "pl",  "ps", "pt", "ro",  "ru", "sd",
-        "si", "sk", "sl", "so",  "sq", "sr", "ss", "su", "sv", "sw",  "ta", "th", "tl",  "tn", "tr",
-        "uk", "ur", "uz", "vi",  "wo", "xh", "yi", "yo", "zh", "zu"}) {
-    pieces.push_back(fmt::format("__{}__", language));
-  }
+using Pieces = std::vector<std::string>;
+
+constexpr int64_t kMaxExtraIds = 10000;
+constexpr int32_t kPegasusOffset = 103;
+
+/// Where fairseq's special tokens come first and SentencePiece's pieces after them.
+std::vector<std::pair<std::string, int32_t>> fairseq_tokens() {
+  return {{"<s>", 0}, {"<pad>", 1}, {"</s>", 2}, {"<unk>", 3}};
+}
+
+Pieces with_mask(Pieces pieces) {
+  pieces.push_back("<mask>");
   return pieces;
+}
+
+/// T5's "<extra_id_0>" has the highest id.
+Pieces extra_ids(int64_t count) {
+  Pieces pieces;
+  for (int64_t n = count - 1; n >= 0; --n) pieces.push_back(fmt::format("<extra_id_{}>", n));
+  return pieces;
+}
+
+/// Pegasus has 105 special tokens: 0 to 104.
+std::vector<std::pair<std::string, int32_t>> pegasus_tokens() {
+  std::vector<std::pair<std::string, int32_t>> tokens = {
+      {"<pad>", 0}, {"</s>", 1}, {"<mask_1>", 2}, {"<mask_2>", 3}};
+  for (int32_t id = 4; id < kPegasusOffset + 2; ++id) {
+    tokens.emplace_back(fmt::format("<unk_{}>", id - 2), id);
+  }
+  return tokens;
+}
+
+void read_albert_options(const ConfigReader& reader, SentencePieceSpec& spec) {
+  spec.albert = {.collapse_spaces = reader.boolean({"remove_space"}, true),
+                 .strip_accents = !reader.boolean({"keep_accents"}, false),
+                 .lower_case = reader.boolean({"do_lower_case"}, true)};
+}
+
+void read_t5_options(const ConfigReader& reader, SentencePieceSpec& spec) {
+  spec.appended = extra_ids(reader.integer({"extra_ids"}, 0, kMaxExtraIds, 100));
+  spec.new_word_after_special = reader.boolean({"legacy"}, true);
+}
+
+void read_pegasus_options(const ConfigReader& reader, SentencePieceSpec&) {
+  const int64_t offset = reader.integer({"offset"}, 0, kMaxExtraIds, kPegasusOffset);
+  if (offset != kPegasusOffset) reader.refuse("offset", fmt::format("{}", kPegasusOffset));
+}
+
+void read_m2m100_options(const ConfigReader& reader, SentencePieceSpec&) {
+  const bool known = reader.text({"language_codes"}, "m2m100") == "m2m100";
+  if (!known) reader.refuse("language_codes", "\"m2m100\"");
+}
+
+void read_nllb_options(const ConfigReader& reader, SentencePieceSpec& spec) {
+  if (!reader.boolean({"legacy_behaviour"}, false)) return;
+  spec.prefix = {};
+  spec.suffix = {"</s>", "{lang}"};
+}
+
+TokenizerFamily marian() {
+  return {.tokenizer_class = "MarianTokenizer",
+          .model_types = {"marian"},
+          .model_file = "source.spm",
+          .has_vocab_json = true,
+          .spec = {.kind = "Marian",
+                   .prefix = {"{lang}"},
+                   .suffix = {"</s>"},
+                   .unk = "<unk>",
+                   .pad = "<pad>",
+                   .leading_language_code = true,
+                   .new_word_after_special = true},
+          .languages = {.before = ">>", .after = "<<"}};  // the codes are in vocab.json
+}
+
+TokenizerFamily m2m100() {
+  TokenizerLanguages languages{
+      .codes = m2m100_languages(), .fallback = "en", .before = "__", .after = "__"};
+  return {.tokenizer_class = "M2M100Tokenizer",
+          .model_types = {"m2m_100"},
+          .model_file = "sentencepiece.bpe.model",
+          .has_vocab_json = true,
+          .spec = {.kind = "M2M100",
+                   .appended = languages.pieces(),
+                   .prefix = {"{lang}"},
+                   .suffix = {"</s>"},
+                   .unk = "<unk>",
+                   .pad = "<pad>",
+                   .new_word_after_special = true},
+          .languages = languages,
+          .read_options = read_m2m100_options};
+}
+
+TokenizerFamily nllb() {
+  TokenizerLanguages languages{.codes = nllb_languages(), .fallback = "eng_Latn"};
+  return {.tokenizer_class = "NllbTokenizer",
+          .model_types = {"m2m_100", "nllb-moe"},
+          .model_file = "sentencepiece.bpe.model",
+          .spec = {.kind = "NLLB",
+                   .offset = 1,
+                   .fixed = fairseq_tokens(),
+                   .appended = with_mask(languages.pieces()),
+                   .prefix = {"{lang}"},
+                   .suffix = {"</s>"},
+                   .unk = "<unk>",
+                   .mask = "<mask>",
+                   .new_word_after_special = true},
+          .languages = languages,
+          .read_options = read_nllb_options};
+}
+
+TokenizerFamily mbart() {
+  TokenizerLanguages languages{.codes = mbart_languages(), .fallback = "en_XX"};
+  return {.tokenizer_class = "MBartTokenizer",
+          .model_types = {"mbart"},
+          .model_file = "sentencepiece.bpe.model",
+          .spec = {.kind = "mBART",
+                   .offset = 1,
+                   .fixed = fairseq_tokens(),
+                   .appended = with_mask(languages.pieces()),
+                   .suffix = {"</s>", "{lang}"},
+                   .unk = "<unk>",
+                   .mask = "<mask>",
+                   .new_word_after_special = true},
+          .languages = languages};
+}
+
+TokenizerFamily mbart50() {
+  TokenizerFamily family = mbart();
+  family.tokenizer_class = "MBart50Tokenizer";
+  family.model_types = {};
+  family.languages.codes = mbart50_languages();
+  family.spec.kind = "mBART-50";
+  family.spec.appended = with_mask(family.languages.pieces());
+  family.spec.prefix = {"{lang}"};
+  family.spec.suffix = {"</s>"};
+  return family;
+}
+
+TokenizerFamily xlm_roberta() {
+  return {.tokenizer_class = "XLMRobertaTokenizer",
+          .model_types = {"xlm-roberta", "xlm-roberta-xl"},
+          .model_file = "sentencepiece.bpe.model",
+          .spec = {.kind = "XLM-R",
+                   .offset = 1,
+                   .fixed = fairseq_tokens(),
+                   .appended = {"<mask>"},
+                   .prefix = {"<s>"},
+                   .suffix = {"</s>"},
+                   .unk = "<unk>",
+                   .mask = "<mask>",
+                   .new_word_after_special = true}};
+}
+
+TokenizerFamily camembert() {
+  return {.tokenizer_class = "CamembertTokenizer",
+          .model_types = {"camembert"},
+          .model_file = "sentencepiece.bpe.model",
+          .spec = {.kind = "CamemBERT",
+                   .offset = 4,
+                   .fixed = {{"<s>NOTUSED", 0},
+                             {"<pad>", 1},
+                             {"</s>NOTUSED", 2},
+                             {"<unk>", 3},
+                             {"<unk>NOTUSED", 4}},
+                   .appended = {"<mask>"},
+                   .prefix = {"<s>"},
+                   .suffix = {"</s>"},
+                   .unk = "<unk>",
+                   .mask = "<mask>",
+                   .new_word_after_special = true}};
+}
+
+TokenizerFamily albert() {
+  return {.tokenizer_class = "AlbertTokenizer",
+          .model_types = {"albert"},
+          .model_file = "spiece.model",
+          .spec = {.kind = "ALBERT",
+                   .prefix = {"[CLS]"},
+                   .suffix = {"[SEP]"},
+                   .unk = "<unk>",
+                   .mask = "[MASK]",
+                   .pad = "<pad>",
+                   .new_word_after_special = true},
+          .read_options = read_albert_options};
+}
+
+TokenizerFamily pegasus() {
+  return {.tokenizer_class = "PegasusTokenizer",
+          .model_types = {"pegasus", "pegasus_x"},
+          .model_file = "spiece.model",
+          .spec = {.kind = "Pegasus",
+                   .offset = kPegasusOffset,
+                   .fixed = pegasus_tokens(),
+                   .suffix = {"</s>"},
+                   .unk = "<unk>",
+                   .mask = "<mask_2>",
+                   .new_word_after_special = true},
+          .read_options = read_pegasus_options};
+}
+
+TokenizerFamily t5() {
+  return {.tokenizer_class = "T5Tokenizer",
+          .model_types = {"t5", "mt5"},
+          .model_file = "spiece.model",
+          .spec = {.kind = "T5", .suffix = {"</s>"}, .unk = "<unk>", .pad = "<pad>"},
+          .read_options = read_t5_options};
 }
 
 }  // namespace
 
+std::vector<std::string> TokenizerLanguages::pieces() const {
+  std::vector<std::string> pieces;
+  for (const std::string& code : codes) pieces.push_back(piece(code));
+  return pieces;
+}
+
 std::vector<TokenizerFamily> tokenizer_families() {
-  return {
-      {.tokenizer_class = "MarianTokenizer",
-       .model_file = "source.spm",
-       .has_vocab_json = true,
-       .spec = {.kind = "Marian",
-                .suffix = {"</s>"},
-                .unk = "<unk>",
-                .pad = "<pad>",
-                .leading_language_code = true,
-                .new_word_after_special = true}},
-      {.tokenizer_class = "M2M100Tokenizer",
-       .model_file = "sentencepiece.bpe.model",
-       .has_vocab_json = true,
-       .spec = {.kind = "M2M100",
-                .appended = m2m100_languages(),
-                .prefix = {"__{lang}__"},
-                .suffix = {"</s>"},
-                .unk = "<unk>",
-                .pad = "<pad>",
-                .new_word_after_special = true},
-       .default_language = "en"},
-      {.tokenizer_class = "XLMRobertaTokenizer",
-       .model_file = "sentencepiece.bpe.model",
-       .spec = {.kind = "XLM-R",
-                .offset = 1,
-                .fixed = {{"<s>", 0}, {"<pad>", 1}, {"</s>", 2}, {"<unk>", 3}},
-                .appended = {"<mask>"},
-                .prefix = {"<s>"},
-                .suffix = {"</s>"},
-                .unk = "<unk>",
-                .mask = "<mask>",
-                .new_word_after_special = true}},
-  };
+  return {albert(),  camembert(), m2m100(),  marian(), mbart(),
+          mbart50(), nllb(),      pegasus(), t5(),     xlm_roberta()};
 }
 
 }  // namespace phasor

@@ -1,21 +1,37 @@
 // The table of SentencePiece tokenizers: files, numbering and special tokens of each class.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "models/config_reader.h"
 #include "tokenizer/sentencepiece_tokenizer.h"
 
 namespace phasor {
 
-/// A tokenizer class of Transformers: a row of data. "{lang}" in the special tokens stands for
-/// tokenizer_config.json's src_lang.
+/// The languages of a multilingual tokenizer. A special token "{lang}" of its row stands for that
+/// of the language chosen: `before` + code + `after`.
+struct TokenizerLanguages {
+  std::vector<std::string> codes = {};
+  std::string fallback = {};  // where nothing says which; empty: "{lang}" then stands for nothing
+  std::string before = {};
+  std::string after = {};
+
+  std::string piece(const std::string& code) const { return before + code + after; }
+  std::vector<std::string> pieces() const;
+};
+
+/// A tokenizer class of Transformers: a row of data.
 struct TokenizerFamily {
-  std::string tokenizer_class;  // without "Fast"
+  std::string tokenizer_class;           // without "Fast"
+  std::vector<std::string> model_types;  // of config.json, where nothing else says the class
   std::string model_file;
   bool has_vocab_json = false;
   SentencePieceSpec spec;  // all but file, model and vocabulary
-  std::string default_language = {};
+  TokenizerLanguages languages = {};
+  /// Keys of tokenizer_config.json that only this class has.
+  std::function<void(const ConfigReader&, SentencePieceSpec&)> read_options = {};
 };
 
 std::vector<TokenizerFamily> tokenizer_families();

@@ -1,4 +1,5 @@
-// Tokenizer::load: which tokenizer a folder's files make, and their JSON side.
+// Tokenizer::load: which tokenizer a folder's files make. What its own files say counts, and the
+// model's type only where they say nothing: multilingual-e5-small is a BERT with XLM-R's tokenizer.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -6,10 +7,13 @@
 #include <filesystem>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "models/config_reader.h"
 #include "models/files.h"
+#include "models/sentencepiece_files.h"
 #include "models/tokenizer_families.h"
+#include "models/wordpiece_files.h"
 #include "phasor/errors.h"
 #include "phasor/tokenizer.h"
 
@@ -17,94 +21,28 @@ namespace phasor {
 namespace {
 
 namespace fs = std::filesystem;
+using nlohmann::json;
 
-constexpr int64_t kMaxId = int64_t{1} << 24;
+/// Classes of Transformers whose texts are cut as BERT's are.
+constexpr std::string_view kWordPieceClasses[] = {"BertTokenizer", "DistilBertTokenizer",
+                                                  "ElectraTokenizer", "MobileBertTokenizer"};
 
-std::vector<std::string> class_names() {
-  std::vector<std::string> names;
-  for (const TokenizerFamily& family : tokenizer_families())
-    names.push_back(family.tokenizer_class);
-  return names;
-}
+/// The folder, as far as every kind of tokenizer wants it.
+struct Files {
+  fs::path folder;
+  std::vector<std::string> names;  // sorted
+  json config;                     // config.json, {} where it is missing
+  json tokenizer_config;           // tokenizer_config.json, likewise
+  LoadOptions options;
 
-void read_model(const fs::path& file, SentencePieceSpec& spec) {
-  spec.file = file.string();
-  spec.model = read_file(file);
-  if (const std::string_view what = imposter(spec.model); !what.empty()) {
-    throw ModelError(fmt::format("{}: this is {}", spec.file, what));
+  bool has(std::string_view name) const {
+    return std::binary_search(names.begin(), names.end(), name);
   }
-}
-
-std::map<std::string, int32_t> read_vocabulary(const fs::path& file) {
-  const nlohmann::json json = read_json_object(file);
-  const ConfigReader reader(file.string(), json);
-  std::map<std::string, int32_t> ids;
-  for (const auto& [piece, id] : json.items()) {
-    if (!id.is_number_unsigned() || id.get<uint64_t>() > uint64_t{kMaxId}) {
-      reader.refuse(piece, fmt::format("a whole number from 0 to {}", kMaxId));
-    }
-    ids.emplace_hint(ids.end(), piece, id.get<int32_t>());
+  ConfigReader config_reader() const { return {(folder / "config.json").string(), config}; }
+  ConfigReader tokenizer_reader() const {
+    return {(folder / "tokenizer_config.json").string(), tokenizer_config};
   }
-  return ids;
-}
-
-/// phasor's own way: everything in config.json.
-std::shared_ptr<const Tokenizer> load_spelled_out(const fs::path& folder,
-                                                  const ConfigReader& reader) {
-  if (reader.text({"type"}) != "sentencepiece") reader.refuse("type", "\"sentencepiece\"");
-  const std::string file = reader.text({"file"});
-  if (file.empty() || fs::path(file).has_parent_path()) {
-    reader.refuse("file", "the name of a file in the model's folder");
-  }
-  SentencePieceSpec spec{.kind = "phasor",
-                         .prefix = reader.texts({"prefix"}),
-                         .suffix = reader.texts({"suffix"}),
-                         .unk = reader.text({"unk"}, ""),
-                         .mask = reader.text({"mask"}, ""),
-                         .pad = reader.text({"pad"}, "")};
-  read_model(folder / file, spec);
-  return make_sentencepiece_tokenizer(spec);
-}
-
-std::shared_ptr<const Tokenizer> load_family(const fs::path& folder, const TokenizerFamily& family,
-                                             const std::string& language) {
-  SentencePieceSpec spec = family.spec;
-  for (std::vector<std::string>* list : {&spec.prefix, &spec.suffix}) {
-    for (std::string& piece : *list) {
-      const size_t at = piece.find("{lang}");
-      if (at != std::string::npos) {
-        piece.replace(at, 6, language.empty() ? family.default_language : language);
-      }
-    }
-  }
-  read_model(folder / family.model_file, spec);
-  if (family.has_vocab_json) spec.vocabulary = read_vocabulary(folder / "vocab.json");
-  return make_sentencepiece_tokenizer(spec);
-}
-
-/// The family whose files these are.
-std::optional<TokenizerFamily> family_by_files(const fs::path& folder) {
-  const bool has_vocab_json = is_file(folder / "vocab.json");
-  for (const TokenizerFamily& family : tokenizer_families()) {
-    if (is_file(folder / family.model_file) && family.has_vocab_json == has_vocab_json) {
-      return family;
-    }
-  }
-  return std::nullopt;
-}
-
-/// The only SentencePiece model of a folder with nothing that says how to use it.
-std::optional<fs::path> bare_model(const fs::path& folder, const std::vector<std::string>& files) {
-  std::optional<fs::path> model;
-  for (const std::string& file : files) {
-    const fs::path path = folder / file;
-    if (file == "config.json" || file == "tokenizer_config.json") return std::nullopt;
-    if (path.extension() != ".model" && path.extension() != ".spm") continue;
-    if (model) return std::nullopt;
-    model = path;
-  }
-  return model;
-}
+};
 
 std::vector<std::string> file_names(const fs::path& folder) {
   std::error_code error;
@@ -120,74 +58,175 @@ std::vector<std::string> file_names(const fs::path& folder) {
   return names;
 }
 
-[[noreturn]] void unsupported(const fs::path& folder, const std::vector<std::string>& files) {
-  const auto has = [&](const char* name) {
-    return std::find(files.begin(), files.end(), name) != files.end();
-  };
-  std::string found = "no tokenizer files";
-  if (has("vocab.txt")) {
-    found = "a WordPiece tokenizer (vocab.txt)";
-  } else if (has("merges.txt")) {
-    found = "a byte-level BPE tokenizer (vocab.json, merges.txt)";
-  } else if (has("tokenizer.json")) {
-    found = "tokenizer.json alone";
-  } else if (has("spiece.model") || has("sentencepiece.bpe.model")) {
-    found = "a SentencePiece model, but nothing that says which tokenizer it belongs to";
+Files read_files(const fs::path& folder, const LoadOptions& options) {
+  Files files{.folder = folder,
+              .names = file_names(folder),
+              .config = json::object(),
+              .tokenizer_config = json::object(),
+              .options = options};
+  if (files.has("config.json")) files.config = read_json_object(folder / "config.json");
+  if (files.has("tokenizer_config.json")) {
+    files.tokenizer_config = read_json_object(folder / "tokenizer_config.json");
   }
-  throw ModelError(
-      fmt::format("{}: found {}; phasor reads the SentencePiece tokenizers {} and its "
-                  "own; give token ids instead of text",
-                  folder.string(), found, fmt::join(class_names(), ", ")));
+  return files;
 }
 
-std::shared_ptr<const Tokenizer> load_by_files(const fs::path& folder, const std::string& language,
-                                               const std::vector<std::string>& files) {
-  if (const std::optional<TokenizerFamily> family = family_by_files(folder)) {
-    return load_family(folder, *family, language);
+/// tokenizer_config.json's added_tokens_decoder: {"103": {"content": "[MASK]", …}, …}.
+std::vector<AddedToken> added_tokens(const ConfigReader& reader) {
+  std::vector<AddedToken> added;
+  if (!reader.has("added_tokens_decoder")) return added;
+  const ConfigReader list = reader.object("added_tokens_decoder");
+  for (const std::string& id : list.keys_besides({})) {
+    const bool is_id = id.size() < 10 && id.find_first_not_of("0123456789") == id.npos;
+    if (!is_id) list.fail(fmt::format("'{}' is no token id", id));
+    added.push_back({list.object(id).text({"content"}), std::stoll(id)});
   }
-  const std::optional<fs::path> model = bare_model(folder, files);
-  if (!model) unsupported(folder, files);
-  SentencePieceSpec spec{.kind = "plain"};
-  read_model(*model, spec);
-  return make_sentencepiece_tokenizer(spec);
+  return added;
 }
 
-/// The class of tokenizer_config.json without "Fast"; empty where it names none in particular.
-std::string tokenizer_class(const ConfigReader& reader) {
-  std::string name = reader.text({"tokenizer_class"}, "");
-  if (name.ends_with("Fast")) name.resize(name.size() - 4);
-  const bool says_nothing =
-      name == "PreTrainedTokenizer" || name == "AutoTokenizer" || name == "TokenizersBackend";
-  return says_nothing ? "" : name;
+void refuse_language(const Files& files, std::string_view kind) {
+  if (files.options.language.empty()) return;
+  throw InvalidArgument(fmt::format("{}: its {} tokenizer knows no languages; leave out '{}'",
+                                    files.folder.string(), kind, files.options.language));
 }
 
-std::shared_ptr<const Tokenizer> load_by_class(const fs::path& folder, const ConfigReader& reader,
-                                               const std::vector<std::string>& files) {
-  const std::string name = tokenizer_class(reader);
-  const std::string language = reader.text({"src_lang"}, "");
-  if (name.empty()) return load_by_files(folder, language, files);
+std::shared_ptr<const Tokenizer> load_bert(const Files& files) {
+  refuse_language(files, "BERT");
+  const ConfigReader reader = files.tokenizer_reader();
+  return load_wordpiece(files.folder, reader, added_tokens(reader));
+}
+
+std::shared_ptr<const Tokenizer> load_sentencepiece(const Files& files, TokenizerFamily family,
+                                                    std::vector<std::string> notes = {}) {
+  const ConfigReader reader = files.tokenizer_reader();
+  family.spec.notes = std::move(notes);
+  family.spec.added = added_tokens(reader);
+  return load_family(files.folder, std::move(family), reader, files.options);
+}
+
+std::vector<std::string> class_names() {
+  std::vector<std::string> names(std::begin(kWordPieceClasses), std::end(kWordPieceClasses));
   for (const TokenizerFamily& family : tokenizer_families()) {
-    if (family.tokenizer_class == name) return load_family(folder, family, language);
+    names.push_back(family.tokenizer_class);
   }
-  reader.refuse("tokenizer_class", fmt::format("one of: {}; or give token ids instead of text",
-                                               fmt::join(class_names(), ", ")));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// What a folder without a tokenizer that phasor reads has instead.
+std::string what_there_is(const Files& files) {
+  if (files.has("merges.txt")) {
+    return "a byte-level BPE tokenizer (vocab.json, merges.txt), which phasor does not read";
+  }
+  if (files.has("spiece.model") || files.has("sentencepiece.bpe.model")) {
+    return "a SentencePiece model, but nothing that says which tokenizer it belongs to; "
+           "put \"tokenizer_class\" into tokenizer_config.json";
+  }
+  if (!files.has("tokenizer.json")) return "no tokenizer files";
+  const json root = read_json_object(files.folder / "tokenizer.json");
+  const json model = root.value("model", json::object());
+  const std::string type = model.is_object() ? model.value("type", "") : "";
+  if (type == "BPE") return "a BPE tokenizer (tokenizer.json), which phasor does not read";
+  if (type == "Unigram") {
+    return "a Unigram tokenizer in tokenizer.json, which phasor reads from its SentencePiece model "
+           "only; get that file too (spiece.model, sentencepiece.bpe.model or source.spm)";
+  }
+  return "a tokenizer.json of an unknown kind";
+}
+
+[[noreturn]] void unsupported(const Files& files) {
+  throw ModelError(
+      fmt::format("{}: found {}; phasor reads WordPiece (vocab.txt) and SentencePiece tokenizers; "
+                  "or give token ids instead of text (infer --ids \"5 17 9\")",
+                  files.folder.string(), what_there_is(files)));
+}
+
+/// The only SentencePiece model of a folder with nothing that says how to use it.
+std::optional<fs::path> bare_model(const Files& files) {
+  std::optional<fs::path> model;
+  if (files.has("config.json") || files.has("tokenizer_config.json")) return std::nullopt;
+  for (const std::string& file : files.names) {
+    const fs::path path = files.folder / file;
+    if (path.extension() != ".model" && path.extension() != ".spm") continue;
+    if (model) return std::nullopt;
+    model = path;
+  }
+  return model;
+}
+
+/// The family whose files these are; where several have the same, config.json's model_type decides.
+std::optional<TokenizerFamily> family_by_files(const Files& files) {
+  const std::string model_type = files.config_reader().text({"model_type"}, "");
+  std::vector<TokenizerFamily> candidates = tokenizer_families();
+  std::erase_if(candidates, [&](const TokenizerFamily& family) {
+    return !files.has(family.model_file) || family.has_vocab_json != files.has("vocab.json");
+  });
+  for (const TokenizerFamily& family : candidates) {
+    const auto& types = family.model_types;
+    if (std::find(types.begin(), types.end(), model_type) != types.end()) return family;
+  }
+  if (candidates.size() == 1) return candidates.front();
+  return std::nullopt;
+}
+
+std::shared_ptr<const Tokenizer> load_by_files(const Files& files) {
+  if (files.has("vocab.txt")) return load_bert(files);
+  if (const auto family = family_by_files(files)) return load_sentencepiece(files, *family);
+  if (files.has("sentencepiece.bpe.model") && !files.has("vocab.json")) {
+    return load_sentencepiece(files, *find_tokenizer_family("XLMRobertaTokenizer"),
+                              {"no file says which tokenizer sentencepiece.bpe.model belongs to; "
+                               "XLM-R's is assumed"});
+  }
+  if (const std::optional<fs::path> model = bare_model(files)) {
+    refuse_language(files, "plain");
+    return load_plain(*model);
+  }
+  if (files.has("tokenizer.json") &&
+      is_wordpiece(read_json_object(files.folder / "tokenizer.json"))) {
+    return load_bert(files);
+  }
+  unsupported(files);
+}
+
+/// The tokenizer's class without "Fast"; empty where none in particular is named.
+std::string tokenizer_class(const Files& files) {
+  for (const ConfigReader& reader : {files.tokenizer_reader(), files.config_reader()}) {
+    std::string name = reader.text({"tokenizer_class"}, "");
+    if (name.ends_with("Fast")) name.resize(name.size() - 4);
+    const bool says_nothing = name.empty() || name == "PreTrainedTokenizer" ||
+                              name == "AutoTokenizer" || name == "TokenizersBackend";
+    if (!says_nothing) return name;
+  }
+  return {};
+}
+
+std::shared_ptr<const Tokenizer> load_by_class(const Files& files, const std::string& name) {
+  const auto* const end = std::end(kWordPieceClasses);
+  if (std::find(std::begin(kWordPieceClasses), end, name) != end) return load_bert(files);
+  const std::optional<TokenizerFamily> family = find_tokenizer_family(name);
+  if (family && files.has(family->model_file)) return load_sentencepiece(files, *family);
+  if (family && !files.has("tokenizer.json")) {
+    throw ModelError(fmt::format("{}: no such file; {} needs it",
+                                 (files.folder / family->model_file).string(), name));
+  }
+  if (family || files.has("merges.txt")) unsupported(files);
+  throw ModelError(
+      fmt::format("{}: the tokenizer_class \"{}\" is none that phasor reads: {}; or give token ids "
+                  "instead of text (infer --ids \"5 17 9\")",
+                  files.folder.string(), name, fmt::join(class_names(), ", ")));
 }
 
 }  // namespace
 
-std::shared_ptr<const Tokenizer> Tokenizer::load(const fs::path& folder) {
-  const std::vector<std::string> files = file_names(folder);
-  const fs::path config_json = folder / "config.json";
-  if (is_file(config_json)) {
-    const nlohmann::json json = read_json_object(config_json);
-    const ConfigReader reader(config_json.string(), json);
-    if (reader.has("tokenizer")) return load_spelled_out(folder, reader.object("tokenizer"));
+std::shared_ptr<const Tokenizer> Tokenizer::load(const fs::path& folder,
+                                                 const LoadOptions& options) {
+  const Files files = read_files(folder, options);
+  if (files.config_reader().has("tokenizer")) {
+    refuse_language(files, "phasor");
+    return load_spelled_out(folder, files.config_reader().object("tokenizer"));
   }
-  const fs::path tokenizer_json = folder / "tokenizer_config.json";
-  const bool has_config = is_file(tokenizer_json);
-  const nlohmann::json json =
-      has_config ? read_json_object(tokenizer_json) : nlohmann::json::object();
-  return load_by_class(folder, ConfigReader(tokenizer_json.string(), json), files);
+  const std::string name = tokenizer_class(files);
+  return name.empty() ? load_by_files(files) : load_by_class(files, name);
 }
 
 }  // namespace phasor

@@ -4,13 +4,12 @@
 #include <fmt/format.h>
 #include <sentencepiece_processor.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <string_view>
 #include <utility>
 
 #include "phasor/errors.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/special_tokens.h"
 #include "tokenizer/vocabulary.h"
 
 namespace phasor {
@@ -20,11 +19,6 @@ using sentencepiece::SentencePieceProcessor;
 
 /// A private-use character that stands where a special token was; see encode_joined().
 constexpr std::string_view kHole = "\xee\x80\x80";  // U+E000
-
-struct SpecialToken {
-  std::string piece;
-  int32_t id;
-};
 
 std::unique_ptr<SentencePieceProcessor> load_processor(const SentencePieceSpec& spec) {
   auto processor = std::make_unique<SentencePieceProcessor>();
@@ -36,15 +30,35 @@ std::unique_ptr<SentencePieceProcessor> load_processor(const SentencePieceSpec& 
   return processor;
 }
 
+/// The pieces' ids and those of the special tokens.
 Vocabulary make_vocabulary(const SentencePieceSpec& spec, const SentencePieceProcessor& processor) {
-  std::vector<std::string> pieces;
-  pieces.reserve(processor.GetPieceSize());
-  for (int n = 0; n < processor.GetPieceSize(); ++n) pieces.push_back(processor.IdToPiece(n));
-  return Vocabulary(spec, pieces, processor.unk_id());
+  Vocabulary vocabulary(spec.file);
+  for (const auto& [piece, id] : spec.fixed) vocabulary.set(piece, id);
+  if (spec.vocabulary) {
+    vocabulary.reserve(std::ssize(*spec.vocabulary));
+    for (const auto& [piece, id] : *spec.vocabulary) vocabulary.set(piece, id);
+  } else {
+    vocabulary.reserve(processor.GetPieceSize());
+    for (int n = 0; n < processor.GetPieceSize(); ++n) {
+      vocabulary.set(processor.IdToPiece(n), int64_t{n} + spec.offset);
+    }
+  }
+  for (const std::string& piece : spec.appended) vocabulary.append(piece);
+  return vocabulary;
 }
 
-std::string_view without_trailing_spaces(std::string_view text) {
-  return text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
+/// The special tokens that do not stand round every text.
+std::vector<std::string> other_specials(const SentencePieceSpec& spec, const std::string& unk,
+                                        const Vocabulary& vocabulary,
+                                        const SentencePieceProcessor& processor) {
+  std::vector<std::string> pieces = {unk, spec.mask, spec.pad};
+  for (const auto& [piece, id] : spec.fixed) pieces.push_back(piece);
+  pieces.insert(pieces.end(), spec.appended.begin(), spec.appended.end());
+  for (int n = 0; n < processor.GetPieceSize(); ++n) {
+    const std::string& piece = processor.IdToPiece(n);
+    if (processor.IsControl(n) && vocabulary.lookup(piece)) pieces.push_back(piece);
+  }
+  return pieces;
 }
 
 class SentencePieceTokenizer : public Tokenizer {
@@ -53,175 +67,133 @@ class SentencePieceTokenizer : public Tokenizer {
 
   Tokens encode(std::string_view text, const TokenizeOptions& options) const override;
   int64_t vocab_size() const override { return vocabulary_.size(); }
-  std::string piece(int32_t id) const override;
+  std::string piece(int32_t id) const override { return vocabulary_.piece(id); }
   std::optional<int32_t> mask_id() const override { return mask_id_; }
   std::string description() const override { return description_; }
+  std::vector<std::string> notes() const override { return notes_; }
 
  private:
-  void find_special_tokens(const SentencePieceSpec& spec);
-  void check_room(int64_t max_tokens) const;
-  void encode_with_specials(std::string_view text, Tokens& tokens) const;
+  std::vector<int32_t> number_ids() const;
+  void encode_part(std::string_view text, bool after_special, Tokens& tokens) const;
   void encode_plain(std::string_view text, Tokens& tokens) const;
   void encode_joined(std::string_view text, Tokens& tokens) const;
+  void encode_number_with_comma(std::string_view piece, Tokens& tokens) const;
   std::string_view take_language_code(std::string_view text, Tokens& tokens) const;
-  const SpecialToken* special_at(std::string_view text) const;
-  SpecialToken special(const std::string& piece) const { return {piece, vocabulary_.find(piece)}; }
   void append(std::string_view piece, int32_t number, Tokens& tokens) const;
 
   const std::unique_ptr<SentencePieceProcessor> processor_;
   const Vocabulary vocabulary_;
-  const std::string description_;
+  const std::string unk_piece_;
+  const int32_t unk_;
+  const SpecialTokens specials_;
+  const std::vector<int32_t> id_of_number_;  // by SentencePiece's own number
+  const std::optional<int32_t> mask_id_;
+  const std::optional<AlbertTextOptions> albert_;
   const bool leading_language_code_;
   const bool new_word_after_special_;
   const bool unknown_by_name_;  // "<unk>" instead of what the text said
-  std::optional<int32_t> mask_id_;
-  std::vector<SpecialToken> prefix_, suffix_;
-  std::vector<SpecialToken> specials_;  // longest first
+  const std::string description_;
+  const std::vector<std::string> notes_;
 };
 
 SentencePieceTokenizer::SentencePieceTokenizer(const SentencePieceSpec& spec)
     : processor_(load_processor(spec)),
       vocabulary_(make_vocabulary(spec, *processor_)),
-      description_(fmt::format("{} (SentencePiece, {})", spec.kind,
-                               std::filesystem::path(spec.file).filename().string())),
+      unk_piece_(spec.unk.empty() ? processor_->IdToPiece(processor_->unk_id()) : spec.unk),
+      unk_(vocabulary_.find(unk_piece_)),
+      specials_(vocabulary_, spec.prefix, spec.suffix,
+                other_specials(spec, unk_piece_, vocabulary_, *processor_)),
+      id_of_number_(number_ids()),
+      mask_id_(spec.mask.empty() ? std::nullopt : std::optional(vocabulary_.find(spec.mask))),
+      albert_(spec.albert),
       leading_language_code_(spec.leading_language_code),
       new_word_after_special_(spec.new_word_after_special),
-      unknown_by_name_(spec.vocabulary.has_value()) {
-  find_special_tokens(spec);
-}
+      unknown_by_name_(spec.vocabulary.has_value()),
+      description_(fmt::format("{} (SentencePiece, {})", spec.kind,
+                               std::filesystem::path(spec.file).filename().string())),
+      notes_(all_notes(spec.notes, spec.added, vocabulary_)) {}
 
-void SentencePieceTokenizer::find_special_tokens(const SentencePieceSpec& spec) {
-  for (const std::string& piece : spec.prefix) prefix_.push_back(special(piece));
-  for (const std::string& piece : spec.suffix) suffix_.push_back(special(piece));
-  if (!spec.mask.empty()) mask_id_ = vocabulary_.find(spec.mask);
-
-  specials_ = prefix_;
-  specials_.insert(specials_.end(), suffix_.begin(), suffix_.end());
-  specials_.push_back({vocabulary_.piece(vocabulary_.unk()), vocabulary_.unk()});
-  for (const std::string& piece : {spec.mask, spec.pad}) {
-    if (!piece.empty()) specials_.push_back(special(piece));
+std::vector<int32_t> SentencePieceTokenizer::number_ids() const {
+  std::vector<int32_t> ids;
+  ids.reserve(processor_->GetPieceSize());
+  for (int n = 0; n < processor_->GetPieceSize(); ++n) {
+    const bool unknown = n == processor_->unk_id();
+    ids.push_back(unknown ? unk_ : vocabulary_.lookup(processor_->IdToPiece(n)).value_or(unk_));
   }
-  for (const auto& [piece, id] : spec.fixed) specials_.push_back({piece, id});
-  for (const std::string& piece : spec.appended) specials_.push_back(special(piece));
-  for (int number = 0; number < processor_->GetPieceSize(); ++number) {
-    const std::string& piece = processor_->IdToPiece(number);
-    if (processor_->IsControl(number) && vocabulary_.lookup(piece)) {
-      specials_.push_back(special(piece));
-    }
-  }
-  std::stable_sort(specials_.begin(), specials_.end(),
-                   [](const auto& a, const auto& b) { return a.piece.size() > b.piece.size(); });
-}
-
-std::string SentencePieceTokenizer::piece(int32_t id) const {
-  if (id < 0 || id >= vocab_size()) {
-    throw InvalidArgument(
-        fmt::format("the token id {} is not in the tokenizer's vocabulary; ids run from 0 to {}",
-                    id, vocab_size() - 1));
-  }
-  return vocabulary_.piece(id);
-}
-
-void SentencePieceTokenizer::check_room(int64_t max_tokens) const {
-  const auto special = static_cast<int64_t>(prefix_.size() + suffix_.size());
-  if (max_tokens < 0 || (max_tokens > 0 && max_tokens < special)) {
-    throw InvalidArgument(
-        fmt::format("max_tokens is {}; it must be 0 (no limit) or at least {}, the number of "
-                    "special tokens that every text gets",
-                    max_tokens, std::max<int64_t>(special, 1)));
-  }
+  return ids;
 }
 
 Tokens SentencePieceTokenizer::encode(std::string_view text, const TokenizeOptions& options) const {
-  check_room(options.max_tokens);
-  const ValidText valid = to_valid_utf8(text);
-  Tokens tokens;
-  tokens.invalid_bytes = valid.invalid_bytes;
-  const auto append_specials = [&](const std::vector<SpecialToken>& specials) {
-    for (const auto& [piece, id] : specials) {
-      tokens.ids.push_back(id);
-      tokens.pieces.push_back(piece);
-    }
-  };
+  return specials_.encode(text, options,
+                          [this](std::string_view part, bool after_special, Tokens& tokens) {
+                            encode_part(part, after_special, tokens);
+                          });
+}
 
-  append_specials(prefix_);
-  std::string_view rest = valid.text;
-  if (leading_language_code_) rest = take_language_code(rest, tokens);
-  if (options.parse_special) {
-    encode_with_specials(rest, tokens);
+void SentencePieceTokenizer::encode_part(std::string_view text, bool after_special,
+                                         Tokens& tokens) const {
+  if (leading_language_code_ && !after_special) text = take_language_code(text, tokens);
+  if (albert_) {
+    encode_plain(prepare_albert_text(text, *albert_), tokens);
+  } else if (after_special && !new_word_after_special_) {
+    encode_joined(text, tokens);
   } else {
-    encode_plain(rest, tokens);
+    encode_plain(text, tokens);
   }
-  const auto room = options.max_tokens - static_cast<int64_t>(suffix_.size());
-  const auto size = static_cast<int64_t>(tokens.ids.size());
-  if (options.max_tokens > 0 && size > room) {
-    tokens.dropped = size - room;
-    tokens.ids.resize(room);
-    tokens.pieces.resize(room);
-  }
-  append_specials(suffix_);
-  if (tokens.ids.empty()) {
-    throw InvalidArgument(
-        "the text is empty and this tokenizer adds no special tokens; give at least one word");
-  }
-  return tokens;
 }
 
 std::string_view SentencePieceTokenizer::take_language_code(std::string_view text,
                                                             Tokens& tokens) const {
   const size_t end = text.find("<<");
   if (!text.starts_with(">>") || end == std::string_view::npos || end == 2) return text;
-  const std::string code(text.substr(0, end + 2));
-  const int32_t id = vocabulary_.lookup(code).value_or(vocabulary_.unk());
+  const std::string_view code = text.substr(0, end + 2);
+  const int32_t id = vocabulary_.lookup(code).value_or(unk_);
   tokens.ids.push_back(id);
   tokens.pieces.push_back(vocabulary_.piece(id));
   return text.substr(code.size());
 }
 
-const SpecialToken* SentencePieceTokenizer::special_at(std::string_view text) const {
-  for (const SpecialToken& special : specials_) {
-    if (text.starts_with(special.piece)) return &special;
-  }
-  return nullptr;
-}
-
-void SentencePieceTokenizer::encode_with_specials(std::string_view text, Tokens& tokens) const {
-  bool after_special = false;
-  const auto encode_between = [&](std::string_view between) {
-    if (after_special && !new_word_after_special_) {
-      encode_joined(between, tokens);
-    } else {
-      encode_plain(between, tokens);
-    }
-  };
-  size_t begin = 0;
-  for (size_t at = 0; at < text.size();) {
-    const SpecialToken* const special = special_at(text.substr(at));
-    if (special == nullptr) {
-      ++at;
-      continue;
-    }
-    // The spaces before a special token belong to it.
-    encode_between(without_trailing_spaces(text.substr(begin, at - begin)));
-    tokens.ids.push_back(special->id);
-    tokens.pieces.push_back(special->piece);
-    after_special = true;
-    begin = at += special->piece.size();
-  }
-  encode_between(text.substr(begin));
-}
-
 void SentencePieceTokenizer::append(std::string_view piece, int32_t number, Tokens& tokens) const {
-  const int32_t id = vocabulary_.id_of_number(number);
-  const bool by_name = unknown_by_name_ && id == vocabulary_.unk();
+  const int32_t id = id_of_number_[number];
+  const bool by_name = unknown_by_name_ && id == unk_;
   tokens.ids.push_back(id);
-  tokens.pieces.emplace_back(by_name ? vocabulary_.piece(id) : piece);
+  tokens.pieces.emplace_back(by_name ? unk_piece_ : piece);
 }
 
 void SentencePieceTokenizer::encode_plain(std::string_view text, Tokens& tokens) const {
   const sentencepiece::ImmutableSentencePieceText encoded =
       processor_->EncodeAsImmutableProto(text);
-  for (const auto& piece : encoded.pieces()) append(piece.piece(), piece.id(), tokens);
+  for (const auto& piece : encoded.pieces()) {
+    if (albert_ && is_number_with_comma(piece.piece())) {
+      encode_number_with_comma(piece.piece(), tokens);
+    } else {
+      append(piece.piece(), piece.id(), tokens);
+    }
+  }
+}
+
+/// Encodes "▁1999," as "▁1999" and then ",", where a piece for all of it would hide the number.
+void SentencePieceTokenizer::encode_number_with_comma(std::string_view piece,
+                                                      Tokens& tokens) const {
+  constexpr std::string_view kSpace = "\xe2\x96\x81";  // U+2581, as SentencePiece writes a space
+  const bool begins_word = piece.starts_with(kSpace);
+  std::string_view number = piece.substr(0, piece.size() - 1);
+  if (begins_word) number.remove_prefix(kSpace.size());
+  const sentencepiece::ImmutableSentencePieceText encoded =
+      processor_->EncodeAsImmutableProto(number);
+  bool first = true;
+  for (const auto& part : encoded.pieces()) {
+    std::string_view text = part.piece();
+    int32_t id = part.id();
+    // SentencePiece puts a space before every text, which inside a word must go again.
+    if (std::exchange(first, false) && !begins_word && text.starts_with(kSpace)) {
+      text.remove_prefix(kSpace.size());
+      if (text.empty()) continue;
+      id = processor_->PieceToId(text);
+    }
+    append(text, id, tokens);
+  }
+  append(",", processor_->PieceToId(","), tokens);
 }
 
 /// Encodes `text` as if it followed something in the same word, so that the space which

@@ -2,13 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "phasor/tokenizer.h"
+#include "tokenizer/albert_text.h"
+#include "tokenizer/vocabulary.h"
 
 namespace phasor {
 
@@ -22,7 +24,7 @@ struct SentencePieceSpec {
   std::string file = {};   // the model's path, for messages
   std::string model = {};  // the model itself: the file's bytes
 
-  std::optional<std::map<std::string, int32_t>> vocabulary = {};
+  std::optional<std::vector<std::pair<std::string, int32_t>>> vocabulary = {};
   int32_t offset = 0;
   std::vector<std::pair<std::string, int32_t>> fixed = {};
   std::vector<std::string> appended = {};
@@ -34,9 +36,13 @@ struct SentencePieceSpec {
   std::string pad = {};                  // empty: none
   /// A text may begin with a code such as ">>fra<<", which is one token (Marian).
   bool leading_language_code = false;
+  /// Texts are prepared as ALBERT's are; see tokenizer/albert_text.h.
+  std::optional<AlbertTextOptions> albert = {};
   /// What follows a special token in a text starts a new word even where no space comes between,
   /// as Transformers has it; else "[MASK]." ends with the piece ".", as in running text.
   bool new_word_after_special = false;
+  std::vector<std::string> notes = {};  // see Tokenizer::notes()
+  std::vector<AddedToken> added = {};   // what tokenizer_config.json adds, or lists once more
 };
 
 /// Throws ModelError where spec.model is no SentencePiece model or a special token is unknown.

@@ -1,24 +1,29 @@
-// A UTF-8 decoder that only measures: how long the well-formed character at the front is.
+// UTF-8 by utf8proc, which takes well-formed characters only (Unicode 15, table 3-7).
 #include "tokenizer/utf8.h"
+
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <array>
 
 namespace phasor {
 namespace {
 
-/// The length of the well-formed character that `bytes` begins with, or 0 (Unicode 15, table 3-7).
-size_t character_length(std::string_view bytes) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return 1;
-  const size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || bytes.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  if (lead == 0xe0 && byte(1) < 0xa0) return 0;  // overlong
-  if (lead == 0xed && byte(1) > 0x9f) return 0;  // surrogates
-  if (lead == 0xf0 && byte(1) < 0x90) return 0;  // overlong
-  if (lead == 0xf4 && byte(1) > 0x8f) return 0;  // past U+10FFFF
-  return length;
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
+
+/// The character at the front of `text` and its length; a negative length where it is ill-formed.
+struct Decoded {
+  int32_t character = 0;
+  utf8proc_ssize_t length = 0;
+};
+
+Decoded decode(std::string_view text) {
+  Decoded decoded;
+  // No character has more than four bytes; the length is an int inside utf8proc before 2.9.
+  decoded.length = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                                    static_cast<utf8proc_ssize_t>(std::min<size_t>(4, text.size())),
+                                    &decoded.character);
+  return decoded;
 }
 
 }  // namespace
@@ -26,17 +31,37 @@ size_t character_length(std::string_view bytes) {
 ValidText to_valid_utf8(std::string_view bytes) {
   ValidText result;
   result.text.reserve(bytes.size());
-  while (!bytes.empty()) {
-    const size_t length = character_length(bytes);
-    if (length > 0) {
-      result.text += bytes.substr(0, length);
-    } else {
-      result.text += "\xef\xbf\xbd";
-      ++result.invalid_bytes;
+  size_t begin = 0;  // of what is well-formed and not yet copied
+  for (size_t at = 0; at < bytes.size();) {
+    if (static_cast<unsigned char>(bytes[at]) < 0x80) {
+      ++at;
+      continue;
     }
-    bytes.remove_prefix(length > 0 ? length : 1);
+    const utf8proc_ssize_t length = decode(bytes.substr(at)).length;
+    if (length > 0) {
+      at += static_cast<size_t>(length);
+      continue;
+    }
+    result.text.append(bytes, begin, at - begin).append(kReplacement);
+    ++result.invalid_bytes;
+    begin = ++at;
   }
+  result.text.append(bytes.substr(begin));
   return result;
+}
+
+char32_t take_character(std::string_view& text) {
+  const Decoded decoded = decode(text);
+  const bool valid = decoded.length > 0;
+  text.remove_prefix(valid ? static_cast<size_t>(decoded.length) : 1);
+  return valid ? static_cast<char32_t>(decoded.character) : U'\ufffd';
+}
+
+void append_character(char32_t character, std::string& text) {
+  std::array<utf8proc_uint8_t, 4> bytes;
+  const utf8proc_ssize_t length =
+      utf8proc_encode_char(static_cast<utf8proc_int32_t>(character), bytes.data());
+  text.append(reinterpret_cast<const char*>(bytes.data()), static_cast<size_t>(length));
 }
 
 }  // namespace phasor

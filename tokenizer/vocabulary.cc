@@ -1,7 +1,10 @@
-// Numbers pieces as a SentencePieceSpec says.
+// Two ways of looking the same pairs up.
 #include "tokenizer/vocabulary.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "phasor/errors.h"
 
@@ -12,53 +15,60 @@ constexpr int64_t kMaxVocabulary = int64_t{1} << 24;
 
 }  // namespace
 
-Vocabulary::Vocabulary(const SentencePieceSpec& spec, const std::vector<std::string>& pieces,
-                       int32_t unk)
-    : file_(spec.file) {
-  for (const auto& [piece, id] : spec.fixed) set(piece, id);
-  if (spec.vocabulary) {
-    for (const auto& [piece, id] : *spec.vocabulary) set(piece, id);
-  } else {
-    for (size_t n = 0; n < pieces.size(); ++n) {
-      set(pieces[n], static_cast<int64_t>(n) + spec.offset);
-    }
+void Vocabulary::set(std::string_view piece, int64_t id) {
+  if (id < 0 || id >= kMaxVocabulary) {
+    throw ModelError(fmt::format("{}: the piece '{}' has the id {}; ids run from 0 to {}", file_,
+                                 piece, id, kMaxVocabulary - 1));
   }
-  for (const std::string& piece : spec.appended) set(piece, size());
-  unk_ = find(spec.unk.empty() ? pieces.at(unk) : spec.unk);
-
-  id_of_number_.reserve(pieces.size());
-  for (size_t n = 0; n < pieces.size(); ++n) {
-    const bool unknown = static_cast<int32_t>(n) == unk;
-    id_of_number_.push_back(unknown ? unk_ : lookup(pieces[n]).value_or(unk_));
-  }
+  if (lookup(piece)) return;
+  if (id >= size()) pieces_.resize(id + 1);
+  std::string& place = pieces_[id];
+  if (piece.empty() || !place.empty()) return;
+  place = piece;
+  ids_.emplace(place, static_cast<int32_t>(id));
+  longest_piece_ = std::max(longest_piece_, static_cast<int64_t>(piece.size()));
 }
 
-std::optional<int32_t> Vocabulary::lookup(const std::string& piece) const {
+const std::string& Vocabulary::piece(int32_t id) const {
+  if (id < 0 || id >= size()) {
+    throw InvalidArgument(
+        fmt::format("the token id {} is not in the tokenizer's vocabulary; ids run from 0 to {}",
+                    id, size() - 1));
+  }
+  return pieces_[id];
+}
+
+std::optional<int32_t> Vocabulary::lookup(std::string_view piece) const {
   const auto found = ids_.find(piece);
   if (found == ids_.end()) return std::nullopt;
   return found->second;
 }
 
-int32_t Vocabulary::find(const std::string& piece) const {
+int32_t Vocabulary::find(std::string_view piece) const {
   const std::optional<int32_t> id = lookup(piece);
   if (!id) {
     throw ModelError(
-        fmt::format("{}: the special token '{}' is not in the tokenizer's vocabulary of {} "
-                    "pieces",
+        fmt::format("{}: the special token '{}' is not in the tokenizer's vocabulary of {} pieces",
                     file_, piece, ids_.size()));
   }
   return *id;
 }
 
-/// The first to name a piece wins.
-void Vocabulary::set(const std::string& piece, int64_t id) {
-  if (id < 0 || id >= kMaxVocabulary) {
-    throw ModelError(fmt::format("{}: the piece '{}' has the id {}; ids run from 0 to {}", file_,
-                                 piece, id, kMaxVocabulary - 1));
+std::vector<std::string> all_notes(std::vector<std::string> notes,
+                                   const std::vector<AddedToken>& added,
+                                   const Vocabulary& vocabulary) {
+  constexpr size_t kNamed = 5;
+  std::vector<std::string> unread;
+  for (const auto& [piece, id] : added) {
+    if (vocabulary.lookup(piece) != id) unread.push_back(fmt::format("'{}' ({})", piece, id));
   }
-  if (!ids_.emplace(piece, static_cast<int32_t>(id)).second) return;
-  if (id >= size()) pieces_.resize(id + 1);
-  pieces_[id] = piece;
+  if (unread.empty()) return notes;
+  const size_t named = std::min(kNamed, unread.size());
+  notes.push_back(fmt::format(
+      "tokenizer_config.json adds tokens that phasor reads as plain text: {}{}",
+      fmt::join(unread.begin(), unread.begin() + static_cast<std::ptrdiff_t>(named), ", "),
+      unread.size() > named ? fmt::format(", … ({} in all)", unread.size()) : ""));
+  return notes;
 }
 
 }  // namespace phasor

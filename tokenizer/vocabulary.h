@@ -1,39 +1,52 @@
-// The ids that a family gives to the pieces of a SentencePiece model and to its special tokens.
+// The pieces of a tokenizer by their ids, and the ids by their pieces.
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <deque>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
-
-#include "tokenizer/sentencepiece_tokenizer.h"
 
 namespace phasor {
 
 class Vocabulary {
  public:
-  /// `pieces` are the SentencePiece model's, by its own numbers; number `unk` is its unknown piece.
-  /// Throws ModelError for ids that are absurd and for a missing unknown token.
-  Vocabulary(const SentencePieceSpec& spec, const std::vector<std::string>& pieces, int32_t unk);
+  /// `file` names the vocabulary in messages.
+  explicit Vocabulary(std::string file) : file_(std::move(file)) {}
 
+  void reserve(int64_t num_pieces) { ids_.reserve(num_pieces); }
+  /// Where a piece or an id comes twice, the first stays. Throws ModelError for ids that are
+  /// absurd.
+  void set(std::string_view piece, int64_t id);
+  void append(std::string_view piece) { set(piece, size()); }
+
+  /// Ids run from 0 to size() − 1.
   int64_t size() const { return static_cast<int64_t>(pieces_.size()); }
-  const std::string& piece(int32_t id) const { return pieces_[id]; }
-  int32_t unk() const { return unk_; }
-  /// The id of SentencePiece's piece `number`.
-  int32_t id_of_number(int32_t number) const { return id_of_number_[number]; }
-  std::optional<int32_t> lookup(const std::string& piece) const;
+  int64_t longest_piece() const { return longest_piece_; }  // in bytes
+  /// Empty for an id that stands for nothing. Throws InvalidArgument for an id out of range.
+  const std::string& piece(int32_t id) const;
+  std::optional<int32_t> lookup(std::string_view piece) const;
   /// As lookup(), but throws ModelError where there is no such piece.
-  int32_t find(const std::string& piece) const;
+  int32_t find(std::string_view piece) const;
 
  private:
-  void set(const std::string& piece, int64_t id);
-
   std::string file_;
-  std::map<std::string, int32_t> ids_;
-  std::vector<std::string> pieces_;    // by id; empty where an id stands for nothing
-  std::vector<int32_t> id_of_number_;  // by SentencePiece's own number
-  int32_t unk_ = 0;
+  std::deque<std::string> pieces_;  // a deque, since ids_ views its elements
+  std::unordered_map<std::string_view, int32_t> ids_;
+  int64_t longest_piece_ = 0;
 };
+
+/// A token beside a tokenizer's own ones, as files list it.
+struct AddedToken {
+  std::string piece;
+  int64_t id = 0;
+};
+
+/// `notes`, and one more where not all of `added` are in the vocabulary under their ids.
+std::vector<std::string> all_notes(std::vector<std::string> notes,
+                                   const std::vector<AddedToken>& added,
+                                   const Vocabulary& vocabulary);
 
 }  // namespace phasor

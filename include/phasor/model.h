@@ -74,8 +74,10 @@ class Model {
  public:
   /// Loads a folder with config.json, model.safetensors and tokenizer files, or one of the bundled
   /// models by its name ("sinusoidal", "learned", "none"). Weights stay mapped from the file.
-  /// Throws ModelError naming the file, the key or tensor, and what was expected.
-  static std::shared_ptr<const Model> load(const std::filesystem::path& folder_or_name);
+  /// Throws ModelError naming the file, the key or tensor, and what was expected, and
+  /// InvalidArgument for a language that the tokenizer does not have.
+  static std::shared_ptr<const Model> load(const std::filesystem::path& folder_or_name,
+                                           const LoadOptions& options = {});
 
   /// For weights that come from elsewhere. `storage` keeps the tensors' memory alive. Throws
   /// InvalidArgument (config) or ModelError (a tensor missing or of another shape than config
@@ -96,7 +98,7 @@ class Model {
   /// Tensors of the file that the encoder does not use (decoders, other heads), by name.
   const std::vector<std::string>& unused_tensors() const { return unused_tensors_; }
   /// What a careful reader of the files should know, one sentence each: a stored sinusoidal table
-  /// that differs from the formula, a tokenizer larger than the vocabulary, …
+  /// that differs from the formula, the tokenizer's notes, …
   const std::vector<std::string>& notes() const { return notes_; }
   int64_t num_parameters() const;  // of the tensors in weights()
 

@@ -11,6 +11,12 @@
 
 namespace phasor {
 
+struct LoadOptions {
+  /// The language of the texts, for tokenizers whose texts carry one ("fr", "fra_Latn", "fr_XX",
+  /// and for Marian the language to translate into, "fra"). Empty: what the folder's files say.
+  std::string language = {};
+};
+
 struct TokenizeOptions {
   /// Special tokens written in the text ("[MASK]", "</s>") count as such instead of as plain text.
   bool parse_special = false;
@@ -22,7 +28,8 @@ struct TokenizeOptions {
 struct Tokens {
   std::vector<int32_t> ids;
   /// One for each id, "▁" for a space as SentencePiece writes it. What is not in the vocabulary
-  /// stands as the text had it, or as "<unk>" where ids come from a vocab.json.
+  /// stands as the text had it, or as "<unk>" where ids come from a vocab.json, "[UNK]" in
+  /// WordPiece.
   std::vector<std::string> pieces;
   int64_t invalid_bytes = 0;  // bytes that were not UTF-8 and became U+FFFD
   int64_t dropped = 0;        // text tokens that max_tokens cut off
@@ -32,8 +39,10 @@ struct Tokens {
 class Tokenizer {
  public:
   /// Loads a folder's tokenizer files; the weights need not be there. Throws ModelError saying
-  /// which files it found and which kinds of tokenizer it reads.
-  static std::shared_ptr<const Tokenizer> load(const std::filesystem::path& folder);
+  /// which files it found and which kinds of tokenizer it reads, and InvalidArgument listing the
+  /// languages there are where options.language is none of them.
+  static std::shared_ptr<const Tokenizer> load(const std::filesystem::path& folder,
+                                               const LoadOptions& options = {});
 
   virtual ~Tokenizer() = default;
   /// An empty text gives the special tokens alone. Throws InvalidArgument where even those are
@@ -46,6 +55,9 @@ class Tokenizer {
   virtual std::optional<int32_t> mask_id() const = 0;
   /// What it is, for people: "XLM-R (SentencePiece, sentencepiece.bpe.model)".
   virtual std::string description() const = 0;
+  /// What a careful reader of its files should know, one sentence each: what was assumed, what is
+  /// not read.
+  virtual std::vector<std::string> notes() const { return {}; }
 };
 
 }  // namespace phasor

@@ -1,0 +1,30 @@
+// The files of a SentencePiece tokenizer: its model, vocab.json, and what says how to use them.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "models/config_reader.h"
+#include "models/tokenizer_families.h"
+#include "phasor/tokenizer.h"
+
+namespace phasor {
+
+/// The row of the class, without "Fast".
+std::optional<TokenizerFamily> find_tokenizer_family(std::string_view tokenizer_class);
+
+/// `config` is tokenizer_config.json. Throws InvalidArgument for a language that is not there.
+std::shared_ptr<const Tokenizer> load_family(const std::filesystem::path& folder,
+                                             TokenizerFamily family, const ConfigReader& config,
+                                             const LoadOptions& options);
+
+/// phasor's own way: everything is in config.json's "tokenizer".
+std::shared_ptr<const Tokenizer> load_spelled_out(const std::filesystem::path& folder,
+                                                  const ConfigReader& reader);
+
+/// The model alone: no special tokens, ids as SentencePiece numbers them.
+std::shared_ptr<const Tokenizer> load_plain(const std::filesystem::path& model);
+
+}  // namespace phasor

@@ -1,0 +1,18 @@
+// The language codes of multilingual tokenizers.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace phasor {
+
+std::vector<std::string> m2m100_languages();   // "en"
+std::vector<std::string> mbart_languages();    // "en_XX"
+std::vector<std::string> mbart50_languages();  // mBART's and 27 more
+std::vector<std::string> nllb_languages();     // "eng_Latn"
+
+/// For messages: all codes, or the twelve that are most like `like` and how many there are.
+std::string list_languages(std::vector<std::string> codes, std::string_view like);
+
+}  // namespace phasor

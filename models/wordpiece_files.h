@@ -1,0 +1,24 @@
+// The files of a WordPiece tokenizer: vocab.txt or tokenizer.json, and tokenizer_config.json.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "models/config_reader.h"
+#include "phasor/tokenizer.h"
+#include "tokenizer/vocabulary.h"
+
+namespace phasor {
+
+/// Whether a tokenizer.json's `model` is WordPiece.
+bool is_wordpiece(const nlohmann::json& tokenizer_json);
+
+/// Takes the pieces from vocab.txt or else from tokenizer.json, and each option from
+/// tokenizer_config.json (`config`), or else from tokenizer.json, or else as BERT has it.
+std::shared_ptr<const Tokenizer> load_wordpiece(const std::filesystem::path& folder,
+                                                const ConfigReader& config,
+                                                std::vector<AddedToken> added);
+
+}  // namespace phasor

@@ -1,0 +1,58 @@
+// ALBERT's cleaning of texts, which Google wrote for XLNet and Transformers keeps.
+#include "tokenizer/albert_text.h"
+
+#include "tokenizer/unicode.h"
+#include "tokenizer/utf8.h"
+
+namespace phasor {
+namespace {
+
+/// As Python's split() sees it: the separators of ASCII (0x1c to 0x1f) count too.
+bool separates(char32_t c) { return is_white_space(c) || (c >= 0x1c && c <= 0x1f); }
+
+std::string collapse_spaces(std::string_view text) {
+  std::string collapsed;
+  bool space = false;
+  while (!text.empty()) {
+    const char32_t c = take_character(text);
+    if (separates(c)) {
+      space = true;
+      continue;
+    }
+    if (space && !collapsed.empty()) collapsed += ' ';
+    space = false;
+    append_character(c, collapsed);
+  }
+  return collapsed;
+}
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+}  // namespace
+
+std::string prepare_albert_text(std::string_view text, const AlbertTextOptions& options) {
+  std::string prepared = options.collapse_spaces ? collapse_spaces(text) : std::string(text);
+  replace_all(prepared, "``", "\"");
+  replace_all(prepared, "''", "\"");
+  if (options.strip_accents) prepared = to_nfkd(prepared);
+  std::string result;
+  for (std::string_view rest = prepared; !rest.empty();) {
+    const char32_t c = take_character(rest);
+    if (options.strip_accents && is_combining(c)) continue;
+    append_character(options.lower_case ? to_lower(c) : c, result);
+  }
+  return result;
+}
+
+bool is_number_with_comma(std::string_view piece) {
+  if (!piece.ends_with(',')) return false;
+  char32_t before = 0;
+  for (piece.remove_suffix(1); !piece.empty();) before = take_character(piece);
+  return is_decimal_digit(before);
+}
+
+}  // namespace phasor

@@ -1,0 +1,24 @@
+// The words of a text as BERT sees them, before WordPiece cuts them up.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+namespace phasor {
+
+struct BertWordOptions {
+  bool lower_case = true;
+  bool strip_accents = true;  // NFD without nonspacing marks
+  bool split_han = true;      // every Han ideograph is a word
+};
+
+/// Calls `visit` with each word of `text`, which is valid UTF-8, and its number of characters.
+/// White space separates words, each punctuation mark is one, and control characters, NUL and
+/// U+FFFD are left out. The rules are BertNormalizer's and BertPreTokenizer's in Hugging Face
+/// tokenizers. A word is valid during the call.
+void for_each_bert_word(
+    std::string_view text, const BertWordOptions& options,
+    const std::function<void(std::string_view word, int64_t num_characters)>& visit);
+
+}  // namespace phasor

@@ -1,0 +1,46 @@
+// What tokenizers share: special tokens round and inside a text, the limit on tokens, and bytes
+// that are not UTF-8.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "phasor/tokenizer.h"
+#include "tokenizer/vocabulary.h"
+
+namespace phasor {
+
+class SpecialTokens {
+ public:
+  /// Appends the tokens of a part of a text in which no special token stands. `after_special`: a
+  /// special token of the text comes before it.
+  using EncodePart = std::function<void(std::string_view part, bool after_special, Tokens& tokens)>;
+
+  /// `prefix` and `suffix` stand round every text; they and `others` are those that a text can
+  /// spell. Throws ModelError for one that is not in `vocabulary`.
+  SpecialTokens(const Vocabulary& vocabulary, const std::vector<std::string>& prefix,
+                const std::vector<std::string>& suffix, const std::vector<std::string>& others);
+
+  Tokens encode(std::string_view text, const TokenizeOptions& options,
+                const EncodePart& encode_part) const;
+
+ private:
+  struct SpecialToken {
+    std::string piece;
+    int32_t id;
+  };
+  using List = std::vector<SpecialToken>;
+
+  static void append(const List& specials, Tokens& tokens);
+  const SpecialToken* special_at(std::string_view text) const;
+  void check_room(int64_t max_tokens) const;
+  void encode_parts(std::string_view text, const EncodePart& encode_part, Tokens& tokens) const;
+
+  List prefix_, suffix_;
+  List spelled_;  // longest first
+};
+
+}  // namespace phasor

@@ -1,0 +1,31 @@
+// What tokenizers ask about characters, in Unicode's terms and with utf8proc's answers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace phasor {
+
+bool is_white_space(char32_t character);      // tab, line feed, no-break space, …
+bool is_control(char32_t character);          // Cc, Cf, Co
+bool is_punctuation(char32_t character);      // P
+bool is_nonspacing_mark(char32_t character);  // Mn: most accents
+bool is_combining(char32_t character);        // canonical combining class above 0
+bool is_decimal_digit(char32_t character);    // Nd
+/// Han ideographs, compatibility ones too; neither kana nor hangul.
+bool is_han(char32_t character);
+
+/// The lower-case character for this one; "i" for U+0130, "σ" for "Σ" wherever it stands.
+char32_t to_lower(char32_t character);
+
+/// What a character is composed of, fully and canonically (NFD), written to `buffer`.
+using PartsBuffer = std::array<int32_t, 8>;
+std::span<const int32_t> canonical_parts(char32_t character, PartsBuffer& buffer);
+
+/// The compatibility decomposition (NFKD) of valid UTF-8.
+std::string to_nfkd(std::string_view text);
+
+}  // namespace phasor

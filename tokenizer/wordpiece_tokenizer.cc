@@ -1,0 +1,117 @@
+// Greedy longest match from the front of each word, without an allocation for each try.
+#include "tokenizer/wordpiece_tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+
+#include "tokenizer/special_tokens.h"
+#include "tokenizer/vocabulary.h"
+
+namespace phasor {
+namespace {
+
+Vocabulary make_vocabulary(const WordPieceSpec& spec) {
+  Vocabulary vocabulary(spec.file);
+  vocabulary.reserve(std::ssize(spec.pieces));
+  // Backwards, so that the last of equal pieces comes first.
+  for (int64_t id = std::ssize(spec.pieces) - 1; id >= 0; --id) {
+    vocabulary.set(spec.pieces[id], id);
+  }
+  return vocabulary;
+}
+
+bool is_inside_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
+
+class WordPieceTokenizer : public Tokenizer {
+ public:
+  explicit WordPieceTokenizer(const WordPieceSpec& spec)
+      : vocabulary_(make_vocabulary(spec)),
+        specials_(vocabulary_, {spec.cls}, {spec.sep}, spelled(spec)),
+        words_(spec.words),
+        continuation_(spec.continuation),
+        max_word_length_(spec.max_word_length),
+        unk_(vocabulary_.find(spec.unk)),
+        mask_id_(vocabulary_.lookup(spec.mask)),
+        description_(fmt::format("{} (WordPiece, {}, {})", spec.kind,
+                                 std::filesystem::path(spec.file).filename().string(),
+                                 spec.words.lower_case ? "lower case" : "cased")),
+        notes_(all_notes(spec.notes, spec.added, vocabulary_)) {}
+
+  Tokens encode(std::string_view text, const TokenizeOptions& options) const override {
+    return specials_.encode(text, options, [&](std::string_view part, bool, Tokens& tokens) {
+      std::string rest;  // one for all words
+      for_each_bert_word(part, words_, [&](std::string_view word, int64_t num_characters) {
+        append_word(word, num_characters, rest, tokens);
+      });
+    });
+  }
+  int64_t vocab_size() const override { return vocabulary_.size(); }
+  std::string piece(int32_t id) const override { return vocabulary_.piece(id); }
+  std::optional<int32_t> mask_id() const override { return mask_id_; }
+  std::string description() const override { return description_; }
+  std::vector<std::string> notes() const override { return notes_; }
+
+ private:
+  /// The special tokens that the vocabulary happens to have.
+  std::vector<std::string> spelled(const WordPieceSpec& spec) const {
+    std::vector<std::string> pieces = {spec.unk, spec.mask, spec.pad};
+    std::erase_if(pieces, [&](const std::string& piece) { return !vocabulary_.lookup(piece); });
+    return pieces;
+  }
+
+  void append(int32_t id, Tokens& tokens) const {
+    tokens.ids.push_back(id);
+    tokens.pieces.push_back(vocabulary_.piece(id));
+  }
+
+  /// `rest` is scratch space.
+  void append_word(std::string_view word, int64_t num_characters, std::string& rest,
+                   Tokens& tokens) const {
+    if (num_characters > max_word_length_) return append(unk_, tokens);
+    const size_t before = tokens.ids.size();
+    rest = word;
+    size_t prefix = 0;  // bytes of rest that are the continuation mark
+    while (rest.size() > prefix) {
+      const std::optional<int32_t> id = longest_match(rest, prefix);
+      if (!id) {
+        tokens.ids.resize(before);
+        tokens.pieces.resize(before);
+        return append(unk_, tokens);
+      }
+      append(*id, tokens);
+      rest.replace(0, vocabulary_.piece(*id).size(), continuation_);
+      prefix = continuation_.size();
+    }
+  }
+
+  /// The longest piece that `rest` begins with and that is longer than `prefix`.
+  std::optional<int32_t> longest_match(std::string_view rest, size_t prefix) const {
+    size_t size = std::min(rest.size(), static_cast<size_t>(vocabulary_.longest_piece()));
+    for (; size > prefix; --size) {
+      if (size < rest.size() && is_inside_character(rest[size])) continue;
+      if (const auto id = vocabulary_.lookup(rest.substr(0, size))) return id;
+    }
+    return std::nullopt;
+  }
+
+  const Vocabulary vocabulary_;
+  const SpecialTokens specials_;
+  const BertWordOptions words_;
+  const std::string continuation_;
+  const int64_t max_word_length_;
+  const int32_t unk_;
+  const std::optional<int32_t> mask_id_;
+  const std::string description_;
+  const std::vector<std::string> notes_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Tokenizer> make_wordpiece_tokenizer(const WordPieceSpec& spec) {
+  return std::make_shared<WordPieceTokenizer>(spec);
+}
+
+}  // namespace phasor
