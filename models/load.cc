@@ -88,17 +88,20 @@ std::vector<std::string> models_in(const std::vector<fs::path>& folders) {
   throw ModelError(fmt::format("{}: no {} in it", name, kWeightsFile));
 }
 
-/// The model's tokenizer, which must be its own: every id has a row in the embedding.
-std::shared_ptr<const Tokenizer> load_tokenizer(const fs::path& folder, const ModelConfig& config,
-                                                const LoadOptions& options) {
-  std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::load(folder, options);
-  if (tokenizer->vocab_size() > config.vocab_size) {
-    throw ModelError(fmt::format(
-        "{}: the {} tokenizer has {} ids, but the token embedding only {} rows: they are of "
-        "different models; get the tokenizer files of this model, or give token ids",
-        folder.string(), tokenizer->description(), tokenizer->vocab_size(), config.vocab_size));
-  }
-  return tokenizer;
+/// Throws ModelError where plain text gives ids without a row in the embedding.
+void check_fits(const Tokenizer& tokenizer, const ModelConfig& config) {
+  if (tokenizer.text_vocab_size() <= config.vocab_size) return;
+  throw ModelError(fmt::format(
+      "the tokenizer, {}, has {} ids, but the token embedding {} rows: they are of different "
+      "models; get the tokenizer files of this model, or give token ids",
+      tokenizer.description(), tokenizer.text_vocab_size(), config.vocab_size));
+}
+
+std::string special_tokens_note(const Tokenizer& tokenizer, const ModelConfig& config) {
+  if (tokenizer.vocab_size() <= config.vocab_size) return {};
+  const auto first = static_cast<int32_t>(config.vocab_size);
+  return fmt::format("special tokens from id {} ('{}') on have no row in the token embedding",
+                     first, tokenizer.piece(first));
 }
 
 }  // namespace
@@ -152,8 +155,11 @@ std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
   };
   add_note(compare_with_formula(model->config_, model->weights_.position_table));
   try {
-    model->tokenizer_ = load_tokenizer(folder, model->config_, options);
-    for (const std::string& note : model->tokenizer_->notes()) add_note(note);
+    std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::load(folder, options);
+    check_fits(*tokenizer, model->config_);
+    for (const std::string& note : tokenizer->notes()) add_note(note);
+    add_note(special_tokens_note(*tokenizer, model->config_));
+    model->tokenizer_ = std::move(tokenizer);
   } catch (const ModelError& error) {
     model->tokenizer_problem_ = error.what();
   }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "phasor/errors.h"
+#include "phasor/model.h"
 #include "phasor/tokenizer.h"
 #include "tests/expect_error.h"
 #include "tests/test_files.h"
@@ -244,6 +245,39 @@ TEST(TokenizerFamiliesTest, TokensThatFilesAddAreCheckedAgainstTheVocabulary) {
   EXPECT_NE(notes_with(more)[0].find("'<answer>' (109)"), std::string::npos);
   EXPECT_NE(notes_with(more)[0].find("'<s>' (2)"), std::string::npos);
   expect_error<ModelError>([&] { notes_with({{"one", {{"content", "a"}}}}); }, {"'one'"});
+}
+
+/// A model with `rows` rows in its embedding and a tokenizer of T5's class.
+std::shared_ptr<const Model> model_with_vocabulary(int64_t rows) {
+  const TempFolder folder;
+  json config = small_config();
+  config["vocab_size"] = rows;
+  std::vector<TestTensor> tensors = small_tensors();
+  tensors.at(0) = {"token_embedding.weight", {rows, 4}};
+  folder.write("config.json", config.dump());
+  folder.write("model.safetensors", safetensors_bytes(tensors));
+  folder.write("tokenizer_config.json", R"({"tokenizer_class": "T5Tokenizer"})");
+  fs::copy_file(fixture("t5.model"), folder.path() / "spiece.model");
+  return Model::load(folder.path());
+}
+
+TEST(TokenizerFamiliesTest, ATokenizerWithMoreTextIdsThanTheEmbeddingHasRowsIsAnotherModels) {
+  const auto tokenizer = load(files_of("T5"));
+  const int64_t text_ids = tokenizer->text_vocab_size();
+  EXPECT_EQ(text_ids, tokenizer->vocab_size() - 100);
+  EXPECT_EQ(model_with_vocabulary(text_ids + 100)->notes(), Pieces{});
+
+  // Without rows for the extra ids, texts are still read.
+  const auto without_extra_ids = model_with_vocabulary(text_ids);
+  EXPECT_EQ(without_extra_ids->tokenizer().encode("Tom").pieces, (Pieces{"▁Tom", "</s>"}));
+  ASSERT_EQ(without_extra_ids->notes().size(), 1u);
+  EXPECT_NE(without_extra_ids->notes()[0].find("'<extra_id_99>'"), std::string::npos);
+
+  const auto of_another = model_with_vocabulary(text_ids - 1);
+  EXPECT_FALSE(of_another->has_tokenizer());
+  expect_error<ModelError>(
+      [&] { of_another->tokenizer(); },
+      {"T5", std::to_string(text_ids) + " ids", "rows", "different models", "token ids"});
 }
 
 TEST(TokenizerFamiliesTest, AClassWithoutItsFilesSaysWhatIsMissing) {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "phasor/errors.h"
-#include "phasor/model.h"
 #include "phasor/tokenizer.h"
 #include "tests/expect_error.h"
 #include "tests/test_files.h"
@@ -293,19 +292,6 @@ TEST(WordPieceTest, FilesThatAreNoVocabulary) {
   refuse({{"tokenizer.json", root}}, {"tokenizer.json", "dog", "-1"});
   root["model"]["vocab"]["dog"] = 4000000000;
   refuse({{"tokenizer.json", root}}, {"4000000000"});
-}
-
-TEST(WordPieceTest, ATokenizerLargerThanTheEmbeddingIsAnotherModels) {
-  const TempFolder folder;
-  folder.write("config.json", small_config().dump());
-  folder.write("model.safetensors", safetensors_bytes(small_tensors()));
-  folder.write("vocab.txt", vocab_txt({"a"}).get<std::string>());
-  EXPECT_EQ(Model::load(folder.path())->tokenizer().vocab_size(), 5);
-  folder.write("vocab.txt", vocab_txt({"a", "b"}).get<std::string>());
-  const auto model = Model::load(folder.path());
-  EXPECT_FALSE(model->has_tokenizer());
-  expect_error<ModelError>([&] { model->tokenizer(); },
-                           {"6 ids", "5 rows", "different models", "token ids"});
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sentencepiece_processor.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -67,6 +68,9 @@ class SentencePieceTokenizer : public Tokenizer {
 
   Tokens encode(std::string_view text, const TokenizeOptions& options) const override;
   int64_t vocab_size() const override { return vocabulary_.size(); }
+  int64_t text_vocab_size() const override {
+    return int64_t{*std::max_element(id_of_number_.begin(), id_of_number_.end())} + 1;
+  }
   std::string piece(int32_t id) const override { return vocabulary_.piece(id); }
   std::optional<int32_t> mask_id() const override { return mask_id_; }
   std::string description() const override { return description_; }

@@ -50,6 +50,9 @@ class Tokenizer {
   virtual Tokens encode(std::string_view text, const TokenizeOptions& options = {}) const = 0;
   /// Ids run from 0 to vocab_size() − 1.
   virtual int64_t vocab_size() const = 0;
+  /// Plain text gives ids below this; from here to vocab_size() there are special tokens only, such
+  /// as languages.
+  virtual int64_t text_vocab_size() const { return vocab_size(); }
   /// Throws InvalidArgument for an id out of range.
   virtual std::string piece(int32_t id) const = 0;
   virtual std::optional<int32_t> mask_id() const = 0;
