@@ -43,7 +43,7 @@ std::string versions();
 
 /// The words, with each "-" replaced by the lines of stdin, and `prefix` before each text.
 std::vector<std::string> read_texts(const std::vector<std::string>& words,
-                                    const std::string& prefix);
+                                    const std::string& prefix = {});
 
 /// The lines of a text file that are not blank; "-" is stdin. Throws InvalidArgument naming the
 /// file where it cannot be read or holds no text.

@@ -9,6 +9,7 @@
 
 #include "models/files.h"
 #include "models/tokenizer_languages.h"
+#include "models/vocab_json.h"
 #include "phasor/errors.h"
 
 namespace phasor {
@@ -16,7 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMaxId = int64_t{1} << 24;
 constexpr std::string_view kLanguage = "{lang}";
 
 void read_model(const fs::path& file, SentencePieceSpec& spec) {
@@ -25,20 +25,6 @@ void read_model(const fs::path& file, SentencePieceSpec& spec) {
   if (const std::string_view what = imposter(spec.model); !what.empty()) {
     throw ModelError(fmt::format("{}: this is {}", spec.file, what));
   }
-}
-
-std::vector<std::pair<std::string, int32_t>> read_vocabulary(const fs::path& file) {
-  const nlohmann::json json = read_json_object(file);
-  const ConfigReader reader(file.string(), json);
-  std::vector<std::pair<std::string, int32_t>> ids;
-  ids.reserve(json.size());
-  for (const auto& [piece, id] : json.items()) {
-    if (!id.is_number_unsigned() || id.get<uint64_t>() > uint64_t{kMaxId}) {
-      reader.refuse(piece, fmt::format("a whole number from 0 to {}", kMaxId));
-    }
-    ids.emplace_back(piece, id.get<int32_t>());
-  }
-  return ids;
 }
 
 /// Marian's languages: what its vocabulary has between `before` and `after`.
@@ -100,7 +86,7 @@ std::shared_ptr<const Tokenizer> load_family(const fs::path& folder, TokenizerFa
   SentencePieceSpec& spec = family.spec;
   if (family.read_options) family.read_options(config, spec);
   read_model(folder / family.model_file, spec);
-  if (family.has_vocab_json) spec.vocabulary = read_vocabulary(folder / "vocab.json");
+  if (family.has_vocab_json) spec.vocabulary = read_vocab_json(folder / "vocab.json");
   find_languages(spec, family.languages);
   const std::string language = language_of(config, family.languages, spec, options);
   const std::string piece = language.empty() ? "" : family.languages.piece(language);

@@ -327,6 +327,13 @@ TEST(TokenizerTest, ConfigurationsThatDoNotFitTheModel) {
   expect_error<ModelError>([&] { load(with("file", "../t.model")); }, {"file", "../t.model"});
 }
 
+TEST(TokenizerTest, TwoPiecesMayHaveOneId) {
+  const json vocabulary = {{"</s>", 0}, {"<unk>", 1}, {"<pad>", 2}, {"▁Tom", 3}, {"▁bit", 3}};
+  const auto tokenizer = load_as("source.spm", {{"vocab.json", vocabulary}});
+  EXPECT_EQ(tokenizer->encode("Tom bit").ids, (Ids{3, 3, 0}));
+  EXPECT_EQ(tokenizer->vocab_size(), 4);
+}
+
 TEST(TokenizerTest, VocabulariesWithImpossibleIds) {
   const auto load = [](const json& vocabulary) {
     load_as("source.spm", {{"vocab.json", vocabulary}});
@@ -335,6 +342,14 @@ TEST(TokenizerTest, VocabulariesWithImpossibleIds) {
   expect_error<ModelError>([&] { load({{"</s>", 4000000000}}); }, {"4000000000"});
   expect_error<ModelError>([&] { load({{"</s>", "0"}}); }, {"\"0\""});
   expect_error<ModelError>([&] { load({{"</s>", 0}}); }, {"<unk>", "vocabulary"});
+  expect_error<ModelError>([&] { load({{"</s>", {{"id", 0}}}}); }, {"vocab.json", "</s>", "{}"});
+  expect_error<ModelError>([&] { load({{"</s>", 0.5}}); }, {"vocab.json", "</s>", "0.5"});
+  expect_error<ModelError>([&] { load({{"</s>", nullptr}}); }, {"vocab.json", "</s>", "null"});
+  expect_error<ModelError>([&] { load({{"</s>", json::array()}}); }, {"vocab.json", "</s>", "[]"});
+  expect_error<ModelError>([&] { load(json::array({1})); }, {"vocab.json", "[]", "object"});
+  expect_error<ModelError>([&] { load(7); }, {"vocab.json", "7", "object"});
+  expect_error<ModelError>([&] { load("{\"</s>\": 0"); }, {"vocab.json", "not valid JSON", "byte"});
+  expect_error<ModelError>([&] { load("version https://git-lfs"); }, {"vocab.json", "Git LFS"});
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <ranges>
 #include <string_view>
 #include <utility>
 
@@ -37,7 +38,8 @@ Vocabulary make_vocabulary(const SentencePieceSpec& spec, const SentencePiecePro
   for (const auto& [piece, id] : spec.fixed) vocabulary.set(piece, id);
   if (spec.vocabulary) {
     vocabulary.reserve(std::ssize(*spec.vocabulary));
-    for (const auto& [piece, id] : *spec.vocabulary) vocabulary.set(piece, id);
+    // Backwards, so that the last of equal pieces counts.
+    for (const auto& [piece, id] : std::views::reverse(*spec.vocabulary)) vocabulary.set(piece, id);
   } else {
     vocabulary.reserve(processor.GetPieceSize());
     for (int n = 0; n < processor.GetPieceSize(); ++n) {

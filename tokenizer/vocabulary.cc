@@ -22,8 +22,8 @@ void Vocabulary::set(std::string_view piece, int64_t id) {
   }
   if (lookup(piece)) return;
   if (id >= size()) pieces_.resize(id + 1);
-  std::string& place = pieces_[id];
-  if (piece.empty() || !place.empty()) return;
+  if (piece.empty()) return;
+  std::string& place = pieces_[id].empty() ? pieces_[id] : aliases_.emplace_back();
   place = piece;
   ids_.emplace(place, static_cast<int32_t>(id));
   longest_piece_ = std::max(longest_piece_, static_cast<int64_t>(piece.size()));

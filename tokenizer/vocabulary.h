@@ -33,7 +33,9 @@ class Vocabulary {
 
  private:
   std::string file_;
-  std::deque<std::string> pieces_;  // a deque, since ids_ views its elements
+  // Deques, since ids_ views their elements.
+  std::deque<std::string> pieces_;   // by id
+  std::deque<std::string> aliases_;  // further pieces of an id
   std::unordered_map<std::string_view, int32_t> ids_;
   int64_t longest_piece_ = 0;
 };
