@@ -56,7 +56,7 @@ struct Encoder::Impl {
         engine(std::move(engine_in)),
         weights(std::move(weights_in)),
         sinusoids(model->config().position.layout, model->config().position.base,
-                  model->config().d_model) {
+                  model->config().embedding_width()) {
     for (int t = 0; t < threads; ++t) workers.emplace_back(engine);
   }
 
@@ -99,7 +99,7 @@ std::vector<float> Encoder::Impl::run(const Run& run, const std::vector<Segment>
   std::vector<float> hidden(
       static_cast<size_t>((groups.back().offset + groups.back().num_rows) * width));
   const auto run_group = [&](const Group& group, Worker& worker) {
-    worker.prepare(group, model->config(), weights->blocks.front());
+    worker.prepare(group, model->config(), *weights);
     const float* result = forward(run, group, worker);
     std::copy_n(result, group.num_rows * width, &hidden[group.offset * width]);
   };
@@ -186,7 +186,7 @@ std::vector<float> Encoder::position_vectors(int64_t num_tokens, const RunOption
         fmt::format("a sequence of {} tokens has no positions; it needs at least 1", num_tokens));
   }
   PositionSource positions(model(), options.positions, impl_->sinusoids);
-  const int64_t width = model().config().d_model;
+  const int64_t width = model().config().embedding_width();
   std::vector<float> vectors(num_tokens * width);
   if (!positions.adds()) return vectors;
   const int32_t counted = model().config().position.uncounted_token == 0 ? 1 : 0;

@@ -3,7 +3,6 @@
 #include "engine/attention.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace phasor {
 namespace {
@@ -29,11 +28,10 @@ onednn::Desc maps(int64_t num_tokens, int64_t num_heads) {
 }  // namespace
 
 Attention::Attention(const dnnl::engine& engine, int64_t num_tokens, int64_t num_heads,
-                     int64_t head_dim)
+                     int64_t head_dim, float scale)
     : scores_(onednn::make_matmul(engine, heads(num_tokens, num_heads, head_dim),
                                   transposed_heads(num_tokens, num_heads, head_dim), {},
-                                  maps(num_tokens, num_heads),
-                                  {.scale = 1.0f / std::sqrt(static_cast<float>(head_dim))})),
+                                  maps(num_tokens, num_heads), {.scale = scale})),
       softmax_(onednn::make_softmax(engine, maps(num_tokens, num_heads))),
       values_(onednn::make_matmul(engine, maps(num_tokens, num_heads),
                                   heads(num_tokens, num_heads, head_dim), {},

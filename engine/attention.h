@@ -8,11 +8,13 @@
 
 namespace phasor {
 
-/// The compiled attention for sequences of T tokens: scores = Q·Kᵀ/√D, pattern = softmax(scores),
-/// z = pattern·V, for all heads at once. The only step of the encoder that mixes rows.
+/// The compiled attention for sequences of T tokens: scores = scale·Q·Kᵀ, pattern =
+/// softmax(scores), z = pattern·V, for all heads at once. The only step of the encoder that mixes
+/// rows.
 class Attention {
  public:
-  Attention(const dnnl::engine& engine, int64_t num_tokens, int64_t num_heads, int64_t head_dim);
+  Attention(const dnnl::engine& engine, int64_t num_tokens, int64_t num_heads, int64_t head_dim,
+            float scale);
 
   /// q, k [T, H, D] -> scores [H, T, T].
   void score(const dnnl::stream& stream, const float* q, const float* k, float* scores,

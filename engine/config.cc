@@ -14,8 +14,10 @@ namespace phasor {
 namespace {
 
 constexpr std::array<std::string_view, 2> kNormOrders = {"pre", "post"};
+constexpr std::array<std::string_view, 2> kNormKinds = {"layer_norm", "rms_norm"};
 constexpr std::array<std::string_view, 4> kActivations = {"gelu", "gelu_tanh", "relu", "silu"};
-constexpr std::array<std::string_view, 3> kPositionKinds = {"none", "sinusoidal", "learned"};
+constexpr std::array<std::string_view, 4> kPositionKinds = {"none", "sinusoidal", "learned",
+                                                            "relative_bias"};
 constexpr std::array<std::string_view, 5> kLayouts = {"paper", "marian", "t2t", "fairseq",
                                                       "opennmt"};
 constexpr std::array<std::string_view, 5> kOverflows = {"error", "truncate", "clamp", "interpolate",
@@ -34,9 +36,26 @@ void require_positive(std::string_view name, int64_t value) {
   if (value < 1) throw InvalidArgument(fmt::format("{} is {}; it must be at least 1", name, value));
 }
 
+void require_not_negative(std::string_view name, int64_t value) {
+  if (value < 0) throw InvalidArgument(fmt::format("{} is {}; it must be at least 0", name, value));
+}
+
+/// Half of the buckets for either side, half of those for one distance each.
+void validate_buckets(const PositionConfig& position) {
+  if (position.num_buckets < 4 || position.num_buckets % 4 != 0) {
+    throw InvalidArgument(
+        fmt::format("num_buckets is {}; it must be a multiple of 4", position.num_buckets));
+  }
+  if (position.max_distance <= position.num_buckets / 4) {
+    throw InvalidArgument(fmt::format("max_distance is {}; it must be above {}",
+                                      position.max_distance, position.num_buckets / 4));
+  }
+}
+
 }  // namespace
 
 std::string_view to_string(NormOrder order) { return kNormOrders[static_cast<size_t>(order)]; }
+std::string_view to_string(NormKind norm) { return kNormKinds[static_cast<size_t>(norm)]; }
 std::string_view to_string(Activation activation) {
   return kActivations[static_cast<size_t>(activation)];
 }
@@ -59,7 +78,14 @@ void validate(const ModelConfig& config) {
   require_positive("num_layers", config.num_layers);
   require_positive("num_heads", config.num_heads);
   require_positive("vocab_size", config.vocab_size);
-  if (config.d_model % config.num_heads != 0) {
+  require_not_negative("d_head", config.d_head);
+  require_not_negative("d_embedding", config.d_embedding);
+  require_not_negative("num_layer_groups", config.num_layer_groups);
+  if (config.num_layer_groups > config.num_layers) {
+    throw InvalidArgument(fmt::format("num_layer_groups is {}; the {} layers make no more groups",
+                                      config.num_layer_groups, config.num_layers));
+  }
+  if (config.d_head == 0 && config.d_model % config.num_heads != 0) {
     throw InvalidArgument(fmt::format("d_model {} is not a multiple of num_heads {}",
                                       config.d_model, config.num_heads));
   }
@@ -71,14 +97,15 @@ void validate(const ModelConfig& config) {
     throw InvalidArgument(
         fmt::format("first_position is {}; it must be at least 0", position.first_position));
   }
+  if (position.kind == PositionKind::kRelativeBias) validate_buckets(position);
   if (position.kind == PositionKind::kSinusoidal) {
     if (!(position.base > 1)) {
       throw InvalidArgument(
           fmt::format("the base of the sinusoids is {}; it must be above 1", position.base));
     }
-    if (position.layout == SinusoidalLayout::kOpenNmt && config.d_model % 2 != 0) {
+    if (position.layout == SinusoidalLayout::kOpenNmt && config.embedding_width() % 2 != 0) {
       throw InvalidArgument(
-          fmt::format("the opennmt layout needs an even d_model, not {}", config.d_model));
+          fmt::format("the opennmt layout needs an even width, not {}", config.embedding_width()));
     }
   }
 }

@@ -2,7 +2,8 @@
 // norm.
 //
 // N rows of C = d_model values flow through, the tokens of all sequences of the group end to end.
-// Position enters at one `+`, in embed(). Attention is the only step that mixes rows.
+// Position enters at one `+`: of vectors in embed(), or of a relative bias in attend(). Attention
+// is the only step that mixes rows.
 
 #include <algorithm>
 #include <utility>
@@ -33,31 +34,38 @@ class ForwardPass {
   }
 
  private:
-  // x = s·E[id] (+ type) + P[position], then the embedding's LayerNorm.
+  // x = s·Emb[id] (+ type) + P[position], then the embedding's norm and its map to d_model.
   void embed() {
+    const int64_t width = config_.embedding_width();
     float* position_rows = a_.out;  // free until the first block
     for (const Segment& segment : group_.segments) embed_tokens(segment);
-    saw(Hook::kTokenEmbed, -1, a_.x);
+    saw_embedding(Hook::kTokenEmbed, a_.x);
     if (!run_.weights.token_type_row.empty()) {
       add_to_all_rows(run_.weights.token_type_row);
     }
     if (run_.positions.adds()) {
       for (const Segment& segment : group_.segments) {
-        run_.positions.rows(segment.positions, position_rows + segment.first_row * config_.d_model);
+        run_.positions.rows(segment.positions, position_rows + segment.first_row * width);
       }
-      saw(Hook::kPosEmbed, -1, position_rows);
-      add(position_rows, group_.num_rows * config_.d_model, a_.x);
+      saw_embedding(Hook::kPosEmbed, position_rows);
+      add(position_rows, group_.num_rows * width, a_.x);
     }
     if (run_.weights.embedding_norm) {
       layer_norm(a_.x, group_.num_rows, *run_.weights.embedding_norm, config_.norm_eps, a_.x);
     }
+    if (run_.weights.embedding_map) {
+      worker_.rows().embedding_map->run(worker_.stream(), a_.x, *run_.weights.embedding_map,
+                                        a_.normed, worker_.scratchpad());
+      std::swap(a_.x, a_.normed);
+    }
+    if (run_.positions.is_relative()) write_relative_bias();
     saw(Hook::kFullEmbed, -1, a_.x);
   }
 
   // Post-norm: x = LN(x + Attention(x)), x = LN(x + MLP(x)).
   // Pre-norm:  x = x + Attention(LN(x)), x = x + MLP(LN(x)).
   void block(int64_t layer) {
-    const PackedBlock& block = run_.weights.blocks[layer];
+    const PackedBlock& block = block_of(layer);
     saw(Hook::kResidPre, layer, a_.x);
 
     attention(layer, sublayer_input(block.attn_norm));
@@ -70,43 +78,52 @@ class ForwardPass {
 
   // out = W_o · concat_h softmax(Q_h·K_hᵀ/√D)·V_h
   void attention(int64_t layer, const float* input) {
-    const PackedBlock& block = run_.weights.blocks[layer];
+    const PackedBlock& block = block_of(layer);
     project(block.q, input, a_.q);
     project(block.k, input, a_.k);
     project(block.v, input, a_.v);
     saw_heads(Hook::kQ, layer, a_.q);
     saw_heads(Hook::kK, layer, a_.k);
     saw_heads(Hook::kV, layer, a_.v);
-    for (size_t s = 0; s < group_.segments.size(); ++s) attend(layer, s);
+    const float* bias = a_.bias;
+    for (size_t s = 0; s < group_.segments.size(); ++s) bias = attend(layer, s, bias);
     saw_heads(Hook::kZ, layer, a_.z);
-    project(block.out, a_.z, a_.out);
+    worker_.rows().merge.run(worker_.stream(), a_.z, block.out, a_.out, worker_.scratchpad());
     saw(Hook::kAttnOut, layer, a_.out);
   }
 
-  // One sequence attends to itself.
-  void attend(int64_t layer, size_t s) {
+  // One sequence attends to itself. Returns where the next one's relative bias is.
+  const float* attend(int64_t layer, size_t s, const float* bias) {
     const Segment& segment = group_.segments[s];
-    const int64_t first = segment.first_row * config_.d_model;
+    const int64_t num_scores = config_.num_heads * segment.num_tokens() * segment.num_tokens();
+    const int64_t first = segment.first_row * config_.attention_width();
     Attention& attention = worker_.attention(s);
     attention.score(worker_.stream(), a_.q + first, a_.k + first, a_.scores, worker_.scratchpad());
+    if (run_.positions.is_relative()) add(bias, num_scores, a_.scores);
     run_.watch.attention_map(Hook::kAttnScores, layer, segment, a_.scores, config_.num_heads);
     attention.softmax(worker_.stream(), a_.scores, worker_.scratchpad());
     run_.watch.attention_map(Hook::kPattern, layer, segment, a_.scores, config_.num_heads);
     attention.mix(worker_.stream(), a_.scores, a_.v + first, a_.z + first, worker_.scratchpad());
+    return bias + num_scores;
   }
 
-  // out = W_down · f(W_up · input)
+  // out = W_down · f(W_up · input), or W_down · (f(W_gate · input) ⊙ W_up · input)
   void mlp(int64_t layer, const float* input) {
-    const PackedBlock& block = run_.weights.blocks[layer];
+    const PackedBlock& block = block_of(layer);
+    const PackedLinear& activated = block.gate ? *block.gate : block.up;
     RowPlan& plan = worker_.rows();
     if (run_.watch.wants(Hook::kMlpPre, layer)) {
-      plan.up_linear.run(worker_.stream(), input, block.up, a_.mlp, worker_.scratchpad());
+      plan.up_linear.run(worker_.stream(), input, activated, a_.mlp, worker_.scratchpad());
       saw_mlp(Hook::kMlpPre, layer);
       plan.activate.set(DNNL_ARG_SRC, a_.mlp);
       plan.activate.set(DNNL_ARG_DST, a_.mlp);
       plan.activate.run(worker_.stream(), worker_.scratchpad());
     } else {
-      plan.up.run(worker_.stream(), input, block.up, a_.mlp, worker_.scratchpad());
+      plan.up.run(worker_.stream(), input, activated, a_.mlp, worker_.scratchpad());
+    }
+    if (block.gate) {
+      plan.up_linear.run(worker_.stream(), input, block.up, a_.gate, worker_.scratchpad());
+      multiply(a_.gate, group_.num_rows * config_.d_ff, a_.mlp);
     }
     saw_mlp(Hook::kMlpPost, layer);
     plan.down.run(worker_.stream(), a_.mlp, block.down, a_.out, worker_.scratchpad());
@@ -135,21 +152,35 @@ class ForwardPass {
 
   void embed_tokens(const Segment& segment) {
     const Tensor& embedding = run_.model.weights().token_embedding;
-    float* row = a_.x + segment.first_row * config_.d_model;
+    const int64_t width = config_.embedding_width();
+    float* row = a_.x + segment.first_row * width;
     for (const int32_t id : segment.token_ids) {
-      embedding.copy_to(row, id * config_.d_model, config_.d_model);
-      for (int64_t c = 0; c < config_.d_model; ++c) row[c] *= config_.embedding_scale;
-      row += config_.d_model;
+      embedding.copy_to(row, id * width, width);
+      for (int64_t e = 0; e < width; ++e) row[e] *= config_.embedding_scale;
+      row += width;
     }
   }
 
   void add_to_all_rows(const std::vector<float>& row) {
     std::copy_n(row.data(), row.size(), a_.out);
     for (int64_t n = 1; n < group_.num_rows; ++n) {
-      std::copy_n(row.data(), row.size(), a_.out + n * config_.d_model);
+      std::copy_n(row.data(), row.size(), a_.out + n * config_.embedding_width());
     }
-    saw(Hook::kTokenTypeEmbed, -1, a_.out);
-    add(a_.out, group_.num_rows * config_.d_model, a_.x);
+    saw_embedding(Hook::kTokenTypeEmbed, a_.out);
+    add(a_.out, group_.num_rows * config_.embedding_width(), a_.x);
+  }
+
+  // The bias on the scores is the same in every layer.
+  void write_relative_bias() {
+    float* bias = a_.bias;
+    for (const Segment& segment : group_.segments) {
+      run_.weights.relative_bias->write(segment.positions, run_.positions.scale(), bias);
+      bias += config_.num_heads * segment.num_tokens() * segment.num_tokens();
+    }
+  }
+
+  const PackedBlock& block_of(int64_t layer) const {
+    return run_.weights.blocks[config_.block_of(layer)];
   }
 
   bool post_norm() const { return config_.norm_order == NormOrder::kPostNorm; }
@@ -166,6 +197,9 @@ class ForwardPass {
 
   void saw(Hook hook, int64_t layer, const float* values) const {
     run_.watch.rows(hook, layer, group_.segments, values, {config_.d_model});
+  }
+  void saw_embedding(Hook hook, const float* values) const {
+    run_.watch.rows(hook, -1, group_.segments, values, {config_.embedding_width()});
   }
   void saw_heads(Hook hook, int64_t layer, const float* values) const {
     run_.watch.rows(hook, layer, group_.segments, values, {config_.num_heads, config_.head_dim()});

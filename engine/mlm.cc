@@ -41,8 +41,8 @@ std::vector<float> MlmScorer::logits(std::span<const float> hidden) {
   Linear decoder(engine_, rows, head_.decoder.weight.get_desc());
   const size_t bytes = std::max(dense.scratchpad_bytes(), decoder.scratchpad_bytes());
   std::vector<std::byte> scratchpad(bytes);
-  std::vector<float> transformed(rows * width);          // [n, C]
-  std::vector<float> logits(rows * config_.vocab_size);  // [n, V]
+  std::vector<float> transformed(rows * config_.embedding_width());  // [n, E]
+  std::vector<float> logits(rows * config_.vocab_size);              // [n, V]
   dense.run(stream_, hidden.data(), head_.dense, transformed.data(), scratchpad.data());
   layer_norm(transformed.data(), rows, head_.norm, config_.norm_eps, transformed.data());
   decoder.run(stream_, transformed.data(), head_.decoder, logits.data(), scratchpad.data());

@@ -25,9 +25,11 @@ inline void normalize_row(const float* x, int64_t d_model, const Norm& norm, flo
   const float* weight = norm.weight.data();
   const float* bias = norm.bias.data();
   float sum = 0;
+  if (norm.kind == NormKind::kLayerNorm) {
 #pragma omp simd reduction(+ : sum)
-  for (int64_t c = 0; c < d_model; ++c) sum += x[c];
-  const float mean = sum / static_cast<float>(d_model);
+    for (int64_t c = 0; c < d_model; ++c) sum += x[c];
+  }
+  const float mean = sum / static_cast<float>(d_model);  // 0 in an RMS norm
   float squares = 0;
 #pragma omp simd reduction(+ : squares)
   for (int64_t c = 0; c < d_model; ++c) squares += (x[c] - mean) * (x[c] - mean);
@@ -78,6 +80,11 @@ void layer_norm(const float* x, int64_t num_rows, const Norm& norm, float eps, f
 void add(const float* f, int64_t num_values, float* x) {
 #pragma omp simd
   for (int64_t i = 0; i < num_values; ++i) x[i] += f[i];
+}
+
+void multiply(const float* f, int64_t num_values, float* x) {
+#pragma omp simd
+  for (int64_t i = 0; i < num_values; ++i) x[i] *= f[i];
 }
 
 void add_layer_norm(const float* f, int64_t num_rows, const Norm& norm, float eps, float* x,

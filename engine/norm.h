@@ -1,4 +1,5 @@
-// LayerNorm (Ba et al. 2016, arXiv 1607.06450), alone and joined with the residual's add.
+// LayerNorm (Ba et al. 2016, arXiv 1607.06450) and RMS norm (Zhang & Sennrich 2019, arXiv
+// 1910.07467), alone and joined with the residual's add.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +8,15 @@
 
 namespace phasor {
 
-/// out_t = (x_t − mean) / sqrt(var + eps) · weight + bias for every row of x [N, C]. out may be x.
+/// out_t = (x_t − mean) / sqrt(var + eps) · weight + bias for every row of x [N, C]; an RMS norm is
+/// the same with a mean of 0. out may be x.
 void layer_norm(const float* x, int64_t num_rows, const Norm& norm, float eps, float* out);
 
-/// x += f, both [num_values].
+/// x += f and x *= f, element by element, all [num_values].
 void add(const float* f, int64_t num_values, float* x);
+void multiply(const float* f, int64_t num_values, float* x);
 
-/// x += f and out = LN(x) in one pass over the rows; all [N, C]. out may be x, which then holds
+/// x += f and out = norm(x) in one pass over the rows; all [N, C]. out may be x, which then holds
 /// only the normalised sum.
 void add_layer_norm(const float* f, int64_t num_rows, const Norm& norm, float eps, float* x,
                     float* out);

@@ -21,7 +21,8 @@ class Packer {
     const int64_t out = weight.shape[0];
     const int64_t in = weight.shape[1];
     const std::vector<float> plain = read_finite(name + " weight", weight);
-    const std::vector<float> plain_bias = read_finite(name + " bias", bias);
+    std::vector<float> plain_bias = read_finite(name + " bias", bias);
+    plain_bias.resize(out);  // zeros where there is none
     dnnl::memory packed_bias(onednn::dense({1, out}), engine_);
     std::copy(plain_bias.begin(), plain_bias.end(),
               static_cast<float*>(packed_bias.get_data_handle()));
@@ -47,8 +48,11 @@ class Packer {
   int64_t out_ = 0;
 };
 
-Norm unpack(const std::string& name, const NormWeights& weights) {
-  return {read_finite(name + " weight", weights.weight), read_finite(name + " bias", weights.bias)};
+Norm unpack(NormKind kind, const std::string& name, const NormWeights& weights) {
+  Norm norm{kind, read_finite(name + " weight", weights.weight),
+            read_finite(name + " bias", weights.bias)};
+  norm.bias.resize(norm.weight.size());
+  return norm;
 }
 
 }  // namespace
@@ -58,20 +62,34 @@ PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine) {
   const Weights& weights = model.weights();
   Packer packer(engine);
   token_type_row = read_finite("token type embedding", weights.token_type_embedding);
-  if (!token_type_row.empty()) token_type_row.resize(config.d_model);
-  if (config.embedding_norm) embedding_norm = unpack("embedding norm", weights.embedding_norm);
+  if (!token_type_row.empty()) token_type_row.resize(config.embedding_width());
+  const auto norm = [&](const std::string& name, const NormWeights& of) {
+    return unpack(config.norm, name, of);
+  };
+  if (config.embedding_norm) embedding_norm = norm("embedding norm", weights.embedding_norm);
+  if (config.d_embedding > 0) {
+    embedding_map = packer.linear("embedding map", weights.embedding_map);
+  }
+  if (config.position.kind == PositionKind::kRelativeBias) {
+    relative_bias.emplace(config.position, read_finite("relative bias", weights.relative_bias));
+  }
+  const auto gate = [&](const std::string& name, const BlockWeights& block) {
+    return config.gated_mlp ? std::optional(packer.linear(name + "MLP gate", block.gate))
+                            : std::nullopt;
+  };
   for (const BlockWeights& block : weights.blocks) {
     const std::string name = fmt::format("block {} ", blocks.size());
     blocks.push_back({.q = packer.linear(name + "q", block.q),
                       .k = packer.linear(name + "k", block.k),
                       .v = packer.linear(name + "v", block.v),
                       .out = packer.linear(name + "attention output", block.out),
-                      .attn_norm = unpack(name + "attention norm", block.attn_norm),
+                      .attn_norm = norm(name + "attention norm", block.attn_norm),
+                      .gate = gate(name, block),
                       .up = packer.linear(name + "MLP up", block.up),
                       .down = packer.linear(name + "MLP down", block.down),
-                      .mlp_norm = unpack(name + "MLP norm", block.mlp_norm)});
+                      .mlp_norm = norm(name + "MLP norm", block.mlp_norm)});
   }
-  if (config.final_norm) final_norm = unpack("final norm", weights.final_norm);
+  if (config.final_norm) final_norm = norm("final norm", weights.final_norm);
 }
 
 PackedMlmHead pack_mlm_head(const Model& model, const dnnl::engine& engine) {
@@ -79,7 +97,7 @@ PackedMlmHead pack_mlm_head(const Model& model, const dnnl::engine& engine) {
   Packer packer(engine);
   return {.activation = head.activation,
           .dense = packer.linear("MLM head dense", head.dense),
-          .norm = unpack("MLM head norm", head.norm),
+          .norm = unpack(model.config().norm, "MLM head norm", head.norm),
           .decoder = packer.linear("MLM head decoder", head.decoder, head.bias)};
 }
 

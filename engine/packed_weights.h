@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/relative_bias.h"
 #include "phasor/model.h"
 
 namespace phasor {
@@ -16,23 +17,26 @@ struct PackedLinear {
 };
 
 struct Norm {
+  NormKind kind;
   std::vector<float> weight;  // [C]
-  std::vector<float> bias;    // [C]
+  std::vector<float> bias;    // [C]; zeros in an RMS norm
 };
 
 struct PackedBlock {
-  PackedLinear q, k, v, out;  // [C, C]
+  PackedLinear q, k, v;  // [C, H·D]
+  PackedLinear out;      // [H·D, C]
   Norm attn_norm;
-  PackedLinear up;    // [C, F]
-  PackedLinear down;  // [F, C]
+  std::optional<PackedLinear> gate;  // [C, F]
+  PackedLinear up;                   // [C, F]
+  PackedLinear down;                 // [F, C]
   Norm mlp_norm;
 };
 
 struct PackedMlmHead {
   Activation activation;
-  PackedLinear dense;  // [C, C]
+  PackedLinear dense;  // [C, E]
   Norm norm;
-  PackedLinear decoder;  // [C, V]
+  PackedLinear decoder;  // [E, V]
 };
 
 /// Immutable; shared by an Encoder and its replicas. Embeddings stay where the Model has them.
@@ -41,9 +45,11 @@ struct PackedWeights {
   /// result.
   PackedWeights(const Model& model, const dnnl::engine& engine);
 
-  std::vector<float> token_type_row;  // [C]; empty where there are no types
+  std::vector<float> token_type_row;  // [E]; empty where there are no types
   std::optional<Norm> embedding_norm;
-  std::vector<PackedBlock> blocks;  // [L]
+  std::optional<PackedLinear> embedding_map;  // [E, C]
+  std::optional<RelativeBias> relative_bias;
+  std::vector<PackedBlock> blocks;  // [ModelConfig::num_blocks()]
   std::optional<Norm> final_norm;
 };
 

@@ -39,27 +39,27 @@ void check_token(int64_t index, size_t num_tokens) {
 }  // namespace
 
 void SinusoidTable::extend(int64_t num_rows) {
-  const auto have = static_cast<int64_t>(rows_.size()) / d_model_;
+  const auto have = static_cast<int64_t>(rows_.size()) / width_;
   if (num_rows <= have) return;
-  rows_.resize(num_rows * d_model_);
+  rows_.resize(num_rows * width_);
   for (int64_t r = have; r < num_rows; ++r) {
-    sinusoidal_row(layout_, base_, static_cast<double>(r), d_model_, &rows_[r * d_model_]);
+    sinusoidal_row(layout_, base_, static_cast<double>(r), width_, &rows_[r * width_]);
   }
 }
 
 void SinusoidTable::copy_row(double position, float* out) const {
-  const double first = position * static_cast<double>(d_model_);
+  const double first = position * static_cast<double>(width_);
   const bool kept = position >= 0 && position == std::floor(position) &&
                     first < static_cast<double>(rows_.size());
   if (kept) {
-    std::copy_n(&rows_[static_cast<int64_t>(first)], d_model_, out);
+    std::copy_n(&rows_[static_cast<int64_t>(first)], width_, out);
   } else {
-    sinusoidal_row(layout_, base_, position, d_model_, out);
+    sinusoidal_row(layout_, base_, position, width_, out);
   }
 }
 
 PositionSource::PositionSource(const Model& model, const Positions& positions, SinusoidTable& own)
-    : run_(positions), d_model_(model.config().d_model) {
+    : run_(positions), width_(model.config().embedding_width()) {
   switch (positions.source()) {
     case Positions::Source::kModel:
       use_model(model, own);
@@ -79,9 +79,9 @@ PositionSource::PositionSource(const Model& model, const Positions& positions, S
       use_sinusoids(model.config().position);
       break;
     case Positions::Source::kTable:
-      if (positions.replacement()->d_model != d_model_) {
+      if (positions.replacement()->d_model != width_) {
         throw InvalidArgument(fmt::format("the position table is {} wide; this model needs {}",
-                                          positions.replacement()->d_model, d_model_));
+                                          positions.replacement()->d_model, width_));
       }
       kind_ = PositionKind::kLearned;
       replacement_ = positions.replacement()->values.data();
@@ -98,16 +98,16 @@ void PositionSource::use_model(const Model& model, SinusoidTable& sinusoids) {
   if (model.weights().position_table.present()) {
     stored_ = &model.weights().position_table;
     num_rows_ = stored_->shape[0];
-  } else {
+  } else if (kind_ == PositionKind::kSinusoidal) {
     sinusoids_ = &sinusoids;
   }
 }
 
 void PositionSource::use_sinusoids(const PositionConfig& own) {
   const SinusoidalLayout layout = run_.layout();
-  if (layout == SinusoidalLayout::kOpenNmt && d_model_ % 2 != 0) {
+  if (layout == SinusoidalLayout::kOpenNmt && width_ % 2 != 0) {
     throw InvalidArgument(fmt::format(
-        "the opennmt layout needs an even d_model, not {}; choose another layout", d_model_));
+        "the opennmt layout needs an even width, not {}; choose another layout", width_));
   }
   kind_ = PositionKind::kSinusoidal;
   if (own.kind == PositionKind::kSinusoidal && own.layout == layout) {
@@ -116,7 +116,7 @@ void PositionSource::use_sinusoids(const PositionConfig& own) {
   } else {
     first_position_ = usual_first_position(layout);
   }
-  sinusoids_ = &run_sinusoids_.emplace(layout, run_.base(), d_model_);
+  sinusoids_ = &run_sinusoids_.emplace(layout, run_.base(), width_);
 }
 
 std::optional<int64_t> PositionSource::max_tokens() const {
@@ -201,30 +201,30 @@ void PositionSource::rows(std::span<const double> positions, float* out) const {
     if (sinusoids_ == nullptr) {
       table_row(position, out);
     } else if (uncounted_token_ && position == *uncounted_token_) {
-      std::fill_n(out, d_model_, 0.0f);
+      std::fill_n(out, width_, 0.0f);
     } else {
       sinusoids_->copy_row(position, out);
     }
-    for (int64_t c = 0; c < d_model_; ++c) out[c] *= run_.scale();
-    out += d_model_;
+    for (int64_t c = 0; c < width_; ++c) out[c] *= run_.scale();
+    out += width_;
   }
 }
 
 void PositionSource::table_row(double position, float* out) const {
   const auto read = [&](int64_t row, float* to) {
     if (replacement_ != nullptr) {
-      std::copy_n(replacement_ + row * d_model_, d_model_, to);
+      std::copy_n(replacement_ + row * width_, width_, to);
     } else {
-      stored_->copy_to(to, row * d_model_, d_model_);
+      stored_->copy_to(to, row * width_, width_);
     }
   };
   const double floor = std::floor(position);
   read(static_cast<int64_t>(floor), out);
   if (position == floor) return;
-  std::vector<float> next(d_model_);
+  std::vector<float> next(width_);
   read(static_cast<int64_t>(floor) + 1, next.data());
   const auto weight = static_cast<float>(position - floor);
-  for (int64_t c = 0; c < d_model_; ++c) out[c] += weight * (next[c] - out[c]);
+  for (int64_t c = 0; c < width_; ++c) out[c] += weight * (next[c] - out[c]);
 }
 
 }  // namespace phasor

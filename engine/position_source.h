@@ -15,8 +15,8 @@ namespace phasor {
 /// The leading rows of a sinusoidal table, computed once and kept: sines are dear.
 class SinusoidTable {
  public:
-  SinusoidTable(SinusoidalLayout layout, double base, int64_t d_model)
-      : layout_(layout), base_(base), d_model_(d_model) {}
+  SinusoidTable(SinusoidalLayout layout, double base, int64_t width)
+      : layout_(layout), base_(base), width_(width) {}
 
   /// Computes rows up to `num_rows`, those that are missing.
   void extend(int64_t num_rows);
@@ -26,7 +26,7 @@ class SinusoidTable {
  private:
   SinusoidalLayout layout_;
   double base_;
-  int64_t d_model_;
+  int64_t width_;
   std::vector<float> rows_;  // [num_rows, C]
 };
 
@@ -40,8 +40,13 @@ class PositionSource {
   PositionSource(const PositionSource&) = delete;
   PositionSource& operator=(const PositionSource&) = delete;
 
-  /// False where nothing is added.
-  bool adds() const { return kind_ != PositionKind::kNone; }
+  /// Whether vectors are added to the embedding.
+  bool adds() const {
+    return kind_ == PositionKind::kSinusoidal || kind_ == PositionKind::kLearned;
+  }
+  /// Whether a bias is added to the scores instead.
+  bool is_relative() const { return kind_ == PositionKind::kRelativeBias; }
+  float scale() const { return run_.scale(); }
   /// The longest sequence whose positions all lie in the table; empty where there is no table.
   std::optional<int64_t> max_tokens() const;
 
@@ -62,7 +67,7 @@ class PositionSource {
   double last_row() const { return static_cast<double>(*num_rows_ - 1); }
 
   const Positions& run_;
-  int64_t d_model_;
+  int64_t width_;
   PositionKind kind_ = PositionKind::kNone;
   int64_t first_position_ = 0;
   std::optional<int32_t> uncounted_token_;

@@ -16,32 +16,37 @@
 
 namespace phasor {
 
-/// The linear maps of a block, compiled for N rows.
+/// The linear maps of the embedding and of a block, compiled for N rows.
 struct RowPlan {
   RowPlan(const dnnl::engine& engine, int64_t num_rows, const ModelConfig& config,
-          const PackedBlock& block);
+          const PackedWeights& weights);
 
   size_t scratchpad_bytes() const;
 
-  Linear project;  // [N, C] -> [N, C]: q, k, v, out
-  Linear up;       // [N, C] -> [N, F], with the activation
-  Linear down;     // [N, F] -> [N, C]
-  /// `up` in two steps, for an observer of what comes before the activation.
+  std::optional<Linear> embedding_map;  // [N, E] -> [N, C]
+  Linear project;                       // [N, C] -> [N, H·D]: q, k, v
+  Linear merge;                         // [N, H·D] -> [N, C]: the heads' outputs
+  Linear up;                            // [N, C] -> [N, F], with the activation
+  Linear down;                          // [N, F] -> [N, C]
+  /// `up` in two steps, for an observer of what comes before the activation, and its first step for
+  /// a gated MLP.
   Linear up_linear;
   onednn::Primitive activate;
 };
 
 /// The activations of a group. Every buffer is row-major and as long as the group needs.
 struct Activations {
-  float* x;       // [N, C] the residual stream
-  float* normed;  // [N, C] x after a LayerNorm
-  float* q;       // [N, C] = [N, H, D]
-  float* k;       // [N, C]
-  float* v;       // [N, C]
-  float* z;       // [N, C] the heads' outputs
+  float* x;       // [N, C] the residual stream; [N, E] until the embedding map
+  float* normed;  // [N, C] x after a norm
+  float* q;       // [N, H, D]
+  float* k;       // [N, H, D]
+  float* v;       // [N, H, D]
+  float* z;       // [N, H, D] the heads' outputs
   float* out;     // [N, C] what attention or the MLP adds to the residual stream
   float* mlp;     // [N, F]
+  float* gate;    // [N, F] in a gated MLP
   float* scores;  // [H, T, T] of one segment at a time
+  float* bias;    // [H, T, T] of every segment, one after the other; relative positions only
 };
 
 /// Belongs to one thread at a time.
@@ -51,7 +56,7 @@ class Worker {
 
   /// Compiles what `group` needs, for the calling thread's team size, and makes room for it: after
   /// this the forward pass allocates and creates nothing.
-  void prepare(const Group& group, const ModelConfig& config, const PackedBlock& block);
+  void prepare(const Group& group, const ModelConfig& config, const PackedWeights& weights);
 
   const dnnl::stream& stream() const { return stream_; }
   RowPlan& rows() { return *rows_; }

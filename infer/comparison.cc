@@ -167,12 +167,12 @@ void describe_table(const Side& side, uint64_t seed, SideReport& report) {
     report.missing[Section::kTable] = "no positions are added";
     return;
   }
-  const int64_t d_model = side.model().config().d_model;
+  const int64_t width = side.model().config().embedding_width();
   const std::vector<double> table(vectors.begin(), vectors.end());
   report.table = TableReport{.rows = rows,
-                             .norm = phasor::mean_norm(vectors, d_model),
-                             .measures = measure_table(table, d_model),
-                             .random = measure_table(random_table(rows * d_model, seed), d_model)};
+                             .norm = phasor::mean_norm(vectors, width),
+                             .measures = measure_table(table, width),
+                             .random = measure_table(random_table(rows * width, seed), width)};
 }
 
 /// Why this side can score no masked tokens; empty where it can.

@@ -75,6 +75,48 @@ constexpr ModuleName kDistilBertHead[] = {
     {"mlm", "vocab_projector"},
 };
 
+constexpr ModuleName kAlbertModules[] = {
+    {"token_embedding", "embeddings.word_embeddings"},
+    {"position_embedding", "embeddings.position_embeddings"},
+    {"token_type_embedding", "embeddings.token_type_embeddings"},
+    {"embedding_norm", "embeddings.LayerNorm"},
+    {"embedding_map", "encoder.embedding_hidden_mapping_in"},
+    {"blocks.{l}.attn.q", "encoder.albert_layer_groups.{l}.albert_layers.0.attention.query"},
+    {"blocks.{l}.attn.k", "encoder.albert_layer_groups.{l}.albert_layers.0.attention.key"},
+    {"blocks.{l}.attn.v", "encoder.albert_layer_groups.{l}.albert_layers.0.attention.value"},
+    {"blocks.{l}.attn.out", "encoder.albert_layer_groups.{l}.albert_layers.0.attention.dense"},
+    {"blocks.{l}.attn_norm", "encoder.albert_layer_groups.{l}.albert_layers.0.attention.LayerNorm"},
+    {"blocks.{l}.mlp.up", "encoder.albert_layer_groups.{l}.albert_layers.0.ffn"},
+    {"blocks.{l}.mlp.down", "encoder.albert_layer_groups.{l}.albert_layers.0.ffn_output"},
+    {"blocks.{l}.mlp_norm",
+     "encoder.albert_layer_groups.{l}.albert_layers.0.full_layer_layer_norm"},
+};
+constexpr ModuleName kAlbertHead[] = {
+    {"mlm.dense", "predictions.dense"},
+    {"mlm.norm", "predictions.LayerNorm"},
+    {"mlm.decoder", "predictions.decoder"},
+    {"mlm", "predictions|predictions.decoder"},
+};
+constexpr FixedKey kAlbertKeys[] = {{"inner_group_num", "1"},
+                                    {"position_embedding_type", "\"absolute\""}};
+
+constexpr ModuleName kT5Modules[] = {
+    {"token_embedding", "embed_tokens"},
+    {"token_embedding", "shared", true},
+    {"relative_bias", "block.0.layer.0.SelfAttention.relative_attention_bias"},
+    {"blocks.{l}.attn.q", "block.{l}.layer.0.SelfAttention.q"},
+    {"blocks.{l}.attn.k", "block.{l}.layer.0.SelfAttention.k"},
+    {"blocks.{l}.attn.v", "block.{l}.layer.0.SelfAttention.v"},
+    {"blocks.{l}.attn.out", "block.{l}.layer.0.SelfAttention.o"},
+    {"blocks.{l}.attn_norm", "block.{l}.layer.0.layer_norm"},
+    {"blocks.{l}.mlp.gate", "block.{l}.layer.1.DenseReluDense.wi_0"},
+    {"blocks.{l}.mlp.up",
+     "block.{l}.layer.1.DenseReluDense.wi_1|block.{l}.layer.1.DenseReluDense.wi"},
+    {"blocks.{l}.mlp.down", "block.{l}.layer.1.DenseReluDense.wo"},
+    {"blocks.{l}.mlp_norm", "block.{l}.layer.1.layer_norm"},
+    {"final_norm", "final_layer_norm"},
+};
+
 // Marian, Bart, mBART, Pegasus and M2M100 descend from fairseq and share their names.
 constexpr ModuleName kFairseqModules[] = {
     {"token_embedding", "embed_tokens"},
@@ -176,6 +218,43 @@ constexpr Family kFamilies[] = {
         .default_eps = 1e-12,
         .modules = kDistilBertModules,
         .head = kDistilBertHead,
+    },
+    {
+        .model_type = "albert",
+        .position_kind = PositionKind::kLearned,
+        .embedding_norm = true,
+        .embedding_map = true,
+        .layer_groups = true,
+        .needs_token_types = true,
+        .default_activation = Activation::kGeluTanh,
+        .default_eps = 1e-12,
+        .fixed_keys = kAlbertKeys,
+        .modules = kAlbertModules,
+        .head = kAlbertHead,
+    },
+    {
+        .model_type = "t5",
+        .norm_order = NormOrder::kPreNorm,
+        .norm = NormKind::kRmsNorm,
+        .position_kind = PositionKind::kRelativeBias,
+        .final_norm = true,
+        .linear_bias = false,
+        .scale_scores = false,
+        .default_activation = Activation::kRelu,
+        .default_eps = 1e-6,
+        .modules = kT5Modules,
+    },
+    {
+        .model_type = "mt5",
+        .norm_order = NormOrder::kPreNorm,
+        .norm = NormKind::kRmsNorm,
+        .position_kind = PositionKind::kRelativeBias,
+        .final_norm = true,
+        .linear_bias = false,
+        .scale_scores = false,
+        .default_activation = Activation::kGeluTanh,
+        .default_eps = 1e-6,
+        .modules = kT5Modules,
     },
     {
         .model_type = "marian",

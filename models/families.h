@@ -36,6 +36,7 @@ struct Family {
   bool spelled_out = false;  // phasor's own: config.json states every choice below
 
   NormOrder norm_order = NormOrder::kPostNorm;
+  NormKind norm = NormKind::kLayerNorm;
   PositionKind position_kind = PositionKind::kNone;
   SinusoidalLayout layout = SinusoidalLayout::kPaper;
   std::string_view sinusoidal_if = {};  // a key: where it is true, positions are sinusoidal
@@ -44,15 +45,19 @@ struct Family {
   int64_t rows_beyond_maximum = 0;  // of the position table, above max_position_embeddings
   int32_t default_pad = 0;
   bool embedding_norm = false;
+  bool embedding_map = false;  // from embedding_size to d_model
+  bool layer_groups = false;   // num_hidden_groups groups of layers share weights
   bool final_norm = false;
+  bool linear_bias = true;
+  bool scale_scores = true;
   bool needs_token_types = false;
   std::optional<bool> scale_embedding = {};  // set: by √d_model, with this where the key is missing
   Activation default_activation = Activation::kGeluErf;
   double default_eps = 1e-5;
   std::optional<Activation> head_activation = {};  // of the MLM head; empty: the encoder's
   std::span<const FixedKey> fixed_keys = {};
-  std::span<const ModuleName> modules;  // missing ones are never read from the file
-  std::span<const ModuleName> head;     // of the masked-language model, if any; whole names
+  std::span<const ModuleName> modules;    // missing ones are never read from the file
+  std::span<const ModuleName> head = {};  // of the masked-language model, if any; whole names
 };
 
 /// Null where phasor does not know this config.json's model_type.

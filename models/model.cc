@@ -32,9 +32,9 @@ std::shared_ptr<const Model> Model::create(ModelConfig config, Weights weights,
                                            std::shared_ptr<const Tokenizer> tokenizer) {
   validate(config);
   if (const auto blocks = static_cast<int64_t>(weights.blocks.size());
-      blocks != config.num_layers) {
-    throw ModelError(
-        fmt::format("the weights have {} blocks; num_layers is {}", blocks, config.num_layers));
+      blocks != config.num_blocks()) {
+    throw ModelError(fmt::format("the weights have {} blocks; the configuration asks for {}",
+                                 blocks, config.num_blocks()));
   }
   for (const Parameter& parameter : parameters(config, weights)) check(parameter);
 

@@ -30,24 +30,37 @@ Enum parse(const ConfigReader& reader, std::string_view key, std::initializer_li
   reader.refuse(key, fmt::format("one of: {}", fmt::join(names, ", ")));
 }
 
-Activation parse_activation(const ConfigReader& reader, Activation fallback) {
+/// `name` is the value of `key`, or a part of it.
+Activation activation_of(const ConfigReader& reader, std::string_view key, std::string_view name) {
   constexpr std::pair<std::string_view, Activation> kNames[] = {
       {"gelu", Activation::kGeluErf},       {"gelu_python", Activation::kGeluErf},
       {"gelu_tanh", Activation::kGeluTanh}, {"gelu_new", Activation::kGeluTanh},
       {"gelu_fast", Activation::kGeluTanh}, {"gelu_pytorch_tanh", Activation::kGeluTanh},
       {"relu", Activation::kRelu},          {"silu", Activation::kSilu},
       {"swish", Activation::kSilu}};
+  std::vector<std::string_view> names;
+  for (const auto& [known, activation] : kNames) {
+    if (known == name) return activation;
+    names.push_back(known);
+  }
+  reader.refuse(key, fmt::format("one of: {}", fmt::join(names, ", ")));
+}
+
+void read_activation(const ConfigReader& reader, Activation fallback, ModelConfig& config) {
+  config.activation = fallback;
   for (const std::string_view key : {"activation_function", "hidden_act", "activation"}) {
     if (!reader.has(key)) continue;
-    const std::string name = reader.text({key});
-    std::vector<std::string_view> names;
-    for (const auto& [known, activation] : kNames) {
-      if (known == name) return activation;
-      names.push_back(known);
-    }
-    reader.refuse(key, fmt::format("one of: {}", fmt::join(names, ", ")));
+    config.activation = activation_of(reader, key, reader.text({key}));
+    return;
   }
-  return fallback;
+  // T5's way: "relu", or "gated-gelu", where gelu has always meant the tanh approximation.
+  constexpr std::string_view kKey = "feed_forward_proj", kGated = "gated-";
+  if (!reader.has(kKey)) return;
+  std::string name = reader.text({kKey});
+  config.gated_mlp = name.starts_with(kGated);
+  if (config.gated_mlp) name.erase(0, kGated.size());
+  const bool gated_gelu = config.gated_mlp && name == "gelu";
+  config.activation = gated_gelu ? Activation::kGeluTanh : activation_of(reader, kKey, name);
 }
 
 void read_sizes(const ConfigReader& reader, ModelConfig& config) {
@@ -61,7 +74,8 @@ void read_sizes(const ConfigReader& reader, ModelConfig& config) {
       reader.integer({"encoder_attention_heads", "num_attention_heads", "num_heads", "n_heads"}, 1,
                      config.d_model);
   config.vocab_size = reader.integer({"vocab_size"}, 1, kMaxRows);
-  if (config.d_model % config.num_heads != 0) {
+  config.d_head = reader.integer({"d_kv"}, 1, kMaxWidth, 0);
+  if (config.d_head == 0 && config.d_model % config.num_heads != 0) {
     reader.fail(fmt::format("the width of {} is not a multiple of the {} attention heads",
                             config.d_model, config.num_heads));
   }
@@ -81,12 +95,26 @@ void check_fixed_keys(const ConfigReader& reader, const Family& family) {
 void read_by_row(const ConfigReader& reader, const Family& family, ModelConfig& config) {
   check_fixed_keys(reader, family);
   config.norm_order = family.norm_order;
+  config.norm = family.norm;
+  config.linear_bias = family.linear_bias;
+  config.scale_scores = family.scale_scores;
+  if (family.embedding_map) config.d_embedding = reader.integer({"embedding_size"}, 1, kMaxWidth);
+  if (family.layer_groups) {
+    config.num_layer_groups = reader.integer({"num_hidden_groups"}, 1, config.num_layers, 1);
+  }
   config.embedding_norm = family.embedding_norm;
   config.final_norm = family.final_norm;
   if (family.scale_embedding && reader.boolean({"scale_embedding"}, family.scale_embedding)) {
     config.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(config.d_model)));
   }
 
+  if (family.position_kind == PositionKind::kRelativeBias) {
+    config.position = {
+        .kind = PositionKind::kRelativeBias,
+        .num_buckets = reader.integer({"relative_attention_num_buckets"}, 1, kMaxRows, 32),
+        .max_distance = reader.integer({"relative_attention_max_distance"}, 1, kMaxRows, 128)};
+    return;
+  }
   const int64_t pad =
       reader.integer({"pad_token_id"}, 0, config.vocab_size - 1, family.default_pad);
   PositionConfig& position = config.position;
@@ -182,7 +210,7 @@ CheckpointConfig read_model_config(const std::filesystem::path& config_json) {
   ModelConfig& config = checkpoint.config;
   config.family = family.model_type;
   read_sizes(reader, config);
-  config.activation = parse_activation(reader, family.default_activation);
+  read_activation(reader, family.default_activation, config);
   config.norm_eps = static_cast<float>(
       reader.number({"layer_norm_eps", "layer_norm_epsilon"}, 1e-30, 1.0, family.default_eps));
   checkpoint.head_activation = family.head_activation.value_or(config.activation);

@@ -10,34 +10,38 @@ namespace {
 /// Collects parameters; the two sizes of every shape come from the config.
 class Collector {
  public:
+  explicit Collector(const ModelConfig& config) : config_(config) {}
+
   void tensor(std::string_view module, std::string_view leaf, std::vector<int64_t> shape, Tensor& t,
               bool required = true) {
     list_.push_back({module, leaf, layer_, std::move(shape), required, &t});
   }
   void linear(std::string_view module, int64_t out, int64_t in, LinearWeights& weights) {
     tensor(module, "weight", {out, in}, weights.weight);
-    tensor(module, "bias", {out}, weights.bias);
+    if (config_.linear_bias) tensor(module, "bias", {out}, weights.bias);
   }
-  void norm(std::string_view module, int64_t d_model, NormWeights& weights) {
-    tensor(module, "weight", {d_model}, weights.weight);
-    tensor(module, "bias", {d_model}, weights.bias);
+  void norm(std::string_view module, int64_t width, NormWeights& weights) {
+    tensor(module, "weight", {width}, weights.weight);
+    if (config_.norm == NormKind::kLayerNorm) tensor(module, "bias", {width}, weights.bias);
   }
-  void block(const ModelConfig& config, int64_t layer, BlockWeights& block) {
-    const int64_t C = config.d_model;
-    layer_ = layer;
-    linear("blocks.{l}.attn.q", C, C, block.q);
-    linear("blocks.{l}.attn.k", C, C, block.k);
-    linear("blocks.{l}.attn.v", C, C, block.v);
-    linear("blocks.{l}.attn.out", C, C, block.out);
+  void block(int64_t number, BlockWeights& block) {
+    const int64_t C = config_.d_model, F = config_.d_ff, heads = config_.attention_width();
+    layer_ = number;
+    linear("blocks.{l}.attn.q", heads, C, block.q);
+    linear("blocks.{l}.attn.k", heads, C, block.k);
+    linear("blocks.{l}.attn.v", heads, C, block.v);
+    linear("blocks.{l}.attn.out", C, heads, block.out);
     norm("blocks.{l}.attn_norm", C, block.attn_norm);
-    linear("blocks.{l}.mlp.up", config.d_ff, C, block.up);
-    linear("blocks.{l}.mlp.down", C, config.d_ff, block.down);
+    if (config_.gated_mlp) linear("blocks.{l}.mlp.gate", F, C, block.gate);
+    linear("blocks.{l}.mlp.up", F, C, block.up);
+    linear("blocks.{l}.mlp.down", C, F, block.down);
     norm("blocks.{l}.mlp_norm", C, block.mlp_norm);
     layer_ = -1;
   }
   std::vector<Parameter> take() { return std::move(list_); }
 
  private:
+  const ModelConfig& config_;
   int64_t layer_ = -1;
   std::vector<Parameter> list_;
 };
@@ -63,23 +67,30 @@ std::string Parameter::name() const {
 
 std::vector<Parameter> parameters(const ModelConfig& config, Weights& weights) {
   const int64_t C = config.d_model;
+  const int64_t E = config.embedding_width();
   const int64_t V = config.vocab_size;
-  weights.blocks.resize(config.num_layers);
+  const PositionKind positions = config.position.kind;
+  weights.blocks.resize(config.num_blocks());
 
-  Collector all;
-  all.tensor("token_embedding", "weight", {V, C}, weights.token_embedding);
-  if (config.position.kind != PositionKind::kNone) {
-    all.tensor("position_embedding", "weight", {position_rows(config), C}, weights.position_table,
-               config.position.kind == PositionKind::kLearned);
+  Collector all(config);
+  all.tensor("token_embedding", "weight", {V, E}, weights.token_embedding);
+  if (positions == PositionKind::kSinusoidal || positions == PositionKind::kLearned) {
+    all.tensor("position_embedding", "weight", {position_rows(config), E}, weights.position_table,
+               positions == PositionKind::kLearned);
   }
-  all.tensor("token_type_embedding", "weight", {kAnyRows, C}, weights.token_type_embedding, false);
-  if (config.embedding_norm) all.norm("embedding_norm", C, weights.embedding_norm);
-  for (int64_t l = 0; l < config.num_layers; ++l) all.block(config, l, weights.blocks[l]);
+  all.tensor("token_type_embedding", "weight", {kAnyRows, E}, weights.token_type_embedding, false);
+  if (config.embedding_norm) all.norm("embedding_norm", E, weights.embedding_norm);
+  if (config.d_embedding > 0) all.linear("embedding_map", C, E, weights.embedding_map);
+  if (positions == PositionKind::kRelativeBias) {
+    all.tensor("relative_bias", "weight", {config.position.num_buckets, config.num_heads},
+               weights.relative_bias);
+  }
+  for (int64_t b = 0; b < config.num_blocks(); ++b) all.block(b, weights.blocks[b]);
   if (config.final_norm) all.norm("final_norm", C, weights.final_norm);
   if (weights.mlm_head) {
-    all.linear("mlm.dense", C, C, weights.mlm_head->dense);
-    all.norm("mlm.norm", C, weights.mlm_head->norm);
-    all.tensor("mlm.decoder", "weight", {V, C}, weights.mlm_head->decoder);
+    all.linear("mlm.dense", E, C, weights.mlm_head->dense);
+    all.norm("mlm.norm", E, weights.mlm_head->norm);
+    all.tensor("mlm.decoder", "weight", {V, E}, weights.mlm_head->decoder);
     all.tensor("mlm", "bias", {V}, weights.mlm_head->bias);
   }
   return all.take();

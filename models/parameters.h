@@ -14,7 +14,7 @@ namespace phasor {
 struct Parameter {
   std::string_view module;     // phasor's own name, with {l} for the layer
   std::string_view leaf;       // "weight" or "bias"
-  int64_t layer = -1;          // −1 outside blocks
+  int64_t layer = -1;          // the block's number; −1 outside blocks
   std::vector<int64_t> shape;  // kAnyRows: any number of rows from 1 up
   bool required = true;
   Tensor* tensor = nullptr;

@@ -33,8 +33,13 @@ class Dice {
 
 PositionConfig drawn_position(Dice& dice, bool even_width) {
   PositionConfig position;
-  position.kind = dice.choose(PositionKind::kLearned);
+  position.kind = dice.choose(PositionKind::kRelativeBias);
   if (position.kind == PositionKind::kNone) return position;
+  if (position.kind == PositionKind::kRelativeBias) {
+    position.num_buckets = 4 * dice.between(1, 8);
+    position.max_distance = position.num_buckets / 4 + dice.between(1, 30);
+    return position;
+  }
   position.layout = dice.choose(SinusoidalLayout::kOpenNmt);
   if (position.layout == SinusoidalLayout::kOpenNmt && !even_width) {
     position.layout = SinusoidalLayout::kPaper;
@@ -80,7 +85,14 @@ std::shared_ptr<const Model> drawn_model(uint64_t seed) {
   config.embedding_scale = dice.coin() ? 1.0f : 5.5f;
   config.embedding_norm = dice.coin();
   config.final_norm = dice.coin();
-  config.position = drawn_position(dice, config.d_model % 2 == 0);
+  config.norm = dice.choose(NormKind::kRmsNorm);
+  config.d_head = dice.coin() ? 0 : dice.between(1, 17);
+  config.d_embedding = dice.coin() ? 0 : dice.between(2, 80);
+  config.num_layer_groups = dice.between(0, config.num_layers);
+  config.gated_mlp = dice.coin();
+  config.linear_bias = dice.coin();
+  config.scale_scores = dice.coin();
+  config.position = drawn_position(dice, config.embedding_width() % 2 == 0);
   return random_model(
       config, seed,
       {.token_types = dice.between(0, 2), .mlm_head = false, .store_position_table = dice.coin()});

@@ -87,6 +87,15 @@ TEST(FamiliesTest, DistilBertComputesASinusoidThatIsNotStored) {
   expect_computes_what_is_meant(Loaded(distilbert_case(true)));
 }
 
+TEST(FamiliesTest, AlbertMapsItsEmbeddingAndSharesItsLayers) {
+  expect_computes_what_is_meant(Loaded(albert_case()));
+  expect_computes_what_is_meant(Loaded(headless(albert_case()), without("albert.")));
+}
+
+TEST(FamiliesTest, T5HasRelativePositionsAndMaybeAGatedMlp) {
+  for (const bool gated : {false, true}) expect_computes_what_is_meant(Loaded(t5_case(gated)));
+}
+
 TEST(FamiliesTest, EncodersOfTranslatorsAndSummarizers) {
   for (const char* const model_type : {"marian", "bart", "mbart", "pegasus", "m2m_100"}) {
     SCOPED_TRACE(model_type);

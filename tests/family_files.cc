@@ -125,6 +125,85 @@ FamilyCase distilbert_case(bool sinusoidal) {
   return family;
 }
 
+FamilyCase albert_case() {
+  FamilyCase family{.config = bert_config("albert"), .meaning = sizes("albert"), .names = {}};
+  family.config["embedding_size"] = 7;
+  family.config["num_hidden_layers"] = 5;
+  family.config["num_hidden_groups"] = 2;
+  family.config["inner_group_num"] = 1;
+  family.config["hidden_act"] = "gelu_new";
+  ModelConfig& config = family.meaning;
+  config.d_embedding = 7;
+  config.num_layers = 5;  // layers 0, 1, 2 are of the first group
+  config.num_layer_groups = 2;
+  config.activation = Activation::kGeluTanh;
+  config.embedding_norm = true;
+  config.norm_eps = 1e-12f;
+  config.position = {.kind = PositionKind::kLearned};
+  family.extras = {.token_types = 2, .mlm_head = true};
+  const std::string layer = "albert.encoder.albert_layer_groups.{l}.albert_layers.0.";
+  family.names = {{"token_embedding", "albert.embeddings.word_embeddings"},
+                  {"position_embedding", "albert.embeddings.position_embeddings"},
+                  {"token_type_embedding", "albert.embeddings.token_type_embeddings"},
+                  {"embedding_norm", "albert.embeddings.LayerNorm"},
+                  {"embedding_map", "albert.encoder.embedding_hidden_mapping_in"},
+                  {"blocks.{l}.attn.q", layer + "attention.query"},
+                  {"blocks.{l}.attn.k", layer + "attention.key"},
+                  {"blocks.{l}.attn.v", layer + "attention.value"},
+                  {"blocks.{l}.attn.out", layer + "attention.dense"},
+                  {"blocks.{l}.attn_norm", layer + "attention.LayerNorm"},
+                  {"blocks.{l}.mlp.up", layer + "ffn"},
+                  {"blocks.{l}.mlp.down", layer + "ffn_output"},
+                  {"blocks.{l}.mlp_norm", layer + "full_layer_layer_norm"},
+                  {"mlm.dense", "predictions.dense"},
+                  {"mlm.norm", "predictions.LayerNorm"},
+                  {"mlm", "predictions"}};
+  return family;
+}
+
+FamilyCase t5_case(bool gated) {
+  FamilyCase family{.meaning = sizes("t5"), .names = {}};
+  family.config = {{"model_type", "t5"},
+                   {"d_model", kWidth},
+                   {"d_kv", 5},
+                   {"d_ff", kMlp},
+                   {"num_layers", kLayers},
+                   {"num_decoder_layers", 7},
+                   {"num_heads", kHeads},
+                   {"vocab_size", kVocabulary},
+                   {"relative_attention_num_buckets", 8},
+                   {"relative_attention_max_distance", 6},
+                   {"feed_forward_proj", gated ? "gated-gelu" : "relu"},
+                   {"layer_norm_epsilon", 1e-6}};
+  ModelConfig& config = family.meaning;
+  config.d_head = 5;
+  config.max_positions = 0;
+  config.norm_order = NormOrder::kPreNorm;
+  config.norm = NormKind::kRmsNorm;
+  config.norm_eps = 1e-6f;
+  config.activation = gated ? Activation::kGeluTanh : Activation::kRelu;
+  config.gated_mlp = gated;
+  config.linear_bias = false;
+  config.scale_scores = false;
+  config.final_norm = true;
+  config.position = {.kind = PositionKind::kRelativeBias, .num_buckets = 8, .max_distance = 6};
+  const std::string layer = "encoder.block.{l}.layer.";
+  family.names = {
+      {"token_embedding", "shared"},
+      {"relative_bias", "encoder.block.0.layer.0.SelfAttention.relative_attention_bias"},
+      {"blocks.{l}.attn.q", layer + "0.SelfAttention.q"},
+      {"blocks.{l}.attn.k", layer + "0.SelfAttention.k"},
+      {"blocks.{l}.attn.v", layer + "0.SelfAttention.v"},
+      {"blocks.{l}.attn.out", layer + "0.SelfAttention.o"},
+      {"blocks.{l}.attn_norm", layer + "0.layer_norm"},
+      {"blocks.{l}.mlp.gate", layer + "1.DenseReluDense.wi_0"},
+      {"blocks.{l}.mlp.up", layer + (gated ? "1.DenseReluDense.wi_1" : "1.DenseReluDense.wi")},
+      {"blocks.{l}.mlp.down", layer + "1.DenseReluDense.wo"},
+      {"blocks.{l}.mlp_norm", layer + "1.layer_norm"},
+      {"final_norm", "encoder.final_layer_norm"}};
+  return family;
+}
+
 FamilyCase fairseq_case(const std::string& model_type) {
   FamilyCase family{.meaning = sizes(model_type), .names = {}};
   family.config = {{"model_type", model_type},

@@ -12,7 +12,7 @@ namespace phasor {
 
 /// A tiny checkpoint: what its files say, and what they have to mean.
 struct FamilyCase {
-  nlohmann::json config;  // its config.json
+  nlohmann::json config = {};  // its config.json
   ModelConfig meaning;
   RandomModelExtras extras = {};
   /// phasor's module to the whole name in the file, with {l} for the layer (or its group).
@@ -23,6 +23,9 @@ FamilyCase bert_case();
 /// roberta, xlm-roberta or camembert.
 FamilyCase roberta_case(const std::string& model_type);
 FamilyCase distilbert_case(bool sinusoidal);
+FamilyCase albert_case();
+/// With or without a gated MLP.
+FamilyCase t5_case(bool gated);
 /// marian, bart, mbart, pegasus or m2m_100.
 FamilyCase fairseq_case(const std::string& model_type);
 

@@ -13,7 +13,7 @@ namespace {
 /// Draws tensors and owns their memory.
 class RandomTensors {
  public:
-  explicit RandomTensors(uint64_t seed) : engine_(seed) {}
+  RandomTensors(const ModelConfig& config, uint64_t seed) : config_(config), engine_(seed) {}
 
   /// Uniform in [middle − spread, middle + spread].
   Tensor draw(std::vector<int64_t> shape, float middle, float spread) {
@@ -32,26 +32,31 @@ class RandomTensors {
 
   LinearWeights linear(int64_t out, int64_t in) {
     const float spread = std::sqrt(3.0f / static_cast<float>(in));  // variance 1/in
-    return {.weight = draw({out, in}, 0.0f, spread), .bias = draw({out}, 0.0f, 0.3f)};
+    return {.weight = draw({out, in}, 0.0f, spread),
+            .bias = config_.linear_bias ? draw({out}, 0.0f, 0.3f) : Tensor()};
   }
 
-  NormWeights norm(int64_t d_model) {
-    return {.weight = draw({d_model}, 1.0f, 0.5f), .bias = draw({d_model}, 0.0f, 0.3f)};
+  NormWeights norm(int64_t width) {
+    const bool has_bias = config_.norm == NormKind::kLayerNorm;
+    return {.weight = draw({width}, 1.0f, 0.5f),
+            .bias = has_bias ? draw({width}, 0.0f, 0.3f) : Tensor()};
   }
 
-  BlockWeights block(const ModelConfig& config) {
-    const int64_t C = config.d_model;
-    return {.q = linear(C, C),
-            .k = linear(C, C),
-            .v = linear(C, C),
-            .out = linear(C, C),
+  BlockWeights block() {
+    const int64_t C = config_.d_model, F = config_.d_ff, heads = config_.attention_width();
+    return {.q = linear(heads, C),
+            .k = linear(heads, C),
+            .v = linear(heads, C),
+            .out = linear(C, heads),
             .attn_norm = norm(C),
-            .up = linear(config.d_ff, C),
-            .down = linear(C, config.d_ff),
+            .gate = config_.gated_mlp ? linear(F, C) : LinearWeights(),
+            .up = linear(F, C),
+            .down = linear(C, F),
             .mlp_norm = norm(C)};
   }
 
  private:
+  const ModelConfig config_;
   std::mt19937_64 engine_;
   std::deque<std::vector<float>> storage_;  // a deque, so that elements never move
 };
@@ -65,27 +70,33 @@ bool has_position_table(const ModelConfig& config, const RandomModelExtras& extr
 
 std::shared_ptr<const Model> random_model(const ModelConfig& config, uint64_t seed,
                                           const RandomModelExtras& extras) {
-  const auto tensors = std::make_shared<RandomTensors>(seed);
+  const auto tensors = std::make_shared<RandomTensors>(config, seed);
   const int64_t C = config.d_model;
+  const int64_t E = config.embedding_width();
   const int64_t V = config.vocab_size;
   const float unit = std::sqrt(3.0f);  // variance 1
 
   Weights weights;
-  weights.token_embedding = tensors->draw({V, C}, 0.0f, unit / config.embedding_scale);
+  weights.token_embedding = tensors->draw({V, E}, 0.0f, unit / config.embedding_scale);
   if (has_position_table(config, extras)) {
     const int64_t rows = config.max_positions + config.position.first_position;
-    weights.position_table = tensors->draw({rows, C}, 0.0f, unit);
+    weights.position_table = tensors->draw({rows, E}, 0.0f, unit);
   }
   if (extras.token_types > 0) {
-    weights.token_type_embedding = tensors->draw({extras.token_types, C}, 0.0f, 0.5f);
+    weights.token_type_embedding = tensors->draw({extras.token_types, E}, 0.0f, 0.5f);
   }
-  if (config.embedding_norm) weights.embedding_norm = tensors->norm(C);
-  for (int64_t l = 0; l < config.num_layers; ++l) weights.blocks.push_back(tensors->block(config));
+  if (config.embedding_norm) weights.embedding_norm = tensors->norm(E);
+  if (config.d_embedding > 0) weights.embedding_map = tensors->linear(C, E);
+  if (config.position.kind == PositionKind::kRelativeBias) {
+    weights.relative_bias =
+        tensors->draw({config.position.num_buckets, config.num_heads}, 0.0f, unit);
+  }
+  for (int64_t b = 0; b < config.num_blocks(); ++b) weights.blocks.push_back(tensors->block());
   if (config.final_norm) weights.final_norm = tensors->norm(C);
   if (extras.mlm_head) {
     weights.mlm_head = MlmHead{.activation = config.activation,
-                               .dense = tensors->linear(C, C),
-                               .norm = tensors->norm(C),
+                               .dense = tensors->linear(E, C),
+                               .norm = tensors->norm(E),
                                .decoder = weights.token_embedding,
                                .bias = tensors->draw({V}, 0.0f, 0.3f)};
   }

@@ -12,7 +12,9 @@ namespace {
 
 using Values = std::vector<double>;
 
+/// Empty where the tensor is absent.
 Values values_of(const Tensor& tensor) {
+  if (!tensor.present()) return {};
   const std::vector<float> values = tensor.to_float();
   return {values.begin(), values.end()};
 }
@@ -41,9 +43,10 @@ Values add(const Values& a, const Values& b) {
 /// x Wᵀ + b for x [T, in]: [T, out]
 Values linear(const LinearWeights& weights, const Values& x) {
   const Values w = values_of(weights.weight);  // [out, in]
-  const Values b = values_of(weights.bias);    // [out]
+  Values b = values_of(weights.bias);          // [out]
   const int64_t num_out = weights.weight.shape[0], num_in = weights.weight.shape[1];
   const auto num_tokens = static_cast<int64_t>(x.size()) / num_in;
+  if (b.empty()) b.assign(num_out, 0.0);
   Values y(num_tokens * num_out);
   for (int64_t t = 0; t < num_tokens; ++t) {
     for (int64_t o = 0; o < num_out; ++o) {
@@ -73,6 +76,39 @@ Values layer_norm(const NormWeights& weights, double eps, const Values& x) {
   return y;
 }
 
+/// x / √(mean(x²) + ε) · γ over each row of x [T, C]
+Values rms_norm(const NormWeights& weights, double eps, const Values& x) {
+  const Values gamma = values_of(weights.weight);  // [C]
+  const size_t width = gamma.size();
+  Values y(x.size());
+  for (size_t row = 0; row < x.size(); row += width) {
+    double squares = 0;
+    for (size_t c = 0; c < width; ++c) squares += x[row + c] * x[row + c];
+    const double length = std::sqrt(squares / static_cast<double>(width) + eps);
+    for (size_t c = 0; c < width; ++c) y[row + c] = x[row + c] / length * gamma[c];
+  }
+  return y;
+}
+
+Values norm(const ModelConfig& config, const NormWeights& weights, const Values& x) {
+  return config.norm == NormKind::kRmsNorm ? rms_norm(weights, config.norm_eps, x)
+                                           : layer_norm(weights, config.norm_eps, x);
+}
+
+/// T5's bucket of the distance from token i to token j, after Raffel et al.'s own code: the first
+/// half of the buckets looks back; of each half, the first half holds one distance each.
+int64_t relative_bucket(const PositionConfig& config, int64_t distance) {
+  const int64_t half = config.num_buckets / 2, exact = half / 2;
+  int64_t bucket = distance > 0 ? half : 0;
+  const auto length = static_cast<double>(std::abs(distance));
+  if (length < static_cast<double>(exact)) return bucket + std::abs(distance);
+  // How far up the logarithmic half; the small number lifts what rounding put below a whole one.
+  const double up = std::log(length / static_cast<double>(exact)) /
+                    std::log(static_cast<double>(config.max_distance) / static_cast<double>(exact));
+  const auto steps = static_cast<int64_t>(up * static_cast<double>(half - exact) + 1e-9);
+  return bucket + std::min(exact + steps, half - 1);
+}
+
 /// One run of the network over one window.
 class Run {
  public:
@@ -89,17 +125,18 @@ class Run {
     Values x = embed();  // [T, C]
     for (int64_t layer = 0; layer < config_.num_layers; ++layer) x = block(layer, std::move(x));
     if (config_.final_norm) {
-      x = record(Hook::kFinalNorm, -1, layer_norm(weights_.final_norm, config_.norm_eps, x));
+      x = record(Hook::kFinalNorm, -1, norm(config_, weights_.final_norm, x));
     }
     return {window_.first_token, window_.positions, std::move(x), std::move(activations_)};
   }
 
  private:
-  /// s·E[id] + P[pos] (+ type row 0), then LayerNorm where there is one. [T, C]
+  /// s·Emb[id] + P[pos] (+ type row 0), then the norm and the map to d_model, where there are such.
+  /// [T, C]
   Values embed() {
-    const Values table = values_of(weights_.token_embedding);  // [V, C]
-    const int64_t width = config_.d_model;
-    Values tokens, positions;  // [T, C]
+    const Values table = values_of(weights_.token_embedding);  // [V, E]
+    const int64_t width = table.size() / config_.vocab_size;
+    Values tokens, positions;  // [T, E]
     for (int64_t t = 0; t < num_tokens_; ++t) {
       for (int64_t c = 0; c < width; ++c) {
         tokens.push_back(static_cast<double>(config_.embedding_scale) *
@@ -114,37 +151,37 @@ class Run {
     if (source_.present) x = add(x, record(Hook::kPosEmbed, -1, positions));
     if (weights_.token_type_embedding.present()) {
       const Values types = values_of(weights_.token_type_embedding);
-      Values rows;  // [T, C]
+      Values rows;  // [T, E]
       for (int64_t t = 0; t < num_tokens_; ++t) {
         rows.insert(rows.end(), types.begin(), types.begin() + width);
       }
       x = add(x, record(Hook::kTokenTypeEmbed, -1, rows));
     }
-    if (config_.embedding_norm) x = layer_norm(weights_.embedding_norm, config_.norm_eps, x);
+    if (config_.embedding_norm) x = norm(config_, weights_.embedding_norm, x);
+    if (config_.d_embedding > 0) x = linear(weights_.embedding_map, x);
     return record(Hook::kFullEmbed, -1, x);
   }
 
   Values block(int64_t layer, Values x) {
-    const BlockWeights& weights = weights_.blocks[layer];
+    const BlockWeights& weights = block_weights(layer);
     const bool pre_norm = config_.norm_order == NormOrder::kPreNorm;
-    const double eps = config_.norm_eps;
     record(Hook::kResidPre, layer, x);
 
-    const Values attn_out = attention(layer, pre_norm ? layer_norm(weights.attn_norm, eps, x) : x);
+    const Values attn_out = attention(layer, pre_norm ? norm(config_, weights.attn_norm, x) : x);
     x = is_cut(layer, ResidualCut::Site::kAttention) ? attn_out : add(x, attn_out);
     record(Hook::kResidMid, layer, x);
-    if (!pre_norm) x = layer_norm(weights.attn_norm, eps, x);
+    if (!pre_norm) x = norm(config_, weights.attn_norm, x);
 
-    const Values mlp_out = mlp(layer, pre_norm ? layer_norm(weights.mlp_norm, eps, x) : x);
+    const Values mlp_out = mlp(layer, pre_norm ? norm(config_, weights.mlp_norm, x) : x);
     x = is_cut(layer, ResidualCut::Site::kMlp) ? mlp_out : add(x, mlp_out);
     record(Hook::kResidPost, layer, x);
     if (pre_norm) return x;
-    return record(Hook::kNormalizedResidPost, layer, layer_norm(weights.mlp_norm, eps, x));
+    return record(Hook::kNormalizedResidPost, layer, norm(config_, weights.mlp_norm, x));
   }
 
-  /// softmax(Q Kᵀ / √D) V for each head, then the output matrix. [T, C]
+  /// softmax(Q Kᵀ / √D + bias) V for each head, then the output matrix. [T, C]
   Values attention(int64_t layer, const Values& x) {
-    const BlockWeights& weights = weights_.blocks[layer];
+    const BlockWeights& weights = block_weights(layer);
     const int64_t num_heads = config_.num_heads, head_dim = config_.head_dim();
     const Values q = record(Hook::kQ, layer, linear(weights.q, x));  // [T, H, D]
     const Values k = record(Hook::kK, layer, linear(weights.k, x));
@@ -152,14 +189,15 @@ class Run {
     const auto at = [&](int64_t t, int64_t head, int64_t d) {
       return (t * num_heads + head) * head_dim + d;
     };
-    Values scores, pattern;                   // [H, T, T]
-    Values z(num_tokens_ * config_.d_model);  // [T, H, D]
+    Values scores, pattern;  // [H, T, T]
+    Values z(q.size());      // [T, H, D]
     for (int64_t head = 0; head < num_heads; ++head) {
       for (int64_t i = 0; i < num_tokens_; ++i) {
         Values row(num_tokens_);  // of the scores
         for (int64_t j = 0; j < num_tokens_; ++j) {
           for (int64_t d = 0; d < head_dim; ++d) row[j] += q[at(i, head, d)] * k[at(j, head, d)];
-          row[j] /= std::sqrt(static_cast<double>(head_dim));
+          if (config_.scale_scores) row[j] /= std::sqrt(static_cast<double>(head_dim));
+          row[j] += relative_bias(i, j, head);
         }
         scores.insert(scores.end(), row.begin(), row.end());
         const double largest = *std::max_element(row.begin(), row.end());
@@ -178,11 +216,34 @@ class Run {
   }
 
   Values mlp(int64_t layer, const Values& x) {
-    const BlockWeights& weights = weights_.blocks[layer];
-    Values hidden = record(Hook::kMlpPre, layer, linear(weights.up, x));  // [T, F]
+    const BlockWeights& weights = block_weights(layer);
+    const LinearWeights& first = config_.gated_mlp ? weights.gate : weights.up;
+    Values hidden = record(Hook::kMlpPre, layer, linear(first, x));  // [T, F]
     for (double& value : hidden) value = activate(config_.activation, value);
+    if (config_.gated_mlp) {
+      const Values factors = linear(weights.up, x);  // [T, F]
+      for (size_t i = 0; i < hidden.size(); ++i) hidden[i] *= factors[i];
+    }
     record(Hook::kMlpPost, layer, hidden);
     return record(Hook::kMlpOut, layer, linear(weights.down, hidden));
+  }
+
+  /// Layers in groups of equal size share a block.
+  const BlockWeights& block_weights(int64_t layer) const {
+    if (config_.num_layer_groups == 0) return weights_.blocks[layer];
+    const double group_size =
+        static_cast<double>(config_.num_layers) / static_cast<double>(config_.num_layer_groups);
+    return weights_.blocks[static_cast<size_t>(static_cast<double>(layer) / group_size)];
+  }
+
+  double relative_bias(int64_t i, int64_t j, int64_t head) const {
+    const bool own = options_.positions.source() == Positions::Source::kModel;
+    if (config_.position.kind != PositionKind::kRelativeBias || !own) return 0;
+    const auto distance = std::llround(window_.positions[j] - window_.positions[i]);
+    const int64_t bucket = relative_bucket(config_.position, distance);
+    const Values table = values_of(weights_.relative_bias);  // [buckets, H]
+    return static_cast<double>(options_.positions.scale()) *
+           table[bucket * config_.num_heads + head];
   }
 
   bool is_cut(int64_t layer, ResidualCut::Site site) const {
@@ -210,6 +271,10 @@ class Run {
       case Hook::kMlpPre:
       case Hook::kMlpPost:
         return {num_tokens_, config_.d_ff};
+      case Hook::kTokenEmbed:
+      case Hook::kPosEmbed:
+      case Hook::kTokenTypeEmbed:
+        return {num_tokens_, config_.embedding_width()};
       default:
         return {num_tokens_, config_.d_model};
     }
@@ -255,7 +320,7 @@ std::vector<double> mlm_logits(const Model& model, std::span<const double> hidde
   const MlmHead& head = model.weights().mlm_head.value();
   Values x = linear(head.dense, {hidden.begin(), hidden.end()});  // [n, C]
   for (double& value : x) value = activate(head.activation, value);
-  x = layer_norm(head.norm, model.config().norm_eps, x);
+  x = norm(model.config(), head.norm, x);
   return linear({.weight = head.decoder, .bias = head.bias}, x);
 }
 

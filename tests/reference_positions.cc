@@ -85,6 +85,10 @@ PositionSource position_source(const Model& model, const Positions& positions) {
       return {};
     case Positions::Source::kModel:
       if (config.kind == PositionKind::kNone) return {};
+      if (config.kind == PositionKind::kRelativeBias) {
+        source.present = false;  // nothing is added to the embedding
+        break;
+      }
       if (stored.present()) use_stored_table();
       break;
     case Positions::Source::kSinusoidal:

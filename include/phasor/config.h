@@ -1,7 +1,8 @@
 // The blueprint of an encoder: every choice that decides what its weights mean.
 //
 // Plain data. Shape letters, here and everywhere: N tokens in the batch, B sequences, T tokens of
-// one sequence, C d_model, H heads, D head_dim = C/H, F d_ff, L layers, V vocabulary.
+// one sequence, C d_model, H heads, D head_dim (C/H but for some T5), F d_ff, L layers, V
+// vocabulary, E embedding_width (C but for ALBERT).
 #pragma once
 
 #include <cstdint>
@@ -15,12 +16,18 @@ namespace phasor {
 /// x = x + f(LN(x)), Xiong et al. 2020 (arXiv 2002.04745).
 enum class NormOrder { kPreNorm, kPostNorm };
 
+/// What a norm does. kLayerNorm: (x − mean) / √(variance + ε) · γ + β, Ba et al. 2016. kRmsNorm: x
+/// / √(mean(x²) + ε) · γ, Zhang & Sennrich 2019 (arXiv 1910.07467).
+enum class NormKind { kLayerNorm, kRmsNorm };
+
 /// The MLP's nonlinearity. kGeluErf: x·Φ(x), exact. kGeluTanh: Hendrycks & Gimpel's tanh
 /// approximation ("gelu_new"). kSilu: x·sigmoid(x) ("swish").
 enum class Activation { kGeluErf, kGeluTanh, kRelu, kSilu };
 
-/// What is added to the token embedding to say where a token stands.
-enum class PositionKind { kNone, kSinusoidal, kLearned };
+/// What tells the encoder where a token stands. Sinusoidal and learned vectors are added to the
+/// token embedding. A relative bias is added to the attention scores: a number for each head and
+/// each bucket of distances between the two tokens (Raffel et al. 2020, arXiv 1910.10683).
+enum class PositionKind { kNone, kSinusoidal, kLearned, kRelativeBias };
 
 /// The five incompatible tables that are all called "sinusoidal". d = width, n = base, p =
 /// position. kPaper    angle of pair i = p·n^(−2i/d); columns sin, cos, sin, cos, …     (Vaswani et
@@ -40,6 +47,10 @@ struct PositionConfig {
   /// Where set, tokens with this id do not advance the position counter and take the row of this
   /// number, whose sinusoid is zero (fairseq, RoBERTa, M2M100).
   std::optional<int32_t> uncounted_token = std::nullopt;
+  /// kRelativeBias only. Half of the buckets are for tokens to the right; of each half, the first
+  /// half are for one distance each and the others grow logarithmically up to max_distance.
+  int64_t num_buckets = 32;
+  int64_t max_distance = 128;
 
   bool operator==(const PositionConfig&) const = default;
 };
@@ -51,19 +62,34 @@ struct ModelConfig {
   int64_t d_ff = 0;
   int64_t num_layers = 0;
   int64_t num_heads = 0;
+  int64_t d_head = 0;  // D; 0: d_model / num_heads
+  /// E, the width of the embedding, from which a linear map leads to d_model; 0: there is no such
+  /// map, and embeddings are d_model wide.
+  int64_t d_embedding = 0;
+  /// Groups of consecutive layers that share one block's weights; 0: each layer has its own.
+  int64_t num_layer_groups = 0;
   int64_t vocab_size = 0;
   /// The longest sequence seen in training, in tokens; 0 where the files do not say. A limit only
   /// where the positions come from a table of that many rows.
   int64_t max_positions = 0;
   NormOrder norm_order = NormOrder::kPostNorm;
-  Activation activation = Activation::kGeluErf;
+  NormKind norm = NormKind::kLayerNorm;
   float norm_eps = 1e-5f;
+  Activation activation = Activation::kGeluErf;
+  bool gated_mlp = false;        // f(W_gate·x) ⊙ W_up·x in place of f(W_up·x) (Shazeer 2020)
+  bool linear_bias = true;       // linear maps add a bias
+  bool scale_scores = true;      // attention scores are divided by √D
   float embedding_scale = 1.0f;  // s in x = s·E[id] + P[pos]
   bool embedding_norm = false;   // LayerNorm after the embedding sum
   bool final_norm = false;       // LayerNorm after the last block
-  PositionConfig position;
+  PositionConfig position = {};
 
-  int64_t head_dim() const { return d_model / num_heads; }
+  int64_t head_dim() const { return d_head > 0 ? d_head : d_model / num_heads; }
+  int64_t attention_width() const { return num_heads * head_dim(); }  // of q, k, v and z
+  int64_t embedding_width() const { return d_embedding > 0 ? d_embedding : d_model; }
+  int64_t num_blocks() const { return num_layer_groups > 0 ? num_layer_groups : num_layers; }
+  /// The block of weights that a layer uses: ⌊layer·num_blocks/num_layers⌋.
+  int64_t block_of(int64_t layer) const { return layer * num_blocks() / num_layers; }
   bool operator==(const ModelConfig&) const = default;
 };
 
@@ -73,6 +99,7 @@ void validate(const ModelConfig& config);
 
 /// The names that config files and the command line use: "post", "gelu", "learned", "paper", …
 std::string_view to_string(NormOrder order);
+std::string_view to_string(NormKind norm);
 std::string_view to_string(Activation activation);
 std::string_view to_string(PositionKind kind);
 std::string_view to_string(SinusoidalLayout layout);

@@ -3,21 +3,21 @@
 // Names and meanings are TransformerLens'. [T, C] unless said:
 //
 //   embed                                       path
-//   kTokenEmbed      s·E[id]                    hook_embed
-//   kPosEmbed        the position vector added  hook_pos_embed            (not without positions)
-//   kTokenTypeEmbed  the type-0 row added       hook_token_type_embed     (BERT only)
+//   kTokenEmbed      [T, E], s·Emb[id]          hook_embed
+//   kPosEmbed        [T, E], the vector added   hook_pos_embed            (where one is added)
+//   kTokenTypeEmbed  [T, E], the type-0 row     hook_token_type_embed     (BERT only)
 //   kFullEmbed       what block 0 reads         hook_full_embed           = hidden_states[0]
 //
 //   block l                                     blocks.{l}.…
 //   kResidPre        the block's input          hook_resid_pre
 //   kQ, kK, kV       [T, H, D]                  attn.hook_q, _k, _v
-//   kAttnScores      [H, T, T], scaled          attn.hook_attn_scores
+//   kAttnScores      [H, T, T], what softmax reads  attn.hook_attn_scores
 //   kPattern         [H, T, T], rows sum to 1   attn.hook_pattern
 //   kZ               [T, H, D], heads' outputs  attn.hook_z
 //   kAttnOut         after the output matrix    hook_attn_out
 //   kResidMid        after attention's add      hook_resid_mid
-//   kMlpPre          [T, F] before activation   mlp.hook_pre
-//   kMlpPost         [T, F] after activation    mlp.hook_post
+//   kMlpPre          [T, F] before activation   mlp.hook_pre              (of the gate, if any)
+//   kMlpPost         [T, F] after activation    mlp.hook_post             (and after the gating)
 //   kMlpOut          after the second matrix    hook_mlp_out
 //   kResidPost       after the MLP's add        hook_resid_post
 //   kNormalizedResidPost  LN(resid_post)        hook_normalized_resid_post (post-norm only)

@@ -39,32 +39,37 @@ struct LinearWeights {
 
 struct NormWeights {
   Tensor weight;  // [C]
-  Tensor bias;    // [C]
+  Tensor bias;    // [C]; absent in an RMS norm
 };
 
+/// Biases are absent where ModelConfig::linear_bias is false.
 struct BlockWeights {
-  LinearWeights q, k, v, out;  // [C, C]
+  LinearWeights q, k, v;  // [H·D, C]
+  LinearWeights out;      // [C, H·D]
   NormWeights attn_norm;
+  LinearWeights gate;  // [F, C]; of a gated MLP
   LinearWeights up;    // [F, C]
   LinearWeights down;  // [C, F]
   NormWeights mlp_norm;
 };
 
-/// Turns a hidden state into scores over the vocabulary: E·LN(f(W h + b)) + bias.
+/// Turns a hidden state into scores over the vocabulary: Emb·LN(f(W h + b)) + bias.
 struct MlmHead {
   Activation activation = Activation::kGeluErf;  // f
-  LinearWeights dense;                           // [C, C]
-  NormWeights norm;
-  Tensor decoder;  // [V, C], often the token embedding itself
-  Tensor bias;     // [V]
+  LinearWeights dense;                           // [E, C]
+  NormWeights norm;                              // [E]
+  Tensor decoder;                                // [V, E], often the token embedding itself
+  Tensor bias;                                   // [V]
 };
 
 struct Weights {
-  Tensor token_embedding;       // [V, C]
-  Tensor position_table;        // [rows, C], row 0 for position 0; learned, or a stored sinusoid
-  Tensor token_type_embedding;  // [types, C]; row 0 is added to every token
-  NormWeights embedding_norm;
-  std::vector<BlockWeights> blocks;  // [L]
+  Tensor token_embedding;       // [V, E]
+  Tensor position_table;        // [rows, E], row 0 for position 0; learned, or a stored sinusoid
+  Tensor token_type_embedding;  // [types, E]; row 0 is added to every token
+  NormWeights embedding_norm;   // [E]
+  LinearWeights embedding_map;  // [C, E]; where ModelConfig::d_embedding is set
+  Tensor relative_bias;         // [buckets, H]; where positions are kRelativeBias
+  std::vector<BlockWeights> blocks;  // [ModelConfig::num_blocks()]
   NormWeights final_norm;
   std::optional<MlmHead> mlm_head;
 };
