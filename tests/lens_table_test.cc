@@ -114,8 +114,9 @@ TEST(PositionVectorsTest, AreWhatARunAddsToItsTokens) {
                                 .positions = Positions().shifted(1).scaled(0.5f)};
     encoder.encode_ids(ids, options);
     const std::vector<float> vectors = encoder.position_vectors(9, options);
-    if (model->config().position.kind == PositionKind::kNone) {
-      EXPECT_EQ(vectors, std::vector<float>(9 * model->config().d_model));
+    const PositionKind kind = model->config().position.kind;
+    if (kind == PositionKind::kNone || kind == PositionKind::kRelativeBias) {
+      EXPECT_EQ(vectors, std::vector<float>(9 * model->config().embedding_width()));
     } else {
       EXPECT_EQ(vectors, recorder.values(Hook::kPosEmbed)) << "seed " << seed;
     }

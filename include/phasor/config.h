@@ -74,8 +74,8 @@ struct ModelConfig {
   int64_t max_positions = 0;
   NormOrder norm_order = NormOrder::kPostNorm;
   NormKind norm = NormKind::kLayerNorm;
-  float norm_eps = 1e-5f;
   Activation activation = Activation::kGeluErf;
+  float norm_eps = 1e-5f;
   bool gated_mlp = false;        // f(W_gate·x) ⊙ W_up·x in place of f(W_up·x) (Shazeer 2020)
   bool linear_bias = true;       // linear maps add a bias
   bool scale_scores = true;      // attention scores are divided by √D

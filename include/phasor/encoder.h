@@ -104,7 +104,7 @@ class Encoder {
   std::optional<int64_t> max_tokens(const RunOptions& options = {}) const;
 
   /// The vectors that such a run adds to the tokens of a sequence of this length (tokens that do
-  /// not advance the position counter left aside), [T, C]; zeros without positions. Throws as
+  /// not advance the position counter left aside), [T, E]; zeros where none are added. Throws as
   /// encode().
   std::vector<float> position_vectors(int64_t num_tokens, const RunOptions& options = {}) const;
 
