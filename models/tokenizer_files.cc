@@ -123,9 +123,8 @@ std::string what_there_is(const Files& files) {
            "put \"tokenizer_class\" into tokenizer_config.json";
   }
   if (!files.has("tokenizer.json")) return "no tokenizer files";
-  const json root = read_json_object(files.folder / "tokenizer.json");
-  const json model = root.value("model", json::object());
-  const std::string type = model.is_object() ? model.value("type", "") : "";
+  const std::string type =
+      model_of_tokenizer_json(read_json_object(files.folder / "tokenizer.json"));
   if (type == "BPE") return "a BPE tokenizer (tokenizer.json), which phasor does not read";
   if (type == "Unigram") {
     return "a Unigram tokenizer in tokenizer.json, which phasor reads from its SentencePiece model "
@@ -182,7 +181,7 @@ std::shared_ptr<const Tokenizer> load_by_files(const Files& files) {
     return load_plain(*model);
   }
   if (files.has("tokenizer.json") &&
-      is_wordpiece(read_json_object(files.folder / "tokenizer.json"))) {
+      model_of_tokenizer_json(read_json_object(files.folder / "tokenizer.json")) == "WordPiece") {
     return load_bert(files);
   }
   unsupported(files);

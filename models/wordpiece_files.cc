@@ -62,17 +62,16 @@ void read_special(const ConfigReader& config, std::string_view key, std::string&
   piece = value->is_object() ? config.object(key).text({"content"}) : config.text({key});
 }
 
-/// Where tokenizer.json asks for anything but BERT's rules, its texts would be cut wrongly.
+/// Where tokenizer.json asks for anything but BERT's rules, texts would be cut wrongly.
+ConfigReader of_type(const ConfigReader& root, std::string_view key, const std::string& type) {
+  const ConfigReader part = root.object(key);
+  if (part.text({"type"}, "") != type) part.refuse("type", fmt::format("\"{}\"", type));
+  return part;
+}
+
 void read_normalizer(const ConfigReader& root, BertWordOptions& words) {
-  const auto must_be_bert = [&](std::string_view key, const std::string& type) {
-    const json* const value = root.value(key);
-    if (value == nullptr || value->value("type", "") != type) {
-      root.refuse(key, fmt::format("of the type \"{}\"", type));
-    }
-  };
-  must_be_bert("normalizer", "BertNormalizer");
-  must_be_bert("pre_tokenizer", "BertPreTokenizer");
-  const ConfigReader normalizer = root.object("normalizer");
+  of_type(root, "pre_tokenizer", "BertPreTokenizer");
+  const ConfigReader normalizer = of_type(root, "normalizer", "BertNormalizer");
   if (!normalizer.boolean({"clean_text"}, true)) normalizer.refuse("clean_text", "true");
   words.lower_case = normalizer.boolean({"lowercase"}, true);
   words.strip_accents = normalizer.boolean({"strip_accents"}, words.lower_case);
@@ -117,12 +116,12 @@ bool has_capitals(const std::vector<std::string>& pieces) {
 
 }  // namespace
 
-bool is_wordpiece(const json& tokenizer_json) {
-  const auto model = tokenizer_json.find("model");
-  if (model == tokenizer_json.end() || !model->is_object()) return false;
+std::string model_of_tokenizer_json(const json& root) {
+  const auto model = root.find("model");
+  if (model == root.end() || !model->is_object()) return {};
   const auto type = model->find("type");
-  if (type != model->end()) return *type == "WordPiece";
-  return model->contains("max_input_chars_per_word");  // files of 2020 do not say the type
+  if (type != model->end()) return type->is_string() ? type->get<std::string>() : "";
+  return model->contains("max_input_chars_per_word") ? "WordPiece" : "";  // files of 2020
 }
 
 std::shared_ptr<const Tokenizer> load_wordpiece(const fs::path& folder, const ConfigReader& config,
@@ -134,7 +133,7 @@ std::shared_ptr<const Tokenizer> load_wordpiece(const fs::path& folder, const Co
   bool json_says_case = false;
   if (has_json && !(has_vocab_txt && says_case)) {
     const json root = read_json_object(tokenizer_json);
-    if (is_wordpiece(root)) {
+    if (model_of_tokenizer_json(root) == "WordPiece") {
       read_tokenizer_json(ConfigReader(tokenizer_json.string(), root), !has_vocab_txt, spec);
       json_says_case = true;
     }

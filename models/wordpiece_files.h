@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "models/config_reader.h"
@@ -12,8 +13,9 @@
 
 namespace phasor {
 
-/// Whether a tokenizer.json's `model` is WordPiece.
-bool is_wordpiece(const nlohmann::json& tokenizer_json);
+/// "WordPiece", "Unigram", "BPE", …: the model's type in a tokenizer.json; empty where it says
+/// none.
+std::string model_of_tokenizer_json(const nlohmann::json& root);
 
 /// Takes the pieces from vocab.txt or else from tokenizer.json, and each option from
 /// tokenizer_config.json (`config`), or else from tokenizer.json, or else as BERT has it.

@@ -299,7 +299,13 @@ TEST(TokenizerTest, KindsThatPhasorDoesNotRead) {
         load({{"vocab.json", "{}"}, {"merges.txt", ""}});
       },
       {"byte-level BPE", "--ids"});
-  expect_error<ModelError>([&] { load({{"tokenizer.json", "{}"}}); }, {"unknown kind"});
+  for (const json& model : {json(), json(7), json::object(), json{{"type", 3}}, json::array()}) {
+    expect_error<ModelError>(
+        [&] {
+          load({{"tokenizer.json", {{"model", model}}}});
+        },
+        {"unknown kind"});
+  }
   expect_error<ModelError>(
       [&] {
         load({{"tokenizer_config.json", {{"tokenizer_class", "LlamaTokenizer"}}}});

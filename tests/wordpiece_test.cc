@@ -268,7 +268,12 @@ TEST(WordPieceTest, RulesThatAreNotBertsAreRefused) {
   refuse({{"tokenizer.json", root}}, {"clean_text", "true"});
   root = tokenizer_json(json::object());
   root["pre_tokenizer"] = nullptr;
-  refuse({{"tokenizer.json", root}}, {"pre_tokenizer", "BertPreTokenizer"});
+  refuse({{"tokenizer.json", root}}, {"pre_tokenizer", "missing"});
+  root["pre_tokenizer"] = {{"type", "Whitespace"}};
+  refuse({{"tokenizer.json", root}}, {"pre_tokenizer", "\"Whitespace\"", "BertPreTokenizer"});
+  root["normalizer"] = 5;
+  root["pre_tokenizer"] = {{"type", "BertPreTokenizer"}};
+  refuse({{"tokenizer.json", root}}, {"normalizer", "5", "object"});
   const auto with = [](const json& config) {
     return json{{"vocab.txt", vocab_txt(kPieces)}, {"tokenizer_config.json", config}};
   };
