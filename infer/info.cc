@@ -1,5 +1,6 @@
 // infer info: what a model is, without running it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -76,6 +77,7 @@ Json describe(const phasor::Model& model) {
   json["parameters"] = model.num_parameters();
   json["bytes_on_disk"] = bytes_on_disk(model.folder());
   json["unused_tensors"] = model.unused_tensors().size();
+  json["unused_keys"] = model.unused_keys();
   json["notes"] = model.notes();
   json["versions"] = versions();
   return json;
@@ -94,6 +96,11 @@ std::string describe_rows(const Json& position) {
   if (position["table_rows"].is_null()) return text + ", without end";
   return text + fmt::format(", {} rows, {} usable", position["table_rows"].get<int64_t>(),
                             position["usable_positions"].get<int64_t>());
+}
+
+std::string describe_keys(const Json& keys) {
+  if (keys.empty()) return "none";
+  return fmt::format("{}", fmt::join(keys.get<std::vector<std::string>>(), ", "));
 }
 
 std::string to_text(const Json& info) {
@@ -122,6 +129,7 @@ std::string to_text(const Json& info) {
       {"parameters", fmt::format("{}", size("parameters"))},
       {"on disk", fmt::format("{:.1f} MB", info["bytes_on_disk"].get<double>() / 1e6)},
       {"unused tensors", fmt::format("{}", size("unused_tensors"))},
+      {"unused keys", describe_keys(info["unused_keys"])},
       {"versions", name("versions")},
   };
   for (const Json& note : info["notes"]) lines.emplace_back("note", note.get<std::string>());

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "models/parameters.h"
 #include "phasor/errors.h"
@@ -20,39 +21,38 @@ constexpr double kFormulaTolerance = 1e-4;
 
 class Binder {
  public:
-  Binder(const SafetensorsFile& file, const std::string& where, const Family& family)
-      : file_(file), where_(where), family_(family) {
+  Binder(const TensorFiles& files, const Family& family) : files_(files), family_(family) {
     prefix_ = find_prefix();
   }
 
-  /// Whether the file has this tensor; its name is then used up.
+  /// Whether the files have this tensor; its name is then used up.
   bool bind(const Parameter& parameter) {
-    const std::vector<std::string> names = names_of(parameter);
-    const auto found = std::find_if(names.begin(), names.end(),
-                                    [&](const std::string& name) { return file_.contains(name); });
-    if (found == names.end()) {
-      if (parameter.required) missing(names, parameter);
+    const std::optional<std::string> found = find(parameter);
+    if (!found) {
+      if (parameter.required) missing(names_of(parameter), parameter);
       return false;
     }
-    const std::vector<int64_t>& shape = file_.entries().at(*found).shape;
+    const std::vector<int64_t>& shape = files_.shape(*found);
     if (!shape_fits(parameter, shape)) {
       throw ModelError(fmt::format("{}: the tensor '{}' has shape {}; config.json asks for {}",
-                                   where_, *found, shape_text(shape), shape_text(parameter.shape)));
+                                   files_.where(), *found, shape_text(shape),
+                                   shape_text(parameter.shape)));
     }
-    *parameter.tensor = file_.tensor(*found);
+    *parameter.tensor = files_.tensor(*found);
     used_.insert(*found);
     return true;
   }
 
-  bool has(const Parameter& parameter) const {
-    const std::vector<std::string> names = names_of(parameter);
-    return std::any_of(names.begin(), names.end(),
-                       [&](const std::string& name) { return file_.contains(name); });
+  bool has(const Parameter& parameter) const { return find(parameter).has_value(); }
+
+  bool has_in_shape(const Parameter& parameter) const {
+    const std::optional<std::string> found = find(parameter);
+    return found && shape_fits(parameter, files_.shape(*found));
   }
 
   std::vector<std::string> unused() const {
     std::vector<std::string> names;
-    for (const auto& [name, entry] : file_.entries()) {
+    for (const auto& [name, file] : files_.tensors()) {
       if (used_.count(name) == 0) names.push_back(name);
     }
     return names;
@@ -84,55 +84,78 @@ class Binder {
     return names;
   }
 
+  std::optional<std::string> find(const Parameter& parameter) const {
+    for (std::string& name : names_of(parameter)) {
+      if (files_.contains(name)) return std::move(name);
+    }
+    return {};
+  }
+
   /// What stands before the name of the first block's query matrix. A decoder's blocks may have the
   /// same names.
   std::string find_prefix() const {
     const Parameter first{.module = "blocks.{l}.attn.q", .leaf = "weight", .layer = 0, .shape = {}};
     const std::string wanted = names_of(first).front();
     std::vector<std::string> prefixes;
-    for (const auto& [name, entry] : file_.entries()) {
+    for (const auto& [name, file] : files_.tensors()) {
       if (!name.ends_with(wanted)) continue;
       const std::string prefix = name.substr(0, name.size() - wanted.size());
       const bool whole_word = prefix.empty() || prefix.ends_with('.');
       if (whole_word && !prefix.ends_with("decoder.")) prefixes.push_back(prefix);
     }
     if (prefixes.empty()) {
-      throw ModelError(fmt::format("{}: the tensor '{}' is missing; is this a {} model?", where_,
-                                   wanted, family_.model_type));
+      throw ModelError(fmt::format("{}: the tensor '{}' is missing; is this a {} model?",
+                                   files_.where(), wanted, family_.model_type));
     }
     if (prefixes.size() > 1) {
       throw ModelError(
           fmt::format("{}: there are several encoders in it, under '{}'; save the one "
                       "you want by itself",
-                      where_, fmt::join(prefixes, "', '")));
+                      files_.where(), fmt::join(prefixes, "', '")));
     }
     return prefixes.front();
   }
 
   [[noreturn]] void missing(const std::vector<std::string>& names,
                             const Parameter& parameter) const {
-    throw ModelError(fmt::format("{}: the tensor '{}' is missing; its shape must be {}", where_,
-                                 fmt::join(names, "' or '"), shape_text(parameter.shape)));
+    throw ModelError(fmt::format("{}: the tensor '{}' is missing; its shape must be {}",
+                                 files_.where(), fmt::join(names, "' or '"),
+                                 shape_text(parameter.shape)));
   }
 
-  const SafetensorsFile& file_;
-  const std::string& where_;
+  const TensorFiles& files_;
   const Family& family_;
   std::string prefix_;
   std::set<std::string> used_;
 };
 
+/// A head that nobody promised is no reason to refuse the encoder.
+void drop_broken_head(const Binder& binder, const CheckpointConfig& checkpoint,
+                      BoundWeights& bound) {
+  for (const Parameter& parameter : parameters(checkpoint.config, bound.weights)) {
+    if (!parameter.module.starts_with("mlm") || binder.has_in_shape(parameter)) continue;
+    const bool tied = parameter.module == "mlm.decoder" && checkpoint.ties_decoder;
+    if (tied && !binder.has(parameter)) continue;
+    bound.notes.push_back(fmt::format(
+        "the masked-language-model head is not used: its {} is missing, or its shape is not {}",
+        parameter.name(), shape_text(parameter.shape)));
+    bound.weights.mlm_head.reset();
+    return;
+  }
+}
+
 }  // namespace
 
-BoundWeights bind_weights(const SafetensorsFile& file, const std::string& where,
-                          const CheckpointConfig& checkpoint) {
+BoundWeights bind_weights(const TensorFiles& files, const CheckpointConfig& checkpoint) {
   const Family& family = *checkpoint.family;
-  Binder binder(file, where, family);
+  Binder binder(files, family);
   BoundWeights bound;
   const Parameter head{.module = "mlm.dense", .leaf = "weight", .shape = {}};
   if (checkpoint.needs_mlm_head || (!family.spelled_out && binder.has(head))) {
     bound.weights.mlm_head.emplace().activation = checkpoint.head_activation;
   }
+  if (bound.weights.mlm_head && !checkpoint.needs_mlm_head)
+    drop_broken_head(binder, checkpoint, bound);
   for (Parameter& parameter : parameters(checkpoint.config, bound.weights)) {
     const bool decoder = parameter.module == "mlm.decoder";
     if (decoder) parameter.required = false;

@@ -5,20 +5,20 @@
 #include <vector>
 
 #include "models/model_config.h"
-#include "models/safetensors.h"
+#include "models/tensor_files.h"
 #include "phasor/model.h"
 
 namespace phasor {
 
 struct BoundWeights {
-  Weights weights;                  // borrowed from the file
-  std::vector<std::string> unused;  // names of the file's other tensors
+  Weights weights;                  // borrowed from the files
+  std::vector<std::string> unused;  // names of the files' other tensors
+  std::vector<std::string> notes;   // see Model::notes()
 };
 
-/// `where` names the file in messages. Throws ModelError naming the tensor that is missing, of
+/// Throws ModelError naming the tensor that is missing, of
 /// another shape than the configuration asks for, or of a dtype that phasor does not read.
-BoundWeights bind_weights(const SafetensorsFile& file, const std::string& where,
-                          const CheckpointConfig& checkpoint);
+BoundWeights bind_weights(const TensorFiles& files, const CheckpointConfig& checkpoint);
 
 /// A sentence where the stored table of a sinusoidal model differs by more than 1e-4 (and its
 /// dtype's rounding) from the formula that its family names; else empty.

@@ -52,8 +52,6 @@ constexpr ModuleName kRobertaHead[] = {
     {"mlm.decoder", "lm_head.decoder"},
     {"mlm", "lm_head|lm_head.decoder"},
 };
-constexpr FixedKey kBertKeys[] = {{"is_decoder", "false"},
-                                  {"position_embedding_type", "\"absolute\""}};
 
 constexpr ModuleName kDistilBertModules[] = {
     {"token_embedding", "embeddings.word_embeddings"},
@@ -164,7 +162,6 @@ constexpr Family kFamilies[] = {
         .embedding_norm = true,
         .needs_token_types = true,
         .default_eps = 1e-12,
-        .fixed_keys = kBertKeys,
         .modules = kBertModules,
         .head = kBertHead,
     },
@@ -178,7 +175,6 @@ constexpr Family kFamilies[] = {
         .needs_token_types = true,
         .default_eps = 1e-12,
         .head_activation = Activation::kGeluErf,
-        .fixed_keys = kBertKeys,
         .modules = kBertModules,
         .head = kRobertaHead,
     },
@@ -192,7 +188,6 @@ constexpr Family kFamilies[] = {
         .needs_token_types = true,
         .default_eps = 1e-12,
         .head_activation = Activation::kGeluErf,
-        .fixed_keys = kBertKeys,
         .modules = kBertModules,
         .head = kRobertaHead,
     },
@@ -206,7 +201,6 @@ constexpr Family kFamilies[] = {
         .needs_token_types = true,
         .default_eps = 1e-12,
         .head_activation = Activation::kGeluErf,
-        .fixed_keys = kBertKeys,
         .modules = kBertModules,
         .head = kRobertaHead,
     },

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -15,6 +16,7 @@
 namespace phasor {
 namespace {
 
+constexpr size_t kHeadBytes = 512;
 constexpr uintmax_t kMaxFileSize = uintmax_t{1} << 30;
 
 uintmax_t checked_size(const std::filesystem::path& file) {
@@ -60,6 +62,13 @@ class UniqueKeys {
   std::optional<std::string> twice_;
 };
 
+/// A protobuf that begins with ir_version (a small number) and producer_name (a text). As the
+/// length of a safetensors header it would be above 4 GiB.
+bool is_onnx(std::string_view head) {
+  return head.size() > 8 && head[0] == '\x08' && head[1] > 0 && head[1] < 0x20 &&
+         head[2] == '\x12' && head[4] != '\0';
+}
+
 }  // namespace
 
 std::string_view imposter(std::string_view head) {
@@ -80,7 +89,22 @@ std::string_view imposter(std::string_view head) {
     return "a Python pickle, not safetensors or JSON";
   }
   if (head.starts_with("\x1f\x8b")) return "a gzip archive; unpack it first";
+  if (head.starts_with("GGUF")) {
+    return "a GGUF file of llama.cpp; get the original model, with config.json and "
+           "model.safetensors";
+  }
+  if (head.starts_with("\x89HDF\r\n")) return "an HDF5 file of TensorFlow, not safetensors";
+  if (is_onnx(head)) {
+    return "an ONNX graph; get the original model, with config.json and model.safetensors";
+  }
   return {};
+}
+
+std::string_view imposter_in(const std::filesystem::path& file) {
+  std::array<char, kHeadBytes> head;
+  std::ifstream stream(file, std::ios::binary);
+  stream.read(head.data(), head.size());
+  return imposter({head.data(), static_cast<size_t>(stream.gcount())});
 }
 
 bool is_file(const std::filesystem::path& file) {

@@ -15,6 +15,9 @@ namespace phasor {
 /// looks like none of them.
 std::string_view imposter(std::string_view head);
 
+/// As imposter(), of a file's first bytes; empty where it cannot be read.
+std::string_view imposter_in(const std::filesystem::path& file);
+
 /// Throws ModelError where `file` is missing, no plain file, unreadable, or above 1 GiB.
 std::string read_file(const std::filesystem::path& file);
 

@@ -11,7 +11,7 @@
 #include "models/checkpoint.h"
 #include "models/files.h"
 #include "models/model_config.h"
-#include "models/safetensors.h"
+#include "models/tensor_files.h"
 #include "phasor/errors.h"
 #include "phasor/model.h"
 
@@ -19,8 +19,6 @@ namespace phasor {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kWeightsFile = "model.safetensors";
 
 bool is_folder(const fs::path& path) {
   std::error_code ignored;
@@ -62,30 +60,11 @@ std::vector<std::string> models_in(const std::vector<fs::path>& folders) {
   if (error) {
     throw ModelError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
   }
-  throw ModelError(
-      fmt::format("{}: no config.json in it; a model is a folder with config.json, {} "
-                  "and tokenizer files",
-                  folder.string(), kWeightsFile));
-}
-
-[[noreturn]] void no_weights(const fs::path& folder) {
-  const std::string name = folder.string();
-  if (is_file(folder / "model.safetensors.index.json")) {
-    throw ModelError(
-        fmt::format("{}: its weights are in several files, which phasor does not read; "
-                    "put them into one {} with Transformers' save_pretrained("
-                    "max_shard_size=\"100GB\")",
-                    name, kWeightsFile));
-  }
-  for (const char* const pickle : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
-    if (!is_file(folder / pickle)) continue;
-    throw ModelError(fmt::format(
-        "{0}: {1} is a Python pickle, which phasor does not read; convert it with: python3 -c "
-        "\"from "
-        "transformers import AutoModel; AutoModel.from_pretrained('{0}').save_pretrained('{0}')\"",
-        name, pickle));
-  }
-  throw ModelError(fmt::format("{}: no {} in it", name, kWeightsFile));
+  const std::string found = foreign_weights(folder);
+  throw ModelError(fmt::format(
+      "{}: no config.json in it; a model is a folder with config.json, model.safetensors and "
+      "tokenizer files{}{}",
+      folder.string(), found.empty() ? "" : "; ", found));
 }
 
 /// Throws ModelError where plain text gives ids without a row in the embedding.
@@ -111,8 +90,9 @@ fs::path find_model(const fs::path& folder_or_name) {
   std::error_code error;
   const fs::file_status status = fs::status(folder_or_name, error);
   if (fs::exists(status)) {
-    throw ModelError(fmt::format("{}: not a folder; give the folder that holds config.json",
-                                 folder_or_name.string()));
+    const std::string_view what = imposter_in(folder_or_name);
+    throw ModelError(fmt::format("{}: not a folder{}{}; give the folder that holds config.json",
+                                 folder_or_name.string(), what.empty() ? "" : ", but ", what));
   }
   if (error && status.type() != fs::file_type::not_found) {
     throw ModelError(fmt::format("{}: {}", folder_or_name.string(), error.message()));
@@ -137,22 +117,22 @@ std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
   const fs::path folder = find_model(folder_or_name);
   if (!is_file(folder / "config.json")) no_config(folder);
   CheckpointConfig checkpoint = read_model_config(folder / "config.json");
-  const fs::path weights_file = folder / kWeightsFile;
-  if (!is_file(weights_file)) no_weights(folder);
-  const std::shared_ptr<const SafetensorsFile> file = SafetensorsFile::open(weights_file);
-  BoundWeights bound = bind_weights(*file, weights_file.string(), checkpoint);
+  const std::shared_ptr<const TensorFiles> files = TensorFiles::open(folder);
+  BoundWeights bound = bind_weights(*files, checkpoint);
 
   const std::shared_ptr<Model> model(new Model());
   model->config_ = std::move(checkpoint.config);
   model->weights_ = std::move(bound.weights);
-  model->storage_ = file;
+  model->storage_ = files;
   model->folder_ = folder;
-  model->metadata_ = file->metadata();
+  model->metadata_ = files->metadata();
   model->unused_tensors_ = std::move(bound.unused);
+  model->unused_keys_ = std::move(checkpoint.unused_keys);
   model->notes_ = std::move(checkpoint.notes);
   const auto add_note = [&](std::string note) {
     if (!note.empty()) model->notes_.push_back(std::move(note));
   };
+  for (std::string& note : bound.notes) add_note(std::move(note));
   add_note(compare_with_formula(model->config_, model->weights_.position_table));
   try {
     std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::load(folder, options);

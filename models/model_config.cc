@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "models/config_keys.h"
 #include "models/config_reader.h"
 #include "models/files.h"
 #include "phasor/errors.h"
@@ -81,19 +82,8 @@ void read_sizes(const ConfigReader& reader, ModelConfig& config) {
   }
 }
 
-void check_fixed_keys(const ConfigReader& reader, const Family& family) {
-  for (const auto& [key, wanted] : family.fixed_keys) {
-    const nlohmann::json* const value = reader.value(key);
-    if (value != nullptr && *value != nlohmann::json::parse(wanted)) {
-      reader.refuse(key, fmt::format("{}: phasor implements nothing else for {} models", wanted,
-                                     family.model_type));
-    }
-  }
-}
-
 /// What the family's row says, for the families of Transformers.
 void read_by_row(const ConfigReader& reader, const Family& family, ModelConfig& config) {
-  check_fixed_keys(reader, family);
   config.norm_order = family.norm_order;
   config.norm = family.norm;
   config.linear_bias = family.linear_bias;
@@ -189,15 +179,6 @@ void read_spelled_out(const ConfigReader& reader, CheckpointConfig& checkpoint) 
   }
 }
 
-const Family& family_of(const ConfigReader& reader) {
-  const std::string model_type = reader.text({"model_type"});
-  const Family* const family = find_family(model_type);
-  if (family != nullptr) return *family;
-  std::vector<std::string_view> known;
-  for (const Family& row : families()) known.push_back(row.model_type);
-  reader.refuse("model_type", fmt::format("one of: {}", fmt::join(known, ", ")));
-}
-
 }  // namespace
 
 CheckpointConfig read_model_config(const std::filesystem::path& config_json) {
@@ -206,6 +187,7 @@ CheckpointConfig read_model_config(const std::filesystem::path& config_json) {
 
   CheckpointConfig checkpoint;
   const Family& family = family_of(reader);
+  refuse_other_architectures(reader, family);
   checkpoint.family = &family;
   ModelConfig& config = checkpoint.config;
   config.family = family.model_type;
@@ -218,6 +200,8 @@ CheckpointConfig read_model_config(const std::filesystem::path& config_json) {
     read_spelled_out(reader, checkpoint);
   } else {
     read_by_row(reader, family, config);
+    checkpoint.ties_decoder = reader.boolean({"tie_word_embeddings"}, true);
+    checkpoint.unused_keys = unread_keys(reader, family);
   }
   try {
     validate(config);

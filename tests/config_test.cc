@@ -227,6 +227,46 @@ TEST(ConfigTest, WhatPhasorDoesNotImplementIsRefusedByName) {
   expect_refused(with(fairseq("marian"), "normalize_before", true), {"normalize_before", "true"});
 }
 
+TEST(ConfigTest, ADecoderIsNamedAsOne) {
+  for (const char* const model_type : {"gpt2", "llama", "mistral", "qwen3"}) {
+    expect_refused(with(bert(), "model_type", model_type),
+                   {model_type, "decoder", "encoders", "bert", "llama.cpp"});
+  }
+}
+
+TEST(ConfigTest, AnUnknownTypeMayBeOfALaterVersion) {
+  json config = with(bert(), "model_type", "bert9");
+  expect_refused(config, {"\"bert9\"", "one of: phasor, bert"});
+  config["transformers_version"] = "9.1.0";
+  expect_refused(config, {"\"bert9\"", "Transformers 9.1.0", "a later phasor"});
+}
+
+TEST(ConfigTest, KeysThatCouldChangeTheResultAreRefusedInEveryFamily) {
+  for (const json& family : {bert(), fairseq("bart"), fairseq("m2m_100")}) {
+    expect_refused(with(family, "quantization_config", {{"bits", 4}}),
+                   {"quantization_config is {\"bits\":4}", "absent"});
+    expect_refused(with(family, "pruned_heads", {{"0", {1}}}), {"pruned_heads", "{\"0\":[1]}"});
+    expect_refused(with(family, "sliding_window", 128), {"sliding_window is 128"});
+    expect_refused(with(family, "position_embedding_type", "alibi"), {"alibi", "absolute"});
+    expect_refused(with(family, "rope_theta", 10000.0), {"rope_theta is 10000.0", "positions"});
+    expect_refused(with(family, "rotary_dim", 64), {"rotary_dim is 64"});
+    json harmless = with(family, "rotary_value", false);
+    harmless["quantization_config"] = nullptr;
+    harmless["pruned_heads"] = json::object();
+    EXPECT_NO_THROW(read(harmless));
+  }
+}
+
+TEST(ConfigTest, KeysThatChangeNothingAreListed) {
+  json config = with(bert(), "hidden_dropout_prob", 0.1);
+  config["architectures"] = {"BertModel"};
+  config["rotary_value"] = false;
+  EXPECT_EQ(read(config).unused_keys,
+            (std::vector<std::string>{"architectures", "hidden_dropout_prob", "rotary_value",
+                                      "type_vocab_size"}));
+  EXPECT_TRUE(read(bert()).notes.empty());
+}
+
 TEST(ConfigTest, KeysThatPhasorsOwnTypeDoesNotHaveAreNoted) {
   json config = with(small_config(), "final_nrom", true);
   config["position"]["bass"] = 500;

@@ -110,5 +110,65 @@ TEST(FamiliesTest, WithoutAHeadTheNamesHaveNoPrefix) {
   expect_computes_what_is_meant(Loaded(fairseq_case("bart"), without("model.")));
 }
 
+/// The same bits in half the bytes: float32 values that bfloat16 holds exactly.
+TestTensor in_bfloat16(const TestTensor& tensor) {
+  TestTensor narrow{.name = tensor.name, .shape = tensor.shape, .dtype = "BF16"};
+  for (size_t i = 0; i < tensor.bytes.size(); i += 4) narrow.bytes += tensor.bytes.substr(i + 2, 2);
+  return narrow;
+}
+
+TEST(FamiliesTest, DtypesMayBeMixed) {
+  const Loaded all_float(bert_case(), [](std::vector<TestTensor>& tensors) {
+    for (TestTensor& tensor : tensors) {  // cut off what bfloat16 does not hold
+      for (size_t i = 0; i < tensor.bytes.size(); i += 4) tensor.bytes[i] = tensor.bytes[i + 1] = 0;
+    }
+  });
+  const Loaded mixed(bert_case(), [](std::vector<TestTensor>& tensors) {
+    for (size_t i = 0; i < tensors.size(); i += 2) tensors[i] = in_bfloat16(tensors[i]);
+    for (size_t t = 1; t < tensors.size(); t += 2) {
+      std::string& bytes = tensors[t].bytes;
+      for (size_t i = 0; i < bytes.size(); i += 4) bytes[i] = bytes[i + 1] = 0;
+    }
+  });
+  const TokenIds ids = {4, 9, 1, 0};
+  expect_same_bits(Encoder(mixed.model).encode_ids(ids).hidden(0),
+                   Encoder(all_float.model).encode_ids(ids).hidden(0), "hidden");
+}
+
+TEST(FamiliesTest, OldNamesOfNormsAndBuffersAreKnown) {
+  const Loaded loaded(bert_case(), [](std::vector<TestTensor>& tensors) {
+    for (TestTensor& tensor : tensors) {
+      const size_t norm = tensor.name.find("LayerNorm.");
+      if (norm == std::string::npos) continue;
+      const bool weight = tensor.name.ends_with("weight");
+      tensor.name = tensor.name.substr(0, norm) + "LayerNorm." + (weight ? "gamma" : "beta");
+    }
+    tensors.push_back({"bert.embeddings.position_ids", {1, 16}, "I64"});
+    tensors.push_back({"bert.pooler.dense.weight", {12, 12}});
+    tensors.push_back({"cls.seq_relationship.bias", {2}});
+  });
+  expect_computes_what_is_meant(loaded);
+  EXPECT_EQ(loaded.model->unused_tensors().size(), 3u);
+}
+
+TEST(FamiliesTest, ShardsMakeOneModel) {
+  const FamilyCase family = roberta_case("xlm-roberta");
+  const auto meant = random_model(family.meaning, 5, family.extras);
+  const std::vector<TestTensor> tensors = tensors_of(family, *meant);
+  const auto middle = tensors.begin() + static_cast<int64_t>(tensors.size() / 2);
+  const TempFolder folder;
+  folder.write("config.json", family.config.dump());
+  folder.write("a.safetensors", safetensors_bytes({tensors.begin(), middle}));
+  folder.write("b.safetensors", safetensors_bytes({middle, tensors.end()}));
+  nlohmann::json weight_map;
+  for (auto tensor = tensors.begin(); tensor != tensors.end(); ++tensor) {
+    weight_map[tensor->name] = tensor < middle ? "a.safetensors" : "b.safetensors";
+  }
+  folder.write("model.safetensors.index.json", nlohmann::json{{"weight_map", weight_map}}.dump());
+  Loaded loaded(family);
+  loaded.model = Model::load(folder.path());
+  expect_computes_what_is_meant(loaded);
+}
+
 }  // namespace
 }  // namespace phasor

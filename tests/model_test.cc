@@ -264,11 +264,14 @@ std::vector<TestTensor> bert_for_masked_lm() {
   return tensors;
 }
 
-std::shared_ptr<const Model> load_bert(const std::vector<TestTensor>& tensors) {
+std::shared_ptr<const Model> load_bert(const std::vector<TestTensor>& tensors,
+                                       const json& more_keys = json::object()) {
   const TempFolder folder;
-  folder.write("config.json", R"({"model_type": "bert", "hidden_size": 4, "intermediate_size": 6,
+  json config = json::parse(R"({"model_type": "bert", "hidden_size": 4, "intermediate_size": 6,
     "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 9, "hidden_act": "gelu",
     "max_position_embeddings": 7})");
+  config.update(more_keys);
+  folder.write("config.json", config.dump());
   folder.write("model.safetensors", safetensors_bytes(tensors));
   return Model::load(folder.path());
 }
@@ -281,11 +284,51 @@ TEST(ModelTest, ABertThatIsWrappedInAnotherModelIsFound) {
   EXPECT_TRUE(model->weights().embedding_norm.bias.present());
 }
 
+TEST(ModelTest, AnIncompleteHeadIsNotedAndLeavesTheEncoder) {
+  std::vector<TestTensor> tensors = bert_for_masked_lm();
+  remove(tensors, "cls.predictions.bias");
+  const auto without_bias = load_bert(tensors);
+  EXPECT_FALSE(without_bias->weights().mlm_head.has_value());
+  ASSERT_EQ(without_bias->notes().size(), 1u);
+  EXPECT_NE(without_bias->notes()[0].find("mlm.bias"), std::string::npos);
+  tensors = bert_for_masked_lm();
+  tensors.push_back({"cls.predictions.decoder.weight", {8, 4}});
+  EXPECT_FALSE(load_bert(tensors)->weights().mlm_head.has_value());
+}
+
+TEST(ModelTest, AHeadThatIsNotTiedNeedsADecoderOfItsOwn) {
+  const json untied = {{"tie_word_embeddings", false}};
+  std::vector<TestTensor> tensors = bert_for_masked_lm();
+  EXPECT_FALSE(load_bert(tensors, untied)->weights().mlm_head.has_value());
+  tensors.push_back({"cls.predictions.decoder.weight", {9, 4}});
+  const auto model = load_bert(tensors, untied);
+  ASSERT_TRUE(model->weights().mlm_head.has_value());
+  EXPECT_NE(model->weights().mlm_head->decoder.data, model->weights().token_embedding.data);
+}
+
+TEST(ModelTest, TwoEncodersInOneFileAreRefusedAndADecoderIsNone) {
+  std::vector<TestTensor> tensors = bert_for_masked_lm();
+  const std::string query = "encoder.layer.0.attention.self.query.weight";
+  tensors.push_back({"decoder." + query, {4, 4}});
+  EXPECT_EQ(load_bert(tensors)->unused_tensors().size(), 2u);
+  tensors.push_back({"passage.bert." + query, {4, 4}});
+  expect_error<ModelError>([&] { load_bert(tensors); },
+                           {"several encoders", "'bert.'", "'passage.bert.'"});
+}
+
 TEST(ModelTest, ABertWithoutTokenTypesIsRefused) {
   std::vector<TestTensor> tensors = bert_for_masked_lm();
   remove(tensors, "bert.embeddings.token_type_embeddings.weight");
   expect_error<ModelError>([&] { load_bert(tensors); },
                            {"'bert.embeddings.token_type_embeddings.weight'", "missing"});
+}
+
+TEST(ModelTest, AFolderOrFileOfAnotherProgramIsNamed) {
+  const TempFolder folder;
+  const fs::path file = folder.write("bge-small-q8_0.gguf", "GGUF");
+  expect_error<ModelError>([&] { Model::load(folder.path()); },
+                           {"no config.json", "bge-small-q8_0.gguf", "llama.cpp"});
+  expect_error<ModelError>([&] { Model::load(file); }, {"not a folder", "GGUF"});
 }
 
 TEST(ModelTest, FoldersThatAreNoModels) {
@@ -297,8 +340,6 @@ TEST(ModelTest, FoldersThatAreNoModels) {
   folder.write("pytorch_model.bin", "x");
   expect_error<ModelError>([&] { Model::load(folder.path()); },
                            {"pytorch_model.bin", "pickle", "python3 -c", "save_pretrained"});
-  folder.write("model.safetensors.index.json", "{}");
-  expect_error<ModelError>([&] { Model::load(folder.path()); }, {"several files"});
   expect_error<ModelError>([&] { Model::load(folder.path() / "config.json"); }, {"not a folder"});
   expect_error<ModelError>([&] { Model::load(folder.path() / "config.json" / "x"); },
                            {"config.json"});

@@ -102,6 +102,8 @@ class Model {
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   /// Tensors of the file that the encoder does not use (decoders, other heads), by name.
   const std::vector<std::string>& unused_tensors() const { return unused_tensors_; }
+  /// Keys of config.json that phasor does not read, since they do not change what it computes.
+  const std::vector<std::string>& unused_keys() const { return unused_keys_; }
   /// What a careful reader of the files should know, one sentence each: a stored sinusoidal table
   /// that differs from the formula, the tokenizer's notes, …
   const std::vector<std::string>& notes() const { return notes_; }
@@ -118,6 +120,7 @@ class Model {
   std::filesystem::path folder_;
   std::map<std::string, std::string> metadata_;
   std::vector<std::string> unused_tensors_;
+  std::vector<std::string> unused_keys_;
   std::vector<std::string> notes_;
 };
 

@@ -1,0 +1,120 @@
+// The keys that could change the result, by name.
+#include "models/config_keys.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "models/files.h"
+
+namespace phasor {
+namespace {
+
+/// Types of decoders, which people try first.
+constexpr std::string_view kDecoders[] = {
+    "bloom",   "codegen", "cohere",  "dbrx",     "deepseek_v2", "deepseek_v3", "falcon",
+    "gemma",   "gemma2",  "gemma3",  "gpt2",     "gpt_bigcode", "gpt_neo",     "gpt_neox",
+    "gpt_oss", "gptj",    "granite", "internlm", "llama",       "llama4",      "mamba",
+    "mistral", "mixtral", "mpt",     "olmo",     "opt",         "phi",         "phi3",
+    "qwen",    "qwen2",   "qwen3",   "rwkv",     "stablelm",    "starcoder2",  "xglm"};
+
+/// In whatever family; null means that the key may not be set.
+constexpr FixedKey kEverywhere[] = {{"is_decoder", "false"},
+                                    {"position_embedding_type", "\"absolute\""},
+                                    {"pruned_heads", "{}"},
+                                    {"quantization_config", "null"},
+                                    {"sliding_window", "null"}};
+
+/// Beginnings of keys about positions that phasor does not have. Encoders with their own code keep
+/// the model_type of the family they began from.
+constexpr std::string_view kOtherPositions[] = {"alibi", "relative_key", "rope", "rotary"};
+
+/// What models/model_config.cc reads for one family or another.
+constexpr std::string_view kRead[] = {"activation",
+                                      "activation_function",
+                                      "d_ff",
+                                      "d_model",
+                                      "dim",
+                                      "encoder_attention_heads",
+                                      "encoder_ffn_dim",
+                                      "encoder_layers",
+                                      "hidden_act",
+                                      "hidden_dim",
+                                      "hidden_size",
+                                      "intermediate_size",
+                                      "layer_norm_eps",
+                                      "layer_norm_epsilon",
+                                      "max_position_embeddings",
+                                      "model_type",
+                                      "n_heads",
+                                      "n_layers",
+                                      "num_attention_heads",
+                                      "num_heads",
+                                      "num_hidden_layers",
+                                      "num_layers",
+                                      "pad_token_id",
+                                      "scale_embedding",
+                                      "sinusoidal_pos_embds",
+                                      "tie_word_embeddings",
+                                      "vocab_size"};
+
+void check(const ConfigReader& reader, const FixedKey& fixed, const Family& family) {
+  const nlohmann::json* const value = reader.value(fixed.key);
+  if (value == nullptr || *value == nlohmann::json::parse(fixed.value)) return;
+  reader.refuse(fixed.key,
+                fmt::format("{}: phasor implements nothing else for {} models",
+                            fixed.value == "null" ? "absent" : fixed.value, family.model_type));
+}
+
+bool asks_for_nothing(const nlohmann::json& value) {
+  return value.is_null() || value == false || value == 0;
+}
+
+}  // namespace
+
+const Family& family_of(const ConfigReader& reader) {
+  const std::string model_type = reader.text({"model_type"});
+  const Family* const family = find_family(model_type);
+  if (family != nullptr) return *family;
+  std::vector<std::string_view> known;
+  for (const Family& row : families()) known.push_back(row.model_type);
+  const std::string allowed = fmt::format("one of: {}", fmt::join(known, ", "));
+  if (std::find(std::begin(kDecoders), std::end(kDecoders), model_type) != std::end(kDecoders)) {
+    reader.refuse("model_type",
+                  fmt::format("{}. This one is a decoder, which writes text, and phasor runs "
+                              "encoders; for decoders there are llama.cpp and Transformers",
+                              allowed));
+  }
+  const std::string version = reader.text({"transformers_version"}, "");
+  reader.refuse("model_type", version.empty()
+                                  ? allowed
+                                  : fmt::format("{}. The file is from Transformers {}; a later "
+                                                "phasor may know this type",
+                                                allowed, version));
+}
+
+void refuse_other_architectures(const ConfigReader& reader, const Family& family) {
+  for (const FixedKey& fixed : kEverywhere) check(reader, fixed, family);
+  for (const FixedKey& fixed : family.fixed_keys) check(reader, fixed, family);
+  for (const std::string& key : reader.keys_besides({})) {
+    const bool other =
+        std::any_of(std::begin(kOtherPositions), std::end(kOtherPositions),
+                    [&](std::string_view beginning) { return key.starts_with(beginning); });
+    if (!other) continue;
+    const nlohmann::json* const value = reader.value(key);
+    if (value != nullptr && !asks_for_nothing(*value)) {
+      reader.refuse(key, "absent: phasor implements no such positions");
+    }
+  }
+}
+
+std::vector<std::string> unread_keys(const ConfigReader& reader, const Family& family) {
+  std::vector<std::string_view> known(std::begin(kRead), std::end(kRead));
+  for (const FixedKey& fixed : kEverywhere) known.push_back(fixed.key);
+  for (const FixedKey& fixed : family.fixed_keys) known.push_back(fixed.key);
+  return reader.keys_besides(known);
+}
+
+}  // namespace phasor

@@ -1,0 +1,46 @@
+// The safetensors files of a model's folder, seen as one.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/safetensors.h"
+
+namespace phasor {
+
+/// model.safetensors, or all the shards that model.safetensors.index.json lists. Immutable; what is
+/// borrowed from it lives as long as it.
+class TensorFiles {
+ public:
+  /// Throws ModelError saying what is in the folder instead (a pickle, GGUF, …) and what to do.
+  static std::shared_ptr<const TensorFiles> open(const std::filesystem::path& folder);
+
+  /// All tensors' names with the file that each lies in.
+  const std::map<std::string, const SafetensorsFile*>& tensors() const { return tensors_; }
+  bool contains(const std::string& name) const { return tensors_.count(name) > 0; }
+  /// Throw ModelError where there is no such tensor or its dtype is none of F32, F16 and BF16.
+  const std::vector<int64_t>& shape(const std::string& name) const;
+  Tensor tensor(const std::string& name) const;
+  /// Of the first file.
+  const std::map<std::string, std::string>& metadata() const { return files_.front()->metadata(); }
+  /// The file that lists the tensors, for messages.
+  const std::string& where() const { return where_; }
+
+ private:
+  explicit TensorFiles(const std::filesystem::path& file) : where_(file.string()) {}
+  void add_shards(const std::filesystem::path& index);
+  const SafetensorsFile& file_of(const std::string& name) const;
+
+  std::string where_;
+  std::vector<std::shared_ptr<const SafetensorsFile>> files_;
+  std::map<std::string, const SafetensorsFile*> tensors_;
+};
+
+/// A sentence about the first file in `folder` that holds weights in a form phasor does not read;
+/// empty where there is none.
+std::string foreign_weights(const std::filesystem::path& folder);
+
+}  // namespace phasor
