@@ -211,7 +211,8 @@ TEST(CliVerifyTest, OtherFrameworksActivationsAreReached) {
   std::vector<std::string> arguments = {"verify"};
   for (const fs::path& group : {golden, real}) {
     for (const auto& folder : fs::directory_iterator(group)) {
-      if (find_family(json::parse(std::ifstream(folder.path() / "config.json"))["model_type"])) {
+      const json config = json::parse(std::ifstream(folder.path() / "config.json"));
+      if (find_family(config["model_type"].get<std::string>()) != nullptr) {
         arguments.push_back(folder.path().string());
       }
     }

@@ -51,6 +51,8 @@ TEST(CliErrorsTest, BadModelsExitWith4) {
   expect_infer_fails({"-m", folder.path().string(), "x"}, 4, {"token ids"});
   EXPECT_EQ(infer_json({"-m", folder.path().string(), "--ids", "1 2"}).at(0)["pieces"],
             json::array());
+  folder.write("config.json", R"({"model_type": "llama", "hidden_size": 4096})");
+  expect_infer_fails({"-m", folder.path().string(), "x"}, 4, {"\"llama\"", "decoder", "llama.cpp"});
   folder.write("config.json", "{\n\n oops");
   expect_infer_fails({"info", folder.path().string()}, 4, {"config.json"});
 }

@@ -130,7 +130,7 @@ TEST(FamiliesTest, DtypesMayBeMixed) {
       for (size_t i = 0; i < bytes.size(); i += 4) bytes[i] = bytes[i + 1] = 0;
     }
   });
-  const TokenIds ids = {4, 9, 1, 0};
+  const std::vector<int32_t> ids = {4, 9, 1, 0};
   expect_same_bits(Encoder(mixed.model).encode_ids(ids).hidden(0),
                    Encoder(all_float.model).encode_ids(ids).hidden(0), "hidden");
 }

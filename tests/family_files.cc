@@ -21,7 +21,8 @@ ModelConfig sizes(const std::string& model_type) {
           .num_layers = kLayers,
           .num_heads = kHeads,
           .vocab_size = kVocabulary,
-          .max_positions = kRows};
+          .max_positions = kRows,
+          .position = {}};
 }
 
 json bert_config(const std::string& model_type) {
