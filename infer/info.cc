@@ -34,8 +34,11 @@ Json describe_position(const phasor::Model& model) {
   Json json;
   json["kind"] = to_string(position.kind);
   const bool sinusoidal = position.kind == phasor::PositionKind::kSinusoidal;
+  const bool relative = position.kind == phasor::PositionKind::kRelativeBias;
   json["layout"] = sinusoidal ? Json(to_string(position.layout)) : Json();
   json["base"] = sinusoidal ? Json(position.base) : Json();
+  json["num_buckets"] = relative ? Json(position.num_buckets) : Json();
+  json["max_distance"] = relative ? Json(position.max_distance) : Json();
   json["first_position"] = position.first_position;
   json["table_rows"] = table.present() ? Json(table.shape.at(0)) : Json();
   json["usable_positions"] =
@@ -64,9 +67,16 @@ Json describe(const phasor::Model& model) {
   json["d_ff"] = config.d_ff;
   json["num_layers"] = config.num_layers;
   json["num_heads"] = config.num_heads;
+  json["head_dim"] = config.head_dim();
+  json["embedding_width"] = config.embedding_width();
+  json["layer_groups"] = config.num_blocks();
   json["vocab_size"] = config.vocab_size;
   json["norm_order"] = to_string(config.norm_order);
+  json["norm"] = to_string(config.norm);
   json["activation"] = to_string(config.activation);
+  json["gated_mlp"] = config.gated_mlp;
+  json["linear_bias"] = config.linear_bias;
+  json["scale_scores"] = config.scale_scores;
   json["norm_eps"] = std::stod(fmt::format("{}", config.norm_eps));  // 1e-12, not 9.99999996e-13
   json["embedding_scale"] = std::stod(fmt::format("{}", config.embedding_scale));
   json["embedding_norm"] = config.embedding_norm;
@@ -87,6 +97,11 @@ std::string yes_no(bool value) { return value ? "yes" : "no"; }
 
 std::string describe_rows(const Json& position) {
   if (position["kind"] == "none") return "none are added";
+  if (position["kind"] == "relative_bias") {
+    return fmt::format("relative bias, {} buckets up to distance {}, without end",
+                       position["num_buckets"].get<int64_t>(),
+                       position["max_distance"].get<int64_t>());
+  }
   std::string text =
       position["kind"] == "sinusoidal"
           ? fmt::format("sinusoidal, layout {}, base {}", position["layout"].get<std::string>(),
@@ -103,6 +118,23 @@ std::string describe_keys(const Json& keys) {
   return fmt::format("{}", fmt::join(keys.get<std::vector<std::string>>(), ", "));
 }
 
+std::string describe_sizes(const Json& info) {
+  const auto size = [&](const char* key) { return info[key].get<int64_t>(); };
+  std::string text =
+      fmt::format("{} layers, d_model {}, {} heads, d_ff {}, vocabulary {}", size("num_layers"),
+                  size("d_model"), size("num_heads"), size("d_ff"), size("vocab_size"));
+  if (size("head_dim") * size("num_heads") != size("d_model")) {
+    text += fmt::format(", heads {} wide", size("head_dim"));
+  }
+  if (size("embedding_width") != size("d_model")) {
+    text += fmt::format(", embedding {} wide", size("embedding_width"));
+  }
+  if (size("layer_groups") != size("num_layers")) {
+    text += fmt::format(", weights for {} of the layers, shared by all", size("layer_groups"));
+  }
+  return text;
+}
+
 std::string to_text(const Json& info) {
   const auto size = [&](const char* key) { return info[key].get<int64_t>(); };
   const auto name = [&](const char* key) { return info[key].get<std::string>(); };
@@ -111,13 +143,14 @@ std::string to_text(const Json& info) {
   std::vector<std::pair<const char*, std::string>> lines = {
       {"folder", name("folder")},
       {"family", name("family")},
-      {"sizes",
-       fmt::format("{} layers, d_model {}, {} heads, d_ff {}, vocabulary {}", size("num_layers"),
-                   size("d_model"), size("num_heads"), size("d_ff"), size("vocab_size"))},
-      {"norm", fmt::format("{}-norm, eps {}; after the embedding: {}; at the end: {}",
-                           name("norm_order"), info["norm_eps"].get<double>(),
+      {"sizes", describe_sizes(info)},
+      {"norm", fmt::format("{}-norm, {}, eps {}; after the embedding: {}; at the end: {}",
+                           name("norm_order"), name("norm"), info["norm_eps"].get<double>(),
                            yes_no(info["embedding_norm"]), yes_no(info["final_norm"]))},
-      {"activation", name("activation")},
+      {"linear maps",
+       fmt::format("{} bias; attention scores {}", info["linear_bias"] ? "with" : "without",
+                   info["scale_scores"] ? "scaled" : "not scaled")},
+      {"activation", name("activation") + (info["gated_mlp"] ? ", gated" : "")},
       {"embedding scale", fmt::format("{}", info["embedding_scale"].get<double>())},
       {"positions", describe_rows(info["position"])},
       {"trained on",

@@ -53,7 +53,10 @@ struct Family {
   bool needs_token_types = false;
   std::optional<bool> scale_embedding = {};  // set: by √d_model, with this where the key is missing
   Activation default_activation = Activation::kGeluErf;
+  bool default_gate = false;   // ModelConfig::gated_mlp, where config.json does not say
+  int64_t default_d_head = 0;  // above 0: config.json may say another, as d_kv
   double default_eps = 1e-5;
+  bool fixed_eps = false;  // the source's own code says it, whatever is in config.json
   std::optional<Activation> head_activation = {};  // of the MLM head; empty: the encoder's
   std::span<const FixedKey> fixed_keys = {};
   std::span<const ModuleName> modules;    // missing ones are never read from the file

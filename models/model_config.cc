@@ -17,6 +17,7 @@ namespace {
 
 constexpr int64_t kMaxWidth = int64_t{1} << 17;
 constexpr int64_t kMaxLayers = 1000;
+constexpr int64_t kMaxDistance = int64_t{1} << 16;
 constexpr int64_t kMaxRows = int64_t{1} << 24;  // of vocabularies and position tables
 
 /// The value of `key` as one of `values` by its name, as to_string() has it.
@@ -47,8 +48,9 @@ Activation activation_of(const ConfigReader& reader, std::string_view key, std::
   reader.refuse(key, fmt::format("one of: {}", fmt::join(names, ", ")));
 }
 
-void read_activation(const ConfigReader& reader, Activation fallback, ModelConfig& config) {
-  config.activation = fallback;
+void read_activation(const ConfigReader& reader, const Family& family, ModelConfig& config) {
+  config.activation = family.default_activation;
+  config.gated_mlp = family.default_gate;
   for (const std::string_view key : {"activation_function", "hidden_act", "activation"}) {
     if (!reader.has(key)) continue;
     config.activation = activation_of(reader, key, reader.text({key}));
@@ -56,15 +58,22 @@ void read_activation(const ConfigReader& reader, Activation fallback, ModelConfi
   }
   // T5's way: "relu", or "gated-gelu", where gelu has always meant the tanh approximation.
   constexpr std::string_view kKey = "feed_forward_proj", kGated = "gated-";
-  if (!reader.has(kKey)) return;
-  std::string name = reader.text({kKey});
-  config.gated_mlp = name.starts_with(kGated);
-  if (config.gated_mlp) name.erase(0, kGated.size());
-  const bool gated_gelu = config.gated_mlp && name == "gelu";
-  config.activation = gated_gelu ? Activation::kGeluTanh : activation_of(reader, kKey, name);
+  if (reader.has(kKey)) {
+    std::string name = reader.text({kKey});
+    config.gated_mlp = name.starts_with(kGated);
+    if (config.gated_mlp) name.erase(0, kGated.size());
+    const bool gated_gelu = config.gated_mlp && name == "gelu";
+    config.activation = gated_gelu ? Activation::kGeluTanh : activation_of(reader, kKey, name);
+  }
+  // Transformers writes what follows from it beside it, and believes that when reading.
+  constexpr std::string_view kActivation = "dense_act_fn";
+  if (reader.has(kActivation)) {
+    config.activation = activation_of(reader, kActivation, reader.text({kActivation}));
+  }
+  config.gated_mlp = reader.boolean({"is_gated_act"}, config.gated_mlp);
 }
 
-void read_sizes(const ConfigReader& reader, ModelConfig& config) {
+void read_sizes(const ConfigReader& reader, const Family& family, ModelConfig& config) {
   config.d_model = reader.integer({"d_model", "hidden_size", "dim"}, 1, kMaxWidth);
   // The encoder's own keys come first: num_hidden_layers may speak of encoder and decoder.
   config.d_ff = reader.integer({"encoder_ffn_dim", "intermediate_size", "d_ff", "hidden_dim"}, 1,
@@ -75,7 +84,10 @@ void read_sizes(const ConfigReader& reader, ModelConfig& config) {
       reader.integer({"encoder_attention_heads", "num_attention_heads", "num_heads", "n_heads"}, 1,
                      config.d_model);
   config.vocab_size = reader.integer({"vocab_size"}, 1, kMaxRows);
-  config.d_head = reader.integer({"d_kv"}, 1, kMaxWidth, 0);
+  if (family.spelled_out) config.d_head = reader.integer({"d_head"}, 0, kMaxWidth, 0);
+  if (family.default_d_head > 0) {
+    config.d_head = reader.integer({"d_kv"}, 1, kMaxWidth, family.default_d_head);
+  }
   if (config.d_head == 0 && config.d_model % config.num_heads != 0) {
     reader.fail(fmt::format("the width of {} is not a multiple of the {} attention heads",
                             config.d_model, config.num_heads));
@@ -101,8 +113,8 @@ void read_by_row(const ConfigReader& reader, const Family& family, ModelConfig& 
   if (family.position_kind == PositionKind::kRelativeBias) {
     config.position = {
         .kind = PositionKind::kRelativeBias,
-        .num_buckets = reader.integer({"relative_attention_num_buckets"}, 1, kMaxRows, 32),
-        .max_distance = reader.integer({"relative_attention_max_distance"}, 1, kMaxRows, 128)};
+        .num_buckets = reader.integer({"relative_attention_num_buckets"}, 4, kMaxDistance, 32),
+        .max_distance = reader.integer({"relative_attention_max_distance"}, 1, kMaxDistance, 128)};
     return;
   }
   const int64_t pad =
@@ -136,7 +148,13 @@ void read_by_row(const ConfigReader& reader, const Family& family, ModelConfig& 
 PositionConfig read_position(const ConfigReader& reader) {
   PositionConfig position;
   position.kind = parse(reader, "kind",
-                        {PositionKind::kSinusoidal, PositionKind::kLearned, PositionKind::kNone});
+                        {PositionKind::kSinusoidal, PositionKind::kLearned, PositionKind::kNone,
+                         PositionKind::kRelativeBias});
+  if (position.kind == PositionKind::kRelativeBias) {
+    position.num_buckets = reader.integer({"num_buckets"}, 4, kMaxDistance, position.num_buckets);
+    position.max_distance =
+        reader.integer({"max_distance"}, 1, kMaxDistance, position.max_distance);
+  }
   if (position.kind == PositionKind::kSinusoidal) {
     position.layout =
         parse(reader, "layout",
@@ -156,6 +174,14 @@ void read_spelled_out(const ConfigReader& reader, CheckpointConfig& checkpoint) 
   config.embedding_norm = reader.boolean({"embedding_norm"}, false);
   config.final_norm = reader.boolean({"final_norm"}, false);
   config.max_positions = reader.integer({"max_positions"}, 0, kMaxRows, 0);
+  if (reader.has("norm")) {
+    config.norm = parse(reader, "norm", {NormKind::kLayerNorm, NormKind::kRmsNorm});
+  }
+  config.d_embedding = reader.integer({"d_embedding"}, 0, kMaxWidth, 0);
+  config.num_layer_groups = reader.integer({"num_layer_groups"}, 0, config.num_layers, 0);
+  config.gated_mlp = reader.boolean({"gated_mlp"}, false);
+  config.linear_bias = reader.boolean({"linear_bias"}, true);
+  config.scale_scores = reader.boolean({"scale_scores"}, true);
   checkpoint.needs_mlm_head = reader.boolean({"mlm_head"}, false);
   const ConfigReader position = reader.object("position");
   config.position = read_position(position);
@@ -164,11 +190,13 @@ void read_spelled_out(const ConfigReader& reader, CheckpointConfig& checkpoint) 
   }
 
   constexpr std::string_view kKeys[] = {
-      "model_type",      "d_model",        "d_ff",       "num_layers",     "num_heads",
-      "vocab_size",      "max_positions",  "norm_order", "layer_norm_eps", "activation",
-      "embedding_scale", "embedding_norm", "final_norm", "position",       "mlm_head",
-      "tokenizer"};
-  constexpr std::string_view kPositionKeys[] = {"kind", "layout", "base", "first_position"};
+      "model_type",      "d_model",        "d_ff",        "num_layers",     "num_heads",
+      "vocab_size",      "max_positions",  "norm_order",  "layer_norm_eps", "activation",
+      "embedding_scale", "embedding_norm", "final_norm",  "position",       "mlm_head",
+      "tokenizer",       "norm",           "d_head",      "d_embedding",    "num_layer_groups",
+      "gated_mlp",       "linear_bias",    "scale_scores"};
+  constexpr std::string_view kPositionKeys[] = {"kind",           "layout",      "base",
+                                                "first_position", "num_buckets", "max_distance"};
   for (const std::string& key : reader.keys_besides(kKeys)) {
     checkpoint.notes.push_back(
         fmt::format("config.json: the key {} is not known and not used", key));
@@ -191,10 +219,13 @@ CheckpointConfig read_model_config(const std::filesystem::path& config_json) {
   checkpoint.family = &family;
   ModelConfig& config = checkpoint.config;
   config.family = family.model_type;
-  read_sizes(reader, config);
-  read_activation(reader, family.default_activation, config);
-  config.norm_eps = static_cast<float>(
-      reader.number({"layer_norm_eps", "layer_norm_epsilon"}, 1e-30, 1.0, family.default_eps));
+  read_sizes(reader, family, config);
+  read_activation(reader, family, config);
+  config.norm_eps = static_cast<float>(family.default_eps);
+  if (!family.fixed_eps) {
+    config.norm_eps = static_cast<float>(
+        reader.number({"layer_norm_eps", "layer_norm_epsilon"}, 1e-30, 1.0, family.default_eps));
+  }
   checkpoint.head_activation = family.head_activation.value_or(config.activation);
   if (family.spelled_out) {
     read_spelled_out(reader, checkpoint);

@@ -59,6 +59,13 @@ TEST(ConfigTest, PhasorSpellsEverythingOut) {
   config["final_norm"] = true;
   config["mlm_head"] = true;
   config["layer_norm_eps"] = 0.25;
+  config["norm"] = "rms_norm";
+  config["d_head"] = 3;
+  config["d_embedding"] = 6;
+  config["num_layer_groups"] = 1;
+  config["gated_mlp"] = true;
+  config["linear_bias"] = false;
+  config["scale_scores"] = false;
   config["position"] = {
       {"kind", "sinusoidal"}, {"layout", "t2t"}, {"base", 500}, {"first_position", 3}};
   const CheckpointConfig read_back = read(config);
@@ -67,11 +74,18 @@ TEST(ConfigTest, PhasorSpellsEverythingOut) {
                              .d_ff = 6,
                              .num_layers = 2,
                              .num_heads = 2,
+                             .d_head = 3,
+                             .d_embedding = 6,
+                             .num_layer_groups = 1,
                              .vocab_size = 5,
                              .max_positions = 7,
                              .norm_order = NormOrder::kPreNorm,
+                             .norm = NormKind::kRmsNorm,
                              .activation = Activation::kSilu,
                              .norm_eps = 0.25f,
+                             .gated_mlp = true,
+                             .linear_bias = false,
+                             .scale_scores = false,
                              .embedding_scale = 2.0f,
                              .embedding_norm = true,
                              .final_norm = true,
@@ -82,6 +96,15 @@ TEST(ConfigTest, PhasorSpellsEverythingOut) {
   EXPECT_EQ(read_back.config, expected);
   EXPECT_TRUE(read_back.needs_mlm_head);
   EXPECT_TRUE(read_back.notes.empty());
+}
+
+TEST(ConfigTest, PhasorMayHaveARelativeBias) {
+  json config = small_config();
+  config["position"] = {{"kind", "relative_bias"}, {"num_buckets", 8}};
+  const PositionConfig position = read(config).config.position;
+  EXPECT_EQ(position.kind, PositionKind::kRelativeBias);
+  EXPECT_EQ(position.num_buckets, 8);
+  EXPECT_EQ(position.max_distance, 128);
 }
 
 TEST(ConfigTest, PhasorReadsEveryLayoutByItsName) {
@@ -150,6 +173,89 @@ TEST(ConfigTest, M2m100CountsPositionsFromAfterThePad) {
   EXPECT_TRUE(config.final_norm);
 }
 
+json t5(const std::string& model_type = "t5") {
+  return json::parse(R"({"d_model": 8, "d_ff": 16, "num_layers": 3, "num_decoder_layers": 5,
+    "num_heads": 2, "d_kv": 6, "vocab_size": 30, "model_type": ")" +
+                     model_type + "\"}");
+}
+
+TEST(ConfigTest, T5HasRelativePositionsAndHeadsOfTheirOwnWidth) {
+  const ModelConfig config = read(t5()).config;
+  EXPECT_EQ(config.norm_order, NormOrder::kPreNorm);
+  EXPECT_EQ(config.norm, NormKind::kRmsNorm);
+  EXPECT_EQ(config.norm_eps, 1e-6f);
+  EXPECT_EQ(config.position.kind, PositionKind::kRelativeBias);
+  EXPECT_EQ(config.position.num_buckets, 32);
+  EXPECT_EQ(config.position.max_distance, 128);
+  EXPECT_EQ(config.num_layers, 3);
+  EXPECT_EQ(config.head_dim(), 6);
+  EXPECT_EQ(config.max_positions, 0);
+  EXPECT_EQ(config.activation, Activation::kRelu);
+  EXPECT_FALSE(config.gated_mlp);
+  EXPECT_FALSE(config.linear_bias);
+  EXPECT_FALSE(config.scale_scores);
+  EXPECT_TRUE(config.final_norm);
+  json no_width = t5();
+  no_width.erase("d_kv");
+  EXPECT_EQ(read(no_width).config.head_dim(), 64);  // Transformers' default
+}
+
+TEST(ConfigTest, T5sFeedForwardNamesGateAndActivationAtOnce) {
+  const auto feed_forward = [](const json& config) {
+    const ModelConfig read_back = read(config).config;
+    return std::pair(read_back.gated_mlp, read_back.activation);
+  };
+  EXPECT_EQ(feed_forward(with(t5(), "feed_forward_proj", "gated-gelu")),
+            std::pair(true, Activation::kGeluTanh));
+  EXPECT_EQ(feed_forward(with(t5(), "feed_forward_proj", "gated-silu")),
+            std::pair(true, Activation::kSilu));
+  EXPECT_EQ(feed_forward(with(t5(), "feed_forward_proj", "gelu")),
+            std::pair(false, Activation::kGeluErf));
+  EXPECT_EQ(feed_forward(t5("mt5")), std::pair(true, Activation::kGeluTanh));
+  json spelled_out = with(t5(), "feed_forward_proj", "relu");
+  spelled_out["dense_act_fn"] = "gelu_new";
+  spelled_out["is_gated_act"] = true;
+  EXPECT_EQ(feed_forward(spelled_out), std::pair(true, Activation::kGeluTanh));
+  expect_refused(with(t5(), "feed_forward_proj", "gated-mish"), {"feed_forward_proj", "mish"});
+}
+
+TEST(ConfigTest, BucketsThatNoRelativeBiasHas) {
+  expect_refused(with(t5(), "relative_attention_num_buckets", 0), {"num_buckets is 0"});
+  expect_refused(with(t5(), "relative_attention_num_buckets", 6), {"num_buckets is 6"});
+  expect_refused(with(t5(), "relative_attention_max_distance", 8),
+                 {"max_distance is 8", "above 8"});
+  expect_refused(with(t5(), "relative_attention_max_distance", 1000000000),
+                 {"relative_attention_max_distance is 1000000000", "65536"});
+}
+
+TEST(ConfigTest, AlbertHasANarrowEmbeddingAndGroupsOfLayers) {
+  json albert = with(bert(), "model_type", "albert");
+  albert["embedding_size"] = 4;
+  albert["num_hidden_groups"] = 2;
+  const ModelConfig config = read(albert).config;
+  EXPECT_EQ(config.d_embedding, 4);
+  EXPECT_EQ(config.num_blocks(), 2);
+  EXPECT_EQ(config.block_of(1), 0);
+  EXPECT_EQ(config.block_of(2), 1);
+  albert.erase("hidden_act");
+  EXPECT_EQ(read(albert).config.activation, Activation::kGeluTanh);
+  expect_refused(with(albert, "inner_group_num", 2), {"inner_group_num is 2", "1"});
+  expect_refused(with(albert, "num_hidden_groups", 4), {"num_hidden_groups is 4", "3"});
+}
+
+TEST(ConfigTest, LayersAreSharedAsTransformersRounds) {
+  ModelConfig config;
+  config.num_layers = 18;
+  config.num_layer_groups = 14;
+  EXPECT_EQ(config.block_of(9), 6);  // 9 / (18 / 14.) is just below 7
+  EXPECT_EQ(config.block_of(17), 13);
+}
+
+TEST(ConfigTest, SomeFamiliesCodeFixesTheEpsilon) {
+  EXPECT_EQ(read(with(fairseq("bart"), "layer_norm_eps", 0.5)).config.norm_eps, 1e-5f);
+  EXPECT_EQ(read(with(bert(), "layer_norm_eps", 0.5)).config.norm_eps, 0.5f);
+}
+
 TEST(ConfigTest, ActivationsHaveManyNames) {
   EXPECT_EQ(read(with(bert(), "hidden_act", "gelu_new")).config.activation, Activation::kGeluTanh);
   EXPECT_EQ(read(with(bert(), "hidden_act", "gelu_pytorch_tanh")).config.activation,
@@ -201,7 +307,8 @@ TEST(ConfigTest, SizesThatNoEncoderHas) {
 TEST(ConfigTest, PositionsThatPhasorDoesNotKnow) {
   json config = small_config();
   config["position"] = {{"kind", "rotary"}};
-  expect_refused(config, {"position", "kind", "\"rotary\"", "sinusoidal, learned, none"});
+  expect_refused(config,
+                 {"position", "kind", "\"rotary\"", "sinusoidal, learned, none, relative_bias"});
   config["position"] = {{"kind", "sinusoidal"}};
   expect_refused(config, {"layout", "missing"});
   config["position"] = {{"kind", "sinusoidal"}, {"layout", "papers"}};

@@ -96,6 +96,31 @@ TEST(FamiliesTest, T5HasRelativePositionsAndMaybeAGatedMlp) {
   for (const bool gated : {false, true}) expect_computes_what_is_meant(Loaded(t5_case(gated)));
 }
 
+TEST(FamiliesTest, T5sEncoderIsFoundBesideItsDecoderAndUnderAClassifier) {
+  const auto beside_decoder = [](std::vector<TestTensor>& tensors) {
+    const std::vector<TestTensor> encoder = tensors;
+    for (TestTensor tensor : encoder) {
+      if (!tensor.name.starts_with("encoder.")) continue;
+      tensor.name.replace(0, 2, "de");
+      tensor.bytes.assign(tensor.bytes.size(), '\0');
+      tensors.push_back(tensor);
+    }
+    tensors.push_back({"lm_head.weight", {23, 12}});
+  };
+  expect_computes_what_is_meant(Loaded(t5_case(true), beside_decoder));
+  const auto in_classifier = [](std::vector<TestTensor>& tensors) {
+    for (TestTensor& tensor : tensors) tensor.name.insert(0, "transformer.");
+    tensors.push_back({"classification_head.dense.weight", {12, 12}});
+  };
+  expect_computes_what_is_meant(Loaded(t5_case(false), in_classifier));
+}
+
+TEST(FamiliesTest, AnEncoderSavedByItselfHasNoPrefix) {
+  FamilyCase family = fairseq_case("m2m_100");
+  family.names["token_embedding"] = "model.encoder.embed_tokens";
+  expect_computes_what_is_meant(Loaded(family, without("model.encoder.")));
+}
+
 TEST(FamiliesTest, EncodersOfTranslatorsAndSummarizers) {
   for (const char* const model_type : {"marian", "bart", "mbart", "pegasus", "m2m_100"}) {
     SCOPED_TRACE(model_type);

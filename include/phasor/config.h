@@ -88,8 +88,12 @@ struct ModelConfig {
   int64_t attention_width() const { return num_heads * head_dim(); }  // of q, k, v and z
   int64_t embedding_width() const { return d_embedding > 0 ? d_embedding : d_model; }
   int64_t num_blocks() const { return num_layer_groups > 0 ? num_layer_groups : num_layers; }
-  /// The block of weights that a layer uses: ⌊layer·num_blocks/num_layers⌋.
-  int64_t block_of(int64_t layer) const { return layer * num_blocks() / num_layers; }
+  /// The block of weights that a layer uses: ⌊layer / (num_layers / num_blocks)⌋, in double and
+  /// with its rounding, as Transformers' ALBERT computes it.
+  int64_t block_of(int64_t layer) const {
+    return static_cast<int64_t>(static_cast<double>(layer) / (static_cast<double>(num_layers) /
+                                                              static_cast<double>(num_blocks())));
+  }
   bool operator==(const ModelConfig&) const = default;
 };
 
