@@ -52,9 +52,10 @@ std::optional<int> parse_arguments(int argc, char** argv, CompareArguments& argu
   app.footer(kFooter);
   const CLI::Option* words = add_words(
       app, "A B TEXT", "two models (one, with --positions twice), then texts; - is standard input");
-  app.add_option("--positions", arguments.positions,
-                 "twice: what one model A runs with on either side: none, sinusoidal[:LAYOUT] or "
-                 "learned")
+  app.add_option(
+         "--positions", arguments.positions,
+         "twice: what one model A runs with on either side: own, none, sinusoidal[:LAYOUT] or "
+         "learned")
       ->type_name("KIND")
       ->allow_extra_args(false);
   app.add_option("-i,--input", arguments.file,

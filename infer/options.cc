@@ -176,7 +176,7 @@ std::vector<int32_t> parse_ids(std::string_view list) {
 
 phasor::Positions parse_positions(const std::string& name, const phasor::PositionConfig& own) {
   using phasor::Positions;
-  if (name.empty()) return Positions();
+  if (name.empty() || name == "own") return Positions();
   if (name == "none") return Positions::none();
   if (name == "learned") return Positions::learned();
   if (name == "sinusoidal") return Positions::sinusoidal(own.layout, own.base);
@@ -190,7 +190,7 @@ phasor::Positions parse_positions(const std::string& name, const phasor::Positio
     }
   }
   throw UsageError(fmt::format(
-      "--positions: '{}' is none of none, sinusoidal, sinusoidal:LAYOUT, learned", name));
+      "--positions: '{}' is none of own, none, sinusoidal, sinusoidal:LAYOUT, learned", name));
 }
 
 }  // namespace infer

@@ -53,7 +53,7 @@ std::vector<std::string> read_lines(const std::string& file);
 /// that could be an id).
 std::vector<int32_t> parse_ids(std::string_view list);
 
-/// none | sinusoidal[:layout] | learned, or empty for the model's own.
+/// none | sinusoidal[:layout] | learned, or own (and empty) for what the model has.
 phasor::Positions parse_positions(const std::string& name, const phasor::PositionConfig& own);
 
 }  // namespace infer

@@ -93,9 +93,9 @@ TEST(CliCompareTest, AgreesWithARunOfEachModel) {
 
 TEST(CliCompareTest, OneModelWithTwoKindsOfPositions) {
   const json object =
-      infer_json({"compare", "learned", "--positions", "learned", "--positions", "none", kText})
-          .at(0);
-  EXPECT_EQ(object["sides"][0]["label"], "learned");
+      infer_json({"compare", "learned", "--positions", "own", "--positions", "none", kText}).at(0);
+  EXPECT_EQ(object["sides"][0]["label"], "own");
+  EXPECT_EQ(object["sides"][0]["positions"], "learned");
   EXPECT_EQ(object["sides"][1]["label"], "none");
   EXPECT_EQ(object["sides"][1]["model"], "learned");
   EXPECT_EQ(object["sides"][1]["positions"], "none");

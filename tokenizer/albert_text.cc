@@ -26,18 +26,21 @@ std::string collapse_spaces(std::string_view text) {
   return collapsed;
 }
 
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
+std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
+  std::string replaced;
+  for (size_t at = text.find(from); at != text.npos; at = text.find(from)) {
+    replaced.append(text.substr(0, at)).append(to);
+    text.remove_prefix(at + from.size());
   }
+  return replaced.append(text);
 }
 
 }  // namespace
 
 std::string prepare_albert_text(std::string_view text, const AlbertTextOptions& options) {
   std::string prepared = options.collapse_spaces ? collapse_spaces(text) : std::string(text);
-  replace_all(prepared, "``", "\"");
-  replace_all(prepared, "''", "\"");
+  prepared = replace_all(prepared, "``", "\"");
+  prepared = replace_all(prepared, "''", "\"");
   if (options.strip_accents) prepared = to_nfkd(prepared);
   std::string result;
   for (std::string_view rest = prepared; !rest.empty();) {
