@@ -83,7 +83,9 @@ Encoding Encoder::Impl::encode_ids(std::span<const std::vector<int32_t>> sequenc
   const std::vector<float> hidden =
       run({*model, *weights, positions, watch, options.cut_residuals}, segments);
   check_finite(hidden, *model);
-  return Encoding(segments, hidden, model->config().d_model);
+  const Pooling* own = model->has_sentence() ? &model->sentence().pooling : nullptr;
+  const Pooling* pooling = options.pooling ? &*options.pooling : own;
+  return Encoding(segments, hidden, model->config().d_model, pooling);
 }
 
 // Returns the last hidden state of all segments, end to end: [N, C].

@@ -1,14 +1,13 @@
-// Putting the result together: windows averaged where they overlap, and the mean over tokens.
-
-#include <fmt/format.h>
+// Putting the result together: windows averaged where they overlap, and the pooled vectors.
 
 #include "engine/batch.h"
 #include "phasor/encoder.h"
+#include "phasor/errors.h"
 
 namespace phasor {
 
 Encoding::Encoding(const std::vector<Segment>& segments, std::span<const float> hidden,
-                   int64_t d_model)
+                   int64_t d_model, const Pooling* pooling)
     : d_model_(d_model) {
   for (const Segment& segment : segments) {  // a later window extends its sequence
     if (segment.first_token > 0) offsets_.pop_back();
@@ -31,18 +30,22 @@ Encoding::Encoding(const std::vector<Segment>& segments, std::span<const float> 
       positions_[n] = static_cast<float>(segment.positions[t]);
     }
   }
+  if (pooling == nullptr) return;
+  embedding_width_ = pooling->width(d_model);
   for (int64_t i = 0; i < num_sequences(); ++i) {
-    std::vector<double> sum(d_model);
-    const std::span<const float> rows = this->hidden(i);
-    for (size_t v = 0; v < rows.size(); ++v) sum[v % d_model] += rows[v];
-    for (const double value : sum) {
-      embeddings_.push_back(static_cast<float>(value / static_cast<double>(this->num_tokens(i))));
-    }
+    const std::vector<float> pooled = pool(this->hidden(i), d_model, *pooling);
+    embeddings_.insert(embeddings_.end(), pooled.begin(), pooled.end());
   }
 }
 
 std::span<const float> Encoding::embedding(int64_t i) const {
-  return {&embeddings_.at(i * d_model_), static_cast<size_t>(d_model_)};
+  if (embedding_width_ == 0) {
+    throw ModelError(
+        "the model's files do not say how to pool (Model::sentence says why); give "
+        "RunOptions::pooling");
+  }
+  const auto width = static_cast<size_t>(embedding_width_);
+  return {&embeddings_.at(i * width), width};
 }
 
 }  // namespace phasor

@@ -69,6 +69,29 @@ bool is_onnx(std::string_view head) {
          head[2] == '\x12' && head[4] != '\0';
 }
 
+/// A value whose objects name no key twice.
+nlohmann::json parse_json(std::string_view text, std::string_view what) {
+  UniqueKeys keys;
+  nlohmann::json parsed;
+  try {
+    parsed = nlohmann::json::parse(text, std::ref(keys));
+  } catch (const nlohmann::json::parse_error& error) {
+    throw ModelError(fmt::format("{}: not valid JSON from byte {} on", what, error.byte));
+  }
+  if (keys.twice()) {
+    throw ModelError(fmt::format("{}: the key {} is there twice", what, *keys.twice()));
+  }
+  return parsed;
+}
+
+nlohmann::json must_be_object(nlohmann::json parsed, std::string_view what) {
+  if (!parsed.is_object()) {
+    throw ModelError(
+        fmt::format("{}: {} where a JSON object {{…}} must be", what, value_text(parsed)));
+  }
+  return parsed;
+}
+
 }  // namespace
 
 std::string_view imposter(std::string_view head) {
@@ -128,29 +151,19 @@ std::string read_file(const std::filesystem::path& file) {
 }
 
 nlohmann::json parse_json_object(std::string_view text, std::string_view what) {
-  UniqueKeys keys;
-  nlohmann::json parsed;
-  try {
-    parsed = nlohmann::json::parse(text, std::ref(keys));
-  } catch (const nlohmann::json::parse_error& error) {
-    throw ModelError(fmt::format("{}: not valid JSON from byte {} on", what, error.byte));
-  }
-  if (keys.twice()) {
-    throw ModelError(fmt::format("{}: the key {} is there twice", what, *keys.twice()));
-  }
-  if (!parsed.is_object()) {
-    throw ModelError(
-        fmt::format("{}: {} where a JSON object {{…}} must be", what, value_text(parsed)));
-  }
-  return parsed;
+  return must_be_object(parse_json(text, what), what);
 }
 
-nlohmann::json read_json_object(const std::filesystem::path& file) {
+nlohmann::json read_json(const std::filesystem::path& file) {
   const std::string text = read_file(file);
   if (const std::string_view what = imposter(text); !what.empty()) {
     throw ModelError(fmt::format("{}: this is {}", file.string(), what));
   }
-  return parse_json_object(text, file.string());
+  return parse_json(text, file.string());
+}
+
+nlohmann::json read_json_object(const std::filesystem::path& file) {
+  return must_be_object(read_json(file), file.string());
 }
 
 std::string value_text(const nlohmann::json& value) {

@@ -24,6 +24,9 @@ std::string read_file(const std::filesystem::path& file);
 /// As read_file, and ModelError where the content is no JSON object.
 nlohmann::json read_json_object(const std::filesystem::path& file);
 
+/// Any JSON value from a file.
+nlohmann::json read_json(const std::filesystem::path& file);
+
 /// Parses an object whose keys are all different, `what` standing for it in ModelError's message.
 nlohmann::json parse_json_object(std::string_view text, std::string_view what);
 

@@ -11,6 +11,7 @@
 #include "models/checkpoint.h"
 #include "models/files.h"
 #include "models/model_config.h"
+#include "models/pooling.h"
 #include "models/tensor_files.h"
 #include "phasor/errors.h"
 #include "phasor/model.h"
@@ -142,6 +143,12 @@ std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
     model->tokenizer_ = std::move(tokenizer);
   } catch (const ModelError& error) {
     model->tokenizer_problem_ = error.what();
+  }
+  try {
+    model->sentence_ = read_sentence_config(folder, model->config_.d_model, model->notes_);
+  } catch (const ModelError& error) {
+    model->sentence_problem_ = error.what();
+    add_note(fmt::format("no sentence vectors: {}", error.what()));
   }
   return model;
 }

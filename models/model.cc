@@ -52,6 +52,11 @@ const Tokenizer& Model::tokenizer() const {
   return *tokenizer_;
 }
 
+const SentenceConfig& Model::sentence() const {
+  if (!has_sentence()) throw ModelError(sentence_problem_);
+  return sentence_;
+}
+
 int64_t Model::num_parameters() const {
   // Only a non-const Weights can be walked; the copy shares the tensors' data.
   Weights weights = weights_;

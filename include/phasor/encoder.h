@@ -12,6 +12,7 @@
 
 #include "phasor/hooks.h"
 #include "phasor/model.h"
+#include "phasor/pooling.h"
 #include "phasor/positions.h"
 
 namespace phasor {
@@ -33,6 +34,7 @@ struct RunOptions {
   Positions positions = {};
   Overflow overflow = Overflow::kError;
   std::vector<ResidualCut> cut_residuals = {};
+  std::optional<Pooling> pooling = {};  // in place of the model's
 };
 
 struct Segment;
@@ -50,13 +52,15 @@ class Encoding {
   std::span<const float> positions(int64_t i) const { return rows(positions_, i, 1); }
   /// The last hidden state. [T, C]
   std::span<const float> hidden(int64_t i) const { return rows(hidden_, i, d_model_); }
-  /// The mean over tokens of the last hidden state. [C]
+  /// The last hidden state pooled as the run or else the model says: [Pooling::width(C)]. Throws
+  /// ModelError where neither does (see Model::sentence).
   std::span<const float> embedding(int64_t i) const;
 
  private:
   friend class Encoder;
-  // From the rows of all segments, end to end.
-  Encoding(const std::vector<Segment>& segments, std::span<const float> hidden, int64_t d_model);
+  // From the rows of all segments, end to end. No pooling: no embeddings.
+  Encoding(const std::vector<Segment>& segments, std::span<const float> hidden, int64_t d_model,
+           const Pooling* pooling);
   template <typename T>
   std::span<const T> rows(const std::vector<T>& values, int64_t i, int64_t width) const {
     return std::span(values).subspan(offsets_.at(i) * width, num_tokens(i) * width);
@@ -67,7 +71,8 @@ class Encoding {
   std::vector<int32_t> token_ids_;      // [N]
   std::vector<float> positions_;        // [N]
   std::vector<float> hidden_;           // [N, C]
-  std::vector<float> embeddings_;       // [B, C]
+  int64_t embedding_width_ = 0;         // 0: there are none
+  std::vector<float> embeddings_;       // [B, embedding_width_]
 };
 
 /// Runs a model. Holds packed weights, primitives and scratch memory, so it belongs to one thread

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "phasor/config.h"
+#include "phasor/pooling.h"
 #include "phasor/tokenizer.h"
 
 namespace phasor {
@@ -96,6 +97,10 @@ class Model {
   bool has_tokenizer() const { return tokenizer_ != nullptr; }
   /// Throws ModelError saying why where the folder has no tokenizer that phasor reads.
   const Tokenizer& tokenizer() const;
+  /// How it makes one vector of a text; the mean for create(). Throws ModelError saying why where
+  /// the folder's sentence-transformers files ask for something that phasor does not do.
+  const SentenceConfig& sentence() const;
+  bool has_sentence() const { return sentence_problem_.empty(); }
   /// Where it was loaded from; empty for create().
   const std::filesystem::path& folder() const { return folder_; }
   /// Name–value pairs of the safetensors file's __metadata__.
@@ -117,6 +122,8 @@ class Model {
   std::shared_ptr<const void> storage_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::string tokenizer_problem_;  // why tokenizer_ is null
+  SentenceConfig sentence_;
+  std::string sentence_problem_;  // why sentence() throws
   std::filesystem::path folder_;
   std::map<std::string, std::string> metadata_;
   std::vector<std::string> unused_tensors_;

@@ -7,6 +7,7 @@
 #include "phasor/hooks.h"
 #include "phasor/lens.h"
 #include "phasor/model.h"
+#include "phasor/pooling.h"
 #include "phasor/positions.h"
 #include "phasor/tokenizer.h"
 #include "phasor/trace.h"

@@ -1,0 +1,66 @@
+// Pooling: how the hidden states of a sequence become one vector.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace phasor {
+
+/// The rows x_1 … x_T of the last hidden state become a vector of width C. Special tokens count as
+/// any other.
+enum class PoolingMode {
+  kCls,           // x_1
+  kMax,           // max_t x_t, each column by itself
+  kMean,          // Σ x_t / T
+  kMeanSqrtLen,   // Σ x_t / √T
+  kWeightedMean,  // Σ t·x_t / Σ t
+  kLastToken,     // x_T
+};
+
+/// y = f(W x + b) of a pooled vector: sentence-transformers' Dense.
+struct Projection {
+  int64_t in = 0;
+  int64_t out = 0;
+  std::vector<float> weight;  // [out, in]
+  std::vector<float> bias;    // [out]
+  bool tanh = false;          // f; else the identity
+
+  bool operator==(const Projection&) const = default;
+};
+
+/// From hidden states [T, C] to one vector. A value; the default is the mean.
+struct Pooling {
+  /// Their vectors are concatenated in the order of the enum, whatever the order here.
+  std::vector<PoolingMode> modes = {PoolingMode::kMean};
+  std::vector<Projection> projections = {};  // one after the other
+  bool normalize = false;                    // y / max(‖y‖, 1e-12), at the end
+
+  /// Of the vector, for states of width C.
+  int64_t width(int64_t d_model) const;
+  bool operator==(const Pooling&) const = default;
+};
+
+/// The vector of one sequence: hidden [T, C] -> [pooling.width(C)]. Computed in double. Throws
+/// InvalidArgument where `hidden` is not whole rows (one at least), where there is no mode, or
+/// where a projection does not fit.
+std::vector<float> pool(std::span<const float> hidden, int64_t d_model, const Pooling& pooling);
+
+/// sentence-transformers' names: "cls", "max", "mean", "mean_sqrt_len", "weightedmean",
+/// "lasttoken".
+std::string_view to_string(PoolingMode mode);
+/// "cls,mean" for several. Throws InvalidArgument listing the names there are.
+std::vector<PoolingMode> parse_pooling_modes(std::string_view names);
+std::string to_string(const std::vector<PoolingMode>& modes);
+
+/// What a checkpoint's files say about making one vector of a text.
+struct SentenceConfig {
+  Pooling pooling;
+  int64_t max_tokens = 0;  // texts are cut to so many, special tokens included; 0: not said
+  std::string prompt;      // put before every text
+  std::string source;      // where the pooling is from: "1_Pooling/config.json"; empty: nowhere
+};
+
+}  // namespace phasor
