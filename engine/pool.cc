@@ -1,6 +1,7 @@
 // The six ways to pool, then projections and the norm; sums in double.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -136,6 +137,14 @@ std::string to_string(const std::vector<PoolingMode>& modes) {
   std::vector<std::string_view> names;
   for (const PoolingMode mode : in_order(modes)) names.push_back(to_string(mode));
   return fmt::format("{}", fmt::join(names, ","));
+}
+
+std::string to_string(const Pooling& pooling) {
+  std::string text = to_string(pooling.modes);
+  for (const Projection& projection : pooling.projections) {
+    text += fmt::format(", Dense to {}{}", projection.out, projection.tanh ? " with tanh" : "");
+  }
+  return text + (pooling.normalize ? ", normalised" : ", not normalised");
 }
 
 std::vector<PoolingMode> parse_pooling_modes(std::string_view names) {

@@ -15,22 +15,6 @@ namespace {
   throw phasor::InvalidArgument(fmt::format("--save: cannot write {}: {}", path.string(), reason));
 }
 
-/// The preamble of a version 1.0 .npy file, padded so that the numbers start at a multiple of 64.
-std::string npy_header(const SavedTensor& tensor) {
-  std::string shape;
-  for (const int64_t size : tensor.shape) shape += fmt::format("{}, ", size);
-  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
-                                 tensor.kind == SavedTensor::Kind::kInt32 ? "<i4" : "<f4", shape);
-  constexpr size_t kPreamble = 10;  // magic, version, length
-  const size_t padded = (kPreamble + text.size() + 1 + 63) / 64 * 64;
-  text.resize(padded - kPreamble - 1, ' ');
-  text += '\n';
-  std::string header("\x93NUMPY\x01\x00", 8);
-  header += static_cast<char>(text.size() & 0xff);
-  header += static_cast<char>(text.size() >> 8);
-  return header + text;
-}
-
 void add(zip_t* archive, const std::filesystem::path& path, const SavedTensor& tensor,
          const std::string& header) {
   // libzip copies the two fragments' addresses, not their contents.
@@ -56,6 +40,21 @@ void add(zip_t* archive, const std::filesystem::path& path, const SavedTensor& t
 
 }  // namespace
 
+std::string npy_header(SavedTensor::Kind kind, std::span<const int64_t> shape) {
+  std::string sizes;
+  for (const int64_t size : shape) sizes += fmt::format("{}, ", size);
+  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
+                                 kind == SavedTensor::Kind::kInt32 ? "<i4" : "<f4", sizes);
+  constexpr size_t kPreamble = 10;  // magic, version, length
+  const size_t padded = (kPreamble + text.size() + 1 + 63) / 64 * 64;
+  text.resize(padded - kPreamble - 1, ' ');
+  text += '\n';
+  std::string header("\x93NUMPY\x01\x00", 8);
+  header += static_cast<char>(text.size() & 0xff);
+  header += static_cast<char>(text.size() >> 8);
+  return header + text;
+}
+
 void save_npz(const std::filesystem::path& path, std::span<const SavedTensor> tensors) {
   int code = 0;
   zip_t* opened = zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code);
@@ -70,7 +69,7 @@ void save_npz(const std::filesystem::path& path, std::span<const SavedTensor> te
   std::vector<std::string> headers;
   headers.reserve(tensors.size());
   for (const SavedTensor& tensor : tensors) {
-    add(archive.get(), path, tensor, headers.emplace_back(npy_header(tensor)));
+    add(archive.get(), path, tensor, headers.emplace_back(npy_header(tensor.kind, tensor.shape)));
   }
   // Writes a temporary file beside `path` and renames it; a failure removes it.
   if (zip_close(archive.get()) != 0) fail(path, zip_strerror(archive.get()));

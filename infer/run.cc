@@ -24,6 +24,7 @@ constexpr const char* kDescription =
 
 constexpr const char* kFooter = R"(
 Subcommands (the first word only; infer COMMAND --help says more):
+  embed [TEXT...]             one vector for each text or line of a file
   tokenize TEXT...            text to pieces and ids
   info                        what a model is
   compare A B [TEXT...]       two models, or two kinds of positions, side by side
@@ -41,7 +42,7 @@ Examples:
 Exit codes: 0 good, 1 a check failed, 2 usage, 3 bad input, 4 bad model, 5 backend.)";
 
 constexpr const char* kShortHelp = R"(usage: infer [OPTIONS] TEXT...
-       infer tokenize|info|compare|verify ...
+       infer embed|tokenize|info|compare|verify ...
 try:   infer "Tom bit a dog."       or "infer -" for texts from standard input
        infer --help
 )";

@@ -45,4 +45,8 @@ void save_safetensors(const std::filesystem::path& path, std::span<const SavedTe
                       const std::map<std::string, std::string>& metadata);
 void save_npz(const std::filesystem::path& path, std::span<const SavedTensor> tensors);
 
+/// What a version 1.0 .npy file begins with, padded so that the numbers start at a multiple of 64.
+/// Every matrix's is 128 bytes long.
+std::string npy_header(SavedTensor::Kind kind, std::span<const int64_t> shape);
+
 }  // namespace infer

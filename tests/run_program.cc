@@ -6,9 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+#include <thread>
 
 #include "tests/test_files.h"
 
@@ -48,7 +51,13 @@ ProgramResult run_program(const std::vector<std::string>& arguments,
     _exit(127);
   }
   int status = 0;
-  waitpid(child, &status, 0);
+  bool ended = false;
+  while (options.signal != 0 && !ended && !options.when()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ended = waitpid(child, &status, WNOHANG) == child;
+  }
+  if (options.signal != 0 && !ended) kill(child, options.signal);
+  if (!ended) waitpid(child, &status, 0);
   return {.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status),
           .out = options.out ? "" : read_text_file(out),
           .err = read_text_file(err)};

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@ struct ProgramOptions {
   std::filesystem::path directory = ".";          // where it runs
   std::optional<std::filesystem::path> out = {};  // stdout goes there instead
   std::optional<uint64_t> file_size_limit = {};   // a disk that is full after so many bytes
+  int signal = 0;                                 // is sent once,
+  std::function<bool()> when = {};                // as soon as this holds
 };
 
 struct ProgramResult {

@@ -54,6 +54,8 @@ std::string_view to_string(PoolingMode mode);
 /// "cls,mean" for several. Throws InvalidArgument listing the names there are.
 std::vector<PoolingMode> parse_pooling_modes(std::string_view names);
 std::string to_string(const std::vector<PoolingMode>& modes);
+/// For people: "cls,mean, Dense to 512 with tanh, normalised".
+std::string to_string(const Pooling& pooling);
 
 /// What a checkpoint's files say about making one vector of a text.
 struct SentenceConfig {

@@ -1,0 +1,67 @@
+// The lines that infer embed reads, however many and however long, and the signals that end it.
+#pragma once
+
+#include <csignal>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace infer {
+
+/// Holds back SIGINT, SIGTERM and SIGHUP for as long as it lives, so that work ends at a good
+/// place. Its end lets them through: one that has come then ends the program as it always does.
+class Interrupts {
+ public:
+  Interrupts();
+  ~Interrupts();
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+
+  bool pending() const;
+
+ private:
+  sigset_t before_;
+};
+
+struct Line {
+  std::string text;      // without "\n" or "\r\n"
+  int64_t left_out = 0;  // bytes beyond LineReader::kMaxBytes
+};
+
+/// Reads a file, or standard input for "-", line by line in bounded memory; or gives the texts it
+/// was made with.
+class LineReader {
+ public:
+  static constexpr size_t kMaxBytes = 1 << 20;  // of a line; what follows is left out
+
+  /// Throws InvalidArgument where the file cannot be read. `interrupts` is borrowed.
+  LineReader(const std::string& path, const Interrupts& interrupts);
+  /// Gives these texts, which may hold any character.
+  LineReader(std::vector<std::string> texts, const Interrupts& interrupts);
+  ~LineReader();
+  LineReader(const LineReader&) = delete;
+  LineReader& operator=(const LineReader&) = delete;
+
+  /// Nothing at the end, and where a signal came while there was nothing to read.
+  std::optional<Line> next();
+  /// Whether next() has something at once.
+  bool ready() const;
+  int64_t bytes_read() const { return bytes_read_; }  // of the lines that next() gave
+  int64_t size() const { return size_; }              // in bytes; 0 where that is not known
+  const std::string& name() const { return name_; }   // for messages
+
+ private:
+  bool fill();
+
+  std::string name_;
+  const Interrupts& interrupts_;
+  std::vector<std::string> texts_;  // the last one first
+  int descriptor_ = -1;
+  int64_t size_ = 0;
+  int64_t bytes_read_ = 0;
+  std::vector<char> buffer_;
+  size_t begin_ = 0, end_ = 0;  // of what is unread in buffer_
+};
+
+}  // namespace infer

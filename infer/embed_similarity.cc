@@ -1,0 +1,75 @@
+// infer embed --similarity: the cosines between the vectors of a few texts.
+#include "infer/embed_similarity.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "infer/terminal.h"
+#include "phasor/errors.h"
+
+namespace infer {
+namespace {
+
+constexpr size_t kMaxTexts = 1000;
+
+double cosine(std::span<const float> a, std::span<const float> b) {
+  double ab = 0, aa = 0, bb = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    ab += static_cast<double>(a[i]) * b[i];
+    aa += static_cast<double>(a[i]) * a[i];
+    bb += static_cast<double>(b[i]) * b[i];
+  }
+  return aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : 0;
+}
+
+std::string to_text(const std::vector<std::string>& texts,
+                    const std::vector<std::vector<double>>& cosines, const Output& output) {
+  constexpr int kCell = 7;
+  const int number_width = static_cast<int>(std::to_string(texts.size()).size());
+  std::string text = std::string(number_width + 1, ' ');
+  for (size_t j = 0; j < texts.size(); ++j) text += pad_left(std::to_string(j + 1), kCell);
+  text += "\n";
+  for (size_t i = 0; i < texts.size(); ++i) {
+    text += pad_left(std::to_string(i + 1), number_width) + " ";
+    for (const double value : cosines[i]) text += pad_left(fmt::format("{:.3f}", value), kCell);
+    text += "  " + output.heading(printable(texts[i])) + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+int print_similarities(const LineEmbedder& embedder, const std::vector<std::string>& texts,
+                       const CommonOptions& common) {
+  if (texts.empty() || texts.size() > kMaxTexts) {
+    throw phasor::InvalidArgument(fmt::format(
+        "--similarity compares 1 to {} texts with each other, not {}", kMaxTexts, texts.size()));
+  }
+  std::vector<Line> lines;
+  for (const std::string& text : texts) lines.push_back({.text = text});
+  const LineEmbedder::Result result = *embedder.embed(lines, 1, [] { return false; });
+  for (size_t i = 0; i < texts.size() && !common.quiet; ++i) {
+    if (!result.reports[i].odd()) continue;
+    report_note(fmt::format("text {}: {}", i + 1, result.reports[i].text()));
+  }
+  const auto row = [&](size_t i) {
+    return std::span(result.vectors).subspan(i * embedder.width(), embedder.width());
+  };
+  std::vector<std::vector<double>> cosines(texts.size());
+  for (size_t i = 0; i < texts.size(); ++i) {
+    for (size_t j = 0; j < texts.size(); ++j) cosines[i].push_back(cosine(row(i), row(j)));
+  }
+  Output output;
+  if (common.json) {
+    const nlohmann::ordered_json json = {{"texts", texts}, {"cosines", cosines}};
+    output.write(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  } else {
+    output.write(to_text(texts, cosines, output));
+  }
+  return 0;
+}
+
+}  // namespace infer

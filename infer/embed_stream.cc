@@ -1,0 +1,128 @@
+// Lines in, vectors out, window by window, so that memory stays bounded whatever the input's size.
+#include "infer/embed_stream.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "phasor/errors.h"
+
+namespace infer {
+namespace {
+
+// Lines that are read at once, which is what is lost when a run is killed.
+constexpr size_t kWindowLines = 512;
+constexpr size_t kWindowBytes = 1 << 17;
+
+constexpr int64_t kReportedLines = 100;  // one by one; further ones are only counted
+
+}  // namespace
+
+EmbedStream::EmbedStream(const LineEmbedder& embedder, LineReader& lines,
+                         const Interrupts& interrupts, VectorFormat format, PartialFile* file,
+                         StreamOptions options)
+    : embedder_(embedder),
+      lines_(lines),
+      interrupts_(interrupts),
+      format_(std::move(format)),
+      file_(file),
+      options_(options) {
+  if (file_ == nullptr || !skip_done_lines()) return;
+  lines_before_ = state_.lines;
+  if (state_.bytes == 0) file_->append(format_.header(0), state_);
+}
+
+// Reads up to where the partial file ends, which must be what it was made from. False where a
+// signal came.
+bool EmbedStream::skip_done_lines() {
+  const PartialState& done = file_->state();
+  int64_t lines = 0;
+  for (; lines < done.lines; ++lines) {
+    const std::optional<Line> line = lines_.next();
+    if (interrupts_.pending()) return false;
+    if (!line) break;
+    input_.add(line->text);
+  }
+  if (done.lines > 0 && (lines < done.lines || input_.text() != done.input)) {
+    throw phasor::InvalidArgument(
+        fmt::format("--resume: the first {} lines of {} are not those that {} was made from; leave "
+                    "--resume out to begin again",
+                    done.lines, lines_.name(), file_->partial().string()));
+  }
+  state_ = done;
+  return true;
+}
+
+bool EmbedStream::run() {
+  Meter meter(options_.quiet, lines_.size(), lines_.bytes_read());
+  while (!interrupts_.pending() && !output_.closed()) {
+    const std::vector<Line> window = read_window();
+    if (window.empty()) break;
+    const auto result =
+        embedder_.embed(window, state_.lines + 1, [&] { return interrupts_.pending(); });
+    if (!result) break;
+    report(result->reports, meter);
+    write(window, result->vectors);
+    meter.show(state_.lines - lines_before_, lines_.bytes_read());
+  }
+  seconds_ = meter.seconds();
+  if (interrupts_.pending()) return false;
+  if (file_ != nullptr) file_->commit(format_.header(state_.lines));
+  return true;
+}
+
+// On standard output also fewer lines than a window takes, where more would have to be waited for.
+std::vector<Line> EmbedStream::read_window() {
+  std::vector<Line> window;
+  for (size_t bytes = 0; window.size() < kWindowLines && bytes < kWindowBytes;) {
+    if (file_ == nullptr && !window.empty() && !lines_.ready()) break;
+    std::optional<Line> line = lines_.next();
+    if (!line) break;
+    bytes += line->text.size();
+    window.push_back(std::move(*line));
+  }
+  return window;
+}
+
+void EmbedStream::report(const std::vector<LineReport>& reports, Meter& meter) {
+  int64_t number = state_.lines;
+  for (const LineReport& line : reports) {
+    ++number;
+    if (!line.odd()) continue;
+    const std::string text = fmt::format("line {}: {}", number, line.text());
+    if (options_.strict) {
+      meter.clear();
+      throw phasor::InvalidArgument(text + "; without --strict this is no error");
+    }
+    state_.lines_cut += line.cut() ? 1 : 0;
+    state_.lines_invalid += line.invalid_bytes > 0 ? 1 : 0;
+    if (options_.quiet || reported_ > kReportedLines) continue;
+    meter.clear();
+    report_note(reported_++ < kReportedLines ? text : "further lines like these are only counted");
+  }
+}
+
+void EmbedStream::write(const std::vector<Line>& window, const std::vector<float>& vectors) {
+  const std::string bytes = format_.rows(vectors, state_.lines + 1);
+  for (const Line& line : window) input_.add(line.text);
+  state_.lines += std::ssize(window);
+  state_.input = input_.text();
+  if (file_ != nullptr) {
+    file_->append(bytes, state_);
+  } else {
+    output_.write(bytes);
+  }
+}
+
+std::string EmbedStream::summary() const {
+  const int64_t lines = state_.lines - lines_before_;
+  std::string text = fmt::format("{} {}, {} numbers each, in {:.1f} s ({:.0f} lines/s)", lines,
+                                 lines == 1 ? "line" : "lines", format_.width, seconds_,
+                                 seconds_ > 0 ? static_cast<double>(lines) / seconds_ : 0.0);
+  if (state_.lines_cut > 0) text += fmt::format("; too long and cut: {}", state_.lines_cut);
+  if (state_.lines_invalid > 0) text += fmt::format("; not all UTF-8: {}", state_.lines_invalid);
+  return text;
+}
+
+}  // namespace infer
