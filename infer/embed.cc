@@ -24,8 +24,10 @@ constexpr const char* kDescription =
     "Makes one vector of each TEXT, or of each line of a file, in order.";
 
 constexpr const char* kFooter = R"(
-Texts are cut to the length that sentence-transformers' files give, or else to the
-model's own. A line that was cut or is not all UTF-8 is reported by its number.
+How vectors are made is read from sentence-transformers' files beside the model; without
+them it is the mean over tokens, not normalised. Texts are cut to the length that those
+files give, or else to the model's own. A line that was cut or is not all UTF-8 is
+reported by its number. --prefix "" leaves out a prompt that the model's files ask for.
 
 OUT has its name only when it is complete. Until then there are OUT.partial and
 OUT.partial.json; after an interruption the same command with --resume goes on from
@@ -43,7 +45,7 @@ struct EmbedArguments {
   std::string output;
   std::string pooling;
   std::string overflow = "truncate";
-  std::optional<std::string> prefix;
+  bool has_prefix = false;  // maybe an empty one, in place of the model's prompt
   bool normalize = false;
   bool no_normalize = false;
   bool resume = false;
@@ -89,9 +91,8 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
                                         "vectors of length 1, whatever the model's files say");
   app.add_flag("--no-normalize", arguments.no_normalize, "vectors as they come, whatever they say")
       ->excludes(normalize);
-  app.add_option("--prefix", arguments.prefix,
-                 "put before every text, like \"query: \" (default: the model's own, if any)")
-      ->type_name("TEXT");
+  add_language(app, arguments.common);
+  add_prefix(app, arguments.common);
   app.add_option("--overflow", arguments.overflow,
                  "a text that is too long: truncate (default), error, clamp, interpolate, window")
       ->type_name("POLICY");
@@ -101,6 +102,7 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   add_json_and_quiet(app, arguments.common);
   if (const auto done = parse(app, argc, argv)) return done;
   arguments.words = words(*texts);
+  arguments.has_prefix = app.count("--prefix") > 0;
   check(arguments, input->count() > 0);
   return std::nullopt;
 }
@@ -129,7 +131,8 @@ EmbedOptions embed_options(const EmbedArguments& arguments, const phasor::Model&
   }
   if (arguments.normalize) options.pooling.normalize = true;
   if (arguments.no_normalize) options.pooling.normalize = false;
-  options.prefix = arguments.prefix.value_or(model.has_sentence() ? model.sentence().prompt : "");
+  options.prefix = arguments.common.prefix;
+  if (!arguments.has_prefix && model.has_sentence()) options.prefix = model.sentence().prompt;
   return options;
 }
 
@@ -147,17 +150,25 @@ std::string describe(const EmbedArguments& arguments, const EmbedOptions& option
 /// A model that is ready to run, and how its vectors are made, which it tells the user.
 struct Setup {
   explicit Setup(const EmbedArguments& arguments)
-      : model(phasor::Model::load(arguments.common.model)),
+      : model(phasor::Model::load(arguments.common.model, {.language = arguments.common.language})),
         options(embed_options(arguments, *model)),
         pooling(describe(arguments, options, *model)),
+        language(arguments.common.language),
         encoder(model, {.threads = arguments.common.threads}) {
     model->tokenizer();  // or the sentence why there is none
-    if (!arguments.common.quiet) report_note("sentence vectors: " + pooling);
+    if (arguments.common.quiet) return;
+    report_note("sentence vectors: " + pooling);
+    if (!options.prefix.empty() && !arguments.has_prefix) {
+      report_note(fmt::format("before every text: \"{}\" (config_sentence_transformers.json)",
+                              options.prefix));
+    }
+    for (const std::string& note : model->notes()) report_note(note);
   }
 
   std::shared_ptr<const phasor::Model> model;
   EmbedOptions options;
   std::string pooling;  // in words
+  std::string language;
   phasor::Encoder encoder;
 };
 
@@ -166,6 +177,7 @@ std::map<std::string, std::string> made_with(const Setup& setup) {
   return {{"model", model_fingerprint(setup.model->folder())},
           {"pooling", to_string(setup.options.pooling)},
           {"prefix", fmt::format("\"{}\"", setup.options.prefix)},
+          {"lang", fmt::format("\"{}\"", setup.language)},
           {"overflow", std::string(to_string(setup.options.overflow))},
           {"infer", versions()}};
 }

@@ -188,6 +188,11 @@ TEST(CliEmbedTest, TheModelsOwnFilesDecide) {
   EXPECT_TRUE(contains(result.err, "cls, normalised (1_Pooling/config.json)")) << result.err;
   EXPECT_TRUE(contains(result.err, "line 2: its last")) << result.err;
   EXPECT_TRUE(contains(result.err, "tokens were cut off")) << result.err;
+  EXPECT_TRUE(contains(result.err, "before every text: \"query: \"")) << result.err;
+  const std::vector<float> without =
+      json_values(run_infer({"embed", "-q", "-m", model.string(), "--prefix", "", "Tom"}).out);
+  const Encoding plain = Encoder(Model::load(model)).encode("Tom");
+  expect_close<float, float>(without, plain.embedding(0), 1e-5, "without the prompt");
 }
 
 TEST(CliEmbedTest, OddLinesAreReportedByNumberAndCounted) {
