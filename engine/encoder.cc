@@ -58,7 +58,6 @@ class ForwardPass {
                                         a_.normed, worker_.scratchpad());
       std::swap(a_.x, a_.normed);
     }
-    if (run_.positions.is_relative()) write_relative_bias();
     saw(Hook::kFullEmbed, -1, a_.x);
   }
 
@@ -85,26 +84,25 @@ class ForwardPass {
     saw_heads(Hook::kQ, layer, a_.q);
     saw_heads(Hook::kK, layer, a_.k);
     saw_heads(Hook::kV, layer, a_.v);
-    const float* bias = a_.bias;
-    for (size_t s = 0; s < group_.segments.size(); ++s) bias = attend(layer, s, bias);
+    for (size_t s = 0; s < group_.segments.size(); ++s) attend(layer, s);
     saw_heads(Hook::kZ, layer, a_.z);
     worker_.rows().merge.run(worker_.stream(), a_.z, block.out, a_.out, worker_.scratchpad());
     saw(Hook::kAttnOut, layer, a_.out);
   }
 
-  // One sequence attends to itself. Returns where the next one's relative bias is.
-  const float* attend(int64_t layer, size_t s, const float* bias) {
+  // One sequence attends to itself.
+  void attend(int64_t layer, size_t s) {
     const Segment& segment = group_.segments[s];
-    const int64_t num_scores = config_.num_heads * segment.num_tokens() * segment.num_tokens();
     const int64_t first = segment.first_row * config_.attention_width();
     Attention& attention = worker_.attention(s);
     attention.score(worker_.stream(), a_.q + first, a_.k + first, a_.scores, worker_.scratchpad());
-    if (run_.positions.is_relative()) add(bias, num_scores, a_.scores);
+    if (run_.positions.is_relative()) {
+      run_.weights.relative_bias->add_to(a_.scores, segment.positions, run_.positions.scale());
+    }
     run_.watch.attention_map(Hook::kAttnScores, layer, segment, a_.scores, config_.num_heads);
     attention.softmax(worker_.stream(), a_.scores, worker_.scratchpad());
     run_.watch.attention_map(Hook::kPattern, layer, segment, a_.scores, config_.num_heads);
     attention.mix(worker_.stream(), a_.scores, a_.v + first, a_.z + first, worker_.scratchpad());
-    return bias + num_scores;
   }
 
   // out = W_down · f(W_up · input), or W_down · (f(W_gate · input) ⊙ W_up · input)
@@ -168,15 +166,6 @@ class ForwardPass {
     }
     saw_embedding(Hook::kTokenTypeEmbed, a_.out);
     add(a_.out, group_.num_rows * config_.embedding_width(), a_.x);
-  }
-
-  // The bias on the scores is the same in every layer.
-  void write_relative_bias() {
-    float* bias = a_.bias;
-    for (const Segment& segment : group_.segments) {
-      run_.weights.relative_bias->write(segment.positions, run_.positions.scale(), bias);
-      bias += config_.num_heads * segment.num_tokens() * segment.num_tokens();
-    }
   }
 
   const PackedBlock& block_of(int64_t layer) const {

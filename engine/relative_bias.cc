@@ -35,13 +35,26 @@ RelativeBias::RelativeBias(const PositionConfig& config, std::span<const float> 
   }
 }
 
-void RelativeBias::write(std::span<const double> positions, float factor, float* out) const {
-  for (int64_t h = 0; h < num_heads_; ++h) {
-    const float* const bias = &by_distance_[h * (2 * max_distance_ + 1)];
-    for (const double from : positions) {
-      for (const double to : positions) {
-        const auto distance = static_cast<int64_t>(to - from);
-        *out++ = factor * bias[std::clamp(distance, -max_distance_, max_distance_) + max_distance_];
+void RelativeBias::add_to(float* scores, std::span<const double> positions, float factor) const {
+  constexpr int64_t kBlock =
+      64;  // scores of one row and head, whose table entries are looked up once
+  const auto num_tokens = static_cast<int64_t>(positions.size());
+  const auto furthest = static_cast<double>(max_distance_);
+#pragma omp parallel for if (num_tokens > kBlock)
+  for (int64_t i = 0; i < num_tokens; ++i) {
+    for (int64_t first = 0; first < num_tokens; first += kBlock) {
+      const int64_t count = std::min(kBlock, num_tokens - first);
+      int32_t column[kBlock];  // of by_distance_
+#pragma omp simd
+      for (int64_t j = 0; j < count; ++j) {
+        const double distance = positions[first + j] - positions[i];
+        column[j] = static_cast<int32_t>(std::clamp(distance, -furthest, furthest) + furthest);
+      }
+      for (int64_t h = 0; h < num_heads_; ++h) {
+        const float* const bias = &by_distance_[h * (2 * max_distance_ + 1)];
+        float* const row = scores + (h * num_tokens + i) * num_tokens + first;
+#pragma omp simd
+        for (int64_t j = 0; j < count; ++j) row[j] += factor * bias[column[j]];
       }
     }
   }

@@ -16,8 +16,9 @@ class RelativeBias {
   /// `table` [num_buckets, H]: what the checkpoint holds for each bucket of distances.
   RelativeBias(const PositionConfig& config, std::span<const float> table);
 
-  /// out[h, i, j] = factor · bias[h, p_j − p_i] for whole positions p [T]: [H, T, T].
-  void write(std::span<const double> positions, float factor, float* out) const;
+  /// scores[h, i, j] += factor · bias[h, p_j − p_i], for scores [H, T, T] and whole positions p
+  /// [T].
+  void add_to(float* scores, std::span<const double> positions, float factor) const;
 
  private:
   int64_t max_distance_;

@@ -40,14 +40,11 @@ void Worker::prepare(const Group& group, const ModelConfig& config, const Packed
   attention_.clear();
   const auto head_dim = static_cast<float>(config.head_dim());
   const float scale = config.scale_scores ? 1.0f / std::sqrt(head_dim) : 1.0f;
-  int64_t bias = 0;
   for (const Segment& segment : group.segments) {
     attention_.push_back(attention_plans_.get({segment.num_tokens(), team_size}, [&] {
       return std::make_shared<Attention>(engine_, segment.num_tokens(), config.num_heads,
                                          config.head_dim(), scale);
     }));
-    if (weights.relative_bias)
-      bias += config.num_heads * segment.num_tokens() * segment.num_tokens();
     scratchpad_bytes = std::max(scratchpad_bytes, attention_.back()->scratchpad_bytes());
   }
   scratchpad_.reserve(static_cast<int64_t>(scratchpad_bytes / sizeof(float)) + 1);
@@ -62,7 +59,7 @@ void Worker::prepare(const Group& group, const ModelConfig& config, const Packed
   const int64_t mlp = aligned(group.num_rows * config.d_ff);
   const int64_t gate = config.gated_mlp ? mlp : 0;
   const int64_t scores = config.num_heads * group.max_tokens * group.max_tokens;
-  float* next = buffer_.reserve(3 * model + 4 * heads + mlp + gate + aligned(scores) + bias);
+  float* next = buffer_.reserve(3 * model + 4 * heads + mlp + gate + scores);
   const auto take = [&](int64_t count) { return std::exchange(next, next + count); };
   // q, k, v and z are read no more when the MLP runs, but observers' slices stay simple if all
   // buffers are apart.
@@ -75,8 +72,7 @@ void Worker::prepare(const Group& group, const ModelConfig& config, const Packed
                   .out = take(model),
                   .mlp = take(mlp),
                   .gate = take(gate),
-                  .scores = take(aligned(scores)),
-                  .bias = take(bias)};
+                  .scores = take(scores)};
 }
 
 }  // namespace phasor

@@ -46,7 +46,6 @@ struct Activations {
   float* mlp;     // [N, F]
   float* gate;    // [N, F] in a gated MLP
   float* scores;  // [H, T, T] of one segment at a time
-  float* bias;    // [H, T, T] of every segment, one after the other; relative positions only
 };
 
 /// Belongs to one thread at a time.
