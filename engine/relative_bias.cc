@@ -36,8 +36,7 @@ RelativeBias::RelativeBias(const PositionConfig& config, std::span<const float> 
 }
 
 void RelativeBias::add_to(float* scores, std::span<const double> positions, float factor) const {
-  constexpr int64_t kBlock =
-      64;  // scores of one row and head, whose table entries are looked up once
+  constexpr int64_t kBlock = 64;  // scores of a row whose distances are looked up for all heads
   const auto num_tokens = static_cast<int64_t>(positions.size());
   const auto furthest = static_cast<double>(max_distance_);
 #pragma omp parallel for if (num_tokens > kBlock)
