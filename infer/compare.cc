@@ -51,7 +51,7 @@ std::optional<int> parse_arguments(int argc, char** argv, CompareArguments& argu
   CLI::App app(kDescription, "infer compare");
   app.footer(kFooter);
   const CLI::Option* words = add_words(
-      app, "A B TEXT", "two models (one, with --positions twice), then texts; - is standard input");
+      app, "WORDS", "two models (one, with --positions twice), then texts; - is standard input");
   app.add_option(
          "--positions", arguments.positions,
          "twice: what one model A runs with on either side: own, none, sinusoidal[:LAYOUT] or "
