@@ -151,6 +151,26 @@ constexpr FixedKey kPegasusKeys[] = {{"normalize_before", "true"},
                                      {"add_final_layer_norm", "true"},
                                      {"static_position_embeddings", "true"}};
 
+constexpr Family kRoberta = {
+    .model_type = {},
+    .position_kind = PositionKind::kLearned,
+    .first_position = FirstPosition::kAfterPad,
+    .pad_is_uncounted = true,
+    .default_pad = 1,
+    .embedding_norm = true,
+    .needs_token_types = true,
+    .default_eps = 1e-12,
+    .head_activation = Activation::kGeluErf,
+    .modules = kBertModules,
+    .head = kRobertaHead,
+};
+
+/// The same family under another model_type.
+constexpr Family named(std::string_view model_type, Family family) {
+  family.model_type = model_type;
+  return family;
+}
+
 constexpr Family kFamilies[] = {
     {
         .model_type = "phasor",
@@ -167,45 +187,9 @@ constexpr Family kFamilies[] = {
         .modules = kBertModules,
         .head = kBertHead,
     },
-    {
-        .model_type = "roberta",
-        .position_kind = PositionKind::kLearned,
-        .first_position = FirstPosition::kAfterPad,
-        .pad_is_uncounted = true,
-        .default_pad = 1,
-        .embedding_norm = true,
-        .needs_token_types = true,
-        .default_eps = 1e-12,
-        .head_activation = Activation::kGeluErf,
-        .modules = kBertModules,
-        .head = kRobertaHead,
-    },
-    {
-        .model_type = "xlm-roberta",
-        .position_kind = PositionKind::kLearned,
-        .first_position = FirstPosition::kAfterPad,
-        .pad_is_uncounted = true,
-        .default_pad = 1,
-        .embedding_norm = true,
-        .needs_token_types = true,
-        .default_eps = 1e-12,
-        .head_activation = Activation::kGeluErf,
-        .modules = kBertModules,
-        .head = kRobertaHead,
-    },
-    {
-        .model_type = "camembert",
-        .position_kind = PositionKind::kLearned,
-        .first_position = FirstPosition::kAfterPad,
-        .pad_is_uncounted = true,
-        .default_pad = 1,
-        .embedding_norm = true,
-        .needs_token_types = true,
-        .default_eps = 1e-12,
-        .head_activation = Activation::kGeluErf,
-        .modules = kBertModules,
-        .head = kRobertaHead,
-    },
+    named("roberta", kRoberta),
+    named("xlm-roberta", kRoberta),
+    named("camembert", kRoberta),
     {
         .model_type = "distilbert",
         .position_kind = PositionKind::kLearned,

@@ -1,5 +1,5 @@
 // The bundled models fill masks with sensible words: a page of sentences, each with the words that
-// were called plausible before any model was asked.
+// someone called plausible who had not seen a model's answers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
