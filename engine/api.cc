@@ -203,6 +203,7 @@ std::vector<float> Encoder::mlm_logits(std::span<const float> hidden) {
   return impl_->mlm_scorer->logits(hidden);
 }
 
+int64_t Encoder::packed_bytes() const { return impl_->weights->bytes(); }
 const Model& Encoder::model() const { return *impl_->model; }
 int Encoder::threads() const { return impl_->threads; }
 std::string Encoder::backend_version() { return onednn::version(); }

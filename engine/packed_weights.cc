@@ -20,13 +20,13 @@ class Packer {
   PackedLinear linear(const std::string& name, const Tensor& weight, const Tensor& bias) {
     const int64_t out = weight.shape[0];
     const int64_t in = weight.shape[1];
-    const std::vector<float> plain = read_finite(name + " weight", weight);
+    const FiniteValues plain(name + " weight", weight);
     std::vector<float> plain_bias = read_finite(name + " bias", bias);
     plain_bias.resize(out);  // zeros where there is none
     dnnl::memory packed_bias(onednn::dense({1, out}), engine_);
     std::copy(plain_bias.begin(), plain_bias.end(),
               static_cast<float*>(packed_bias.get_data_handle()));
-    return {onednn::pack(engine_, plain.data(), in, out, layout(in, out)), packed_bias};
+    return {onednn::pack(engine_, plain.get().data(), in, out, layout(in, out)), packed_bias};
   }
   PackedLinear linear(const std::string& name, const LinearWeights& weights) {
     return linear(name, weights.weight, weights.bias);
@@ -88,8 +88,32 @@ PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine) {
                       .up = packer.linear(name + "MLP up", block.up),
                       .down = packer.linear(name + "MLP down", block.down),
                       .mlp_norm = norm(name + "MLP norm", block.mlp_norm)});
+    model.release_pages();  // before the next block's are read
   }
   if (config.final_norm) final_norm = norm("final norm", weights.final_norm);
+}
+
+int64_t PackedWeights::bytes() const {
+  int64_t floats = std::ssize(token_type_row);
+  int64_t bytes = 0;
+  const auto add_norm = [&](const Norm& norm) { floats += 2 * std::ssize(norm.weight); };
+  const auto add_linear = [&](const PackedLinear& linear) {
+    bytes += static_cast<int64_t>(linear.weight.get_desc().get_size() +
+                                  linear.bias.get_desc().get_size());
+  };
+  if (embedding_norm) add_norm(*embedding_norm);
+  if (embedding_map) add_linear(*embedding_map);
+  for (const PackedBlock& block : blocks) {
+    for (const PackedLinear* linear :
+         {&block.q, &block.k, &block.v, &block.out, &block.up, &block.down}) {
+      add_linear(*linear);
+    }
+    if (block.gate) add_linear(*block.gate);
+    add_norm(block.attn_norm);
+    add_norm(block.mlp_norm);
+  }
+  if (final_norm) add_norm(*final_norm);
+  return bytes + floats * static_cast<int64_t>(sizeof(float));
 }
 
 PackedMlmHead pack_mlm_head(const Model& model, const dnnl::engine& engine) {

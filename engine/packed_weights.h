@@ -44,6 +44,7 @@ struct PackedWeights {
   /// Throws ModelError where a weight is NaN or infinite: an activation may hide it from the
   /// result.
   PackedWeights(const Model& model, const dnnl::engine& engine);
+  int64_t bytes() const;
 
   std::vector<float> token_type_row;  // [E]; empty where there are no types
   std::optional<Norm> embedding_norm;

@@ -67,18 +67,28 @@ void check_finite(std::span<const float> hidden, const Model& model) {
       "infinite or too large");
 }
 
-std::vector<float> read_finite(const std::string& name, const Tensor& tensor) {
-  if (!tensor.present()) return {};
-  std::vector<float> values = tensor.to_float();
-  if (!all_finite(values)) {
-    const auto bad =
-        std::find_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
-    throw ModelError(
-        fmt::format("the model's {} holds {} at element {}; the file is damaged or was "
-                    "saved from a diverged training run",
-                    name, *bad, bad - values.begin()));
+FiniteValues::FiniteValues(const std::string& name, const Tensor& tensor) {
+  if (!tensor.present()) return;
+  const bool aligned = reinterpret_cast<uintptr_t>(tensor.data) % alignof(float) == 0;
+  if (tensor.dtype == DType::kFloat32 && aligned) {
+    values_ = {reinterpret_cast<const float*>(tensor.data),
+               static_cast<size_t>(tensor.num_elements())};
+  } else {
+    copy_ = tensor.to_float();
+    values_ = copy_;
   }
-  return values;
+  if (all_finite(values_)) return;
+  const auto bad =
+      std::find_if(values_.begin(), values_.end(), [](float v) { return !std::isfinite(v); });
+  throw ModelError(
+      fmt::format("the model's {} holds {} at element {}; the file is damaged or was "
+                  "saved from a diverged training run",
+                  name, *bad, bad - values_.begin()));
+}
+
+std::vector<float> read_finite(const std::string& name, const Tensor& tensor) {
+  const FiniteValues values(name, tensor);
+  return {values.get().begin(), values.get().end()};
 }
 
 }  // namespace phasor

@@ -21,8 +21,23 @@ void check_run(const RunOptions& options, int64_t num_sequences, const ModelConf
 /// blame, or InvalidArgument where none is and so the run's positions are.
 void check_finite(std::span<const float> hidden, const Model& model);
 
-/// The tensor as float32; empty where it is absent. Throws ModelError naming it where a value is
-/// NaN or infinite.
+/// A tensor's values as float32, none of them NaN or infinite: where they lie, or else a widened
+/// copy. Empty where the tensor is absent. Borrows the tensor's memory.
+class FiniteValues {
+ public:
+  /// Throws ModelError naming the tensor where a value is NaN or infinite.
+  FiniteValues(const std::string& name, const Tensor& tensor);
+  FiniteValues(const FiniteValues&) = delete;
+  FiniteValues& operator=(const FiniteValues&) = delete;
+
+  std::span<const float> get() const { return values_; }
+
+ private:
+  std::vector<float> copy_;
+  std::span<const float> values_;
+};
+
+/// The same as a copy.
 std::vector<float> read_finite(const std::string& name, const Tensor& tensor);
 
 }  // namespace phasor

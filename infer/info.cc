@@ -1,14 +1,17 @@
 // infer info: what a model is, without running it.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include <array>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "infer/commands.h"
+#include "infer/info_text.h"
 #include "infer/options.h"
-#include "infer/report.h"
 #include "infer/terminal.h"
+#include "models/parameters.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
 #include "phasor/model.h"
@@ -58,7 +61,61 @@ Json describe_tokenizer(const phasor::Model& model) {
   return nullptr;
 }
 
-Json describe(const phasor::Model& model) {
+Json describe_sentence(const phasor::Model& model) {
+  Json json;
+  if (!model.has_sentence()) {
+    try {
+      model.sentence();
+    } catch (const phasor::ModelError& error) {
+      json["problem"] = error.what();
+    }
+    return json;
+  }
+  const phasor::SentenceConfig& sentence = model.sentence();
+  json["pooling"] = to_string(sentence.pooling);
+  json["width"] = sentence.pooling.width(model.config().d_model);
+  json["max_tokens"] = sentence.max_tokens > 0 ? Json(sentence.max_tokens) : Json();
+  json["prompt"] = sentence.prompt;
+  json["source"] = sentence.source.empty() ? Json() : Json(sentence.source);
+  return json;
+}
+
+/// How many tensors the file has in each dtype, of those that are used.
+Json describe_dtypes(const phasor::Model& model) {
+  constexpr std::array kNames = {"F32", "F16", "BF16"};
+  Json json = Json::object();
+  std::set<const std::byte*> seen;
+  phasor::Weights weights = model.weights();  // only a non-const one can be walked
+  for (const phasor::Parameter& parameter : phasor::parameters(model.config(), weights)) {
+    // A decoder is often the embedding itself.
+    if (!parameter.tensor->present() || !seen.insert(parameter.tensor->data).second) continue;
+    Json& count = json[kNames[static_cast<size_t>(parameter.tensor->dtype)]];
+    count = count.is_null() ? 1 : count.get<int64_t>() + 1;
+  }
+  return json;
+}
+
+int64_t bytes_of(const phasor::Tensor& tensor) {
+  if (!tensor.present()) return 0;
+  return tensor.num_elements() * (tensor.dtype == phasor::DType::kFloat32 ? 4 : 2);
+}
+
+/// Packs the weights as a run does, which also looks at every one of them.
+Json describe_memory(const std::shared_ptr<const phasor::Model>& model, Json& notes) {
+  Json json;
+  json["in_place"] =
+      bytes_of(model->weights().token_embedding) + bytes_of(model->weights().position_table);
+  json["packed"] = nullptr;
+  try {
+    json["packed"] = phasor::Encoder(model).packed_bytes();
+  } catch (const phasor::ModelError& error) {
+    notes.push_back(fmt::format("cannot be run: {}", error.what()));
+  }
+  return json;
+}
+
+Json describe(const std::shared_ptr<const phasor::Model>& loaded) {
+  const phasor::Model& model = *loaded;
   const phasor::ModelConfig& config = model.config();
   Json json;
   json["folder"] = model.folder().string();
@@ -83,94 +140,18 @@ Json describe(const phasor::Model& model) {
   json["final_norm"] = config.final_norm;
   json["position"] = describe_position(model);
   json["tokenizer"] = describe_tokenizer(model);
+  json["sentence"] = describe_sentence(model);
   json["mlm_head"] = model.weights().mlm_head.has_value();
   json["parameters"] = model.num_parameters();
   json["bytes_on_disk"] = bytes_on_disk(model.folder());
-  json["unused_tensors"] = model.unused_tensors().size();
+  json["dtypes"] = describe_dtypes(model);
+  Json notes = model.notes();
+  json["bytes_in_memory"] = describe_memory(loaded, notes);
+  json["unused_tensors"] = model.unused_tensors();
   json["unused_keys"] = model.unused_keys();
-  json["notes"] = model.notes();
+  json["notes"] = notes;
   json["versions"] = versions();
   return json;
-}
-
-std::string yes_no(bool value) { return value ? "yes" : "no"; }
-
-std::string describe_rows(const Json& position) {
-  if (position["kind"] == "none") return "none are added";
-  if (position["kind"] == "relative_bias") {
-    return fmt::format("relative bias, {} buckets up to distance {}, without end",
-                       position["num_buckets"].get<int64_t>(),
-                       position["max_distance"].get<int64_t>());
-  }
-  std::string text =
-      position["kind"] == "sinusoidal"
-          ? fmt::format("sinusoidal, layout {}, base {}", position["layout"].get<std::string>(),
-                        position["base"].get<double>())
-          : position["kind"].get<std::string>();
-  text += fmt::format(", first position {}", position["first_position"].get<int64_t>());
-  if (position["table_rows"].is_null()) return text + ", without end";
-  return text + fmt::format(", {} rows, {} usable", position["table_rows"].get<int64_t>(),
-                            position["usable_positions"].get<int64_t>());
-}
-
-std::string describe_keys(const Json& keys) {
-  if (keys.empty()) return "none";
-  return fmt::format("{}", fmt::join(keys.get<std::vector<std::string>>(), ", "));
-}
-
-std::string describe_sizes(const Json& info) {
-  const auto size = [&](const char* key) { return info[key].get<int64_t>(); };
-  std::string text =
-      fmt::format("{} layers, d_model {}, {} heads, d_ff {}, vocabulary {}", size("num_layers"),
-                  size("d_model"), size("num_heads"), size("d_ff"), size("vocab_size"));
-  if (size("head_dim") * size("num_heads") != size("d_model")) {
-    text += fmt::format(", heads {} wide", size("head_dim"));
-  }
-  if (size("embedding_width") != size("d_model")) {
-    text += fmt::format(", embedding {} wide", size("embedding_width"));
-  }
-  if (size("layer_groups") != size("num_layers")) {
-    text += fmt::format(", weights for {} of the layers, shared by all", size("layer_groups"));
-  }
-  return text;
-}
-
-std::string to_text(const Json& info) {
-  const auto size = [&](const char* key) { return info[key].get<int64_t>(); };
-  const auto name = [&](const char* key) { return info[key].get<std::string>(); };
-  const Json& trained = info["position"]["trained_length"];
-  const Json& tokenizer = info["tokenizer"];
-  std::vector<std::pair<const char*, std::string>> lines = {
-      {"folder", name("folder")},
-      {"family", name("family")},
-      {"sizes", describe_sizes(info)},
-      {"norm", fmt::format("{}-norm, {}, eps {}; after the embedding: {}; at the end: {}",
-                           name("norm_order"), name("norm"), info["norm_eps"].get<double>(),
-                           yes_no(info["embedding_norm"]), yes_no(info["final_norm"]))},
-      {"linear maps",
-       fmt::format("{} bias; attention scores {}", info["linear_bias"] ? "with" : "without",
-                   info["scale_scores"] ? "scaled" : "not scaled")},
-      {"activation", name("activation") + (info["gated_mlp"] ? ", gated" : "")},
-      {"embedding scale", fmt::format("{}", info["embedding_scale"].get<double>())},
-      {"positions", describe_rows(info["position"])},
-      {"trained on",
-       trained.is_null() ? "not said" : fmt::format("at most {} tokens", trained.get<int64_t>())},
-      {"tokenizer", tokenizer["description"].is_null()
-                        ? "none: " + tokenizer["problem"].get<std::string>()
-                        : tokenizer["description"].get<std::string>()},
-      {"MLM head", yes_no(info["mlm_head"])},
-      {"parameters", fmt::format("{}", size("parameters"))},
-      {"on disk", fmt::format("{:.1f} MB", info["bytes_on_disk"].get<double>() / 1e6)},
-      {"unused tensors", fmt::format("{}", size("unused_tensors"))},
-      {"unused keys", describe_keys(info["unused_keys"])},
-      {"versions", name("versions")},
-  };
-  for (const Json& note : info["notes"]) lines.emplace_back("note", note.get<std::string>());
-  std::string out;
-  for (const auto& [label, value] : lines) {
-    out += fmt::format("{:<16} {}\n", label, printable(value));
-  }
-  return out;
 }
 
 }  // namespace
@@ -183,10 +164,10 @@ int info(int argc, char** argv) {
   add_json_and_quiet(app, common);
   if (const auto done = parse(app, argc, argv)) return *done;
 
-  const Json json = describe(*phasor::Model::load(common.model));
+  const Json json = describe(phasor::Model::load(common.model));
   Output().write(common.json
                      ? json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
-                     : to_text(json));
+                     : info_text(json));
   return 0;
 }
 

@@ -125,6 +125,7 @@ std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
   model->config_ = std::move(checkpoint.config);
   model->weights_ = std::move(bound.weights);
   model->storage_ = files;
+  model->release_pages_ = [mapped = files.get()] { mapped->release_pages(); };
   model->folder_ = folder;
   model->metadata_ = files->metadata();
   model->unused_tensors_ = std::move(bound.unused);

@@ -57,6 +57,10 @@ const SentenceConfig& Model::sentence() const {
   return sentence_;
 }
 
+void Model::release_pages() const {
+  if (release_pages_) release_pages_();
+}
+
 int64_t Model::num_parameters() const {
   // Only a non-const Weights can be walked; the copy shares the tensors' data.
   Weights weights = weights_;

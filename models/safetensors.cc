@@ -208,6 +208,11 @@ void SafetensorsFile::read_header() {
   refuse_overlap(file_, entries_);
 }
 
+void SafetensorsFile::release_pages() const {
+  // Nothing was ever written to the mapping, so nothing is lost. Advice: failure is no matter.
+  madvise(const_cast<std::byte*>(bytes_), size_, MADV_DONTNEED);
+}
+
 Tensor SafetensorsFile::tensor(const std::string& name) const {
   const auto found = entries_.find(name);
   if (found == entries_.end()) {

@@ -36,6 +36,8 @@ class SafetensorsFile {
   /// Name–value pairs of __metadata__; values that are no strings are left out.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   bool contains(const std::string& name) const { return entries_.count(name) > 0; }
+  /// See Model::release_pages.
+  void release_pages() const;
   /// Borrowed from this object. Throws ModelError where there is no such tensor or its dtype is
   /// none of F32, F16 and BF16.
   Tensor tensor(const std::string& name) const;

@@ -140,6 +140,10 @@ const std::vector<int64_t>& TensorFiles::shape(const std::string& name) const {
   return file_of(name).entries().at(name).shape;
 }
 
+void TensorFiles::release_pages() const {
+  for (const auto& file : files_) file->release_pages();
+}
+
 Tensor TensorFiles::tensor(const std::string& name) const { return file_of(name).tensor(name); }
 
 }  // namespace phasor

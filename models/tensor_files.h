@@ -26,6 +26,8 @@ class TensorFiles {
   Tensor tensor(const std::string& name) const;
   /// Of the first file.
   const std::map<std::string, std::string>& metadata() const { return files_.front()->metadata(); }
+  /// See Model::release_pages.
+  void release_pages() const;
   /// The file that lists the tensors, for messages.
   const std::string& where() const { return where_; }
 

@@ -1,6 +1,7 @@
 // infer's subcommands: tokenize, info and verify.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <set>
 
@@ -82,10 +83,19 @@ TEST(CliInfoTest, SaysWhatABundledModelIs) {
   EXPECT_EQ(learned["position"]["usable_positions"], 128);
   EXPECT_EQ(learned["position"]["trained_length"], 128);
   EXPECT_EQ(learned["mlm_head"], true);
-  EXPECT_EQ(learned["unused_tensors"], 0);
+  EXPECT_EQ(learned["unused_tensors"], json::array());
   EXPECT_EQ(learned["bytes_on_disk"],
             fs::file_size(bundled_model("learned") / "model.safetensors"));
   EXPECT_EQ(learned["parameters"], Model::load(bundled_model("learned"))->num_parameters());
+  EXPECT_EQ(learned["dtypes"].size(), 1u);
+  EXPECT_EQ(learned["sentence"]["pooling"], "mean, not normalised");
+  EXPECT_EQ(learned["sentence"]["width"], 128);
+  EXPECT_TRUE(learned["sentence"]["source"].is_null());
+  // Six blocks' matrices, biases and norms; layouts may pad them, though not these sizes.
+  const int64_t block = 4 * (128 * 128 + 128) + 2 * 128 * 512 + 512 + 128 + 4 * 128;
+  EXPECT_NEAR(learned["bytes_in_memory"]["packed"].get<double>(), 4 * (6 * block + 256), 4096);
+  EXPECT_EQ(learned["bytes_in_memory"]["in_place"].get<int64_t>(),
+            (8192 + 128) * 128 * (learned["dtypes"].contains("F32") ? 4 : 2));
   const json sinusoidal = infer_json({"info"}).at(0);
   EXPECT_EQ(sinusoidal["position"]["layout"], "paper");
   EXPECT_TRUE(sinusoidal["position"]["table_rows"].is_null());
@@ -96,9 +106,53 @@ TEST(CliInfoTest, TextHoldsTheSameFacts) {
   const ProgramResult result = run_infer({"info", "learned"});
   EXPECT_EQ(result.exit_code, 0);
   for (const char* fact : {"6 layers, d_model 128, 4 heads, d_ff 512", "post-norm", "learned",
-                           "128 rows, 128 usable", "at most 128 tokens", "MLM head", "oneDNN"}) {
+                           "128 rows, 128 usable", "at most 128 tokens", "MLM head", "oneDNN",
+                           "mean, not normalised, 128 numbers (the default", "MB packed"}) {
     EXPECT_TRUE(contains(result.out, fact)) << fact << "\n" << result.out;
   }
+}
+
+TEST(CliInfoTest, ShowsWhatSentenceTransformersFilesSay) {
+  const TempFolder folder;
+  const fs::path copy = copy_of_bundled(folder, "none");
+  const auto write = [&](const std::string& name, const json& content) {
+    folder.write("none/" + name, content.dump());
+  };
+  write("modules.json", {{{"path", ""}, {"type", "sentence_transformers.models.Transformer"}},
+                         {{"path", "1_Pooling"}, {"type", "sentence_transformers.models.Pooling"}},
+                         {{"path", ""}, {"type", "sentence_transformers.models.Normalize"}}});
+  write("1_Pooling/config.json", {{"pooling_mode_cls_token", true}});
+  write("sentence_bert_config.json", {{"max_seq_length", 64}});
+  write("config_sentence_transformers.json",
+        {{"prompts", {{"query", "query: "}}}, {"default_prompt_name", "query"}});
+  EXPECT_EQ(infer_json({"info", copy.string()}).at(0)["sentence"],
+            (json{{"pooling", "cls,mean, normalised"},
+                  {"width", 256},
+                  {"max_tokens", 64},
+                  {"prompt", "query: "},
+                  {"source", "1_Pooling/config.json"}}));
+  const std::string text = run_infer({"info", copy.string()}).out;
+  EXPECT_TRUE(contains(text,
+                       "cls,mean, normalised, 256 numbers (1_Pooling/config.json); texts cut "
+                       "to 64 tokens; after \"query: \""))
+      << text;
+  write("1_Pooling/config.json", {{"pooling_mode", "attention"}});
+  EXPECT_TRUE(contains(run_infer({"info", copy.string()}).out, "sentence vectors none: "));
+}
+
+TEST(CliInfoTest, SaysThatDamagedWeightsCannotBeRun) {
+  const TempFolder folder;
+  folder.write("config.json", small_config().dump());
+  std::vector<TestTensor> tensors = small_tensors();
+  tensors[2].bytes.replace(0, 4, float_bytes({NAN}));
+  tensors.push_back({"decoder.weight", {2, 2}});
+  folder.write("model.safetensors", safetensors_bytes(tensors));
+  const json info = infer_json({"info", folder.path().string()}).at(0);
+  EXPECT_TRUE(info["bytes_in_memory"]["packed"].is_null());
+  ASSERT_EQ(info["notes"].size(), 1u);
+  EXPECT_TRUE(contains(info["notes"][0], "cannot be run: the model's block 0 q weight holds nan"))
+      << info["notes"];
+  EXPECT_EQ(info["unused_tensors"], json{"decoder.weight"});
 }
 
 TEST(CliInfoTest, NotesOnTheFilesAreShownThereAndBeforeARun) {

@@ -117,6 +117,9 @@ class Encoder {
   /// where the checkpoint carries no masked-language-model head.
   std::vector<float> mlm_logits(std::span<const float> hidden);
 
+  /// What the packed weights take, in bytes; replicas share them. Embeddings are read where the
+  /// Model has them.
+  int64_t packed_bytes() const;
   const Model& model() const;
   int threads() const;
   /// oneDNN's version, for people: "2.6.3".

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -113,6 +114,9 @@ class Model {
   /// that differs from the formula, the tokenizer's notes, …
   const std::vector<std::string>& notes() const { return notes_; }
   int64_t num_parameters() const;  // of the tensors in weights()
+  /// Lets go of the memory that the mapped files take up by now. What is read again comes back from
+  /// the system's cache or from the disk. An Encoder does this while it packs.
+  void release_pages() const;
 
  private:
   Model() = default;
@@ -120,6 +124,7 @@ class Model {
   ModelConfig config_;
   Weights weights_;
   std::shared_ptr<const void> storage_;
+  std::function<void()> release_pages_;  // of storage_, where that is files
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::string tokenizer_problem_;  // why tokenizer_ is null
   SentenceConfig sentence_;
