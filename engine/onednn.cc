@@ -208,11 +208,11 @@ Desc preferred_weights(const dnnl::engine& engine, int64_t in, int64_t out) {
 }
 
 dnnl::memory pack(const dnnl::engine& engine, const float* weight, int64_t in, int64_t out,
-                  const Desc& layout) {
+                  const Desc& layout, void* place) {
   return guarded("pack weights", [&] {
     const Desc transposed = strided({in, out}, {1, in});
     const dnnl::memory from(transposed, engine, const_cast<float*>(weight));
-    const dnnl::memory to(layout, engine);
+    const dnnl::memory to(layout, engine, place);
     const dnnl::reorder::primitive_desc pd(engine, transposed, engine, layout, attributes());
     Primitive reorder(engine, dnnl::reorder(pd),
                       {{DNNL_ARG_FROM, transposed}, {DNNL_ARG_TO, layout}}, pd.scratchpad_desc(),

@@ -74,9 +74,10 @@ Primitive make_activation(const dnnl::engine& engine, const Desc& desc, Activati
 /// The layout in which oneDNN wants the weights [in, out] of a linear map.
 Desc preferred_weights(const dnnl::engine& engine, int64_t in, int64_t out);
 
-/// Copies `weight` [out, in], as PyTorch stores it, into `layout`.
+/// Copies `weight` [out, in], as PyTorch stores it, into `layout`: to `place`, which is borrowed,
+/// or into memory of its own.
 dnnl::memory pack(const dnnl::engine& engine, const float* weight, int64_t in, int64_t out,
-                  const Desc& layout);
+                  const Desc& layout, void* place = DNNL_MEMORY_ALLOCATE);
 
 /// Rows and columns of a two-dimensional descriptor.
 std::pair<int64_t, int64_t> matrix_size(const Desc& desc);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "engine/onednn.h"
 #include "engine/sanity.h"
@@ -15,7 +16,7 @@ namespace {
 
 class Packer {
  public:
-  explicit Packer(const dnnl::engine& engine) : engine_(engine) {}
+  Packer(const dnnl::engine& engine, Arena& arena) : engine_(engine), arena_(arena) {}
 
   PackedLinear linear(const std::string& name, const Tensor& weight, const Tensor& bias) {
     const int64_t out = weight.shape[0];
@@ -23,10 +24,11 @@ class Packer {
     const FiniteValues plain(name + " weight", weight);
     std::vector<float> plain_bias = read_finite(name + " bias", bias);
     plain_bias.resize(out);  // zeros where there is none
-    dnnl::memory packed_bias(onednn::dense({1, out}), engine_);
-    std::copy(plain_bias.begin(), plain_bias.end(),
-              static_cast<float*>(packed_bias.get_data_handle()));
-    return {onednn::pack(engine_, plain.get().data(), in, out, layout(in, out)), packed_bias};
+    auto* const packed_bias = static_cast<float*>(arena_.take(out * sizeof(float)));
+    std::copy(plain_bias.begin(), plain_bias.end(), packed_bias);
+    const onednn::Desc& desc = layout(in, out);
+    return {onednn::pack(engine_, plain.get().data(), in, out, desc, arena_.take(desc.get_size())),
+            dnnl::memory(onednn::dense({1, out}), engine_, packed_bias)};
   }
   PackedLinear linear(const std::string& name, const LinearWeights& weights) {
     return linear(name, weights.weight, weights.bias);
@@ -43,6 +45,7 @@ class Packer {
   }
 
   const dnnl::engine& engine_;
+  Arena& arena_;
   std::optional<onednn::Desc> layout_;  // of the last shape asked for
   int64_t in_ = 0;
   int64_t out_ = 0;
@@ -60,7 +63,7 @@ Norm unpack(NormKind kind, const std::string& name, const NormWeights& weights) 
 PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine) {
   const ModelConfig& config = model.config();
   const Weights& weights = model.weights();
-  Packer packer(engine);
+  Packer packer(engine, arena);
   token_type_row = read_finite("token type embedding", weights.token_type_embedding);
   if (!token_type_row.empty()) token_type_row.resize(config.embedding_width());
   const auto norm = [&](const std::string& name, const NormWeights& of) {
@@ -93,36 +96,17 @@ PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine) {
   if (config.final_norm) final_norm = norm("final norm", weights.final_norm);
 }
 
-int64_t PackedWeights::bytes() const {
-  int64_t floats = std::ssize(token_type_row);
-  int64_t bytes = 0;
-  const auto add_norm = [&](const Norm& norm) { floats += 2 * std::ssize(norm.weight); };
-  const auto add_linear = [&](const PackedLinear& linear) {
-    bytes += static_cast<int64_t>(linear.weight.get_desc().get_size() +
-                                  linear.bias.get_desc().get_size());
-  };
-  if (embedding_norm) add_norm(*embedding_norm);
-  if (embedding_map) add_linear(*embedding_map);
-  for (const PackedBlock& block : blocks) {
-    for (const PackedLinear* linear :
-         {&block.q, &block.k, &block.v, &block.out, &block.up, &block.down}) {
-      add_linear(*linear);
-    }
-    if (block.gate) add_linear(*block.gate);
-    add_norm(block.attn_norm);
-    add_norm(block.mlp_norm);
-  }
-  if (final_norm) add_norm(*final_norm);
-  return bytes + floats * static_cast<int64_t>(sizeof(float));
-}
-
 PackedMlmHead pack_mlm_head(const Model& model, const dnnl::engine& engine) {
   const MlmHead& head = *model.weights().mlm_head;
-  Packer packer(engine);
-  return {.activation = head.activation,
-          .dense = packer.linear("MLM head dense", head.dense),
-          .norm = unpack(model.config().norm, "MLM head norm", head.norm),
-          .decoder = packer.linear("MLM head decoder", head.decoder, head.bias)};
+  Arena arena;
+  Packer packer(engine, arena);
+  PackedMlmHead packed{.arena = {},
+                       .activation = head.activation,
+                       .dense = packer.linear("MLM head dense", head.dense),
+                       .norm = unpack(model.config().norm, "MLM head norm", head.norm),
+                       .decoder = packer.linear("MLM head decoder", head.decoder, head.bias)};
+  packed.arena = std::move(arena);
+  return packed;
 }
 
 }  // namespace phasor

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/arena.h"
 #include "engine/relative_bias.h"
 #include "phasor/model.h"
 
@@ -33,6 +34,7 @@ struct PackedBlock {
 };
 
 struct PackedMlmHead {
+  Arena arena;
   Activation activation;
   PackedLinear dense;  // [C, E]
   Norm norm;
@@ -44,8 +46,9 @@ struct PackedWeights {
   /// Throws ModelError where a weight is NaN or infinite: an activation may hide it from the
   /// result.
   PackedWeights(const Model& model, const dnnl::engine& engine);
-  int64_t bytes() const;
+  int64_t bytes() const { return arena.bytes(); }  // of matrices and biases
 
+  Arena arena;                        // has what the blocks' matrices borrow
   std::vector<float> token_type_row;  // [E]; empty where there are no types
   std::optional<Norm> embedding_norm;
   std::optional<PackedLinear> embedding_map;  // [E, C]

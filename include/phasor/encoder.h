@@ -117,8 +117,8 @@ class Encoder {
   /// where the checkpoint carries no masked-language-model head.
   std::vector<float> mlm_logits(std::span<const float> hidden);
 
-  /// What the packed weights take, in bytes; replicas share them. Embeddings are read where the
-  /// Model has them.
+  /// What the packed matrices and biases take, in bytes; replicas share them. Embeddings are read
+  /// where the Model has them.
   int64_t packed_bytes() const;
   const Model& model() const;
   int threads() const;

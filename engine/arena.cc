@@ -1,0 +1,42 @@
+// Huge pages save ten thousand page faults for 40 MB of weights, which is half the time of packing.
+
+#include "engine/arena.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+namespace phasor {
+namespace {
+
+constexpr size_t kAlignment = 64;
+constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kPiece = size_t{32} << 20;  // what is never written to takes no memory
+
+size_t round_up(size_t bytes, size_t multiple) {
+  return (bytes + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace
+
+void* Arena::take(size_t bytes) {
+  bytes = round_up(std::max<size_t>(bytes, 1), kAlignment);
+  if (bytes > left_) {
+    const size_t size = round_up(std::max(bytes, kPiece), kHugePage);
+    void* const piece = std::aligned_alloc(kHugePage, size);
+    if (piece == nullptr) throw std::bad_alloc();
+    pieces_.emplace_back(piece);
+    next_ = static_cast<std::byte*>(piece);
+    left_ = size;
+#ifdef MADV_HUGEPAGE
+    madvise(piece, size, MADV_HUGEPAGE);  // advice: failure is no matter
+#endif
+  }
+  left_ -= bytes;
+  bytes_ += static_cast<int64_t>(bytes);
+  return std::exchange(next_, next_ + bytes);
+}
+
+}  // namespace phasor

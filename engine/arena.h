@@ -1,0 +1,29 @@
+// Memory for packed weights: few large pieces, on huge pages where the system gives them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+namespace phasor {
+
+/// Hands out memory that lives as long as the arena.
+class Arena {
+ public:
+  /// Aligned for oneDNN. Throws std::bad_alloc.
+  void* take(size_t bytes);
+  int64_t bytes() const { return bytes_; }  // handed out
+
+ private:
+  struct Free {
+    void operator()(void* piece) const { std::free(piece); }
+  };
+  std::vector<std::unique_ptr<void, Free>> pieces_;
+  std::byte* next_ = nullptr;  // in the last piece
+  size_t left_ = 0;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace phasor
