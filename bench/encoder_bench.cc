@@ -9,8 +9,9 @@
 #include <string>
 
 #include "bench/bench_models.h"
-#include "bench/matmul_limit.h"
+#include "bench/counters.h"
 #include "phasor/encoder.h"
+#include "phasor/matmul_limit.h"
 
 namespace phasor::bench {
 namespace {
@@ -18,7 +19,8 @@ namespace {
 /// One model on one number of threads, made when the first of its benchmarks runs.
 struct Subject {
   Subject(Size size, int threads)
-      : encoder(make_model(size), {.threads = threads}), limit(encoder.model().config(), threads) {}
+      : encoder(make_model(size), {.threads = threads}),
+        limit(encoder.model().config(), {.threads = threads}) {}
 
   Encoder encoder;
   MatmulLimit limit;

@@ -6,8 +6,9 @@
 #include <string>
 
 #include "bench/bench_models.h"
-#include "bench/matmul_limit.h"
+#include "bench/counters.h"
 #include "phasor/encoder.h"
+#include "phasor/matmul_limit.h"
 #include "phasor/trace.h"
 
 namespace phasor::bench {
@@ -23,7 +24,7 @@ struct Listener : Observer {
 
 struct Subject {
   Encoder encoder = Encoder(make_model(Size::kBundled), {.threads = 1});
-  MatmulLimit limit = MatmulLimit(encoder.model().config(), 1);
+  MatmulLimit limit = MatmulLimit(encoder.model().config(), {.threads = 1});
 };
 
 void observe(benchmark::State& state, Subject& subject, const Batch& batch, Observer* observer) {

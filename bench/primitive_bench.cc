@@ -9,9 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "bench/matmul_limit.h"
+#include "bench/bench_models.h"
 #include "engine/norm.h"
 #include "engine/onednn.h"
+#include "phasor/matmul_limit.h"
 
 namespace phasor::bench {
 namespace {
@@ -24,8 +25,14 @@ const dnnl::engine& cpu() {
 }
 
 double best_rate() {
-  static const double rate = MatmulLimit(make_model(Size::kMiniLmL6)->config(), 1).best_rate();
+  static const double rate =
+      MatmulLimit(make_model(Size::kMiniLmL6)->config(), {.threads = 1}).best_rate();
   return rate;
+}
+
+/// Of [rows, in] · [in, out].
+double matmul_operations(int64_t rows, int64_t in, int64_t out) {
+  return 2.0 * static_cast<double>(rows) * static_cast<double>(in) * static_cast<double>(out);
 }
 
 std::vector<float> values(int64_t count) { return std::vector<float>(count, 0.5f); }
@@ -130,7 +137,7 @@ void gelu(benchmark::State& state) {
 
 void residual_and_norm(benchmark::State& state) {
   const int64_t rows = state.range(0), size = rows * kModel;
-  const Norm norm = {.weight = values(kModel), .bias = values(kModel)};
+  const Norm norm = {NormKind::kLayerNorm, values(kModel), values(kModel)};
   const auto f = values(size);
   auto x = values(size), out = values(size);
   for (auto _ : state) {

@@ -10,6 +10,7 @@
 #include "engine/forward.h"
 #include "engine/mlm.h"
 #include "engine/sanity.h"
+#include "engine/team.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
 
@@ -24,26 +25,6 @@ constexpr int64_t kThreadWork = 1 << 22;
 
 int team_for(int64_t work, int threads) {
   return static_cast<int>(std::clamp<int64_t>(work / kThreadWork, 1, threads));
-}
-
-// libgomp keeps the team size per calling thread; the caller gets its own back.
-class TeamSize {
- public:
-  explicit TeamSize(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
-  ~TeamSize() { omp_set_num_threads(before_); }
-  TeamSize(const TeamSize&) = delete;
-  TeamSize& operator=(const TeamSize&) = delete;
-
- private:
-  int before_;
-};
-
-int team_size(const EncoderOptions& options) {
-  if (options.threads < 0) {
-    throw InvalidArgument(
-        fmt::format("threads is {}; it must be 0 (all cores) or more", options.threads));
-  }
-  return options.threads > 0 ? options.threads : omp_get_max_threads();
 }
 
 }  // namespace
@@ -69,6 +50,7 @@ struct Encoder::Impl {
   std::shared_ptr<const PackedWeights> weights;
   SinusoidTable sinusoids;
   std::vector<Worker> workers;  // [threads]
+  int last_worker = 0;          // that took the first group of the last run
   std::unique_ptr<MlmScorer> mlm_scorer;
 };
 
@@ -109,6 +91,7 @@ std::vector<float> Encoder::Impl::run(const Run& run, const std::vector<Segment>
     const int64_t work = groups.front().num_rows * width * model->config().d_ff;
     const TeamSize team(team_for(work, threads));
     run_group(groups.front(), workers.front());
+    last_worker = 0;
     return hidden;
   }
   std::vector<std::exception_ptr> failures(groups.size());  // none may leave a parallel region
@@ -119,6 +102,7 @@ std::vector<float> Encoder::Impl::run(const Run& run, const std::vector<Segment>
     for (size_t g = 0; g < groups.size(); ++g) {
       try {
         run_group(groups[g], workers[omp_get_thread_num()]);
+        if (g == 0) last_worker = omp_get_thread_num();
       } catch (...) {
         failures[g] = std::current_exception();
       }
@@ -131,7 +115,7 @@ std::vector<float> Encoder::Impl::run(const Run& run, const std::vector<Segment>
 }
 
 Encoder::Encoder(std::shared_ptr<const Model> model, EncoderOptions options) {
-  const int threads = team_size(options);
+  const int threads = team_size(options.threads);
   if (model == nullptr) throw InvalidArgument("the model is null; load one with Model::load");
   // Packing moves values where a matmul multiplies them: a few count as one multiplication.
   const TeamSize team(team_for(16 * model->config().d_model * model->config().d_ff, threads));
@@ -201,6 +185,10 @@ std::vector<float> Encoder::mlm_logits(std::span<const float> hidden) {
   const TeamSize team(team_for(std::ssize(hidden) * model().config().vocab_size, impl_->threads));
   if (!impl_->mlm_scorer) impl_->mlm_scorer = std::make_unique<MlmScorer>(model(), impl_->engine);
   return impl_->mlm_scorer->logits(hidden);
+}
+
+std::vector<PrimitiveInfo> Encoder::primitives() const {
+  return impl_->workers[impl_->last_worker].primitives();
 }
 
 int64_t Encoder::packed_bytes() const { return impl_->weights->bytes(); }

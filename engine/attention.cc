@@ -64,4 +64,10 @@ size_t Attention::scratchpad_bytes() const {
       {scores_.scratchpad_bytes(), softmax_.scratchpad_bytes(), values_.scratchpad_bytes()});
 }
 
+std::vector<PrimitiveInfo> Attention::primitives() const {
+  return {{"scores", scores_.impl_info()},
+          {"softmax", softmax_.impl_info()},
+          {"mix", values_.impl_info()}};
+}
+
 }  // namespace phasor

@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "engine/onednn.h"
+#include "phasor/encoder.h"
 
 namespace phasor {
 
@@ -26,6 +28,7 @@ class Attention {
            void* scratchpad);
 
   size_t scratchpad_bytes() const;
+  std::vector<PrimitiveInfo> primitives() const;
 
  private:
   onednn::Primitive scores_;

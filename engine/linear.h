@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "engine/onednn.h"
 #include "engine/packed_weights.h"
@@ -22,6 +23,7 @@ class Linear {
            void* scratchpad);
 
   size_t scratchpad_bytes() const { return matmul_.scratchpad_bytes(); }
+  const std::string& impl_info() const { return matmul_.impl_info(); }
 
  private:
   onednn::Primitive matmul_;

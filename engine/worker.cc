@@ -75,4 +75,16 @@ void Worker::prepare(const Group& group, const ModelConfig& config, const Packed
                   .scores = take(scores)};
 }
 
+std::vector<PrimitiveInfo> Worker::primitives() const {
+  if (!rows_) return {};
+  std::vector<PrimitiveInfo> all;
+  if (rows_->embedding_map) all.push_back({"embedding_map", rows_->embedding_map->impl_info()});
+  all.push_back({"qkv", rows_->project.impl_info()});
+  for (PrimitiveInfo& step : attention_.front()->primitives()) all.push_back(std::move(step));
+  all.push_back({"out", rows_->merge.impl_info()});
+  all.push_back({"up", rows_->up.impl_info()});
+  all.push_back({"down", rows_->down.impl_info()});
+  return all;
+}
+
 }  // namespace phasor

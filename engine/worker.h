@@ -13,6 +13,7 @@
 #include "engine/lru_cache.h"
 #include "engine/scratch.h"
 #include "phasor/config.h"
+#include "phasor/encoder.h"
 
 namespace phasor {
 
@@ -61,6 +62,8 @@ class Worker {
   RowPlan& rows() { return *rows_; }
   Attention& attention(size_t segment) { return *attention_[segment]; }
   const Activations& activations() const { return activations_; }
+  /// What the group was compiled to; of its attention, that of its first sequence.
+  std::vector<PrimitiveInfo> primitives() const;
   void* scratchpad() { return scratchpad_.data(); }
 
  private:

@@ -23,6 +23,7 @@ class UsageError : public std::runtime_error {
 int run(int argc, char** argv);
 int tokenize(int argc, char** argv);
 int embed(int argc, char** argv);
+int bench(int argc, char** argv);
 int info(int argc, char** argv);
 int compare(int argc, char** argv);
 int verify(int argc, char** argv);

@@ -19,6 +19,7 @@ int dispatch(int argc, char** argv) {
   const std::string_view first = argc > 1 ? argv[1] : "";
   if (first == "tokenize") return tokenize(argc - 1, argv + 1);
   if (first == "embed") return embed(argc - 1, argv + 1);
+  if (first == "bench") return bench(argc - 1, argv + 1);
   if (first == "info") return info(argc - 1, argv + 1);
   if (first == "compare") return compare(argc - 1, argv + 1);
   if (first == "verify") return verify(argc - 1, argv + 1);

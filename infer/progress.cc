@@ -12,8 +12,9 @@ Progress::Progress(bool quiet)
     : enabled_(!quiet && isatty(STDERR_FILENO) != 0),
       next_(Clock::now() + std::chrono::seconds(1)) {}
 
-Progress::~Progress() {
+void Progress::clear() {
   if (shown_) fmt::print(stderr, "\r\033[K");
+  shown_ = false;
 }
 
 void Progress::show(std::string_view what, int64_t done, int64_t total) {

@@ -12,10 +12,12 @@ namespace infer {
 class Progress {
  public:
   explicit Progress(bool quiet);
-  ~Progress();
+  ~Progress() { clear(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  /// Makes room for another line.
+  void clear();
   /// `what` has come to `done` of `total`.
   void show(std::string_view what, int64_t done, int64_t total);
 

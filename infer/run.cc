@@ -29,6 +29,7 @@ Subcommands (the first word only; infer COMMAND --help says more):
   info                        what a model is
   compare A B [TEXT...]       two models, or two kinds of positions, side by side
   verify DIR...               compare with reference activations
+  bench                       latency and tokens a second for shapes, threads and precisions
 
 Examples:
   infer "Tom bit a dog." "A dog bit Tom."
@@ -42,7 +43,7 @@ Examples:
 Exit codes: 0 good, 1 a check failed, 2 usage, 3 bad input, 4 bad model, 5 backend.)";
 
 constexpr const char* kShortHelp = R"(usage: infer [OPTIONS] TEXT...
-       infer embed|tokenize|info|compare|verify ...
+       infer embed|tokenize|info|compare|verify|bench ...
 try:   infer "Tom bit a dog."       or "infer -" for texts from standard input
        infer --help
 )";

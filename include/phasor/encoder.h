@@ -37,6 +37,12 @@ struct RunOptions {
   std::optional<Pooling> pooling = {};  // in place of the model's
 };
 
+/// A step of the forward pass and which of oneDNN's implementations does it here.
+struct PrimitiveInfo {
+  std::string name;            // "qkv", "scores", "up", …
+  std::string implementation;  // "brg:avx512_core"
+};
+
 struct Segment;
 
 /// The result of a run: plain data, owned. Sequence i of the batch has T_i tokens.
@@ -116,6 +122,10 @@ class Encoder {
   /// Scores over the vocabulary for `hidden` [n, C]: [n, V], before the softmax. Throws ModelError
   /// where the checkpoint carries no masked-language-model head.
   std::vector<float> mlm_logits(std::span<const float> hidden);
+
+  /// What the last run was compiled to, in the order of the forward pass; empty before the first.
+  /// Attention's steps are those of one of the run's sequences: others depend on their length.
+  std::vector<PrimitiveInfo> primitives() const;
 
   /// What the packed matrices and biases take, in bytes; replicas share them. Embeddings are read
   /// where the Model has them.

@@ -6,6 +6,7 @@
 #include "phasor/errors.h"
 #include "phasor/hooks.h"
 #include "phasor/lens.h"
+#include "phasor/matmul_limit.h"
 #include "phasor/model.h"
 #include "phasor/pooling.h"
 #include "phasor/positions.h"

@@ -1,0 +1,84 @@
+// Counting a model's matmuls and timing them by themselves, and what they were compiled to.
+#include "phasor/matmul_limit.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "phasor/encoder.h"
+#include "phasor/errors.h"
+#include "tests/random_model.h"
+
+namespace phasor {
+namespace {
+
+/// C 8, H 2, D 4, F 24, L 3.
+ModelConfig config_of_size_8() {
+  ModelConfig config;
+  config.d_model = 8;
+  config.d_ff = 24;
+  config.num_layers = 3;
+  config.num_heads = 2;
+  config.vocab_size = 11;
+  return config;
+}
+
+/// [rows, in] · [in, out].
+double matmul(double rows, double in, double out) { return 2 * rows * in * out; }
+
+TEST(MatmulLimitTest, OperationsAreThoseOfEveryMatmulOfAPlainEncoder) {
+  const std::vector<int64_t> lengths = {5, 2};
+  const double linear = 4 * matmul(7, 8, 8) + matmul(7, 8, 24) + matmul(7, 24, 8);
+  // Of two heads: scores, and the values mixed.
+  const double attention = 2 * (matmul(5, 4, 5) + matmul(5, 5, 4) + matmul(2, 4, 2) * 2);
+  EXPECT_EQ(matmul_operations(config_of_size_8(), lengths), 3 * (linear + attention));
+}
+
+TEST(MatmulLimitTest, GatedMlpsWideHeadsAndEmbeddingMapsCount) {
+  ModelConfig config = config_of_size_8();
+  config.gated_mlp = true;
+  config.d_head = 6;
+  config.d_embedding = 5;
+  config.num_layer_groups = 1;  // shared weights are multiplied in each layer
+  const double linear =
+      3 * matmul(7, 8, 12) + matmul(7, 12, 8) + 2 * matmul(7, 8, 24) + matmul(7, 24, 8);
+  const double attention = 2 * (matmul(7, 6, 7) + matmul(7, 7, 6));
+  EXPECT_EQ(matmul_operations(config, std::vector<int64_t>{7}),
+            3 * (linear + attention) + matmul(7, 5, 8));
+}
+
+TEST(MatmulLimitTest, TheLimitAddsUpAndNoMatmulIsFasterThanTheBest) {
+  ModelConfig config = config_of_size_8();
+  config.d_embedding = 4;
+  const MatmulLimit limit(config, {.threads = 1, .seconds = 0.01});
+  const std::vector<int64_t> both = {5, 2}, first = {5}, second = {2};
+  EXPECT_GT(limit.seconds(second), 0);
+  EXPECT_NEAR(limit.seconds(both), limit.seconds(first) + limit.seconds(second), 1e-12);
+  EXPECT_GE(limit.seconds(both) * limit.best_rate() * (1 + 1e-9), matmul_operations(config, both));
+}
+
+TEST(MatmulLimitTest, WhatNoEncoderCanHaveIsRefused) {
+  EXPECT_THROW(MatmulLimit(config_of_size_8(), {.threads = -1}), InvalidArgument);
+  EXPECT_THROW(MatmulLimit(ModelConfig{}), InvalidArgument);
+}
+
+TEST(PrimitivesTest, AnEncoderSaysWhatItsLastRunWasCompiledTo) {
+  ModelConfig config = config_of_size_8();
+  config.d_embedding = 4;
+  Encoder encoder(random_model(config, 1), {.threads = 2});
+  EXPECT_TRUE(encoder.primitives().empty()) << "nothing has been run";
+  const std::vector<std::vector<int32_t>> sequences(8, {1, 2, 3});
+  encoder.encode_ids(sequences);
+  std::set<std::string> names;
+  for (const PrimitiveInfo& primitive : encoder.primitives()) {
+    EXPECT_TRUE(names.insert(primitive.name).second) << primitive.name << " stands twice";
+    EXPECT_FALSE(primitive.implementation.empty()) << primitive.name;
+  }
+  for (const char* name : {"embedding_map", "qkv", "out", "up", "down"}) {
+    EXPECT_TRUE(names.contains(name)) << name;
+  }
+  EXPECT_TRUE(encoder.replica().primitives().empty());
+}
+
+}  // namespace
+}  // namespace phasor
