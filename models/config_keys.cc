@@ -83,12 +83,15 @@ bool asks_for_nothing(const nlohmann::json& value) {
 }  // namespace
 
 const Family& family_of(const ConfigReader& reader) {
-  const std::string model_type = reader.text({"model_type"});
-  const Family* const family = find_family(model_type);
-  if (family != nullptr) return *family;
   std::vector<std::string_view> known;
   for (const Family& row : families()) known.push_back(row.model_type);
   const std::string allowed = fmt::format("one of: {}", fmt::join(known, ", "));
+  if (!reader.has("model_type")) {
+    reader.refuse("model_type", allowed + R"(. Old files lack it: add a line like "model_type": "bert",)");
+  }
+  const std::string model_type = reader.text({"model_type"});
+  const Family* const family = find_family(model_type);
+  if (family != nullptr) return *family;
   if (std::find(std::begin(kDecoders), std::end(kDecoders), model_type) != std::end(kDecoders)) {
     reader.refuse("model_type",
                   fmt::format("{}. This one is a decoder, which writes text, and phasor runs "

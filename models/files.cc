@@ -105,18 +105,23 @@ std::string_view imposter(std::string_view head) {
     return "a web page (HTML), not the file itself; download it again";
   }
   if (head.starts_with("PK\x03\x04")) {
-    return "a zip archive (PyTorch saves .bin and .pt files so), not safetensors or JSON";
+    return "a zip archive, as PyTorch saves .bin and .pt files, not safetensors or JSON; save the "
+           "model again with save_pretrained() of Transformers";
   }
   if (head.size() > 2 && head[0] == '\x80' && head[1] >= '\x02' && head[1] <= '\x05' &&
       (head[2] == '\x8a' || head[2] == '}' || head[2] == 'c' || head[2] == '\x95')) {
-    return "a Python pickle, not safetensors or JSON";
+    return "a Python pickle, not safetensors or JSON; save the model again with save_pretrained() of "
+           "Transformers";
   }
   if (head.starts_with("\x1f\x8b")) return "a gzip archive; unpack it first";
   if (head.starts_with("GGUF")) {
     return "a GGUF file of llama.cpp; get the original model, with config.json and "
            "model.safetensors";
   }
-  if (head.starts_with("\x89HDF\r\n")) return "an HDF5 file of TensorFlow, not safetensors";
+  if (head.starts_with("\x89HDF\r\n")) {
+    return "an HDF5 file of TensorFlow, not safetensors; get the original model, with "
+           "model.safetensors";
+  }
   if (is_onnx(head)) {
     return "an ONNX graph; get the original model, with config.json and model.safetensors";
   }

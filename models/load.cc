@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -54,12 +56,41 @@ std::vector<std::string> models_in(const std::vector<fs::path>& folders) {
   return names;
 }
 
+/// Folders with a config.json of a model, up to two levels below `folder`: a hub's cache keeps them
+/// in snapshots/…, sentence-transformers once kept them in 0_Transformer.
+std::vector<std::string> models_below(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry.depth() > 1) entry.disable_recursion_pending();
+    if (entry->path().filename() != "config.json") continue;
+    std::ostringstream text;  // those of Pooling and Dense modules have no model_type
+    text << std::ifstream(entry->path()).rdbuf();
+    if (text.str().find("\"model_type\"") == std::string::npos) continue;
+    names.push_back(entry->path().parent_path().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 /// What a folder without config.json most likely is.
 [[noreturn]] void no_config(const fs::path& folder) {
   std::error_code error;
   fs::directory_iterator entries(folder, error);
   if (error) {
     throw ModelError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
+  }
+  std::vector<std::string> below = models_below(folder);
+  if (!below.empty()) {
+    constexpr size_t kShown = 5;
+    const size_t count = below.size();
+    below.resize(std::min(count, kShown));
+    throw ModelError(fmt::format("{}: no config.json in it, but {}: {}{}", folder.string(),
+                                 count == 1 ? "in a folder below; give that one"
+                                            : "in folders below; give one of them",
+                                 fmt::join(below, ", "),
+                                 count > kShown ? fmt::format(", … ({} in all)", count) : ""));
   }
   const std::string found = foreign_weights(folder);
   throw ModelError(fmt::format(

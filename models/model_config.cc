@@ -233,6 +233,12 @@ CheckpointConfig read_model_config(const std::filesystem::path& config_json) {
     read_by_row(reader, family, config);
     checkpoint.ties_decoder = reader.boolean({"tie_word_embeddings"}, true);
     checkpoint.unused_keys = unread_keys(reader, family);
+    if (reader.has("auto_map")) {
+      checkpoint.notes.push_back(
+          fmt::format("config.json names Python code of the model's own (auto_map), which is not "
+                      "run: what is computed is a plain {}",
+                      family.model_type));
+    }
   }
   try {
     validate(config);

@@ -56,10 +56,11 @@ class EntryReader {
     const std::vector<int64_t> offsets = numbers("data_offsets");
     if (offsets.size() != 2) fail(fmt::format("data_offsets {} are not two", shape_text(offsets)));
     const auto [begin, end] = std::pair(offsets[0], offsets[1]);
-    if (begin > end || end > data_size) {
+    if (begin > end) fail(fmt::format("data_offsets {} are not in order", shape_text(offsets)));
+    if (end > data_size) {
       fail(
-          fmt::format("data_offsets {} do not lie in order within the file's {} bytes of data; "
-                      "the file may be cut off",
+          fmt::format("data_offsets {} end past the {} bytes of data that are there; the file is "
+                      "cut off, get it again",
                       shape_text(offsets), data_size));
     }
     const int64_t expected = bytes_of(entry);
@@ -166,8 +167,10 @@ void SafetensorsFile::map() {
   if (!plain) fail("not a plain file");
   if (status.st_size < kLengthBytes) {
     if (mapped != MAP_FAILED) munmap(mapped, status.st_size);
-    fail(fmt::format("{} bytes; a safetensors file begins with 8 that give the header's length",
-                     status.st_size));
+    fail(
+        fmt::format("{} bytes; a safetensors file begins with 8 that give the header's length; the "
+                    "file is cut off, get it again",
+                    status.st_size));
   }
   if (mapped == MAP_FAILED)
     fail(fmt::format("cannot be mapped: {}", std::generic_category().message(reason)));
@@ -185,7 +188,7 @@ void SafetensorsFile::read_header() {
   if (length > kMaxHeader || length > size_ - kLengthBytes) {
     throw ModelError(
         fmt::format("{}: its header claims {} bytes, but the file has {} and a header "
-                    "at most {}; the file is cut off or not safetensors",
+                    "at most {}; the file is cut off or not safetensors, get it again",
                     file_.string(), length, size_, kMaxHeader));
   }
   const json header =

@@ -40,8 +40,9 @@ std::vector<std::string> file_names(const fs::path& folder) {
   return names;
 }
 
-/// Whether `name` may hold weights, rather than a tokenizer or a training run's state.
-bool holds_weights(std::string_view name) {
+/// Whether `file` may hold weights, rather than a tokenizer or a training run's state.
+bool holds_weights(const fs::path& file) {
+  const std::string name = file.filename();
   for (const std::string_view other :
        {"training_args", "optimizer", "scheduler", "rng_state", "golden"}) {
     if (name.starts_with(other)) return false;
@@ -71,6 +72,8 @@ std::string foreign_weights(const fs::path& folder) {
   for (const auto& [extension, what] : kForeign) {
     for (const std::string& name : names) {
       if (!name.ends_with(extension) || !holds_weights(name)) continue;
+      // A subfolder's may be of a Dense module, or of another model.
+      if (extension == ".safetensors" && fs::path(name).has_parent_path()) continue;
       return fmt::format("{} is {}, {}", name, what, advice(extension, folder.string()));
     }
   }

@@ -280,6 +280,9 @@ TEST(ConfigTest, MissingKeysAreNamed) {
   json config = bert();
   config.erase("max_position_embeddings");
   expect_refused(config, {"max_position_embeddings", "missing"});
+  config = bert();
+  config.erase("model_type");
+  expect_refused(config, {"model_type is missing", "xlm-roberta", "\"model_type\": \"bert\""});
 }
 
 TEST(ConfigTest, ValuesOfTheWrongType) {
@@ -372,6 +375,14 @@ TEST(ConfigTest, KeysThatChangeNothingAreListed) {
             (std::vector<std::string>{"architectures", "hidden_dropout_prob", "rotary_value",
                                       "type_vocab_size"}));
   EXPECT_TRUE(read(bert()).notes.empty());
+}
+
+TEST(ConfigTest, CodeOfTheModelsOwnIsNoted) {
+  const json config = with(bert(), "auto_map", {{"AutoModel", "modeling_bert.BertModel"}});
+  const std::vector<std::string> notes = read(config).notes;
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_NE(notes[0].find("auto_map"), std::string::npos);
+  EXPECT_NE(notes[0].find("plain bert"), std::string::npos);
 }
 
 TEST(ConfigTest, KeysThatPhasorsOwnTypeDoesNotHaveAreNoted) {

@@ -347,6 +347,24 @@ TEST(ModelTest, FoldersThatAreNoModels) {
   expect_error<ModelError>([] { Model::load(std::string(5000, 'x')); }, {"xxx"});
 }
 
+TEST(ModelTest, AFolderAboveOneOrMoreModelsNamesThem) {
+  const TempFolder folder;
+  const auto expect_refused = [&](const std::vector<std::string>& words) {
+    expect_error<ModelError>([&] { Model::load(folder.path()); }, words);
+  };
+  folder.write("1_Pooling/config.json", R"({"pooling_mode_cls_token": true})");
+  folder.write("2_Dense/config.json", R"({"in_features": 4, "out_features": 2})");
+  folder.write("2_Dense/model.safetensors", safetensors_bytes(small_tensors()));
+  expect_refused({"tokenizer files"});
+  folder.write("snapshots/5c38/config.json", small_config().dump());
+  expect_refused({"in a folder below; give that one: ", folder.path() / "snapshots/5c38"});
+  for (const std::string name : {"a", "b", "c", "d", "e"}) {
+    folder.write(name + "/config.json", small_config().dump());
+  }
+  expect_refused({"give one of them: " + (folder.path() / "a").string() + ", ", "(6 in all)"});
+  EXPECT_NO_THROW(find_model(folder.path()));
+}
+
 /// Without the superuser's rights, who can read everything, until the end of the scope.
 class Nobody {
  public:

@@ -97,7 +97,7 @@ TEST(SafetensorsTest, FolderInPlaceOfTheFile) {
 }
 
 TEST(SafetensorsTest, EmptyAndAlmostEmptyFiles) {
-  expect_refused("", {"0 bytes"});
+  expect_refused("", {"0 bytes", "get it again"});
   expect_refused("1234567", {"7 bytes"});
   expect_refused(kEightZeros, {"header"});
 }
@@ -114,7 +114,7 @@ TEST(SafetensorsTest, HeaderLengthThatWouldOverflow) {
 
 TEST(SafetensorsTest, TruncatedData) {
   const std::string bytes = safetensors_bytes(header_with("", ""), kEightZeros);
-  expect_refused(bytes.substr(0, bytes.size() - 1), {"\"w\"", "[0, 8]", "7 bytes of data"});
+  expect_refused(bytes.substr(0, bytes.size() - 1), {"\"w\"", "[0, 8]", "7 bytes of data", "the file is cut off, get it again"});
 }
 
 TEST(SafetensorsTest, HeaderThatIsNoJson) {

@@ -82,6 +82,8 @@ TEST(TensorFilesTest, WeightsInAnotherFormAreNamedWithTheWayFromThere) {
   for (const auto& [name, words] : cases) {
     const TempFolder folder;
     folder.write("training_args.bin", "x");
+    folder.write("2_Dense/model.safetensors", "x");
+    folder.write("old/golden.bin", "x");
     expect_refused(folder, {"no model.safetensors"});
     EXPECT_EQ(foreign_weights(folder.path()), "");
     folder.write(name, "x");
@@ -96,7 +98,7 @@ TEST(TensorFilesTest, OtherFormatsUnderTheRightNameAreRecognised) {
       {"GGUF\x03", "llama.cpp"},
       {"\x08\x07\x12\x07pytorch\x1a\x05", "ONNX"},
       {"\x89HDF\r\n\x1a\n", "TensorFlow"},
-      {"PK\x03\x04", "zip archive"},
+      {"PK\x03\x04", "save_pretrained"},
       {"\x80\x02}q", "pickle"}};
   for (const auto& [head, word] : cases) {
     const TempFolder folder;
