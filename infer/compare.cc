@@ -18,8 +18,7 @@ constexpr const char* kDescription =
     "tokens\nmove the states, where attention goes, what is left of the position vector, and how "
     "well masked\ntokens are predicted.";
 
-constexpr const char* kFooter = R"(
-Tables (--only picks some of them):
+constexpr const char* kFooter = R"(Tables (--only picks some of them):
   effect     mean 1 - cos between the states with and without positions
   order      how far the states move when two tokens are swapped, all reversed, all shuffled
   attention  mean distance of what attention reads, and its share by offset

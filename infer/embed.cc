@@ -23,11 +23,12 @@ namespace {
 constexpr const char* kDescription =
     "Makes one vector of each TEXT, or of each line of a file, in order.";
 
-constexpr const char* kFooter = R"(
-How vectors are made is read from sentence-transformers' files beside the model; without
+constexpr const char* kFooter =
+    R"(How vectors are made is read from sentence-transformers' files beside the model; without
 them it is the mean over tokens, not normalised. Texts are cut to the length that those
-files give, or else to the model's own. A line that was cut or is not all UTF-8 is
-reported by its number. --prefix "" leaves out a prompt that the model's files ask for.
+files give, or else to the model's own. Lines that were cut or are not all UTF-8 are
+counted, and the first of them reported by number. --prefix "" leaves out a prompt that
+the model's files ask for.
 
 OUT has its name only when it is complete. Until then there are OUT.partial and
 OUT.partial.json; after an interruption the same command with --resume goes on from
@@ -56,6 +57,9 @@ struct EmbedArguments {
 void check(const EmbedArguments& arguments, bool has_input) {
   if (has_input && !arguments.words.empty()) {
     throw UsageError("embed: texts and -i exclude each other; give one of them");
+  }
+  if (arguments.normalize && arguments.no_normalize) {
+    throw UsageError("--normalize and --no-normalize exclude each other; give one of them");
   }
   if (arguments.resume && arguments.output.empty()) {
     throw UsageError("--resume goes on with a file; name it with -o");
@@ -87,14 +91,14 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
                  "cls, max, mean, mean_sqrt_len, weightedmean, lasttoken, or several with commas, "
                  "instead of the model's own")
       ->type_name("MODES");
-  CLI::Option* normalize = app.add_flag("--normalize", arguments.normalize,
-                                        "vectors of length 1, whatever the model's files say");
-  app.add_flag("--no-normalize", arguments.no_normalize, "vectors as they come, whatever they say")
-      ->excludes(normalize);
+  app.add_flag("--normalize", arguments.normalize,
+               "vectors of length 1, whatever the model's files say");
+  app.add_flag("--no-normalize", arguments.no_normalize,
+               "vectors as they come, whatever the model's files say");
   add_language(app, arguments.common);
   add_prefix(app, arguments.common);
   app.add_option("--overflow", arguments.overflow,
-                 "a text that is too long: truncate (default), error, clamp, interpolate, window")
+                 "a text that is too long: truncate (default), error, clamp, interpolate or window")
       ->type_name("POLICY");
   app.add_flag("--strict", arguments.strict, "stop at a line that is cut or not all UTF-8");
   app.add_flag("--similarity", arguments.similarity, "print the cosines between the texts instead");

@@ -85,6 +85,10 @@ PartialFile::PartialFile(const fs::path& path, std::map<std::string, std::string
     errno = EISDIR;
     fail(path_);
   }
+  if (const fs::path folder = path.parent_path(); !folder.empty() && !fs::exists(folder)) {
+    throw phasor::InvalidArgument(fmt::format("-o: cannot write {}: there is no folder {}; make it",
+                                              path.string(), folder.string()));
+  }
   descriptor_ = open(partial_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail(partial_);
   try {

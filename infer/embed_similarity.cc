@@ -32,10 +32,12 @@ std::string to_text(const std::vector<std::string>& texts,
   std::string text = std::string(number_width + 1, ' ');
   for (size_t j = 0; j < texts.size(); ++j) text += pad_left(std::to_string(j + 1), kCell);
   text += "\n";
+  const int used = number_width + 3 + kCell * static_cast<int>(texts.size());
+  const int room = std::max(output.width() - used, 20);
   for (size_t i = 0; i < texts.size(); ++i) {
     text += pad_left(std::to_string(i + 1), number_width) + " ";
     for (const double value : cosines[i]) text += pad_left(fmt::format("{:.3f}", value), kCell);
-    text += "  " + output.heading(printable(texts[i])) + "\n";
+    text += "  " + output.heading(cut_right(printable(texts[i]), room)) + "\n";
   }
   return text;
 }

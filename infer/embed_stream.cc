@@ -15,7 +15,9 @@ namespace {
 constexpr size_t kWindowLines = 512;
 constexpr size_t kWindowBytes = 1 << 17;
 
-constexpr int64_t kReportedLines = 100;  // one by one; further ones are only counted
+// One by one; further ones are only counted. A corpus may have any number of long lines.
+constexpr int64_t kReportedLongLines = 20;
+constexpr int64_t kReportedBrokenLines = 100;
 
 }  // namespace
 
@@ -97,9 +99,14 @@ void EmbedStream::report(const std::vector<LineReport>& reports, Meter& meter) {
     }
     state_.lines_cut += line.cut() ? 1 : 0;
     state_.lines_invalid += line.invalid_bytes > 0 ? 1 : 0;
-    if (options_.quiet || reported_ > kReportedLines) continue;
+    const bool broken = line.invalid_bytes > 0 || line.no_tokens;
+    int64_t& reported = broken ? reported_broken_ : reported_long_;
+    const int64_t most = broken ? kReportedBrokenLines : kReportedLongLines;
+    if (options_.quiet || reported > most) continue;
     meter.clear();
-    report_note(reported_++ < kReportedLines ? text : "further lines like these are only counted");
+    report_note(reported++ < most ? text
+                : broken          ? "further broken lines are only counted"
+                                  : "further lines that are too long are only counted");
   }
 }
 

@@ -49,7 +49,8 @@ class EmbedStream {
   Output output_;
   Fingerprint input_;
   PartialState state_;
-  int64_t reported_ = 0;
+  int64_t reported_long_ = 0;
+  int64_t reported_broken_ = 0;
   int64_t lines_before_ = 0;  // done by an earlier run
   double seconds_ = 0;
 };

@@ -45,8 +45,10 @@ std::string LineReport::text() const {
     parts.push_back(fmt::format("its last {} bytes were left out: lines are read up to {}",
                                 bytes_left_out, LineReader::kMaxBytes));
   }
-  if (tokens_left_out > 0)
+  if (tokens_left_out == 1) parts.emplace_back("its last token was cut off");
+  if (tokens_left_out > 1) {
     parts.push_back(fmt::format("its last {} tokens were cut off", tokens_left_out));
+  }
   if (invalid_bytes > 0) parts.push_back(invalid_bytes_note(invalid_bytes));
   if (no_tokens) parts.emplace_back("it has no tokens; its vector is zeros");
   return fmt::format("{}", fmt::join(parts, "; "));

@@ -1,6 +1,8 @@
 // infer info: what a model is, without running it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <memory>
@@ -51,8 +53,26 @@ Json describe_position(const phasor::Model& model) {
   return json;
 }
 
+/// What the tokenizer puts round a text: "[CLS] … [SEP]".
+std::string frame_of(const phasor::Tokenizer& tokenizer) {
+  const std::vector<std::string> pieces = tokenizer.encode("a").pieces;
+  std::vector<std::string> special;
+  try {
+    special = tokenizer.encode("").pieces;
+  } catch (const phasor::InvalidArgument&) {  // nothing at all
+  }
+  const auto before = std::mismatch(special.begin(), special.end(), pieces.begin(), pieces.end());
+  std::vector<std::string> frame(special.begin(), before.first);
+  frame.emplace_back("…");
+  frame.insert(frame.end(), before.first, special.end());
+  return fmt::format("{}", fmt::join(frame, " "));
+}
+
 Json describe_tokenizer(const phasor::Model& model) {
-  if (model.has_tokenizer()) return {{"description", model.tokenizer().description()}};
+  if (model.has_tokenizer()) {
+    return {{"description", model.tokenizer().description()},
+            {"frame", frame_of(model.tokenizer())}};
+  }
   try {
     model.tokenizer();
   } catch (const phasor::ModelError& error) {
@@ -154,20 +174,28 @@ Json describe(const std::shared_ptr<const phasor::Model>& loaded) {
   return json;
 }
 
+constexpr const char* kFooter = R"(Examples:
+  infer info
+  infer info path/to/checkpoint
+  infer info --json learned)";
+
 }  // namespace
 
 int info(int argc, char** argv) {
   CommonOptions common;
   CLI::App app("Says what a model is: family, sizes, norms, positions, tokenizer.", "infer info");
+  app.footer(kFooter);
   app.add_option("MODEL", common.model, "the same as --model")->type_name("");
   add_model(app, common);
+  add_language(app, common);
   add_json_and_quiet(app, common);
   if (const auto done = parse(app, argc, argv)) return *done;
 
-  const Json json = describe(phasor::Model::load(common.model));
-  Output().write(common.json
-                     ? json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
-                     : info_text(json));
+  const Json json = describe(phasor::Model::load(common.model, {.language = common.language}));
+  Output output;
+  output.write(common.json
+                   ? json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
+                   : info_text(json, output.width()));
   return 0;
 }
 

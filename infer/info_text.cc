@@ -17,6 +17,11 @@ using Json = nlohmann::ordered_json;
 
 std::string yes_no(bool value) { return value ? "yes" : "no"; }
 
+/// "1 layer", "6 layers".
+std::string count(int64_t number, std::string_view what) {
+  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+}
+
 std::string describe_rows(const Json& position) {
   if (position["kind"] == "none") return "none are added";
   if (position["kind"] == "relative_bias") {
@@ -63,8 +68,8 @@ std::string describe_vectors(const Json& sentence) {
 
 std::string describe_file(const Json& info) {
   std::vector<std::string> dtypes;
-  for (const auto& [name, count] : info["dtypes"].items()) {
-    dtypes.push_back(fmt::format("{} tensors {}", count.get<int64_t>(), name));
+  for (const auto& [name, number] : info["dtypes"].items()) {
+    dtypes.push_back(fmt::format("{} in {}", count(number.get<int64_t>(), "tensor"), name));
   }
   return fmt::format("{:.1f} MB; {}", info["bytes_on_disk"].get<double>() / 1e6,
                      fmt::join(dtypes, ", "));
@@ -79,9 +84,9 @@ std::string describe_memory(const Json& bytes) {
 
 std::string describe_sizes(const Json& info) {
   const auto size = [&](const char* key) { return info[key].get<int64_t>(); };
-  std::string text =
-      fmt::format("{} layers, d_model {}, {} heads, d_ff {}, vocabulary {}", size("num_layers"),
-                  size("d_model"), size("num_heads"), size("d_ff"), size("vocab_size"));
+  std::string text = fmt::format(
+      "{}, d_model {}, {}, d_ff {}, vocabulary {}", count(size("num_layers"), "layer"),
+      size("d_model"), count(size("num_heads"), "head"), size("d_ff"), size("vocab_size"));
   if (size("head_dim") * size("num_heads") != size("d_model")) {
     text += fmt::format(", heads {} wide", size("head_dim"));
   }
@@ -96,7 +101,7 @@ std::string describe_sizes(const Json& info) {
 
 }  // namespace
 
-std::string info_text(const Json& info) {
+std::string info_text(const Json& info, int width) {
   const auto size = [&](const char* key) { return info[key].get<int64_t>(); };
   const auto name = [&](const char* key) { return info[key].get<std::string>(); };
   const Json& trained = info["position"]["trained_length"];
@@ -118,7 +123,8 @@ std::string info_text(const Json& info) {
        trained.is_null() ? "not said" : fmt::format("at most {} tokens", trained.get<int64_t>())},
       {"tokenizer", tokenizer["description"].is_null()
                         ? "none: " + tokenizer["problem"].get<std::string>()
-                        : tokenizer["description"].get<std::string>()},
+                        : fmt::format("{}: {}", tokenizer["description"].get<std::string>(),
+                                      tokenizer["frame"].get<std::string>())},
       {"sentence vectors", describe_vectors(info["sentence"])},
       {"MLM head", yes_no(info["mlm_head"])},
       {"parameters", fmt::format("{}", size("parameters"))},
@@ -129,9 +135,10 @@ std::string info_text(const Json& info) {
       {"versions", name("versions")},
   };
   for (const Json& note : info["notes"]) lines.emplace_back("note", note.get<std::string>());
+  constexpr int kLabel = 17;
   std::string out;
   for (const auto& [label, value] : lines) {
-    out += fmt::format("{:<16} {}\n", label, printable(value));
+    out += fmt::format("{:<{}}{}\n", label, kLabel, wrapped(printable(value), kLabel, width));
   }
   return out;
 }

@@ -6,7 +6,7 @@
 
 namespace infer {
 
-/// One line for each fact of what infer info --json prints.
-std::string info_text(const nlohmann::ordered_json& info);
+/// Each fact of what infer info --json prints, in lines of up to `width` columns.
+std::string info_text(const nlohmann::ordered_json& info, int width);
 
 }  // namespace infer

@@ -10,6 +10,7 @@
 #include <iostream>
 
 #include "infer/commands.h"
+#include "infer/help.h"
 #include "infer/terminal.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
@@ -65,7 +66,7 @@ void add_prefix(CLI::App& app, CommonOptions& options) {
 
 void add_threads(CLI::App& app, CommonOptions& options) {
   app.add_option("-t,--threads", options.threads, "worker threads (default: one for each core)")
-      ->type_name("N")
+      ->option_text("N")
       ->check(CLI::Range(0, 1024));
 }
 
@@ -93,8 +94,10 @@ std::vector<std::string> words(const CLI::Option& option) {
 
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   app.set_help_flag("-h,--help", "print this help");
-  app.set_version_flag("--version", [] { return "infer (" + versions() + ")"; });
-  app.get_formatter()->column_width(32);
+  app.set_version_flag(
+      "--version", [] { return "infer (" + versions() + ")"; },
+      "print phasor's and oneDNN's version");
+  app.formatter(std::make_shared<HelpFormatter>());
   try {
     app.parse(guarded(app, argc, argv));
   } catch (const CLI::CallForHelp&) {

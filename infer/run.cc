@@ -22,8 +22,8 @@ namespace {
 constexpr const char* kDescription =
     "Runs a Transformer encoder on each TEXT and shows what every layer does with its positions.";
 
-constexpr const char* kFooter = R"(
-Subcommands (the first word only; infer COMMAND --help says more):
+constexpr const char* kFooter =
+    R"(Subcommands (the first word only; infer COMMAND --help says more):
   embed [TEXT...]             one vector for each text or line of a file
   tokenize TEXT...            text to pieces and ids
   info                        what a model is
@@ -74,8 +74,8 @@ std::optional<int> parse_arguments(int argc, char** argv, RunArguments& argument
       ->type_name("IDS")
       ->allow_extra_args(false);
   app.add_option("--overflow", arguments.overflow,
-                 "a text longer than the table of positions: error, truncate, clamp, interpolate "
-                 "or window")
+                 "a text longer than the table of positions: error (default), truncate, clamp, "
+                 "interpolate or window")
       ->type_name("POLICY");
   app.add_option("--save", arguments.save, "write all activations to .safetensors or .npz")
       ->type_name("FILE");

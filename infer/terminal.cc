@@ -120,6 +120,33 @@ std::string pad_right(std::string_view text, int width) {
   return std::string(text) + std::string(std::max(width - display_width(text), 0), ' ');
 }
 
+std::string wrapped(std::string_view text, int indent, int width) {
+  std::string out;
+  int column = indent;
+  for (bool first = true; !text.empty(); first = false) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    const int word_width = display_width(word);
+    const bool fits = column + 1 + word_width <= width;
+    if (!first) out.append(fits ? " " : "\n").append(fits ? 0 : indent, ' ');
+    column = (first || !fits ? indent : column + 1) + word_width;
+    out += word;
+  }
+  return out;
+}
+
+std::string cut_right(std::string_view text, int width) {
+  if (display_width(text) <= width) return std::string(text);
+  std::string_view rest = text;
+  for (int used = 0; used < width;) {
+    std::string_view after = rest;
+    next_character(after);
+    used += display_width(rest.substr(0, rest.size() - after.size()));
+    if (used < width) rest = after;
+  }
+  return std::string(text.substr(0, text.size() - rest.size())) + "…";
+}
+
 std::string cut_left(std::string_view text, int width) {
   if (display_width(text) <= width) return std::string(text);
   while (!text.empty() && display_width(text) >= width) next_character(text);

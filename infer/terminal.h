@@ -36,11 +36,16 @@ std::string printable(std::string_view text);
 int display_width(std::string_view text);
 std::string pad_left(std::string_view text, int width);
 std::string pad_right(std::string_view text, int width);
+/// Broken between words into lines of up to `width` columns; the first is `indent` columns short,
+/// the others begin with so many spaces.
+std::string wrapped(std::string_view text, int indent, int width);
 
 /// 0.157; where nothing but zeros would show, how small it is: "3e-04", and "<1e-5" for what may be
 /// rounding.
 std::string small_number(double value, int decimals = 3);
 
+/// The beginning of `text` before "…" where it takes more than `width` columns.
+std::string cut_right(std::string_view text, int width);
 /// The end of `text` behind "…" where it takes more than `width` columns.
 std::string cut_left(std::string_view text, int width);
 

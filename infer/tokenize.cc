@@ -28,10 +28,17 @@ std::string to_text(const std::string& text, const phasor::Tokens& tokens, const
 
 }  // namespace
 
+constexpr const char* kFooter = R"(Examples:
+  infer tokenize "Tom bit a dog."
+  infer tokenize --special "Tom [MASK] a dog."
+  infer tokenize -m nllb-200-distilled-600M --lang eng_Latn "Tom bit a dog."
+  cat sentences.txt | infer tokenize --json -)";
+
 int tokenize(int argc, char** argv) {
   CommonOptions common;
   bool special = false;
   CLI::App app("Prints the pieces and ids of each TEXT.", "infer tokenize");
+  app.footer(kFooter);
   const CLI::Option* texts =
       add_words(app, "TEXT", "texts; - stands for the lines of standard input");
   add_model(app, common);

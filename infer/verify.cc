@@ -201,12 +201,22 @@ std::string to_json(const Verification& v) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
+constexpr const char* kFooter = R"(golden.json names the inputs and the tolerance:
+  {"atol": 1e-5, "rtol": 1e-4, "items": [{"text": "Tom bit a dog.", "ids": [2, 1042, 3]}]}
+where "text" may be null. golden.safetensors holds, for item i and layer l, {i}.hidden_states.{l},
+{i}.attentions.{l} and {i}.last_hidden_state, as infer --save writes them.
+
+Examples:
+  infer verify sinusoidal
+  infer verify checkpoints/*)";
+
 }  // namespace
 
 int verify(int argc, char** argv) {
   CommonOptions common;
   CLI::App app("Compares each model with the golden.json and golden.safetensors beside it.",
                "infer verify");
+  app.footer(kFooter);
   const CLI::Option* folders = add_words(app, "DIR", "folders of models, or bundled models' names");
   add_threads(app, common);
   add_json_and_quiet(app, common);

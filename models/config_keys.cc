@@ -87,7 +87,8 @@ const Family& family_of(const ConfigReader& reader) {
   for (const Family& row : families()) known.push_back(row.model_type);
   const std::string allowed = fmt::format("one of: {}", fmt::join(known, ", "));
   if (!reader.has("model_type")) {
-    reader.refuse("model_type", allowed + R"(. Old files lack it: add a line like "model_type": "bert",)");
+    reader.refuse("model_type",
+                  allowed + R"(. Old files lack it: add a line like "model_type": "bert",)");
   }
   const std::string model_type = reader.text({"model_type"});
   const Family* const family = find_family(model_type);

@@ -110,7 +110,8 @@ std::string_view imposter(std::string_view head) {
   }
   if (head.size() > 2 && head[0] == '\x80' && head[1] >= '\x02' && head[1] <= '\x05' &&
       (head[2] == '\x8a' || head[2] == '}' || head[2] == 'c' || head[2] == '\x95')) {
-    return "a Python pickle, not safetensors or JSON; save the model again with save_pretrained() of "
+    return "a Python pickle, not safetensors or JSON; save the model again with save_pretrained() "
+           "of "
            "Transformers";
   }
   if (head.starts_with("\x1f\x8b")) return "a gzip archive; unpack it first";

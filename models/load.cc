@@ -86,11 +86,10 @@ std::vector<std::string> models_below(const fs::path& folder) {
     constexpr size_t kShown = 5;
     const size_t count = below.size();
     below.resize(std::min(count, kShown));
-    throw ModelError(fmt::format("{}: no config.json in it, but {}: {}{}", folder.string(),
-                                 count == 1 ? "in a folder below; give that one"
-                                            : "in folders below; give one of them",
-                                 fmt::join(below, ", "),
-                                 count > kShown ? fmt::format(", … ({} in all)", count) : ""));
+    throw ModelError(fmt::format(
+        "{}: no config.json in it, but {}: {}{}", folder.string(),
+        count == 1 ? "in a folder below; give that one" : "in folders below; give one of them",
+        fmt::join(below, ", "), count > kShown ? fmt::format(", … ({} in all)", count) : ""));
   }
   const std::string found = foreign_weights(folder);
   throw ModelError(fmt::format(

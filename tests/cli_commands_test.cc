@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <regex>
 #include <set>
 
 #include "phasor/model.h"
@@ -102,13 +103,36 @@ TEST(CliInfoTest, SaysWhatABundledModelIs) {
   EXPECT_EQ(infer_json({"info", "none"}).at(0)["position"]["kind"], "none");
 }
 
+/// What infer info prints, each fact in a line of its own however long.
+std::string info_text(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "info");
+  const ProgramResult result = run_infer(arguments);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return std::regex_replace(result.out, std::regex("\n {17}"), " ");
+}
+
 TEST(CliInfoTest, TextHoldsTheSameFacts) {
-  const ProgramResult result = run_infer({"info", "learned"});
-  EXPECT_EQ(result.exit_code, 0);
+  const std::string out = info_text({"learned"});
   for (const char* fact : {"6 layers, d_model 128, 4 heads, d_ff 512", "post-norm", "learned",
                            "128 rows, 128 usable", "at most 128 tokens", "MLM head", "oneDNN",
                            "mean, not normalised, 128 numbers (the default", "MB packed"}) {
-    EXPECT_TRUE(contains(result.out, fact)) << fact << "\n" << result.out;
+    EXPECT_TRUE(contains(out, fact)) << fact << "\n" << out;
+  }
+}
+
+TEST(CliInfoTest, LongLinesAreWrappedBesideTheirLabels) {
+  const TempFolder folder;
+  folder.write("config.json", small_config().dump());
+  folder.write("model.safetensors", safetensors_bytes(small_tensors()));
+  const std::vector<std::string> lines = lines_of(run_infer({"info", folder.path().string()}).out);
+  EXPECT_EQ(std::count_if(lines.begin(), lines.end(),
+                          [](const std::string& line) { return line.starts_with("tokenizer "); }),
+            1);
+  EXPECT_GT(std::count_if(lines.begin(), lines.end(),
+                          [](const std::string& line) { return line.starts_with("          "); }),
+            0);
+  for (const std::string& line : lines) {
+    EXPECT_LE(line.size(), 100u) << line;
   }
 }
 
@@ -131,13 +155,13 @@ TEST(CliInfoTest, ShowsWhatSentenceTransformersFilesSay) {
                   {"max_tokens", 64},
                   {"prompt", "query: "},
                   {"source", "1_Pooling/config.json"}}));
-  const std::string text = run_infer({"info", copy.string()}).out;
+  const std::string text = info_text({copy.string()});
   EXPECT_TRUE(contains(text,
                        "cls,mean, normalised, 256 numbers (1_Pooling/config.json); texts cut "
                        "to 64 tokens; after \"query: \""))
       << text;
   write("1_Pooling/config.json", {{"pooling_mode", "attention"}});
-  EXPECT_TRUE(contains(run_infer({"info", copy.string()}).out, "sentence vectors none: "));
+  EXPECT_TRUE(contains(info_text({copy.string()}), "sentence vectors none: "));
 }
 
 TEST(CliInfoTest, SaysThatDamagedWeightsCannotBeRun) {

@@ -217,6 +217,19 @@ TEST(CliEmbedTest, OddLinesAreReportedByNumberAndCounted) {
   }
 }
 
+TEST(CliEmbedTest, ManyLongLinesDoNotHideTheBrokenOnes) {
+  std::string longest;
+  for (int i = 0; i < 127; ++i) longest += "dog ";  // 129 tokens
+  std::string input;
+  for (int i = 0; i < 30; ++i) input += longest + "\n";
+  const ProgramResult result = run_infer({"embed"}, {.input = input + "bad \xff\n"});
+  EXPECT_TRUE(contains(result.err, "line 20: its last token was cut off\n")) << result.err;
+  EXPECT_FALSE(contains(result.err, "line 21:")) << result.err;
+  EXPECT_TRUE(contains(result.err, "further lines that are too long are only counted"));
+  EXPECT_TRUE(contains(result.err, "line 31: 1 byte was not UTF-8")) << result.err;
+  EXPECT_TRUE(contains(result.err, "too long and cut: 30; not all UTF-8: 1")) << result.err;
+}
+
 TEST(CliEmbedTest, StrictAndOverflowErrorStopAtTheLine) {
   std::string longest;
   for (int i = 0; i < 300; ++i) longest += "dog ";
@@ -280,10 +293,18 @@ TEST(CliEmbedTest, SimilarityIsTheCosineOfTheVectors) {
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_TRUE(contains(lines[1], "1.000")) << table.out;
   EXPECT_TRUE(lines[2].ends_with("A dog bit Tom.")) << table.out;
+  const ProgramResult cut =
+      run_infer({"embed", "-q", "--similarity", "東京" + std::string(200, 'x'), "b"});
+  EXPECT_TRUE(contains(cut.out, "  東京xxx")) << cut.out;
+  for (const std::string& line : lines_of(cut.out)) {
+    EXPECT_LE(line.size(), 100u + 6) << "2 wide characters and … take 6 bytes more than columns";
+  }
+  EXPECT_TRUE(lines_of(cut.out).at(1).ends_with("x…")) << cut.out;
 }
 
 TEST(CliEmbedTest, WhatDoesNotFitTogetherIsAUsageError) {
   expect_infer_fails({"embed", "-i", "a.txt", "Tom"}, 2, {"-i exclude"});
+  expect_infer_fails({"embed", "--normalize", "--no-normalize", "a"}, 2, {"exclude"});
   expect_infer_fails({"embed", "--resume"}, 2, {"--resume", "-o"});
   expect_infer_fails({"embed", "--resume", "-o", "a.npy", "Tom"}, 2, {"--resume", "-i"});
   expect_infer_fails({"embed", "--similarity"}, 2, {"--similarity", "give texts"});
@@ -298,7 +319,8 @@ TEST(CliEmbedTest, FilesThatCannotBeReadOrWrittenAreNamed) {
   const std::string path = folder.path().string();
   expect_infer_fails({"embed", "-q", "-i", path + "/none.txt"}, 3, {"none.txt", "No such file"});
   expect_infer_fails({"embed", "-q", "-i", path}, 3, {path, "Is a directory"});
-  expect_infer_fails({"embed", "-q", "-o", path + "/none/a.npy"}, 3, {"a.npy", "No such file"});
+  expect_infer_fails({"embed", "-q", "-o", path + "/none/a.npy"}, 3,
+                     {"a.npy", "there is no folder " + path + "/none"});
   fs::create_directory(folder.path() / "b.npy");
   expect_infer_fails({"embed", "-q", "-o", path + "/b.npy"}, 3, {"b.npy", "Is a directory"});
   EXPECT_EQ(file_names(folder.path()), std::vector<std::string>{"b.npy"});

@@ -37,7 +37,27 @@ TEST(CliTokenizerTest, ALanguageIsATokenOfTheText) {
                      {"'fr'", "fra_Latn", "202"});
 }
 
+TEST(CliTokenizerTest, InfoShowsWhatIsPutRoundATextAndInWhichLanguage) {
+  const TempFolder folder;
+  fs::copy(bundled_model("none"), folder.path());
+  json config = json::parse(read_text_file(folder.path() / "config.json"));
+  config.erase("tokenizer");
+  folder.write("config.json", config.dump());
+  make_tokenizer(folder, "NllbTokenizer");
+  const auto frame = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), "info");
+    return infer_json(options).at(0)["tokenizer"]["frame"];
+  };
+  EXPECT_EQ(frame({}), "[CLS] … [SEP]");
+  EXPECT_EQ(frame({folder.path()}), "eng_Latn … </s>");
+  EXPECT_EQ(frame({folder.path(), "--lang", "fra_Latn"}), "fra_Latn … </s>");
+  const ProgramResult text = run_infer({"info", folder.path(), "--lang", "fra_Latn"});
+  EXPECT_NE(text.out.find("sentencepiece.bpe.model): fra_Latn … </s>"), std::string::npos)
+      << text.out;
+}
+
 TEST(CliTokenizerTest, AModelWithoutLanguagesRefusesOne) {
+  expect_infer_fails({"info", "--lang", "fr"}, 3, {"no languages", "'fr'"});
   expect_infer_fails({"tokenize", "--lang", "fr", "Tom"}, 3, {"no languages", "'fr'"});
   expect_infer_fails({"--lang", "fr", "Tom"}, 3, {"no languages", "'fr'"});
 }

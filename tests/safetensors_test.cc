@@ -114,7 +114,8 @@ TEST(SafetensorsTest, HeaderLengthThatWouldOverflow) {
 
 TEST(SafetensorsTest, TruncatedData) {
   const std::string bytes = safetensors_bytes(header_with("", ""), kEightZeros);
-  expect_refused(bytes.substr(0, bytes.size() - 1), {"\"w\"", "[0, 8]", "7 bytes of data", "the file is cut off, get it again"});
+  expect_refused(bytes.substr(0, bytes.size() - 1),
+                 {"\"w\"", "[0, 8]", "7 bytes of data", "the file is cut off, get it again"});
 }
 
 TEST(SafetensorsTest, HeaderThatIsNoJson) {

@@ -1,0 +1,18 @@
+// An option and what it does, in two columns.
+#include "infer/help.h"
+
+#include "infer/terminal.h"
+
+namespace infer {
+
+std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {
+  constexpr int kWidth = 100;
+  const int indent = static_cast<int>(get_column_width());
+  const std::string name =
+      "  " + make_option_name(option, is_positional) + make_option_opts(option);
+  const bool too_long = display_width(name) >= indent;
+  return (too_long ? name + "\n" + pad_right("", indent) : pad_right(name, indent)) +
+         wrapped(make_option_desc(option), indent, kWidth) + "\n";
+}
+
+}  // namespace infer
