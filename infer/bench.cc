@@ -27,8 +27,8 @@ namespace {
 constexpr const char* kDescription =
     "Measures how fast a model runs: batches of token ids to hidden states, without padding.";
 
-constexpr const char* kFooter = R"(
-The table has, for each shape, the median and the fastest of the runs; tokens and matmul
+constexpr const char* kFooter =
+    R"(The table has, for each shape, the median and the fastest of the runs; tokens and matmul
 operations a second; limit, the time that the matmuls alone would take at oneDNN's best rate
 here, measured beforehand, as a share of the median; the most memory resident meanwhile, the
 model's own included; and oneDNN's implementations. --json has them all, step by step.
@@ -62,7 +62,7 @@ std::optional<int> parse_arguments(int argc, char** argv, BenchArguments& argume
       ->type_name("N");
   add_list("--precision", arguments.precisions, "f32 (default)")->type_name("P");
   app.add_option("--seconds", arguments.seconds, "how long each measurement takes (default: 1)")
-      ->type_name("S")
+      ->option_text("S")
       ->check(CLI::Range(0.0, 3600.0));
   add_json_and_quiet(app, arguments.common);
   const std::optional<int> done = parse(app, argc, argv);
