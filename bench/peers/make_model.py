@@ -1,0 +1,75 @@
+"""Writes a BERT checkpoint with random weights, as a hub would have it: config.json, model.safetensors.
+
+    python3 bench/peers/make_model.py 384/6/12/1536 build/peers/minilm
+
+The shape is d_model/num_layers/num_heads/d_ff. Speed depends on shapes alone, agreement is checked on
+the same weights.
+"""
+
+import argparse
+import json
+import os
+import sys
+
+import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../models/train"))
+import safetensors_io  # noqa: E402
+
+VOCAB_SIZE = 30522
+MAX_POSITIONS = 512
+
+
+def tensors(d_model, num_layers, d_ff, rng):
+    def draw(*shape, scale):
+        return (scale * rng.standard_normal(shape, dtype=np.float32)).astype(np.float32)
+
+    def linear(name, rows, columns):
+        yield f"{name}.weight", draw(rows, columns, scale=columns**-0.5)
+        yield f"{name}.bias", draw(rows, scale=0.1)
+
+    def norm(name):
+        yield f"{name}.weight", 1 + draw(d_model, scale=0.1)
+        yield f"{name}.bias", draw(d_model, scale=0.1)
+
+    for name, rows in (("word", VOCAB_SIZE), ("position", MAX_POSITIONS), ("token_type", 2)):
+        yield f"embeddings.{name}_embeddings.weight", draw(rows, d_model, scale=0.5)
+    yield from norm("embeddings.LayerNorm")
+    for layer in range(num_layers):
+        block = f"encoder.layer.{layer}."
+        for matrix in ("query", "key", "value"):
+            yield from linear(f"{block}attention.self.{matrix}", d_model, d_model)
+        yield from linear(f"{block}attention.output.dense", d_model, d_model)
+        yield from norm(f"{block}attention.output.LayerNorm")
+        yield from linear(f"{block}intermediate.dense", d_ff, d_model)
+        yield from linear(f"{block}output.dense", d_model, d_ff)
+        yield from norm(f"{block}output.LayerNorm")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("shape", help="d_model/num_layers/num_heads/d_ff")
+    parser.add_argument("folder", help="the folder to write")
+    arguments = parser.parse_args()
+    d_model, num_layers, num_heads, d_ff = map(int, arguments.shape.split("/"))
+    os.makedirs(arguments.folder, exist_ok=True)
+    config = {
+        "model_type": "bert",
+        "hidden_size": d_model,
+        "num_hidden_layers": num_layers,
+        "num_attention_heads": num_heads,
+        "intermediate_size": d_ff,
+        "vocab_size": VOCAB_SIZE,
+        "max_position_embeddings": MAX_POSITIONS,
+        "type_vocab_size": 2,
+        "hidden_act": "gelu",
+        "layer_norm_eps": 1e-12,
+    }
+    with open(os.path.join(arguments.folder, "config.json"), "w", encoding="utf-8") as out:
+        json.dump(config, out, indent=1)
+    weights = dict(tensors(d_model, num_layers, d_ff, np.random.default_rng(1)))
+    safetensors_io.save(os.path.join(arguments.folder, "model.safetensors"), weights)
+
+
+if __name__ == "__main__":
+    main()
