@@ -1,17 +1,13 @@
-"""Writes ONNX Runtime's fused BERT graph for a checkpoint, in float32 or dynamically quantised to int8.
-
-    python3 bench/peers/make_graph.py build/peers/minilm build/peers/minilm-f32.onnx
-    python3 bench/peers/make_graph.py build/peers/minilm build/peers/minilm-int8.onnx --int8
+"""ONNX Runtime's fused graph of a BERT checkpoint, in float32 or dynamically quantised to int8.
 
 The operators are those into which ONNX Runtime's own optimizer and quantizer turn an exported BERT:
-EmbedLayerNormalization, Attention, SkipLayerNormalization and BiasGelu; with --int8, QAttention and
+EmbedLayerNormalization, Attention, SkipLayerNormalization and BiasGelu; in int8 QAttention and
 DynamicQuantizeMatMul with a scale for each column of the weights.
 
     inputs   input_ids, segment_ids, mask [B, T] int32 (mask: 1 for a token, 0 for padding)
     output   hidden [B, T, C] float32
 """
 
-import argparse
 import json
 import os
 import sys
@@ -155,14 +151,6 @@ class Bert:
         return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", help="a BERT checkpoint in float32")
-    parser.add_argument("out", help="the .onnx to write")
-    parser.add_argument("--int8", action="store_true", help="dynamic quantisation")
-    arguments = parser.parse_args()
-    onnx.save(Bert(arguments.folder, arguments.int8).model(), arguments.out)
-
-
-if __name__ == "__main__":
-    main()
+def write(folder, out, int8):
+    """`folder`: a BERT checkpoint in float32; `out`: the .onnx to write."""
+    onnx.save(Bert(folder, int8).model(), out)

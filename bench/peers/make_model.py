@@ -1,12 +1,8 @@
-"""Writes a BERT checkpoint with random weights, as a hub would have it: config.json, model.safetensors.
+"""A BERT checkpoint with random weights, as a hub would have it: config, weights and vocabulary.
 
-    python3 bench/peers/make_model.py 384/6/12/1536 build/peers/minilm
-
-The shape is d_model/num_layers/num_heads/d_ff. Speed depends on shapes alone, agreement is checked on
-the same weights.
+Speed depends on shapes alone, and agreement is checked on the same weights.
 """
 
-import argparse
 import json
 import os
 import sys
@@ -16,7 +12,8 @@ import numpy as np
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../models/train"))
 import safetensors_io  # noqa: E402
 
-VOCAB_SIZE = 30522
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+VOCABULARY = SPECIAL + [f"w{i}" for i in range(len(SPECIAL), 30522)]
 MAX_POSITIONS = 512
 
 
@@ -32,7 +29,7 @@ def tensors(d_model, num_layers, d_ff, rng):
         yield f"{name}.weight", 1 + draw(d_model, scale=0.1)
         yield f"{name}.bias", draw(d_model, scale=0.1)
 
-    for name, rows in (("word", VOCAB_SIZE), ("position", MAX_POSITIONS), ("token_type", 2)):
+    for name, rows in (("word", len(VOCABULARY)), ("position", MAX_POSITIONS), ("token_type", 2)):
         yield f"embeddings.{name}_embeddings.weight", draw(rows, d_model, scale=0.5)
     yield from norm("embeddings.LayerNorm")
     for layer in range(num_layers):
@@ -46,30 +43,29 @@ def tensors(d_model, num_layers, d_ff, rng):
         yield from norm(f"{block}output.LayerNorm")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("shape", help="d_model/num_layers/num_heads/d_ff")
-    parser.add_argument("folder", help="the folder to write")
-    arguments = parser.parse_args()
-    d_model, num_layers, num_heads, d_ff = map(int, arguments.shape.split("/"))
-    os.makedirs(arguments.folder, exist_ok=True)
+def write(shape, folder):
+    """`shape`: d_model/num_layers/num_heads/d_ff, like 384/6/12/1536. The same at every call."""
+    d_model, num_layers, num_heads, d_ff = map(int, shape.split("/"))
+    os.makedirs(folder, exist_ok=True)
     config = {
         "model_type": "bert",
         "hidden_size": d_model,
         "num_hidden_layers": num_layers,
         "num_attention_heads": num_heads,
         "intermediate_size": d_ff,
-        "vocab_size": VOCAB_SIZE,
+        "vocab_size": len(VOCABULARY),
         "max_position_embeddings": MAX_POSITIONS,
         "type_vocab_size": 2,
         "hidden_act": "gelu",
         "layer_norm_eps": 1e-12,
     }
-    with open(os.path.join(arguments.folder, "config.json"), "w", encoding="utf-8") as out:
-        json.dump(config, out, indent=1)
+    texts = {
+        "config.json": json.dumps(config, indent=1),
+        "tokenizer_config.json": json.dumps({"tokenizer_class": "BertTokenizer"}),
+        "vocab.txt": "\n".join(VOCABULARY) + "\n",
+    }
+    for name, text in texts.items():
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as out:
+            out.write(text)
     weights = dict(tensors(d_model, num_layers, d_ff, np.random.default_rng(1)))
-    safetensors_io.save(os.path.join(arguments.folder, "model.safetensors"), weights)
-
-
-if __name__ == "__main__":
-    main()
+    safetensors_io.save(os.path.join(folder, "model.safetensors"), weights)
