@@ -6,6 +6,7 @@ import os
 import statistics
 import sys
 import tempfile
+import time
 
 import numpy as np
 
@@ -85,6 +86,7 @@ def in_turns(engines, batches, rounds, seconds):
     for _ in range(rounds):
         for shape, batch in batches.items():
             for name in order:
+                time.sleep(0.1)  # until the other one's threads have stopped spinning
                 answers[shape][name].append(engines[name].ask(batch=batch, seconds=seconds))
         order.reverse()
     return answers
