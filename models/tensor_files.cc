@@ -118,6 +118,10 @@ void TensorFiles::add_shards(const fs::path& index) {
     }
     const SafetensorsFile*& file = opened[shard];
     if (file == nullptr) {
+      if (!is_file(index.parent_path() / shard)) {
+        throw ModelError(fmt::format("{}: {}, which it names, is not there; get all its files",
+                                     where_, value_text(shard)));
+      }
       files_.push_back(SafetensorsFile::open(index.parent_path() / shard));
       file = files_.back().get();
     }
