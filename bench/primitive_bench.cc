@@ -1,5 +1,5 @@
-// Each primitive by itself on one thread, MiniLM-L6's sizes, labelled with the implementation that
-// oneDNN chose. limit_share: its rate over that of the model's fastest tall matmul.
+// Each step by itself on one thread, MiniLM-L6's sizes, labelled with the implementation that was
+// chosen. limit_share: its rate over that of the model's fastest tall matmul.
 #include <benchmark/benchmark.h>
 #include <omp.h>
 
@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "bench/bench_models.h"
+#include "engine/attention.h"
+#include "engine/kernels.h"
 #include "engine/norm.h"
 #include "engine/onednn.h"
 #include "phasor/matmul_limit.h"
@@ -60,10 +62,11 @@ void linear(benchmark::State& state, int64_t in, int64_t out,
   const auto x = values(rows * in), weight = values(in * out), bias = values(out);
   auto y = values(rows * out);
   const auto layout = onednn::preferred_weights(cpu(), in, out);
-  const dnnl::memory packed = onednn::pack(cpu(), weight.data(), in, out, layout);
+  const dnnl::memory packed =
+      onednn::pack(cpu(), weight.data(), onednn::Type::f32, in, out, layout);
   auto matmul =
       onednn::make_matmul(cpu(), onednn::dense({rows, in}), layout, onednn::dense({1, out}),
-                          onednn::dense({rows, out}), {.activation = activation});
+                          onednn::dense({rows, out}), activation);
   matmul.set(DNNL_ARG_SRC, x.data());
   matmul.set(DNNL_ARG_WEIGHTS, packed);
   matmul.set(DNNL_ARG_BIAS, bias.data());
@@ -71,56 +74,36 @@ void linear(benchmark::State& state, int64_t in, int64_t out,
   time_matmul(state, matmul, matmul_operations(rows, in, out));
 }
 
-// Attention's three steps over the views that the engine uses: [1, H, T, D] on [T, C].
-onednn::Desc heads(int64_t num_tokens) {
-  return onednn::strided({1, kHeads, num_tokens, kHeadDim},
-                         {num_tokens * kModel, kHeadDim, kModel, 1});
-}
-onednn::Desc transposed_heads(int64_t num_tokens) {
-  return onednn::strided({1, kHeads, kHeadDim, num_tokens},
-                         {num_tokens * kModel, kHeadDim, 1, kModel});
-}
-onednn::Desc maps(int64_t num_tokens) { return onednn::dense({1, kHeads, num_tokens, num_tokens}); }
-
-void scores(benchmark::State& state) {
+void attention(benchmark::State& state) {
   const int64_t num_tokens = state.range(0);
-  const auto q = values(num_tokens * kModel), k = values(num_tokens * kModel);
-  auto out = values(kHeads * num_tokens * num_tokens);
-  auto matmul = onednn::make_matmul(cpu(), heads(num_tokens), transposed_heads(num_tokens), {},
-                                    maps(num_tokens), {.scale = 1.0f / std::sqrt(float{kHeadDim})});
-  matmul.set(DNNL_ARG_SRC, q.data());
-  matmul.set(DNNL_ARG_WEIGHTS, k.data());
-  matmul.set(DNNL_ARG_DST, out.data());
-  time_matmul(state, matmul, matmul_operations(num_tokens, kModel, num_tokens));
-}
-
-void mix(benchmark::State& state) {
-  const int64_t num_tokens = state.range(0);
-  const auto pattern = values(kHeads * num_tokens * num_tokens), v = values(num_tokens * kModel);
+  const auto qkv = values(3 * num_tokens * kModel);
   auto z = values(num_tokens * kModel);
-  auto matmul =
-      onednn::make_matmul(cpu(), maps(num_tokens), heads(num_tokens), {}, heads(num_tokens), {});
-  matmul.set(DNNL_ARG_SRC, pattern.data());
-  matmul.set(DNNL_ARG_WEIGHTS, v.data());
-  matmul.set(DNNL_ARG_DST, z.data());
-  time_matmul(state, matmul, matmul_operations(num_tokens, num_tokens, kModel));
+  auto scratch = values(attention_scratch(num_tokens, kHeadDim));
+  const AttentionInput in = {.q = &qkv[0],
+                             .k = &qkv[kModel],
+                             .v = &qkv[2 * kModel],
+                             .stride = 3 * kModel,
+                             .num_tokens = num_tokens,
+                             .num_heads = kHeads,
+                             .head_dim = kHeadDim,
+                             .scale = 1.0f / std::sqrt(float{kHeadDim})};
+  const auto start = std::chrono::steady_clock::now();
+  for (auto _ : state) {
+    attend(in, {}, scratch.data(), z.data());
+    benchmark::ClobberMemory();
+  }
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+  const double operations = 2 * matmul_operations(num_tokens, kModel, num_tokens);
+  const double rate = operations * static_cast<double>(state.iterations()) / passed.count();
+  state.SetLabel(kernels().name);
+  state.counters["gflop/s"] = rate / 1e9;
+  state.counters["limit_share"] = rate / best_rate();
 }
 
 /// For steps that are bound by memory: bytes read and written.
 void set_bytes(benchmark::State& state, int64_t floats_an_iteration) {
   state.SetBytesProcessed(state.iterations() * floats_an_iteration *
                           static_cast<int64_t>(sizeof(float)));
-}
-
-void softmax(benchmark::State& state) {
-  const int64_t num_tokens = state.range(0), size = kHeads * num_tokens * num_tokens;
-  const auto from = values(size);
-  auto to = values(size);
-  auto primitive = onednn::make_softmax(cpu(), maps(num_tokens));
-  primitive.set(DNNL_ARG_SRC, from.data());
-  primitive.set(DNNL_ARG_DST, to.data());
-  time(state, primitive);
-  set_bytes(state, 2 * size);
 }
 
 void gelu(benchmark::State& state) {
@@ -144,7 +127,7 @@ void residual_and_norm(benchmark::State& state) {
     add_layer_norm(f.data(), rows, norm, 1e-5f, x.data(), out.data());
     benchmark::ClobberMemory();
   }
-  state.SetLabel("hand-written");
+  state.SetLabel(kernels().name);
   set_bytes(state, 4 * size);
 }
 
@@ -161,9 +144,7 @@ void register_all() {
   add("project", [](State& state) { linear(state, kModel, kModel, {}); });
   add("up_gelu", [](State& state) { linear(state, kModel, 4 * kModel, Activation::kGeluErf); });
   add("down", [](State& state) { linear(state, 4 * kModel, kModel, {}); });
-  add("attention_scores", scores);
-  add("attention_softmax", softmax);
-  add("attention_mix", mix);
+  add("attention", attention);
   add("gelu_alone", gelu);
   add("residual_and_norm", residual_and_norm);
 }

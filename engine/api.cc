@@ -18,10 +18,10 @@ namespace phasor {
 namespace {
 
 // Groups of about this many rows keep their activations in the second-level cache.
-constexpr int64_t kGroupRows = 1024;
+constexpr int64_t kGroupRows = 512;
 
 // Waking another thread for a primitive pays from about this many multiplications on.
-constexpr int64_t kThreadWork = 1 << 22;
+constexpr int64_t kThreadWork = 1 << 19;
 
 int team_for(int64_t work, int threads) {
   return static_cast<int>(std::clamp<int64_t>(work / kThreadWork, 1, threads));
@@ -30,15 +30,16 @@ int team_for(int64_t work, int threads) {
 }  // namespace
 
 struct Encoder::Impl {
-  Impl(std::shared_ptr<const Model> model_in, int threads_in, dnnl::engine engine_in,
-       std::shared_ptr<const PackedWeights> weights_in)
+  Impl(std::shared_ptr<const Model> model_in, int threads_in, int max_plans_in,
+       dnnl::engine engine_in, std::shared_ptr<const PackedWeights> weights_in)
       : model(std::move(model_in)),
         threads(threads_in),
+        max_plans(max_plans_in),
         engine(std::move(engine_in)),
         weights(std::move(weights_in)),
         sinusoids(model->config().position.layout, model->config().position.base,
                   model->config().embedding_width()) {
-    for (int t = 0; t < threads; ++t) workers.emplace_back(engine);
+    for (int t = 0; t < threads; ++t) workers.emplace_back(engine, max_plans);
   }
 
   Encoding encode_ids(std::span<const std::vector<int32_t>> sequences, const RunOptions& options);
@@ -46,6 +47,7 @@ struct Encoder::Impl {
 
   std::shared_ptr<const Model> model;
   int threads;
+  int max_plans;
   dnnl::engine engine;
   std::shared_ptr<const PackedWeights> weights;
   SinusoidTable sinusoids;
@@ -83,7 +85,7 @@ std::vector<float> Encoder::Impl::run(const Run& run, const std::vector<Segment>
   std::vector<float> hidden(
       static_cast<size_t>((groups.back().offset + groups.back().num_rows) * width));
   const auto run_group = [&](const Group& group, Worker& worker) {
-    worker.prepare(group, model->config(), *weights);
+    worker.prepare(group, model->config(), *weights, run.watch);
     const float* result = forward(run, group, worker);
     std::copy_n(result, group.num_rows * width, &hidden[group.offset * width]);
   };
@@ -117,11 +119,15 @@ std::vector<float> Encoder::Impl::run(const Run& run, const std::vector<Segment>
 Encoder::Encoder(std::shared_ptr<const Model> model, EncoderOptions options) {
   const int threads = team_size(options.threads);
   if (model == nullptr) throw InvalidArgument("the model is null; load one with Model::load");
+  if (options.max_plans < 1) {
+    throw InvalidArgument(fmt::format("max_plans is {}; at least 1 is needed", options.max_plans));
+  }
   // Packing moves values where a matmul multiplies them: a few count as one multiplication.
   const TeamSize team(team_for(16 * model->config().d_model * model->config().d_ff, threads));
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  auto weights = std::make_shared<const PackedWeights>(*model, engine);
-  impl_ = std::make_unique<Impl>(std::move(model), threads, engine, std::move(weights));
+  auto weights = std::make_shared<const PackedWeights>(*model, engine, options.precision);
+  impl_ = std::make_unique<Impl>(std::move(model), threads, options.max_plans, engine,
+                                 std::move(weights));
 }
 
 Encoder::Encoder(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -130,8 +136,8 @@ Encoder& Encoder::operator=(Encoder&&) noexcept = default;
 Encoder::~Encoder() = default;
 
 Encoder Encoder::replica() const {
-  return Encoder(
-      std::make_unique<Impl>(impl_->model, impl_->threads, impl_->engine, impl_->weights));
+  return Encoder(std::make_unique<Impl>(impl_->model, impl_->threads, impl_->max_plans,
+                                        impl_->engine, impl_->weights));
 }
 
 Encoding Encoder::encode(std::string_view text, const RunOptions& options) {
@@ -193,6 +199,7 @@ std::vector<PrimitiveInfo> Encoder::primitives() const {
 
 int64_t Encoder::packed_bytes() const { return impl_->weights->bytes(); }
 const Model& Encoder::model() const { return *impl_->model; }
+Precision Encoder::precision() const { return impl_->weights->precision; }
 int Encoder::threads() const { return impl_->threads; }
 std::string Encoder::backend_version() { return onednn::version(); }
 

@@ -1,73 +1,97 @@
-// Attention as three primitives over strided views: no head is ever copied.
+// Attention as three kernels over tiles: scores, softmax, mixing.
 
 #include "engine/attention.h"
 
+#include <omp.h>
+
 #include <algorithm>
+
+#include "engine/kernels.h"
 
 namespace phasor {
 namespace {
 
-// [T, H, D] seen as [1, H, T, D]. Four dimensions, since with three oneDNN falls back to a slow
-// matmul.
-onednn::Desc heads(int64_t num_tokens, int64_t num_heads, int64_t head_dim) {
-  const int64_t row = num_heads * head_dim;
-  return onednn::strided({1, num_heads, num_tokens, head_dim},
-                         {num_tokens * row, head_dim, row, 1});
+// Fewer multiplications than this are not worth waking threads for.
+constexpr int64_t kParallelWork = 1 << 20;
+
+int64_t round_up(int64_t count, int64_t multiple) {
+  return (count + multiple - 1) / multiple * multiple;
 }
 
-onednn::Desc transposed_heads(int64_t num_tokens, int64_t num_heads, int64_t head_dim) {
-  const int64_t row = num_heads * head_dim;
-  return onednn::strided({1, num_heads, head_dim, num_tokens},
-                         {num_tokens * row, head_dim, 1, row});
+/// A thread's scratch memory.
+struct Scratch {
+  Scratch(float* begin, int64_t num_tokens, int64_t head_dim)
+      : stride(packed_head_stride(head_dim)),
+        keys(begin),
+        values(keys + num_tokens * stride),
+        queries(values + num_tokens * stride),
+        tile(queries + stride * kernels().tile_queries),
+        end(tile + round_up(num_tokens, kernels().tile_queries) * kernels().tile_queries) {}
+
+  int64_t stride;
+  float* keys;     // [T, stride]
+  float* values;   // [T, stride]
+  float* queries;  // [stride, W]
+  float* tile;     // [T, W]
+  float* end;
+};
+
+void pack(const float* from, const AttentionInput& in, int64_t stride, float* to) {
+  for (int64_t t = 0; t < in.num_tokens; ++t, to += stride) {
+    std::copy_n(from + t * in.stride, in.head_dim, to);
+    std::fill_n(to + in.head_dim, stride - in.head_dim, 0.0f);
+  }
 }
 
-onednn::Desc maps(int64_t num_tokens, int64_t num_heads) {
-  return onednn::dense({1, num_heads, num_tokens, num_tokens});
+/// tile [T, num_queries of W] -> rows of map [T, T].
+void copy_out(const float* tile, int64_t num_queries, int64_t num_keys, const float* factors,
+              float* map) {
+  const int64_t lanes = kernels().tile_queries;
+  for (int64_t i = 0; i < num_queries; ++i) {
+    const float factor = factors == nullptr ? 1.0f : factors[i];
+    for (int64_t j = 0; j < num_keys; ++j) map[i * num_keys + j] = tile[j * lanes + i] * factor;
+  }
+}
+
+void attend_head(const AttentionInput& in, const AttentionMaps& maps, int64_t head,
+                 const Scratch& scratch, float* z) {
+  constexpr int64_t kMostLanes = 16;
+  const Kernels& run = kernels();
+  const int64_t T = in.num_tokens;
+  const int64_t column = head * in.head_dim;
+  const int64_t z_stride = in.num_heads * in.head_dim;
+  pack(in.k + column, in, scratch.stride, scratch.keys);
+  pack(in.v + column, in, scratch.stride, scratch.values);
+  for (int64_t i = 0; i < T; i += run.tile_queries) {
+    const int64_t num_queries = std::min(run.tile_queries, T - i);
+    const int64_t row = (head * T + i) * T;  // in the maps
+    run.scores(in.q + i * in.stride + column, in.stride, num_queries, scratch.keys, T, in.head_dim,
+               scratch.stride, in.scale, scratch.queries, scratch.tile);
+    if (in.bias) in.bias->add_to(scratch.tile, head, i, num_queries, run.tile_queries);
+    if (maps.scores) copy_out(scratch.tile, num_queries, T, nullptr, maps.scores + row);
+    float inverse_sums[kMostLanes];
+    run.softmax(scratch.tile, T, inverse_sums);
+    if (maps.pattern) copy_out(scratch.tile, num_queries, T, inverse_sums, maps.pattern + row);
+    run.mix(scratch.tile, inverse_sums, num_queries, scratch.values, T, in.head_dim, scratch.stride,
+            z + i * z_stride + column, z_stride);
+  }
 }
 
 }  // namespace
 
-Attention::Attention(const dnnl::engine& engine, int64_t num_tokens, int64_t num_heads,
-                     int64_t head_dim, float scale)
-    : scores_(onednn::make_matmul(engine, heads(num_tokens, num_heads, head_dim),
-                                  transposed_heads(num_tokens, num_heads, head_dim), {},
-                                  maps(num_tokens, num_heads), {.scale = scale})),
-      softmax_(onednn::make_softmax(engine, maps(num_tokens, num_heads))),
-      values_(onednn::make_matmul(engine, maps(num_tokens, num_heads),
-                                  heads(num_tokens, num_heads, head_dim), {},
-                                  heads(num_tokens, num_heads, head_dim), {})) {}
-
-void Attention::score(const dnnl::stream& stream, const float* q, const float* k, float* scores,
-                      void* scratchpad) {
-  scores_.set(DNNL_ARG_SRC, q);
-  scores_.set(DNNL_ARG_WEIGHTS, k);
-  scores_.set(DNNL_ARG_DST, scores);
-  scores_.run(stream, scratchpad);
+void attend(const AttentionInput& in, const AttentionMaps& maps, float* scratch, float* z) {
+  const int64_t work = in.num_tokens * in.num_tokens * in.num_heads * in.head_dim;
+  const int64_t share = attention_scratch(in.num_tokens, in.head_dim);
+#pragma omp parallel for if (work >= kParallelWork)
+  for (int64_t head = 0; head < in.num_heads; ++head) {
+    const Scratch mine(scratch + omp_get_thread_num() * share, in.num_tokens, in.head_dim);
+    attend_head(in, maps, head, mine, z);
+  }
 }
 
-void Attention::softmax(const dnnl::stream& stream, float* scores, void* scratchpad) {
-  softmax_.set(DNNL_ARG_SRC, scores);
-  softmax_.set(DNNL_ARG_DST, scores);
-  softmax_.run(stream, scratchpad);
-}
-
-void Attention::mix(const dnnl::stream& stream, const float* pattern, const float* v, float* z,
-                    void* scratchpad) {
-  values_.set(DNNL_ARG_SRC, pattern);
-  values_.set(DNNL_ARG_WEIGHTS, v);
-  values_.set(DNNL_ARG_DST, z);
-  values_.run(stream, scratchpad);
-}
-
-size_t Attention::scratchpad_bytes() const {
-  return std::max(
-      {scores_.scratchpad_bytes(), softmax_.scratchpad_bytes(), values_.scratchpad_bytes()});
-}
-
-std::vector<PrimitiveInfo> Attention::primitives() const {
-  return {{"scores", scores_.impl_info()},
-          {"softmax", softmax_.impl_info()},
-          {"mix", values_.impl_info()}};
+int64_t attention_scratch(int64_t num_tokens, int64_t head_dim) {
+  float* const none = nullptr;
+  return round_up(Scratch(none, num_tokens, head_dim).end - none, 16);
 }
 
 }  // namespace phasor

@@ -1,39 +1,38 @@
 // Scaled dot-product attention over the tokens of one sequence (Vaswani et al. 2017, §3.2.1).
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <optional>
 
-#include "engine/onednn.h"
-#include "phasor/encoder.h"
+#include "engine/relative_bias.h"
 
 namespace phasor {
 
-/// The compiled attention for sequences of T tokens: scores = scale·Q·Kᵀ, pattern =
-/// softmax(scores), z = pattern·V, for all heads at once. The only step of the encoder that mixes
-/// rows.
-class Attention {
- public:
-  Attention(const dnnl::engine& engine, int64_t num_tokens, int64_t num_heads, int64_t head_dim,
-            float scale);
-
-  /// q, k [T, H, D] -> scores [H, T, T].
-  void score(const dnnl::stream& stream, const float* q, const float* k, float* scores,
-             void* scratchpad);
-  /// scores -> pattern, in place.
-  void softmax(const dnnl::stream& stream, float* scores, void* scratchpad);
-  /// pattern [H, T, T], v [T, H, D] -> z [T, H, D].
-  void mix(const dnnl::stream& stream, const float* pattern, const float* v, float* z,
-           void* scratchpad);
-
-  size_t scratchpad_bytes() const;
-  std::vector<PrimitiveInfo> primitives() const;
-
- private:
-  onednn::Primitive scores_;
-  onednn::Primitive softmax_;
-  onednn::Primitive values_;
+/// One sequence's attention in all heads. Heads lie side by side in a row: [T, H, D]. Borrowed.
+struct AttentionInput {
+  const float* q;
+  const float* k;
+  const float* v;
+  int64_t stride;  // from one token's q, k or v to the next one's
+  int64_t num_tokens;
+  int64_t num_heads;
+  int64_t head_dim;
+  float scale;                          // of the scores
+  std::optional<PlacedBias> bias = {};  // on the scores
 };
+
+/// What an observer asked for; null where it did not.
+struct AttentionMaps {
+  float* scores = nullptr;   // [H, T, T]
+  float* pattern = nullptr;  // [H, T, T]
+};
+
+/// z [T, H, D] = softmax(scale·Q·Kᵀ + bias)·V, head by head, a tile of queries at a time: the
+/// scores of a tile stay in the first-level cache. The only step of the encoder that mixes rows.
+/// Heads are spread over the caller's OpenMP team; a token's result depends on nothing but its
+/// sequence. `scratch` has attention_scratch() floats for each thread of the team.
+void attend(const AttentionInput& in, const AttentionMaps& maps, float* scratch, float* z);
+
+int64_t attention_scratch(int64_t num_tokens, int64_t head_dim);
 
 }  // namespace phasor

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 #include <span>
 
 #include "phasor/errors.h"
@@ -108,6 +109,10 @@ void validate(const ModelConfig& config) {
           fmt::format("the opennmt layout needs an even width, not {}", config.embedding_width()));
     }
   }
+}
+
+float ModelConfig::score_scale() const {
+  return scale_scores ? 1.0f / std::sqrt(static_cast<float>(head_dim())) : 1.0f;
 }
 
 }  // namespace phasor

@@ -1,9 +1,10 @@
 // The forward pass, top to bottom as in the paper: embed, L blocks of attention and MLP, the last
 // norm.
 //
-// N rows of C = d_model values flow through, the tokens of all sequences of the group end to end.
-// Position enters at one `+`: of vectors in embed(), or of a relative bias in attend(). Attention
-// is the only step that mixes rows.
+// N rows of C = d_model values flow through, the tokens of all sequences of the group end to end,
+// and after them a few of no token that make N a round number. Position enters at one `+`: of
+// vectors in embed(), or of a relative bias in attend(). Attention is the only step that mixes
+// rows.
 
 #include <algorithm>
 #include <utility>
@@ -78,31 +79,34 @@ class ForwardPass {
   // out = W_o · concat_h softmax(Q_h·K_hᵀ/√D)·V_h
   void attention(int64_t layer, const float* input) {
     const PackedBlock& block = block_of(layer);
-    project(block.q, input, a_.q);
-    project(block.k, input, a_.k);
-    project(block.v, input, a_.v);
-    saw_heads(Hook::kQ, layer, a_.q);
-    saw_heads(Hook::kK, layer, a_.k);
-    saw_heads(Hook::kV, layer, a_.v);
-    for (size_t s = 0; s < group_.segments.size(); ++s) attend(layer, s);
+    worker_.rows().qkv.run(worker_.stream(), input, block.qkv, a_.qkv, worker_.scratchpad());
+    saw_part(Hook::kQ, layer, 0);
+    saw_part(Hook::kK, layer, 1);
+    saw_part(Hook::kV, layer, 2);
+    for (const Segment& segment : group_.segments) attend(layer, segment);
     saw_heads(Hook::kZ, layer, a_.z);
     worker_.rows().merge.run(worker_.stream(), a_.z, block.out, a_.out, worker_.scratchpad());
     saw(Hook::kAttnOut, layer, a_.out);
   }
 
   // One sequence attends to itself.
-  void attend(int64_t layer, size_t s) {
-    const Segment& segment = group_.segments[s];
-    const int64_t first = segment.first_row * config_.attention_width();
-    Attention& attention = worker_.attention(s);
-    attention.score(worker_.stream(), a_.q + first, a_.k + first, a_.scores, worker_.scratchpad());
+  void attend(int64_t layer, const Segment& segment) {
+    const int64_t width = config_.attention_width();
+    const float* const q = a_.qkv + segment.first_row * 3 * width;
+    AttentionInput in{.q = q,
+                      .k = q + width,
+                      .v = q + 2 * width,
+                      .stride = 3 * width,
+                      .num_tokens = segment.num_tokens(),
+                      .num_heads = config_.num_heads,
+                      .head_dim = config_.head_dim(),
+                      .scale = config_.score_scale()};
     if (run_.positions.is_relative()) {
-      run_.weights.relative_bias->add_to(a_.scores, segment.positions, run_.positions.scale());
+      in.bias.emplace(*run_.weights.relative_bias, segment.positions, run_.positions.scale());
     }
-    run_.watch.attention_map(Hook::kAttnScores, layer, segment, a_.scores, config_.num_heads);
-    attention.softmax(worker_.stream(), a_.scores, worker_.scratchpad());
-    run_.watch.attention_map(Hook::kPattern, layer, segment, a_.scores, config_.num_heads);
-    attention.mix(worker_.stream(), a_.scores, a_.v + first, a_.z + first, worker_.scratchpad());
+    phasor::attend(in, a_.maps, a_.attention, a_.z + segment.first_row * width);
+    run_.watch.attention_map(Hook::kAttnScores, layer, segment, a_.maps.scores, config_.num_heads);
+    run_.watch.attention_map(Hook::kPattern, layer, segment, a_.maps.pattern, config_.num_heads);
   }
 
   // out = W_down · f(W_up · input), or W_down · (f(W_gate · input) ⊙ W_up · input)
@@ -111,16 +115,16 @@ class ForwardPass {
     const PackedLinear& activated = block.gate ? *block.gate : block.up;
     RowPlan& plan = worker_.rows();
     if (run_.watch.wants(Hook::kMlpPre, layer)) {
-      plan.up_linear.run(worker_.stream(), input, activated, a_.mlp, worker_.scratchpad());
+      plan.up_linear->run(worker_.stream(), input, activated, a_.mlp, worker_.scratchpad());
       saw_mlp(Hook::kMlpPre, layer);
-      plan.activate.set(DNNL_ARG_SRC, a_.mlp);
-      plan.activate.set(DNNL_ARG_DST, a_.mlp);
-      plan.activate.run(worker_.stream(), worker_.scratchpad());
+      plan.activate->set(DNNL_ARG_SRC, a_.mlp);
+      plan.activate->set(DNNL_ARG_DST, a_.mlp);
+      plan.activate->run(worker_.stream(), worker_.scratchpad());
     } else {
       plan.up.run(worker_.stream(), input, activated, a_.mlp, worker_.scratchpad());
     }
     if (block.gate) {
-      plan.up_linear.run(worker_.stream(), input, block.up, a_.gate, worker_.scratchpad());
+      plan.up_linear->run(worker_.stream(), input, block.up, a_.gate, worker_.scratchpad());
       multiply(a_.gate, group_.num_rows * config_.d_ff, a_.mlp);
     }
     saw_mlp(Hook::kMlpPost, layer);
@@ -180,10 +184,6 @@ class ForwardPass {
     });
   }
 
-  void project(const PackedLinear& weights, const float* input, float* output) {
-    worker_.rows().project.run(worker_.stream(), input, weights, output, worker_.scratchpad());
-  }
-
   void saw(Hook hook, int64_t layer, const float* values) const {
     run_.watch.rows(hook, layer, group_.segments, values, {config_.d_model});
   }
@@ -192,6 +192,15 @@ class ForwardPass {
   }
   void saw_heads(Hook hook, int64_t layer, const float* values) const {
     run_.watch.rows(hook, layer, group_.segments, values, {config_.num_heads, config_.head_dim()});
+  }
+  // q, k or v, gathered where z will be.
+  void saw_part(Hook hook, int64_t layer, int64_t part) const {
+    if (!run_.watch.wants(hook, layer)) return;
+    const int64_t width = config_.attention_width();
+    for (int64_t n = 0; n < group_.num_rows; ++n) {
+      std::copy_n(a_.qkv + (3 * n + part) * width, width, a_.z + n * width);
+    }
+    saw_heads(hook, layer, a_.z);
   }
   void saw_mlp(Hook hook, int64_t layer) const {
     run_.watch.rows(hook, layer, group_.segments, a_.mlp, {config_.d_ff});

@@ -1,30 +1,97 @@
-// A linear map is one matmul primitive, with bias and activation fused into it.
+// A linear map is one matmul primitive. In float32 and bfloat16, bias and activation are fused into
+// it; in int8 they are part of the way back to float32.
 
 #include "engine/linear.h"
+
+#include "engine/kernels.h"
+#include "engine/team.h"
 
 namespace phasor {
 namespace {
 
-onednn::Primitive make(const dnnl::engine& engine, int64_t num_rows, const onednn::Desc& weight,
+size_t cache_lines(int64_t bytes) {
+  constexpr int64_t kLine = 64;
+  return static_cast<size_t>((bytes + kLine - 1) / kLine * kLine);
+}
+
+onednn::Primitive make(const dnnl::engine& engine, int64_t num_rows, const PackedLinear& like,
                        std::optional<Activation> activation) {
+  const onednn::Desc weight = like.weight.get_desc();
   const auto [in, out] = onednn::matrix_size(weight);
-  return onednn::make_matmul(engine, onednn::dense({num_rows, in}), weight, onednn::dense({1, out}),
-                             onednn::dense({num_rows, out}), {.activation = activation});
+  const onednn::MatmulTypes types = matmul_types(like.precision);
+  const onednn::Desc src = onednn::dense({num_rows, in}, types.src);
+  const onednn::Desc dst = onednn::dense({num_rows, out}, types.dst);
+  if (like.precision == Precision::kInt8) {
+    return onednn::make_matmul(engine, src, weight, {}, dst);
+  }
+  return onednn::make_matmul(engine, src, weight, onednn::dense({1, out}), dst, activation);
+}
+
+// What the rounded copy of x takes.
+size_t source_bytes(int64_t num_rows, const PackedLinear& like) {
+  if (like.precision == Precision::kFloat32) return 0;
+  const int64_t in = onednn::matrix_size(like.weight.get_desc()).first;
+  const onednn::Desc src = onednn::dense({num_rows, in}, matmul_types(like.precision).src);
+  return cache_lines(static_cast<int64_t>(src.get_size()));
+}
+
+float* at(void* scratchpad, size_t offset) {
+  return reinterpret_cast<float*>(static_cast<std::byte*>(scratchpad) + offset);
 }
 
 }  // namespace
 
-Linear::Linear(const dnnl::engine& engine, int64_t num_rows, const onednn::Desc& weight,
+Linear::Linear(const dnnl::engine& engine, int64_t num_rows, const PackedLinear& like,
                std::optional<Activation> activation)
-    : matmul_(make(engine, num_rows, weight, activation)) {}
+    : num_rows_(num_rows),
+      in_(onednn::matrix_size(like.weight.get_desc()).first),
+      out_(onednn::matrix_size(like.weight.get_desc()).second),
+      precision_(like.precision),
+      activation_(activation),
+      source_bytes_(source_bytes(num_rows, like)),
+      scale_bytes_(precision_ == Precision::kInt8 ? cache_lines(4 * num_rows) : 0),
+      matmul_(make(engine, num_rows, like, activation)) {}
 
 void Linear::run(const dnnl::stream& stream, const float* x, const PackedLinear& weights, float* y,
                  void* scratchpad) {
-  matmul_.set(DNNL_ARG_SRC, x);
+  matmul_.set(DNNL_ARG_SRC, source(x, scratchpad));
   matmul_.set(DNNL_ARG_WEIGHTS, weights.weight);
-  matmul_.set(DNNL_ARG_BIAS, weights.bias);
   matmul_.set(DNNL_ARG_DST, y);
-  matmul_.run(stream, scratchpad);
+  if (precision_ != Precision::kInt8) matmul_.set(DNNL_ARG_BIAS, weights.bias);
+  matmul_.run(stream, at(scratchpad, source_bytes_ + scale_bytes_));
+  if (precision_ != Precision::kInt8) return;
+  const float* const row_scales = at(scratchpad, source_bytes_);
+  for_row_ranges(num_rows_, [&](int64_t first, int64_t count) {
+    kernels().dequantize(y + first * out_, count, out_,
+                         {.row_scale = row_scales + first,
+                          .column_scale = weights.column_scale,
+                          .zero_point = weights.zero_point,
+                          .bias = static_cast<const float*>(weights.bias.get_data_handle()),
+                          .activation = activation_ ? &*activation_ : nullptr});
+  });
+}
+
+// x, rounded as the precision says.
+const void* Linear::source(const float* x, void* scratchpad) const {
+  if (precision_ == Precision::kFloat32) return x;
+  const Kernels& convert = kernels();
+  for_row_ranges(num_rows_, [&](int64_t first, int64_t count) {
+    const float* const from = x + first * in_;
+    if (precision_ == Precision::kInt8) {
+      convert.quantize(from, count, in_, int8_levels(),
+                       static_cast<uint8_t*>(scratchpad) + first * in_,
+                       at(scratchpad, source_bytes_) + first);
+    } else if (onednn::has_bfloat16()) {
+      convert.to_bfloat16(from, count * in_, static_cast<uint16_t*>(scratchpad) + first * in_);
+    } else {
+      convert.round_to_bfloat16(from, count * in_, static_cast<float*>(scratchpad) + first * in_);
+    }
+  });
+  return scratchpad;
+}
+
+size_t Linear::scratchpad_bytes() const {
+  return source_bytes_ + scale_bytes_ + matmul_.scratchpad_bytes();
 }
 
 }  // namespace phasor

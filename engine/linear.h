@@ -1,4 +1,4 @@
-// Linear maps over the rows of a packed batch.
+// Linear maps over the rows of a packed batch, in any precision.
 #pragma once
 
 #include <cstddef>
@@ -15,17 +15,28 @@ namespace phasor {
 /// share one compiled map.
 class Linear {
  public:
-  Linear(const dnnl::engine& engine, int64_t num_rows, const onednn::Desc& weight,
+  /// For weights of the same size, layout and precision as `like`.
+  Linear(const dnnl::engine& engine, int64_t num_rows, const PackedLinear& like,
          std::optional<Activation> activation = {});
 
-  /// x [N, in] -> y [N, out].
+  /// x [N, in] -> y [N, out], both float32. `scratchpad` is on a cache line and has
+  /// scratchpad_bytes().
   void run(const dnnl::stream& stream, const float* x, const PackedLinear& weights, float* y,
            void* scratchpad);
 
-  size_t scratchpad_bytes() const { return matmul_.scratchpad_bytes(); }
+  size_t scratchpad_bytes() const;
   const std::string& impl_info() const { return matmul_.impl_info(); }
 
  private:
+  const void* source(const float* x, void* scratchpad) const;
+
+  int64_t num_rows_;
+  int64_t in_;
+  int64_t out_;
+  Precision precision_;
+  std::optional<Activation> activation_;
+  size_t source_bytes_;  // of the scratchpad: x as the matmul reads it,
+  size_t scale_bytes_;   // then its rows' scales, then what the matmul needs
   onednn::Primitive matmul_;
 };
 

@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "engine/onednn.h"
+#include "engine/packed_weights.h"
 #include "engine/team.h"
 
 namespace phasor {
@@ -55,22 +56,20 @@ double num_tokens(std::span<const int64_t> lengths) {
   return static_cast<double>(std::accumulate(lengths.begin(), lengths.end(), int64_t{0}));
 }
 
-/// [rows, in] · [in, out] + bias, for one thread, on memory of its own but for the weights.
+/// [rows, in] · [in, out], for one thread, on memory of its own but for the weights.
 class Matmul {
  public:
   Matmul(const dnnl::engine& engine, int64_t rows, const LinearShape& shape,
-         const dnnl::memory& weights)
+         const onednn::MatmulTypes& types, const dnnl::memory& weights)
       : x_(rows * shape.in, 0.5f),
-        bias_(shape.out, 0.125f),
         y_(rows * shape.out),
-        matmul_(onednn::make_matmul(engine, onednn::dense({rows, shape.in}), weights.get_desc(),
-                                    onednn::dense({1, shape.out}), onednn::dense({rows, shape.out}),
-                                    {})),
+        matmul_(onednn::make_matmul(engine, onednn::dense({rows, shape.in}, types.src),
+                                    weights.get_desc(), {},
+                                    onednn::dense({rows, shape.out}, types.dst))),
         scratchpad_(matmul_.scratchpad_bytes()),
         stream_(engine) {
     matmul_.set(DNNL_ARG_SRC, x_.data());
     matmul_.set(DNNL_ARG_WEIGHTS, weights);
-    matmul_.set(DNNL_ARG_BIAS, bias_.data());
     matmul_.set(DNNL_ARG_DST, y_.data());
   }
 
@@ -87,7 +86,7 @@ class Matmul {
   }
 
  private:
-  std::vector<float> x_, bias_, y_;
+  std::vector<float> x_, y_;  // as wide as any of the types
   onednn::Primitive matmul_;
   std::vector<std::byte> scratchpad_;
   dnnl::stream stream_;
@@ -95,14 +94,14 @@ class Matmul {
 
 /// The time of one run where all threads run at once, each for itself, so that none ever waits.
 double fastest_run(const dnnl::engine& engine, int threads, int64_t rows, const LinearShape& shape,
-                   const dnnl::memory& weights, double seconds) {
+                   const onednn::MatmulTypes& types, const dnnl::memory& weights, double seconds) {
   double fastest = std::numeric_limits<double>::max();
   std::exception_ptr failure;  // none may leave a parallel region
 #pragma omp parallel num_threads(threads) reduction(min : fastest)
   {
     const TeamSize alone(1);
     try {
-      fastest = Matmul(engine, rows, shape, weights).time(seconds);
+      fastest = Matmul(engine, rows, shape, types, weights).time(seconds);
     } catch (...) {
 #pragma omp critical
       failure = std::current_exception();
@@ -114,15 +113,16 @@ double fastest_run(const dnnl::engine& engine, int threads, int64_t rows, const 
 
 /// Seconds a row at the best of several row counts: what stays in a cache is not known beforehand.
 double seconds_per_row(const dnnl::engine& engine, int threads, const LinearShape& shape,
-                       double seconds) {
-  const auto layout = onednn::preferred_weights(engine, shape.in, shape.out);
+                       const onednn::MatmulTypes& types, double seconds) {
+  const auto layout = onednn::preferred_weights(engine, shape.in, shape.out, types);
   const std::vector<float> plain(shape.in * shape.out, 0.25f);
-  const dnnl::memory weights = onednn::pack(engine, plain.data(), shape.in, shape.out, layout);
+  const dnnl::memory weights =
+      onednn::pack(engine, plain.data(), onednn::Type::f32, shape.in, shape.out, layout);
   double best = std::numeric_limits<double>::max();
   constexpr int64_t kRows[] = {128, 256, 512};
   for (const int64_t rows : kRows) {
     const double run =
-        fastest_run(engine, threads, rows, shape, weights, seconds / std::size(kRows));
+        fastest_run(engine, threads, rows, shape, types, weights, seconds / std::size(kRows));
     best = std::min(best, run / static_cast<double>(rows * threads));
   }
   return best;
@@ -144,17 +144,26 @@ MatmulLimit::MatmulLimit(const ModelConfig& config, const MatmulLimitOptions& op
   const int threads = team_size(options.threads);
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   const std::vector<LinearShape> shapes = linear_shapes(config);
-  const double share = options.seconds / static_cast<double>(shapes.size());
+  const Precision precision =
+      options.precision == Precision::kAuto ? fastest_precision() : options.precision;
+  const onednn::MatmulTypes types = matmul_types(precision);
+  const bool narrow = types.weights != onednn::Type::f32;
+  const double share = options.seconds / static_cast<double>(shapes.size() + (narrow ? 1 : 0));
   for (const LinearShape& shape : shapes) {
-    const double seconds = seconds_per_row(engine, threads, shape, share);
+    const double seconds = seconds_per_row(engine, threads, shape, types, share);
     seconds_per_row_ += seconds * static_cast<double>(shape.count);
     best_rate_ = std::max(best_rate_, shape.row_operations() / seconds);
+  }
+  attention_rate_ = best_rate_;
+  if (narrow) {  // attention stays float32
+    attention_rate_ = shapes.front().row_operations() /
+                      seconds_per_row(engine, threads, shapes.front(), {}, share);
   }
 }
 
 double MatmulLimit::seconds(std::span<const int64_t> lengths) const {
   return num_tokens(lengths) * seconds_per_row_ +
-         attention_operations(config_, lengths) / best_rate_;
+         attention_operations(config_, lengths) / attention_rate_;
 }
 
 }  // namespace phasor

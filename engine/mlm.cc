@@ -37,8 +37,8 @@ std::vector<float> MlmScorer::logits(std::span<const float> hidden) {
         fmt::format("{} values are no whole hidden states of width {}", hidden.size(), width));
   }
   if (rows == 0) return {};
-  Linear dense(engine_, rows, head_.dense.weight.get_desc(), head_.activation);
-  Linear decoder(engine_, rows, head_.decoder.weight.get_desc());
+  Linear dense(engine_, rows, head_.dense, head_.activation);
+  Linear decoder(engine_, rows, head_.decoder);
   const size_t bytes = std::max(dense.scratchpad_bytes(), decoder.scratchpad_bytes());
   std::vector<std::byte> scratchpad(bytes);
   std::vector<float> transformed(rows * config_.embedding_width());  // [n, E]

@@ -43,16 +43,13 @@ void append_eltwise(dnnl::post_ops& ops, dnnl::algorithm algorithm, float alpha,
 #endif
 }
 
-dnnl::primitive_attr attributes(const PostOps& post_ops = {}) {
+dnnl::primitive_attr attributes(std::optional<Activation> activation = {}) {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   attr.set_fpmath_mode(dnnl::fpmath_mode::strict);
   dnnl::post_ops ops;
-  if (post_ops.scale) {
-    append_eltwise(ops, dnnl::algorithm::eltwise_linear, *post_ops.scale, 0.0f);
-  }
-  if (post_ops.activation) {
-    const auto [algorithm, alpha] = eltwise_of(*post_ops.activation);
+  if (activation) {
+    const auto [algorithm, alpha] = eltwise_of(*activation);
     append_eltwise(ops, algorithm, alpha, 0.0f);
   }
   attr.set_post_ops(ops);
@@ -69,16 +66,6 @@ dnnl::matmul::primitive_desc matmul_desc(const dnnl::engine& engine, const Desc&
   using Op = dnnl::matmul::desc;
   const Op op = bias ? Op(src, weights, *bias, dst) : Op(src, weights, dst);
   return {op, attr, engine};
-#endif
-}
-
-dnnl::softmax_forward::primitive_desc softmax_desc(const dnnl::engine& engine, const Desc& desc,
-                                                   int axis, const dnnl::primitive_attr& attr) {
-  const auto inference = dnnl::prop_kind::forward_inference;
-#if DNNL_VERSION_MAJOR >= 3
-  return {engine, inference, dnnl::algorithm::softmax_accurate, desc, desc, axis, attr};
-#else
-  return {{inference, desc, axis}, attr, engine};
 #endif
 }
 
@@ -103,15 +90,14 @@ Dims dims_of(const Desc& desc) {
 
 }  // namespace
 
-Desc dense(const Dims& dims) {
+Desc dense(const Dims& dims, Type type) {
   Dims strides(dims.size(), 1);
   for (size_t i = dims.size() - 1; i > 0; --i) strides[i - 1] = strides[i] * dims[i];
-  return strided(dims, strides);
+  return strided(dims, strides, type);
 }
 
-Desc strided(const Dims& dims, const Dims& strides) {
-  return guarded("describe a tensor",
-                 [&] { return Desc(dims, dnnl::memory::data_type::f32, strides); });
+Desc strided(const Dims& dims, const Dims& strides, Type type) {
+  return guarded("describe a tensor", [&] { return Desc(dims, type, strides); });
 }
 
 Primitive::Primitive(const dnnl::engine& engine, const dnnl::primitive& primitive,
@@ -159,9 +145,10 @@ Desc Primitive::desc(int arg) const {
 size_t Primitive::scratchpad_bytes() const { return memories_.back().get_desc().get_size(); }
 
 Primitive make_matmul(const dnnl::engine& engine, const Desc& src, const Desc& weights,
-                      const std::optional<Desc>& bias, const Desc& dst, const PostOps& post_ops) {
+                      const std::optional<Desc>& bias, const Desc& dst,
+                      std::optional<Activation> activation) {
   return guarded("create a matmul", [&] {
-    const auto pd = matmul_desc(engine, src, weights, bias, dst, attributes(post_ops));
+    const auto pd = matmul_desc(engine, src, weights, bias, dst, attributes(activation));
     const dnnl::matmul matmul(pd);
     if (!bias) {
       return Primitive(engine, matmul,
@@ -179,16 +166,6 @@ Primitive make_matmul(const dnnl::engine& engine, const Desc& src, const Desc& w
   });
 }
 
-Primitive make_softmax(const dnnl::engine& engine, const Desc& desc) {
-  return guarded("create a softmax", [&] {
-    const auto pd =
-        softmax_desc(engine, desc, static_cast<int>(dims_of(desc).size()) - 1, attributes());
-    return Primitive(engine, dnnl::softmax_forward(pd),
-                     {{DNNL_ARG_SRC, desc}, {DNNL_ARG_DST, desc}}, pd.scratchpad_desc(),
-                     pd.impl_info_str());
-  });
-}
-
 Primitive make_activation(const dnnl::engine& engine, const Desc& desc, Activation activation) {
   return guarded("create an activation", [&] {
     const auto [algorithm, alpha] = eltwise_of(activation);
@@ -199,19 +176,21 @@ Primitive make_activation(const dnnl::engine& engine, const Desc& desc, Activati
   });
 }
 
-Desc preferred_weights(const dnnl::engine& engine, int64_t in, int64_t out) {
+Desc preferred_weights(const dnnl::engine& engine, int64_t in, int64_t out,
+                       const MatmulTypes& types) {
   constexpr int64_t kTypicalRows = 128;  // the layout was never seen to depend on it
-  const Desc any({in, out}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
-  return make_matmul(engine, dense({kTypicalRows, in}), any, dense({1, out}),
-                     dense({kTypicalRows, out}), {})
+  const Desc any({in, out}, types.weights, dnnl::memory::format_tag::any);
+  const auto bias = types.dst == Type::f32 ? std::optional(dense({1, out})) : std::nullopt;
+  return make_matmul(engine, dense({kTypicalRows, in}, types.src), any, bias,
+                     dense({kTypicalRows, out}, types.dst))
       .desc(DNNL_ARG_WEIGHTS);
 }
 
-dnnl::memory pack(const dnnl::engine& engine, const float* weight, int64_t in, int64_t out,
-                  const Desc& layout, void* place) {
+dnnl::memory pack(const dnnl::engine& engine, const void* weight, Type type, int64_t in,
+                  int64_t out, const Desc& layout, void* place) {
   return guarded("pack weights", [&] {
-    const Desc transposed = strided({in, out}, {1, in});
-    const dnnl::memory from(transposed, engine, const_cast<float*>(weight));
+    const Desc transposed = strided({in, out}, {1, in}, type);
+    const dnnl::memory from(transposed, engine, const_cast<void*>(weight));
     const dnnl::memory to(layout, engine, place);
     const dnnl::reorder::primitive_desc pd(engine, transposed, engine, layout, attributes());
     Primitive reorder(engine, dnnl::reorder(pd),
@@ -228,6 +207,36 @@ dnnl::memory pack(const dnnl::engine& engine, const float* weight, int64_t in, i
 std::pair<int64_t, int64_t> matrix_size(const Desc& desc) {
   const Dims dims = dims_of(desc);
   return {dims.at(0), dims.at(1)};
+}
+
+Type type_of(const Desc& desc) {
+#if DNNL_VERSION_MAJOR >= 3
+  return desc.get_data_type();
+#else
+  return desc.data_type();
+#endif
+}
+
+bool may_use(dnnl::cpu_isa isa) {
+  // A set's number has the sets that it includes as its lower bits.
+  const auto allowed = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  return (allowed & static_cast<unsigned>(isa)) == static_cast<unsigned>(isa);
+}
+
+bool has_int8_dot_products() {
+  return may_use(dnnl::cpu_isa::avx512_core_vnni) || may_use(dnnl::cpu_isa::avx2_vnni);
+}
+
+bool has_bfloat16() { return may_use(dnnl::cpu_isa::avx512_core_bf16); }
+
+bool has_fast_bfloat16() {
+#if defined(__x86_64__)
+  // Intel's AVX512_BF16 alone multiplies as fast as float32 does at best, AMD's twice as fast.
+  return has_bfloat16() &&
+         (may_use(dnnl::cpu_isa::avx512_core_amx) || __builtin_cpu_is("amd") != 0);
+#else
+  return has_bfloat16();
+#endif
 }
 
 std::string version() {

@@ -19,11 +19,12 @@ namespace phasor::onednn {
 
 using Dims = dnnl::memory::dims;
 using Desc = dnnl::memory::desc;
+using Type = dnnl::memory::data_type;
 
-/// A float32 tensor, row-major.
-Desc dense(const Dims& dims);
-/// A float32 view with strides in elements.
-Desc strided(const Dims& dims, const Dims& strides);
+/// A tensor, row-major.
+Desc dense(const Dims& dims, Type type = Type::f32);
+/// A view with strides in elements.
+Desc strided(const Dims& dims, const Dims& strides, Type type = Type::f32);
 
 /// A compiled primitive and the memory objects of its arguments, made once and re-pointed between
 /// runs, so that running allocates nothing. Not shared between threads.
@@ -55,32 +56,41 @@ class Primitive {
   std::string impl_info_;
 };
 
-/// What happens to a matmul's result on its way out.
-struct PostOps {
-  std::optional<float> scale = {};
-  std::optional<Activation> activation = {};
-};
-
-/// dst = post_ops(src · weights + bias). Arguments DNNL_ARG_SRC, _WEIGHTS, _BIAS (if any), _DST.
+/// dst = activation(src · weights + bias). Arguments DNNL_ARG_SRC, _WEIGHTS, _BIAS (if any), _DST.
 Primitive make_matmul(const dnnl::engine& engine, const Desc& src, const Desc& weights,
-                      const std::optional<Desc>& bias, const Desc& dst, const PostOps& post_ops);
-
-/// Softmax over the last dimension. Arguments DNNL_ARG_SRC, _DST, which may be the same memory.
-Primitive make_softmax(const dnnl::engine& engine, const Desc& desc);
+                      const std::optional<Desc>& bias, const Desc& dst,
+                      std::optional<Activation> activation = {});
 
 /// An activation by itself. Arguments DNNL_ARG_SRC, _DST, which may be the same memory.
 Primitive make_activation(const dnnl::engine& engine, const Desc& desc, Activation activation);
 
+/// The types of a matmul's matrices.
+struct MatmulTypes {
+  Type src = Type::f32;
+  Type weights = Type::f32;
+  Type dst = Type::f32;
+};
+
 /// The layout in which oneDNN wants the weights [in, out] of a linear map.
-Desc preferred_weights(const dnnl::engine& engine, int64_t in, int64_t out);
+Desc preferred_weights(const dnnl::engine& engine, int64_t in, int64_t out,
+                       const MatmulTypes& types = {});
 
 /// Copies `weight` [out, in], as PyTorch stores it, into `layout`: to `place`, which is borrowed,
-/// or into memory of its own.
-dnnl::memory pack(const dnnl::engine& engine, const float* weight, int64_t in, int64_t out,
-                  const Desc& layout, void* place = DNNL_MEMORY_ALLOCATE);
+/// or into memory of its own. Where the layout's type is not `type`, values are converted.
+dnnl::memory pack(const dnnl::engine& engine, const void* weight, Type type, int64_t in,
+                  int64_t out, const Desc& layout, void* place = DNNL_MEMORY_ALLOCATE);
+
+Type type_of(const Desc& desc);
 
 /// Rows and columns of a two-dimensional descriptor.
 std::pair<int64_t, int64_t> matrix_size(const Desc& desc);
+
+/// Whether this machine has the instructions, and oneDNN may use them (ONEDNN_MAX_CPU_ISA).
+bool may_use(dnnl::cpu_isa isa);
+bool has_int8_dot_products();
+bool has_bfloat16();
+/// Whether they are also faster than float32's.
+bool has_fast_bfloat16();
 
 /// "2.6.3"
 std::string version();

@@ -1,43 +1,116 @@
-// Packing a model's weights: to float32, then into oneDNN's layout, one tensor at a time.
+// Packing a model's weights: to float32, to the precision asked for, then into oneDNN's layout, one
+// matrix at a time.
 
 #include "engine/packed_weights.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <span>
 #include <string>
 #include <utility>
 
-#include "engine/onednn.h"
+#include "engine/kernels.h"
 #include "engine/sanity.h"
 
 namespace phasor {
 namespace {
 
+template <typename T>
+T* take(Arena& arena, int64_t count) {
+  return static_cast<T*>(arena.take(count * sizeof(T)));
+}
+
+/// Row o of `weight` [out, in] to whole numbers of at most 127 in magnitude.
+struct Int8Rows {
+  Int8Rows(std::span<const float> weight, int64_t in, int64_t out, float* scales,
+           int32_t* zero_points)
+      : values(in * out) {
+#pragma omp parallel for
+    for (int64_t o = 0; o < out; ++o) {
+      const std::span<const float> row = weight.subspan(o * in, in);
+      float largest = 0;
+      for (const float w : row) largest = std::max(largest, std::abs(w));
+      scales[o] = largest / 127.0f;
+      const float inverse = largest > 0 ? 127.0f / largest : 0.0f;
+      int32_t sum = 0;
+      for (int64_t i = 0; i < in; ++i) {
+        const auto whole = static_cast<int8_t>(std::lrintf(row[i] * inverse));
+        values[o * in + i] = whole;
+        sum += whole;
+      }
+      zero_points[o] = int8_levels() * sum;
+    }
+  }
+
+  std::vector<int8_t> values;  // [out, in]
+};
+
+/// Packs matrices of one precision into an arena.
 class Packer {
  public:
-  Packer(const dnnl::engine& engine, Arena& arena) : engine_(engine), arena_(arena) {}
+  Packer(const dnnl::engine& engine, Arena& arena, Precision precision)
+      : engine_(engine), arena_(arena), precision_(precision) {}
 
   PackedLinear linear(const std::string& name, const Tensor& weight, const Tensor& bias) {
-    const int64_t out = weight.shape[0];
-    const int64_t in = weight.shape[1];
-    const FiniteValues plain(name + " weight", weight);
-    std::vector<float> plain_bias = read_finite(name + " bias", bias);
-    plain_bias.resize(out);  // zeros where there is none
-    auto* const packed_bias = static_cast<float*>(arena_.take(out * sizeof(float)));
-    std::copy(plain_bias.begin(), plain_bias.end(), packed_bias);
-    const onednn::Desc& desc = layout(in, out);
-    return {onednn::pack(engine_, plain.get().data(), in, out, desc, arena_.take(desc.get_size())),
-            dnnl::memory(onednn::dense({1, out}), engine_, packed_bias)};
+    const FiniteValues values(name + " weight", weight);
+    std::vector<float> bias_values = read_finite(name + " bias", bias);
+    bias_values.resize(weight.shape[0]);  // zeros where there is none
+    return linear(values.get(), bias_values);
   }
   PackedLinear linear(const std::string& name, const LinearWeights& weights) {
     return linear(name, weights.weight, weights.bias);
   }
+  /// Several maps of the same input as one, side by side.
+  PackedLinear side_by_side(
+      std::initializer_list<std::pair<std::string, const LinearWeights*>> parts) {
+    std::vector<float> weight, bias;
+    for (const auto& [name, part] : parts) {
+      const FiniteValues values(name + " weight", part->weight);
+      weight.insert(weight.end(), values.get().begin(), values.get().end());
+      const std::vector<float> some = read_finite(name + " bias", part->bias);
+      bias.insert(bias.end(), some.begin(), some.end());
+      bias.resize(weight.size() / part->weight.shape[1]);
+    }
+    return linear(weight, bias);
+  }
 
  private:
+  PackedLinear linear(std::span<const float> weight, std::span<const float> bias) {
+    const int64_t out = std::ssize(bias);
+    const int64_t in = std::ssize(weight) / out;
+    auto* const packed_bias = take<float>(arena_, out);
+    std::copy(bias.begin(), bias.end(), packed_bias);
+    PackedLinear packed{.precision = precision_,
+                        .weight = {},
+                        .bias = dnnl::memory(onednn::dense({1, out}), engine_, packed_bias)};
+    const auto pack = [&](const void* values, onednn::Type type) {
+      const onednn::Desc& desc = layout(in, out);
+      packed.weight =
+          onednn::pack(engine_, values, type, in, out, desc, arena_.take(desc.get_size()));
+    };
+    if (precision_ == Precision::kInt8) {
+      auto* const scales = take<float>(arena_, out);
+      auto* const zero_points = take<int32_t>(arena_, out);
+      const Int8Rows rows(weight, in, out, scales, zero_points);
+      pack(rows.values.data(), onednn::Type::s8);
+      packed.column_scale = scales;
+      packed.zero_point = zero_points;
+    } else if (precision_ == Precision::kBfloat16 && !onednn::has_bfloat16()) {
+      std::vector<float> rounded(weight.size());
+      kernels().round_to_bfloat16(weight.data(), std::ssize(weight), rounded.data());
+      pack(rounded.data(), onednn::Type::f32);
+    } else {
+      pack(weight.data(), onednn::Type::f32);
+    }
+    return packed;
+  }
+
   const onednn::Desc& layout(int64_t in, int64_t out) {
     if (!layout_ || in != in_ || out != out_) {
-      layout_ = onednn::preferred_weights(engine_, in, out);
+      layout_ = onednn::preferred_weights(engine_, in, out, matmul_types(precision_));
       in_ = in;
       out_ = out;
     }
@@ -46,6 +119,7 @@ class Packer {
 
   const dnnl::engine& engine_;
   Arena& arena_;
+  Precision precision_;
   std::optional<onednn::Desc> layout_;  // of the last shape asked for
   int64_t in_ = 0;
   int64_t out_ = 0;
@@ -60,10 +134,24 @@ Norm unpack(NormKind kind, const std::string& name, const NormWeights& weights) 
 
 }  // namespace
 
-PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine) {
+onednn::MatmulTypes matmul_types(Precision precision) {
+  using onednn::Type;
+  if (precision == Precision::kInt8) return {Type::u8, Type::s8, Type::s32};
+  if (precision == Precision::kBfloat16 && onednn::has_bfloat16()) {
+    return {Type::bf16, Type::bf16, Type::f32};
+  }
+  return {};
+}
+
+// Without dot products of four bytes, two products of u8 and s8 are added in 16 bits: 2·254·127 is
+// too much, 2·126·127 is not.
+int32_t int8_levels() { return onednn::has_int8_dot_products() ? 127 : 63; }
+
+PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine, Precision wanted)
+    : precision(wanted == Precision::kAuto ? fastest_precision() : wanted) {
   const ModelConfig& config = model.config();
   const Weights& weights = model.weights();
-  Packer packer(engine, arena);
+  Packer packer(engine, arena, precision);
   token_type_row = read_finite("token type embedding", weights.token_type_embedding);
   if (!token_type_row.empty()) token_type_row.resize(config.embedding_width());
   const auto norm = [&](const std::string& name, const NormWeights& of) {
@@ -82,9 +170,8 @@ PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine) {
   };
   for (const BlockWeights& block : weights.blocks) {
     const std::string name = fmt::format("block {} ", blocks.size());
-    blocks.push_back({.q = packer.linear(name + "q", block.q),
-                      .k = packer.linear(name + "k", block.k),
-                      .v = packer.linear(name + "v", block.v),
+    blocks.push_back({.qkv = packer.side_by_side(
+                          {{name + "q", &block.q}, {name + "k", &block.k}, {name + "v", &block.v}}),
                       .out = packer.linear(name + "attention output", block.out),
                       .attn_norm = norm(name + "attention norm", block.attn_norm),
                       .gate = gate(name, block),
@@ -99,7 +186,7 @@ PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine) {
 PackedMlmHead pack_mlm_head(const Model& model, const dnnl::engine& engine) {
   const MlmHead& head = *model.weights().mlm_head;
   Arena arena;
-  Packer packer(engine, arena);
+  Packer packer(engine, arena, Precision::kFloat32);
   PackedMlmHead packed{.arena = {},
                        .activation = head.activation,
                        .dense = packer.linear("MLM head dense", head.dense),

@@ -7,15 +7,30 @@
 #include <vector>
 
 #include "engine/arena.h"
+#include "engine/onednn.h"
 #include "engine/relative_bias.h"
 #include "phasor/model.h"
+#include "phasor/precision.h"
 
 namespace phasor {
 
+/// A linear map in the precision that its matmul works in. Borrows from the arena.
 struct PackedLinear {
+  Precision precision;  // never kAuto
   dnnl::memory weight;  // [in, out], oneDNN's layout
   dnnl::memory bias;    // [1, out]
+  // int8 alone: column o of the weight is column_scale[o] times the packed whole numbers, and
+  // zero_point[o] is their sum times int8_levels().
+  const float* column_scale = nullptr;  // [out]
+  const int32_t* zero_point = nullptr;  // [out]
 };
+
+/// What oneDNN multiplies in a precision.
+onednn::MatmulTypes matmul_types(Precision precision);
+
+/// Activations in int8 are whole numbers 0 … 2·levels: 8 bits, or 7 on machines whose dot products
+/// would overflow 16 bits on the way.
+int32_t int8_levels();
 
 struct Norm {
   NormKind kind;
@@ -24,8 +39,8 @@ struct Norm {
 };
 
 struct PackedBlock {
-  PackedLinear q, k, v;  // [C, H·D]
-  PackedLinear out;      // [H·D, C]
+  PackedLinear qkv;  // [C, 3·H·D]: q, k and v side by side
+  PackedLinear out;  // [H·D, C]
   Norm attn_norm;
   std::optional<PackedLinear> gate;  // [C, F]
   PackedLinear up;                   // [C, F]
@@ -45,9 +60,10 @@ struct PackedMlmHead {
 struct PackedWeights {
   /// Throws ModelError where a weight is NaN or infinite: an activation may hide it from the
   /// result.
-  PackedWeights(const Model& model, const dnnl::engine& engine);
+  PackedWeights(const Model& model, const dnnl::engine& engine, Precision precision);
   int64_t bytes() const { return arena.bytes(); }  // of matrices and biases
 
+  Precision precision;                // never kAuto
   Arena arena;                        // has what the blocks' matrices borrow
   std::vector<float> token_type_row;  // [E]; empty where there are no types
   std::optional<Norm> embedding_norm;

@@ -26,36 +26,25 @@ int64_t bucket_of(int64_t distance, const PositionConfig& config) {
 }  // namespace
 
 RelativeBias::RelativeBias(const PositionConfig& config, std::span<const float> table)
-    : max_distance_(config.max_distance),
-      num_heads_(static_cast<int64_t>(table.size()) / config.num_buckets) {
-  for (int64_t h = 0; h < num_heads_; ++h) {
+    : max_distance_(config.max_distance) {
+  const int64_t num_heads = static_cast<int64_t>(table.size()) / config.num_buckets;
+  for (int64_t h = 0; h < num_heads; ++h) {
     for (int64_t d = -max_distance_; d <= max_distance_; ++d) {
-      by_distance_.push_back(table[bucket_of(d, config) * num_heads_ + h]);
+      by_distance_.push_back(table[bucket_of(d, config) * num_heads + h]);
     }
   }
 }
 
-void RelativeBias::add_to(float* scores, std::span<const double> positions, float factor) const {
-  constexpr int64_t kBlock = 64;  // scores of a row whose distances are looked up for all heads
-  const auto num_tokens = static_cast<int64_t>(positions.size());
-  const auto furthest = static_cast<double>(max_distance_);
-#pragma omp parallel for if (num_tokens > kBlock)
-  for (int64_t i = 0; i < num_tokens; ++i) {
-    for (int64_t first = 0; first < num_tokens; first += kBlock) {
-      const int64_t count = std::min(kBlock, num_tokens - first);
-      int32_t column[kBlock];  // of by_distance_
-#pragma omp simd
-      for (int64_t j = 0; j < count; ++j) {
-        const double distance = positions[first + j] - positions[i];
-        column[j] = static_cast<int32_t>(std::clamp(distance, -furthest, furthest) + furthest);
-      }
-      for (int64_t h = 0; h < num_heads_; ++h) {
-        const float* const bias = &by_distance_[h * (2 * max_distance_ + 1)];
-        float* const row = scores + (h * num_tokens + i) * num_tokens + first;
-#pragma omp simd
-        for (int64_t j = 0; j < count; ++j) row[j] += factor * bias[column[j]];
-      }
+void PlacedBias::add_to(float* tile, int64_t head, int64_t first, int64_t num_queries,
+                        int64_t lanes) const {
+  const float* const by_distance = bias_.of_head(head);
+  const auto furthest = static_cast<double>(bias_.max_distance());
+  for (const double key : positions_) {
+    for (int64_t i = 0; i < num_queries; ++i) {
+      const double distance = std::clamp(key - positions_[first + i], -furthest, furthest);
+      tile[i] += factor_ * by_distance[static_cast<int64_t>(distance)];
     }
+    tile += lanes;
   }
 }
 

@@ -1,6 +1,7 @@
-// Memory that is allocated once and reused: aligned, grow-only, never cleared.
+// Memory that is allocated once and reused: aligned, grow-only.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,6 +18,7 @@ class ScratchBuffer {
       data_.reset();
       data_.reset(static_cast<float*>(::operator new(count * sizeof(float), kAlignment)));
       capacity_ = count;
+      std::fill_n(data_.get(), count, 0.0f);  // rows of no token are computed with what lies there
     }
     return data_.get();
   }

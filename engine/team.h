@@ -1,8 +1,11 @@
-// How many threads OpenMP uses, here and now.
+// How many threads OpenMP uses, here and now, and rows spread over them.
 #pragma once
 
 #include <fmt/format.h>
 #include <omp.h>
+
+#include <algorithm>
+#include <cstdint>
 
 #include "phasor/errors.h"
 
@@ -26,6 +29,18 @@ inline int team_size(int threads) {
     throw InvalidArgument(fmt::format("threads is {}; it must be 0 (all cores) or more", threads));
   }
   return threads > 0 ? threads : omp_get_max_threads();
+}
+
+/// Splits rows over the threads of the caller's team, if there are enough of them: body(first,
+/// count).
+template <typename Body>
+void for_row_ranges(int64_t num_rows, Body body) {
+  constexpr int64_t kRows = 64;  // fewer are not worth waking threads for
+  const int64_t ranges = (num_rows + kRows - 1) / kRows;
+#pragma omp parallel for if (ranges > 1)
+  for (int64_t r = 0; r < ranges; ++r) {
+    body(r * kRows, std::min(kRows, num_rows - r * kRows));
+  }
 }
 
 }  // namespace phasor

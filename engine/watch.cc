@@ -24,6 +24,7 @@ bool Watch::wants(Hook hook, int64_t layer) const {
 }
 
 bool Watch::wants_anywhere(Hook hook) const {
+  if (!active()) return false;
   for (size_t i = index(hook, -1); i < wanted_.size(); i += kNumHooks) {
     if (wanted_[i]) return true;
   }

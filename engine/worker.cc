@@ -5,82 +5,92 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <cmath>
+#include <bit>
 #include <utility>
+
+#include "engine/kernels.h"
 
 namespace phasor {
 
-RowPlan::RowPlan(const dnnl::engine& engine, int64_t num_rows, const ModelConfig& config,
-                 const PackedWeights& weights)
-    : project(engine, num_rows, weights.blocks.front().q.weight.get_desc()),
-      merge(engine, num_rows, weights.blocks.front().out.weight.get_desc()),
-      up(engine, num_rows, weights.blocks.front().up.weight.get_desc(), config.activation),
-      down(engine, num_rows, weights.blocks.front().down.weight.get_desc()),
-      up_linear(engine, num_rows, weights.blocks.front().up.weight.get_desc()),
-      activate(onednn::make_activation(engine, onednn::dense({num_rows, config.d_ff}),
-                                       config.activation)) {
-  if (weights.embedding_map) {
-    embedding_map.emplace(engine, num_rows, weights.embedding_map->weight.get_desc());
+RowPlan::RowPlan(const dnnl::engine& engine, int64_t num_rows, bool split_up,
+                 const ModelConfig& config, const PackedWeights& weights)
+    : qkv(engine, num_rows, weights.blocks.front().qkv),
+      merge(engine, num_rows, weights.blocks.front().out),
+      up(engine, num_rows, weights.blocks.front().up, config.activation),
+      down(engine, num_rows, weights.blocks.front().down) {
+  if (weights.embedding_map) embedding_map.emplace(engine, num_rows, *weights.embedding_map);
+  if (split_up || config.gated_mlp) up_linear.emplace(engine, num_rows, weights.blocks.front().up);
+  if (split_up) {
+    activate.emplace(
+        onednn::make_activation(engine, onednn::dense({num_rows, config.d_ff}), config.activation));
   }
 }
 
 size_t RowPlan::scratchpad_bytes() const {
-  return std::max({embedding_map ? embedding_map->scratchpad_bytes() : 0,
-                   project.scratchpad_bytes(), merge.scratchpad_bytes(), up.scratchpad_bytes(),
-                   down.scratchpad_bytes(), up_linear.scratchpad_bytes(),
-                   activate.scratchpad_bytes()});
+  size_t most = std::max({qkv.scratchpad_bytes(), merge.scratchpad_bytes(), up.scratchpad_bytes(),
+                          down.scratchpad_bytes()});
+  if (embedding_map) most = std::max(most, embedding_map->scratchpad_bytes());
+  if (up_linear) most = std::max(most, up_linear->scratchpad_bytes());
+  if (activate) most = std::max(most, activate->scratchpad_bytes());
+  return most;
 }
 
-void Worker::prepare(const Group& group, const ModelConfig& config, const PackedWeights& weights) {
-  const int team_size = omp_get_max_threads();
-  rows_ = row_plans_.get({group.num_rows, team_size}, [&] {
-    return std::make_shared<RowPlan>(engine_, group.num_rows, config, weights);
-  });
-  size_t scratchpad_bytes = rows_->scratchpad_bytes();
-  attention_.clear();
-  const auto head_dim = static_cast<float>(config.head_dim());
-  const float scale = config.scale_scores ? 1.0f / std::sqrt(head_dim) : 1.0f;
-  for (const Segment& segment : group.segments) {
-    attention_.push_back(attention_plans_.get({segment.num_tokens(), team_size}, [&] {
-      return std::make_shared<Attention>(engine_, segment.num_tokens(), config.num_heads,
-                                         config.head_dim(), scale);
-    }));
-    scratchpad_bytes = std::max(scratchpad_bytes, attention_.back()->scratchpad_bytes());
-  }
-  scratchpad_.reserve(static_cast<int64_t>(scratchpad_bytes / sizeof(float)) + 1);
+int64_t padded_rows(int64_t num_tokens) {
+  const auto octave = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(num_tokens)));
+  const int64_t step = std::max<int64_t>(8, octave / 16);
+  return (num_tokens + step - 1) / step * step;
+}
 
+void Worker::prepare(const Group& group, const ModelConfig& config, const PackedWeights& weights,
+                     const Watch& watch) {
+  const int64_t num_rows = padded_rows(group.num_rows);
+  const bool split_up = watch.wants_anywhere(Hook::kMlpPre);
+  rows_ = row_plans_.get({num_rows, omp_get_max_threads(), split_up}, [&] {
+    return std::make_shared<RowPlan>(engine_, num_rows, split_up, config, weights);
+  });
+  scratchpad_.reserve(static_cast<int64_t>(rows_->scratchpad_bytes() / sizeof(float)) + 1);
+  make_room(group, config, watch);
+}
+
+void Worker::make_room(const Group& group, const ModelConfig& config, const Watch& watch) {
   constexpr int64_t kCacheLine = 16;  // floats
   const auto aligned = [](int64_t count) {
     return (count + kCacheLine - 1) / kCacheLine * kCacheLine;
   };
-  const int64_t widest = std::max(config.d_model, config.embedding_width());
-  const int64_t model = aligned(group.num_rows * widest);
-  const int64_t heads = aligned(group.num_rows * config.attention_width());
-  const int64_t mlp = aligned(group.num_rows * config.d_ff);
+  const int64_t rows = padded_rows(group.num_rows);
+  const int64_t model = aligned(rows * std::max(config.d_model, config.embedding_width()));
+  const int64_t heads = aligned(rows * config.attention_width());
+  const int64_t mlp = aligned(rows * config.d_ff);
+  const int64_t wide = std::max(3 * heads, mlp);
   const int64_t gate = config.gated_mlp ? mlp : 0;
-  const int64_t scores = config.num_heads * group.max_tokens * group.max_tokens;
-  float* next = buffer_.reserve(3 * model + 4 * heads + mlp + gate + scores);
+  const int64_t attention =
+      omp_get_max_threads() * attention_scratch(group.max_tokens, config.head_dim());
+  const int64_t map = aligned(config.num_heads * group.max_tokens * group.max_tokens);
+  const int64_t scores = watch.wants_anywhere(Hook::kAttnScores) ? map : 0;
+  const int64_t pattern = watch.wants_anywhere(Hook::kPattern) ? map : 0;
+  float* next = buffer_.reserve(3 * model + heads + wide + gate + attention + scores + pattern);
   const auto take = [&](int64_t count) { return std::exchange(next, next + count); };
-  // q, k, v and z are read no more when the MLP runs, but observers' slices stay simple if all
-  // buffers are apart.
-  activations_ = {.x = take(model),
-                  .normed = take(model),
-                  .q = take(heads),
-                  .k = take(heads),
-                  .v = take(heads),
+  float* const x = take(model);
+  float* const normed = take(model);
+  float* const qkv_or_mlp = take(wide);
+  activations_ = {.x = x,
+                  .normed = normed,
+                  .qkv = qkv_or_mlp,
                   .z = take(heads),
                   .out = take(model),
-                  .mlp = take(mlp),
+                  .mlp = qkv_or_mlp,
                   .gate = take(gate),
-                  .scores = take(scores)};
+                  .attention = take(attention),
+                  .maps = {.scores = scores > 0 ? take(scores) : nullptr,
+                           .pattern = pattern > 0 ? take(pattern) : nullptr}};
 }
 
 std::vector<PrimitiveInfo> Worker::primitives() const {
   if (!rows_) return {};
   std::vector<PrimitiveInfo> all;
   if (rows_->embedding_map) all.push_back({"embedding_map", rows_->embedding_map->impl_info()});
-  all.push_back({"qkv", rows_->project.impl_info()});
-  for (PrimitiveInfo& step : attention_.front()->primitives()) all.push_back(std::move(step));
+  all.push_back({"qkv", rows_->qkv.impl_info()});
+  all.push_back({"attention", kernels().name});
   all.push_back({"out", rows_->merge.impl_info()});
   all.push_back({"up", rows_->up.impl_info()});
   all.push_back({"down", rows_->down.impl_info()});

@@ -12,6 +12,7 @@
 #include "engine/linear.h"
 #include "engine/lru_cache.h"
 #include "engine/scratch.h"
+#include "engine/watch.h"
 #include "phasor/config.h"
 #include "phasor/encoder.h"
 
@@ -19,72 +20,75 @@ namespace phasor {
 
 /// The linear maps of the embedding and of a block, compiled for N rows.
 struct RowPlan {
-  RowPlan(const dnnl::engine& engine, int64_t num_rows, const ModelConfig& config,
+  /// `split_up`: also with the activation by itself.
+  RowPlan(const dnnl::engine& engine, int64_t num_rows, bool split_up, const ModelConfig& config,
           const PackedWeights& weights);
 
   size_t scratchpad_bytes() const;
 
   std::optional<Linear> embedding_map;  // [N, E] -> [N, C]
-  Linear project;                       // [N, C] -> [N, H·D]: q, k, v
+  Linear qkv;                           // [N, C] -> [N, 3·H·D]
   Linear merge;                         // [N, H·D] -> [N, C]: the heads' outputs
   Linear up;                            // [N, C] -> [N, F], with the activation
   Linear down;                          // [N, F] -> [N, C]
-  /// `up` in two steps, for an observer of what comes before the activation, and its first step for
+  /// `up` in two steps, for an observer of what comes before the activation; the first is also for
   /// a gated MLP.
-  Linear up_linear;
-  onednn::Primitive activate;
+  std::optional<Linear> up_linear;
+  std::optional<onednn::Primitive> activate;
 };
 
-/// The activations of a group. Every buffer is row-major and as long as the group needs.
+/// The activations of a group. Every buffer is row-major; the last rows may belong to no token.
 struct Activations {
-  float* x;       // [N, C] the residual stream; [N, E] until the embedding map
-  float* normed;  // [N, C] x after a norm
-  float* q;       // [N, H, D]
-  float* k;       // [N, H, D]
-  float* v;       // [N, H, D]
-  float* z;       // [N, H, D] the heads' outputs
-  float* out;     // [N, C] what attention or the MLP adds to the residual stream
-  float* mlp;     // [N, F]
-  float* gate;    // [N, F] in a gated MLP
-  float* scores;  // [H, T, T] of one segment at a time
+  float* x;            // [N, C] the residual stream; [N, E] until the embedding map
+  float* normed;       // [N, C] x after a norm
+  float* qkv;          // [N, 3, H, D], gone when the MLP runs
+  float* z;            // [N, H, D] the heads' outputs
+  float* out;          // [N, C] what attention or the MLP adds to the residual stream
+  float* mlp;          // [N, F], where qkv was
+  float* gate;         // [N, F] in a gated MLP
+  float* attention;    // attention_scratch() for each thread
+  AttentionMaps maps;  // of one segment at a time
 };
 
 /// Belongs to one thread at a time.
 class Worker {
  public:
-  explicit Worker(const dnnl::engine& engine) : engine_(engine), stream_(engine) {}
+  /// Keeps `max_plans` compiled plans, the most recently used.
+  Worker(const dnnl::engine& engine, size_t max_plans)
+      : engine_(engine), stream_(engine), row_plans_(max_plans) {}
 
   /// Compiles what `group` needs, for the calling thread's team size, and makes room for it: after
   /// this the forward pass allocates and creates nothing.
-  void prepare(const Group& group, const ModelConfig& config, const PackedWeights& weights);
+  void prepare(const Group& group, const ModelConfig& config, const PackedWeights& weights,
+               const Watch& watch);
 
   const dnnl::stream& stream() const { return stream_; }
   RowPlan& rows() { return *rows_; }
-  Attention& attention(size_t segment) { return *attention_[segment]; }
   const Activations& activations() const { return activations_; }
-  /// What the group was compiled to; of its attention, that of its first sequence.
+  /// What the group was compiled to.
   std::vector<PrimitiveInfo> primitives() const;
   void* scratchpad() { return scratchpad_.data(); }
 
  private:
-  // More plans than this are compiled anew, at 0.3 ms each the first time and 2 µs later.
-  static constexpr size_t kRowPlans = 16;
-  static constexpr size_t kAttentionPlans = 64;
+  void make_room(const Group& group, const ModelConfig& config, const Watch& watch);
 
   dnnl::engine engine_;
   dnnl::stream stream_;
   struct PlanKey {
-    int64_t size;   // N or T
+    int64_t num_rows;
     int team_size;  // oneDNN splits the work when it compiles
+    bool split_up;
     bool operator==(const PlanKey&) const = default;
   };
-  LruCache<PlanKey, RowPlan> row_plans_{kRowPlans};
-  LruCache<PlanKey, Attention> attention_plans_{kAttentionPlans};
+  LruCache<PlanKey, RowPlan> row_plans_;
   std::shared_ptr<RowPlan> rows_;
-  std::vector<std::shared_ptr<Attention>> attention_;  // of each segment
   ScratchBuffer buffer_;
   ScratchBuffer scratchpad_;
   Activations activations_ = {};
 };
+
+/// How many rows a group of this many tokens is compiled for: up to a sixteenth more, so that few
+/// compiled plans serve all groups.
+int64_t padded_rows(int64_t num_tokens);
 
 }  // namespace phasor

@@ -60,7 +60,9 @@ std::optional<int> parse_arguments(int argc, char** argv, BenchArguments& argume
       ->type_name("SHAPE");
   add_list("-t,--threads", arguments.threads, "numbers of threads, or all (default: 1,all)")
       ->type_name("N");
-  add_list("--precision", arguments.precisions, "f32 (default)")->type_name("P");
+  add_list("--precision", arguments.precisions,
+           "f32 (default), bf16, int8, auto; several with commas")
+      ->type_name("P");
   app.add_option("--seconds", arguments.seconds, "how long each measurement takes (default: 1)")
       ->option_text("S")
       ->check(CLI::Range(0.0, 3600.0));
@@ -89,13 +91,17 @@ std::vector<int> parse_threads(const std::vector<std::string>& list) {
   return numbers;
 }
 
-std::vector<std::string> parse_precisions(const std::vector<std::string>& list) {
+std::vector<phasor::Precision> parse_precisions(const std::vector<std::string>& list) {
+  std::vector<phasor::Precision> precisions;
   for (const std::string& name : list) {
-    if (name != "f32") {
-      throw UsageError(fmt::format("--precision: '{}' is unknown; there is: f32", name));
+    const auto precision = phasor::parse_precision(name);
+    if (!precision) {
+      throw UsageError(
+          fmt::format("--precision: '{}' is unknown; there are f32, bf16, int8 and auto", name));
     }
+    precisions.push_back(*precision);
   }
-  return list;
+  return precisions;
 }
 
 /// The shapes that are no longer than the model's positions, with a note on the others; but what
@@ -130,29 +136,31 @@ int bench(int argc, char** argv) {
   if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
   const CommonOptions& common = arguments.common;
   const std::vector<int> threads = parse_threads(arguments.threads);
-  const std::vector<std::string> precisions = parse_precisions(arguments.precisions);
+  const std::vector<phasor::Precision> precisions = parse_precisions(arguments.precisions);
   std::vector<BenchShape> shapes;
   for (const std::string& name : arguments.shapes) shapes.push_back(parse_shape(name));
 
   const auto model = phasor::Model::load(common.model);
   Output output;
   Progress progress(common.quiet);
-  std::set<std::pair<std::string, int>> seen;
+  std::set<std::pair<phasor::Precision, int>> seen;
   int64_t done = 0;
-  for (const std::string& precision : precisions) {
+  for (const phasor::Precision precision : precisions) {
     for (const int wanted : threads) {
-      const phasor::Encoder encoder(model, {.threads = wanted});
+      const phasor::Encoder encoder(model, {.threads = wanted, .precision = precision});
       if (seen.empty()) {
         shapes = fitting_shapes(shapes, encoder.max_tokens(), arguments);
         if (!common.json) output.write(table_head(output));
       }
-      if (!seen.emplace(precision, encoder.threads()).second) continue;  // "all" may be one
+      if (!seen.emplace(encoder.precision(), encoder.threads()).second)
+        continue;  // "all" may be one
       const phasor::MatmulLimit limit(
-          model->config(), {.threads = wanted, .seconds = std::min(arguments.seconds, 0.5)});
+          model->config(),
+          {.threads = wanted, .precision = precision, .seconds = std::min(arguments.seconds, 0.5)});
       for (const BenchShape& shape : shapes) {
         progress.show("measuring " + shape.name, ++done,
                       std::ssize(precisions) * std::ssize(threads) * std::ssize(shapes));
-        const Measurement m = measure(encoder, precision, limit, shape, arguments.seconds);
+        const Measurement m = measure(encoder, limit, shape, arguments.seconds);
         progress.clear();
         output.write(common.json ? to_json(m, common.model) : table_row(m));
         if (output.closed()) return 0;

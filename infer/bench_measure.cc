@@ -35,8 +35,8 @@ std::vector<double> time_runs(phasor::Encoder& encoder,
 
 }  // namespace
 
-Measurement measure(const phasor::Encoder& encoder, const std::string& precision,
-                    const phasor::MatmulLimit& limit, const BenchShape& shape, double seconds) {
+Measurement measure(const phasor::Encoder& encoder, const phasor::MatmulLimit& limit,
+                    const BenchShape& shape, double seconds) {
   const phasor::ModelConfig& config = encoder.model().config();
   phasor::Encoder fresh = encoder.replica();  // without the scratch memory of other shapes
   reset_peak_memory();
@@ -44,7 +44,7 @@ Measurement measure(const phasor::Encoder& encoder, const std::string& precision
   return {.shape = shape.name,
           .tokens = shape.num_tokens(),
           .threads = encoder.threads(),
-          .precision = precision,
+          .precision = std::string(phasor::precision_name(encoder.precision())),
           .median = (times[(times.size() - 1) / 2] + times[times.size() / 2]) / 2,
           .fastest = times.front(),
           .operations = phasor::matmul_operations(config, shape.lengths),

@@ -27,8 +27,8 @@ struct Measurement {
 };
 
 /// Runs batches of this shape for about so many seconds, on a replica of `encoder`.
-Measurement measure(const phasor::Encoder& encoder, const std::string& precision,
-                    const phasor::MatmulLimit& limit, const BenchShape& shape, double seconds);
+Measurement measure(const phasor::Encoder& encoder, const phasor::MatmulLimit& limit,
+                    const BenchShape& shape, double seconds);
 
 /// An object in a line. `model`: as the user named it.
 std::string to_json(const Measurement& measurement, const std::string& model);

@@ -86,6 +86,7 @@ struct ModelConfig {
 
   int64_t head_dim() const { return d_head > 0 ? d_head : d_model / num_heads; }
   int64_t attention_width() const { return num_heads * head_dim(); }  // of q, k, v and z
+  float score_scale() const;  // what Q·Kᵀ is multiplied with
   int64_t embedding_width() const { return d_embedding > 0 ? d_embedding : d_model; }
   int64_t num_blocks() const { return num_layer_groups > 0 ? num_layer_groups : num_layers; }
   /// The block of weights that a layer uses: ⌊layer / (num_layers / num_blocks)⌋, in double and

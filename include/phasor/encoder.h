@@ -14,11 +14,16 @@
 #include "phasor/model.h"
 #include "phasor/pooling.h"
 #include "phasor/positions.h"
+#include "phasor/precision.h"
 
 namespace phasor {
 
 struct EncoderOptions {
   int threads = 0;  // worker threads of this Encoder; 0: OMP_NUM_THREADS, or else one for each core
+  Precision precision = Precision::kFloat32;
+  /// For how many row counts each thread keeps its compiled matmuls; the least recently used go
+  /// first. There are about 16 row counts between a power of two and the next.
+  int max_plans = 64;
 };
 
 /// Removes a block's residual connection: x = f(x) where it was x = x + f(x).
@@ -89,7 +94,8 @@ class Encoding {
 /// elsewhere within 1e-6 relative).
 class Encoder {
  public:
-  /// Packs the weights for this machine. Throws InvalidArgument (no model, threads < 0), ModelError
+  /// Packs the weights for this machine. Throws InvalidArgument (no model, threads < 0,
+  /// max_plans < 1), ModelError
   /// (NaN or infinite weights) or BackendError.
   explicit Encoder(std::shared_ptr<const Model> model, EncoderOptions options = {});
   Encoder(Encoder&&) noexcept;
@@ -132,6 +138,7 @@ class Encoder {
   int64_t packed_bytes() const;
   const Model& model() const;
   int threads() const;
+  Precision precision() const;  // never kAuto
   /// oneDNN's version, for people: "2.6.3".
   static std::string backend_version();
 

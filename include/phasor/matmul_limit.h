@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "phasor/config.h"
+#include "phasor/precision.h"
 
 namespace phasor {
 
@@ -16,6 +17,7 @@ double matmul_operations(const ModelConfig& config, std::span<const int64_t> len
 
 struct MatmulLimitOptions {
   int threads = 0;       // as in EncoderOptions
+  Precision precision = Precision::kFloat32;
   double seconds = 0.5;  // to measure for, about; every matmul runs at least a few times
 };
 
@@ -26,7 +28,7 @@ class MatmulLimit {
   explicit MatmulLimit(const ModelConfig& config, const MatmulLimitOptions& options = {});
 
   /// What the matmuls of a run over sequences of these lengths would take. Linear maps count at
-  /// their own rate, attention's matmuls at best_rate().
+  /// their own rate in the precision asked for, attention's matmuls at float32's best.
   double seconds(std::span<const int64_t> lengths) const;
   /// Operations a second of the fastest of the linear maps.
   double best_rate() const { return best_rate_; }
@@ -35,6 +37,7 @@ class MatmulLimit {
   ModelConfig config_;
   double seconds_per_row_ = 0;  // of all linear maps of a run
   double best_rate_ = 0;
+  double attention_rate_ = 0;
 };
 
 }  // namespace phasor

@@ -10,6 +10,7 @@
 #include "phasor/model.h"
 #include "phasor/pooling.h"
 #include "phasor/positions.h"
+#include "phasor/precision.h"
 #include "phasor/tokenizer.h"
 #include "phasor/trace.h"
 #include "phasor/version.h"

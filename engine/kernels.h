@@ -1,0 +1,63 @@
+// The loops that are ours, not oneDNN's: attention over a tile of queries, norms, quantization.
+// Each is compiled once for every instruction set that matters, and one set is chosen at run time.
+//
+// Rows are `stride` values apart. No kernel allocates, and none looks at another thread's data.
+#pragma once
+
+#include <cstdint>
+
+#include "phasor/config.h"
+
+namespace phasor {
+
+/// A linear map's int8 result on its way back to float32:
+/// y[n, o] = f(row_scale[n] · column_scale[o] · (acc[n, o] − zero_point[o]) + bias[o]).
+struct Dequantization {
+  const float* row_scale;        // [N]
+  const float* column_scale;     // [out]
+  const int32_t* zero_point;     // [out], the activations' zero point times the column's sum
+  const float* bias;             // [out]
+  const Activation* activation;  // null: none
+};
+
+struct Kernels {
+  const char* name;  // "avx512"
+  /// Queries of a tile, the lanes of one vector: W below. A tile is [num_keys, W].
+  int64_t tile_queries;
+
+  /// tile[j, i] = scale · q_i · k_j, for num_queries ≤ W rows of q. `keys` [num_keys, head_stride]
+  /// is packed, with head_stride = packed_head_stride(head_dim). `transposed` is scratch of
+  /// [head_stride, W]; q is read up to the next multiple of W, past head_dim.
+  void (*scores)(const float* q, int64_t q_stride, int64_t num_queries, const float* keys,
+                 int64_t num_keys, int64_t head_dim, int64_t head_stride, float scale,
+                 float* transposed, float* tile);
+  /// tile[j, i] = exp(tile[j, i] − max_j); inverse_sums [W] makes a pattern of it.
+  void (*softmax)(float* tile, int64_t num_keys, float* inverse_sums);
+  /// z_i = inverse_sums[i] · Σ_j tile[j, i] · v_j, with `values` packed like the keys.
+  void (*mix)(const float* tile, const float* inverse_sums, int64_t num_queries,
+              const float* values, int64_t num_keys, int64_t head_dim, int64_t head_stride,
+              float* z, int64_t z_stride);
+
+  /// out = (x − mean) / √(var + eps) · weight + bias, row by row; `centred`: with the mean (a
+  /// LayerNorm), without it an RMS norm. x += f first, where f is not null. All [num_rows, width].
+  void (*norm)(const float* f, float* x, int64_t num_rows, int64_t width, const float* weight,
+               const float* bias, bool centred, float eps, float* out);
+
+  /// Each row to whole numbers 0 … 2·levels around the zero point `levels`, its largest magnitude
+  /// to an end: x ≈ scale · (q − levels). x [num_rows, width] -> q, scales [num_rows].
+  void (*quantize)(const float* x, int64_t num_rows, int64_t width, int32_t levels, uint8_t* q,
+                   float* scales);
+  /// In place: int32 sums [num_rows, width] -> float32.
+  void (*dequantize)(void* sums, int64_t num_rows, int64_t width, const Dequantization& how);
+  /// Rounds to the nearest bfloat16, ties to even; the second keeps the format of float32.
+  void (*to_bfloat16)(const float* x, int64_t num_values, uint16_t* out);
+  void (*round_to_bfloat16)(const float* x, int64_t num_values, float* out);
+};
+
+/// Those for this machine and for the instruction sets that oneDNN is allowed to use.
+const Kernels& kernels();
+
+/// The row length of packed keys and values, known to the compiler where heads have a usual width.
+int64_t packed_head_stride(int64_t head_dim);
+
+}  // namespace phasor

@@ -1,0 +1,36 @@
+// In what number format the linear maps multiply.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace phasor {
+
+/// The residual stream, norms, attention's scores and softmax are float32 in every precision, and so
+/// are all results.
+enum class Precision {
+  kFloat32,
+  /// Weights and the inputs of linear maps rounded to bfloat16, products summed in float32.
+  kBfloat16,
+  /// Weights rounded to int8 with a scale for each output column, when the Encoder is made; inputs
+  /// with a scale for each row, at every run. Sums are exact.
+  kInt8,
+  /// The one that fastest_precision() names.
+  kAuto,
+};
+
+/// "f32", "bf16", "int8", "auto".
+std::string_view precision_name(Precision precision);
+/// The inverse; empty where there is no such name.
+std::optional<Precision> parse_precision(std::string_view name);
+
+/// What is fastest on this machine with the instruction sets that oneDNN may use: kInt8 where there
+/// are instructions for its dot products (VNNI), or else kFloat32.
+Precision fastest_precision();
+
+/// A sentence for people where a precision works but is no faster than float32 on this machine;
+/// empty where it is fast.
+std::string why_slow(Precision precision);
+
+}  // namespace phasor
