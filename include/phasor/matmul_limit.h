@@ -16,7 +16,7 @@ namespace phasor {
 double matmul_operations(const ModelConfig& config, std::span<const int64_t> lengths);
 
 struct MatmulLimitOptions {
-  int threads = 0;       // as in EncoderOptions
+  int threads = 0;  // as in EncoderOptions
   Precision precision = Precision::kFloat32;
   double seconds = 0.5;  // to measure for, about; every matmul runs at least a few times
 };

@@ -7,8 +7,8 @@
 
 namespace phasor {
 
-/// The residual stream, norms, attention's scores and softmax are float32 in every precision, and so
-/// are all results.
+/// The residual stream, norms, attention's scores and softmax are float32 in every precision, and
+/// so are all results.
 enum class Precision {
   kFloat32,
   /// Weights and the inputs of linear maps rounded to bfloat16, products summed in float32.
