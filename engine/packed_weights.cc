@@ -66,15 +66,16 @@ class Packer {
   /// Several maps of the same input as one, side by side.
   PackedLinear side_by_side(
       std::initializer_list<std::pair<std::string, const LinearWeights*>> parts) {
-    std::vector<float> weight, bias;
+    joined_.clear();
+    std::vector<float> bias;
     for (const auto& [name, part] : parts) {
       const FiniteValues values(name + " weight", part->weight);
-      weight.insert(weight.end(), values.get().begin(), values.get().end());
+      joined_.insert(joined_.end(), values.get().begin(), values.get().end());
       const std::vector<float> some = read_finite(name + " bias", part->bias);
       bias.insert(bias.end(), some.begin(), some.end());
-      bias.resize(weight.size() / part->weight.shape[1]);
+      bias.resize(joined_.size() / part->weight.shape[1]);
     }
-    return linear(weight, bias);
+    return linear(joined_, bias);
   }
 
  private:
@@ -120,6 +121,7 @@ class Packer {
   const dnnl::engine& engine_;
   Arena& arena_;
   Precision precision_;
+  std::vector<float> joined_;           // kept from block to block: fresh pages are dear
   std::optional<onednn::Desc> layout_;  // of the last shape asked for
   int64_t in_ = 0;
   int64_t out_ = 0;
