@@ -42,7 +42,7 @@ struct BenchArguments {
   std::vector<std::string> shapes = {"1x16", "1x128", "32x32", "32x128", "8x512", "ragged:4-60x64"};
   bool default_shapes = true;
   std::vector<std::string> threads = {"1", "all"};
-  std::vector<std::string> precisions = {"f32"};
+  std::vector<phasor::Precision> precisions = {phasor::Precision::kFloat32};
   double seconds = 1;
 };
 
@@ -60,9 +60,7 @@ std::optional<int> parse_arguments(int argc, char** argv, BenchArguments& argume
       ->type_name("SHAPE");
   add_list("-t,--threads", arguments.threads, "numbers of threads, or all (default: 1,all)")
       ->type_name("N");
-  add_list("--precision", arguments.precisions,
-           "f32 (default), bf16, int8, auto; several with commas")
-      ->type_name("P");
+  add_precisions(app, "f32 (default), bf16, int8, auto; several with commas", arguments.precisions);
   app.add_option("--seconds", arguments.seconds, "how long each measurement takes (default: 1)")
       ->option_text("S")
       ->check(CLI::Range(0.0, 3600.0));
@@ -89,19 +87,6 @@ std::vector<int> parse_threads(const std::vector<std::string>& list) {
     numbers.push_back(good ? number : 0);
   }
   return numbers;
-}
-
-std::vector<phasor::Precision> parse_precisions(const std::vector<std::string>& list) {
-  std::vector<phasor::Precision> precisions;
-  for (const std::string& name : list) {
-    const auto precision = phasor::parse_precision(name);
-    if (!precision) {
-      throw UsageError(
-          fmt::format("--precision: '{}' is unknown; there are f32, bf16, int8 and auto", name));
-    }
-    precisions.push_back(*precision);
-  }
-  return precisions;
 }
 
 /// The shapes that are no longer than the model's positions, with a note on the others; but what
@@ -136,7 +121,6 @@ int bench(int argc, char** argv) {
   if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
   const CommonOptions& common = arguments.common;
   const std::vector<int> threads = parse_threads(arguments.threads);
-  const std::vector<phasor::Precision> precisions = parse_precisions(arguments.precisions);
   std::vector<BenchShape> shapes;
   for (const std::string& name : arguments.shapes) shapes.push_back(parse_shape(name));
 
@@ -145,7 +129,8 @@ int bench(int argc, char** argv) {
   Progress progress(common.quiet);
   std::set<std::pair<phasor::Precision, int>> seen;
   int64_t done = 0;
-  for (const phasor::Precision precision : precisions) {
+  for (const phasor::Precision precision : arguments.precisions) {
+    if (!common.quiet) note_slow(precision);
     for (const int wanted : threads) {
       const phasor::Encoder encoder(model, {.threads = wanted, .precision = precision});
       if (seen.empty()) {
@@ -159,7 +144,7 @@ int bench(int argc, char** argv) {
           {.threads = wanted, .precision = precision, .seconds = std::min(arguments.seconds, 0.5)});
       for (const BenchShape& shape : shapes) {
         progress.show("measuring " + shape.name, ++done,
-                      std::ssize(precisions) * std::ssize(threads) * std::ssize(shapes));
+                      std::ssize(arguments.precisions) * std::ssize(threads) * std::ssize(shapes));
         const Measurement m = measure(encoder, limit, shape, arguments.seconds);
         progress.clear();
         output.write(common.json ? to_json(m, common.model) : table_row(m));

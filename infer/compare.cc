@@ -19,6 +19,7 @@ constexpr const char* kDescription =
     "well masked\ntokens are predicted.";
 
 constexpr const char* kFooter = R"(Tables (--only picks some of them):
+  precision  how far the states in the second --precision are from those in the first
   effect     mean 1 - cos between the states with and without positions
   order      how far the states move when two tokens are swapped, all reversed, all shuffled
   attention  mean distance of what attention reads, and its share by offset
@@ -32,6 +33,7 @@ Examples:
   infer compare sinusoidal learned "Tom bit a dog."
   infer compare sinusoidal learned -i sentences.txt
   infer compare learned --positions learned --positions none "Tom bit a dog."
+  infer compare learned --precision f32,int8 --only precision "Tom bit a dog."
   infer compare sinusoidal none --only order --only effect "Tom bit a dog.")";
 
 constexpr const char* kDefaultText = "The dog ran after the cat, and the cat ran up the tree.";
@@ -40,6 +42,7 @@ struct CompareArguments {
   CommonOptions common;
   std::vector<std::string> words;
   std::vector<std::string> positions;
+  std::vector<phasor::Precision> precisions;
   std::vector<std::string> ids;
   std::vector<std::string> only;
   std::string file;
@@ -50,13 +53,18 @@ std::optional<int> parse_arguments(int argc, char** argv, CompareArguments& argu
   CLI::App app(kDescription, "infer compare");
   app.footer(kFooter);
   const CLI::Option* words = add_words(
-      app, "WORDS", "two models (one, with --positions twice), then texts; - is standard input");
+      app, "WORDS",
+      "two models (one, with two --positions or --precision), then texts; - is standard input");
   app.add_option(
          "--positions", arguments.positions,
          "twice: what one model A runs with on either side: own, none, sinusoidal[:LAYOUT] or "
          "learned")
       ->type_name("KIND")
       ->allow_extra_args(false);
+  add_precisions(app,
+                 "f32 (default), bf16, int8 or auto; two with a comma: what one model A runs in on "
+                 "either side",
+                 arguments.precisions);
   app.add_option("-i,--input", arguments.file,
                  "a file with a text a line, for the masked tokens; also the texts where none are "
                  "given")
@@ -78,17 +86,23 @@ std::optional<int> parse_arguments(int argc, char** argv, CompareArguments& argu
 
 /// Two models, or one twice; takes them off the front of `words`.
 std::array<std::string, 2> take_models(CompareArguments& arguments) {
-  const size_t count = arguments.positions.empty() ? 2 : 1;
+  const bool one_model = !arguments.positions.empty() || arguments.precisions.size() > 1;
+  const size_t count = one_model ? 1 : 2;
   if (arguments.positions.size() == 1 || arguments.positions.size() > 2) {
     throw UsageError(
         fmt::format("compare: --positions was given {} times; give it twice to compare two kinds "
                     "of positions in one model, or not at all to compare two models",
                     arguments.positions.size()));
   }
+  if (arguments.precisions.size() > 2) {
+    throw UsageError(fmt::format("compare: --precision names {}; give one, or two like f32,int8",
+                                 arguments.precisions.size()));
+  }
   if (arguments.words.size() < count) {
     throw UsageError(
-        "compare: give two models, like infer compare sinusoidal learned, or one and --positions "
-        "twice, like infer compare learned --positions learned --positions none");
+        "compare: give two models, like infer compare sinusoidal learned, or one with --positions "
+        "twice, like infer compare learned --positions learned --positions none, or one with "
+        "--precision f32,int8");
   }
   const std::array<std::string, 2> models = {arguments.words.front(), arguments.words[count - 1]};
   arguments.words.erase(arguments.words.begin(),
@@ -112,18 +126,34 @@ std::shared_ptr<const phasor::Model> load_second(const std::string& name) {
   return phasor::Model::load(name);
 }
 
+/// Whether the sides differ in precision alone.
+bool asks_about_precision(const CompareArguments& arguments) {
+  return arguments.precisions.size() == 2 && arguments.positions.empty();
+}
+
+/// "learned", or what the sides differ in: "own", "int8", "own int8".
+std::string side_label(const CompareArguments& arguments, const std::string& model, size_t i) {
+  std::string label = arguments.positions.empty() ? "" : arguments.positions[i];
+  if (arguments.precisions.size() == 2) {
+    label += (label.empty() ? "" : " ") + std::string(precision_name(arguments.precisions[i]));
+  }
+  return label.empty() ? label_of(model) : label;
+}
+
 std::array<Side, 2> make_sides(const CompareArguments& arguments,
                                const std::array<std::string, 2>& names) {
   const auto make = [&](size_t i, std::shared_ptr<const phasor::Model> model) {
-    phasor::RunOptions options;
-    std::string label = label_of(names[i]);
-    if (!arguments.positions.empty()) {
-      label = arguments.positions[i];
-      options.positions = parse_positions(label, model->config().position);
+    phasor::EncoderOptions encoder_options{.threads = arguments.common.threads};
+    if (!arguments.precisions.empty()) {
+      encoder_options.precision = arguments.precisions[i % arguments.precisions.size()];
     }
-    Side side{.label = label,
+    phasor::RunOptions options;
+    if (!arguments.positions.empty()) {
+      options.positions = parse_positions(arguments.positions[i], model->config().position);
+    }
+    Side side{.label = side_label(arguments, names[i], i),
               .model_name = names[i],
-              .encoder = phasor::Encoder(std::move(model), {.threads = arguments.common.threads}),
+              .encoder = phasor::Encoder(std::move(model), encoder_options),
               .options = options};
     side.trained_length();  // throws where the model has no such positions
     return side;
@@ -133,11 +163,19 @@ std::array<Side, 2> make_sides(const CompareArguments& arguments,
   return {make(0, first), make(1, second)};
 }
 
-std::vector<Section> parse_sections(const std::vector<std::string>& names) {
+std::vector<Section> parse_sections(const CompareArguments& arguments) {
+  const std::vector<std::string>& names = arguments.only;
   std::vector<Section> sections;
   for (size_t i = 0; i < kSectionNames.size(); ++i) {
+    const auto section = static_cast<Section>(i);
     const bool named = std::find(names.begin(), names.end(), kSectionNames[i]) != names.end();
-    if (named || names.empty()) sections.push_back(static_cast<Section>(i));
+    const bool possible = section != Section::kPrecision || asks_about_precision(arguments);
+    if (named && !possible) {
+      throw UsageError(
+          "--only precision: give one model and two precisions, like --precision f32,int8, and no "
+          "--positions");
+    }
+    if (named || (names.empty() && possible)) sections.push_back(section);
   }
   for (const std::string& name : names) {
     if (std::find(kSectionNames.begin(), kSectionNames.end(), name) != kSectionNames.end())
@@ -149,7 +187,7 @@ std::vector<Section> parse_sections(const std::vector<std::string>& names) {
 }
 
 Question make_question(const CompareArguments& arguments, const std::array<Side, 2>& sides) {
-  Question question{.sections = parse_sections(arguments.only), .seed = arguments.seed};
+  Question question{.sections = parse_sections(arguments), .seed = arguments.seed};
   for (const Side& side : sides) {
     const int64_t trained = side.trained_length().value_or(0);
     if (trained == 0) continue;
@@ -200,7 +238,7 @@ int compare(int argc, char** argv) {
   CompareArguments arguments;
   if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
   const std::array<std::string, 2> names = take_models(arguments);
-  parse_sections(arguments.only);
+  parse_sections(arguments);
   std::array<Side, 2> sides = make_sides(arguments, names);
   const Question question = make_question(arguments, sides);
   Comparison comparison{question, {&sides[0], &sides[1]}, {}};
@@ -209,6 +247,14 @@ int compare(int argc, char** argv) {
     for (size_t i = 0; i < 2; ++i) {
       comparison.reports[i] = measure(sides[i], question, progress);
     }
+    if (question.asks(Section::kPrecision)) {
+      comparison.moved =
+          measure_precision(sides[0], sides[1], comparison.reports[0].inputs, progress);
+      for (SideReport& report : comparison.reports) report.tokens = comparison.moved[0].tokens();
+    }
+  }
+  if (!arguments.common.quiet) {
+    for (const phasor::Precision precision : arguments.precisions) note_slow(precision);
   }
   const bool own_text = arguments.words.empty() && arguments.ids.empty() && arguments.file.empty();
   if (!arguments.common.quiet) print_notes(comparison, own_text);

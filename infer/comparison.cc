@@ -238,6 +238,32 @@ bool same_tokens(const SideReport& a, const SideReport& b) {
   return same_inputs && (!both_masked || a.corpus->texts == b.corpus->texts);
 }
 
+std::vector<Deviation> measure_precision(Side& a, Side& b, std::span<const Input> inputs,
+                                         Progress& progress) {
+  const int64_t layers = a.model().config().num_layers;
+  std::vector<Deviation> deviations(layers + 1);
+  int64_t done = 0;
+  for (const std::span<const Input> batch : batches_of(inputs)) {
+    progress.show(b.label + ": texts", done, std::ssize(inputs));
+    const auto run = [&](Side& side) {
+      phasor::Trace states = hidden_states();
+      phasor::RunOptions options = side.options;
+      options.observer = &states;
+      side.encoder.encode_ids(token_ids_of(batch), options);
+      return states;
+    };
+    const phasor::Trace want = run(a), got = run(b);
+    for (int64_t i = 0; i < std::ssize(batch); ++i) {
+      for (int64_t l = 0; l <= layers; ++l) {
+        deviations[l].add(got.hidden_state(l, i).values, want.hidden_state(l, i).values,
+                          a.model().config().d_model);
+      }
+    }
+    done += std::ssize(batch);
+  }
+  return deviations;
+}
+
 SideReport measure(Side& side, const Question& question, Progress& progress) {
   SideReport report;
   report.inputs = read_inputs(side, question);

@@ -4,10 +4,12 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "infer/deviation.h"
 #include "infer/input.h"
 #include "infer/masked.h"
 #include "infer/observation.h"
@@ -18,9 +20,9 @@
 namespace infer {
 
 /// What can be compared; each is a table of its own.
-enum class Section { kEffect, kOrder, kAttention, kDirect, kTable, kMasked, kLonger };
-inline constexpr std::array<std::string_view, 7> kSectionNames = {
-    "effect", "order", "attention", "direct", "table", "masked", "longer"};
+enum class Section { kPrecision, kEffect, kOrder, kAttention, kDirect, kTable, kMasked, kLonger };
+inline constexpr std::array<std::string_view, 8> kSectionNames = {
+    "precision", "effect", "order", "attention", "direct", "table", "masked", "longer"};
 
 /// What is asked of both sides.
 struct Question {
@@ -85,6 +87,11 @@ struct Side {
 
 /// Whether both sides were given the same tokens: the same ids, meaning the same pieces.
 bool same_tokens(const SideReport& a, const SideReport& b);
+
+/// How far each of b's hidden states is from a's, [L + 1], for inputs and positions that both have:
+/// the sides differ in precision alone.
+std::vector<Deviation> measure_precision(Side& a, Side& b, std::span<const Input> inputs,
+                                         Progress& progress);
 
 /// Throws what encoding throws.
 SideReport measure(Side& side, const Question& question, Progress& progress);

@@ -84,6 +84,7 @@ Json side_json(const Side& side, const SideReport& report, const Question& quest
       {"label", side.label},
       {"model", side.model_name},
       {"positions", describe_positions(side.model().config().position, side.options.positions)},
+      {"precision", precision_name(side.encoder.precision())},
       {"trained_length", trained ? Json(*trained) : Json()},
       {"texts", report.inputs.size()},
       {"reordered_texts", report.reordered_texts},
@@ -112,6 +113,13 @@ std::string to_json(const Comparison& comparison) {
   Json& sides = json["sides"] = Json::array();
   for (size_t i = 0; i < 2; ++i) {
     sides.push_back(side_json(*comparison.sides[i], comparison.reports[i], comparison.question));
+  }
+  if (!comparison.moved.empty()) {
+    Json& layers = json["moved_by_precision"] = Json::array();
+    for (const Deviation& deviation : comparison.moved) {
+      layers.push_back({{"layer", layers.size()}});
+      layers.back().update(deviation_json(deviation));
+    }
   }
   if (const auto difference = loss_difference(comparison)) {
     json["masked_loss_difference"] = {{"mean", difference->mean}, {"error", difference->error}};

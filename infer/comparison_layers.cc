@@ -59,6 +59,13 @@ std::vector<double> near_offsets(const SideReport& report) {
 
 }  // namespace
 
+void precision_table(const Comparison& comparison, SideBySide& page) {
+  page.line(deviation_head());
+  for (size_t l = 0; l < comparison.moved.size(); ++l) {
+    page.line(deviation_row(l, comparison.moved[l]));
+  }
+}
+
 void effect_table(const Comparison& comparison, SideBySide& page) {
   layer_bars(comparison, page, 0, 3, [](const SideLayer& layer) { return layer.effect; });
 }

@@ -13,6 +13,7 @@ struct Comparison {
   const Question& question;
   std::array<const Side*, 2> sides;
   std::array<SideReport, 2> reports;
+  std::vector<Deviation> moved = {};  // [L + 1], by the second side's precision, where asked for
 };
 
 /// The second side's loss less the first's, mask by mask; empty where they did not score the same

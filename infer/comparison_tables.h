@@ -11,6 +11,7 @@ std::string why_missing(const Comparison& comparison, size_t side, Section secti
 /// Whether a side has nothing at all to show.
 bool is_missing(const Comparison& comparison, size_t side, Section section);
 
+void precision_table(const Comparison& comparison, SideBySide& page);
 void effect_table(const Comparison& comparison, SideBySide& page);
 void order_table(const Comparison& comparison, SideBySide& page);
 void attention_tables(const Comparison& comparison, SideBySide& page);

@@ -10,10 +10,11 @@ namespace {
 /// A table's title and what prints its rows, in the order of Section.
 struct Table {
   const char* title;
-  const char* first_column;
+  const char* first_column;  // null: the table has columns of its own
   void (*print)(const Comparison&, SideBySide&);
 };
 constexpr std::array<Table, kSectionNames.size()> kTables = {{
+    {"Moved by precision: the second side's states beside the first's", nullptr, precision_table},
     {"Moved by positions: mean 1 − cos to the same states without positions", "layer",
      effect_table},
     {"Moved by a new order: mean ‖h(πx)_π(t) − h(x)_t‖ / ‖h(x)_t‖", "layer", order_table},
@@ -35,6 +36,10 @@ void models(const Comparison& comparison, SideBySide& page) {
   page.both("positions", [&](size_t i) {
     return describe_positions(config(i).position, side_of(i).options.positions);
   });
+  const auto precision = [&](size_t i) { return side_of(i).encoder.precision(); };
+  if (precision(0) != phasor::Precision::kFloat32 || precision(1) != phasor::Precision::kFloat32) {
+    page.both("precision", [&](size_t i) { return std::string(precision_name(precision(i))); });
+  }
   page.both("size", [&](size_t i) {
     return fmt::format("{} layers, d_model {}, {} heads", config(i).num_layers, config(i).d_model,
                        config(i).num_heads);
@@ -55,7 +60,9 @@ void print_section(const Comparison& comparison, Section section, SideBySide& pa
   const Table& table = kTables[static_cast<size_t>(section)];
   page.heading(table.title);
   if (!is_missing(comparison, 0, section) || !is_missing(comparison, 1, section)) {
-    page.row(table.first_column, comparison.sides[0]->label, comparison.sides[1]->label);
+    if (table.first_column != nullptr) {
+      page.row(table.first_column, comparison.sides[0]->label, comparison.sides[1]->label);
+    }
     table.print(comparison, page);
   }
   const std::string a = why_missing(comparison, 0, section);

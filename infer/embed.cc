@@ -104,6 +104,7 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   app.add_flag("--strict", arguments.strict, "stop at a line that is cut or not all UTF-8");
   app.add_flag("--similarity", arguments.similarity, "print the cosines between the texts instead");
   add_threads(app, arguments.common);
+  add_precision(app, arguments.common);
   add_json_and_quiet(app, arguments.common);
   if (const auto done = parse(app, argc, argv)) return done;
   arguments.words = words(*texts);
@@ -159,10 +160,13 @@ struct Setup {
         options(embed_options(arguments, *model)),
         pooling(describe(arguments, options, *model)),
         language(arguments.common.language),
-        encoder(model, {.threads = arguments.common.threads}) {
+        encoder(model,
+                {.threads = arguments.common.threads, .precision = arguments.common.precision}),
+        precision(phasor::precision_name(encoder.precision())) {
     model->tokenizer();  // or the sentence why there is none
     if (arguments.common.quiet) return;
-    report_note("sentence vectors: " + pooling);
+    report_note(fmt::format("sentence vectors: {}, {}", pooling, precision));
+    note_slow(arguments.common.precision);
     if (!options.prefix.empty() && !arguments.has_prefix) {
       report_note(fmt::format("before every text: \"{}\" (config_sentence_transformers.json)",
                               options.prefix));
@@ -175,6 +179,7 @@ struct Setup {
   std::string pooling;  // in words
   std::string language;
   phasor::Encoder encoder;
+  std::string precision;  // that "auto" stands for here
 };
 
 /// Whatever must be the same for a run to go on with the file of another.
@@ -184,6 +189,7 @@ std::map<std::string, std::string> made_with(const Setup& setup) {
           {"prefix", fmt::format("\"{}\"", setup.options.prefix)},
           {"lang", fmt::format("\"{}\"", setup.language)},
           {"overflow", std::string(to_string(setup.options.overflow))},
+          {"precision", setup.precision},
           {"infer", versions()}};
 }
 
@@ -205,8 +211,10 @@ int stream(const EmbedArguments& arguments, LineReader& lines, const Interrupts&
   Setup setup(arguments);
   const LineEmbedder embedder(setup.encoder, setup.options);
   format.width = embedder.width();
-  format.metadata = {
-      {"model", arguments.common.model}, {"pooling", setup.pooling}, {"infer", versions()}};
+  format.metadata = {{"model", arguments.common.model},
+                     {"pooling", setup.pooling},
+                     {"precision", setup.precision},
+                     {"infer", versions()}};
   std::optional<PartialFile> file;
   if (!arguments.output.empty()) {
     file.emplace(arguments.output, made_with(setup), arguments.resume);

@@ -134,6 +134,16 @@ Json describe_memory(const std::shared_ptr<const phasor::Model>& model, Json& no
   return json;
 }
 
+/// What precision "auto" is on this machine, and why others are no faster than f32.
+Json describe_precision() {
+  Json slow = Json::object();
+  for (const auto precision : {phasor::Precision::kBfloat16, phasor::Precision::kInt8}) {
+    const std::string why = phasor::why_slow(precision);
+    if (!why.empty()) slow[std::string(precision_name(precision))] = why;
+  }
+  return {{"auto", precision_name(phasor::fastest_precision())}, {"slow", slow}};
+}
+
 Json describe(const std::shared_ptr<const phasor::Model>& loaded) {
   const phasor::Model& model = *loaded;
   const phasor::ModelConfig& config = model.config();
@@ -167,6 +177,7 @@ Json describe(const std::shared_ptr<const phasor::Model>& loaded) {
   json["dtypes"] = describe_dtypes(model);
   Json notes = model.notes();
   json["bytes_in_memory"] = describe_memory(loaded, notes);
+  json["precision"] = describe_precision();
   json["unused_tensors"] = model.unused_tensors();
   json["unused_keys"] = model.unused_keys();
   json["notes"] = notes;

@@ -82,6 +82,14 @@ std::string describe_memory(const Json& bytes) {
   return fmt::format("{:.1f} MB packed, {}", bytes["packed"].get<double>() / 1e6, in_place);
 }
 
+std::string describe_precision(const Json& precision) {
+  std::string text = fmt::format("auto is {} here", precision["auto"].get<std::string>());
+  for (const auto& [name, why] : precision["slow"].items()) {
+    text += fmt::format("; {} is slow: {}", name, why.get<std::string>());
+  }
+  return text;
+}
+
 std::string describe_sizes(const Json& info) {
   const auto size = [&](const char* key) { return info[key].get<int64_t>(); };
   std::string text = fmt::format(
@@ -130,6 +138,7 @@ std::string info_text(const Json& info, int width) {
       {"parameters", fmt::format("{}", size("parameters"))},
       {"on disk", describe_file(info)},
       {"in memory", describe_memory(info["bytes_in_memory"])},
+      {"precision", describe_precision(info["precision"])},
       {"unused tensors", describe_names(info["unused_tensors"], 5)},
       {"unused keys", describe_names(info["unused_keys"], 100)},
       {"versions", name("versions")},

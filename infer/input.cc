@@ -86,6 +86,12 @@ std::vector<std::span<const Input>> batches_of(std::span<const Input> inputs) {
   return batches;
 }
 
+std::vector<std::vector<int32_t>> token_ids_of(std::span<const Input> inputs) {
+  std::vector<std::vector<int32_t>> sequences;
+  for (const Input& input : inputs) sequences.push_back(input.token_ids);
+  return sequences;
+}
+
 void keep_leading_tokens(Input& input, int64_t num_tokens) {
   input.dropped += std::ssize(input.token_ids) - num_tokens;
   input.token_ids.resize(num_tokens);

@@ -37,6 +37,9 @@ std::vector<int64_t> text_places(const phasor::Model& model, std::span<const int
 /// Parts of the inputs that are run at once.
 std::vector<std::span<const Input>> batches_of(std::span<const Input> inputs);
 
+/// What Encoder::encode_ids takes.
+std::vector<std::vector<int32_t>> token_ids_of(std::span<const Input> inputs);
+
 /// Cuts the input to the tokens that were run.
 void keep_leading_tokens(Input& input, int64_t num_tokens);
 

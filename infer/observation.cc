@@ -76,8 +76,7 @@ void Observation::observe(const phasor::HookEvent& event) {
 
 Batch observe(phasor::Encoder& encoder, std::span<const Input> inputs,
               const phasor::RunOptions& options, phasor::Trace trace) {
-  std::vector<std::vector<int32_t>> sequences;
-  for (const Input& input : inputs) sequences.push_back(input.token_ids);
+  const std::vector<std::vector<int32_t>> sequences = token_ids_of(inputs);
 
   Observation observation(std::move(trace));
   phasor::RunOptions with = options;

@@ -35,6 +35,13 @@ std::vector<std::string> guarded(const CLI::App& app, int argc, char** argv) {
   return arguments;
 }
 
+phasor::Precision parse_precision(const std::string& name) {
+  const auto precision = phasor::parse_precision(name);
+  if (precision) return *precision;
+  throw UsageError(
+      fmt::format("--precision: '{}' is unknown; there are f32, bf16, int8 and auto", name));
+}
+
 std::vector<std::string> lines_of(std::istream& stream) {
   std::vector<std::string> lines;
   for (std::string line; std::getline(stream, line);) {
@@ -68,6 +75,27 @@ void add_threads(CLI::App& app, CommonOptions& options) {
   app.add_option("-t,--threads", options.threads, "worker threads (default: one for each core)")
       ->option_text("N")
       ->check(CLI::Range(0, 1024));
+}
+
+void add_precision(CLI::App& app, CommonOptions& options) {
+  app.add_option_function<std::string>(
+         "--precision", [&](const std::string& name) { options.precision = parse_precision(name); },
+         "what matrices are multiplied in: f32 (default), bf16, int8, or auto, the fastest here")
+      ->type_name("P");
+}
+
+void add_precisions(CLI::App& app, const std::string& description,
+                    std::vector<phasor::Precision>& precisions) {
+  app.add_option_function<std::vector<std::string>>(
+         "--precision",
+         [&](const std::vector<std::string>& names) {
+           precisions.clear();
+           for (const std::string& name : names) precisions.push_back(parse_precision(name));
+         },
+         description)
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("P");
 }
 
 void add_json_and_quiet(CLI::App& app, CommonOptions& options) {
@@ -108,6 +136,11 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
     return 0;
   }
   return std::nullopt;
+}
+
+void note_slow(phasor::Precision precision) {
+  const std::string why = phasor::why_slow(precision);
+  if (!why.empty()) report_note(why);
 }
 
 std::string versions() {

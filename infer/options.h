@@ -11,6 +11,7 @@
 
 #include "phasor/config.h"
 #include "phasor/positions.h"
+#include "phasor/precision.h"
 
 namespace infer {
 
@@ -19,6 +20,7 @@ struct CommonOptions {
   std::string language;
   std::string prefix;
   int threads = 0;
+  phasor::Precision precision = phasor::Precision::kFloat32;
   bool json = false;
   bool quiet = false;
 };
@@ -28,6 +30,10 @@ void add_model(CLI::App& app, CommonOptions& options);
 void add_language(CLI::App& app, CommonOptions& options);
 void add_prefix(CLI::App& app, CommonOptions& options);
 void add_threads(CLI::App& app, CommonOptions& options);
+void add_precision(CLI::App& app, CommonOptions& options);
+/// --precision for several, with commas or repeated.
+void add_precisions(CLI::App& app, const std::string& description,
+                    std::vector<phasor::Precision>& precisions);
 void add_json_and_quiet(CLI::App& app, CommonOptions& options);
 
 /// Any number of positional arguments.
@@ -37,6 +43,9 @@ std::vector<std::string> words(const CLI::Option& option);
 
 /// Parses, and prints help or version where that was asked for: then the result is the exit code.
 std::optional<int> parse(CLI::App& app, int argc, char** argv);
+
+/// Says why a precision that was asked for is slow on this machine, where it is.
+void note_slow(phasor::Precision precision);
 
 /// "phasor 0.1.0, oneDNN 2.6.3".
 std::string versions();

@@ -113,10 +113,11 @@ std::string describe_positions(const phasor::PositionConfig& own, const Position
 }
 
 std::string describe_model(const std::string& name, const phasor::ModelConfig& config,
-                           const Positions& positions) {
-  return fmt::format("model {}: {} layers, d_model {}, {} heads, {}-norm, positions {}", name,
+                           const Positions& positions, phasor::Precision precision) {
+  return fmt::format("model {}: {} layers, d_model {}, {} heads, {}-norm, positions {}, {}", name,
                      config.num_layers, config.d_model, config.num_heads,
-                     to_string(config.norm_order), describe_positions(config.position, positions));
+                     to_string(config.norm_order), describe_positions(config.position, positions),
+                     phasor::precision_name(precision));
 }
 
 std::string to_text(const SequenceReport& report, const phasor::Model& model,

@@ -30,9 +30,10 @@ std::string describe_positions(const phasor::PositionConfig& own,
 /// The layout alone: "paper"; "learned" or "none" where nothing is computed.
 std::string layout_name(const phasor::PositionConfig& own, const phasor::Positions& positions);
 
-/// "sinusoidal: 6 layers, d_model 128, 4 heads, post-norm, positions sinusoidal (paper)".
+/// "sinusoidal: 6 layers, d_model 128, 4 heads, post-norm, positions sinusoidal (paper),
+/// f32".
 std::string describe_model(const std::string& name, const phasor::ModelConfig& config,
-                           const phasor::Positions& positions);
+                           const phasor::Positions& positions, phasor::Precision precision);
 
 std::string to_text(const SequenceReport& report, const phasor::Model& model, const Output& output);
 /// One line, without its end.

@@ -80,6 +80,7 @@ std::optional<int> parse_arguments(int argc, char** argv, RunArguments& argument
   app.add_option("--save", arguments.save, "write all activations to .safetensors or .npz")
       ->type_name("FILE");
   add_threads(app, arguments.common);
+  add_precision(app, arguments.common);
   add_json_and_quiet(app, arguments.common);
   if (const auto done = parse(app, argc, argv)) return done;
 
@@ -135,11 +136,12 @@ int64_t first_position(const phasor::PositionConfig& own, const phasor::Position
 std::map<std::string, std::string> metadata(const RunArguments& arguments,
                                             const phasor::PositionConfig& own,
                                             const phasor::Positions& positions,
+                                            phasor::Precision precision,
                                             const std::vector<Batch>& batches) {
   return {{"model", arguments.common.model},
           {"layout", layout_name(own, positions)},
           {"first_position", fmt::format("{}", first_position(own, positions, batches))},
-          {"precision", "float32"},
+          {"precision", std::string(phasor::precision_name(precision))},
           {"version", PHASOR_VERSION}};
 }
 
@@ -168,7 +170,9 @@ class Printer {
   void print_notes(const SequenceReport& sequence) const {
     const phasor::Model& model = encoder_.model();
     if (number_ == 0) {
-      report_note(describe_model(common_.model, model.config(), options_.positions));
+      report_note(
+          describe_model(common_.model, model.config(), options_.positions, encoder_.precision()));
+      note_slow(common_.precision);
       for (const std::string& note : model.notes()) report_note(note);
     }
     for (const std::string& note : notes(sequence, model, options_)) {
@@ -196,7 +200,8 @@ int run(int argc, char** argv) {
       phasor::Model::load(arguments.common.model, {.language = arguments.common.language});
   const phasor::PositionConfig& own = model->config().position;
   options.positions = parse_positions(arguments.positions, own);
-  phasor::Encoder encoder(model, {.threads = arguments.common.threads});
+  phasor::Encoder encoder(
+      model, {.threads = arguments.common.threads, .precision = arguments.common.precision});
   const std::vector<Input> inputs = read_inputs(encoder, arguments, options);
   const std::vector<std::span<const Input>> parts = batches_of(inputs);
   Printer printer(encoder, arguments.common, options, inputs.size());
@@ -213,7 +218,8 @@ int run(int argc, char** argv) {
     batches.push_back(
         observe(encoder, part, options, phasor::Trace::hidden_states_and_attentions()));
   }
-  save_activations(arguments.save, batches, metadata(arguments, own, options.positions, batches));
+  save_activations(arguments.save, batches,
+                   metadata(arguments, own, options.positions, encoder.precision(), batches));
   for (size_t i = 0; i < parts.size() && !printer.closed(); ++i) {
     printer.print(parts[i], batches[i]);
   }

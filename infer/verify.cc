@@ -1,166 +1,47 @@
-// infer verify DIR…: runs a model on the inputs of its reference activations and compares layer by
-// layer.
+// infer verify DIR…: a model beside its reference activations, layer by layer, and what a lower
+// precision costs.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "infer/commands.h"
-#include "infer/golden.h"
+#include "infer/deviation.h"
 #include "infer/options.h"
 #include "infer/terminal.h"
-#include "phasor/encoder.h"
-#include "phasor/errors.h"
-#include "phasor/trace.h"
+#include "infer/verification.h"
 
 namespace infer {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// One tensor of the forward pass, compared for every item.
-struct Check {
-  std::string tensor;
-  int64_t items = 0;
-  double max_diff = 0;           // NaN where a NaN was met
-  std::string first_difference;  // of the first item that differs; empty where none does
-
-  bool ok() const { return first_difference.empty(); }
-};
-
-/// All comparisons of one folder.
-struct Verification {
-  std::string folder;
-  std::string family;
-  Golden golden;
-  int64_t texts = 0;              // whose ids were compared
-  std::string tokenizer_problem;  // why none were
-  std::string ids_difference;
-  std::vector<Check> hidden;      // l = 0 … L
-  std::vector<Check> attentions;  // l = 0 … L − 1
-  Check last{.tensor = "last_hidden_state", .first_difference = {}};
-
-  /// In the order of the forward pass.
-  std::vector<const Check*> checks() const {
-    std::vector<const Check*> all;
-    for (size_t l = 0; l < hidden.size(); ++l) {
-      all.push_back(&hidden[l]);
-      if (l < attentions.size()) all.push_back(&attentions[l]);
-    }
-    all.push_back(&last);
-    return all;
+/// A row for each tensor: within the tolerance or not.
+std::string exact_rows(const Verification& v) {
+  std::string out;
+  for (const Check* check : v.checks()) {
+    if (check->items == 0) continue;
+    out += fmt::format("  {:<18} max |diff| {:<9.3g} {}\n", check->tensor, check->max_diff,
+                       check->ok() ? "ok" : "DIFFERENT");
   }
-  std::string first_difference() const {
-    if (!ids_difference.empty()) return ids_difference;
-    for (const Check* check : checks()) {
-      if (!check->ok()) return check->first_difference;
-    }
-    return "";
-  }
-  bool ok() const { return first_difference().empty(); }
-};
-
-std::string name_of(const GoldenItem& item, int64_t i) {
-  return item.text ? fmt::format("item {} ('{}')", i, *item.text) : fmt::format("item {}", i);
+  return out;
 }
 
-void compare(Verification& v, Check& check, int64_t i, const std::vector<int64_t>& shape,
-             std::span<const float> got) {
-  if (!v.golden.contains(i, check.tensor)) return;
-  const phasor::Tensor tensor = v.golden.tensor(i, check.tensor);
-  ++check.items;
-  const std::string name = name_of(v.golden.items[i], i);
-  if (tensor.shape != shape) {
-    if (check.ok()) {
-      check.first_difference =
-          fmt::format("{} of {} has shape [{}], the reference [{}]", check.tensor, name,
-                      fmt::join(shape, ", "), fmt::join(tensor.shape, ", "));
-    }
-    return;
+/// A row for each hidden state: how far it is from the reference's.
+std::string deviation_rows(const Verification& v) {
+  std::string out = deviation_head() + "\n";
+  for (size_t l = 0; l < v.hidden.size(); ++l) {
+    out += deviation_row(l, v.hidden[l].deviation) + "\n";
   }
-  const std::vector<float> want = tensor.to_float();
-  for (size_t e = 0; e < want.size(); ++e) {
-    const double diff = std::abs(double{got[e]} - double{want[e]});
-    if (!(diff <= check.max_diff)) check.max_diff = std::isnan(check.max_diff) ? NAN : diff;
-    const bool close = diff <= v.golden.atol + v.golden.rtol * std::abs(double{want[e]});
-    if (!close && check.ok()) {
-      check.first_difference = fmt::format("{} of {} differs at element {}: got {}, want {}",
-                                           check.tensor, name, e, got[e], want[e]);
-    }
-  }
-}
-
-void compare_ids(Verification& v, const phasor::Model& model, int64_t i) {
-  const GoldenItem& item = v.golden.items[i];
-  if (!item.text || !model.has_tokenizer()) return;
-  ++v.texts;
-  const std::vector<int32_t> got = model.tokenizer().encode(*item.text).ids;
-  if (got == item.ids || !v.ids_difference.empty()) return;
-  v.ids_difference = fmt::format("the ids of {} differ: got {}, want {}", name_of(item, i),
-                                 fmt::join(got, " "), fmt::join(item.ids, " "));
-}
-
-void compare_item(Verification& v, phasor::Encoder& encoder, int64_t i) {
-  const int64_t layers = encoder.model().config().num_layers;
-  phasor::Trace trace = phasor::Trace::hidden_states_and_attentions();
-  const phasor::Encoding encoding = encoder.encode_ids(v.golden.items[i].ids, {.observer = &trace});
-  for (int64_t l = 0; l <= layers; ++l) {
-    const phasor::Trace::Entry& state = trace.hidden_state(l);
-    compare(v, v.hidden[l], i, state.shape, state.values);
-    if (l == layers) break;
-    const phasor::Trace::Entry& pattern = trace.at(phasor::Hook::kPattern, l);
-    compare(v, v.attentions[l], i, pattern.shape, pattern.values);
-  }
-  const int64_t tokens = encoding.num_tokens(0);
-  compare(v, v.last, i, {tokens, encoder.model().config().d_model}, encoding.hidden(0));
-}
-
-/// Both must know the same layers, or what is equal says nothing.
-void check_layers(const Verification& v, int64_t layers) {
-  for (int64_t i = 0; i < std::ssize(v.golden.items); ++i) {
-    for (int64_t l = 0; l <= layers + 1; ++l) {
-      const std::string name = fmt::format("hidden_states.{}", l);
-      if (v.golden.contains(i, name) == (l <= layers)) continue;
-      throw phasor::InvalidArgument(
-          fmt::format("{}/golden.safetensors {} {}.{}, but the model has {} layers", v.folder,
-                      l <= layers ? "lacks" : "has", i, name, layers));
-    }
-  }
-}
-
-Verification verify_folder(const std::string& folder, int threads) {
-  const auto model = phasor::Model::load(folder);
-  const int64_t layers = model->config().num_layers;
-  Verification v{.folder = folder,
-                 .family = model->config().family,
-                 .golden = load_golden(model->folder()),
-                 .tokenizer_problem = {},
-                 .ids_difference = {},
-                 .hidden = {},
-                 .attentions = {}};
-  check_layers(v, layers);
-  try {
-    model->tokenizer();
-  } catch (const phasor::ModelError& error) {
-    v.tokenizer_problem = error.what();
-  }
-  for (int64_t l = 0; l <= layers; ++l) {
-    v.hidden.push_back({.tensor = fmt::format("hidden_states.{}", l), .first_difference = {}});
-    if (l == layers) break;
-    v.attentions.push_back({.tensor = fmt::format("attentions.{}", l), .first_difference = {}});
-  }
-  phasor::Encoder encoder(model, {.threads = threads});
-  for (int64_t i = 0; i < std::ssize(v.golden.items); ++i) {
-    compare_ids(v, *model, i);
-    compare_item(v, encoder, i);
-  }
-  return v;
+  return out;
 }
 
 std::string to_text(const Verification& v, const Output& output) {
+  const std::string bound =
+      v.exact() ? fmt::format("|got - want| <= {} + {}*|want|", v.golden.atol, v.golden.rtol)
+                : fmt::format("{}, the last state's mean cosine >= {}", precision_name(v.precision),
+                              Verification::kLeastCosine);
   std::string out = output.heading(v.folder) +
-                    fmt::format(": {}, {} items, |got - want| <= {} + {}*|want|\n", v.family,
-                                v.golden.items.size(), v.golden.atol, v.golden.rtol);
+                    fmt::format(": {}, {} items, {}\n", v.family, v.golden.items.size(), bound);
   if (!v.tokenizer_problem.empty()) {
     out += fmt::format("  token ids from the reference, not from text: {}\n",
                        printable(v.tokenizer_problem));
@@ -168,11 +49,7 @@ std::string to_text(const Verification& v, const Output& output) {
     out += fmt::format("  token ids of {} texts: {}\n", v.texts,
                        v.ids_difference.empty() ? "equal" : "DIFFERENT");
   }
-  for (const Check* check : v.checks()) {
-    if (check->items == 0) continue;
-    out += fmt::format("  {:<18} max |diff| {:<9.3g} {}\n", check->tensor, check->max_diff,
-                       check->ok() ? "ok" : "DIFFERENT");
-  }
+  out += v.exact() ? exact_rows(v) : deviation_rows(v);
   const std::string difference = printable(v.first_difference());
   return out + (v.ok() ? "  ok\n" : fmt::format("  first difference: {}\n", difference));
 }
@@ -185,13 +62,19 @@ std::string to_json(const Verification& v) {
                        {"items", check->items},
                        {"max_diff", check->max_diff},
                        {"ok", check->ok()}});
+    if (check->deviation.tokens() > 0) tensors.back().update(deviation_json(check->deviation));
   }
   Json json;
   json["model"] = v.folder;
   json["family"] = v.family;
+  json["precision"] = precision_name(v.precision);
   json["items"] = v.golden.items.size();
-  json["atol"] = v.golden.atol;
-  json["rtol"] = v.golden.rtol;
+  if (v.exact()) {
+    json["atol"] = v.golden.atol;
+    json["rtol"] = v.golden.rtol;
+  } else {
+    json["least_mean_cosine"] = Verification::kLeastCosine;
+  }
   json["texts"] = v.texts;
   json["tokenizer_problem"] = v.tokenizer_problem.empty() ? Json() : Json(v.tokenizer_problem);
   json["ids_ok"] = v.ids_difference.empty();
@@ -206,8 +89,13 @@ constexpr const char* kFooter = R"(golden.json names the inputs and the toleranc
 where "text" may be null. golden.safetensors holds, for item i and layer l, {i}.hidden_states.{l},
 {i}.attentions.{l} and {i}.last_hidden_state, as infer --save writes them.
 
+In lower precision each hidden state shows what that costs: the largest difference, the
+length of the difference beside the reference's, and the mean and least cosine of a token's
+state with the reference's. The check is that the last one's mean cosine is at least 0.99.
+
 Examples:
   infer verify sinusoidal
+  infer verify --precision int8 sinusoidal
   infer verify checkpoints/*)";
 
 }  // namespace
@@ -219,15 +107,17 @@ int verify(int argc, char** argv) {
   app.footer(kFooter);
   const CLI::Option* folders = add_words(app, "DIR", "folders of models, or bundled models' names");
   add_threads(app, common);
+  add_precision(app, common);
   add_json_and_quiet(app, common);
   if (const auto done = parse(app, argc, argv)) return *done;
   if (folders->empty()) throw UsageError("verify: no folder was given");
 
+  if (!common.quiet) note_slow(common.precision);
   Output output;
   int result = 0;
   for (const std::string& folder : words(*folders)) {
     try {
-      const Verification v = verify_folder(folder, common.threads);
+      const Verification v = verify_folder(folder, common.threads, common.precision);
       output.write(common.json ? to_json(v) : to_text(v, output));
       if (!v.ok() && result == 0) result = kCheckFailed;
     } catch (const std::exception&) {  // the other folders are still worth checking

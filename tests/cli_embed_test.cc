@@ -120,6 +120,7 @@ TEST(CliEmbedTest, AllFormatsHoldTheSame) {
   expect_same_bits(file->tensor("embeddings").to_float(), npy, "safetensors");
   EXPECT_EQ(file->metadata().at("model"), "sinusoidal");
   EXPECT_TRUE(contains(file->metadata().at("pooling"), "mean, not normalised"));
+  EXPECT_EQ(file->metadata().at("precision"), "f32");
   expect_same_bits(json_values(run_infer({"embed", "-q", "-i", in}).out), npy, "stdout");
   EXPECT_EQ(file_names(folder.path()),
             (std::vector<std::string>{"a.jsonl", "a.npy", "a.safetensors", "in.txt"}));
@@ -408,6 +409,7 @@ TEST_P(EmbedFileTest, ResumingWithOtherOptionsOrInputSaysWhatDiffers) {
   refused({"-m", "learned"}, {"model"});
   refused({"--prefix", "query: "}, {"prefix", "\"query: \""});
   refused({"--overflow", "clamp"}, {"overflow truncate", "clamp"});
+  refused({"--precision", "bf16"}, {"precision f32", "bf16"});
   std::string changed = read_text_file(in_);
   changed[0] = 'X';
   folder_.write("in.txt", changed);

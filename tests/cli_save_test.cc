@@ -167,13 +167,16 @@ TEST(CliSaveTest, MetadataSaysHowItWasMade) {
             (std::map<std::string, std::string>{{"model", "sinusoidal"},
                                                 {"layout", "paper"},
                                                 {"first_position", "0"},
-                                                {"precision", "float32"},
+                                                {"precision", "f32"},
                                                 {"version", PHASOR_VERSION}}));
   run_infer({"-q", "-m", "learned", "--positions", "sinusoidal:fairseq", "--save", file, "Tom"});
   EXPECT_EQ(SafetensorsFile::open(file)->metadata().at("layout"), "fairseq");
   EXPECT_EQ(SafetensorsFile::open(file)->metadata().at("first_position"), "2");
   run_infer({"-q", "-m", "learned", "--save", file, "Tom"});
   EXPECT_EQ(SafetensorsFile::open(file)->metadata().at("layout"), "learned");
+  run_infer({"-q", "--precision", "auto", "--save", file, "Tom"});
+  EXPECT_EQ(SafetensorsFile::open(file)->metadata().at("precision"),
+            precision_name(fastest_precision()));
 }
 
 TEST(CliSaveTest, TheSameRunGivesTheSameBytes) {

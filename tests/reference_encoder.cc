@@ -40,12 +40,40 @@ Values add(const Values& a, const Values& b) {
   return sum;
 }
 
-/// x Wᵀ + b for x [T, in]: [T, out]
-Values linear(const LinearWeights& weights, const Values& x) {
-  const Values w = values_of(weights.weight);  // [out, in]
-  Values b = values_of(weights.bias);          // [out]
+/// Each row of x to the nearest multiples of a step, of which `levels` reach its largest magnitude.
+void round_rows(Values& x, int64_t width, int levels) {
+  for (size_t row = 0; row < x.size(); row += width) {
+    double largest = 0;
+    for (int64_t i = 0; i < width; ++i) largest = std::max(largest, std::abs(x[row + i]));
+    if (largest == 0) continue;
+    for (int64_t i = 0; i < width; ++i) {
+      x[row + i] = std::nearbyint(x[row + i] / largest * levels) / levels * largest;
+    }
+  }
+}
+
+void round_to(Precision precision, int levels, int64_t width, Values& x) {
+  if (precision == Precision::kInt8) round_rows(x, width, levels);
+  if (precision == Precision::kBfloat16) std::transform(x.begin(), x.end(), x.begin(), to_bfloat16);
+}
+
+}  // namespace
+
+double to_bfloat16(double x) {
+  int exponent = 0;
+  const double fraction = std::frexp(x, &exponent);  // 0.5 … 1: eight bits of it stay
+  return std::ldexp(std::nearbyint(fraction * 256), exponent - 8);
+}
+
+Values linear(const LinearWeights& weights, std::span<const double> input,
+              const Rounding& rounding) {
+  Values w = values_of(weights.weight);  // [out, in]
+  Values b = values_of(weights.bias);    // [out]
+  Values x(input.begin(), input.end());  // [T, in]
   const int64_t num_out = weights.weight.shape[0], num_in = weights.weight.shape[1];
   const auto num_tokens = static_cast<int64_t>(x.size()) / num_in;
+  round_to(rounding.precision, 127, num_in, w);
+  round_to(rounding.precision, rounding.levels, num_in, x);
   if (b.empty()) b.assign(num_out, 0.0);
   Values y(num_tokens * num_out);
   for (int64_t t = 0; t < num_tokens; ++t) {
@@ -57,6 +85,8 @@ Values linear(const LinearWeights& weights, const Values& x) {
   }
   return y;
 }
+
+namespace {
 
 /// (x − mean) / √(variance + ε) · γ + β over each row of x [T, C]
 Values layer_norm(const NormWeights& weights, double eps, const Values& x) {
@@ -113,12 +143,13 @@ int64_t relative_bucket(const PositionConfig& config, int64_t distance) {
 class Run {
  public:
   Run(const Model& model, const RunOptions& options, const PositionSource& source,
-      const Window& window)
+      const Window& window, const Rounding& rounding)
       : config_(model.config()),
         weights_(model.weights()),
         options_(options),
         source_(source),
         window_(window),
+        rounding_(rounding),
         num_tokens_(static_cast<int64_t>(window.token_ids.size())) {}
 
   WindowResult forward() {
@@ -158,7 +189,7 @@ class Run {
       x = add(x, record(Hook::kTokenTypeEmbed, -1, rows));
     }
     if (config_.embedding_norm) x = norm(config_, weights_.embedding_norm, x);
-    if (config_.d_embedding > 0) x = linear(weights_.embedding_map, x);
+    if (config_.d_embedding > 0) x = map(weights_.embedding_map, x);
     return record(Hook::kFullEmbed, -1, x);
   }
 
@@ -183,9 +214,9 @@ class Run {
   Values attention(int64_t layer, const Values& x) {
     const BlockWeights& weights = block_weights(layer);
     const int64_t num_heads = config_.num_heads, head_dim = config_.head_dim();
-    const Values q = record(Hook::kQ, layer, linear(weights.q, x));  // [T, H, D]
-    const Values k = record(Hook::kK, layer, linear(weights.k, x));
-    const Values v = record(Hook::kV, layer, linear(weights.v, x));
+    const Values q = record(Hook::kQ, layer, map(weights.q, x));  // [T, H, D]
+    const Values k = record(Hook::kK, layer, map(weights.k, x));
+    const Values v = record(Hook::kV, layer, map(weights.v, x));
     const auto at = [&](int64_t t, int64_t head, int64_t d) {
       return (t * num_heads + head) * head_dim + d;
     };
@@ -212,20 +243,24 @@ class Run {
     }
     record(Hook::kAttnScores, layer, scores);
     record(Hook::kPattern, layer, pattern);
-    return record(Hook::kAttnOut, layer, linear(weights.out, record(Hook::kZ, layer, z)));
+    return record(Hook::kAttnOut, layer, map(weights.out, record(Hook::kZ, layer, z)));
   }
 
   Values mlp(int64_t layer, const Values& x) {
     const BlockWeights& weights = block_weights(layer);
     const LinearWeights& first = config_.gated_mlp ? weights.gate : weights.up;
-    Values hidden = record(Hook::kMlpPre, layer, linear(first, x));  // [T, F]
+    Values hidden = record(Hook::kMlpPre, layer, map(first, x));  // [T, F]
     for (double& value : hidden) value = activate(config_.activation, value);
     if (config_.gated_mlp) {
-      const Values factors = linear(weights.up, x);  // [T, F]
+      const Values factors = map(weights.up, x);  // [T, F]
       for (size_t i = 0; i < hidden.size(); ++i) hidden[i] *= factors[i];
     }
     record(Hook::kMlpPost, layer, hidden);
-    return record(Hook::kMlpOut, layer, linear(weights.down, hidden));
+    return record(Hook::kMlpOut, layer, map(weights.down, hidden));
+  }
+
+  Values map(const LinearWeights& weights, const Values& x) const {
+    return linear(weights, x, rounding_);
   }
 
   /// Layers in groups of equal size share a block.
@@ -285,13 +320,15 @@ class Run {
   const RunOptions& options_;
   const PositionSource& source_;
   const Window& window_;
+  const Rounding& rounding_;
   const int64_t num_tokens_;
   Activations activations_;
 };
 
 }  // namespace
 
-Result encode(const Model& model, std::span<const int32_t> token_ids, const RunOptions& options) {
+Result encode(const Model& model, std::span<const int32_t> token_ids, const RunOptions& options,
+              const Rounding& rounding) {
   const PositionSource source = position_source(model, options.positions);
   const int64_t width = model.config().d_model;
   Result result;
@@ -301,7 +338,7 @@ Result encode(const Model& model, std::span<const int32_t> token_ids, const RunO
     result.token_ids.assign(token_ids.begin(), token_ids.begin() + end);
     result.hidden.resize(end * width);
     coverage.resize(end);
-    result.windows.push_back(Run(model, options, source, window).forward());
+    result.windows.push_back(Run(model, options, source, window, rounding).forward());
     const Values& hidden = result.windows.back().hidden;
     for (size_t i = 0; i < hidden.size(); ++i) {
       result.hidden[window.first_token * width + i] += hidden[i];
@@ -318,7 +355,7 @@ Result encode(const Model& model, std::span<const int32_t> token_ids, const RunO
 
 std::vector<double> mlm_logits(const Model& model, std::span<const double> hidden) {
   const MlmHead& head = model.weights().mlm_head.value();
-  Values x = linear(head.dense, {hidden.begin(), hidden.end()});  // [n, C]
+  Values x = linear(head.dense, hidden);  // [n, C]
   for (double& value : x) value = activate(head.activation, value);
   x = norm(model.config(), head.norm, x);
   return linear({.weight = head.decoder, .bias = head.bias}, x);

@@ -11,6 +11,7 @@
 #include "phasor/encoder.h"
 #include "phasor/hooks.h"
 #include "phasor/model.h"
+#include "phasor/precision.h"
 
 namespace phasor::reference {
 
@@ -38,9 +39,22 @@ struct Result {
   std::vector<WindowResult> windows;
 };
 
+/// How the weights and the inputs of linear maps are rounded before they are multiplied.
+struct Rounding {
+  Precision precision = Precision::kFloat32;  // the others are rounded to; never kAuto
+  int levels = 127;                           // of int8 inputs: whole numbers −levels … levels
+};
+
 /// Encodes one sequence. `options.observer` is ignored: every hook is recorded.
 Result encode(const Model& model, std::span<const int32_t> token_ids,
-              const RunOptions& options = {});
+              const RunOptions& options = {}, const Rounding& rounding = {});
+
+/// x Wᵀ + b for x [T, in]: [T, out].
+std::vector<double> linear(const LinearWeights& weights, std::span<const double> x,
+                           const Rounding& rounding = {});
+
+/// The nearest bfloat16, the even one of two.
+double to_bfloat16(double x);
 
 /// Scores over the vocabulary, [n, V], for `hidden` [n, C].
 std::vector<double> mlm_logits(const Model& model, std::span<const double> hidden);

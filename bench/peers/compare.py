@@ -32,7 +32,7 @@ def parse_arguments():
         help="minilm, bert-base, or shapes d_model/num_layers/num_heads/d_ff, with commas",
     )
     parser.add_argument("--threads", type=listed, default=["1", "all"], help="like 1,4,all")
-    parser.add_argument("--precision", type=listed, default=["f32"], help="f32,bf16,int8")
+    parser.add_argument("--precision", type=listed, default=["f32", "int8"], help="f32,bf16,int8")
     parser.add_argument("--rounds", type=int, default=5, help="measurements of each, in turns")
     parser.add_argument("--seconds", type=float, default=0.5, help="of each measurement")
     parser.add_argument("--json", metavar="FILE", help="write all results there as well")

@@ -37,8 +37,9 @@ int64_t peak_bytes() {
 }
 
 phasor::EncoderOptions options_of(int threads, const std::string& precision) {
-  if (precision != "f32") throw phasor::InvalidArgument("phasor has no precision " + precision);
-  return {.threads = threads};
+  const auto parsed = phasor::parse_precision(precision);
+  if (!parsed) throw phasor::InvalidArgument("phasor has no precision " + precision);
+  return {.threads = threads, .precision = *parsed};
 }
 
 /// Runs for about so many seconds. The first run finds cold caches: it counts only if it is alone.
