@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,17 +55,15 @@ void time_matmul(benchmark::State& state, onednn::Primitive& matmul, double oper
   state.counters["limit_share"] = rate / best_rate();
 }
 
-void linear(benchmark::State& state, int64_t in, int64_t out,
-            std::optional<Activation> activation) {
+void linear(benchmark::State& state, int64_t in, int64_t out) {
   const int64_t rows = state.range(0);
   const auto x = values(rows * in), weight = values(in * out), bias = values(out);
   auto y = values(rows * out);
   const auto layout = onednn::preferred_weights(cpu(), in, out);
   const dnnl::memory packed =
       onednn::pack(cpu(), weight.data(), onednn::Type::f32, in, out, layout);
-  auto matmul =
-      onednn::make_matmul(cpu(), onednn::dense({rows, in}), layout, onednn::dense({1, out}),
-                          onednn::dense({rows, out}), activation);
+  auto matmul = onednn::make_matmul(cpu(), onednn::dense({rows, in}), layout,
+                                    onednn::dense({1, out}), onednn::dense({rows, out}));
   matmul.set(DNNL_ARG_SRC, x.data());
   matmul.set(DNNL_ARG_WEIGHTS, packed);
   matmul.set(DNNL_ARG_BIAS, bias.data());
@@ -107,14 +104,13 @@ void set_bytes(benchmark::State& state, int64_t floats_an_iteration) {
 }
 
 void gelu(benchmark::State& state) {
-  const int64_t rows = state.range(0), size = rows * 4 * kModel;
-  const auto from = values(size);
-  auto to = values(size);
-  auto primitive =
-      onednn::make_activation(cpu(), onednn::dense({rows, 4 * kModel}), Activation::kGeluErf);
-  primitive.set(DNNL_ARG_SRC, from.data());
-  primitive.set(DNNL_ARG_DST, to.data());
-  time(state, primitive);
+  const int64_t size = state.range(0) * 4 * kModel;
+  auto x = values(size);
+  for (auto _ : state) {
+    kernels().activate(x.data(), size, Activation::kGeluErf);
+    benchmark::ClobberMemory();
+  }
+  state.SetLabel(kernels().name);
   set_bytes(state, 2 * size);
 }
 
@@ -141,11 +137,12 @@ void register_all() {
         ->Unit(benchmark::kMicrosecond);
   };
   using State = benchmark::State;
-  add("project", [](State& state) { linear(state, kModel, kModel, {}); });
-  add("up_gelu", [](State& state) { linear(state, kModel, 4 * kModel, Activation::kGeluErf); });
-  add("down", [](State& state) { linear(state, 4 * kModel, kModel, {}); });
+  add("qkv", [](State& state) { linear(state, kModel, 3 * kModel); });
+  add("out", [](State& state) { linear(state, kModel, kModel); });
+  add("up", [](State& state) { linear(state, kModel, 4 * kModel); });
+  add("down", [](State& state) { linear(state, 4 * kModel, kModel); });
   add("attention", attention);
-  add("gelu_alone", gelu);
+  add("gelu", gelu);
   add("residual_and_norm", residual_and_norm);
 }
 

@@ -17,8 +17,9 @@
 namespace phasor {
 namespace {
 
-// Groups of about this many rows keep their activations in the second-level cache.
-constexpr int64_t kGroupRows = 512;
+// Groups of about this many rows keep their activations in the second-level cache, and there are
+// enough of them to keep all threads busy to the end.
+constexpr int64_t kGroupRows = 256;
 
 // Waking another thread for a primitive pays from about this many multiplications on.
 constexpr int64_t kThreadWork = 1 << 19;

@@ -115,16 +115,15 @@ class ForwardPass {
     const PackedLinear& activated = block.gate ? *block.gate : block.up;
     RowPlan& plan = worker_.rows();
     if (run_.watch.wants(Hook::kMlpPre, layer)) {
-      plan.up_linear->run(worker_.stream(), input, activated, a_.mlp, worker_.scratchpad());
-      saw_mlp(Hook::kMlpPre, layer);
-      plan.activate->set(DNNL_ARG_SRC, a_.mlp);
-      plan.activate->set(DNNL_ARG_DST, a_.mlp);
-      plan.activate->run(worker_.stream(), worker_.scratchpad());
-    } else {
       plan.up.run(worker_.stream(), input, activated, a_.mlp, worker_.scratchpad());
+      saw_mlp(Hook::kMlpPre, layer);
+      activate(a_.mlp, group_.num_rows, config_.d_ff, config_.activation);
+    } else {
+      plan.up.run(worker_.stream(), input, activated, a_.mlp, worker_.scratchpad(),
+                  config_.activation);
     }
     if (block.gate) {
-      plan.up_linear->run(worker_.stream(), input, block.up, a_.gate, worker_.scratchpad());
+      plan.up.run(worker_.stream(), input, block.up, a_.gate, worker_.scratchpad());
       multiply(a_.gate, group_.num_rows * config_.d_ff, a_.mlp);
     }
     saw_mlp(Hook::kMlpPost, layer);

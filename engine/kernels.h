@@ -43,6 +43,9 @@ struct Kernels {
   void (*norm)(const float* f, float* x, int64_t num_rows, int64_t width, const float* weight,
                const float* bias, bool centred, float eps, float* out);
 
+  /// x = f(x), element by element.
+  void (*activate)(float* x, int64_t num_values, Activation activation);
+
   /// Each row to whole numbers 0 … 2·levels around the zero point `levels`, its largest magnitude
   /// to an end: x ≈ scale · (q − levels). x [num_rows, width] -> q, scales [num_rows].
   void (*quantize)(const float* x, int64_t num_rows, int64_t width, int32_t levels, uint8_t* q,

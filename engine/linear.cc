@@ -1,5 +1,5 @@
-// A linear map is one matmul primitive. In float32 and bfloat16, bias and activation are fused into
-// it; in int8 they are part of the way back to float32.
+// A linear map is one matmul primitive and one pass over its result, which is still in the cache:
+// the activation, and in int8 the way back to float32 before it.
 
 #include "engine/linear.h"
 
@@ -14,8 +14,7 @@ size_t cache_lines(int64_t bytes) {
   return static_cast<size_t>((bytes + kLine - 1) / kLine * kLine);
 }
 
-onednn::Primitive make(const dnnl::engine& engine, int64_t num_rows, const PackedLinear& like,
-                       std::optional<Activation> activation) {
+onednn::Primitive make(const dnnl::engine& engine, int64_t num_rows, const PackedLinear& like) {
   const onednn::Desc weight = like.weight.get_desc();
   const auto [in, out] = onednn::matrix_size(weight);
   const onednn::MatmulTypes types = matmul_types(like.precision);
@@ -24,7 +23,7 @@ onednn::Primitive make(const dnnl::engine& engine, int64_t num_rows, const Packe
   if (like.precision == Precision::kInt8) {
     return onednn::make_matmul(engine, src, weight, {}, dst);
   }
-  return onednn::make_matmul(engine, src, weight, onednn::dense({1, out}), dst, activation);
+  return onednn::make_matmul(engine, src, weight, onednn::dense({1, out}), dst);
 }
 
 // What the rounded copy of x takes.
@@ -41,33 +40,38 @@ float* at(void* scratchpad, size_t offset) {
 
 }  // namespace
 
-Linear::Linear(const dnnl::engine& engine, int64_t num_rows, const PackedLinear& like,
-               std::optional<Activation> activation)
+Linear::Linear(const dnnl::engine& engine, int64_t num_rows, const PackedLinear& like)
     : num_rows_(num_rows),
       in_(onednn::matrix_size(like.weight.get_desc()).first),
       out_(onednn::matrix_size(like.weight.get_desc()).second),
       precision_(like.precision),
-      activation_(activation),
       source_bytes_(source_bytes(num_rows, like)),
       scale_bytes_(precision_ == Precision::kInt8 ? cache_lines(4 * num_rows) : 0),
-      matmul_(make(engine, num_rows, like, activation)) {}
+      matmul_(make(engine, num_rows, like)) {}
 
 void Linear::run(const dnnl::stream& stream, const float* x, const PackedLinear& weights, float* y,
-                 void* scratchpad) {
+                 void* scratchpad, std::optional<Activation> activation) {
   matmul_.set(DNNL_ARG_SRC, source(x, scratchpad));
   matmul_.set(DNNL_ARG_WEIGHTS, weights.weight);
   matmul_.set(DNNL_ARG_DST, y);
   if (precision_ != Precision::kInt8) matmul_.set(DNNL_ARG_BIAS, weights.bias);
   matmul_.run(stream, at(scratchpad, source_bytes_ + scale_bytes_));
-  if (precision_ != Precision::kInt8) return;
-  const float* const row_scales = at(scratchpad, source_bytes_);
+  if (precision_ == Precision::kInt8) {
+    dequantize(y, weights, at(scratchpad, source_bytes_), activation);
+  } else if (activation) {
+    activate(y, num_rows_, out_, *activation);
+  }
+}
+
+void Linear::dequantize(float* y, const PackedLinear& weights, const float* row_scales,
+                        const std::optional<Activation>& activation) const {
   for_row_ranges(num_rows_, [&](int64_t first, int64_t count) {
     kernels().dequantize(y + first * out_, count, out_,
                          {.row_scale = row_scales + first,
                           .column_scale = weights.column_scale,
                           .zero_point = weights.zero_point,
                           .bias = static_cast<const float*>(weights.bias.get_data_handle()),
-                          .activation = activation_ ? &*activation_ : nullptr});
+                          .activation = activation ? &*activation : nullptr});
   });
 }
 
@@ -92,6 +96,12 @@ const void* Linear::source(const float* x, void* scratchpad) const {
 
 size_t Linear::scratchpad_bytes() const {
   return source_bytes_ + scale_bytes_ + matmul_.scratchpad_bytes();
+}
+
+void activate(float* x, int64_t num_rows, int64_t width, Activation activation) {
+  for_row_ranges(num_rows, [&](int64_t first, int64_t count) {
+    kernels().activate(x + first * width, count * width, activation);
+  });
 }
 
 }  // namespace phasor

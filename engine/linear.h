@@ -16,28 +16,31 @@ namespace phasor {
 class Linear {
  public:
   /// For weights of the same size, layout and precision as `like`.
-  Linear(const dnnl::engine& engine, int64_t num_rows, const PackedLinear& like,
-         std::optional<Activation> activation = {});
+  Linear(const dnnl::engine& engine, int64_t num_rows, const PackedLinear& like);
 
   /// x [N, in] -> y [N, out], both float32. `scratchpad` is on a cache line and has
   /// scratchpad_bytes().
   void run(const dnnl::stream& stream, const float* x, const PackedLinear& weights, float* y,
-           void* scratchpad);
+           void* scratchpad, std::optional<Activation> activation = {});
 
   size_t scratchpad_bytes() const;
   const std::string& impl_info() const { return matmul_.impl_info(); }
 
  private:
   const void* source(const float* x, void* scratchpad) const;
+  void dequantize(float* y, const PackedLinear& weights, const float* row_scales,
+                  const std::optional<Activation>& activation) const;
 
   int64_t num_rows_;
   int64_t in_;
   int64_t out_;
   Precision precision_;
-  std::optional<Activation> activation_;
   size_t source_bytes_;  // of the scratchpad: x as the matmul reads it,
   size_t scale_bytes_;   // then its rows' scales, then what the matmul needs
   onednn::Primitive matmul_;
 };
+
+/// x = f(x) for x [num_rows, width].
+void activate(float* x, int64_t num_rows, int64_t width, Activation activation);
 
 }  // namespace phasor

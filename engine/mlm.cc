@@ -37,13 +37,14 @@ std::vector<float> MlmScorer::logits(std::span<const float> hidden) {
         fmt::format("{} values are no whole hidden states of width {}", hidden.size(), width));
   }
   if (rows == 0) return {};
-  Linear dense(engine_, rows, head_.dense, head_.activation);
+  Linear dense(engine_, rows, head_.dense);
   Linear decoder(engine_, rows, head_.decoder);
   const size_t bytes = std::max(dense.scratchpad_bytes(), decoder.scratchpad_bytes());
   std::vector<std::byte> scratchpad(bytes);
   std::vector<float> transformed(rows * config_.embedding_width());  // [n, E]
   std::vector<float> logits(rows * config_.vocab_size);              // [n, V]
-  dense.run(stream_, hidden.data(), head_.dense, transformed.data(), scratchpad.data());
+  dense.run(stream_, hidden.data(), head_.dense, transformed.data(), scratchpad.data(),
+            head_.activation);
   layer_norm(transformed.data(), rows, head_.norm, config_.norm_eps, transformed.data());
   decoder.run(stream_, transformed.data(), head_.decoder, logits.data(), scratchpad.data());
   return logits;

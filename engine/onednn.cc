@@ -21,38 +21,10 @@ auto guarded(std::string_view doing, Body body) {
   }
 }
 
-std::pair<dnnl::algorithm, float> eltwise_of(Activation activation) {  // algorithm, alpha
-  switch (activation) {
-    case Activation::kGeluErf:
-      return {dnnl::algorithm::eltwise_gelu_erf, 0.0f};
-    case Activation::kGeluTanh:
-      return {dnnl::algorithm::eltwise_gelu_tanh, 0.0f};
-    case Activation::kRelu:
-      return {dnnl::algorithm::eltwise_relu, 0.0f};
-    case Activation::kSilu:
-      return {dnnl::algorithm::eltwise_swish, 1.0f};
-  }
-  throw BackendError(fmt::format("no activation has number {}", static_cast<int>(activation)));
-}
-
-void append_eltwise(dnnl::post_ops& ops, dnnl::algorithm algorithm, float alpha, float beta) {
-#if DNNL_VERSION_MAJOR >= 3
-  ops.append_eltwise(algorithm, alpha, beta);
-#else
-  ops.append_eltwise(1.0f, algorithm, alpha, beta);
-#endif
-}
-
-dnnl::primitive_attr attributes(std::optional<Activation> activation = {}) {
+dnnl::primitive_attr attributes() {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   attr.set_fpmath_mode(dnnl::fpmath_mode::strict);
-  dnnl::post_ops ops;
-  if (activation) {
-    const auto [algorithm, alpha] = eltwise_of(*activation);
-    append_eltwise(ops, algorithm, alpha, 0.0f);
-  }
-  attr.set_post_ops(ops);
   return attr;
 }
 
@@ -66,17 +38,6 @@ dnnl::matmul::primitive_desc matmul_desc(const dnnl::engine& engine, const Desc&
   using Op = dnnl::matmul::desc;
   const Op op = bias ? Op(src, weights, *bias, dst) : Op(src, weights, dst);
   return {op, attr, engine};
-#endif
-}
-
-dnnl::eltwise_forward::primitive_desc eltwise_desc(const dnnl::engine& engine, const Desc& desc,
-                                                   dnnl::algorithm algorithm, float alpha,
-                                                   const dnnl::primitive_attr& attr) {
-  const auto inference = dnnl::prop_kind::forward_inference;
-#if DNNL_VERSION_MAJOR >= 3
-  return {engine, inference, algorithm, desc, desc, alpha, 0.0f, attr};
-#else
-  return {{inference, algorithm, desc, alpha, 0.0f}, attr, engine};
 #endif
 }
 
@@ -145,10 +106,9 @@ Desc Primitive::desc(int arg) const {
 size_t Primitive::scratchpad_bytes() const { return memories_.back().get_desc().get_size(); }
 
 Primitive make_matmul(const dnnl::engine& engine, const Desc& src, const Desc& weights,
-                      const std::optional<Desc>& bias, const Desc& dst,
-                      std::optional<Activation> activation) {
+                      const std::optional<Desc>& bias, const Desc& dst) {
   return guarded("create a matmul", [&] {
-    const auto pd = matmul_desc(engine, src, weights, bias, dst, attributes(activation));
+    const auto pd = matmul_desc(engine, src, weights, bias, dst, attributes());
     const dnnl::matmul matmul(pd);
     if (!bias) {
       return Primitive(engine, matmul,
@@ -163,16 +123,6 @@ Primitive make_matmul(const dnnl::engine& engine, const Desc& src, const Desc& w
                       {DNNL_ARG_BIAS, pd.bias_desc()},
                       {DNNL_ARG_DST, pd.dst_desc()}},
                      pd.scratchpad_desc(), pd.impl_info_str());
-  });
-}
-
-Primitive make_activation(const dnnl::engine& engine, const Desc& desc, Activation activation) {
-  return guarded("create an activation", [&] {
-    const auto [algorithm, alpha] = eltwise_of(activation);
-    const auto pd = eltwise_desc(engine, desc, algorithm, alpha, attributes());
-    return Primitive(engine, dnnl::eltwise_forward(pd),
-                     {{DNNL_ARG_SRC, desc}, {DNNL_ARG_DST, desc}}, pd.scratchpad_desc(),
-                     pd.impl_info_str());
   });
 }
 

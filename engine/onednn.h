@@ -13,8 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "phasor/config.h"
-
 namespace phasor::onednn {
 
 using Dims = dnnl::memory::dims;
@@ -56,13 +54,9 @@ class Primitive {
   std::string impl_info_;
 };
 
-/// dst = activation(src · weights + bias). Arguments DNNL_ARG_SRC, _WEIGHTS, _BIAS (if any), _DST.
+/// dst = src · weights + bias. Arguments DNNL_ARG_SRC, _WEIGHTS, _BIAS (if any), _DST.
 Primitive make_matmul(const dnnl::engine& engine, const Desc& src, const Desc& weights,
-                      const std::optional<Desc>& bias, const Desc& dst,
-                      std::optional<Activation> activation = {});
-
-/// An activation by itself. Arguments DNNL_ARG_SRC, _DST, which may be the same memory.
-Primitive make_activation(const dnnl::engine& engine, const Desc& desc, Activation activation);
+                      const std::optional<Desc>& bias, const Desc& dst);
 
 /// The types of a matmul's matrices.
 struct MatmulTypes {

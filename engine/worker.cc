@@ -12,27 +12,17 @@
 
 namespace phasor {
 
-RowPlan::RowPlan(const dnnl::engine& engine, int64_t num_rows, bool split_up,
-                 const ModelConfig& config, const PackedWeights& weights)
+RowPlan::RowPlan(const dnnl::engine& engine, int64_t num_rows, const PackedWeights& weights)
     : qkv(engine, num_rows, weights.blocks.front().qkv),
       merge(engine, num_rows, weights.blocks.front().out),
-      up(engine, num_rows, weights.blocks.front().up, config.activation),
+      up(engine, num_rows, weights.blocks.front().up),
       down(engine, num_rows, weights.blocks.front().down) {
   if (weights.embedding_map) embedding_map.emplace(engine, num_rows, *weights.embedding_map);
-  if (split_up || config.gated_mlp) up_linear.emplace(engine, num_rows, weights.blocks.front().up);
-  if (split_up) {
-    activate.emplace(
-        onednn::make_activation(engine, onednn::dense({num_rows, config.d_ff}), config.activation));
-  }
 }
 
 size_t RowPlan::scratchpad_bytes() const {
-  size_t most = std::max({qkv.scratchpad_bytes(), merge.scratchpad_bytes(), up.scratchpad_bytes(),
-                          down.scratchpad_bytes()});
-  if (embedding_map) most = std::max(most, embedding_map->scratchpad_bytes());
-  if (up_linear) most = std::max(most, up_linear->scratchpad_bytes());
-  if (activate) most = std::max(most, activate->scratchpad_bytes());
-  return most;
+  return std::max({embedding_map ? embedding_map->scratchpad_bytes() : 0, qkv.scratchpad_bytes(),
+                   merge.scratchpad_bytes(), up.scratchpad_bytes(), down.scratchpad_bytes()});
 }
 
 int64_t padded_rows(int64_t num_tokens) {
@@ -44,10 +34,8 @@ int64_t padded_rows(int64_t num_tokens) {
 void Worker::prepare(const Group& group, const ModelConfig& config, const PackedWeights& weights,
                      const Watch& watch) {
   const int64_t num_rows = padded_rows(group.num_rows);
-  const bool split_up = watch.wants_anywhere(Hook::kMlpPre);
-  rows_ = row_plans_.get({num_rows, omp_get_max_threads(), split_up}, [&] {
-    return std::make_shared<RowPlan>(engine_, num_rows, split_up, config, weights);
-  });
+  rows_ = row_plans_.get({num_rows, omp_get_max_threads()},
+                         [&] { return std::make_shared<RowPlan>(engine_, num_rows, weights); });
   scratchpad_.reserve(static_cast<int64_t>(rows_->scratchpad_bytes() / sizeof(float)) + 1);
   make_room(group, config, watch);
 }

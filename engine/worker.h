@@ -20,21 +20,15 @@ namespace phasor {
 
 /// The linear maps of the embedding and of a block, compiled for N rows.
 struct RowPlan {
-  /// `split_up`: also with the activation by itself.
-  RowPlan(const dnnl::engine& engine, int64_t num_rows, bool split_up, const ModelConfig& config,
-          const PackedWeights& weights);
+  RowPlan(const dnnl::engine& engine, int64_t num_rows, const PackedWeights& weights);
 
   size_t scratchpad_bytes() const;
 
   std::optional<Linear> embedding_map;  // [N, E] -> [N, C]
   Linear qkv;                           // [N, C] -> [N, 3·H·D]
   Linear merge;                         // [N, H·D] -> [N, C]: the heads' outputs
-  Linear up;                            // [N, C] -> [N, F], with the activation
+  Linear up;                            // [N, C] -> [N, F], and the gate of a gated MLP
   Linear down;                          // [N, F] -> [N, C]
-  /// `up` in two steps, for an observer of what comes before the activation; the first is also for
-  /// a gated MLP.
-  std::optional<Linear> up_linear;
-  std::optional<onednn::Primitive> activate;
 };
 
 /// The activations of a group. Every buffer is row-major; the last rows may belong to no token.
@@ -77,7 +71,6 @@ class Worker {
   struct PlanKey {
     int64_t num_rows;
     int team_size;  // oneDNN splits the work when it compiles
-    bool split_up;
     bool operator==(const PlanKey&) const = default;
   };
   LruCache<PlanKey, RowPlan> row_plans_;
