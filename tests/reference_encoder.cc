@@ -41,13 +41,18 @@ Values add(const Values& a, const Values& b) {
 }
 
 /// Each row of x to the nearest multiples of a step, of which `levels` reach its largest magnitude.
+/// What is nearest is found in float32, so that values known exactly fall to the engine's side.
 void round_rows(Values& x, int64_t width, int levels) {
   for (size_t row = 0; row < x.size(); row += width) {
-    double largest = 0;
-    for (int64_t i = 0; i < width; ++i) largest = std::max(largest, std::abs(x[row + i]));
-    if (largest == 0) continue;
+    float largest = 0;
     for (int64_t i = 0; i < width; ++i) {
-      x[row + i] = std::nearbyint(x[row + i] / largest * levels) / levels * largest;
+      largest = std::max(largest, std::abs(static_cast<float>(x[row + i])));
+    }
+    if (largest == 0) continue;
+    const float steps = static_cast<float>(levels) / largest;
+    for (int64_t i = 0; i < width; ++i) {
+      x[row + i] =
+          double{std::nearbyint(static_cast<float>(x[row + i]) * steps)} / levels * largest;
     }
   }
 }
