@@ -218,7 +218,7 @@ TEST(PrecisionTest, ResultsDoNotDependOnTheBatch) {
           if (precision == Precision::kInt8) {  // its sums are exact
             expect_same_bits(other, alone.hidden(0), what);
           } else if (precision == Precision::kBfloat16 && !matmul_rows_are_independent()) {
-            expect_close(other, alone.hidden(0), 0.02, what);
+            expect_close(other, alone.hidden(0), 1e-2, what);
           } else {
             expect_independent_of_batch(other, alone.hidden(0), what);
           }

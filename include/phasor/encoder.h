@@ -20,7 +20,7 @@ namespace phasor {
 
 struct EncoderOptions {
   int threads = 0;  // worker threads of this Encoder; 0: OMP_NUM_THREADS, or else one for each core
-  Precision precision = Precision::kFloat32;
+  Precision precision = Precision::kFloat32;  // what linear maps multiply in
   /// For how many row counts each thread keeps its compiled matmuls; the least recently used go
   /// first. There are about 16 row counts between a power of two and the next.
   int max_plans = 64;

@@ -11,10 +11,13 @@ namespace phasor {
 /// so are all results.
 enum class Precision {
   kFloat32,
-  /// Weights and the inputs of linear maps rounded to bfloat16, products summed in float32.
+  /// Weights and the inputs of linear maps rounded to bfloat16 (the nearest, of two the even one),
+  /// products summed in float32. Moves a trained model's last hidden state by about 0.5 %.
   kBfloat16,
-  /// Weights rounded to int8 with a scale for each output column, when the Encoder is made; inputs
-  /// with a scale for each row, at every run. Sums are exact.
+  /// Weights rounded to whole numbers −127 … 127 with a scale for each output column, when the
+  /// Encoder is made; inputs likewise with a scale for each row, at every run (−63 … 63 on a CPU
+  /// without VNNI). The scale brings the largest magnitude to the end. Sums are exact. Moves a
+  /// trained model's last hidden state by about 2.5 %, or 4.5 %.
   kInt8,
   /// The one that fastest_precision() names.
   kAuto,
