@@ -85,7 +85,7 @@ const void* Linear::source(const float* x, void* scratchpad) const {
       convert.quantize(from, count, in_, int8_levels(),
                        static_cast<uint8_t*>(scratchpad) + first * in_,
                        at(scratchpad, source_bytes_) + first);
-    } else if (onednn::has_bfloat16()) {
+    } else if (onednn::has_fast_bfloat16()) {
       convert.to_bfloat16(from, count * in_, static_cast<uint16_t*>(scratchpad) + first * in_);
     } else {
       convert.round_to_bfloat16(from, count * in_, static_cast<float*>(scratchpad) + first * in_);

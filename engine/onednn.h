@@ -81,9 +81,9 @@ std::pair<int64_t, int64_t> matrix_size(const Desc& desc);
 
 /// Whether this machine has the instructions, and oneDNN may use them (ONEDNN_MAX_CPU_ISA).
 bool may_use(dnnl::cpu_isa isa);
+/// Whether four products of bytes are summed in 32 bits (VNNI), not two in 16.
 bool has_int8_dot_products();
-bool has_bfloat16();
-/// Whether they are also faster than float32's.
+/// Whether bfloat16 is multiplied faster than float32.
 bool has_fast_bfloat16();
 
 /// "2.6.3"

@@ -99,7 +99,7 @@ class Packer {
       pack(rows.values.data(), onednn::Type::s8);
       packed.column_scale = scales;
       packed.zero_point = zero_points;
-    } else if (precision_ == Precision::kBfloat16 && !onednn::has_bfloat16()) {
+    } else if (precision_ == Precision::kBfloat16 && !onednn::has_fast_bfloat16()) {
       std::vector<float> rounded(weight.size());
       kernels().round_to_bfloat16(weight.data(), std::ssize(weight), rounded.data());
       pack(rounded.data(), onednn::Type::f32);
@@ -139,7 +139,7 @@ Norm unpack(NormKind kind, const std::string& name, const NormWeights& weights) 
 onednn::MatmulTypes matmul_types(Precision precision) {
   using onednn::Type;
   if (precision == Precision::kInt8) return {Type::u8, Type::s8, Type::s32};
-  if (precision == Precision::kBfloat16 && onednn::has_bfloat16()) {
+  if (precision == Precision::kBfloat16 && onednn::has_fast_bfloat16()) {
     return {Type::bf16, Type::bf16, Type::f32};
   }
   return {};

@@ -12,7 +12,8 @@ namespace phasor {
 enum class Precision {
   kFloat32,
   /// Weights and the inputs of linear maps rounded to bfloat16 (the nearest, of two the even one),
-  /// products summed in float32. Moves a trained model's last hidden state by about 0.5 %.
+  /// products summed in float32; where the CPU is slow at that, by float32 matmuls of the rounded
+  /// values. Moves a trained model's last hidden state by about 0.5 %.
   kBfloat16,
   /// Weights rounded to whole numbers −127 … 127 with a scale for each output column, when the
   /// Encoder is made; inputs likewise with a scale for each row, at every run (−63 … 63 on a CPU
@@ -28,12 +29,12 @@ std::string_view precision_name(Precision precision);
 /// The inverse; empty where there is no such name.
 std::optional<Precision> parse_precision(std::string_view name);
 
-/// What is fastest on this machine with the instruction sets that oneDNN may use: kInt8 where there
-/// are instructions for its dot products (VNNI), or else kFloat32.
+/// What is fastest on this machine: kInt8 on x86-64, with any of its instruction sets; kFloat32 on
+/// others, where nobody has measured.
 Precision fastest_precision();
 
 /// A sentence for people where a precision works but is no faster than float32 on this machine;
-/// empty where it is fast.
+/// empty where it is.
 std::string why_slow(Precision precision);
 
 }  // namespace phasor
