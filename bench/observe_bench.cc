@@ -1,14 +1,16 @@
-// What observing costs: observe/<what>/<batch>, on one thread, beside the matmul limit.
+// What observing costs: observe/<what>/<batch>/threads:<n>. Each observed run follows one that
+// nobody observes; cost_percent compares their medians, so that a busy machine tells as little as
+// possible.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "bench/bench_models.h"
-#include "bench/counters.h"
 #include "phasor/encoder.h"
-#include "phasor/matmul_limit.h"
 #include "phasor/trace.h"
 
 namespace phasor::bench {
@@ -22,39 +24,54 @@ struct Listener : Observer {
   bool all;
 };
 
-struct Subject {
-  Encoder encoder = Encoder(make_model(Size::kBundled), {.threads = 1});
-  MatmulLimit limit = MatmulLimit(encoder.model().config(), {.threads = 1});
-};
-
-void observe(benchmark::State& state, Subject& subject, const Batch& batch, Observer* observer) {
-  const auto ids = batch.token_ids(subject.encoder.model());
-  subject.encoder.encode_ids(ids);
+double seconds(Encoder& encoder, const std::vector<std::vector<int32_t>>& ids, Observer* observer) {
   const auto start = std::chrono::steady_clock::now();
+  const Encoding encoding = encoder.encode_ids(ids, {.observer = observer});
+  benchmark::DoNotOptimize(encoding.hidden(0).data());
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double median(std::vector<double> times) {
+  std::nth_element(times.begin(), times.begin() + std::ssize(times) / 2, times.end());
+  return times[times.size() / 2];
+}
+
+void observe(benchmark::State& state, Encoder& encoder, const Batch& batch, Observer* observer) {
+  const auto ids = batch.token_ids(encoder.model());
+  std::vector<double> plain, observed;
+  seconds(encoder, ids, nullptr);  // compiles, and fills the caches
+  seconds(encoder, ids, observer);
   for (auto _ : state) {
-    const Encoding encoding = subject.encoder.encode_ids(ids, {.observer = observer});
-    benchmark::DoNotOptimize(encoding.hidden(0).data());
+    plain.push_back(seconds(encoder, ids, nullptr));
+    observed.push_back(seconds(encoder, ids, observer));
+    state.SetIterationTime(observed.back());
   }
-  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-  set_counters(state, subject.limit, batch, passed.count());
+  state.counters["cost_percent"] = 100 * (median(observed) / median(plain) - 1);
 }
 
 void register_all() {
-  const auto subject = std::make_shared<Subject>();
-  const auto add = [&](const std::string& what, const std::shared_ptr<Observer>& observer) {
-    for (const Batch& batch : {uniform_batch(1, 16), uniform_batch(32, 32)}) {
-      benchmark::RegisterBenchmark(
-          ("observe/" + what + "/" + batch.name).c_str(),
-          [=](benchmark::State& state) { observe(state, *subject, batch, observer.get()); })
-          ->UseRealTime()
-          ->Unit(benchmark::kMicrosecond);
+  const std::vector<std::pair<std::string, std::shared_ptr<Observer>>> observers = {
+      {"nothing", nullptr},
+      {"resid_post", std::make_shared<Listener>(false)},
+      {"everything", std::make_shared<Listener>(true)},
+      {"trace_resid_post", std::make_shared<Trace>(Trace{Hook::kResidPost})},
+      {"trace_everything", std::make_shared<Trace>(Trace::everything())}};
+  const auto model = make_model(Size::kMiniLmL6);
+  for (const int threads : {1, 0}) {
+    const auto encoder = std::make_shared<Encoder>(model, EncoderOptions{.threads = threads});
+    for (const Batch& batch : {uniform_batch(1, 16), uniform_batch(32, 128)}) {
+      for (const auto& [what, observer] : observers) {
+        benchmark::RegisterBenchmark(("observe/" + what + "/" + batch.name +
+                                      "/threads:" + std::to_string(encoder->threads()))
+                                         .c_str(),
+                                     [=, observer = observer](benchmark::State& state) {
+                                       observe(state, *encoder, batch, observer.get());
+                                     })
+            ->UseManualTime()
+            ->Unit(benchmark::kMillisecond);
+      }
     }
-  };
-  add("nothing", nullptr);
-  add("resid_post", std::make_shared<Listener>(false));
-  add("everything", std::make_shared<Listener>(true));
-  add("trace_resid_post", std::make_shared<Trace>(Trace{Hook::kResidPost}));
-  add("trace_everything", std::make_shared<Trace>(Trace::everything()));
+  }
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ namespace {
 // Groups of about this many rows keep their activations in the second-level cache, and there are
 // enough of them to keep all threads busy to the end.
 constexpr int64_t kGroupRows = 256;
+constexpr int64_t kAllRows = std::numeric_limits<int64_t>::max();
 
 // Waking another thread for a primitive pays from about this many multiplications on.
 constexpr int64_t kThreadWork = 1 << 19;
@@ -75,13 +76,13 @@ Encoding Encoder::Impl::encode_ids(std::span<const std::vector<int32_t>> sequenc
 
 // Returns the last hidden state of all segments, end to end: [N, C].
 std::vector<float> Encoder::Impl::run(const Run& run, const std::vector<Segment>& segments) {
-  // An observer hears one group on the caller's thread, and a few long sequences are better served
-  // by the primitives' own threads; otherwise each thread takes whole groups through the whole
-  // network.
-  const bool one_group = run.watch.active() || static_cast<int>(segments.size()) < threads;
+  // A few long sequences are better served by the primitives' own threads; otherwise each thread
+  // takes whole groups through the whole network.
+  const bool one_group = static_cast<int>(segments.size()) < threads;
   const std::vector<Group> groups =
-      one_group ? make_groups(segments, 1, std::numeric_limits<int64_t>::max())
-                : make_groups(segments, threads, kGroupRows);
+      make_groups(segments, {.min_groups = one_group ? 1 : threads,
+                             .target_rows = one_group ? kAllRows : kGroupRows,
+                             .whole_sequences = run.watch.active()});
   const int64_t width = model->config().d_model;
   std::vector<float> hidden(
       static_cast<size_t>((groups.back().offset + groups.back().num_rows) * width));

@@ -43,15 +43,15 @@ std::vector<Segment> make_segments(std::span<const std::vector<int32_t>> sequenc
   return segments;
 }
 
-std::vector<Group> make_groups(std::vector<Segment> segments, int64_t min_groups,
-                               int64_t target_rows) {
+std::vector<Group> make_groups(std::vector<Segment> segments, const GroupSizes& sizes) {
   int64_t total = 0;
   for (const Segment& segment : segments) total += segment.num_tokens();
-  const int64_t share = (total + min_groups - 1) / min_groups;
-  const int64_t limit = std::max<int64_t>(1, std::min(share, target_rows));
+  const int64_t share = (total + sizes.min_groups - 1) / sizes.min_groups;
+  const int64_t limit = std::max<int64_t>(1, std::min(share, sizes.target_rows));
   std::vector<Group> groups;
   for (Segment& segment : segments) {
-    if (groups.empty() || groups.back().num_rows >= limit) {
+    const bool stays = sizes.whole_sequences && segment.first_token > 0;
+    if (groups.empty() || (groups.back().num_rows >= limit && !stays)) {
       const int64_t offset = groups.empty() ? 0 : groups.back().offset + groups.back().num_rows;
       groups.push_back({.segments = {}, .offset = offset});
     }

@@ -35,9 +35,13 @@ struct Group {
 std::vector<Segment> make_segments(std::span<const std::vector<int32_t>> sequences,
                                    Overflow overflow, PositionSource& positions);
 
-/// Spreads segments over groups of about `target_rows` rows, in order: at least `min_groups` where
-/// there are as many segments. Sets first_row.
-std::vector<Group> make_groups(std::vector<Segment> segments, int64_t min_groups,
-                               int64_t target_rows);
+struct GroupSizes {
+  int64_t min_groups = 1;        // where there are as many segments
+  int64_t target_rows = 0;       // of a group, about
+  bool whole_sequences = false;  // the windows of a sequence stay together
+};
+
+/// Spreads segments over groups, in order. Sets first_row.
+std::vector<Group> make_groups(std::vector<Segment> segments, const GroupSizes& sizes);
 
 }  // namespace phasor

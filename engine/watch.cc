@@ -31,6 +31,17 @@ bool Watch::wants_anywhere(Hook hook) const {
   return false;
 }
 
+void Watch::tell(const HookEvent& event) const {
+  const std::lock_guard lock(mutex_);
+  if (failure_) std::rethrow_exception(failure_);
+  try {
+    observer_->observe(event);
+  } catch (...) {
+    failure_ = std::current_exception();
+    throw;
+  }
+}
+
 void Watch::rows(Hook hook, int64_t layer, const std::vector<Segment>& segments,
                  const float* values, std::initializer_list<int64_t> row_shape) const {
   if (!wants(hook, layer)) return;
@@ -41,7 +52,7 @@ void Watch::rows(Hook hook, int64_t layer, const std::vector<Segment>& segments,
   for (const Segment& segment : segments) {
     shape[0] = segment.num_tokens();
     const std::span slice(values + segment.first_row * width, shape[0] * width);
-    observer_->observe({hook, layer, segment.sequence, segment.first_token, shape, slice});
+    tell({hook, layer, segment.sequence, segment.first_token, shape, slice});
   }
 }
 
@@ -51,7 +62,7 @@ void Watch::attention_map(Hook hook, int64_t layer, const Segment& segment, cons
   const int64_t tokens = segment.num_tokens();
   const std::array<int64_t, 3> shape = {num_heads, tokens, tokens};
   const std::span values(map, num_heads * tokens * tokens);
-  observer_->observe({hook, layer, segment.sequence, segment.first_token, shape, values});
+  tell({hook, layer, segment.sequence, segment.first_token, shape, values});
 }
 
 }  // namespace phasor

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <initializer_list>
+#include <mutex>
 #include <vector>
 
 #include "engine/batch.h"
@@ -10,8 +12,8 @@
 
 namespace phasor {
 
-/// Asks an observer what it wants before the run, then hands it what it asked for. Without an
-/// observer every question is answered no.
+/// Asks an observer what it wants before the run, then hands it what it asked for, one event at a
+/// time whatever the number of threads. Without an observer every question is answered no.
 class Watch {
  public:
   Watch(Observer* observer, int64_t num_layers);
@@ -30,12 +32,16 @@ class Watch {
                      int64_t num_heads) const;
 
  private:
+  /// Once observe() has thrown, this throws the same to every thread.
+  void tell(const HookEvent& event) const;
   size_t index(Hook hook, int64_t layer) const {
     return static_cast<size_t>((layer + 1) * kNumHooks + static_cast<int64_t>(hook));
   }
 
   Observer* observer_;
   std::vector<bool> wanted_;  // [1 + L, kNumHooks], row 0 for hooks outside blocks
+  mutable std::mutex mutex_;  // held while the observer listens
+  mutable std::exception_ptr failure_;
 };
 
 }  // namespace phasor

@@ -4,12 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <map>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -294,7 +296,7 @@ TEST(HooksTest, AHookHoldsTheSameValuesWhateverElseIsObserved) {
   }
 }
 
-/// Says what was asked and what arrived, and on which thread.
+/// Says what was asked and what arrived; nothing in it is made for several threads at once.
 struct Diary : Observer {
   bool wants(Hook hook, int64_t layer) const override {
     EXPECT_TRUE(seen.empty()) << "wants() after observe()";
@@ -302,45 +304,64 @@ struct Diary : Observer {
     return true;
   }
   void observe(const HookEvent& event) override {
-    EXPECT_EQ(std::this_thread::get_id(), home);
-    seen.push_back({event.layer, event.sequence, event.hook});
+    EXPECT_FALSE(listening.exchange(true)) << "two calls at once";
+    seen[event.sequence].push_back({event.layer, event.hook});
+    std::this_thread::yield();
+    listening = false;
   }
   struct Entry {
-    int64_t layer, sequence;
+    int64_t layer;
     Hook hook;
+    bool operator==(const Entry&) const = default;
   };
   mutable std::set<std::pair<Hook, int64_t>> asked;
-  std::vector<Entry> seen;
-  std::thread::id home = std::this_thread::get_id();
+  std::map<int64_t, std::vector<Entry>> seen;  // by sequence
+  std::atomic<bool> listening = false;
 };
 
-TEST(HooksTest, EventsComeLayerByLayerAndSequenceBySequenceOnTheCallersThread) {
+TEST(HooksTest, EventsOfASequenceComeInTheOrderOfTheForwardPassOneAtATime) {
   const Observed run(NormOrder::kPreNorm);
   std::vector<TokenIds> batch;
-  for (int i = 0; i < 12; ++i) batch.push_back(random_ids(*run.model, 1 + i, i));
-  Diary diary;
-  Encoder(run.model, {.threads = 3}).encode_ids(batch, {.observer = &diary});
-  ASSERT_FALSE(diary.seen.empty());
-  const auto order = [](const Diary::Entry& entry) {  // −1 before the blocks or after them
-    return entry.hook == Hook::kFinalNorm ? int64_t{1000} : entry.layer;
-  };
-  std::map<std::pair<Hook, int64_t>, int64_t> next_sequence;
-  for (size_t i = 0; i < diary.seen.size(); ++i) {
-    const Diary::Entry& entry = diary.seen[i];
-    if (i > 0) {
-      EXPECT_LE(order(diary.seen[i - 1]), order(entry)) << hook_path(entry.hook, entry.layer);
+  for (int i = 0; i < 40; ++i) batch.push_back(random_ids(*run.model, 1 + i % 12, i));
+  Diary alone, diary;
+  Encoder(run.model, {.threads = 1}).encode_ids(batch[0], {.observer = &alone});
+  Encoder(run.model, {.threads = 4}).encode_ids(batch, {.observer = &diary});
+  const std::vector<Diary::Entry>& order = alone.seen.at(0);
+  for (size_t i = 1; i < order.size(); ++i) {
+    const auto [layer, hook] = order[i];
+    const auto [layer_before, hook_before] = order[i - 1];
+    if (layer >= 0) {
+      EXPECT_LT(std::tie(layer_before, hook_before), std::tie(layer, hook))
+          << hook_path(hook, layer);
     }
-    const auto next = next_sequence[{entry.hook, entry.layer}]++;
-    EXPECT_EQ(entry.sequence, next) << hook_path(entry.hook, entry.layer);
   }
-  for (const auto& [where, count] : next_sequence) {
-    EXPECT_EQ(count, 12) << hook_path(where.first, where.second);
-  }
+  ASSERT_EQ(diary.seen.size(), batch.size());
+  for (const auto& [sequence, seen] : diary.seen) EXPECT_EQ(seen, order) << sequence;
   for (int i = 0; i < kNumHooks; ++i) {
     const auto hook = static_cast<Hook>(i);
     for (int64_t layer = 0; layer < (is_block_hook(hook) ? 3 : 1); ++layer) {
       EXPECT_TRUE(diary.asked.count({hook, is_block_hook(hook) ? layer : -1}))
           << hook_path(hook, layer);
+    }
+  }
+}
+
+TEST(HooksTest, WindowsArePutTogetherTheSameOnAnyNumberOfThreads) {
+  const Observed run(NormOrder::kPostNorm);
+  std::vector<TokenIds> batch;
+  for (int i = 0; i < 6; ++i) batch.push_back(random_ids(*run.model, 30 + 9 * i, i));
+  Trace expected = Trace::everything();
+  Encoder(run.model, {.threads = 1})
+      .encode_ids(batch, {.observer = &expected, .overflow = Overflow::kWindow});
+  for (int round = 0; round < 20; ++round) {
+    Trace trace = Trace::everything();
+    Encoder(run.model, {.threads = 4})
+        .encode_ids(batch, {.observer = &trace, .overflow = Overflow::kWindow});
+    for (int64_t i = 0; i < std::ssize(batch); ++i) {
+      for (const Hook hook : {Hook::kPattern, Hook::kResidPost}) {
+        expect_independent_of_batch(trace.at(hook, 2, i).values, expected.at(hook, 2, i).values,
+                                    hook_path(hook, 2) + " of sequence " + std::to_string(i));
+      }
     }
   }
 }
@@ -378,17 +399,24 @@ TEST(HooksTest, HooksAModelDoesNotHaveAreNotEmitted) {
 struct Thrower : Observer {
   bool wants(Hook hook, int64_t) const override { return hook == Hook::kPattern; }
   void observe(const HookEvent& event) override {
-    if (event.layer == 1) throw std::logic_error("enough");
+    if (event.layer != 1) return;
+    ++thrown;
+    throw std::logic_error("enough");
   }
+  int thrown = 0;
 };
 
-TEST(HooksTest, WhatAnObserverThrowsLeavesEncodeAndTheEncoderStaysUsable) {
+TEST(HooksTest, WhatAnObserverThrowsLeavesEncodeOnceAndTheEncoderStaysUsable) {
   const Observed run(NormOrder::kPostNorm);
   Encoder encoder(run.model, {.threads = 2});
-  Thrower thrower;
   const TokenIds ids = random_ids(*run.model, 9, 1);
-  EXPECT_THROW(encoder.encode_ids(ids, {.observer = &thrower}), std::logic_error);
-  expect_independent_of_batch(encoder.encode_ids(ids).hidden(0), run.encoding.hidden(0), "after");
+  for (const size_t count : {1, 20}) {  // one group, and several
+    Thrower thrower;
+    const std::vector<TokenIds> batch(count, ids);
+    EXPECT_THROW(encoder.encode_ids(batch, {.observer = &thrower}), std::logic_error);
+    EXPECT_EQ(thrower.thrown, 1);
+    expect_independent_of_batch(encoder.encode_ids(ids).hidden(0), run.encoding.hidden(0), "after");
+  }
 }
 
 TEST(HooksTest, TraceOfARunHasItsHiddenStates) {

@@ -80,8 +80,15 @@ struct HookEvent {
 };
 
 /// Listens to a run. wants() is asked for every hook and layer before anything is computed, because
-/// fusion destroys values; observe() is called on the thread that called encode(), layer by layer,
-/// and within a hook sequence by sequence. What observe() throws leaves encode().
+/// fusion destroys values.
+///
+/// observe() is called while encode() runs, one call at a time, but on the thread that computed the
+/// values, which need not be the one that called encode(): an observed batch is spread over threads
+/// as any other, since to compute it on one would cost far more than to listen. The events of a
+/// sequence come in the order of the forward pass, those of different sequences in no certain
+/// order. So an observer needs no lock, but nothing that belongs to one thread either; and as long
+/// as it listens, other threads may wait. After observe() has thrown it is not called again, and
+/// encode() throws the same.
 ///
 /// Observing never changes the results by more than un-fusing costs: only kMlpPre un-fuses (the
 /// activation), which moves a float32 hidden state by less than 1e-5 of its largest value.
