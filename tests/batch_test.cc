@@ -25,6 +25,7 @@ std::shared_ptr<const Model> model_of(Kind kind) {
   config.d_ff = 3 * config.d_model;
   config.norm_order = kind == Kind::kPostNorm ? NormOrder::kPostNorm : NormOrder::kPreNorm;
   config.position.kind = PositionKind::kSinusoidal;
+  if (kind == Kind::kPreNorm) config.d_embedding = 20;
   if (kind == Kind::kRelativeBias) {  // as T5
     config.position.kind = PositionKind::kRelativeBias;
     config.norm = NormKind::kRmsNorm;

@@ -199,35 +199,6 @@ TEST(PrecisionTest, WholeNetworksAgreeWithTheOracleOfTheSameRounding) {
   }
 }
 
-TEST(PrecisionTest, ResultsDoNotDependOnTheBatch) {
-  for (const Family& family : families()) {
-    std::vector<TokenIds> sequences;
-    for (const int64_t tokens : {1, 7, 12, 3, 12, 9, 2}) {
-      sequences.push_back(random_ids(*family.model, tokens, sequences.size()));
-    }
-    std::vector<TokenIds> reversed(sequences.rbegin(), sequences.rend());
-    const auto count = static_cast<int64_t>(sequences.size());
-    for (const Precision precision : kAll) {
-      const std::string what = family.name + " in " + std::string(precision_name(precision));
-      Encoder one(family.model, {.threads = 1, .precision = precision});
-      Encoder three(family.model, {.threads = 3, .precision = precision});
-      const Encoding all = one.encode_ids(sequences), turned = three.encode_ids(reversed);
-      for (int64_t i = 0; i < count; ++i) {
-        const Encoding alone = three.encode_ids(sequences[i]);
-        for (const auto& other : {all.hidden(i), turned.hidden(count - 1 - i)}) {
-          if (precision == Precision::kInt8) {  // its sums are exact
-            expect_same_bits(other, alone.hidden(0), what);
-          } else if (precision == Precision::kBfloat16 && !matmul_rows_are_independent()) {
-            expect_close(other, alone.hidden(0), 1e-2, what);
-          } else {
-            expect_independent_of_batch(other, alone.hidden(0), what);
-          }
-        }
-      }
-    }
-  }
-}
-
 TEST(PrecisionTest, Int8TakesAQuarterOfTheMemory) {
   ModelConfig config = small_config();
   config.num_heads = 4;  // sizes that no layout pads
