@@ -1,11 +1,8 @@
-// Counting a model's matmuls and timing them by themselves, and what they were compiled to.
+// Counting a model's matmuls and timing them by themselves.
 #include "phasor/matmul_limit.h"
 
 #include <gtest/gtest.h>
 
-#include <set>
-
-#include "phasor/encoder.h"
 #include "phasor/errors.h"
 #include "tests/random_model.h"
 
@@ -60,24 +57,6 @@ TEST(MatmulLimitTest, TheLimitAddsUpAndNoMatmulIsFasterThanTheBest) {
 TEST(MatmulLimitTest, WhatNoEncoderCanHaveIsRefused) {
   EXPECT_THROW(MatmulLimit(config_of_size_8(), {.threads = -1}), InvalidArgument);
   EXPECT_THROW(MatmulLimit(ModelConfig{}), InvalidArgument);
-}
-
-TEST(PrimitivesTest, AnEncoderSaysWhatItsLastRunWasCompiledTo) {
-  ModelConfig config = config_of_size_8();
-  config.d_embedding = 4;
-  Encoder encoder(random_model(config, 1), {.threads = 2});
-  EXPECT_TRUE(encoder.primitives().empty()) << "nothing has been run";
-  const std::vector<std::vector<int32_t>> sequences(8, {1, 2, 3});
-  encoder.encode_ids(sequences);
-  std::set<std::string> names;
-  for (const PrimitiveInfo& primitive : encoder.primitives()) {
-    EXPECT_TRUE(names.insert(primitive.name).second) << primitive.name << " stands twice";
-    EXPECT_FALSE(primitive.implementation.empty()) << primitive.name;
-  }
-  for (const char* name : {"embedding_map", "qkv", "out", "up", "down"}) {
-    EXPECT_TRUE(names.contains(name)) << name;
-  }
-  EXPECT_TRUE(encoder.replica().primitives().empty());
 }
 
 }  // namespace
