@@ -65,7 +65,7 @@ void Linear::run(const dnnl::stream& stream, const float* x, const PackedLinear&
 
 void Linear::dequantize(float* y, const PackedLinear& weights, const float* row_scales,
                         const std::optional<Activation>& activation) const {
-  for_row_ranges(num_rows_, [&](int64_t first, int64_t count) {
+  for_row_ranges(num_rows_, out_, [&](int64_t first, int64_t count) {
     kernels().dequantize(y + first * out_, count, out_,
                          {.row_scale = row_scales + first,
                           .column_scale = weights.column_scale,
@@ -79,7 +79,7 @@ void Linear::dequantize(float* y, const PackedLinear& weights, const float* row_
 const void* Linear::source(const float* x, void* scratchpad) const {
   if (precision_ == Precision::kFloat32) return x;
   const Kernels& convert = kernels();
-  for_row_ranges(num_rows_, [&](int64_t first, int64_t count) {
+  for_row_ranges(num_rows_, in_, [&](int64_t first, int64_t count) {
     const float* const from = x + first * in_;
     if (precision_ == Precision::kInt8) {
       convert.quantize(from, count, in_, int8_levels(),
@@ -99,7 +99,7 @@ size_t Linear::scratchpad_bytes() const {
 }
 
 void activate(float* x, int64_t num_rows, int64_t width, Activation activation) {
-  for_row_ranges(num_rows, [&](int64_t first, int64_t count) {
+  for_row_ranges(num_rows, width, [&](int64_t first, int64_t count) {
     kernels().activate(x + first * width, count * width, activation);
   });
 }

@@ -11,7 +11,7 @@ namespace {
 void norm_rows(const float* f, float* x, int64_t num_rows, const Norm& norm, float eps,
                float* out) {
   const auto width = static_cast<int64_t>(norm.weight.size());
-  for_row_ranges(num_rows, [&](int64_t first, int64_t count) {
+  for_row_ranges(num_rows, width, [&](int64_t first, int64_t count) {
     const int64_t offset = first * width;
     kernels().norm(f == nullptr ? nullptr : f + offset, x + offset, count, width,
                    norm.weight.data(), norm.bias.data(), norm.kind == NormKind::kLayerNorm, eps,

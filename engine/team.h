@@ -31,15 +31,16 @@ inline int team_size(int threads) {
   return threads > 0 ? threads : omp_get_max_threads();
 }
 
-/// Splits rows over the threads of the caller's team, if there are enough of them: body(first,
-/// count).
+/// Splits rows of `width` values over the threads of the caller's team, if there are enough of
+/// them: body(first, count).
 template <typename Body>
-void for_row_ranges(int64_t num_rows, Body body) {
-  constexpr int64_t kRows = 64;  // fewer are not worth waking threads for
-  const int64_t ranges = (num_rows + kRows - 1) / kRows;
+void for_row_ranges(int64_t num_rows, int64_t width, Body body) {
+  constexpr int64_t kValues = 8192;  // fewer are not worth waking threads for
+  const int64_t most = std::max<int64_t>(1, kValues / width);
+  const int64_t ranges = (num_rows + most - 1) / most;
 #pragma omp parallel for if (ranges > 1)
   for (int64_t r = 0; r < ranges; ++r) {
-    body(r * kRows, std::min(kRows, num_rows - r * kRows));
+    body(r * most, std::min(most, num_rows - r * most));
   }
 }
 
