@@ -44,8 +44,7 @@ std::string why_slow(Precision precision) {
   }
   if (precision == Precision::kBfloat16 && !onednn::has_fast_bfloat16()) {
     return "this CPU does not multiply bfloat16 faster than float32: bf16 is emulated, about as "
-           "fast "
-           "as f32";
+           "fast as f32";
   }
   return {};
 }

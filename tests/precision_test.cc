@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/onednn.h"
 #include "tests/encoder_cases.h"
 #include "tests/expect_close.h"
 #include "tests/reference_encoder.h"
@@ -51,7 +52,7 @@ TEST(PrecisionTest, AutoIsOneThatIsNotSlowHere) {
 
 /// The rounding of phasor/precision.h, with as many levels as this machine's dot products allow.
 reference::Rounding rounding_of(Precision precision) {
-  return {.precision = precision, .levels = why_slow(Precision::kInt8).empty() ? 127 : 63};
+  return {.precision = precision, .levels = onednn::has_int8_dot_products() ? 127 : 63};
 }
 
 struct Family {
