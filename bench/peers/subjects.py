@@ -84,7 +84,8 @@ class Model:
         return os.path.join(self.build, "bin", name)
 
     def phasor(self, threads, precision):
-        command = [self.program("phasor_peer"), self.folder]
+        # As infer starts itself for long work.
+        command = ["env", "GOMP_SPINCOUNT=10000", self.program("phasor_peer"), self.folder]
         return [*command, "--threads", str(threads), "--precision", precision]
 
     def onnxruntime(self, threads, precision):
