@@ -22,6 +22,7 @@ class ForwardPass {
         config_(run.model.config()),
         group_(group),
         worker_(worker),
+        plan_(worker.rows()),
         a_(worker.activations()) {}
 
   const float* operator()() {
@@ -55,8 +56,7 @@ class ForwardPass {
       layer_norm(a_.x, group_.num_rows, *run_.weights.embedding_norm, config_.norm_eps, a_.x);
     }
     if (run_.weights.embedding_map) {
-      worker_.rows().embedding_map->run(worker_.stream(), a_.x, *run_.weights.embedding_map,
-                                        a_.normed, worker_.scratchpad());
+      apply(*plan_.embedding_map, *run_.weights.embedding_map, a_.x, a_.normed);
       std::swap(a_.x, a_.normed);
     }
     saw(Hook::kFullEmbed, -1, a_.x);
@@ -79,13 +79,13 @@ class ForwardPass {
   // out = W_o · concat_h softmax(Q_h·K_hᵀ/√D)·V_h
   void attention(int64_t layer, const float* input) {
     const PackedBlock& block = block_of(layer);
-    worker_.rows().qkv.run(worker_.stream(), input, block.qkv, a_.qkv, worker_.scratchpad());
+    apply(plan_.qkv, block.qkv, input, a_.qkv);
     saw_part(Hook::kQ, layer, 0);
     saw_part(Hook::kK, layer, 1);
     saw_part(Hook::kV, layer, 2);
     for (const Segment& segment : group_.segments) attend(layer, segment);
     saw_heads(Hook::kZ, layer, a_.z);
-    worker_.rows().merge.run(worker_.stream(), a_.z, block.out, a_.out, worker_.scratchpad());
+    apply(plan_.merge, block.out, a_.z, a_.out);
     saw(Hook::kAttnOut, layer, a_.out);
   }
 
@@ -113,22 +113,26 @@ class ForwardPass {
   void mlp(int64_t layer, const float* input) {
     const PackedBlock& block = block_of(layer);
     const PackedLinear& activated = block.gate ? *block.gate : block.up;
-    RowPlan& plan = worker_.rows();
     if (run_.watch.wants(Hook::kMlpPre, layer)) {
-      plan.up.run(worker_.stream(), input, activated, a_.mlp, worker_.scratchpad());
+      apply(plan_.up, activated, input, a_.mlp);
       saw_mlp(Hook::kMlpPre, layer);
       activate(a_.mlp, group_.num_rows, config_.d_ff, config_.activation);
     } else {
-      plan.up.run(worker_.stream(), input, activated, a_.mlp, worker_.scratchpad(),
-                  config_.activation);
+      apply(plan_.up, activated, input, a_.mlp, config_.activation);
     }
     if (block.gate) {
-      plan.up.run(worker_.stream(), input, block.up, a_.gate, worker_.scratchpad());
+      apply(plan_.up, block.up, input, a_.gate);
       multiply(a_.gate, group_.num_rows * config_.d_ff, a_.mlp);
     }
     saw_mlp(Hook::kMlpPost, layer);
-    plan.down.run(worker_.stream(), a_.mlp, block.down, a_.out, worker_.scratchpad());
+    apply(plan_.down, block.down, a_.mlp, a_.out);
     saw(Hook::kMlpOut, layer, a_.out);
+  }
+
+  // y = f(x·W + b)
+  void apply(Linear& map, const PackedLinear& weights, const float* x, float* y,
+             std::optional<Activation> f = {}) {
+    map.run(worker_.stream(), x, weights, y, worker_.scratchpad(), f);
   }
 
   const float* sublayer_input(const Norm& norm) {
@@ -209,6 +213,7 @@ class ForwardPass {
   const ModelConfig& config_;
   const Group& group_;
   Worker& worker_;
+  RowPlan& plan_;
   Activations a_;
 };
 

@@ -80,7 +80,7 @@ struct HookEvent {
 };
 
 /// Listens to a run. wants() is asked for every hook and layer before anything is computed, because
-/// fusion destroys values.
+/// what nobody wants is never stored: scores and patterns, values before the activation.
 ///
 /// observe() is called while encode() runs, one call at a time, but on the thread that computed the
 /// values, which need not be the one that called encode(): an observed batch is spread over threads
@@ -90,8 +90,7 @@ struct HookEvent {
 /// as it listens, other threads may wait. After observe() has thrown it is not called again, and
 /// encode() throws the same.
 ///
-/// Observing never changes the results by more than un-fusing costs: only kMlpPre un-fuses (the
-/// activation), which moves a float32 hidden state by less than 1e-5 of its largest value.
+/// Observing never changes the results.
 class Observer {
  public:
   virtual ~Observer() = default;
