@@ -14,10 +14,9 @@ import safetensors_io  # noqa: E402
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 VOCABULARY = SPECIAL + [f"w{i}" for i in range(len(SPECIAL), 30522)]
-MAX_POSITIONS = 512
 
 
-def tensors(d_model, num_layers, d_ff, rng):
+def tensors(d_model, num_layers, d_ff, max_positions, rng):
     def draw(*shape, scale):
         return (scale * rng.standard_normal(shape, dtype=np.float32)).astype(np.float32)
 
@@ -29,7 +28,7 @@ def tensors(d_model, num_layers, d_ff, rng):
         yield f"{name}.weight", 1 + draw(d_model, scale=0.1)
         yield f"{name}.bias", draw(d_model, scale=0.1)
 
-    for name, rows in (("word", len(VOCABULARY)), ("position", MAX_POSITIONS), ("token_type", 2)):
+    for name, rows in (("word", len(VOCABULARY)), ("position", max_positions), ("token_type", 2)):
         yield f"embeddings.{name}_embeddings.weight", draw(rows, d_model, scale=0.5)
     yield from norm("embeddings.LayerNorm")
     for layer in range(num_layers):
@@ -43,7 +42,7 @@ def tensors(d_model, num_layers, d_ff, rng):
         yield from norm(f"{block}output.LayerNorm")
 
 
-def write(shape, folder):
+def write(shape, folder, max_positions=512):
     """`shape`: d_model/num_layers/num_heads/d_ff, like 384/6/12/1536. The same at every call."""
     d_model, num_layers, num_heads, d_ff = map(int, shape.split("/"))
     os.makedirs(folder, exist_ok=True)
@@ -54,7 +53,7 @@ def write(shape, folder):
         "num_attention_heads": num_heads,
         "intermediate_size": d_ff,
         "vocab_size": len(VOCABULARY),
-        "max_position_embeddings": MAX_POSITIONS,
+        "max_position_embeddings": max_positions,
         "type_vocab_size": 2,
         "hidden_act": "gelu",
         "layer_norm_eps": 1e-12,
@@ -67,5 +66,5 @@ def write(shape, folder):
     for name, text in texts.items():
         with open(os.path.join(folder, name), "w", encoding="utf-8") as out:
             out.write(text)
-    weights = dict(tensors(d_model, num_layers, d_ff, np.random.default_rng(1)))
+    weights = dict(tensors(d_model, num_layers, d_ff, max_positions, np.random.default_rng(1)))
     safetensors_io.save(os.path.join(folder, "model.safetensors"), weights)
