@@ -66,12 +66,12 @@ Encoding Encoder::Impl::encode_ids(std::span<const std::vector<int32_t>> sequenc
   PositionSource positions(*model, options.positions, sinusoids);
   const Watch watch(options.observer, model->config().num_layers);
   const std::vector<Segment> segments = make_segments(sequences, options.overflow, positions);
-  const std::vector<float> hidden =
+  std::vector<float> hidden =
       run({*model, *weights, positions, watch, options.cut_residuals}, segments);
   check_finite(hidden, *model);
   const Pooling* own = model->has_sentence() ? &model->sentence().pooling : nullptr;
   const Pooling* pooling = options.pooling ? &*options.pooling : own;
-  return Encoding(segments, hidden, model->config().d_model, pooling);
+  return Encoding(segments, std::move(hidden), model->config().d_model, pooling);
 }
 
 // Returns the last hidden state of all segments, end to end: [N, C].

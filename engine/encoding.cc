@@ -1,35 +1,50 @@
 // Putting the result together: windows averaged where they overlap, and the pooled vectors.
 
+#include <utility>
+
 #include "engine/batch.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
 
 namespace phasor {
 
-Encoding::Encoding(const std::vector<Segment>& segments, std::span<const float> hidden,
-                   int64_t d_model, const Pooling* pooling)
+namespace {
+
+// The rows of all segments, end to end, to one row for each token.
+std::vector<float> mean_over_windows(const std::vector<Segment>& segments,
+                                     const std::vector<int64_t>& offsets,
+                                     const std::vector<float>& rows, int64_t width) {
+  std::vector<float> means(offsets.back() * width);
+  std::vector<int32_t> windows(offsets.back());  // that have computed the token so far
+  const float* from = rows.data();
+  for (const Segment& segment : segments) {
+    for (int64_t t = 0; t < segment.num_tokens(); ++t, from += width) {
+      const int64_t n = offsets[segment.sequence] + segment.first_token + t;
+      float* to = &means[n * width];
+      const auto count = static_cast<float>(++windows[n]);
+      for (int64_t c = 0; c < width; ++c) to[c] += (from[c] - to[c]) / count;  // running mean
+    }
+  }
+  return means;
+}
+
+}  // namespace
+
+Encoding::Encoding(const std::vector<Segment>& segments, std::vector<float> hidden, int64_t d_model,
+                   const Pooling* pooling)
     : d_model_(d_model) {
   for (const Segment& segment : segments) {  // a later window extends its sequence
     if (segment.first_token > 0) offsets_.pop_back();
-    offsets_.push_back(offsets_.back() + segment.first_token + segment.num_tokens());
-  }
-  const int64_t num_tokens = offsets_.back();
-  token_ids_.resize(num_tokens);
-  positions_.resize(num_tokens);
-  hidden_.resize(num_tokens * d_model);
-  std::vector<int32_t> windows(num_tokens);  // that have computed the token so far
-  const float* from = hidden.data();
-  for (const Segment& segment : segments) {
-    for (int64_t t = 0; t < segment.num_tokens(); ++t, from += d_model) {
-      const int64_t n = offsets_[segment.sequence] + segment.first_token + t;
-      float* to = &hidden_[n * d_model];
-      const auto count = static_cast<float>(++windows[n]);
-      for (int64_t c = 0; c < d_model; ++c) to[c] += (from[c] - to[c]) / count;  // running mean
-      if (windows[n] > 1) continue;
-      token_ids_[n] = segment.token_ids[t];
-      positions_[n] = static_cast<float>(segment.positions[t]);
+    const int64_t first = offsets_.back() + segment.first_token;
+    for (int64_t t = std::ssize(token_ids_) - first; t < segment.num_tokens(); ++t) {
+      token_ids_.push_back(segment.token_ids[t]);
+      positions_.push_back(static_cast<float>(segment.positions[t]));
     }
+    offsets_.push_back(first + segment.num_tokens());
   }
+  const bool has_windows = std::ssize(hidden) > offsets_.back() * d_model;
+  hidden_ =
+      has_windows ? mean_over_windows(segments, offsets_, hidden, d_model) : std::move(hidden);
   if (pooling == nullptr) return;
   embedding_width_ = pooling->width(d_model);
   for (int64_t i = 0; i < num_sequences(); ++i) {

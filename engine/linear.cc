@@ -3,11 +3,15 @@
 
 #include "engine/linear.h"
 
+#include <algorithm>
+
 #include "engine/kernels.h"
 #include "engine/team.h"
 
 namespace phasor {
 namespace {
+
+constexpr int64_t kPiece = 256;  // rows; twice as many are no faster
 
 size_t cache_lines(int64_t bytes) {
   constexpr int64_t kLine = 64;
@@ -40,32 +44,58 @@ float* at(void* scratchpad, size_t offset) {
 
 }  // namespace
 
+int64_t padded_rows(int64_t num_rows) {
+  const int64_t step = num_rows % kPiece > kPiece / 2 ? 16 : 8;
+  return (num_rows + step - 1) / step * step;
+}
+
+Linear::Piece::Piece(const dnnl::engine& engine, int64_t num_rows, int64_t count,
+                     const PackedLinear& like)
+    : num_rows(num_rows),
+      count(count),
+      source_bytes(phasor::source_bytes(num_rows, like)),
+      scale_bytes(like.precision == Precision::kInt8 ? cache_lines(4 * num_rows) : 0),
+      matmul(make(engine, num_rows, like)) {}
+
 Linear::Linear(const dnnl::engine& engine, int64_t num_rows, const PackedLinear& like)
-    : num_rows_(num_rows),
-      in_(onednn::matrix_size(like.weight.get_desc()).first),
+    : in_(onednn::matrix_size(like.weight.get_desc()).first),
       out_(onednn::matrix_size(like.weight.get_desc()).second),
-      precision_(like.precision),
-      source_bytes_(source_bytes(num_rows, like)),
-      scale_bytes_(precision_ == Precision::kInt8 ? cache_lines(4 * num_rows) : 0),
-      matmul_(make(engine, num_rows, like)) {}
+      precision_(like.precision) {
+  if (num_rows >= kPiece) pieces_.emplace_back(engine, kPiece, num_rows / kPiece, like);
+  if (num_rows % kPiece > 0) pieces_.emplace_back(engine, num_rows % kPiece, 1, like);
+}
 
 void Linear::run(const dnnl::stream& stream, const float* x, const PackedLinear& weights, float* y,
                  void* scratchpad, std::optional<Activation> activation) {
-  matmul_.set(DNNL_ARG_SRC, source(x, scratchpad));
-  matmul_.set(DNNL_ARG_WEIGHTS, weights.weight);
-  matmul_.set(DNNL_ARG_DST, y);
-  if (precision_ != Precision::kInt8) matmul_.set(DNNL_ARG_BIAS, weights.bias);
-  matmul_.run(stream, at(scratchpad, source_bytes_ + scale_bytes_));
-  if (precision_ == Precision::kInt8) {
-    dequantize(y, weights, at(scratchpad, source_bytes_), activation);
-  } else if (activation) {
-    activate(y, num_rows_, out_, *activation);
+  for (Piece& piece : pieces_) {
+    for (int64_t i = 0; i < piece.count; ++i) {
+      run(piece, stream, x, weights, y, scratchpad, activation);
+      x += piece.num_rows * in_;
+      y += piece.num_rows * out_;
+    }
   }
 }
 
-void Linear::dequantize(float* y, const PackedLinear& weights, const float* row_scales,
+void Linear::run(Piece& piece, const dnnl::stream& stream, const float* x,
+                 const PackedLinear& weights, float* y, void* scratchpad,
+                 const std::optional<Activation>& activation) const {
+  onednn::Primitive& matmul = piece.matmul;
+  matmul.set(DNNL_ARG_SRC, source(piece, x, scratchpad));
+  matmul.set(DNNL_ARG_WEIGHTS, weights.weight);
+  matmul.set(DNNL_ARG_DST, y);
+  if (precision_ != Precision::kInt8) matmul.set(DNNL_ARG_BIAS, weights.bias);
+  matmul.run(stream, at(scratchpad, piece.source_bytes + piece.scale_bytes));
+  if (precision_ == Precision::kInt8) {
+    dequantize(piece, y, weights, at(scratchpad, piece.source_bytes), activation);
+  } else if (activation) {
+    activate(y, piece.num_rows, out_, *activation);
+  }
+}
+
+void Linear::dequantize(const Piece& piece, float* y, const PackedLinear& weights,
+                        const float* row_scales,
                         const std::optional<Activation>& activation) const {
-  for_row_ranges(num_rows_, out_, [&](int64_t first, int64_t count) {
+  for_row_ranges(piece.num_rows, out_, [&](int64_t first, int64_t count) {
     kernels().dequantize(y + first * out_, count, out_,
                          {.row_scale = row_scales + first,
                           .column_scale = weights.column_scale,
@@ -76,15 +106,15 @@ void Linear::dequantize(float* y, const PackedLinear& weights, const float* row_
 }
 
 // x, rounded as the precision says.
-const void* Linear::source(const float* x, void* scratchpad) const {
+const void* Linear::source(const Piece& piece, const float* x, void* scratchpad) const {
   if (precision_ == Precision::kFloat32) return x;
   const Kernels& convert = kernels();
-  for_row_ranges(num_rows_, in_, [&](int64_t first, int64_t count) {
+  for_row_ranges(piece.num_rows, in_, [&](int64_t first, int64_t count) {
     const float* const from = x + first * in_;
     if (precision_ == Precision::kInt8) {
       convert.quantize(from, count, in_, int8_levels(),
                        static_cast<uint8_t*>(scratchpad) + first * in_,
-                       at(scratchpad, source_bytes_) + first);
+                       at(scratchpad, piece.source_bytes) + first);
     } else if (onednn::has_fast_bfloat16()) {
       convert.to_bfloat16(from, count * in_, static_cast<uint16_t*>(scratchpad) + first * in_);
     } else {
@@ -95,7 +125,11 @@ const void* Linear::source(const float* x, void* scratchpad) const {
 }
 
 size_t Linear::scratchpad_bytes() const {
-  return source_bytes_ + scale_bytes_ + matmul_.scratchpad_bytes();
+  size_t most = 0;
+  for (const Piece& piece : pieces_) {
+    most = std::max(most, piece.source_bytes + piece.scale_bytes + piece.matmul.scratchpad_bytes());
+  }
+  return most;
 }
 
 void activate(float* x, int64_t num_rows, int64_t width, Activation activation) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/onednn.h"
 #include "engine/packed_weights.h"
@@ -12,7 +13,8 @@
 namespace phasor {
 
 /// y = f(x·W + b) compiled for one row count; weights are given at each run, so that all layers
-/// share one compiled map.
+/// share one compiled map. Rows are taken in pieces of 256 and a rest, so that oneDNN compiles, and
+/// keeps, few sizes of a map whatever the batches are.
 class Linear {
  public:
   /// For weights of the same size, layout and precision as `like`.
@@ -24,21 +26,33 @@ class Linear {
            void* scratchpad, std::optional<Activation> activation = {});
 
   size_t scratchpad_bytes() const;
-  const std::string& impl_info() const { return matmul_.impl_info(); }
+  const std::string& impl_info() const { return pieces_.front().matmul.impl_info(); }
 
  private:
-  const void* source(const float* x, void* scratchpad) const;
-  void dequantize(float* y, const PackedLinear& weights, const float* row_scales,
-                  const std::optional<Activation>& activation) const;
+  struct Piece {
+    Piece(const dnnl::engine& engine, int64_t num_rows, int64_t count, const PackedLinear& like);
 
-  int64_t num_rows_;
+    int64_t num_rows;
+    int64_t count;        // how often, one after the other
+    size_t source_bytes;  // of the scratchpad: x as the matmul reads it,
+    size_t scale_bytes;   // then its rows' scales, then what the matmul needs
+    onednn::Primitive matmul;
+  };
+
+  void run(Piece& piece, const dnnl::stream& stream, const float* x, const PackedLinear& weights,
+           float* y, void* scratchpad, const std::optional<Activation>& activation) const;
+  const void* source(const Piece& piece, const float* x, void* scratchpad) const;
+  void dequantize(const Piece& piece, float* y, const PackedLinear& weights,
+                  const float* row_scales, const std::optional<Activation>& activation) const;
+
   int64_t in_;
   int64_t out_;
   Precision precision_;
-  size_t source_bytes_;  // of the scratchpad: x as the matmul reads it,
-  size_t scale_bytes_;   // then its rows' scales, then what the matmul needs
-  onednn::Primitive matmul_;
+  std::vector<Piece> pieces_;
 };
+
+/// How many rows are compiled for so many: up to 8 more, or 16 where the rest is more than 128.
+int64_t padded_rows(int64_t num_rows);
 
 /// x = f(x) for x [num_rows, width].
 void activate(float* x, int64_t num_rows, int64_t width, Activation activation);

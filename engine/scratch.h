@@ -1,35 +1,47 @@
 // Memory that is allocated once and reused: aligned, grow-only.
 #pragma once
 
-#include <algorithm>
+#include <sys/mman.h>
+
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <new>
+#include <utility>
 
 namespace phasor {
 
-/// num() floats or more, on a cache line. Growing throws away the contents.
+/// Floats on whole pages, straight from the system: blocks of ever other sizes that threads take
+/// from the heap leave holes in it, and the program grows.
 class ScratchBuffer {
  public:
-  /// At least `count` floats.
+  ScratchBuffer() = default;
+  ScratchBuffer(ScratchBuffer&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), capacity_(std::exchange(other.capacity_, 0)) {}
+  ScratchBuffer& operator=(ScratchBuffer&&) = delete;
+  ~ScratchBuffer() { release(); }
+
+  /// At least `count` floats. Growing throws away the contents and begins with zeros: rows of no
+  /// token are computed with what lies there. Throws std::bad_alloc.
   float* reserve(int64_t count) {
-    if (count > capacity_) {
-      data_.reset();
-      data_.reset(static_cast<float*>(::operator new(count * sizeof(float), kAlignment)));
-      capacity_ = count;
-      std::fill_n(data_.get(), count, 0.0f);  // rows of no token are computed with what lies there
-    }
-    return data_.get();
+    if (count <= capacity_) return data_;
+    release();
+    void* const pages = mmap(nullptr, count * sizeof(float), PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) throw std::bad_alloc();
+    data_ = static_cast<float*>(pages);
+    capacity_ = count;
+    return data_;
   }
-  float* data() const { return data_.get(); }
+  float* data() const { return data_; }
 
  private:
-  static constexpr std::align_val_t kAlignment{64};
-  struct Free {
-    void operator()(float* data) const { ::operator delete(data, kAlignment); }
-  };
-  std::unique_ptr<float, Free> data_;
+  void release() {
+    if (data_ != nullptr) munmap(data_, capacity_ * sizeof(float));
+    data_ = nullptr;
+    capacity_ = 0;
+  }
+
+  float* data_ = nullptr;
   int64_t capacity_ = 0;
 };
 

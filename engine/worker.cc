@@ -5,7 +5,6 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "engine/kernels.h"
@@ -23,12 +22,6 @@ RowPlan::RowPlan(const dnnl::engine& engine, int64_t num_rows, const PackedWeigh
 size_t RowPlan::scratchpad_bytes() const {
   return std::max({embedding_map ? embedding_map->scratchpad_bytes() : 0, qkv.scratchpad_bytes(),
                    merge.scratchpad_bytes(), up.scratchpad_bytes(), down.scratchpad_bytes()});
-}
-
-int64_t padded_rows(int64_t num_tokens) {
-  const auto octave = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(num_tokens)));
-  const int64_t step = std::max<int64_t>(8, octave / 16);
-  return (num_tokens + step - 1) / step * step;
 }
 
 void Worker::prepare(const Group& group, const ModelConfig& config, const PackedWeights& weights,

@@ -80,8 +80,4 @@ class Worker {
   Activations activations_ = {};
 };
 
-/// How many rows a group of this many tokens is compiled for: up to a sixteenth more, so that few
-/// compiled plans serve all groups.
-int64_t padded_rows(int64_t num_tokens);
-
 }  // namespace phasor

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -199,10 +198,6 @@ std::string resume_note(const PartialFile& file) {
                                                file.partial().string());
 }
 
-/// oneDNN keeps what it compiled for 1024 shapes, and nearly every batch has a shape of its own:
-/// for long inputs that would be most of the memory. The environment may say otherwise.
-void keep_few_compiled_shapes() { setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64", 0); }
-
 /// Every line of `lines` to a vector in the output.
 int stream(const EmbedArguments& arguments, LineReader& lines, const Interrupts& interrupts) {
   const bool quiet = arguments.common.quiet;
@@ -238,7 +233,6 @@ int stream(const EmbedArguments& arguments, LineReader& lines, const Interrupts&
 int embed(int argc, char** argv) {
   EmbedArguments arguments;
   if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
-  keep_few_compiled_shapes();
   if (arguments.similarity) {
     Setup setup(arguments);
     return print_similarities(LineEmbedder(setup.encoder, setup.options),

@@ -21,9 +21,11 @@ namespace phasor {
 struct EncoderOptions {
   int threads = 0;  // worker threads of this Encoder; 0: OMP_NUM_THREADS, or else one for each core
   Precision precision = Precision::kFloat32;  // what linear maps multiply in
-  /// For how many row counts each thread keeps its compiled matmuls; the least recently used go
-  /// first. There are about 16 row counts between a power of two and the next.
-  int max_plans = 64;
+  /// For how many row counts each thread keeps its plans; the least recently used go first, and
+  /// come back in 30 µs, since oneDNN keeps what it compiled. Whatever the batches, it compiles a
+  /// matmul for at most 24 row counts for one thread and as many for several. Scratch memory grows
+  /// to that of the largest group of a run: about 256 rows and a sequence.
+  int max_plans = 16;
 };
 
 /// Removes a block's residual connection: x = f(x) where it was x = x + f(x).
@@ -70,7 +72,7 @@ class Encoding {
  private:
   friend class Encoder;
   // From the rows of all segments, end to end. No pooling: no embeddings.
-  Encoding(const std::vector<Segment>& segments, std::span<const float> hidden, int64_t d_model,
+  Encoding(const std::vector<Segment>& segments, std::vector<float> hidden, int64_t d_model,
            const Pooling* pooling);
   template <typename T>
   std::span<const T> rows(const std::vector<T>& values, int64_t i, int64_t width) const {

@@ -1,0 +1,52 @@
+// Memory stays where it is, however many sentences pass.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+#include "phasor/encoder.h"
+#include "tests/encoder_cases.h"
+#include "tests/resident_memory.h"
+
+namespace phasor {
+namespace {
+
+TEST(MemoryTest, NothingGrowsOnceEveryRowCountHasBeenSeen) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers keep what is freed";
+#endif
+  if (resident_memory() == 0) GTEST_SKIP() << "there is no /proc/self/statm here";
+  ModelConfig config = small_config();
+  config.num_heads = 4;
+  config.d_model = 128;
+  config.d_ff = 512;
+  config.num_layers = 1;
+  const auto model = random_model(config, 3);
+  for (const Precision precision : {Precision::kFloat32, Precision::kInt8}) {
+    Encoder encoder(model, {.threads = 3, .precision = precision});
+    for (int64_t rows = 8; rows <= 256; rows += 8) {  // by all threads together, and by each
+      const TokenIds ids = random_ids(*model, rows, 1);
+      encoder.encode_ids(ids);
+      encoder.encode_ids(std::vector<TokenIds>{ids, ids, ids});
+    }
+    std::mt19937_64 random(4);
+    const auto encode = [&](int64_t sentences) {
+      while (sentences > 0) {
+        std::vector<TokenIds> batch(1 + random() % 32);
+        for (TokenIds& ids : batch) {
+          ids = random_ids(*model, 1 + static_cast<int64_t>(random() % 60), random());
+        }
+        encoder.encode_ids(batch);
+        sentences -= std::ssize(batch);
+      }
+    };
+    encode(2'000);
+    const int64_t before = resident_memory();
+    encode(30'000);
+    const int64_t grown = resident_memory() - before;
+    EXPECT_LT(grown, before / 20) << "of " << before << " bytes, in " << precision_name(precision);
+  }
+}
+
+}  // namespace
+}  // namespace phasor
