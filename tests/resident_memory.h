@@ -1,6 +1,7 @@
-// How much memory this program has resident.
+// How much memory this program has.
 #pragma once
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -8,11 +9,21 @@
 
 namespace phasor {
 
-/// In bytes; 0 where the system does not say.
+/// What is resident, in bytes; 0 where the system does not say.
 inline int64_t resident_memory() {
   int64_t all = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> all >> resident;
   return resident * sysconf(_SC_PAGESIZE);
+}
+
+/// What was taken from the heap and not given back, in bytes, large blocks left aside; 0 where the
+/// C library does not say.
+inline int64_t heap_in_use() {
+#ifdef __GLIBC__
+  return static_cast<int64_t>(mallinfo2().uordblks);
+#else
+  return 0;
+#endif
 }
 
 }  // namespace phasor
