@@ -158,7 +158,9 @@ TEST(CliComparePrecisionTest, OneModelInTwoPrecisionsLayerByLayer) {
     EXPECT_GT(moved[l]["relative_error"], 1e-3);
     EXPECT_LT(moved[l]["relative_error"], 0.1);
   }
-  for (const json& layer : infer_json(same).at(0)["moved_by_precision"]) {
+  const json unmoved = infer_json(same).at(0)["moved_by_precision"];
+  ASSERT_EQ(unmoved.size(), 7u);
+  for (const json& layer : unmoved) {
     EXPECT_EQ(layer["max_diff"], 0);
     EXPECT_EQ(layer["least_cosine"], 1);
   }
