@@ -23,8 +23,9 @@ struct EncoderOptions {
   Precision precision = Precision::kFloat32;  // what linear maps multiply in
   /// For how many row counts each thread keeps its plans; the least recently used go first, and
   /// come back in 30 µs, since oneDNN keeps what it compiled. Whatever the batches, it compiles a
-  /// matmul for at most 24 row counts for one thread and as many for several. Scratch memory grows
-  /// to that of the largest group of a run: about 256 rows and a sequence.
+  /// matmul for at most 24 row counts, once for each number of threads that share one. Scratch
+  /// memory grows to that of the largest group of a run: about 256 rows and a sequence, or all
+  /// sequences where they are fewer than threads.
   int max_plans = 16;
 };
 
