@@ -90,7 +90,8 @@ struct HookEvent {
 /// as it listens, other threads may wait. After observe() has thrown it is not called again, and
 /// encode() throws the same.
 ///
-/// Observing never changes the results.
+/// Observing changes the results no more than another batch would: no bit with AVX-512, see
+/// Encoder.
 class Observer {
  public:
   virtual ~Observer() = default;
