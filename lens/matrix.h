@@ -1,0 +1,32 @@
+// Rows of width d_model as an Eigen matrix.
+#pragma once
+
+#include <Eigen/Core>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lens/rows.h"
+
+namespace phasor {
+
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+/// Borrows x. Throws InvalidArgument where it is no whole rows, or none.
+inline Eigen::Map<const Matrix> as_matrix(std::span<const double> x, int64_t d_model) {
+  return {x.data(), num_rows(x, d_model), d_model};
+}
+
+/// The rows without their mean; a column that is constant but for rounding becomes exactly 0.
+inline Matrix centered(std::span<const double> x, int64_t d_model) {
+  const auto rows = as_matrix(x, d_model);
+  Matrix rest = rows.rowwise() - rows.colwise().mean();
+  for (int64_t c = 0; c < d_model; ++c) {
+    if (rest.col(c).norm() <= 1e-12 * rows.col(c).norm()) rest.col(c).setZero();
+  }
+  return rest;
+}
+
+inline std::vector<double> to_vector(const Matrix& m) { return {m.data(), m.data() + m.size()}; }
+
+}  // namespace phasor
