@@ -15,7 +15,8 @@ class Output {
   void write(std::string_view text);
   bool closed() const { return closed_; }            // nobody reads any more
   int width() const { return width_; }               // in columns; 100 where stdout is no terminal
-  std::string heading(std::string_view text) const;  // bold on a terminal, unless NO_COLOR is set
+  bool colours() const { return colours_; }          // a terminal, and NO_COLOR is not set
+  std::string heading(std::string_view text) const;  // bold where there are colours
 
  private:
   bool colours_ = false;
