@@ -1,0 +1,152 @@
+// Tables in files of other programs: read as they were written, refused in one line otherwise.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+
+#include "infer/save.h"
+#include "infer/table_file.h"
+#include "phasor/errors.h"
+#include "tests/test_files.h"
+
+namespace infer {
+namespace {
+
+using phasor::InvalidArgument;
+using phasor::TempFolder;
+
+const std::vector<double> kValues = {0.5, -1, 3, 0.25, 7, -0.125};
+
+template <typename T>
+std::string bytes_of(const std::vector<double>& values) {
+  std::string bytes;
+  for (const double value : values) {
+    const T number = static_cast<T>(value);
+    bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+  }
+  return bytes;
+}
+
+/// As numpy.save writes it in format `version`.
+std::string npy(const std::string& type, const std::string& shape, const std::string& data,
+                int version = 1, const std::string& order = "False") {
+  std::string header =
+      fmt::format("{{'descr': '{}', 'fortran_order': {}, 'shape': {}, }}", type, order, shape);
+  const size_t preamble = version == 1 ? 10 : 12;
+  header.resize((preamble + header.size() + 1 + 63) / 64 * 64 - preamble - 1, ' ');
+  header += '\n';
+  std::string bytes("\x93NUMPY", 6);
+  bytes += static_cast<char>(version);
+  bytes += '\0';
+  for (size_t i = 0; i < preamble - 8; ++i) bytes += static_cast<char>(header.size() >> 8 * i);
+  return bytes + header + data;
+}
+
+void expect_table(const std::filesystem::path& file) {
+  const Matrix matrix = read_table(file);
+  EXPECT_EQ(matrix.rows, 2);
+  EXPECT_EQ(matrix.columns, 3);
+  EXPECT_EQ(matrix.values, kValues);
+}
+
+void expect_refused(const std::filesystem::path& file, const std::vector<std::string>& words) {
+  try {
+    read_table(file);
+    ADD_FAILURE() << file << " was read";
+  } catch (const InvalidArgument& error) {
+    const std::string message = error.what();
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+    EXPECT_NE(message.find(file.string()), std::string::npos) << message;
+    for (const std::string& word : words) {
+      EXPECT_NE(message.find(word), std::string::npos) << message;
+    }
+  }
+}
+
+TEST(TableFileTest, ReadsNumPysFilesOfBothWidthsAndAllVersions) {
+  const TempFolder folder;
+  for (const int version : {1, 2, 3}) {
+    expect_table(folder.write("f.npy", npy("<f4", "(2, 3)", bytes_of<float>(kValues), version)));
+    expect_table(folder.write("d.npy", npy("<f8", "(2, 3)", bytes_of<double>(kValues), version)));
+  }
+}
+
+TEST(TableFileTest, ReadsWhatSaveWrites) {
+  const TempFolder folder;
+  const std::vector<float> values(kValues.begin(), kValues.end());
+  const std::vector<int32_t> ids = {1, 2, 3, 4};
+  const std::vector<SavedTensor> tensors = {
+      {"ids", {2, 2}, std::span<const int32_t>(ids)},  // no floating-point numbers
+      {"any name", {2, 3}, std::span<const float>(values)},
+      {"one row", {6}, std::span<const float>(values)}};  // no matrix
+  for (const char* name : {"a.npz", "a.safetensors"}) {
+    save(folder.path() / name, tensors, {});
+    expect_table(folder.path() / name);
+  }
+}
+
+TEST(TableFileTest, OfSeveralMatricesItReadsTheOneNamedPositions) {
+  const TempFolder folder;
+  const std::vector<float> values(kValues.begin(), kValues.end()), others(6, 9.0f);
+  std::vector<SavedTensor> tensors = {{"another", {2, 3}, std::span<const float>(others)},
+                                      {"positions", {2, 3}, std::span<const float>(values)}};
+  for (const char* name : {"a.npz", "a.safetensors"}) {
+    save(folder.path() / name, tensors, {});
+    expect_table(folder.path() / name);
+  }
+  tensors[1].name = "b";
+  for (const char* name : {"b.npz", "b.safetensors"}) {
+    save(folder.path() / name, tensors, {});
+    expect_refused(folder.path() / name, {"2 matrices", "another, b", "positions"});
+  }
+}
+
+TEST(TableFileTest, ReadsSafetensorsInDoubleAndHalf) {
+  const TempFolder folder;
+  expect_table(
+      folder.write("d.safetensors",
+                   phasor::safetensors_bytes({{"t", {2, 3}, "F64", bytes_of<double>(kValues)}})));
+  // bfloat16 is the upper half of a float32; these numbers have no lower half.
+  std::string half;
+  const std::string whole = bytes_of<float>(kValues);
+  for (size_t i = 0; i < whole.size(); i += 4) half += whole.substr(i + 2, 2);
+  expect_table(
+      folder.write("h.safetensors", phasor::safetensors_bytes({{"t", {2, 3}, "BF16", half}})));
+}
+
+TEST(TableFileTest, WhatIsNoTableIsRefusedInOneLine) {
+  const TempFolder folder;
+  const std::string data = bytes_of<float>(kValues);
+  const auto refused = [&](const std::string& name, const std::string& bytes,
+                           const std::vector<std::string>& words) {
+    expect_refused(folder.write(name, bytes), words);
+  };
+  expect_refused(folder.path() / "none.npy", {"no such file"});
+  expect_refused(folder.path() / "none.npz", {"no such file"});
+  refused("a.txt", "1 2 3", {".npy", ".npz", ".safetensors"});
+  refused("empty.npy", "", {"no .npy file"});
+  refused("text.npy", "this is a text, and a rather long one", {"no .npy file"});
+  refused("zip.npz", "PK", {"no .npz file"});
+  refused("header.npy", npy("<f4", "(2, 3)", data).substr(0, 30), {"header"});
+  refused("short.npy", npy("<f4", "(2, 3)", data.substr(4)), {"[2, 3]"});
+  refused("long.npy", npy("<f4", "(2, 3)", data + data), {"[2, 3]"});
+  refused("huge.npy", npy("<f4", "(4611686018427387904, 4611686018427387904)", data), {"461168"});
+  refused("line.npy", npy("<f4", "(6,)", data), {"no matrix"});
+  refused("cube.npy", npy("<f4", "(1, 2, 3)", data), {"no matrix"});
+  refused("negative.npy", npy("<f4", "(-2, -3)", data), {"no matrix"});
+  refused("int.npy", npy("<i4", "(2, 3)", data), {"float32"});
+  refused("big.npy", npy(">f4", "(2, 3)", data), {"float32"});
+  refused("fortran.npy", npy("<f4", "(2, 3)", data, 1, "True"), {"column by column"});
+  refused("none.npy", npy("<f4", "(0, 3)", ""), {"empty"});
+  refused("nan.npy",
+          npy("<f4", "(1, 2)", bytes_of<float>({1, std::numeric_limits<double>::quiet_NaN()})),
+          {"row 0, column 1"});
+  refused("a.safetensors", "no safetensors", {"safetensors"});
+  refused("b.safetensors", phasor::safetensors_bytes({{"t", {6}, "F32", data}}), {"no matrix"});
+  std::filesystem::create_directory(folder.path() / "folder.npy");
+  expect_refused(folder.path() / "folder.npy", {"not a readable file"});
+}
+
+}  // namespace
+}  // namespace infer
