@@ -13,9 +13,9 @@ namespace {
 
 class Collector {
  public:
-  void add_sequence(const Batch& batch, int64_t i) {
-    const phasor::Encoding& encoding = batch.encoding;
-    const phasor::Trace& trace = batch.observation.trace();
+  void add_sequence(const Recording& recording, int64_t i) {
+    const phasor::Encoding& encoding = recording.encoding;
+    const phasor::Trace& trace = recording.trace;
     const int64_t tokens = encoding.num_tokens(i);
     add("token_ids", {tokens}, encoding.token_ids(i));
     add("position_ids", {tokens}, std::span<const int32_t>(rounded(encoding.positions(i))));
@@ -55,11 +55,20 @@ class Collector {
 
 }  // namespace
 
-void save_activations(const std::filesystem::path& path, std::span<const Batch> batches,
+Recording record(phasor::Encoder& encoder, std::span<const Input> inputs,
+                 phasor::RunOptions options, phasor::Trace trace) {
+  options.observer = &trace;
+  phasor::Encoding encoding = encoder.encode_ids(token_ids_of(inputs), options);
+  return {std::move(encoding), std::move(trace)};
+}
+
+void save_activations(const std::filesystem::path& path, std::span<const Recording> recordings,
                       const std::map<std::string, std::string>& metadata) {
   Collector collector;
-  for (const Batch& batch : batches) {
-    for (int64_t i = 0; i < batch.encoding.num_sequences(); ++i) collector.add_sequence(batch, i);
+  for (const Recording& recording : recordings) {
+    for (int64_t i = 0; i < recording.encoding.num_sequences(); ++i) {
+      collector.add_sequence(recording, i);
+    }
   }
   save(path, collector.tensors(), metadata);
 }

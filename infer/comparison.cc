@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <random>
 
+#include "infer/means.h"
+
 namespace infer {
 namespace {
 
@@ -26,123 +28,39 @@ std::vector<Input> read_inputs(const Side& side, const Question& question) {
   return inputs;
 }
 
-std::vector<int64_t> draw_order(Reordering kind, const phasor::Model& model,
-                                std::span<const int32_t> token_ids, uint64_t seed) {
-  const std::vector<int64_t> places = text_places(model, token_ids);
-  const auto tokens = std::ssize(token_ids);
-  switch (kind) {
-    case Reordering::kSwap:
-      return phasor::swapped_order(tokens, places, seed);
-    case Reordering::kReverse:
-      return phasor::reversed_order(tokens, places);
-    case Reordering::kShuffle:
-      break;
+/// The measures that a comparison's sections show.
+std::vector<Measure> measures_of(const Question& question) {
+  constexpr std::array<std::pair<Section, Measure>, 4> kMeasures = {
+      {{Section::kEffect, Measure::kEffect},
+       {Section::kOrder, Measure::kOrder},
+       {Section::kAttention, Measure::kAttention},
+       {Section::kDirect, Measure::kDirect}}};
+  std::vector<Measure> measures;
+  for (const auto& [section, measure] : kMeasures) {
+    if (question.asks(section)) measures.push_back(measure);
   }
-  return phasor::shuffled_order(tokens, places, seed);
+  return measures;
 }
 
-/// Runs batches of texts, and adds up what each layer does to their tokens.
-class LayerMeasurement {
- public:
-  LayerMeasurement(Side& side, const Question& question, SideReport& report)
-      : side_(side), question_(question), report_(report) {
-    report_.layers.resize(side.model().config().num_layers + 1);
-  }
-
-  void add(std::span<const Input> inputs) {
-    const Batch batch = observe(side_.encoder, inputs, side_.options, phasor::residual_trace());
-    for (int64_t i = 0; i < std::ssize(inputs); ++i) add_states(batch, i);
-    if (!question_.asks(Section::kOrder)) return;
-    for (size_t kind = 0; kind < kReorderingNames.size(); ++kind) {
-      add_reordered(inputs, batch.observation.trace(), static_cast<Reordering>(kind));
-    }
-    for (const Input& input : inputs) {
-      if (!can_reorder(input)) continue;
-      ++report_.reordered_texts;
-      reordered_tokens_ += static_cast<double>(input.token_ids.size());
-    }
-    first_text_ += inputs.size();
-  }
-
-  /// Sums become means.
-  void finish() {
-    const auto tokens = static_cast<double>(report_.tokens);
-    for (SideLayer& layer : report_.layers) {
-      layer.norm /= tokens;
-      layer.effect /= tokens;
-      layer.direct.norm /= tokens;
-      layer.direct.alignment /= tokens;
-      for (double& moved : layer.order) moved /= std::max(reordered_tokens_, 1.0);
-    }
-  }
-
- private:
-  int64_t d_model() const { return side_.model().config().d_model; }
-
-  bool can_reorder(const Input& input) const {
-    return text_places(side_.model(), input.token_ids).size() > 1;
-  }
-
-  void add_states(const Batch& batch, int64_t i) {
-    const std::vector<LayerReport> states = layer_reports(batch, d_model(), i);
-    const std::vector<phasor::PartShare> direct =
-        phasor::direct_position_path(side_.model(), batch.observation.trace(), i);
-    const auto tokens = static_cast<double>(batch.encoding.num_tokens(i));
-    report_.tokens += batch.encoding.num_tokens(i);
-    for (size_t l = 0; l < report_.layers.size(); ++l) {
-      SideLayer& layer = report_.layers[l];
-      layer.norm += states[l].norm * tokens;
-      layer.effect += states[l].position_effect * tokens;
-      layer.direct.norm += direct[l].norm * tokens;
-      layer.direct.alignment += direct[l].alignment * tokens;
-      if (l > 0) layer.attention.add(batch.observation.attention(static_cast<int64_t>(l) - 1, i));
-    }
-  }
-
-  void add_reordered(std::span<const Input> inputs, const phasor::Trace& states, Reordering kind) {
-    std::vector<std::vector<int64_t>> orders;
-    std::vector<std::vector<int32_t>> sequences;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const std::span<const int32_t> ids = inputs[i].token_ids;
-      const uint64_t seed = question_.seed + first_text_ + i;
-      orders.push_back(draw_order(kind, side_.model(), ids, seed));
-      sequences.push_back(phasor::reordered(ids, orders.back()));
-    }
-    phasor::Trace moved = hidden_states();
-    phasor::RunOptions options = side_.options;
-    options.observer = &moved;
-    side_.encoder.encode_ids(sequences, options);
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (!can_reorder(inputs[i])) continue;
-      const auto tokens = static_cast<double>(inputs[i].token_ids.size());
-      const auto sequence = static_cast<int64_t>(i);
-      for (int64_t l = 0; l < std::ssize(report_.layers); ++l) {
-        report_.layers[l].order[static_cast<size_t>(kind)] +=
-            tokens * phasor::order_sensitivity(states.hidden_state(l, sequence).values,
-                                               moved.hidden_state(l, sequence).values, orders[i],
-                                               d_model());
-      }
-    }
-  }
-
-  Side& side_;
-  const Question& question_;
-  SideReport& report_;
-  size_t first_text_ = 0;  // of the batch
-  double reordered_tokens_ = 0;
-};
-
 void measure_layers(Side& side, const Question& question, Progress& progress, SideReport& report) {
-  LayerMeasurement measurement(side, question, report);
-  int64_t done = 0;
+  Request request{.measures = measures_of(question), .seed = question.seed};
+  if (request.measures.empty()) return;
+  const Subject subject{.name = side.model_name, .encoder = side.encoder, .options = side.options};
+  LayerMeans means;
   for (const std::span<const Input> batch : batches_of(report.inputs)) {
-    progress.show(side.label + ": texts", done, std::ssize(report.inputs));
-    measurement.add(batch);
-    done += std::ssize(batch);
+    progress.show(side.label + ": texts", means.texts(), std::ssize(report.inputs));
+    for (const Observed& text : observe_texts(subject, batch, request)) means.add(text);
+    request.seed += batch.size();
   }
-  measurement.finish();
-  if (report.reordered_texts == 0) {
-    report.missing[Section::kOrder] = "no text has two tokens that could change places";
+  report.layers = means.layers();
+  report.tokens = means.tokens();
+  report.reordered_texts = means.reordered_texts();
+  for (const auto& [measure, why] : means.missing()) {
+    if (measure == Measure::kOrder) {
+      report.missing[Section::kOrder] = "no text has two tokens that could change places";
+    } else if (measure == Measure::kDirect) {
+      report.missing[Section::kDirect] = why;
+    }
   }
 }
 
@@ -267,12 +185,7 @@ std::vector<Deviation> measure_precision(Side& a, Side& b, std::span<const Input
 SideReport measure(Side& side, const Question& question, Progress& progress) {
   SideReport report;
   report.inputs = read_inputs(side, question);
-  const auto layer_sections = {Section::kEffect, Section::kOrder, Section::kAttention,
-                               Section::kDirect};
-  if (std::any_of(layer_sections.begin(), layer_sections.end(),
-                  [&](Section section) { return question.asks(section); })) {
-    measure_layers(side, question, progress, report);
-  }
+  measure_layers(side, question, progress, report);
   if (question.asks(Section::kTable)) describe_table(side, question.seed, report);
   measure_masks(side, question, progress, report);
   return report;

@@ -36,18 +36,6 @@ struct Question {
   bool asks(Section section) const;
 };
 
-enum class Reordering { kSwap, kReverse, kShuffle };
-inline constexpr std::array<std::string_view, 3> kReorderingNames = {"swap", "reverse", "shuffle"};
-
-/// Means over the tokens of all texts, of hidden_states[l].
-struct SideLayer {
-  double norm = 0;
-  double effect = 0;                 // mean 1 − cos to the same states without positions
-  phasor::PartShare direct;          // of the position vector
-  std::array<double, 3> order = {};  // order_sensitivity() for each Reordering
-  AttentionSum attention;            // of block l − 1; nothing for l = 0
-};
-
 struct TableMeasures {
   double toeplitz_r2 = 0, locality = 0, symmetry = 0;
 };
@@ -61,11 +49,12 @@ struct TableReport {
 };
 
 struct SideReport {
-  std::vector<Input> inputs;      // as they were run
-  std::optional<Corpus> corpus;   // as it was masked
-  int64_t tokens = 0;             // of all inputs
-  int64_t reordered_texts = 0;    // those with two tokens or more to reorder
-  std::vector<SideLayer> layers;  // [L + 1]; empty where not asked for
+  std::vector<Input> inputs;     // as they were run
+  std::optional<Corpus> corpus;  // as it was masked
+  int64_t tokens = 0;            // of all inputs
+  int64_t reordered_texts = 0;   // those with two tokens or more to reorder
+  /// [L + 1], means over the tokens of all texts; empty where not asked for.
+  std::vector<ObservedLayer> layers;
   std::optional<TableReport> table;
   std::optional<MaskedScore> masked;
   std::vector<LengthScore> lengths;

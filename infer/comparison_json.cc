@@ -9,22 +9,25 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json layer_json(size_t l, const SideLayer& layer, const Question& question, bool reordered) {
+Json layer_json(size_t l, const ObservedLayer& layer, const Question& question) {
   Json json = {{"layer", l}, {"norm", layer.norm}};
-  if (question.asks(Section::kEffect)) json["position_effect"] = layer.effect;
+  if (question.asks(Section::kEffect)) json["position_effect"] = layer.position_effect.value_or(0);
   if (question.asks(Section::kOrder)) {
     Json& order = json["order_sensitivity"];
     for (size_t kind = 0; kind < kReorderingNames.size(); ++kind) {
-      order[std::string(kReorderingNames[kind])] = reordered ? Json(layer.order[kind]) : Json();
+      order[std::string(kReorderingNames[kind])] =
+          layer.order ? Json((*layer.order)[kind]) : Json();
     }
   }
   if (question.asks(Section::kDirect)) {
-    json["direct_position"] = {{"norm", layer.direct.norm}, {"share", layer.direct.alignment}};
+    const auto& direct = layer.direct_position;
+    json["direct_position"] =
+        direct ? Json({{"norm", direct->norm}, {"share", direct->alignment}}) : Json();
   }
-  if (question.asks(Section::kAttention) && l > 0) {
-    json["attention_distance"] = layer.attention.distance();
+  if (layer.attention) {
+    json["attention_distance"] = layer.attention->distance;
     Json& offsets = json["attention_by_offset"] = Json::object();
-    for (const auto& [offset, share] : layer.attention.by_offset()) {
+    for (const auto& [offset, share] : layer.attention->by_offset) {
       offsets[std::to_string(offset)] = share;
     }
   }
@@ -34,7 +37,7 @@ Json layer_json(size_t l, const SideLayer& layer, const Question& question, bool
 Json layers_json(const SideReport& report, const Question& question) {
   Json layers = Json::array();
   for (size_t l = 0; l < report.layers.size(); ++l) {
-    layers.push_back(layer_json(l, report.layers[l], question, report.reordered_texts > 0));
+    layers.push_back(layer_json(l, report.layers[l], question));
   }
   return layers;
 }

@@ -18,18 +18,18 @@ size_t num_layers(const Comparison& comparison) {
 }
 
 /// hidden_states[l] of a side; null where it has fewer.
-const SideLayer* layer_of(const Comparison& comparison, size_t side, size_t l) {
-  const std::vector<SideLayer>& layers = comparison.reports[side].layers;
+const ObservedLayer* layer_of(const Comparison& comparison, size_t side, size_t l) {
+  const std::vector<ObservedLayer>& layers = comparison.reports[side].layers;
   return l < layers.size() ? &layers[l] : nullptr;
 }
 
 /// A row of numbers with bars for each layer from `first` on.
 void layer_bars(const Comparison& comparison, SideBySide& page, size_t first, int decimals,
-                double (*number)(const SideLayer&)) {
+                double (*number)(const ObservedLayer&)) {
   std::vector<std::string> names;
   for (size_t l = first; l < num_layers(comparison); ++l) names.push_back(name_of(l));
   page.bars(names, decimals, [&](size_t side, size_t row) -> SideBySide::Number {
-    const SideLayer* layer = layer_of(comparison, side, row + first);
+    const ObservedLayer* layer = layer_of(comparison, side, row + first);
     if (layer == nullptr) return std::nullopt;
     return number(*layer);
   });
@@ -40,7 +40,7 @@ template <typename Make>
 void layer_rows(const Comparison& comparison, SideBySide& page, Make make) {
   for (size_t l = 0; l < num_layers(comparison); ++l) {
     page.both(name_of(l), [&](size_t side) -> std::string {
-      const SideLayer* layer = layer_of(comparison, side, l);
+      const ObservedLayer* layer = layer_of(comparison, side, l);
       return layer == nullptr ? "" : make(side, *layer);
     });
   }
@@ -48,11 +48,14 @@ void layer_rows(const Comparison& comparison, SideBySide& page, Make make) {
 
 /// Shares of attention: all that goes farther left, each near offset, all that goes farther right.
 std::vector<double> near_offsets(const SideReport& report) {
-  AttentionSum sum;
-  for (size_t l = 1; l < report.layers.size(); ++l) sum.add(report.layers[l].attention);
   std::vector<double> shares(2 * kNearOffsets + 3);
-  for (const auto& [offset, share] : sum.by_offset()) {
-    shares[std::clamp(offset, -kNearOffsets - 1, kNearOffsets + 1) + kNearOffsets + 1] += share;
+  const auto blocks = static_cast<double>(report.layers.size() - 1);
+  for (const ObservedLayer& layer : report.layers) {
+    if (!layer.attention) continue;
+    for (const auto& [offset, share] : layer.attention->by_offset) {
+      const int64_t near = std::clamp(offset, -kNearOffsets - 1, kNearOffsets + 1);
+      shares[near + kNearOffsets + 1] += share / blocks;
+    }
   }
   return shares;
 }
@@ -67,26 +70,27 @@ void precision_table(const Comparison& comparison, SideBySide& page) {
 }
 
 void effect_table(const Comparison& comparison, SideBySide& page) {
-  layer_bars(comparison, page, 0, 3, [](const SideLayer& layer) { return layer.effect; });
+  layer_bars(comparison, page, 0, 3,
+             [](const ObservedLayer& layer) { return layer.position_effect.value_or(0); });
 }
 
 void order_table(const Comparison& comparison, SideBySide& page) {
   std::string kinds;
   for (const std::string_view kind : kReorderingNames) kinds += fmt::format("{:>9}", kind);
   page.row("", kinds, kinds);
-  layer_rows(comparison, page, [&](size_t side, const SideLayer& layer) {
-    const bool missing = is_missing(comparison, side, Section::kOrder);
+  layer_rows(comparison, page, [&](size_t, const ObservedLayer& layer) {
     std::string cells;
-    for (const double moved : layer.order) {
-      cells += pad_left(missing ? kNoAnswer : small_number(moved), 9);
+    for (size_t kind = 0; kind < kReorderingNames.size(); ++kind) {
+      cells += pad_left(layer.order ? small_number((*layer.order)[kind]) : kNoAnswer, 9);
     }
     return cells;
   });
 }
 
 void attention_tables(const Comparison& comparison, SideBySide& page) {
-  layer_bars(comparison, page, 1, 2,
-             [](const SideLayer& layer) { return layer.attention.distance(); });
+  layer_bars(comparison, page, 1, 2, [](const ObservedLayer& layer) {
+    return layer.attention ? layer.attention->distance : 0;
+  });
   page.heading("Attention goes: its share by offset j − i, mean over the layers");
   page.row("offset", comparison.sides[0]->label, comparison.sides[1]->label);
   std::vector<std::string> names = {fmt::format("-{} and less", kNearOffsets + 1)};
@@ -102,10 +106,13 @@ void attention_tables(const Comparison& comparison, SideBySide& page) {
 void direct_table(const Comparison& comparison, SideBySide& page) {
   double longest = 0;
   for (const SideReport& report : comparison.reports) {
-    for (const SideLayer& layer : report.layers) longest = std::max(longest, layer.direct.norm);
+    for (const ObservedLayer& layer : report.layers) {
+      if (layer.direct_position) longest = std::max(longest, layer.direct_position->norm);
+    }
   }
-  layer_rows(comparison, page, [&](size_t, const SideLayer& layer) {
-    const phasor::PartShare& share = layer.direct;
+  layer_rows(comparison, page, [&](size_t, const ObservedLayer& layer) -> std::string {
+    if (!layer.direct_position) return std::string(kNoAnswer);
+    const phasor::PartShare& share = *layer.direct_position;
     return fmt::format("{:>7} {:>7}  {}", small_number(share.norm), small_number(share.alignment),
                        bar(longest > 0 ? share.norm / longest : 0, kShortBarWidth));
   });

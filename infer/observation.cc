@@ -1,11 +1,13 @@
-// One batch, run with positions and without, and what that says about each of its sequences.
+// Observing texts: a batch of them, run as asked and in every other way that its measures need.
 #include "infer/observation.h"
 
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <numeric>
+#include <fmt/format.h>
 
+#include <algorithm>
+
+#include "infer/listener.h"
+#include "infer/report.h"
+#include "phasor/errors.h"
 #include "phasor/lens.h"
 
 namespace infer {
@@ -13,115 +15,202 @@ namespace {
 
 using phasor::Hook;
 
-std::vector<Filler> likeliest(std::span<const float> logits) {
-  const double highest = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(logit - highest);
-  std::vector<int32_t> order(logits.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto count = std::min<std::ptrdiff_t>(5, std::ssize(order));
-  std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](int32_t a, int32_t b) {
-    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
-  });
-  std::vector<Filler> fillers;
-  for (int32_t id : std::span(order).first(count)) {
-    fillers.push_back({.id = id, .probability = std::exp(logits[id] - highest) / sum});
+std::vector<int64_t> draw_order(Reordering kind, const Observed& text, uint64_t seed) {
+  switch (kind) {
+    case Reordering::kSwap:
+      return phasor::swapped_order(text.num_tokens(), text.text_tokens, seed);
+    case Reordering::kReverse:
+      return phasor::reversed_order(text.num_tokens(), text.text_tokens);
+    case Reordering::kShuffle:
+      break;
   }
-  return fillers;
+  return phasor::shuffled_order(text.num_tokens(), text.text_tokens, seed);
 }
 
+phasor::Trace traced(const Request& request) {
+  return request.asks(Measure::kDirect) ? phasor::residual_trace() : hidden_states();
+}
+
+/// One batch and its answers, which the measures fill in one after the other.
+class Experiment {
+ public:
+  Experiment(const Subject& subject, std::span<const Input> inputs, const Request& request)
+      : subject_(subject),
+        request_(request),
+        sequences_(token_ids_of(inputs)),
+        listener_(traced(request),
+                  {.attention = request.asks(Measure::kAttention), .patterns = request.patterns}),
+        encoding_(run(subject.options.positions, sequences_, listener_)) {
+    for (int64_t i = 0; i < std::ssize(inputs); ++i) begin_text(inputs[i], i);
+  }
+
+  void measure_effect() {
+    // Scaled to nothing rather than removed, so that both runs cut the same windows.
+    phasor::Trace without = hidden_states();
+    run(subject_.options.positions.scaled(0), sequences_, without);
+    const phasor::Pooling pooling =
+        subject_.model().has_sentence() ? subject_.model().sentence().pooling : phasor::Pooling();
+    for (int64_t i = 0; i < std::ssize(texts_); ++i) {
+      for_each_layer(i, [&](int64_t l, ObservedLayer& layer) {
+        layer.position_effect = phasor::mean_cosine_distance(
+            state(l, i), without.hidden_state(l, i).values, texts_[i].d_model);
+      });
+      const int64_t last = texts_[i].num_layers();
+      const std::vector<float> a = pool(state(last, i), texts_[i].d_model, pooling);
+      const std::vector<float> b =
+          pool(without.hidden_state(last, i).values, texts_[i].d_model, pooling);
+      texts_[i].pooled_effect = phasor::mean_cosine_distance(a, b, std::ssize(a));
+    }
+  }
+
+  void measure_direct() {
+    if (subject_.model().config().position.kind == phasor::PositionKind::kRelativeBias &&
+        subject_.options.positions.source() == phasor::Positions::Source::kModel) {
+      return miss(Measure::kDirect, "positions are a bias on the scores; no vector is added");
+    }
+    for (int64_t i = 0; i < std::ssize(texts_); ++i) {
+      if (in_windows(texts_[i])) {
+        texts_[i].missing[Measure::kDirect] = "the text was run in overlapping windows";
+        continue;
+      }
+      const std::vector<phasor::PartShare> path = phasor::direct_position_path(
+          subject_.model(), listener_.trace(), i, subject_.options.cut_residuals);
+      for_each_layer(i, [&](int64_t l, ObservedLayer& layer) { layer.direct_position = path[l]; });
+    }
+  }
+
+  void measure_order(Reordering kind) {
+    std::vector<std::vector<int64_t>> orders;
+    std::vector<std::vector<int32_t>> reordered;
+    for (size_t i = 0; i < texts_.size(); ++i) {
+      orders.push_back(draw_order(kind, texts_[i], request_.seed + i));
+      reordered.push_back(phasor::reordered(sequences_[i], orders.back()));
+    }
+    phasor::Trace moved = hidden_states();
+    run(subject_.options.positions, reordered, moved);
+    for (int64_t i = 0; i < std::ssize(texts_); ++i) {
+      if (texts_[i].text_tokens.size() < 2) {
+        texts_[i].missing[Measure::kOrder] = "the text has no two tokens that could change places";
+        continue;
+      }
+      for_each_layer(i, [&](int64_t l, ObservedLayer& layer) {
+        if (!layer.order) layer.order.emplace();
+        (*layer.order)[static_cast<size_t>(kind)] = phasor::order_sensitivity(
+            state(l, i), moved.hidden_state(l, i).values, orders[i], texts_[i].d_model);
+      });
+    }
+  }
+
+  void read_attention() {
+    for (int64_t i = 0; i < std::ssize(texts_); ++i) {
+      for (int64_t l = 1; l <= texts_[i].num_layers(); ++l) {
+        texts_[i].layers[l].attention = listener_.attention(l - 1, i);
+      }
+    }
+  }
+
+  std::vector<Observed> take_texts() { return std::move(texts_); }
+
+ private:
+  phasor::Encoding run(const phasor::Positions& positions,
+                       std::span<const std::vector<int32_t>> sequences,
+                       phasor::Observer& observer) {
+    phasor::RunOptions options = subject_.options;
+    options.positions = positions;
+    options.observer = &observer;
+    return subject_.encoder.encode_ids(sequences, options);
+  }
+
+  void begin_text(const Input& input, int64_t i) {
+    const phasor::ModelConfig& config = subject_.model().config();
+    Observed& text = texts_.emplace_back(
+        Observed{.model = subject_.name,
+                 .positions = describe_positions(config.position, subject_.options.positions),
+                 .precision = std::string(precision_name(subject_.encoder.precision())),
+                 .edits = subject_.edits,
+                 .cut_residuals = describe_cuts(subject_.options.cut_residuals),
+                 .input = input,
+                 .position_ids = {encoding_.positions(i).begin(), encoding_.positions(i).end()},
+                 .num_heads = config.num_heads,
+                 .d_model = config.d_model,
+                 .layers = std::vector<ObservedLayer>(config.num_layers + 1)});
+    keep_leading_tokens(text.input, encoding_.num_tokens(i));
+    sequences_[i] = text.input.token_ids;
+    text.text_tokens = text_places(subject_.model(), text.input.token_ids);
+    text.masks = mask_reports(subject_.encoder, encoding_, i);
+    const phasor::Trace& trace = listener_.trace();
+    if (trace.has(Hook::kPosEmbed, -1, i)) {
+      text.position_vectors = trace.at(Hook::kPosEmbed, -1, i).values;
+    }
+    for_each_layer(i, [&](int64_t l, ObservedLayer& layer) {
+      const std::vector<float>& values = trace.hidden_state(l, i).values;
+      layer.norm = phasor::mean_norm(values, config.d_model);
+      if (request_.states) text.states.push_back(values);
+    });
+    for (int64_t l = 0; request_.patterns && l < config.num_layers; ++l) {
+      text.patterns.push_back(trace.at(Hook::kPattern, l, i).values);
+    }
+  }
+
+  std::span<const float> state(int64_t l, int64_t i) const {  // [T, C]
+    return listener_.trace().hidden_state(l, i).values;
+  }
+
+  template <typename Visit>
+  void for_each_layer(int64_t i, Visit visit) {
+    for (int64_t l = 0; l <= texts_[i].num_layers(); ++l) visit(l, texts_[i].layers[l]);
+  }
+
+  void miss(Measure measure, const std::string& why) {
+    for (Observed& text : texts_) text.missing[measure] = why;
+  }
+
+  bool in_windows(const Observed& text) const {
+    return subject_.options.overflow == phasor::Overflow::kWindow &&
+           text.num_tokens() >
+               subject_.encoder.max_tokens(subject_.options).value_or(text.num_tokens());
+  }
+
+  const Subject& subject_;
+  const Request& request_;
+  std::vector<std::vector<int32_t>> sequences_;
+  Listener listener_;
+  phasor::Encoding encoding_;
+  std::vector<Observed> texts_;
+};
+
 }  // namespace
+
+bool Request::asks(Measure measure) const {
+  return std::find(measures.begin(), measures.end(), measure) != measures.end();
+}
 
 phasor::Trace hidden_states() {
   return phasor::Trace{Hook::kFullEmbed, Hook::kResidPost, Hook::kNormalizedResidPost,
                        Hook::kFinalNorm};
 }
 
-void AttentionSum::add(std::span<const float> pattern, int64_t num_heads, int64_t num_tokens) {
-  const std::vector<double> shares = phasor::attention_by_offset(pattern, num_heads, num_tokens);
-  const auto rows = static_cast<double>(num_heads * num_tokens);
-  for (int64_t i = 0; i < std::ssize(shares); ++i) sums_[i - num_tokens + 1] += shares[i] * rows;
-  rows_ += rows;
-}
-
-void AttentionSum::add(const AttentionSum& other) {
-  for (const auto& [offset, sum] : other.sums_) sums_[offset] += sum;
-  rows_ += other.rows_;
-}
-
-std::map<int64_t, double> AttentionSum::by_offset() const {
-  std::map<int64_t, double> shares = sums_;
-  for (auto& [offset, share] : shares) share /= rows_;
-  return shares;
-}
-
-double AttentionSum::distance() const {
-  double distance = 0;
-  for (const auto& [offset, share] : by_offset()) {
-    distance += share * static_cast<double>(std::abs(offset));
+std::vector<std::string> describe_cuts(std::span<const phasor::ResidualCut> cuts) {
+  std::vector<std::string> names;
+  for (const phasor::ResidualCut& cut : cuts) {
+    const char* const site = cut.site == phasor::ResidualCut::Site::kBoth        ? ""
+                             : cut.site == phasor::ResidualCut::Site::kAttention ? ".attn"
+                                                                                 : ".mlp";
+    names.push_back(fmt::format("{}{}", cut.layer + 1, site));
   }
-  return distance;
+  return names;
 }
 
-bool Observation::wants(Hook hook, int64_t layer) const {
-  return hook == Hook::kPattern || trace_.wants(hook, layer);
-}
-
-void Observation::observe(const phasor::HookEvent& event) {
-  if (event.hook == Hook::kPattern) {
-    attention_[{event.layer, event.sequence}].add(event.values, event.shape[0], event.shape[1]);
+std::vector<Observed> observe_texts(const Subject& subject, std::span<const Input> inputs,
+                                    const Request& request) {
+  Experiment experiment(subject, inputs, request);
+  if (request.asks(Measure::kEffect)) experiment.measure_effect();
+  if (request.asks(Measure::kDirect)) experiment.measure_direct();
+  if (request.asks(Measure::kAttention)) experiment.read_attention();
+  for (size_t kind = 0; request.asks(Measure::kOrder) && kind < kReorderingNames.size(); ++kind) {
+    experiment.measure_order(static_cast<Reordering>(kind));
   }
-  if (trace_.wants(event.hook, event.layer)) trace_.observe(event);
-}
-
-Batch observe(phasor::Encoder& encoder, std::span<const Input> inputs,
-              const phasor::RunOptions& options, phasor::Trace trace) {
-  const std::vector<std::vector<int32_t>> sequences = token_ids_of(inputs);
-
-  Observation observation(std::move(trace));
-  phasor::RunOptions with = options;
-  with.observer = &observation;
-  phasor::Encoding encoding = encoder.encode_ids(sequences, with);
-
-  // Scaled to nothing rather than removed, so that both runs cut the same windows.
-  phasor::RunOptions without = options;
-  phasor::Trace states_without = hidden_states();
-  without.observer = &states_without;
-  without.positions = options.positions.scaled(0);
-  encoder.encode_ids(sequences, without);
-  return {std::move(encoding), std::move(observation), std::move(states_without)};
-}
-
-std::vector<LayerReport> layer_reports(const Batch& batch, int64_t d_model, int64_t i) {
-  const phasor::Trace& trace = batch.observation.trace();
-  std::vector<LayerReport> reports;
-  for (int64_t l = 0; l <= trace.num_layers(); ++l) {
-    const std::span<const float> with = trace.hidden_state(l, i).values;             // [T, C]
-    const std::span<const float> without = batch.without.hidden_state(l, i).values;  // [T, C]
-    LayerReport report{
-        .norm = phasor::mean_norm(with, d_model),
-        .position_effect = phasor::mean_cosine_distance(with, without, d_model),
-        .attention_distance = std::nullopt,
-    };
-    if (l > 0) report.attention_distance = batch.observation.attention(l - 1, i).distance();
-    reports.push_back(report);
-  }
-  return reports;
-}
-
-std::vector<MaskReport> mask_reports(phasor::Encoder& encoder, const Batch& batch, int64_t i) {
-  const std::optional<int32_t> mask_id = mask_to_fill(encoder.model());
-  if (!mask_id) return {};
-
-  const std::span<const int32_t> ids = batch.encoding.token_ids(i);
-  const int64_t d_model = encoder.model().config().d_model;
-  std::vector<MaskReport> reports;
-  for (int64_t t = 0; t < std::ssize(ids); ++t) {
-    if (ids[t] != *mask_id) continue;
-    const auto hidden = batch.encoding.hidden(i).subspan(t * d_model, d_model);  // [1, C]
-    reports.push_back({.token = t, .fillers = likeliest(encoder.mlm_logits(hidden))});
-  }
-  return reports;
+  return experiment.take_texts();
 }
 
 }  // namespace infer

@@ -1,92 +1,43 @@
-// One batch, run with positions and without, and what that says about each of its sequences.
+// Observing texts: a batch of them, run as asked and in every other way that its measures need.
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <optional>
 #include <span>
-#include <utility>
+#include <string>
 #include <vector>
 
-#include "infer/input.h"
+#include "infer/observed.h"
 #include "phasor/encoder.h"
-#include "phasor/trace.h"
 
 namespace infer {
 
-/// What happens to position in hidden_states[l].
-struct LayerReport {
-  double norm = 0;                           // mean norm of the residual stream
-  double position_effect = 0;                // mean 1 − cos to the same states without positions
-  std::optional<double> attention_distance;  // of block l − 1, in tokens; none for l = 0
+/// A model and how it is run.
+struct Subject {
+  std::string name;          // of the model
+  phasor::Encoder& encoder;  // borrowed
+  phasor::RunOptions options = {};
+  std::vector<std::string> edits = {};  // of options.positions, as the user wrote them
+
+  const phasor::Model& model() const { return encoder.model(); }
 };
 
-/// Attention of one layer, added up over patterns.
-class AttentionSum {
- public:
-  /// A pattern [H, T, T].
-  void add(std::span<const float> pattern, int64_t num_heads, int64_t num_tokens);
-  void add(const AttentionSum& other);
-  /// a(δ) of phasor::attention_by_offset(), the mean over all rows; empty where nothing was added.
-  std::map<int64_t, double> by_offset() const;
-  /// Σ_δ a(δ)·|δ|, in tokens.
-  double distance() const;
+struct Request {
+  std::vector<Measure> measures;
+  uint64_t seed = 1;      // for what is drawn, of the first text; the next one has the next number
+  bool states = false;    // keep them in Observed::states
+  bool patterns = false;  // and these; 4·H·T² bytes a layer
 
- private:
-  std::map<int64_t, double> sums_;  // by offset
-  double rows_ = 0;
+  bool asks(Measure measure) const;
 };
 
-struct Filler {
-  int32_t id = 0;
-  double probability = 0;
-};
-
-/// The likeliest tokens for one masked token.
-struct MaskReport {
-  int64_t token = 0;  // index in the sequence
-  std::vector<Filler> fillers;
-};
+/// Observes the inputs as one batch. `options.observer` is not used. Throws what encoding throws.
+std::vector<Observed> observe_texts(const Subject& subject, std::span<const Input> inputs,
+                                    const Request& request);
 
 /// The hooks of all hidden states.
 phasor::Trace hidden_states();
 
-/// Listens to the run with positions. Attention is summed up on the way, so that the patterns
-/// (4·H·T² bytes a layer) are kept only where `trace` wants them.
-class Observation : public phasor::Observer {
- public:
-  /// `trace` wants at least hidden_states().
-  explicit Observation(phasor::Trace trace) : trace_(std::move(trace)) {}
-  bool wants(phasor::Hook hook, int64_t layer) const override;
-  void observe(const phasor::HookEvent& event) override;
-
-  const phasor::Trace& trace() const { return trace_; }
-  /// Over heads and rows; a row of several windows counts once for each.
-  const AttentionSum& attention(int64_t layer, int64_t sequence) const {
-    return attention_.at({layer, sequence});
-  }
-
- private:
-  phasor::Trace trace_;
-  std::map<std::pair<int64_t, int64_t>, AttentionSum> attention_;  // layer, sequence
-};
-
-struct Batch {
-  phasor::Encoding encoding;
-  Observation observation;
-  phasor::Trace without;  // hidden states of the run whose positions were taken away
-};
-
-/// Runs the batch twice, and keeps what `trace` wants of the first run. `options.observer` is not
-/// used.
-Batch observe(phasor::Encoder& encoder, std::span<const Input> inputs,
-              const phasor::RunOptions& options, phasor::Trace trace = hidden_states());
-
-/// l = 0 … L, of sequence i.
-std::vector<LayerReport> layer_reports(const Batch& batch, int64_t d_model, int64_t i);
-
-/// The five likeliest fillers of every masked token of sequence i; none without an MLM head or a
-/// mask token.
-std::vector<MaskReport> mask_reports(phasor::Encoder& encoder, const Batch& batch, int64_t i);
+/// "1.attn", "2.mlp", "3": the residual connections that a run cuts, counting layers from 1.
+std::vector<std::string> describe_cuts(std::span<const phasor::ResidualCut> cuts);
 
 }  // namespace infer

@@ -1,28 +1,14 @@
-// What a run says about each sequence: as a table, as JSON, and in notes.
+// What a plain run says about each text: as a table, as JSON, and in notes.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "infer/input.h"
-#include "infer/observation.h"
+#include "infer/observed.h"
 #include "infer/terminal.h"
+#include "phasor/encoder.h"
 
 namespace infer {
-
-/// All that is known about one sequence after its run.
-struct SequenceReport {
-  Input input;
-  std::vector<float> positions;  // [T]
-  std::vector<LayerReport> layers;
-  std::vector<MaskReport> masks;
-};
-
-/// Reports on every sequence of a batch; `inputs` are those it was run with.
-std::vector<SequenceReport> report(phasor::Encoder& encoder, std::span<const Input> inputs,
-                                   const Batch& batch);
 
 /// Which positions a run adds, for people: "sinusoidal (paper)", "learned", "none".
 std::string describe_positions(const phasor::PositionConfig& own,
@@ -35,14 +21,15 @@ std::string layout_name(const phasor::PositionConfig& own, const phasor::Positio
 std::string describe_model(const std::string& name, const phasor::ModelConfig& config,
                            const phasor::Positions& positions, phasor::Precision precision);
 
-std::string to_text(const SequenceReport& report, const phasor::Model& model, const Output& output);
+std::string to_text(const Observed& text, const Output& output);
+/// The ids, positions and pieces of a text's tokens under each other.
+std::string token_rows(const Observed& text, int width);
 /// One line, without its end.
-std::string to_json(const SequenceReport& report, const phasor::Model& model,
-                    const std::string& model_name);
+std::string summary_json(const Observed& text);
 
-/// What a reader should know about this sequence: bytes replaced, tokens dropped, longer than
+/// What a reader should know about this text: bytes replaced, tokens dropped, longer than
 /// trained.
-std::vector<std::string> notes(const SequenceReport& report, const phasor::Model& model,
+std::vector<std::string> notes(const Observed& text, const phasor::Model& model,
                                const phasor::RunOptions& options);
 
 }  // namespace infer

@@ -1,0 +1,28 @@
+// The likeliest tokens for the masks of a text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "phasor/encoder.h"
+
+namespace infer {
+
+struct Filler {
+  int32_t id = 0;
+  std::string piece;
+  double probability = 0;
+};
+
+struct MaskReport {
+  int64_t token = 0;  // index in the sequence
+  std::vector<Filler> fillers;
+};
+
+/// The five likeliest fillers of every masked token of sequence i; none without an MLM head or a
+/// mask token.
+std::vector<MaskReport> mask_reports(phasor::Encoder& encoder, const phasor::Encoding& encoding,
+                                     int64_t i);
+
+}  // namespace infer

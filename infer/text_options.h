@@ -1,0 +1,54 @@
+// The options of the subcommands that run texts and show what happens: which texts, and how.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "infer/activations.h"
+#include "infer/input.h"
+#include "infer/observed.h"
+#include "infer/options.h"
+#include "phasor/encoder.h"
+
+namespace infer {
+
+struct TextOptions {
+  CommonOptions common;
+  std::vector<std::string> words;
+  std::vector<std::string> ids;
+  std::string positions;
+  std::string overflow = "error";
+  std::string save;
+  int64_t max_tokens = 0;  // texts are cut to so many tokens; 0: they are not
+
+  bool has_input() const { return !words.empty() || !ids.empty(); }
+};
+
+/// The texts, -m, --lang, --prefix, --positions, --ids, --overflow.
+const CLI::Option* add_texts(CLI::App& app, TextOptions& options);
+/// After parse(): takes the texts. Throws UsageError where options exclude each other.
+void take_texts(const CLI::Option& texts, TextOptions& options);
+
+/// Throws UsageError for names that are none.
+phasor::RunOptions run_options(const TextOptions& options, const phasor::PositionConfig& own);
+
+/// The ids and texts, tokenized, and cut where that was asked for; `more_texts` come last.
+std::vector<Input> read_inputs(const phasor::Encoder& encoder, const TextOptions& options,
+                               const phasor::RunOptions& run,
+                               const std::vector<std::string>& more_texts = {});
+
+/// What to write into a file's metadata.
+std::map<std::string, std::string> metadata(const TextOptions& options,
+                                            const phasor::Encoder& encoder,
+                                            const phasor::RunOptions& run,
+                                            std::span<const Recording> recordings);
+
+/// On stderr, unless quiet: what is run, before the first text, and what should be known about
+/// each.
+void print_notes(const TextOptions& options, const phasor::Encoder& encoder,
+                 const phasor::RunOptions& run, const Observed& text, size_t number, size_t count);
+
+}  // namespace infer
