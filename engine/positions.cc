@@ -28,38 +28,44 @@ double frequency(SinusoidalLayout layout, double base, int64_t pair, int64_t d_m
 }
 
 template <typename T>
-void write_row(SinusoidalLayout layout, double base, double position, int64_t d_model, T* row) {
-  if (layout == SinusoidalLayout::kOpenNmt && d_model % 2 != 0) {
-    throw InvalidArgument(fmt::format(
-        "the opennmt layout needs an even width, not {}; paper and marian take any", d_model));
+void write_row(const std::vector<ColumnPair>& pairs, double position, int64_t d_model, T* row) {
+  row[d_model - 1] = T{0};  // where the width is odd, it may be in no pair
+  for (const ColumnPair& pair : pairs) {
+    const double angle = position * pair.frequency;
+    row[pair.sine] = static_cast<T>(std::sin(angle));
+    if (pair.cosine >= 0) row[pair.cosine] = static_cast<T>(std::cos(angle));
   }
-  const auto angle = [&](int64_t pair) {
-    return position * frequency(layout, base, pair, d_model);
-  };
-  if (layout == SinusoidalLayout::kPaper) {
-    for (int64_t c = 0; c < d_model; ++c) {
-      row[c] = static_cast<T>(c % 2 == 0 ? std::sin(angle(c / 2)) : std::cos(angle(c / 2)));
-    }
-    return;
-  }
-  const bool extra_sine = layout == SinusoidalLayout::kMarian && d_model % 2 != 0;
-  const int64_t cosines = d_model / 2;
-  const int64_t sines = cosines + (extra_sine ? 1 : 0);
-  for (int64_t i = 0; i < sines; ++i) row[i] = static_cast<T>(std::sin(angle(i)));
-  for (int64_t i = 0; i < cosines; ++i) row[sines + i] = static_cast<T>(std::cos(angle(i)));
-  if (sines + cosines < d_model) row[d_model - 1] = T{0};
 }
 
 }  // namespace
 
+std::vector<ColumnPair> column_pairs(SinusoidalLayout layout, int64_t d_model, double base) {
+  if (layout == SinusoidalLayout::kOpenNmt && d_model % 2 != 0) {
+    throw InvalidArgument(fmt::format(
+        "the opennmt layout needs an even width, not {}; paper and marian take any", d_model));
+  }
+  const bool alternating = layout == SinusoidalLayout::kPaper;
+  const bool extra_sine = alternating || layout == SinusoidalLayout::kMarian;
+  const int64_t cosines = d_model / 2;
+  const int64_t sines = extra_sine ? d_model - cosines : cosines;
+  std::vector<ColumnPair> pairs;
+  for (int64_t i = 0; i < sines; ++i) {
+    const int64_t cosine = alternating ? 2 * i + 1 : sines + i;
+    pairs.push_back({.sine = alternating ? 2 * i : i,
+                     .cosine = i < cosines ? cosine : -1,
+                     .frequency = frequency(layout, base, i, d_model)});
+  }
+  return pairs;
+}
+
 void sinusoidal_row(SinusoidalLayout layout, double base, double position, int64_t d_model,
                     double* row) {
-  write_row(layout, base, position, d_model, row);
+  write_row(column_pairs(layout, d_model, base), position, d_model, row);
 }
 
 void sinusoidal_row(SinusoidalLayout layout, double base, double position, int64_t d_model,
                     float* row) {
-  write_row(layout, base, position, d_model, row);
+  write_row(column_pairs(layout, d_model, base), position, d_model, row);
 }
 
 std::vector<double> sinusoidal_table(SinusoidalLayout layout, int64_t rows, int64_t d_model,
@@ -71,9 +77,10 @@ std::vector<double> sinusoidal_table(SinusoidalLayout layout, int64_t rows, int6
                     "0, the width at least 1, their product at most 2^40, the base above 1",
                     rows, d_model, base));
   }
+  const std::vector<ColumnPair> pairs = column_pairs(layout, d_model, base);
   std::vector<double> table(static_cast<size_t>(rows * d_model));
   for (int64_t r = 0; r < rows; ++r) {
-    write_row(layout, base, static_cast<double>(first_position + r), d_model, &table[r * d_model]);
+    write_row(pairs, static_cast<double>(first_position + r), d_model, &table[r * d_model]);
   }
   return table;
 }

@@ -15,15 +15,7 @@ namespace {
 
 // M = P Pᵀ, [T, T].
 std::vector<double> gram(std::span<const double> table, int64_t d_model) {
-  const int64_t rows = num_rows(table, d_model);
-  std::vector<double> products(rows * rows);
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j <= i; ++j) {
-      const double product = dot(&table[i * d_model], &table[j * d_model], d_model);
-      products[i * rows + j] = products[j * rows + i] = product;
-    }
-  }
-  return products;
+  return row_matrix(table, d_model, RowMeasure::kDotProduct);
 }
 
 // W, the Gram matrix with rows moved and scaled to have minimum 0 and sum 1, but for the main

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 #include <vector>
 
 #include "phasor/encoder.h"
@@ -12,16 +11,10 @@
 #include "phasor/lens/table.h"
 #include "phasor/positions.h"
 #include "tests/encoder_cases.h"
+#include "tests/tables.h"
 
 namespace phasor {
 namespace {
-
-std::vector<double> random_table(int64_t count, uint64_t seed) {
-  std::mt19937_64 rng(seed);
-  std::vector<double> values(count);
-  for (double& value : values) value = static_cast<double>(rng() % 2001) / 1000.0 - 1.0;
-  return values;
-}
 
 /// Row i is e_i + … + e_{i+width−1}: rows have in common what they overlap.
 std::vector<double> band_table(int64_t rows, int64_t width) {

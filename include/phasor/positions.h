@@ -20,6 +20,18 @@ void sinusoidal_row(SinusoidalLayout layout, double base, double position, int64
 void sinusoidal_row(SinusoidalLayout layout, double base, double position, int64_t d_model,
                     float* row);
 
+/// Two columns of a sinusoidal table that turn together: sin(ωp) and cos(ωp), with ω = frequency.
+struct ColumnPair {
+  int64_t sine;
+  int64_t cosine;    // −1: the last sine of an odd width, alone (kPaper, kMarian)
+  double frequency;  // ω, in radians a position; the wavelength is 2π/ω positions
+};
+
+/// The pairs of a table, fastest first. An odd width's zero column (kT2T, kFairseq) is in none.
+/// Throws as sinusoidal_row().
+std::vector<ColumnPair> column_pairs(SinusoidalLayout layout, int64_t d_model,
+                                     double base = 10000.0);
+
 /// Rows first_position … first_position + rows − 1 of a table, [rows, d_model].
 std::vector<double> sinusoidal_table(SinusoidalLayout layout, int64_t rows, int64_t d_model,
                                      double base = 10000.0, int64_t first_position = 0);

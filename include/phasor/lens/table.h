@@ -7,8 +7,13 @@
 // all the same.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <vector>
+
+#include "phasor/config.h"
 
 namespace phasor {
 
@@ -40,5 +45,107 @@ double position_locality(std::span<const double> table, int64_t d_model);
 /// over all k ≥ 1 for which both places are in the table. 1 for every sinusoid, which therefore
 /// cannot tell before from after by likeness alone. After the same source.
 double position_symmetry(std::span<const double> table, int64_t d_model);
+
+/// What to compare two rows by. kCosineDistance: 1 − cos(p, q), and 1 where a row is zero.
+/// kEuclidean: ‖p − q‖. kDotProduct: ⟨p, q⟩, which is M.
+enum class RowMeasure { kCosineDistance, kEuclidean, kDotProduct };
+
+/// Every row with every row, [T, T]. For a sinusoid of even width d, ⟨PE(p), PE(q)⟩ = Σ_i cos(ω_i(p
+/// − q)), ‖PE(p)‖² = d/2, and the cosine distance is 1 − (2/d) Σ_i cos(ω_i(p − q)).
+std::vector<double> row_matrix(std::span<const double> table, int64_t d_model, RowMeasure measure);
+
+/// D_δ, the mean of M's diagonal δ = 0 … T − 1: what two positions δ apart have in common. [T]
+std::vector<double> dot_product_by_offset(std::span<const double> table, int64_t d_model);
+
+/// The first offset δ with D_δ > D_{δ−1}: from there on, further away is no longer less alike.
+/// Empty where the dot product only falls. 44 for a sinusoid of width 512.
+std::optional<int64_t> first_rise(std::span<const double> table, int64_t d_model);
+
+/// Two rows and what lies between them.
+struct RowPair {
+  int64_t row = 0;
+  int64_t offset = 0;  // the other one is row + offset
+  double distance = 0;
+};
+
+/// The two rows that are nearest to each other, min ‖P_p − P_q‖ over p ≠ q (the first such pair):
+/// the table tells positions apart as long as this is large beside the noise in them. Throws
+/// InvalidArgument where there is one row only.
+RowPair nearest_rows(std::span<const double> table, int64_t d_model);
+
+/// Local monotonicity: how often a position is more alike to a place than to the one before it on
+/// the way there, over steps from offset δ to δ + 1 to either side, δ = 1 … 19 (Wang et al. 2021,
+/// property 1, over neighbours only). About half of the steps in a table of random rows.
+struct Monotonicity {
+  int64_t violations = 0;  // M_{i,i±(δ+1)} > M_{i,i±δ}
+  int64_t steps = 0;       // all
+};
+Monotonicity local_monotonicity(std::span<const double> table, int64_t d_model,
+                                int64_t max_offset = 20);
+
+/// R_k with PE(p + k) = R_k PE(p) for every p and any real k, [d_model, d_model]: the columns of
+/// each pair turn by ωk, [cos ωk, sin ωk; −sin ωk, cos ωk] on (sin ωp, cos ωp). Orthogonal, and R_j
+/// R_k = R_{j+k} (Vaswani et al. 2017 §3.5: "PE_{pos+k} can be represented as a linear function of
+/// PE_pos"). Throws InvalidArgument for an odd width of kPaper and kMarian, whose last sine turns
+/// alone.
+std::vector<double> rotation(SinusoidalLayout layout, int64_t d_model, double k,
+                             double base = 10000.0);
+
+/// How well one matrix moves every row of a table k places on, P_{p+k} ≈ P_p R, as R² = 1 −
+/// Σ‖P_{p+k} − P_p R‖² / Σ‖P_{p+k} − mean‖². R is the least-squares solution of least norm over
+/// every other p; `held_out` is over the others, both ways round, with the mean of the rows fitted
+/// to. 1 for every sinusoid. About −1 for random rows, where `fitted` may still be 1. Any smooth
+/// table scores high where k is small, since a held-out row lies between two that were fitted:
+/// compare with `unmoved`, the same for P_{p+k} ≈ P_p. Throws InvalidArgument for k < 1 and where
+/// there are fewer than k + 2 rows.
+struct LinearShift {
+  double fitted = 0;
+  double held_out = 0;
+  double unmoved = 0;
+};
+LinearShift linear_shift(std::span<const double> table, int64_t d_model, int64_t k);
+
+/// The strongest frequency of a column without its mean, by the discrete Fourier transform.
+struct ColumnPeak {
+  int64_t cycles = 0;  // in the table's T rows, 1 … ⌊T/2⌋; 0 where the column is constant
+  double share = 0;    // of the column's energy; 1 for a sine of whole cycles
+};
+
+/// For every column, [d_model]. A column of noise has a share of about ln(T/2) / (T/2); sines of
+/// any frequency at least 0.4 (they spread over their neighbours). Learned tables, too, are known
+/// to be made of few frequencies (Wang & Chen 2020, arXiv 2010.04903).
+std::vector<ColumnPeak> column_peaks(std::span<const double> table, int64_t d_model);
+
+/// Linear centred kernel alignment of two tables of the same T rows,
+///
+///     CKA = ‖BᵀA‖² / (‖AᵀA‖·‖BᵀB‖)   (Frobenius norms, rows without their mean),
+///
+/// Kornblith et al. 2019 (arXiv 1905.00414). 1 where they are equal but for rotation, scale and
+/// shift; 0 where the one says nothing linear about the other; random tables of few rows beside
+/// their widths lie near 1. 0 where a table is constant.
+double linear_cka(std::span<const double> a, int64_t a_width, std::span<const double> b,
+                  int64_t b_width);
+
+/// What is left of table A after the best rotation, scale and shift onto B, as a share of A:
+///
+///     min_{Q, s} ‖B/‖B‖ − s·AQ/‖A‖‖² = 1 − (Σσ(AᵀB) / (‖A‖·‖B‖))²   (rows without their mean),
+///
+/// Schönemann 1966 and Gower 1975. 0 where they are equal but for that, at most 1. A narrower table
+/// counts as if it had columns of zeros. 1 where a table is constant.
+double procrustes_distance(std::span<const double> a, int64_t a_width, std::span<const double> b,
+                           int64_t b_width);
+
+/// Σσ² / σ₁² over the singular values: how many directions matter, from 1 to min(T, d) (Rudelson &
+/// Vershynin 2007). 0 for a matrix of zeros. [T, d_model]
+double stable_rank(std::span<const double> table, int64_t d_model);
+
+/// The rows in the plane of their two strongest principal axes.
+struct PlaneMap {
+  std::vector<double> points;        // [T, 2]
+  std::array<double, 2> share = {};  // of the rows' variance, along each axis
+};
+
+/// Deterministic: on each axis, the first row that is off the mean is on the positive side.
+PlaneMap principal_plane(std::span<const double> table, int64_t d_model);
 
 }  // namespace phasor

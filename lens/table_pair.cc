@@ -1,0 +1,47 @@
+// Two tables of the same rows: how alike they are but for rotation, scale and shift.
+
+#include <fmt/format.h>
+
+#include <Eigen/SVD>
+#include <algorithm>
+
+#include "lens/matrix.h"
+#include "phasor/lens/table.h"
+
+namespace phasor {
+namespace {
+
+struct Centered {
+  Matrix a, b;
+};
+
+Centered centered_pair(std::span<const double> a, int64_t a_width, std::span<const double> b,
+                       int64_t b_width) {
+  const int64_t rows = num_rows(a, a_width), other = num_rows(b, b_width);
+  if (rows != other) {
+    throw InvalidArgument(fmt::format(
+        "cannot compare a table of {} rows with one of {}; take as many of both", rows, other));
+  }
+  return {centered(a, a_width), centered(b, b_width)};
+}
+
+}  // namespace
+
+double linear_cka(std::span<const double> a, int64_t a_width, std::span<const double> b,
+                  int64_t b_width) {
+  const Centered x = centered_pair(a, a_width, b, b_width);
+  const double own = (x.a.transpose() * x.a).norm() * (x.b.transpose() * x.b).norm();
+  return own > 0 ? (x.b.transpose() * x.a).squaredNorm() / own : 0;
+}
+
+double procrustes_distance(std::span<const double> a, int64_t a_width, std::span<const double> b,
+                           int64_t b_width) {
+  const Centered x = centered_pair(a, a_width, b, b_width);
+  const double norms = x.a.norm() * x.b.norm();
+  if (!(norms > 0)) return 1;
+  const Eigen::MatrixXd shared = x.a.transpose() * x.b / norms;
+  const double overlap = Eigen::BDCSVD<Eigen::MatrixXd>(shared).singularValues().sum();
+  return std::max(0.0, 1 - overlap * overlap);
+}
+
+}  // namespace phasor
