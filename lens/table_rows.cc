@@ -1,40 +1,33 @@
 // The rows of a table beside each other: products, distances, the nearest two.
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
 
-#include "lens/rows.h"
+#include "lens/matrix.h"
 #include "phasor/lens/table.h"
 
 namespace phasor {
-namespace {
-
-double distance(const double* a, const double* b, int64_t n) {
-  double sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
-  return std::sqrt(sum);
-}
-
-double compare(RowMeasure measure, const double* a, const double* b, int64_t n) {
-  if (measure == RowMeasure::kEuclidean) return distance(a, b, n);
-  if (measure == RowMeasure::kDotProduct) return dot(a, b, n);
-  const double norms = std::sqrt(dot(a, a, n) * dot(b, b, n));
-  return norms > 0 ? 1 - dot(a, b, n) / norms : 1.0;
-}
-
-}  // namespace
 
 std::vector<double> row_matrix(std::span<const double> table, int64_t d_model, RowMeasure measure) {
-  const int64_t rows = num_rows(table, d_model);
-  std::vector<double> matrix(rows * rows);
-  for (int64_t i = 0; i < rows; ++i) {
+  const auto rows = as_matrix(table, d_model);
+  Matrix matrix(rows.rows(), rows.rows());
+  for (int64_t i = 0; i < rows.rows(); ++i) {
     for (int64_t j = 0; j <= i; ++j) {
-      matrix[i * rows + j] = matrix[j * rows + i] =
-          compare(measure, &table[i * d_model], &table[j * d_model], d_model);
+      matrix(i, j) = matrix(j, i) = measure == RowMeasure::kEuclidean
+                                        ? (rows.row(i) - rows.row(j)).norm()
+                                        : rows.row(i).dot(rows.row(j));
     }
   }
-  return matrix;
+  if (measure == RowMeasure::kCosineDistance) {
+    const Eigen::VectorXd squares = matrix.diagonal();
+    for (int64_t i = 0; i < rows.rows(); ++i) {
+      for (int64_t j = 0; j < rows.rows(); ++j) {
+        const double norms = std::sqrt(squares(i) * squares(j));
+        matrix(i, j) = norms > 0 ? 1 - matrix(i, j) / norms : 1;
+      }
+    }
+  }
+  return to_vector(matrix);
 }
 
 std::vector<double> dot_product_by_offset(std::span<const double> table, int64_t d_model) {
@@ -58,13 +51,13 @@ std::optional<int64_t> first_rise(std::span<const double> table, int64_t d_model
 }
 
 RowPair nearest_rows(std::span<const double> table, int64_t d_model) {
-  const int64_t rows = num_rows(table, d_model);
-  if (rows < 2) throw InvalidArgument("a table of one row has no two rows to compare");
+  const auto rows = as_matrix(table, d_model);
+  if (rows.rows() < 2) throw InvalidArgument("a table of one row has no two rows to compare");
   RowPair nearest{.distance = std::numeric_limits<double>::infinity()};
-  for (int64_t offset = 1; offset < rows; ++offset) {
-    for (int64_t i = 0; i + offset < rows; ++i) {
-      const double d = distance(&table[i * d_model], &table[(i + offset) * d_model], d_model);
-      if (d < nearest.distance) nearest = {.row = i, .offset = offset, .distance = d};
+  for (int64_t offset = 1; offset < rows.rows(); ++offset) {
+    for (int64_t i = 0; i + offset < rows.rows(); ++i) {
+      const double distance = (rows.row(i) - rows.row(i + offset)).norm();
+      if (distance < nearest.distance) nearest = {i, offset, distance};
     }
   }
   return nearest;
