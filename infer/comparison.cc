@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 
 #include "infer/means.h"
+#include "infer/position_table.h"
 
 namespace infer {
 namespace {
@@ -70,14 +70,6 @@ TableMeasures measure_table(std::span<const double> table, int64_t d_model) {
           .symmetry = phasor::position_symmetry(table, d_model)};
 }
 
-/// Uniform in [−1, 1), the same on every machine.
-std::vector<double> random_table(int64_t count, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<double> values(count);
-  for (double& value : values) value = static_cast<double>(random() >> 11) * 0x1p-52 - 1;
-  return values;
-}
-
 void describe_table(const Side& side, uint64_t seed, SideReport& report) {
   const int64_t rows = std::min(side.trained_length().value_or(kMostTableRows), kMostTableRows);
   const std::vector<float> vectors = side.encoder.position_vectors(rows, side.options);
@@ -90,7 +82,7 @@ void describe_table(const Side& side, uint64_t seed, SideReport& report) {
   report.table = TableReport{.rows = rows,
                              .norm = phasor::mean_norm(vectors, width),
                              .measures = measure_table(table, width),
-                             .random = measure_table(random_table(rows * width, seed), width)};
+                             .random = measure_table(random_values(rows * width, seed), width)};
 }
 
 /// Why this side can score no masked tokens; empty where it can.

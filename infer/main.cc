@@ -25,6 +25,7 @@ int dispatch(int argc, char** argv) {
   if (first == "bench") return bench(argc - 1, argv + 1);
   if (first == "info") return info(argc - 1, argv + 1);
   if (first == "compare") return compare(argc - 1, argv + 1);
+  if (first == "positions") return positions(argc - 1, argv + 1);
   if (first == "verify") return verify(argc - 1, argv + 1);
   return run(argc, argv);
 }

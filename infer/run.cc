@@ -23,6 +23,7 @@ constexpr const char* kFooter =
   tokenize TEXT...            text to pieces and ids
   info                        what a model is
   compare A B [TEXT...]       two models, or two kinds of positions, side by side
+  positions [TABLE [TABLE]]   tables of position vectors, by themselves
   verify DIR...               compare with reference activations
   bench                       latency and tokens a second for shapes, threads and precisions
 
@@ -38,7 +39,7 @@ Examples:
 Exit codes: 0 good, 1 a check failed, 2 usage, 3 bad input, 4 bad model, 5 backend.)";
 
 constexpr const char* kShortHelp = R"(usage: infer [OPTIONS] TEXT...
-       infer embed|tokenize|info|compare|verify|bench ...
+       infer embed|tokenize|info|compare|positions|verify|bench ...
 try:   infer "Tom bit a dog."       or "infer -" for texts from standard input
        infer --help
 )";

@@ -97,6 +97,14 @@ void save_safetensors(const std::filesystem::path& path, std::span<const SavedTe
   file.commit();
 }
 
+void save_npy(const std::filesystem::path& path, const SavedTensor& tensor) {
+  const std::string header = npy_header(tensor.kind, tensor.shape);
+  TemporaryFile file(path);
+  file.write(std::as_bytes(std::span(header)));
+  file.write(tensor.bytes);
+  file.commit();
+}
+
 void check_save_path(const std::filesystem::path& path) {
   const std::string extension = path.extension().string();
   if (extension != ".safetensors" && extension != ".npz") {

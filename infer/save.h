@@ -44,6 +44,8 @@ void save(const std::filesystem::path& path, std::span<const SavedTensor> tensor
 void save_safetensors(const std::filesystem::path& path, std::span<const SavedTensor> tensors,
                       const std::map<std::string, std::string>& metadata);
 void save_npz(const std::filesystem::path& path, std::span<const SavedTensor> tensors);
+/// The tensor alone, without its name.
+void save_npy(const std::filesystem::path& path, const SavedTensor& tensor);
 
 /// What a version 1.0 .npy file begins with, padded so that the numbers start at a multiple of 64.
 /// Every matrix's is 128 bytes long.

@@ -1,0 +1,49 @@
+// Writing figures, one file each.
+#include "infer/figure_folder.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "infer/terminal.h"
+#include "phasor/errors.h"
+
+namespace infer {
+
+FigureFolder::FigureFolder(std::filesystem::path folder, bool quiet)
+    : folder_(std::move(folder)), quiet_(quiet) {
+  std::error_code error;
+  std::filesystem::create_directories(folder_, error);
+  if (error || !std::filesystem::is_directory(folder_)) {
+    throw phasor::InvalidArgument(
+        fmt::format("--svg: cannot make the folder {}: {}", folder_.string(),
+                    error ? error.message() : "there is a file of that name"));
+  }
+}
+
+void FigureFolder::write(const std::string& name, const std::string& svg) const {
+  const std::filesystem::path file = folder_ / (name + ".svg");
+  errno = 0;
+  std::ofstream stream(file, std::ios::binary | std::ios::trunc);
+  stream << svg;
+  stream.close();
+  if (!stream) {
+    throw phasor::InvalidArgument(
+        fmt::format("--svg: cannot write {}: {}", file.string(), std::strerror(errno)));
+  }
+  if (!quiet_) report_note("wrote " + file.string());
+}
+
+std::string file_name(const std::string& text) {
+  std::string name = text;
+  for (char& c : name) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0;
+    if (!plain && c != '.' && c != '-' && c != '_') c = '_';
+  }
+  return name;
+}
+
+}  // namespace infer
