@@ -15,14 +15,7 @@ namespace phasor {
 namespace {
 
 std::vector<int64_t> identity(int64_t num_tokens, std::span<const int64_t> movable) {
-  for (const int64_t place : movable) {
-    if (place < 0 || place >= num_tokens) {
-      throw InvalidArgument(
-          fmt::format("place {} is outside a sequence of {} tokens; they are 0 "
-                      "to {}",
-                      place, num_tokens, num_tokens - 1));
-    }
-  }
+  for (const int64_t place : movable) check_place(place, num_tokens);
   std::vector<int64_t> order(num_tokens);
   std::iota(order.begin(), order.end(), 0);
   return order;

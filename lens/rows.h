@@ -32,6 +32,15 @@ int64_t num_rows(std::span<const T> a, std::span<const U> b, int64_t d_model) {
   return rows;
 }
 
+/// Throws InvalidArgument for a place that no token has.
+inline void check_place(int64_t place, int64_t num_tokens) {
+  if (place < 0 || place >= num_tokens) {
+    throw InvalidArgument(
+        fmt::format("place {} is outside a sequence of {} tokens; they are 0 to {}", place,
+                    num_tokens, num_tokens - 1));
+  }
+}
+
 template <typename T, typename U>
 double dot(const T* a, const U* b, int64_t n) {
   double sum = 0;

@@ -1,10 +1,11 @@
 // The lens: numbers that say what position does inside the encoder, from recorded activations.
 //
-// Every function is pure: it computes in double from the arrays or the trace it is given, does not
-// depend on threads, and throws InvalidArgument where shapes do not fit. Each header gives the
-// formulas and where they come from.
+// Every function computes in double from what it is given, be it arrays, a trace, or an encoder to
+// run; its numbers do not depend on threads more than the encoder's states do; and it throws
+// InvalidArgument where shapes do not fit. Each header gives the formulas and where they come from.
 //
 //   lens/table.h       a table of position vectors by itself
+//   lens/split.h       hidden states split into position and token, or position and text
 //   lens/residual.h    position in the residual stream, layer by layer
 //   lens/attention.h   position in attention
 //   lens/order.h       what reordering the tokens does
@@ -17,4 +18,5 @@
 #include "phasor/lens/order.h"
 #include "phasor/lens/prediction.h"
 #include "phasor/lens/residual.h"
+#include "phasor/lens/split.h"
 #include "phasor/lens/table.h"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,5 +21,37 @@ double mean_attention_distance(std::span<const float> pattern, int64_t num_heads
 /// (arXiv 1906.04341), §3.1, name heads by the peaks at δ = −1, 0 and 1.
 std::vector<double> attention_by_offset(std::span<const float> pattern, int64_t num_heads,
                                         int64_t num_tokens);
+
+/// What one head's pattern A [T, T] does with position. All but the entropies are shares of
+/// attention or of rows, between 0 and 1.
+struct HeadProfile {
+  std::vector<double> by_offset;  // a(δ) as above, [2T − 1]
+  double previous = 0;            // a(−1); at most (T − 1)/T
+  double self = 0;                // a(0)
+  double next = 0;                // a(1)
+  double first = 0;               // mean_i A_i0; special tokens often serve as a place to rest
+  double separators = 0;          // mean_i Σ_s A_is over the given places s
+  double mean_distance = 0;       // in tokens; (T² − 1)/(3T) where attention is uniform
+  double entropy = 0;        // mean_i −Σ_j A_ij ln A_ij, in nats: 0 (one token) to ln T (all)
+  double entropy_share = 0;  // entropy / ln T; 0 where T = 1
+  /// −1 or +1 where that neighbour gets more attention than any other token from at least 90 % of
+  /// the rows that have it: a positional head (Voita et al. 2019, arXiv 1905.09418, §5.2.1). A head
+  /// that attends at random to T tokens is one by chance with a probability near T^(1−T), so texts
+  /// of fewer than three tokens have none.
+  std::optional<int> positional_offset = {};
+  /// The larger of the two shares of rows; 0 where T = 1.
+  double positional_share = 0;
+};
+
+/// The profile of each head of a pattern [H, T, T], as of Hook::kPattern. `separators` lists the
+/// places whose attention is added up as such, say those of [CLS] and [SEP] (Clark et al. 2019,
+/// §3.2). Throws InvalidArgument where the pattern is none of that shape or a place is outside the
+/// text.
+///
+/// Given the pattern of one word repeated, profiles show what position alone does: see
+/// identical_words() in order.h.
+std::vector<HeadProfile> head_profiles(std::span<const float> pattern, int64_t num_heads,
+                                       int64_t num_tokens,
+                                       std::span<const int64_t> separators = {});
 
 }  // namespace phasor

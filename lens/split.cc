@@ -1,0 +1,146 @@
+// The two-way split of states that arrive one by one, and what its parts look like.
+
+#include "phasor/lens/split.h"
+
+#include <algorithm>
+#include <numbers>
+
+#include "lens/rows.h"
+
+namespace phasor {
+namespace {
+
+constexpr double kRounding = 1e-12;  // of Σ‖h‖²: float32's, squared
+
+}  // namespace
+
+TwoWaySplit::TwoWaySplit(int64_t num_positions, int64_t num_groups, int64_t d_model)
+    : num_positions_(num_positions), num_groups_(num_groups), d_model_(d_model) {
+  if (num_positions < 1 || num_groups < 1 || d_model < 1) {
+    throw InvalidArgument(
+        fmt::format("cannot split states of width {} at {} positions in {} groups; each must be "
+                    "at least 1",
+                    d_model, num_positions, num_groups));
+  }
+  added_.resize(num_positions * num_groups);
+  position_sums_.resize(num_positions * d_model);
+  group_sums_.resize(num_groups * d_model);
+}
+
+void TwoWaySplit::add(int64_t position, int64_t group, std::span<const float> state) {
+  if (position < 0 || position >= num_positions_ || group < 0 || group >= num_groups_ ||
+      std::ssize(state) != d_model_) {
+    throw InvalidArgument(fmt::format(
+        "a state of width {} at position {} in group {} does not belong to a split of width {}, "
+        "{} positions and {} groups",
+        state.size(), position, group, d_model_, num_positions_, num_groups_));
+  }
+  if (added_[position * num_groups_ + group]) {
+    throw InvalidArgument(fmt::format(
+        "the state at position {} in group {} was added before; a split needs one for each pair",
+        position, group));
+  }
+  added_[position * num_groups_ + group] = true;
+  if (count_++ == 0) origin_.assign(state.begin(), state.end());
+  double* const position_sum = &position_sums_[position * d_model_];
+  double* const group_sum = &group_sums_[group * d_model_];
+  double moved_squares = 0;
+  for (int64_t c = 0; c < d_model_; ++c) {
+    const double moved = state[c] - origin_[c];
+    position_sum[c] += moved;
+    group_sum[c] += moved;
+    moved_squares += moved * moved;
+  }
+  moved_squares_ += moved_squares;
+  squares_ += dot(state.data(), state.data(), d_model_);
+}
+
+Split TwoWaySplit::result() const {
+  if (count_ != num_positions_ * num_groups_) {
+    throw InvalidArgument(
+        fmt::format("{} states were added to a split of {} positions and {} "
+                    "groups, which needs one for each pair",
+                    count_, num_positions_, num_groups_));
+  }
+  const auto count = static_cast<double>(count_);
+  std::vector<double> mean(d_model_);  // of h − origin
+  for (size_t i = 0; i < position_sums_.size(); ++i) mean[i % d_model_] += position_sums_[i];
+  for (double& value : mean) value /= count;
+
+  // Sums over `size` states each to means without μ.
+  const auto means_of = [&](std::vector<double> sums, int64_t size) {
+    for (size_t i = 0; i < sums.size(); ++i) {
+      sums[i] = sums[i] / static_cast<double>(size) - mean[i % d_model_];
+    }
+    return sums;
+  };
+  Split split{.mean = mean,
+              .position_means = means_of(position_sums_, num_groups_),
+              .group_means = means_of(group_sums_, num_positions_)};
+  for (int64_t c = 0; c < d_model_; ++c) split.mean[c] += origin_[c];
+
+  const auto squares_of = [](const std::vector<double>& x) {
+    return dot(x.data(), x.data(), std::ssize(x));
+  };
+  const double total = std::max(0.0, moved_squares_ - count * squares_of(mean));
+  split.variance = total / count;
+  if (total <= kRounding * squares_) return split;
+  split.position = static_cast<double>(num_groups_) * squares_of(split.position_means) / total;
+  split.group = static_cast<double>(num_positions_) * squares_of(split.group_means) / total;
+  split.rest = std::max(0.0, 1 - split.position - split.group);
+  return split;
+}
+
+double smoothness(std::span<const double> table, int64_t d_model) {
+  const int64_t rows = num_rows(table, d_model);
+  std::vector<double> mean(d_model);
+  for (size_t i = 0; i < table.size(); ++i) {
+    mean[i % d_model] += table[i] / static_cast<double>(rows);
+  }
+  double total = 0;  // by Parseval's theorem
+  for (size_t i = 0; i < table.size(); ++i) {
+    total += (table[i] - mean[i % d_model]) * (table[i] - mean[i % d_model]);
+  }
+  const int64_t lowest = (rows - 1 + 3) / 4;
+  double low = 0;
+  std::vector<double> transformed(d_model);
+  for (int64_t k = 1; k <= lowest; ++k) {
+    std::fill(transformed.begin(), transformed.end(), 0.0);
+    for (int64_t p = 0; p < rows; ++p) {
+      const double angle = std::numbers::pi * (static_cast<double>(p) + 0.5) *
+                           static_cast<double>(k) / static_cast<double>(rows);
+      const double wave = std::sqrt(2.0 / static_cast<double>(rows)) * std::cos(angle);
+      for (int64_t c = 0; c < d_model; ++c) {
+        transformed[c] += wave * (table[p * d_model + c] - mean[c]);
+      }
+    }
+    low += dot(transformed.data(), transformed.data(), d_model);
+  }
+  return total > 0 ? low / total : 0;
+}
+
+double position_group_cosine(const Split& split) {
+  const auto d_model = std::ssize(split.mean);
+  // The rows that have a length, made unit vectors.
+  const auto directions = [&](const std::vector<double>& means) {
+    std::vector<double> units;
+    for (size_t first = 0; first < means.size(); first += d_model) {
+      const double length = norm(&means[first], d_model);
+      if (!(length > 0)) continue;
+      for (int64_t c = 0; c < d_model; ++c) units.push_back(means[first + c] / length);
+    }
+    return units;
+  };
+  const std::vector<double> positions = directions(split.position_means);
+  const std::vector<double> groups = directions(split.group_means);
+  double sum = 0;
+  int64_t pairs = 0;
+  for (size_t p = 0; p < positions.size(); p += d_model) {
+    for (size_t g = 0; g < groups.size(); g += d_model, ++pairs) {
+      sum += std::abs(dot(&positions[p], &groups[g], d_model));
+    }
+  }
+  return pairs > 0 ? sum / static_cast<double>(pairs) : 0;
+}
+
+}  // namespace phasor
