@@ -21,6 +21,12 @@ std::vector<int64_t> identity(int64_t num_tokens, std::span<const int64_t> movab
   return order;
 }
 
+// Fisher–Yates; std::shuffle differs by library.
+void shuffle(std::vector<int64_t>& values, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random() % i]);
+}
+
 void check(std::span<const int64_t> order, int64_t num_tokens) {
   std::vector<bool> seen(num_tokens);
   bool sound = std::ssize(order) == num_tokens;
@@ -58,12 +64,35 @@ std::vector<int64_t> reversed_order(int64_t num_tokens, std::span<const int64_t>
 
 std::vector<int64_t> shuffled_order(int64_t num_tokens, std::span<const int64_t> movable,
                                     uint64_t seed) {
+  return shuffled_ngrams_order(num_tokens, movable, 1, seed);
+}
+
+std::vector<int64_t> shuffled_ngrams_order(int64_t num_tokens, std::span<const int64_t> movable,
+                                           int64_t n, uint64_t seed) {
   std::vector<int64_t> order = identity(num_tokens, movable);
-  std::mt19937_64 random(seed);
-  for (size_t i = movable.size(); i > 1; --i) {  // Fisher–Yates; std::shuffle differs by library
-    std::swap(order[movable[i - 1]], order[movable[random() % i]]);
+  if (n < 1) throw InvalidArgument(fmt::format("there are no {}-grams; n must be at least 1", n));
+  const auto count = std::ssize(movable);
+  const int64_t num_blocks = count / n + (count % n > 0 ? 1 : 0);
+  std::vector<int64_t> blocks(num_blocks);
+  std::iota(blocks.begin(), blocks.end(), 0);
+  shuffle(blocks, seed);
+  int64_t i = 0;
+  for (const int64_t block : blocks) {
+    for (int64_t from = block * n; from < std::min((block + 1) * n, count); ++from) {
+      order[movable[i++]] = movable[from];
+    }
   }
   return order;
+}
+
+std::vector<int32_t> identical_words(std::span<const int32_t> token_ids,
+                                     std::span<const int64_t> movable, int32_t token_id) {
+  std::vector<int32_t> ids(token_ids.begin(), token_ids.end());
+  for (const int64_t place : movable) {
+    check_place(place, std::ssize(token_ids));
+    ids[place] = token_id;
+  }
+  return ids;
 }
 
 std::vector<int32_t> reordered(std::span<const int32_t> token_ids, std::span<const int64_t> order) {

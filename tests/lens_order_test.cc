@@ -8,9 +8,11 @@
 
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
+#include "phasor/lens/attention.h"
 #include "phasor/lens/order.h"
 #include "phasor/trace.h"
 #include "tests/encoder_cases.h"
+#include "tests/expect_close.h"
 
 namespace phasor {
 namespace {
@@ -56,6 +58,41 @@ TEST(OrderTest, ShufflingDrawsEveryOrder) {
     drawn.insert(order);
   }
   EXPECT_EQ(drawn.size(), 120u);  // 5!
+}
+
+TEST(OrderTest, ShufflingNgramsKeepsWhatIsInsideThem) {
+  std::set<Order> drawn;
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    const Order order = shuffled_ngrams_order(8, kMovable, 2, seed);
+    expect_permutes_movable_places(order);
+    EXPECT_EQ(order, shuffled_ngrams_order(8, kMovable, 2, seed));
+    Order moved;
+    for (const int64_t place : kMovable) moved.push_back(order[place]);
+    for (const Order& block : {Order{1, 2}, Order{4, 5}}) {
+      const auto first = std::find(moved.begin(), moved.end(), block[0]);
+      ASSERT_NE(first + 1, moved.end());
+      EXPECT_EQ(first[1], block[1]);
+    }
+    drawn.insert(order);
+  }
+  EXPECT_EQ(drawn.size(), 6u);  // 3!: {1, 2}, {4, 5} and {6}
+}
+
+TEST(OrderTest, NgramsOfOneAreSingleTokensAndOneNgramStays) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    EXPECT_EQ(shuffled_ngrams_order(8, kMovable, 1, seed), shuffled_order(8, kMovable, seed));
+    for (const int64_t n : {5, 6}) {
+      EXPECT_EQ(num_moved(shuffled_ngrams_order(8, kMovable, n, seed)), 0);
+    }
+  }
+  EXPECT_EQ(num_moved(shuffled_ngrams_order(8, Order{}, 2, 1)), 0);
+  EXPECT_THROW(shuffled_ngrams_order(8, kMovable, 0, 1), InvalidArgument);
+  EXPECT_THROW(shuffled_ngrams_order(3, kMovable, 2, 1), InvalidArgument);
+}
+
+TEST(OrderTest, IdenticalWordsReplaceTheMovableTokens) {
+  EXPECT_EQ(identical_words(TokenIds{5, 6, 7, 8}, Order{1, 2}, 9), (TokenIds{5, 9, 9, 8}));
+  EXPECT_THROW(identical_words(TokenIds{5}, Order{1}, 9), InvalidArgument);
 }
 
 TEST(OrderTest, FewerThanTwoMovableTokensStayInOrder) {
@@ -127,6 +164,39 @@ TEST(OrderSensitivityTest, WithPositionsEveryLayerFeelsTheOrder) {
     const auto paper = Positions::sinusoidal(SinusoidalLayout::kPaper);
     for (const double moved : shuffle_sensitivity(model, {.positions = paper})) {
       EXPECT_GT(moved, 1e-2) << "seed " << seed;
+    }
+  }
+}
+
+TEST(OrderSensitivityTest, WithoutPositionsPooledVectorsAreTheSameInAnyOrder) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const auto model = drawn_model(seed);
+    Encoder encoder(model);
+    const TokenIds ids = random_ids(*model, 8, seed);
+    const RunOptions without = {.positions = Positions::none()};
+    const Encoding before = encoder.encode_ids(ids, without);
+    const Encoding after =
+        encoder.encode_ids(reordered(ids, shuffled_order(8, kMovable, seed)), without);
+    expect_close(after.embedding(0), before.embedding(0), 1e-5, "seed " + std::to_string(seed));
+  }
+}
+
+TEST(IdenticalWordsTest, WithoutPositionsAttendToEachOtherAlikeAndWithThemDoNot) {
+  for (const bool has_positions : {false, true}) {
+    ModelConfig config = small_config();
+    config.position.kind = PositionKind::kSinusoidal;
+    const auto model = random_model(config, 3);
+    Trace trace{Hook::kPattern};
+    const TokenIds ids =
+        identical_words(random_ids(*model, 8, 2), Order{0, 1, 2, 3, 4, 5, 6, 7}, 9);
+    Encoder(model).encode_ids(
+        ids, {.observer = &trace, .positions = has_positions ? Positions() : Positions::none()});
+    for (const HeadProfile& head : head_profiles(trace.at(Hook::kPattern, 0).values, 3, 8)) {
+      if (has_positions) {
+        EXPECT_LT(head.entropy_share, 0.999);
+      } else {
+        EXPECT_NEAR(head.entropy_share, 1.0, 1e-6);
+      }
     }
   }
 }

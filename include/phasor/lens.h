@@ -7,7 +7,9 @@
 //   lens/table.h       a table of position vectors by itself
 //   lens/split.h       hidden states split into position and token, or position and text
 //   lens/residual.h    position in the residual stream, layer by layer
-//   lens/attention.h   position in attention
+//   lens/probe.h       how well a linear map reads the position off a state
+//   lens/attention.h   position in attention, head by head
+//   lens/scores.h      the first block's attention scores, taken apart
 //   lens/order.h       what reordering the tokens does
 //   lens/prediction.h  how well masked tokens are predicted
 //   lens/claims.h      what the tutorials say, held against what is computed
@@ -17,6 +19,8 @@
 #include "phasor/lens/claims.h"
 #include "phasor/lens/order.h"
 #include "phasor/lens/prediction.h"
+#include "phasor/lens/probe.h"
 #include "phasor/lens/residual.h"
+#include "phasor/lens/scores.h"
 #include "phasor/lens/split.h"
 #include "phasor/lens/table.h"

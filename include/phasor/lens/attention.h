@@ -35,7 +35,7 @@ struct HeadProfile {
   double entropy = 0;        // mean_i −Σ_j A_ij ln A_ij, in nats: 0 (one token) to ln T (all)
   double entropy_share = 0;  // entropy / ln T; 0 where T = 1
   /// −1 or +1 where that neighbour gets more attention than any other token from at least 90 % of
-  /// the rows that have it: a positional head (Voita et al. 2019, arXiv 1905.09418, §5.2.1). A head
+  /// the rows that have it: a positional head (Voita et al. 2019, arXiv 1905.09418). A head
   /// that attends at random to T tokens is one by chance with a probability near T^(1−T), so texts
   /// of fewer than three tokens have none.
   std::optional<int> positional_offset = {};

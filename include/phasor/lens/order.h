@@ -8,7 +8,7 @@
 namespace phasor {
 
 /// A reordering of T tokens, as the list of who stands where: token order[p] of the original stands
-/// at place p of the new sequence. In each of the three, `movable` lists the places whose tokens
+/// at place p of the new sequence. In each of these, `movable` lists the places whose tokens
 /// take part, ascending; all others (special tokens, say) stay where they are. They throw
 /// InvalidArgument for a place outside the sequence. The same seed gives the same order on every
 /// machine.
@@ -20,6 +20,20 @@ std::vector<int64_t> reversed_order(int64_t num_tokens, std::span<const int64_t>
 /// A uniform draw of all orders, the original one included.
 std::vector<int64_t> shuffled_order(int64_t num_tokens, std::span<const int64_t> movable,
                                     uint64_t seed);
+
+/// The movable tokens, cut into blocks of n from the first on (the last may be shorter), with the
+/// blocks in an order drawn from `seed` and each as it was inside. With n = 1 every token moves by
+/// itself, with larger n more of the local order stays (Sinha et al. 2021, arXiv 2104.06644).
+/// Throws InvalidArgument for n < 1.
+std::vector<int64_t> shuffled_ngrams_order(int64_t num_tokens, std::span<const int64_t> movable,
+                                           int64_t n, uint64_t seed);
+
+/// The ids with all movable tokens replaced by `token_id`: one word repeated. What then still
+/// differs between tokens, in states or in attention, is position (the identical word probing of
+/// Wang et al. 2021, "On Position Embeddings in BERT", ICLR). Throws InvalidArgument for a place
+/// outside the sequence.
+std::vector<int32_t> identical_words(std::span<const int32_t> token_ids,
+                                     std::span<const int64_t> movable, int32_t token_id);
 
 /// The ids in their new order: element p is token_ids[order[p]].
 std::vector<int32_t> reordered(std::span<const int32_t> token_ids, std::span<const int64_t> order);

@@ -15,11 +15,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
 #include "phasor/encoder.h"
+#include "phasor/lens/progress.h"
 
 namespace phasor {
 
@@ -56,9 +56,6 @@ class TwoWaySplit {
   double moved_squares_ = 0;           // Σ‖h − origin‖²
   double squares_ = 0;                 // Σ‖h‖²
 };
-
-/// Told after each batch how many of how many sequences have been run.
-using Progress = std::function<void(int64_t done, int64_t total)>;
 
 /// The split of one text by position and token, from its n cyclic rotations: in rotation r the
 /// token at movable[(i + r) mod n] stands at movable[i], so that every movable token visits every

@@ -1,0 +1,78 @@
+// Making batches, and handing on what a trace recorded of them.
+
+#include "lens/batched_states.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <variant>
+
+#include "phasor/errors.h"
+#include "phasor/trace.h"
+
+namespace phasor {
+namespace {
+
+constexpr int64_t kBatchTokens = 4096;
+constexpr int64_t kBatchBytes = int64_t{128} << 20;
+
+Trace hidden_states_of(const ModelConfig& config) {
+  const bool post_norm = config.norm_order == NormOrder::kPostNorm;
+  return Trace{Hook::kFullEmbed, post_norm ? Hook::kNormalizedResidPost : Hook::kResidPost,
+               Hook::kFinalNorm};
+}
+
+// Positions that are given token by token are for a single sequence.
+bool one_by_one(const Positions& positions) {
+  return std::any_of(positions.edits().begin(), positions.edits().end(),
+                     [](const auto& edit) { return std::holds_alternative<Positions::At>(edit); });
+}
+
+int64_t tokens_at_once(const ModelConfig& config, const RunOptions& options) {
+  if (one_by_one(options.positions)) return 0;
+  const int64_t token_bytes =
+      (config.num_layers + 1) * config.d_model * static_cast<int64_t>(sizeof(float));
+  return std::min(kBatchTokens, kBatchBytes / token_bytes);
+}
+
+}  // namespace
+
+void for_each_state(Encoder& encoder, int64_t count, const SequenceMaker& make,
+                    const RunOptions& options, const Progress& progress,
+                    const StateVisitor& visit) {
+  const ModelConfig& config = encoder.model().config();
+  const int64_t limit = tokens_at_once(config, options);
+  Trace trace = hidden_states_of(config);
+  RunOptions run = options;
+  run.observer = &trace;
+  run.pooling = Pooling();  // the cheapest: nobody asks for it
+  std::vector<std::vector<int32_t>> batch;
+  int64_t tokens = 0;
+  const auto run_batch = [&](int64_t first) {
+    trace.clear();
+    encoder.encode_ids(batch, run);
+    for (int64_t l = 0; l <= config.num_layers; ++l) {
+      for (int64_t i = 0; i < std::ssize(batch); ++i) {
+        const std::span<const float> states = trace.hidden_state(l, i).values;
+        if (std::ssize(states) != std::ssize(batch[i]) * config.d_model) {
+          throw InvalidArgument(fmt::format(
+              "the run cut {} tokens to {}; give no more, or choose another overflow policy",
+              batch[i].size(), std::ssize(states) / config.d_model));
+        }
+        visit(l, first + i, states);
+      }
+    }
+    if (progress) progress(first + std::ssize(batch), count);
+    batch.clear();
+    tokens = 0;
+  };
+  for (int64_t s = 0; s < count; ++s) {
+    std::vector<int32_t> ids = make(s);
+    if (!batch.empty() && tokens + std::ssize(ids) > limit) run_batch(s - std::ssize(batch));
+    tokens += std::ssize(ids);
+    batch.push_back(std::move(ids));
+  }
+  if (!batch.empty()) run_batch(count - std::ssize(batch));
+}
+
+}  // namespace phasor

@@ -1,0 +1,183 @@
+// The products of the parts' queries and keys, head by head.
+
+#include "phasor/lens/scores.h"
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "lens/residual_stream.h"
+#include "lens/rows.h"
+
+namespace phasor {
+namespace {
+
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+constexpr double kRounding = 1e-12;  // of Σ s²: float32's, squared
+
+// What block 0 reads, [T, C] each.
+struct Parts {
+  Matrix token, position, other;
+};
+
+Parts parts_of(const ResidualStream& stream, int64_t d_model) {
+  const int64_t T = stream.num_tokens();
+  Parts parts{Matrix::Zero(T, d_model), Matrix::Zero(T, d_model), Matrix::Zero(T, d_model)};
+  for (const ResidualPart& part : stream.parts()) {
+    Matrix& sum = part.source == ResidualSource::kToken      ? parts.token
+                  : part.source == ResidualSource::kPosition ? parts.position
+                                                             : parts.other;
+    sum += Eigen::Map<const Matrix>(part.values.data(), T, d_model);
+  }
+  return parts;
+}
+
+// The queries (or keys) of all heads that come of each part, [T, H·D]; the bias comes with `other`.
+Parts project(const Parts& parts, const LinearWeights& weights) {
+  const std::vector<float> values = weights.weight.to_float();
+  const auto width = std::ssize(values) / parts.token.cols();
+  const std::vector<double> weight_values(values.begin(), values.end());
+  const Eigen::Map<const Matrix> weight(weight_values.data(), width, parts.token.cols());
+  Parts projected{parts.token * weight.transpose(), parts.position * weight.transpose(),
+                  parts.other * weight.transpose()};
+  if (weights.bias.present()) {
+    const std::vector<float> bias = weights.bias.to_float();
+    projected.other.rowwise() +=
+        Eigen::Map<const Eigen::RowVectorXf>(bias.data(), width).cast<double>();
+  }
+  return projected;
+}
+
+// What the run added to scale·Q·Kᵀ of one head: [T, T].
+Matrix bias_of(const ResidualStream& stream, const ModelConfig& config, int64_t head) {
+  const int64_t T = stream.num_tokens(), D = config.head_dim(), width = config.attention_width();
+  const std::span<const float> scores = stream.values(Hook::kAttnScores, 0);
+  const float* const q = stream.values(Hook::kQ, 0).data() + head * D;
+  const float* const k = stream.values(Hook::kK, 0).data() + head * D;
+  Matrix bias(T, T);
+  for (int64_t i = 0; i < T; ++i) {
+    for (int64_t j = 0; j < T; ++j) {
+      const double product = config.score_scale() * dot(q + i * width, k + j * width, D);
+      bias(i, j) = scores[(head * T + i) * T + j] - product;
+    }
+  }
+  return bias;
+}
+
+// A head's rows of a term.
+Eigen::Map<Matrix> of_head(std::vector<double>& term, int64_t head, int64_t num_tokens) {
+  return {term.data() + head * num_tokens * num_tokens, num_tokens, num_tokens};
+}
+
+void check_shapes(const ResidualStream& stream, const ModelConfig& config) {
+  const int64_t T = stream.num_tokens(), H = config.num_heads;
+  const auto rows = std::ssize(stream.values(Hook::kQ, 0));
+  const auto scores = std::ssize(stream.values(Hook::kAttnScores, 0));
+  if (rows != T * config.attention_width() || scores != H * T * T) {
+    throw InvalidArgument(fmt::format(
+        "the trace holds {} queries and {} scores of {} tokens, which is not what a model with {} "
+        "heads of {} computes; give the model that was run",
+        rows, scores, T, H, config.head_dim()));
+  }
+}
+
+// All terms in the order of ScoreShares.
+std::array<const std::vector<double>*, 6> all_terms(const ScoreTerms& terms) {
+  return {&terms.token_token,       &terms.token_position, &terms.position_token,
+          &terms.position_position, &terms.relative_bias,  &terms.rest};
+}
+
+// The terms' covariances with the scores, summed over rows, and Σ s².
+struct Covariances {
+  std::array<double, 6> sums = {};
+  double squares = 0;
+
+  void add_row(const ScoreTerms& terms, int64_t row) {
+    const int64_t T = terms.num_tokens;
+    std::vector<double> scores(T);
+    for (const std::vector<double>* term : all_terms(terms)) {
+      for (int64_t j = 0; j < T; ++j) scores[j] += (*term)[row * T + j];
+    }
+    squares += dot(scores.data(), scores.data(), T);
+    const double mean = std::accumulate(scores.begin(), scores.end(), 0.0) / static_cast<double>(T);
+    for (double& score : scores) score -= mean;
+    // A term's own mean need not be taken off: these deviations sum to 0.
+    for (size_t t = 0; t < sums.size(); ++t) {
+      sums[t] += dot(all_terms(terms)[t]->data() + row * T, scores.data(), T);
+    }
+  }
+
+  ScoreShares shares() const {
+    const double variance = std::accumulate(sums.begin(), sums.end(), 0.0);
+    if (variance <= kRounding * squares) return {};
+    return {sums[0] / variance, sums[1] / variance, sums[2] / variance,
+            sums[3] / variance, sums[4] / variance, sums[5] / variance};
+  }
+};
+
+ScoreShares shares_of_heads(const ScoreTerms& terms, int64_t first, int64_t last) {
+  Covariances covariances;
+  for (int64_t row = first * terms.num_tokens; row < last * terms.num_tokens; ++row) {
+    covariances.add_row(terms, row);
+  }
+  return covariances.shares();
+}
+
+}  // namespace
+
+ScoreTrace::ScoreTrace()
+    : Trace{Hook::kTokenEmbed, Hook::kPosEmbed, Hook::kTokenTypeEmbed, Hook::kFullEmbed,
+            Hook::kQ,          Hook::kK,        Hook::kAttnScores} {}
+
+bool ScoreTrace::wants(Hook hook, int64_t layer) const {
+  return layer <= 0 && Trace::wants(hook, layer);
+}
+
+ScoreTerms first_layer_scores(const Model& model, const Trace& trace, int64_t sequence) {
+  const ModelConfig& config = model.config();
+  const BlockWeights& block = model.weights().blocks[config.block_of(0)];
+  ResidualStream stream(model, trace, sequence);
+  check_shapes(stream, config);
+  stream.embed();
+  if (config.norm_order == NormOrder::kPreNorm) {
+    stream.normalize(block.attn_norm, stream.values(Hook::kFullEmbed, -1));
+  }
+  const Parts parts = parts_of(stream, config.d_model);
+  const Parts all_q = project(parts, block.q), all_k = project(parts, block.k);
+
+  const int64_t T = stream.num_tokens(), D = config.head_dim();
+  const std::vector<double> zeros(config.num_heads * T * T);
+  ScoreTerms terms{config.num_heads, T, zeros, zeros, zeros, zeros, zeros, zeros};
+  const double scale = config.score_scale();
+  for (int64_t h = 0; h < config.num_heads; ++h) {
+    const auto of = [&](const Matrix& rows) { return rows.middleCols(h * D, D); };
+    const Matrix q = scale * of(all_q.token), p = scale * of(all_q.position);
+    const auto k = of(all_k.token), l = of(all_k.position);
+    of_head(terms.token_token, h, T) = q * k.transpose();
+    of_head(terms.token_position, h, T) = q * l.transpose();
+    of_head(terms.position_token, h, T) = p * k.transpose();
+    of_head(terms.position_position, h, T) = p * l.transpose();
+    of_head(terms.rest, h, T) = scale * of(all_q.other) * (k + l + of(all_k.other)).transpose() +
+                                (q + p) * of(all_k.other).transpose();
+    if (config.position.kind == PositionKind::kRelativeBias) {
+      of_head(terms.relative_bias, h, T) = bias_of(stream, config, h);
+    }
+  }
+  return terms;
+}
+
+ScoreShares score_shares(const ScoreTerms& terms, int64_t head) {
+  if (head < 0 || head >= terms.num_heads) {
+    throw InvalidArgument(
+        fmt::format("there is no head {}; they are 0 to {}", head, terms.num_heads - 1));
+  }
+  return shares_of_heads(terms, head, head + 1);
+}
+
+ScoreShares score_shares(const ScoreTerms& terms) {
+  return shares_of_heads(terms, 0, terms.num_heads);
+}
+
+}  // namespace phasor

@@ -1,0 +1,261 @@
+// Probes recover what is there, find nothing where nothing is, and solve the normal equations.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "phasor/errors.h"
+#include "phasor/lens/probe.h"
+#include "phasor/positions.h"
+#include "tests/encoder_cases.h"
+#include "tests/expect_close.h"
+
+namespace phasor {
+namespace {
+
+std::vector<float> random_values(int64_t count, uint64_t seed) {
+  std::mt19937_64 rng(seed);
+  std::vector<float> values(count);
+  for (float& value : values) value = static_cast<float>(rng() % 2001) / 1000.0f - 1.0f;
+  return values;
+}
+
+/// 0, 1, …, period − 1, again and again.
+std::vector<double> places(int64_t count, int64_t period) {
+  std::vector<double> targets(count);
+  for (int64_t i = 0; i < count; ++i) targets[i] = static_cast<double>(i % period);
+  return targets;
+}
+
+/// Solves A w = b by elimination; A [n, n] is symmetric and positive definite.
+std::vector<double> solve(std::vector<double> a, std::vector<double> b) {
+  const int64_t n = std::ssize(b);
+  for (int64_t p = 0; p < n; ++p) {
+    for (int64_t r = p + 1; r < n; ++r) {
+      const double factor = a[r * n + p] / a[p * n + p];
+      for (int64_t c = p; c < n; ++c) a[r * n + c] -= factor * a[p * n + c];
+      b[r] -= factor * b[p];
+    }
+  }
+  for (int64_t p = n - 1; p >= 0; --p) {
+    for (int64_t c = p + 1; c < n; ++c) b[p] -= a[p * n + c] * b[c];
+    b[p] /= a[p * n + p];
+  }
+  return b;
+}
+
+/// A w = b with A = XᵀX + λI and b = Xᵀ(y − ȳ), from centred states.
+struct NormalEquations {
+  NormalEquations(const std::vector<float>& states, const std::vector<double>& targets, int64_t C,
+                  double lambda)
+      : a(C * C), b(C) {
+    const int64_t n = std::ssize(targets);
+    std::vector<double> mean(C);
+    double target_mean = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      target_mean += targets[i] / static_cast<double>(n);
+      for (int64_t c = 0; c < C; ++c) mean[c] += states[i * C + c] / static_cast<double>(n);
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t c = 0; c < C; ++c) {
+        const double x = states[i * C + c] - mean[c];
+        b[c] += x * (targets[i] - target_mean);
+        for (int64_t d = 0; d < C; ++d) a[c * C + d] += x * (states[i * C + d] - mean[d]);
+      }
+    }
+    for (int64_t c = 0; c < C; ++c) a[c * C + c] += lambda;
+  }
+
+  std::vector<double> solution() const { return solve(a, b); }
+
+  /// A w
+  std::vector<double> left(const std::vector<double>& w) const {
+    std::vector<double> product(b.size());
+    for (size_t i = 0; i < a.size(); ++i) product[i / w.size()] += a[i] * w[i % w.size()];
+    return product;
+  }
+
+  std::vector<double> a, b;
+};
+
+TEST(ProbeTest, SolvesTheNormalEquationsWithMoreStatesThanColumnsAndWithFewer) {
+  constexpr int64_t kWidth = 6;
+  for (const int64_t count : {40, 7, 6, 4}) {
+    const std::vector<float> states = random_values(count * kWidth, 3);
+    const std::vector<double> targets = places(count, 9);
+    const Probe probe = fit_probe(states, targets, kWidth);
+    ASSERT_GT(probe.lambda, 0.0);
+    const NormalEquations equations(states, targets, kWidth, probe.lambda);
+    expect_close<double, double>(equations.left(probe.weights), equations.b, 1e-9,
+                                 std::to_string(count) + " states");
+    if (count < 40) continue;  // where little is left of the others' digits
+    expect_close<double, double>(probe.weights, equations.solution(), 1e-9, "weights");
+  }
+}
+
+/// n·‖y − ŷ‖² / (n − 1 − tr H)², with tr H from the normal equations.
+double validation_error(const std::vector<float>& states, const std::vector<double>& targets,
+                        int64_t C, double lambda) {
+  const int64_t n = std::ssize(targets);
+  Probe probe = fit_probe(states, targets, C);
+  probe.weights = NormalEquations(states, targets, C, lambda).solution();
+  double residue = 0, trace = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto x = std::span(states).subspan(i * C, C);
+    residue += std::pow(targets[i] - probe.predict(x), 2);
+    // H_ii + 1/n: how far the prediction of y_i follows y_i.
+    std::vector<double> moved = targets;
+    moved[i] += 1;
+    Probe other = probe;
+    other.weights = NormalEquations(states, moved, C, lambda).solution();
+    other.intercept += 1 / static_cast<double>(n);
+    trace += other.predict(x) - probe.predict(x) - 1 / static_cast<double>(n);
+  }
+  return static_cast<double>(n) * residue / std::pow(static_cast<double>(n) - 1 - trace, 2);
+}
+
+TEST(ProbeTest, ChoosesTheLambdaOfLeastGeneralisedCrossValidationError) {
+  constexpr int64_t kWidth = 5;
+  for (const int64_t count : {30, 12}) {
+    const std::vector<float> states = random_values(count * kWidth, 4);
+    std::vector<double> targets(count);
+    const std::vector<float> noise = random_values(count, 5);
+    for (int64_t i = 0; i < count; ++i) targets[i] = states[i * kWidth] + 0.3 * noise[i];
+    const double chosen = fit_probe(states, targets, kWidth).lambda;
+    const double least = validation_error(states, targets, kWidth, chosen);
+    for (int exponent = -6; exponent <= 3; ++exponent) {
+      const double other = chosen * std::pow(10.0, exponent);
+      EXPECT_LE(least, validation_error(states, targets, kWidth, other) * (1 + 1e-9)) << exponent;
+    }
+  }
+}
+
+TEST(ProbeTest, RecoversALinearTargetExactly) {
+  constexpr int64_t kWidth = 12;
+  for (const int64_t count : {100, 20}) {
+    const std::vector<float> states = random_values(count * kWidth, 6);
+    std::vector<double> targets;
+    for (int64_t i = 0; i < count; ++i) {
+      targets.push_back(7 + 3.0 * states[i * kWidth] - 2.0 * states[i * kWidth + 5]);
+    }
+    const Probe probe = fit_probe(states, targets, kWidth);
+    const ProbeScore score = score_probe(probe, states, targets);
+    EXPECT_NEAR(score.r2, 1.0, 1e-9);
+    EXPECT_NEAR(score.mean_absolute_error, 0.0, 1e-6);
+    EXPECT_NEAR(probe.weights[0], 3.0, 1e-6);
+    EXPECT_NEAR(probe.weights[5], -2.0, 1e-6);
+  }
+}
+
+TEST(ProbeTest, RandomStatesTellNothingAboutHeldOutOnes) {
+  for (const int64_t width : {10, 300}) {  // fewer than the states, and more
+    const ProbeData train{random_values(200 * width, 7), places(200, 20)};
+    const ProbeData held_out{random_values(100 * width, 8), places(100, 20)};
+    const ProbeReport report = probe_positions(train, held_out, width);
+    EXPECT_LT(report.held_out.r2, 0.1) << width;
+    EXPECT_GT(report.held_out.r2, -0.5) << width;
+    EXPECT_LT(report.shuffled.r2, 0.1) << width;
+    EXPECT_NEAR(report.mean.r2, 0.0, 1e-12);  // both means are 9.5
+    EXPECT_NEAR(report.mean.mean_absolute_error, 5.0, 1e-12);
+    EXPECT_EQ(report.num_train, 200);
+    EXPECT_EQ(report.num_held_out, 100);
+  }
+}
+
+TEST(ProbeTest, ReadsHeldOutPositionsOffTheSinusoid) {
+  for (const SinusoidalLayout layout : {SinusoidalLayout::kPaper, SinusoidalLayout::kT2T}) {
+    const std::vector<double> table = sinusoidal_table(layout, 64, 32);
+    ProbeData train, held_out;
+    for (int64_t p = 0; p < 64; ++p) {
+      ProbeData& data = p % 3 == 1 ? held_out : train;
+      for (int64_t c = 0; c < 32; ++c) data.states.push_back(static_cast<float>(table[p * 32 + c]));
+      data.targets.push_back(static_cast<double>(p));
+    }
+    const ProbeReport report = probe_positions(train, held_out, 32);
+    EXPECT_GT(report.held_out.r2, 0.999);
+    EXPECT_LT(report.held_out.mean_absolute_error, 0.5);
+    EXPECT_LT(report.shuffled.r2, 0.2);
+    EXPECT_GT(report.mean.mean_absolute_error, 10);
+  }
+}
+
+TEST(ProbeTest, TheSameSeedShufflesTheSameWay) {
+  const ProbeData train{random_values(60 * 4, 1), places(60, 6)};
+  const ProbeData held_out{random_values(30 * 4, 2), places(30, 6)};
+  const auto shuffled = [&](uint64_t seed) {
+    return probe_positions(train, held_out, 4, seed).shuffled.mean_absolute_error;
+  };
+  EXPECT_EQ(shuffled(3), shuffled(3));
+  EXPECT_NE(shuffled(3), shuffled(4));
+}
+
+TEST(ProbeTest, WhereNothingVariesTheMeanIsPredicted) {
+  const std::vector<float> equal(5 * 3, 2.0f);
+  const Probe probe = fit_probe(equal, places(5, 5), 3);
+  EXPECT_EQ(probe.weights, (std::vector<double>{0, 0, 0}));
+  EXPECT_EQ(probe.predict(std::vector<float>{9, 9, 9}), 2.0);
+  EXPECT_EQ(score_probe(probe, equal, places(5, 5)).r2, 0.0);
+  const Probe one = fit_probe(std::vector<float>{1, 2}, std::vector<double>{4}, 2);
+  EXPECT_EQ(one.predict(std::vector<float>{5, 6}), 4.0);
+  EXPECT_EQ(score_probe(one, std::vector<float>{1, 2}, std::vector<double>{4}).r2, 0.0);
+}
+
+TEST(ProbeTest, SizesThatDoNotFitAreRefused) {
+  const std::vector<float> states(6, 1.0f);
+  EXPECT_THROW(fit_probe(states, places(2, 2), 2), InvalidArgument);
+  EXPECT_THROW(fit_probe(states, places(3, 3), 4), InvalidArgument);
+  EXPECT_THROW(fit_probe({}, {}, 2), InvalidArgument);
+  const std::vector<double> infinite(3, std::numeric_limits<double>::infinity());
+  EXPECT_THROW(fit_probe(states, infinite, 2), InvalidArgument);
+  EXPECT_THROW(probe_positions({states, places(3, 3)}, {}, 2), InvalidArgument);
+}
+
+std::vector<ProbeText> texts_of(const Model& model, int count, int64_t num_tokens, uint64_t seed) {
+  std::vector<ProbeText> texts;
+  for (int i = 0; i < count; ++i) {
+    ProbeText text{random_ids(model, num_tokens, seed + i), {}};
+    for (int64_t t = 1; t < num_tokens; ++t) text.places.push_back(t);
+    texts.push_back(text);
+  }
+  return texts;
+}
+
+TEST(ProbePositionsTest, ReadPositionsOffStatesAndNothingWithoutThem) {
+  ModelConfig config = small_config();
+  config.d_model = 48;
+  config.position.kind = PositionKind::kSinusoidal;
+  const auto model = random_model(config, 2);
+  const std::vector<ProbeText> train = texts_of(*model, 120, 12, 1),
+                               held_out = texts_of(*model, 40, 12, 1000);
+  Encoder encoder(model, {.threads = 2});
+  std::vector<int64_t> done;
+  const auto progress = [&](int64_t count, int64_t) { done.push_back(count); };
+  const auto with = probe_positions(encoder, train, held_out, {}, 1, progress);
+  const auto without = probe_positions(encoder, train, held_out, {.positions = Positions::none()});
+  ASSERT_EQ(with.size(), 3u);
+  EXPECT_EQ(done.back(), 160);
+  EXPECT_EQ(with[0].num_train, 120 * 11);
+  EXPECT_GT(with[0].held_out.r2, 0.9);
+  EXPECT_GT(with[0].held_out.r2, with[2].held_out.r2);
+  for (const ProbeReport& report : with) EXPECT_LT(report.shuffled.r2, 0.05);
+  for (const ProbeReport& report : without) EXPECT_LT(report.held_out.r2, 0.05);
+
+  Encoder one(model, {.threads = 1});
+  const auto again = probe_positions(one, train, held_out);
+  for (size_t l = 0; l < with.size(); ++l) {
+    EXPECT_NEAR(again[l].held_out.r2, with[l].held_out.r2,
+                batch_tolerance(Precision::kFloat32) == 0 ? 0 : 1e-4);
+  }
+}
+
+TEST(ProbePositionsTest, APlaceOutsideItsTextIsRefused) {
+  const auto model = random_model(small_config(), 2);
+  Encoder encoder(model);
+  const std::vector<ProbeText> texts = {{.token_ids = {1, 2}, .places = {2}}};
+  EXPECT_THROW(probe_positions(encoder, texts, texts), InvalidArgument);
+  EXPECT_THROW(probe_positions(encoder, {}, {}), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace phasor
