@@ -2,18 +2,16 @@
 
 #include "phasor/lens/scores.h"
 
-#include <Eigen/Dense>
 #include <algorithm>
 #include <array>
 #include <numeric>
 
+#include "lens/matrix.h"
 #include "lens/residual_stream.h"
 #include "lens/rows.h"
 
 namespace phasor {
 namespace {
-
-using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 constexpr double kRounding = 1e-12;  // of Σ s²: float32's, squared
 
