@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "infer/claims_report.h"
 #include "infer/commands.h"
 #include "infer/options.h"
 #include "infer/position_report.h"
@@ -39,7 +40,8 @@ Examples:
   infer positions --length 100 --width 512 --only image
   infer positions -m learned --only map --only properties
   infer positions paper learned --only properties --only against
-  infer positions marian --width 512 --length 100 --svg figures)";
+  infer positions marian --width 512 --length 100 --svg figures
+  infer positions --claims)";
 
 struct PositionsArguments {
   CommonOptions common;
@@ -48,6 +50,7 @@ struct PositionsArguments {
   std::vector<std::string> only;
   std::string save, svg;
   bool csv = false;
+  bool claims = false;
 };
 
 void check_layout(const std::string& name) {
@@ -83,6 +86,9 @@ std::optional<int> parse_arguments(int argc, char** argv, PositionsArguments& ar
       ->type_name("SECTION")
       ->delimiter(',')
       ->allow_extra_args(false);
+  app.add_flag("--claims", arguments.claims,
+               "what well-known tutorials claim, computed and judged; exits 1 where a computed "
+               "number is not what theory gives");
   app.add_option("--save", arguments.save, "write the table to .npy, .npz or .safetensors")
       ->type_name("FILE");
   app.add_option("--svg", arguments.svg, "write the sections' figures to a folder")
@@ -109,6 +115,11 @@ std::optional<int> parse_arguments(int argc, char** argv, PositionsArguments& ar
 
 void check(const PositionsArguments& arguments) {
   const std::vector<std::string>& tables = arguments.tables;
+  if (arguments.claims && (!tables.empty() || arguments.size.length || arguments.size.width ||
+                           arguments.size.base || !arguments.only.empty() || arguments.csv ||
+                           !arguments.save.empty() || !arguments.svg.empty())) {
+    throw UsageError("--claims is about tables of its own; only --json and -q go with it");
+  }
   if (tables.size() > 2) {
     throw UsageError(fmt::format("{} tables were given ({}); at most two are shown", tables.size(),
                                  fmt::join(tables, ", ")));
@@ -195,6 +206,7 @@ int positions(int argc, char** argv) {
   PositionsArguments arguments;
   if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
   check(arguments);
+  if (arguments.claims) return show_claims(arguments.common.json, arguments.common.quiet);
   const PositionsPage page{.sections = parse_sections(arguments), .tables = find_tables(arguments)};
   if (!arguments.save.empty()) save_table(page.tables[0], arguments.save);
   if (!arguments.svg.empty()) write_figures(page, arguments.svg, arguments.common.quiet);

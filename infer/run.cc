@@ -23,7 +23,7 @@ constexpr const char* kFooter =
   tokenize TEXT...            text to pieces and ids
   info                        what a model is
   compare A B [TEXT...]       two models, or two kinds of positions, side by side
-  positions [TABLE [TABLE]]   tables of position vectors, by themselves
+  positions [TABLE [TABLE]]   tables of position vectors, and what tutorials say of them
   verify DIR...               compare with reference activations
   bench                       latency and tokens a second for shapes, threads and precisions
 

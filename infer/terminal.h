@@ -7,6 +7,8 @@
 
 namespace infer {
 
+enum class Tint { kGreen, kRed };
+
 /// Standard output. A reader that went away (`infer … | head -1`) is no error; a full disk is.
 class Output {
  public:
@@ -17,6 +19,7 @@ class Output {
   int width() const { return width_; }               // in columns; 100 where stdout is no terminal
   bool colours() const { return colours_; }          // a terminal, and NO_COLOR is not set
   std::string heading(std::string_view text) const;  // bold where there are colours
+  std::string tinted(std::string_view text, Tint tint) const;  // likewise
 
  private:
   bool colours_ = false;

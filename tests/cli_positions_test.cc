@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "models/safetensors.h"
+#include "phasor/lens/claims.h"
 #include "phasor/lens/table.h"
 #include "phasor/phasor.h"
 #include "tests/family_files.h"
@@ -285,6 +286,61 @@ TEST(CliPositionsTest, FiguresOfTwoTablesHaveNamesOfTheirOwnAndTheSameBytesEachT
   EXPECT_TRUE(bytes[0] == bytes[1]);
 }
 
+/// infer positions --claims with these models in place of the bundled ones.
+ProgramResult claims_with(const fs::path& models, std::vector<std::string> options = {}) {
+  std::vector<std::string> arguments = {"/usr/bin/env", "PHASOR_MODELS=" + models.string(),
+                                        INFER_BINARY, "positions", "--claims"};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  return run_program(arguments);
+}
+
+TEST(CliPositionsTest, ClaimsAreShownSourceBySourceAndAllAsExpected) {
+  const std::vector<Claim> claims =
+      tutorial_claims({.sinusoidal = Model::load(bundled_model("sinusoidal")),
+                       .learned = Model::load(bundled_model("learned")),
+                       .none = Model::load(bundled_model("none"))});
+  const json object = json_of({"--claims"});
+  EXPECT_EQ(object["as_expected"], true);
+  ASSERT_EQ(object["claims"].size(), claims.size());
+  const std::string text = text_of({"--claims"});
+  size_t at = 0, right = 0, wrong = 0;
+  for (size_t i = 0; i < claims.size(); ++i) {
+    const json& shown = object["claims"][i];
+    EXPECT_EQ(shown["source"], claims[i].source);
+    EXPECT_EQ(shown["text"], claims[i].text);
+    EXPECT_EQ(shown["computed"], claims[i].computed);
+    EXPECT_EQ(shown["reason"], claims[i].reason);
+    EXPECT_EQ(shown["holds"], claims[i].holds ? json(*claims[i].holds) : json());
+    if (i == 0 || claims[i].source != claims[i - 1].source) {
+      at = text.find(claims[i].source + "\n", at);
+      ASSERT_NE(at, std::string::npos) << claims[i].source;
+    }
+    const std::string mark = !claims[i].holds ? "≈" : *claims[i].holds ? "✔" : "✘";
+    at = text.find("\n  " + mark + " " + claims[i].text.substr(0, 12), at);
+    ASSERT_NE(at, std::string::npos) << mark << " " << claims[i].text;
+    right += claims[i].holds == true ? 1 : 0;
+    wrong += claims[i].holds == false ? 1 : 0;
+  }
+  EXPECT_TRUE(contains(text, std::to_string(claims.size()) + " claims: " + std::to_string(right) +
+                                 " hold (✔), " + std::to_string(wrong) + " do not (✘)"))
+      << text;
+  EXPECT_FALSE(contains(text, "\033")) << "colours without a terminal";
+}
+
+TEST(CliPositionsTest, AClaimThatComesOutOtherwiseFailsTheCheck) {
+  const TempFolder models;
+  fs::create_directory_symlink(bundled_model("sinusoidal"), models.path() / "sinusoidal");
+  fs::create_directory_symlink(bundled_model("learned"), models.path() / "learned");
+  fs::create_directory_symlink(bundled_model("sinusoidal"), models.path() / "none");
+  const ProgramResult result = claims_with(models.path());
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_TRUE(contains(result.out, "! this is not what theory gives")) << result.out;
+  EXPECT_TRUE(contains(result.out, "are not what theory gives (!)")) << result.out;
+  const ProgramResult as_json = claims_with(models.path(), {"--json"});
+  EXPECT_EQ(as_json.exit_code, 1);
+  EXPECT_EQ(json::parse(as_json.out)["as_expected"], false);
+}
+
 TEST(CliPositionsTest, WhatCannotBeShownIsSaidInOneLine) {
   const TempFolder folder;
   const auto fails = [](std::vector<std::string> arguments, int exit_code,
@@ -311,6 +367,8 @@ TEST(CliPositionsTest, WhatCannotBeShownIsSaidInOneLine) {
   fails({"learned", "--base", "4"}, 2, {"--base", "own"});
   fails({"--table", "missing.npy"}, 3, {"missing.npy"});
   fails({"paper", "marian", "t2t"}, 2, {"3 tables", "paper, marian, t2t"});
+  fails({"--claims", "learned"}, 2, {"--claims", "--json"});
+  fails({"--claims", "--csv"}, 2, {"--claims", "--json"});
   fails({"--only", "foo"}, 2, {"foo", "values", "against"});
   fails({"--only", "against"}, 2, {"two tables"});
   fails({"--csv", "--json"}, 2, {"--csv", "--json"});
