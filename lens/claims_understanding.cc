@@ -39,7 +39,7 @@ void add_distances(const Distances& distance, ClaimList& list) {
               .should_hold = true});
   }
 
-  int64_t falling = 0, first = 0;
+  int64_t falling = 0, first = kRows;
   for (int64_t q = 2; q <= kRows; ++q) {
     if (distance(1, q) >= distance(1, q - 1)) continue;
     if (falling++ == 0) first = q;

@@ -90,8 +90,32 @@ TEST(LensTableTest, ShapesThatDoNotFitAreRefused) {
     EXPECT_THROW(toeplitz_r2(six, d_model), InvalidArgument);
     EXPECT_THROW(position_locality(six, d_model), InvalidArgument);
     EXPECT_THROW(position_symmetry(six, d_model), InvalidArgument);
+    EXPECT_THROW(row_matrix(six, d_model, RowMeasure::kEuclidean), InvalidArgument);
+    EXPECT_THROW(dot_product_by_offset(six, d_model), InvalidArgument);
+    EXPECT_THROW(first_rise(six, d_model), InvalidArgument);
+    EXPECT_THROW(nearest_rows(six, d_model), InvalidArgument);
+    EXPECT_THROW(local_monotonicity(six, d_model), InvalidArgument);
+    EXPECT_THROW(linear_shift(six, d_model, 1), InvalidArgument);
+    EXPECT_THROW(column_peaks(six, d_model), InvalidArgument);
+    EXPECT_THROW(linear_cka(six, 2, six, d_model), InvalidArgument);
+    EXPECT_THROW(procrustes_distance(six, d_model, six, 2), InvalidArgument);
+    EXPECT_THROW(stable_rank(six, d_model), InvalidArgument);
+    EXPECT_THROW(principal_plane(six, d_model), InvalidArgument);
   }
   EXPECT_THROW(toeplitz_r2({}, 2), InvalidArgument);
+}
+
+TEST(LensTableTest, OneRowIsATableToo) {
+  const std::vector<double> row = {3, 0, 4};
+  EXPECT_EQ(row_matrix(row, 3, RowMeasure::kDotProduct), std::vector<double>{25});
+  EXPECT_EQ(row_matrix(row, 3, RowMeasure::kCosineDistance), std::vector<double>{0});
+  EXPECT_EQ(dot_product_by_offset(row, 3), std::vector<double>{25});
+  EXPECT_EQ(local_monotonicity(row, 3).steps, 0);
+  EXPECT_EQ(column_peaks(row, 3).size(), 3u);
+  EXPECT_NEAR(stable_rank(row, 3), 1, 1e-15);
+  EXPECT_EQ(linear_cka(row, 3, row, 3), 0);
+  EXPECT_EQ(procrustes_distance(row, 3, row, 3), 1);
+  EXPECT_EQ(principal_plane(row, 3).points, std::vector<double>(2));
 }
 
 TEST(PositionVectorsTest, AreWhatARunAddsToItsTokens) {

@@ -32,6 +32,7 @@ using TableSource = std::function<std::vector<double>(
     SinusoidalLayout layout, int64_t rows, int64_t d_model, double base, int64_t first_position)>;
 
 /// Every claim, computed now, in the order of the sources. Rounded to float32 where the source was.
+/// Throws InvalidArgument for models that are too unlike the twins, and tables of a wrong size.
 std::vector<Claim> tutorial_claims(const ClaimModels& models = {},
                                    const TableSource& table = sinusoidal_table);
 

@@ -74,8 +74,8 @@ struct RowPair {
 RowPair nearest_rows(std::span<const double> table, int64_t d_model);
 
 /// Local monotonicity: how often a position is more alike to a place than to the one before it on
-/// the way there, over steps from offset δ to δ + 1 to either side, δ = 1 … 19 (Wang et al. 2021,
-/// property 1, over neighbours only). About half of the steps in a table of random rows.
+/// the way there, over steps from offset δ to δ + 1 ≤ max_offset, to either side, δ ≥ 1 (Wang et
+/// al. 2021, property 1, over neighbours only). About half of the steps in a table of random rows.
 struct Monotonicity {
   int64_t violations = 0;  // M_{i,i±(δ+1)} > M_{i,i±δ}
   int64_t steps = 0;       // all
@@ -94,10 +94,10 @@ std::vector<double> rotation(SinusoidalLayout layout, int64_t d_model, double k,
 /// How well one matrix moves every row of a table k places on, P_{p+k} ≈ P_p R, as R² = 1 −
 /// Σ‖P_{p+k} − P_p R‖² / Σ‖P_{p+k} − mean‖². R is the least-squares solution of least norm over
 /// every other p; `held_out` is over the others, both ways round, with the mean of the rows fitted
-/// to. 1 for every sinusoid. About −1 for random rows, where `fitted` may still be 1. Any smooth
-/// table scores high where k is small, since a held-out row lies between two that were fitted:
-/// compare with `unmoved`, the same for P_{p+k} ≈ P_p. Throws InvalidArgument for k < 1 and where
-/// there are fewer than k + 2 rows.
+/// to. 1 for every sinusoid of rows enough to span the others. About −1 for random rows, where
+/// `fitted` may still be 1. Any smooth table scores high where k is small, since a held-out row
+/// lies between two that were fitted: compare with `unmoved`, the same for P_{p+k} ≈ P_p. Throws
+/// InvalidArgument for k < 1 and where there are fewer than k + 2 rows.
 struct LinearShift {
   double fitted = 0;
   double held_out = 0;
@@ -112,8 +112,8 @@ struct ColumnPeak {
 };
 
 /// For every column, [d_model]. A column of noise has a share of about ln(T/2) / (T/2); sines of
-/// any frequency at least 0.4 (they spread over their neighbours). Learned tables, too, are known
-/// to be made of few frequencies (Wang & Chen 2020, arXiv 2010.04903).
+/// any frequency at least 0.4 (they spread over their neighbours). Learned positions, too, tend to
+/// few and low frequencies (Song & Zhong 2023, arXiv 2310.04861).
 std::vector<ColumnPeak> column_peaks(std::span<const double> table, int64_t d_model);
 
 /// Linear centred kernel alignment of two tables of the same T rows,
@@ -126,7 +126,7 @@ std::vector<ColumnPeak> column_peaks(std::span<const double> table, int64_t d_mo
 double linear_cka(std::span<const double> a, int64_t a_width, std::span<const double> b,
                   int64_t b_width);
 
-/// What is left of table A after the best rotation, scale and shift onto B, as a share of A:
+/// What is left of table B after the best rotation, scale and shift of A onto it, as a share of B:
 ///
 ///     min_{Q, s} ‖B/‖B‖ − s·AQ/‖A‖‖² = 1 − (Σσ(AᵀB) / (‖A‖·‖B‖))²   (rows without their mean),
 ///
