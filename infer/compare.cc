@@ -32,6 +32,7 @@ Bars are relative to the longest of their table. Texts longer than the models we
 Examples:
   infer compare sinusoidal learned "Tom bit a dog."
   infer compare sinusoidal learned -i sentences.txt
+  infer compare sinusoidal learned --html page.html "Tom bit a dog."
   infer compare learned --positions learned --positions none "Tom bit a dog."
   infer compare learned --precision f32,int8 --only precision "Tom bit a dog."
   infer compare sinusoidal none --only order --only effect "Tom bit a dog.")";
@@ -46,6 +47,7 @@ struct CompareArguments {
   std::vector<std::string> ids;
   std::vector<std::string> only;
   std::string file;
+  std::string html;
   uint64_t seed = 1;
 };
 
@@ -75,6 +77,7 @@ std::optional<int> parse_arguments(int argc, char** argv, CompareArguments& argu
   app.add_option("--only", arguments.only, "one table instead of all; repeatable")
       ->type_name("TABLE")
       ->allow_extra_args(false);
+  add_html(app, arguments.html);
   app.add_option("--seed", arguments.seed, "for the orders and masks that are drawn (default: 1)")
       ->type_name("N");
   add_threads(app, arguments.common);
@@ -240,7 +243,9 @@ int compare(int argc, char** argv) {
   const std::array<std::string, 2> names = take_models(arguments);
   parse_sections(arguments);
   std::array<Side, 2> sides = make_sides(arguments, names);
-  const Question question = make_question(arguments, sides);
+  Question question = make_question(arguments, sides);
+  std::optional<HtmlReport> page;
+  if (!arguments.html.empty()) question.page = &page.emplace(arguments.html);
   Comparison comparison{question, {&sides[0], &sides[1]}, {}};
   {
     Progress progress(arguments.common.quiet);
@@ -258,6 +263,7 @@ int compare(int argc, char** argv) {
   }
   const bool own_text = arguments.words.empty() && arguments.ids.empty() && arguments.file.empty();
   if (!arguments.common.quiet) print_notes(comparison, own_text);
+  if (page) page->write(arguments.common.quiet);
   Output output;
   output.write(arguments.common.json ? to_json(comparison) + "\n" : to_text(comparison, output));
   return 0;

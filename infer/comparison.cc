@@ -42,16 +42,33 @@ std::vector<Measure> measures_of(const Question& question) {
   return measures;
 }
 
+/// Parts of the inputs that are run at once; the first `alone` each by itself.
+std::vector<std::span<const Input>> batches(std::span<const Input> inputs, size_t alone) {
+  std::vector<std::span<const Input>> batches;
+  for (; batches.size() < alone && !inputs.empty(); inputs = inputs.subspan(1)) {
+    batches.push_back(inputs.first(1));
+  }
+  for (const std::span<const Input> batch : batches_of(inputs)) batches.push_back(batch);
+  return batches;
+}
+
 void measure_layers(Side& side, const Question& question, Progress& progress, SideReport& report) {
   Request request{.measures = measures_of(question), .seed = question.seed};
-  if (request.measures.empty()) return;
+  if (request.measures.empty() && question.page == nullptr) return;
+  // Those on the page alone: their patterns take much memory.
+  const size_t on_page = question.page == nullptr ? 0 : HtmlReport::kMostTexts;
   const Subject subject{.name = side.model_name, .encoder = side.encoder, .options = side.options};
   LayerMeans means;
-  for (const std::span<const Input> batch : batches_of(report.inputs)) {
+  for (const std::span<const Input> batch : batches(report.inputs, on_page)) {
     progress.show(side.label + ": texts", means.texts(), std::ssize(report.inputs));
-    for (const Observed& text : observe_texts(subject, batch, request)) means.add(text);
+    request.patterns = static_cast<size_t>(means.texts()) < on_page;
+    for (const Observed& text : observe_texts(subject, batch, request)) {
+      if (question.page != nullptr) question.page->add_run(means.texts(), side.label, text);
+      means.add(text);
+    }
     request.seed += batch.size();
   }
+  if (request.measures.empty()) return;
   report.layers = means.layers();
   report.tokens = means.tokens();
   report.reordered_texts = means.reordered_texts();

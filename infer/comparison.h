@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "infer/deviation.h"
+#include "infer/html_report.h"
 #include "infer/input.h"
 #include "infer/masked.h"
 #include "infer/observation.h"
@@ -32,6 +33,7 @@ struct Question {
   std::vector<std::string> texts = {};
   std::vector<std::vector<int32_t>> ids = {};           // instead of texts
   std::optional<std::vector<std::string>> corpus = {};  // lines for the masked tokens
+  HtmlReport* page = nullptr;                           // gets every text's run; borrowed
 
   bool asks(Section section) const;
 };

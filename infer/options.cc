@@ -103,6 +103,11 @@ void add_json_and_quiet(CLI::App& app, CommonOptions& options) {
   app.add_flag("-q,--quiet", options.quiet, "print nothing but results and errors");
 }
 
+void add_html(CLI::App& app, std::string& file) {
+  app.add_option("--html", file, "write a page of figures for a browser; it needs no network")
+      ->type_name("FILE");
+}
+
 CLI::Option* add_words(CLI::App& app, const std::string& name, const std::string& description) {
   const CLI::callback_t accept = [](const CLI::results_t&) { return true; };
   return app.add_option(name, accept, description)

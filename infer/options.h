@@ -35,6 +35,8 @@ void add_precision(CLI::App& app, CommonOptions& options);
 void add_precisions(CLI::App& app, const std::string& description,
                     std::vector<phasor::Precision>& precisions);
 void add_json_and_quiet(CLI::App& app, CommonOptions& options);
+/// --html: where HtmlReport writes.
+void add_html(CLI::App& app, std::string& file);
 
 /// Any number of positional arguments.
 CLI::Option* add_words(CLI::App& app, const std::string& name, const std::string& description);

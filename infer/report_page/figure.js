@@ -1,0 +1,110 @@
+// A figure: title, a sentence that says how to read it, charts that are drawn anew when what they show
+// changes, and a button that saves them as one SVG file.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An element with attributes and children; attributes that are functions listen for events. */
+export function html(name, attributes = {}, ...children) {
+  return fill(document.createElement(name), attributes, children);
+}
+
+export function svg(name, attributes = {}, ...children) {
+  return fill(document.createElementNS(SVG, name), attributes, children);
+}
+
+function fill(element, attributes, children) {
+  for (const [key, value] of Object.entries(attributes)) {
+    if (typeof value === "function") element.addEventListener(key, value);
+    else if (value !== undefined && value !== null && value !== false) element.setAttribute(key, value);
+  }
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+/** The value of a CSS variable like "--ink", as the page shows it now. */
+export function cssValue(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+/** Sentences in place of a chart. */
+export function missing(...sentences) {
+  return html("p", {class: "missing"}, `Not shown: ${sentences.join("; ")}.`);
+}
+
+/** How wide a text of 12 pixels is. */
+export const textWidth = (() => {
+  const context = document.createElement("canvas").getContext("2d");
+  return (text) => {
+    context.font = "12px system-ui, sans-serif";
+    return context.measureText(text).width;
+  };
+})();
+
+/**
+ * `keys` are those of the view that the charts depend on; `draw(view, width)` returns elements.
+ * `refresh(view)` is for what can follow other keys without drawing anew.
+ */
+export class Figure {
+  constructor({id, title, hint, keys = [], draw, refresh, wide = false}) {
+    Object.assign(this, {id, title, keys, draw, refresh});
+    this.body = html("div", {class: "body"});
+    this.saveButton = html("button", {type: "button", class: "save", click: () => this.save(),
+                                      "aria-label": `Save “${title}” as SVG`}, "Save as SVG");
+    this.element = html(
+      "figure", {id, class: wide ? "wide" : undefined, "aria-labelledby": `${id}-title`},
+      html("figcaption", {}, html("h3", {id: `${id}-title`}, title), html("p", {class: "hint"}, hint)),
+      this.body, this.saveButton);
+  }
+
+  /** `changed`: the keys that changed; undefined means everything. Without charts it hides. */
+  update(view, changed) {
+    this.view = view;
+    if (!changed || changed.some((key) => this.keys.includes(key))) {
+      this.element.hidden = false;
+      this.body.replaceChildren(...this.draw(view, this.body.clientWidth));
+      this.saveButton.hidden = this.body.querySelector("svg") === null;
+      this.element.hidden = this.body.childElementCount === 0;
+    }
+    this.refresh?.(view);
+  }
+
+  save() {
+    const file = new Blob([inLight(() => this.update(this.view), () => this.toSvg())], {type: "image/svg+xml"});
+    const url = URL.createObjectURL(file);
+    html("a", {href: url, download: `phasor-${this.id}.svg`}).click();
+    setTimeout(() => URL.revokeObjectURL(url), 60000);
+  }
+
+  /** All charts of the figure as they lie beside each other, in one document. */
+  toSvg() {
+    const frame = this.body.getBoundingClientRect();
+    const charts = [...this.body.querySelectorAll("svg")].map((chart) => {
+      const {x, y} = chart.getBoundingClientRect();
+      const group = svg("g", {transform: `translate(${x - frame.x} ${y - frame.y})`});
+      for (const {name, value} of chart.attributes) {
+        if (/^(fill|font-|text-anchor)/.test(name)) group.setAttribute(name, value);
+      }
+      group.append(...[...chart.childNodes].filter((node) => node.nodeName !== "style")
+        .map((node) => node.cloneNode(true)));
+      return group;
+    });
+    const document = svg("svg", {
+      xmlns: SVG, viewBox: `0 0 ${frame.width} ${frame.height}`, width: frame.width, height: frame.height,
+      color: cssValue("--ink"), style: "font-family: system-ui, sans-serif; white-space: pre",
+    }, svg("title", {}, this.title), svg("rect", {width: "100%", height: "100%", fill: cssValue("--surface")}),
+       charts);
+    for (const element of document.querySelectorAll("[data-screen]")) element.remove();
+    return new XMLSerializer().serializeToString(document)
+      .replace(/var\((--[a-z0-9-]+)\)/g, (_, name) => cssValue(name));
+  }
+}
+
+/** Draws in the light colours, which print as well, asks for something, and draws as it was. */
+export function inLight(draw, ask) {
+  document.documentElement.dataset.theme = "light";
+  draw();
+  const answer = ask();
+  delete document.documentElement.dataset.theme;
+  draw();
+  return answer;
+}

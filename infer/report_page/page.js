@@ -1,0 +1,202 @@
+// The page: what is chosen, the parts from top to bottom, and who draws anew when something changes.
+import {attentionFigures, headSentences, numHeads, offsetName, positionalHeads} from "./attention.js";
+import {place, readReport} from "./data.js";
+import {html} from "./figure.js";
+import {layerFigures} from "./layers.js";
+import {scores} from "./scores.js";
+import {tables} from "./tables.js";
+import {hasHands, vectorFigures} from "./vectors.js";
+
+const report = readReport();
+const figures = [...layerFigures, ...attentionFigures, ...vectorFigures, scores];
+const state = {text: 0, layer: 1, head: 1, token: 0};
+
+function view() {
+  return {...state, ...report.texts[state.text], set};
+}
+
+function set(change) {
+  const changed = Object.keys(change).filter((key) => state[key] !== change[key]);
+  if (changed.length === 0) return;
+  Object.assign(state, change);
+  if (changed.includes("text")) start();
+  show(changed);
+}
+
+/** A text's own first choices: its clearest positional head, its first token. */
+function start() {
+  const {runs} = view();
+  const [clearest] = runs.flatMap(positionalHeads).sort((a, b) => b.share - a.share);
+  Object.assign(state, {layer: clearest?.layer ?? 1, head: clearest?.head ?? 1, token: Math.min(1, runs[0].numTokens - 1)});
+}
+
+function show(changed) {
+  const now = view();
+  if (!changed || changed.includes("text")) frame(now);
+  choosers(now);
+  for (const figure of figures) figure.update(now, changed?.includes("text") ? undefined : changed);
+}
+
+const parts = Object.fromEntries(["title", "tokens", "layerChooser", "headChooser", "named", "sentences", "slider", "tables", "notes"]
+  .map((name) => [name, html("div", {class: name})]));
+
+function section(title, ...children) {
+  return html("section", {}, html("h2", {}, title), children);
+}
+
+function build() {
+  const [split, ...rest] = layerFigures;
+  const [map, profile, all] = attentionFigures;
+  const [distances, clocks] = vectorFigures;
+  clocks.element.insertBefore(parts.slider, clocks.body);
+  document.getElementById("report").append(
+    parts.title,
+    section("Tokens", parts.tokens),
+    section("Layer by layer", html("div", {class: "figures"}, [split, ...rest].map(({element}) => element))),
+    section("Attention", html("div", {class: "choosers"}, parts.layerChooser, parts.headChooser), parts.named, parts.sentences,
+      html("div", {class: "figures"}, map.element, profile.element, all.element)),
+    section("Position vectors", html("div", {class: "figures"}, distances.element, clocks.element)),
+    section("First scores", html("div", {class: "figures"}, scores.element)),
+    section("All numbers", parts.tables),
+    html("footer", {}, parts.notes));
+}
+
+/** What belongs to a text: its title, tokens, tables. */
+function frame(now) {
+  const {runs} = now;
+  const text = runs[0].observed.text ?? runs[0].pieces.join(" ");
+  const named = text === "" ? "An empty text" : `“${text}”`;
+  document.title = `${named}: how position travels`;
+  parts.title.replaceChildren(
+    html("p", {class: "eyebrow"}, "How position travels through an encoder"),
+    html("h1", {class: text.length > 160 ? "long" : undefined, dir: "auto"}, named),
+    html("ul", {class: "facts"}, runs.map((run) => html("li", {class: runs.length > 1 ? `side-${run.side}` : undefined}, facts(run, runs.length > 1)))),
+    textChooser() ?? "");
+  parts.tokens.replaceChildren(...strips(runs));
+  parts.tables.replaceChildren(...tables(now));
+  parts.notes.replaceChildren(...notes(runs));
+}
+
+function facts(run, titled) {
+  const {model, positions, precision, num_layers, num_heads, d_model, edits = [], cut_residuals: cuts = []} = run.observed;
+  return [
+    titled ? html("strong", {}, run.label) : null, titled ? ": " : null,
+    [`model ${model}`, `positions ${positions}`, ...edits.map((edit) => `edit ${edit}`), ...cuts.map((cut) => `without the residual of ${cut}`),
+     `${run.numTokens} tokens`, `${num_layers} layers of ${num_heads} heads`, `${d_model} wide`, precision, `phasor ${report.version}`].join(" · "),
+  ];
+}
+
+function select(name, options, chosen, change) {
+  const element = html("select", {id: `choose-${name}`, change: () => change(element.selectedIndex)},
+    options.map((text, i) => html("option", {selected: i === chosen}, text)));
+  return [html("label", {for: `choose-${name}`}, name), element];
+}
+
+function textChooser() {
+  if (report.texts.length < 2) return null;
+  const names = report.texts.map(({runs: [run]}, i) => `${i + 1}. ${[...(run.observed.text ?? run.pieces.join(" "))].slice(0, 80).join("")}`);
+  return html("div", {class: "choosers"}, html("div", {}, select("Text", names, state.text, (text) => {
+    set({text});
+    document.getElementById("choose-Text").focus();
+  })));
+}
+
+/** The tokens; once where both runs have the same at the same places. */
+function strips(runs) {
+  const same = runs.length > 1 && ["pieces", "position_ids"].every((key) =>
+    JSON.stringify(runs[0].observed[key]) === JSON.stringify(runs[1].observed[key]));
+  return (same ? runs.slice(0, 1) : runs).map((run) => {
+    const text = new Set(run.observed.text_tokens ?? run.pieces.keys());
+    return html("div", {}, runs.length > 1 && !same ? html("p", {class: `side-${run.side}`}, html("strong", {}, run.label)) : null,
+      html("ol", {class: "strip", tabindex: 0, "aria-label": `Tokens of ${run.label} and their positions`}, run.pieces.map((piece, t) =>
+        html("li", {class: text.has(t) ? undefined : "special"}, html("span", {class: "piece", dir: "auto"}, piece),
+          html("span", {class: "place", title: `position ${place(run.observed.position_ids[t])}, id ${run.observed.ids[t]}`}, place(run.observed.position_ids[t]))))),
+      ...masks(run));
+  }).concat(html("p", {class: "hint"}, "Under each token stands its position. Dashed: special tokens that the tokenizer puts round every text."));
+}
+
+/** The likeliest fillers of every masked token. */
+function masks(run) {
+  return (run.observed.masks ?? []).map(({token, fillers}) => html("p", {},
+    `${run.pieces[token]} at position ${place(run.observed.position_ids[token])}: `,
+    fillers.map(({piece, probability}) => `${piece} ${Math.round(100 * probability)} %`).join(", ")));
+}
+
+/** What the attention part and the clocks are about. */
+function choosers(now) {
+  const {runs} = now;
+  const layers = Math.max(...runs.map((run) => run.observed.num_layers));
+  keepFocus(parts.layerChooser, select("Layer", Array.from({length: layers}, (_, i) => `${i + 1}`), state.layer - 1, (i) => set({layer: i + 1})));
+  keepFocus(parts.headChooser, select("Head", Array.from({length: numHeads(now)}, (_, i) => `${i + 1}`), state.head - 1, (i) => set({head: i + 1})));
+  parts.named.replaceChildren(...runs.map((run) => named(run, runs.length > 1)));
+  parts.sentences.replaceChildren(...headSentences(now));
+  if (!parts.slider.contains(document.activeElement)) parts.slider.replaceChildren(...slider(now));
+}
+
+function keepFocus(part, children) {
+  const focused = part.contains(document.activeElement);
+  part.replaceChildren(...children);
+  if (focused) part.querySelector("select").focus();
+}
+
+const kMostNamed = 10;
+
+function named(run, titled) {
+  if (!run.layers.some(({layer}) => run.heads(layer).length > 0)) return "";
+  const found = positionalHeads(run);
+  const title = titled ? `${run.label}, heads that look by place:` : "Heads that look by place:";
+  if (found.length === 0) return html("p", {}, `${title} none looks at the token before or after in 90 % of the rows.`);
+  return html("p", {}, `${title} `, found.slice(0, kMostNamed).map(({layer, head, offset, share}) => html("button", {
+    type: "button", class: "named-head", "aria-pressed": layer === state.layer && head === state.head,
+    click: () => {
+      set({layer, head});
+      parts.named.querySelector("[aria-pressed=true]")?.focus();
+    },
+  }, `${layer}.${head} ${offsetName(offset)}, ${Math.round(100 * share)} %`)),
+  found.length > kMostNamed ? `and ${found.length - kMostNamed} more, framed below` : null);
+}
+
+function slider(now) {
+  if (!hasHands(now)) return [];
+  const {runs: [run]} = now;
+  const says = (t) => `${run.pieces[t]}, position ${place(run.observed.position_ids[t])}`;
+  const output = html("output", {for: "choose-token"}, says(state.token));
+  const input = html("input", {id: "choose-token", type: "range", min: 0, max: run.numTokens - 1, value: state.token,
+                               "aria-valuetext": says(state.token), input: () => {
+    const token = Number(input.value);
+    output.textContent = says(token);
+    input.setAttribute("aria-valuetext", says(token));
+    set({token});
+  }});
+  return [html("label", {for: "choose-token"}, "Token"), input, output];
+}
+
+function notes(runs) {
+  const sentences = ["Layer 0 is the sum of the embeddings; layer l is what block l leaves behind. Attention of layer l is that of block l."];
+  const many = runs.find((run) => run.cells > 0 && run.cells < run.numTokens);
+  sentences.push(`Attention maps keep 8 bits of each weight (less than 0.004 off)${many ? `, and show the means of blocks: ${many.numTokens} tokens in ${many.cells} rows` : ""}; all other numbers are those that infer observe --json prints.`);
+  sentences.push("This page is one file and needs no network.");
+  return sentences.map((sentence) => html("p", {}, sentence));
+}
+
+build();
+start();
+show();
+
+let width = document.documentElement.clientWidth;
+addEventListener("resize", () => {
+  if (width === document.documentElement.clientWidth) return;
+  width = document.documentElement.clientWidth;
+  requestAnimationFrame(() => redraw());
+});
+const redraw = () => figures.forEach((figure) => figure.update(view()));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+addEventListener("beforeprint", () => {
+  Object.assign(document.documentElement.dataset, {theme: "light", print: ""});
+  redraw();
+});
+addEventListener("afterprint", () => {
+  delete document.documentElement.dataset.theme;
+  delete document.documentElement.dataset.print;
+  redraw();
+});

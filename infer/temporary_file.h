@@ -1,0 +1,33 @@
+// A file that is written whole or not at all.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+
+namespace infer {
+
+/// A new file beside `path` that takes its place on commit(), and is gone without. All throw
+/// InvalidArgument naming `option`, the file and the reason; then `path` is as it was.
+class TemporaryFile {
+ public:
+  TemporaryFile(std::string option, const std::filesystem::path& path);
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile();
+
+  void write(std::span<const std::byte> bytes);
+  void commit();
+
+ private:
+  [[noreturn]] void fail() const;
+
+  std::string option_;
+  std::filesystem::path path_;
+  std::string temporary_;
+  int descriptor_ = -1;
+  bool committed_ = false;
+};
+
+}  // namespace infer

@@ -1,0 +1,132 @@
+"""A headless Chromium that is told what to do over a pipe; needs nothing but Python and Chromium."""
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+
+
+def program():
+    """Chromium's path, or None."""
+    return next(filter(None, map(shutil.which, PROGRAMS)), None)
+
+
+class Browser:
+    """One page of a Chromium of its own; as a context manager it is closed at the end.
+
+    `requests` and `problems` hold what the page has asked the network for and complained about.
+    """
+
+    def __init__(self, seconds=60):
+        self.deadline = time.monotonic() + seconds
+        self.folder = tempfile.TemporaryDirectory(prefix="phasor-chromium-", ignore_cleanup_errors=True)
+        to_browser, self.write_end = os.pipe()
+        self.read_end, from_browser = os.pipe()
+        # The protocol's pipes are file descriptors 3 and 4. Root has no sandbox.
+        command = ["sh", "-c", f'exec "$@" 3<&{to_browser} 4>&{from_browser}', "sh", program(),
+                   "--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu",
+                   "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",
+                   "--disable-background-networking", "--disable-component-update",
+                   f"--user-data-dir={self.folder.name}", "--no-startup-window"]
+        self.process = subprocess.Popen(command, pass_fds=(to_browser, from_browser),
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL, start_new_session=True)
+        os.close(to_browser)
+        os.close(from_browser)
+        self.buffer, self.number, self.session = b"", 0, None
+        self.requests, self.problems, self.events = [], [], []
+        page = self.send("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.send("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.send(f"{domain}.enable")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        os.close(self.write_end)
+        os.close(self.read_end)
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.folder.cleanup()
+
+    def send(self, method, **parameters):
+        """A command of the DevTools protocol; returns its result."""
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": parameters}
+        if self.session:
+            message["sessionId"] = self.session
+        os.write(self.write_end, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._read()
+            if answer.get("id") == self.number:
+                if "error" in answer:
+                    raise RuntimeError(f"{method}: {answer['error']['message']}")
+                return answer["result"]
+
+    def open(self, path, **viewport):
+        """Opens a file and waits until it is drawn; viewport: width, height, dark."""
+        self.resize(**viewport)
+        self.events.clear()
+        self.send("Page.navigate", url="file://" + os.path.abspath(path))
+        while "Page.loadEventFired" not in self.events:
+            self._read()
+        self.wait_for_frame()
+
+    def resize(self, width=1200, height=900, dark=False):
+        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                  deviceScaleFactor=1, mobile=False)
+        self.send("Emulation.setEmulatedMedia", features=[
+            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+
+    def wait_for_frame(self):
+        self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    def evaluate(self, expression):
+        """The value of a JavaScript expression; a promise is waited for."""
+        answer = self.send("Runtime.evaluate", expression=expression, awaitPromise=True,
+                           returnByValue=True)
+        if "exceptionDetails" in answer:
+            raise RuntimeError(f"{expression}: {answer['exceptionDetails']}")
+        return answer["result"].get("value")
+
+    def press(self, key):
+        """A key by its name, like ArrowDown."""
+        codes = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Tab": 9}
+        for kind in ("rawKeyDown", "keyUp"):
+            self.send("Input.dispatchKeyEvent", type=kind, key=key, code=key,
+                      windowsVirtualKeyCode=codes[key])
+        self.wait_for_frame()
+
+    def _read(self):
+        while b"\0" not in self.buffer:
+            left = self.deadline - time.monotonic()
+            if left <= 0 or not select.select([self.read_end], [], [], left)[0]:
+                raise TimeoutError("the browser does not answer")
+            part = os.read(self.read_end, 1 << 20)
+            if not part:
+                raise RuntimeError("the browser has ended")
+            self.buffer += part
+        text, self.buffer = self.buffer.split(b"\0", 1)
+        message = json.loads(text)
+        self._note(message.get("method"), message.get("params", {}))
+        return message
+
+    def _note(self, method, event):
+        if method is None:
+            return
+        self.events.append(method)
+        if method == "Network.requestWillBeSent":
+            self.requests.append(event["request"]["url"])
+        elif method == "Runtime.exceptionThrown":
+            self.problems.append(event["exceptionDetails"])
+        elif method == "Runtime.consoleAPICalled" and event["type"] in ("error", "warning", "assert"):
+            self.problems.append(event["args"])
+        elif method == "Log.entryAdded" and event["entry"]["level"] in ("error", "warning"):
+            self.problems.append(event["entry"]["text"])
