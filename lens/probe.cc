@@ -1,8 +1,8 @@
-// Ridge regression by eigenvectors, for every λ at once.
+// Ridge regression, the choice of λ, and what a probe is worth on texts that it has not seen.
 
 #include "phasor/lens/probe.h"
 
-#include <Eigen/Eigenvalues>
+#include <Eigen/Cholesky>
 #include <algorithm>
 #include <limits>
 #include <random>
@@ -13,95 +13,133 @@
 namespace phasor {
 namespace {
 
-using Matrix = Eigen::MatrixXd;
-using Vector = Eigen::VectorXd;
+using Eigen::MatrixXd;
+using Eigen::RowVectorXd;
 
-constexpr int kSmallestExponent = -10, kLargestExponent = 3;  // of λ over the mean eigenvalue
+// Of λ over the mean eigenvalue.
+constexpr int kSmallestExponent = -8, kLargestExponent = 4;
+constexpr int64_t kParts = 3;  // one of which chooses λ
 
-void check(std::span<const float> states, std::span<const double> targets, int64_t d_model) {
-  const int64_t rows = num_rows(states, d_model);
-  if (rows != std::ssize(targets)) {
-    throw InvalidArgument(
-        fmt::format("{} states have {} targets; each needs one", rows, targets.size()));
+void check(const ProbeData& data, int64_t d_model) {
+  const int64_t rows = num_rows(std::span<const float>(data.states), d_model);
+  const auto has_one_each = [&](size_t size) { return static_cast<int64_t>(size) == rows; };
+  if (!has_one_each(data.targets.size()) ||
+      !(data.texts.empty() || has_one_each(data.texts.size()))) {
+    throw InvalidArgument(fmt::format("{} states have {} targets and {} texts; each needs one",
+                                      rows, data.targets.size(), data.texts.size()));
   }
-  for (const double target : targets) {
+  for (const double target : data.targets) {
     if (!std::isfinite(target)) throw InvalidArgument(fmt::format("a target is {}", target));
   }
 }
 
-// Centred states and the eigenvectors of their smaller product, XᵀX or XXᵀ, which solve for any
-// targets and λ.
+// States that several targets are regressed on at once.
 class Ridge {
  public:
-  Ridge(std::span<const float> states, int64_t d_model)
-      : num_states_(num_rows(states, d_model)), x_(num_states_, d_model) {
-    for (size_t i = 0; i < states.size(); ++i) x_(i / d_model, i % d_model) = states[i];
-    mean_ = x_.colwise().mean();
-    x_.rowwise() -= mean_.transpose();
-    dual_ = num_states_ < d_model;
-    const Matrix product = dual_ ? Matrix(x_ * x_.transpose()) : Matrix(x_.transpose() * x_);
-    const Eigen::SelfAdjointEigenSolver<Matrix> eigen(product);
-    vectors_ = eigen.eigenvectors();
-    values_ = eigen.eigenvalues();
-    // What rounding leaves of a direction without variance counts as none.
-    const double least = 1e-14 * static_cast<double>(product.rows()) * values_.maxCoeff();
-    rank_ = (values_.array() > least).count();
-    values_ = (values_.array() > least).select(values_, 0.0);
-    mean_value_ = product.trace() / static_cast<double>(d_model);
+  explicit Ridge(MatrixXd states) : x_(std::move(states)), mean_(x_.colwise().mean()) {
+    x_.rowwise() -= mean_;
+    dual_ = x_.rows() < x_.cols();
+    const int64_t size = dual_ ? x_.rows() : x_.cols();
+    product_ = MatrixXd::Zero(size, size);
+    auto lower = product_.selfadjointView<Eigen::Lower>();
+    if (dual_) {
+      lower.rankUpdate(x_);
+    } else {
+      lower.rankUpdate(x_.transpose());
+    }
+    mean_eigenvalue_ = product_.trace() / static_cast<double>(x_.cols());
   }
 
-  Probe fit(std::span<const double> targets) const {
-    Vector y = Eigen::Map<const Vector>(targets.data(), num_states_);
-    Probe probe{.weights = std::vector<double>(x_.cols()),
-                .mean = {mean_.begin(), mean_.end()},
-                .intercept = y.mean()};
-    y.array() -= y.mean();
-    if (rank_ == 0) return probe;
-    const Vector b = vectors_.transpose() * (dual_ ? y : x_.transpose() * y);
-    probe.lambda = best_lambda(b, y.squaredNorm());
-    const Vector w = vectors_ * (b.array() / (values_.array() + probe.lambda)).matrix();
-    Eigen::Map<Vector>(probe.weights.data(), x_.cols()) = dual_ ? x_.transpose() * w : w;
-    return probe;
+  const RowVectorXd& mean() const { return mean_; }  // x̄, [C]
+  double lambda(int exponent) const { return std::pow(10.0, exponent) * mean_eigenvalue_; }
+
+  // (XᵀX + λI)⁻¹ Xᵀy = Xᵀ(XXᵀ + λI)⁻¹ y for the columns y of targets [n, K] less their means: [C,
+  // K].
+  MatrixXd weights(const MatrixXd& targets, int exponent) const {
+    if (!(mean_eigenvalue_ > 0)) return MatrixXd::Zero(x_.cols(), targets.cols());
+    const MatrixXd y = targets.rowwise() - targets.colwise().mean();
+    MatrixXd system = product_;
+    system.diagonal().array() += lambda(exponent);
+    const Eigen::LDLT<MatrixXd> solver(system);
+    if (dual_) return x_.transpose() * solver.solve(y);
+    return solver.solve(x_.transpose() * y);
   }
 
  private:
-  // The λ of least generalised cross-validation error, of two the larger.
-  double best_lambda(const Vector& b, double y_squares) const {
-    // The squares of y's coordinates along the singular vectors of X.
-    Vector squares = b.array().square();
-    if (!dual_) squares = (values_.array() > 0).select(squares.array() / values_.array(), 0.0);
-    squares = (values_.array() > 0).select(squares, 0.0);
-    const double outside = std::max(0.0, y_squares - squares.sum());
-    double best = 0, least = std::numeric_limits<double>::infinity();
-    for (int exponent = kLargestExponent; exponent >= kSmallestExponent; --exponent) {
-      const double lambda = std::pow(10.0, exponent) * mean_value_;
-      const Eigen::ArrayXd left = lambda / (values_.array() + lambda);  // of each coordinate
-      const double residue = outside + (left.square() * squares.array()).sum();
-      const double freedom = (values_.array() > 0).select(left, 0.0).sum() +
-                             static_cast<double>(num_states_ - 1 - rank_);
-      const double error = residue / (freedom * freedom);
-      if (!(error < least)) continue;
-      least = error;
-      best = lambda;
-    }
-    return best;
-  }
-
-  int64_t num_states_;
-  Matrix x_;     // [n, C]
-  Vector mean_;  // [C]
-  bool dual_;    // n < C: XXᵀ is the smaller
-  Matrix vectors_;
-  Vector values_;  // ascending; 0 where there is no variance
-  int64_t rank_ = 0;
-  double mean_value_ = 0;  // of XᵀX
+  MatrixXd x_;        // [n, C]
+  RowVectorXd mean_;  // [C]
+  bool dual_;         // n < C: XXᵀ is the smaller
+  MatrixXd product_;  // its lower half
+  double mean_eigenvalue_;
 };
 
-std::vector<double> shuffled(std::span<const double> values, uint64_t seed) {
-  std::vector<double> result(values.begin(), values.end());
+// Rows of data that choose λ, and those that are fitted to it meanwhile.
+struct Parts {
+  explicit Parts(const ProbeData& data) {
+    const bool by_text = !data.texts.empty() && data.texts.back() + 1 >= kParts;
+    for (int64_t i = 0; i < std::ssize(data.targets); ++i) {
+      const bool chooses = (by_text ? data.texts[i] : i) % kParts == kParts - 1;
+      (chooses ? choosing : fitting).push_back(i);
+    }
+  }
+
+  std::vector<int64_t> fitting, choosing;
+};
+
+MatrixXd rows_of(const MatrixXd& matrix, const std::vector<int64_t>& rows) {
+  MatrixXd chosen(std::ssize(rows), matrix.cols());
+  for (int64_t i = 0; i < std::ssize(rows); ++i) chosen.row(i) = matrix.row(rows[i]);
+  return chosen;
+}
+
+// For each of the targets [n, K].
+std::vector<int> best_exponents(const MatrixXd& states, const MatrixXd& targets,
+                                const Parts& parts) {
+  std::vector<int> best(targets.cols(), kLargestExponent);
+  if (parts.choosing.empty()) return best;
+  const Ridge ridge(rows_of(states, parts.fitting));
+  const MatrixXd fitted = rows_of(targets, parts.fitting);
+  const MatrixXd x = rows_of(states, parts.choosing).rowwise() - ridge.mean();
+  const MatrixXd y = rows_of(targets, parts.choosing).rowwise() - fitted.colwise().mean();
+  std::vector<double> least(targets.cols(), std::numeric_limits<double>::infinity());
+  for (int exponent = kLargestExponent; exponent >= kSmallestExponent; --exponent) {
+    const MatrixXd errors = y - x * ridge.weights(fitted, exponent);
+    for (int64_t k = 0; k < targets.cols(); ++k) {
+      const double error = errors.col(k).squaredNorm();
+      if (!(error < least[k])) continue;
+      least[k] = error;
+      best[k] = exponent;
+    }
+  }
+  return best;
+}
+
+// A probe for each of the targets [n, K].
+std::vector<Probe> fit(const ProbeData& data, const MatrixXd& targets, int64_t d_model) {
+  using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  const MatrixXd states =
+      Eigen::Map<const Rows>(data.states.data(), targets.rows(), d_model).cast<double>();
+  const std::vector<int> exponents = best_exponents(states, targets, Parts(data));
+  const Ridge ridge(states);
+  std::vector<Probe> probes;
+  for (int64_t k = 0; k < targets.cols(); ++k) {
+    const MatrixXd weights = ridge.weights(targets.col(k), exponents[k]);  // [C, 1]
+    probes.push_back({.weights = {weights.data(), weights.data() + d_model},
+                      .mean = {ridge.mean().data(), ridge.mean().data() + d_model},
+                      .intercept = targets.col(k).mean(),
+                      .lambda = ridge.lambda(exponents[k])});
+  }
+  return probes;
+}
+
+MatrixXd column(const std::vector<double>& values) {
+  return Eigen::Map<const Eigen::VectorXd>(values.data(), std::ssize(values));
+}
+
+std::vector<double> shuffled(std::vector<double> values, uint64_t seed) {
   std::mt19937_64 random(seed);
-  for (size_t i = result.size(); i > 1; --i) std::swap(result[i - 1], result[random() % i]);
-  return result;
+  for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random() % i]);
+  return values;
 }
 
 }  // namespace
@@ -112,24 +150,25 @@ double Probe::predict(std::span<const float> state) const {
   return sum;
 }
 
-Probe fit_probe(std::span<const float> states, std::span<const double> targets, int64_t d_model) {
-  check(states, targets, d_model);
-  return Ridge(states, d_model).fit(targets);
+Probe fit_probe(const ProbeData& data, int64_t d_model) {
+  check(data, d_model);
+  return fit(data, column(data.targets), d_model).front();
 }
 
-ProbeScore score_probe(const Probe& probe, std::span<const float> states,
-                       std::span<const double> targets) {
+ProbeScore score_probe(const Probe& probe, const ProbeData& data) {
   const auto d_model = std::ssize(probe.weights);
-  check(states, targets, d_model);
-  const auto count = static_cast<double>(targets.size());
+  check(data, d_model);
+  const std::span<const float> states = data.states;
+  const auto count = static_cast<double>(data.targets.size());
   double mean = 0;
-  for (const double y : targets) mean += y / count;
+  for (const double y : data.targets) mean += y / count;
   double squares = 0, total = 0;
   ProbeScore score;
-  for (int64_t i = 0; i < std::ssize(targets); ++i) {
-    const double error = targets[i] - probe.predict(states.subspan(i * d_model, d_model));
+  for (int64_t i = 0; i < std::ssize(data.targets); ++i) {
+    const double y = data.targets[i];
+    const double error = y - probe.predict(states.subspan(i * d_model, d_model));
     squares += error * error;
-    total += (targets[i] - mean) * (targets[i] - mean);
+    total += (y - mean) * (y - mean);
     score.mean_absolute_error += std::abs(error) / count;
   }
   score.r2 = total > 0 ? 1 - squares / total : 0;
@@ -138,22 +177,21 @@ ProbeScore score_probe(const Probe& probe, std::span<const float> states,
 
 ProbeReport probe_positions(const ProbeData& train, const ProbeData& held_out, int64_t d_model,
                             uint64_t seed) {
-  check(train.states, train.targets, d_model);
-  check(held_out.states, held_out.targets, d_model);
-  const Ridge ridge(train.states, d_model);
-  const Probe probe = ridge.fit(train.targets);
+  check(train, d_model);
+  check(held_out, d_model);
+  MatrixXd targets(std::ssize(train.targets), 2);
+  targets << column(train.targets), column(shuffled(train.targets, seed));
+  const std::vector<Probe> probes = fit(train, targets, d_model);
+  const Probe& probe = probes.front();
   Probe mean = probe;
   std::fill(mean.weights.begin(), mean.weights.end(), 0.0);
-  const auto score = [&](const Probe& of) {
-    return score_probe(of, held_out.states, held_out.targets);
-  };
   return {.num_train = std::ssize(train.targets),
           .num_held_out = std::ssize(held_out.targets),
           .lambda = probe.lambda,
-          .train = score_probe(probe, train.states, train.targets),
-          .held_out = score(probe),
-          .mean = score(mean),
-          .shuffled = score(ridge.fit(shuffled(train.targets, seed)))};
+          .train = score_probe(probe, train),
+          .held_out = score_probe(probe, held_out),
+          .mean = score_probe(mean, held_out),
+          .shuffled = score_probe(probes.back(), held_out)};
 }
 
 std::vector<ProbeReport> probe_positions(Encoder& encoder, std::span<const ProbeText> train,
@@ -172,18 +210,22 @@ std::vector<ProbeReport> probe_positions(Encoder& encoder, std::span<const Probe
   }
   std::vector<ProbeData> train_data(config.num_layers + 1), held_out_data = train_data;
   const auto keep = [&](int64_t l, int64_t s, std::span<const float> states) {
-    ProbeData& data = (s < std::ssize(train) ? train_data : held_out_data)[l];
+    const bool trains = s < std::ssize(train);
+    ProbeData& data = (trains ? train_data : held_out_data)[l];
     for (const int64_t place : text_of(s).places) {
       const auto state = states.subspan(place * config.d_model, config.d_model);
       data.states.insert(data.states.end(), state.begin(), state.end());
       data.targets.push_back(static_cast<double>(place));
+      data.texts.push_back(trains ? s : s - std::ssize(train));
     }
   };
   const auto ids = [&](int64_t s) { return text_of(s).token_ids; };
   for_each_state(encoder, count, ids, options, progress, keep);
-  std::vector<ProbeReport> reports;
-  for (int64_t l = 0; l <= config.num_layers; ++l) {
-    reports.push_back(probe_positions(train_data[l], held_out_data[l], config.d_model, seed));
+  for (const auto* data : {&train_data, &held_out_data}) check(data->front(), config.d_model);
+  std::vector<ProbeReport> reports(config.num_layers + 1);
+#pragma omp parallel for schedule(dynamic) num_threads(encoder.threads())
+  for (size_t l = 0; l < reports.size(); ++l) {
+    reports[l] = probe_positions(train_data[l], held_out_data[l], config.d_model, seed);
   }
   return reports;
 }

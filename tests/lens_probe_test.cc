@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <set>
 
 #include "phasor/errors.h"
 #include "phasor/lens/probe.h"
@@ -84,7 +85,7 @@ TEST(ProbeTest, SolvesTheNormalEquationsWithMoreStatesThanColumnsAndWithFewer) {
   for (const int64_t count : {40, 7, 6, 4}) {
     const std::vector<float> states = random_values(count * kWidth, 3);
     const std::vector<double> targets = places(count, 9);
-    const Probe probe = fit_probe(states, targets, kWidth);
+    const Probe probe = fit_probe({states, targets, {}}, kWidth);
     ASSERT_GT(probe.lambda, 0.0);
     const NormalEquations equations(states, targets, kWidth, probe.lambda);
     expect_close<double, double>(equations.left(probe.weights), equations.b, 1e-9,
@@ -94,41 +95,56 @@ TEST(ProbeTest, SolvesTheNormalEquationsWithMoreStatesThanColumnsAndWithFewer) {
   }
 }
 
-/// n·‖y − ŷ‖² / (n − 1 − tr H)², with tr H from the normal equations.
-double validation_error(const std::vector<float>& states, const std::vector<double>& targets,
-                        int64_t C, double lambda) {
-  const int64_t n = std::ssize(targets);
-  Probe probe = fit_probe(states, targets, C);
-  probe.weights = NormalEquations(states, targets, C, lambda).solution();
-  double residue = 0, trace = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    const auto x = std::span(states).subspan(i * C, C);
-    residue += std::pow(targets[i] - probe.predict(x), 2);
-    // H_ii + 1/n: how far the prediction of y_i follows y_i.
-    std::vector<double> moved = targets;
-    moved[i] += 1;
-    Probe other = probe;
-    other.weights = NormalEquations(states, moved, C, lambda).solution();
-    other.intercept += 1 / static_cast<double>(n);
-    trace += other.predict(x) - probe.predict(x) - 1 / static_cast<double>(n);
+/// Of a probe that two in three texts were fitted to with this λ, on the third, by the normal
+/// equations; a text has `length` states.
+double choosing_error(const ProbeData& data, int64_t C, int64_t length, double lambda) {
+  ProbeData fitting, choosing;
+  for (int64_t i = 0; i < std::ssize(data.targets); ++i) {
+    ProbeData& part = i / length % 3 == 2 ? choosing : fitting;
+    part.states.insert(part.states.end(), &data.states[i * C], &data.states[i * C] + C);
+    part.targets.push_back(data.targets[i]);
   }
-  return static_cast<double>(n) * residue / std::pow(static_cast<double>(n) - 1 - trace, 2);
+  Probe probe = fit_probe(fitting, C);  // for its means
+  probe.weights = NormalEquations(fitting.states, fitting.targets, C, lambda).solution();
+  double squares = 0;
+  for (int64_t i = 0; i < std::ssize(choosing.targets); ++i) {
+    const double y = probe.predict(std::span(choosing.states).subspan(i * C, C));
+    squares += std::pow(y - choosing.targets[i], 2);
+  }
+  return squares;
 }
 
-TEST(ProbeTest, ChoosesTheLambdaOfLeastGeneralisedCrossValidationError) {
-  constexpr int64_t kWidth = 5;
-  for (const int64_t count : {30, 12}) {
-    const std::vector<float> states = random_values(count * kWidth, 4);
-    std::vector<double> targets(count);
-    const std::vector<float> noise = random_values(count, 5);
-    for (int64_t i = 0; i < count; ++i) targets[i] = states[i * kWidth] + 0.3 * noise[i];
-    const double chosen = fit_probe(states, targets, kWidth).lambda;
-    const double least = validation_error(states, targets, kWidth, chosen);
-    for (int exponent = -6; exponent <= 3; ++exponent) {
-      const double other = chosen * std::pow(10.0, exponent);
-      EXPECT_LE(least, validation_error(states, targets, kWidth, other) * (1 + 1e-9)) << exponent;
+double mean_eigenvalue(const std::vector<float>& states, int64_t C) {
+  const NormalEquations equations(states, std::vector<double>(states.size() / C), C, 0);
+  double trace = 0;
+  for (int64_t c = 0; c < C; ++c) trace += equations.a[c * C + c] / static_cast<double>(C);
+  return trace;
+}
+
+TEST(ProbeTest, ChoosesTheLambdaThatServesEveryThirdTextBest) {
+  constexpr int64_t kWidth = 5, kLength = 4;
+  std::set<int> exponents;
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    const int64_t count = (seed % 2 == 0 ? 12 : 6) * kLength;
+    ProbeData data{random_values(count * kWidth, seed), {}, {}};
+    const std::vector<float> noise = random_values(count, 100 + seed);
+    std::vector<float> fitting;
+    for (int64_t i = 0; i < count; ++i) {
+      const float* state = &data.states[i * kWidth];
+      data.targets.push_back(0.3 * state[0] + noise[i]);
+      data.texts.push_back(i / kLength);
+      if (i / kLength % 3 != 2) fitting.insert(fitting.end(), state, state + kWidth);
+    }
+    const double chosen = fit_probe(data, kWidth).lambda / mean_eigenvalue(data.states, kWidth);
+    exponents.insert(static_cast<int>(std::lround(std::log10(chosen))));
+    const double unit = mean_eigenvalue(fitting, kWidth);
+    const double least = choosing_error(data, kWidth, kLength, chosen * unit);
+    for (int exponent = -8; exponent <= 4; ++exponent) {
+      const double lambda = std::pow(10.0, exponent) * unit;
+      EXPECT_LE(least, choosing_error(data, kWidth, kLength, lambda) * (1 + 1e-9)) << exponent;
     }
   }
+  EXPECT_GT(exponents.size(), 2u);
 }
 
 TEST(ProbeTest, RecoversALinearTargetExactly) {
@@ -139,8 +155,8 @@ TEST(ProbeTest, RecoversALinearTargetExactly) {
     for (int64_t i = 0; i < count; ++i) {
       targets.push_back(7 + 3.0 * states[i * kWidth] - 2.0 * states[i * kWidth + 5]);
     }
-    const Probe probe = fit_probe(states, targets, kWidth);
-    const ProbeScore score = score_probe(probe, states, targets);
+    const Probe probe = fit_probe({states, targets, {}}, kWidth);
+    const ProbeScore score = score_probe(probe, {states, targets, {}});
     EXPECT_NEAR(score.r2, 1.0, 1e-9);
     EXPECT_NEAR(score.mean_absolute_error, 0.0, 1e-6);
     EXPECT_NEAR(probe.weights[0], 3.0, 1e-6);
@@ -150,8 +166,8 @@ TEST(ProbeTest, RecoversALinearTargetExactly) {
 
 TEST(ProbeTest, RandomStatesTellNothingAboutHeldOutOnes) {
   for (const int64_t width : {10, 300}) {  // fewer than the states, and more
-    const ProbeData train{random_values(200 * width, 7), places(200, 20)};
-    const ProbeData held_out{random_values(100 * width, 8), places(100, 20)};
+    const ProbeData train{random_values(200 * width, 7), places(200, 20), {}};
+    const ProbeData held_out{random_values(100 * width, 8), places(100, 20), {}};
     const ProbeReport report = probe_positions(train, held_out, width);
     EXPECT_LT(report.held_out.r2, 0.1) << width;
     EXPECT_GT(report.held_out.r2, -0.5) << width;
@@ -181,8 +197,8 @@ TEST(ProbeTest, ReadsHeldOutPositionsOffTheSinusoid) {
 }
 
 TEST(ProbeTest, TheSameSeedShufflesTheSameWay) {
-  const ProbeData train{random_values(60 * 4, 1), places(60, 6)};
-  const ProbeData held_out{random_values(30 * 4, 2), places(30, 6)};
+  const ProbeData train{random_values(60 * 4, 1), places(60, 6), {}};
+  const ProbeData held_out{random_values(30 * 4, 2), places(30, 6), {}};
   const auto shuffled = [&](uint64_t seed) {
     return probe_positions(train, held_out, 4, seed).shuffled.mean_absolute_error;
   };
@@ -190,25 +206,48 @@ TEST(ProbeTest, TheSameSeedShufflesTheSameWay) {
   EXPECT_NE(shuffled(3), shuffled(4));
 }
 
+TEST(ProbeTest, TextsThatKnowThemselvesDoNotMislead) {
+  // A state is its text's own random vector, and a little noise: nothing in it tells the place.
+  constexpr int64_t kWidth = 40, kLength = 10;
+  const auto texts_from = [&](int64_t num_texts, uint64_t seed) {
+    ProbeData data{random_values(num_texts * kLength * kWidth, seed), {}, {}};
+    const std::vector<float> texts = random_values(num_texts * kWidth, seed + 1);
+    for (int64_t i = 0; i < num_texts * kLength; ++i) {
+      for (int64_t c = 0; c < kWidth; ++c) {
+        data.states[i * kWidth + c] *= 0.01f;
+        data.states[i * kWidth + c] += texts[i / kLength * kWidth + c];
+      }
+      data.targets.push_back(static_cast<double>(i % kLength));
+      data.texts.push_back(i / kLength);
+    }
+    return data;
+  };
+  const ProbeReport report = probe_positions(texts_from(12, 1), texts_from(8, 9), kWidth);
+  EXPECT_LT(report.held_out.r2, 0.1);
+  EXPECT_GT(report.held_out.r2, -0.2);
+}
+
 TEST(ProbeTest, WhereNothingVariesTheMeanIsPredicted) {
-  const std::vector<float> equal(5 * 3, 2.0f);
-  const Probe probe = fit_probe(equal, places(5, 5), 3);
+  const ProbeData equal{std::vector<float>(5 * 3, 2.0f), places(5, 5), {}};
+  const Probe probe = fit_probe(equal, 3);
   EXPECT_EQ(probe.weights, (std::vector<double>{0, 0, 0}));
   EXPECT_EQ(probe.predict(std::vector<float>{9, 9, 9}), 2.0);
-  EXPECT_EQ(score_probe(probe, equal, places(5, 5)).r2, 0.0);
-  const Probe one = fit_probe(std::vector<float>{1, 2}, std::vector<double>{4}, 2);
+  EXPECT_EQ(score_probe(probe, equal).r2, 0.0);
+  const ProbeData single{{1, 2}, {4}, {}};
+  const Probe one = fit_probe(single, 2);
   EXPECT_EQ(one.predict(std::vector<float>{5, 6}), 4.0);
-  EXPECT_EQ(score_probe(one, std::vector<float>{1, 2}, std::vector<double>{4}).r2, 0.0);
+  EXPECT_EQ(score_probe(one, single).r2, 0.0);
 }
 
 TEST(ProbeTest, SizesThatDoNotFitAreRefused) {
   const std::vector<float> states(6, 1.0f);
-  EXPECT_THROW(fit_probe(states, places(2, 2), 2), InvalidArgument);
-  EXPECT_THROW(fit_probe(states, places(3, 3), 4), InvalidArgument);
-  EXPECT_THROW(fit_probe({}, {}, 2), InvalidArgument);
+  EXPECT_THROW(fit_probe({states, places(2, 2), {}}, 2), InvalidArgument);
+  EXPECT_THROW(fit_probe({states, places(3, 3), {0, 1}}, 2), InvalidArgument);
+  EXPECT_THROW(fit_probe({states, places(3, 3), {}}, 4), InvalidArgument);
+  EXPECT_THROW(fit_probe({}, 2), InvalidArgument);
   const std::vector<double> infinite(3, std::numeric_limits<double>::infinity());
-  EXPECT_THROW(fit_probe(states, infinite, 2), InvalidArgument);
-  EXPECT_THROW(probe_positions({states, places(3, 3)}, {}, 2), InvalidArgument);
+  EXPECT_THROW(fit_probe({states, infinite, {}}, 2), InvalidArgument);
+  EXPECT_THROW(probe_positions({states, places(3, 3), {}}, ProbeData(), 2), InvalidArgument);
 }
 
 std::vector<ProbeText> texts_of(const Model& model, int count, int64_t num_tokens, uint64_t seed) {

@@ -5,9 +5,11 @@
 //
 //     ŷ(x) = ȳ + ⟨w, x − x̄⟩,   w = (XᵀX + λI)⁻¹ Xᵀ(y − ȳ),   X = the rows x_i − x̄.
 //
-// λ is the one of 10^k·(mean eigenvalue of XᵀX), k = −10 … 3, with the least generalised
-// cross-validation error n·‖y − ŷ‖² / (n − 1 − tr H)² on the states it is fitted to (Golub, Heath &
-// Wahba 1979); H = X(XᵀX + λI)⁻¹Xᵀ. No held-out state has a say in it.
+// λ is 10^k times the mean eigenvalue of XᵀX. Of k = −8 … 4 that one is taken with which a probe
+// of two in every three texts best predicts the third (of two the larger; of states, where there
+// are fewer than three texts); the probe is then fitted to all with it. By texts, because the
+// tokens of one know each other: λ chosen by tokens is too small for texts that are new. No
+// held-out state has a say in it.
 //
 // That a probe reads the position says that it is there, not that the model uses it; and a probe
 // may also read words that like certain places. So it is scored on texts that it has not seen, and
@@ -24,6 +26,13 @@
 
 namespace phasor {
 
+/// States and the positions that a probe shall read off them.
+struct ProbeData {
+  std::vector<float> states;    // [n, C]
+  std::vector<double> targets;  // [n]
+  std::vector<int64_t> texts;   // [n], which text each is from, ascending from 0; empty: its own
+};
+
 /// A fitted ridge regression.
 struct Probe {
   std::vector<double> weights;  // w, [C]
@@ -34,9 +43,9 @@ struct Probe {
   double predict(std::span<const float> state) const;  // [C]
 };
 
-/// states [n, C], targets [n]. Of fewer states than 2 or constant ones: the mean. Throws
-/// InvalidArgument where the sizes do not fit or a target is not finite.
-Probe fit_probe(std::span<const float> states, std::span<const double> targets, int64_t d_model);
+/// Of constant states or a single one: their mean. Throws InvalidArgument where the sizes do not
+/// fit or a target is not finite.
+Probe fit_probe(const ProbeData& data, int64_t d_model);
 
 struct ProbeScore {
   /// 1 − Σ(y − ŷ)² / Σ(y − ȳ)², ȳ being the mean of these very y: 1 where all are read exactly, 0
@@ -45,15 +54,8 @@ struct ProbeScore {
   double mean_absolute_error = 0;  // in positions
 };
 
-/// states [n, C], targets [n].
-ProbeScore score_probe(const Probe& probe, std::span<const float> states,
-                       std::span<const double> targets);
-
-/// States and the positions that a probe shall read off them.
-struct ProbeData {
-  std::vector<float> states;    // [n, C]
-  std::vector<double> targets;  // [n]
-};
+/// Throws as fit_probe().
+ProbeScore score_probe(const Probe& probe, const ProbeData& data);
 
 struct ProbeReport {
   int64_t num_train = 0, num_held_out = 0;  // states
@@ -64,19 +66,21 @@ struct ProbeReport {
   ProbeScore shuffled;  // held out, of the same probe fitted to shuffled training targets
 };
 
-/// Fits to `train` and scores on `held_out`, which should come from other texts: tokens of one text
-/// know each other. Throws as fit_probe().
+/// Fits to `train` and scores on `held_out`, which should come from other texts. Throws as
+/// fit_probe().
 ProbeReport probe_positions(const ProbeData& train, const ProbeData& held_out, int64_t d_model,
                             uint64_t seed = 1);
 
-/// The same for each hidden_states[l], l = 0 … L: runs the texts of `train` and `held_out`, and
-/// reads from each token its place in the text, counted from 0. Places are listed for each text;
-/// special tokens, left out of them, are not read. Holds the states of all tokens in memory:
-/// 4·C·(L + 1) bytes a token.
+/// A text, and the places of the tokens that a probe sees, say all but special ones.
 struct ProbeText {
   std::vector<int32_t> token_ids;
   std::vector<int64_t> places;
 };
+
+/// The same for each hidden_states[l], l = 0 … L: runs the texts and reads from each state its
+/// token's place in the text, counted from 0. Keeps all states in memory, 4·C·(L + 1) bytes a
+/// token, and probes layers side by side on as many threads as the encoder has. `options.observer`
+/// is not used. Throws as above, for a place outside its text, and what Encoder::encode_ids throws.
 std::vector<ProbeReport> probe_positions(Encoder& encoder, std::span<const ProbeText> train,
                                          std::span<const ProbeText> held_out,
                                          const RunOptions& options = {}, uint64_t seed = 1,
