@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "infer/terminal.h"
 
@@ -44,26 +45,16 @@ Grid grid_of(MatrixView matrix, const HeatMapOptions& options) {
   return grid;
 }
 
-/// The nearest of the 6 × 6 × 6 colours and 24 greys that every 256-colour terminal has.
-int terminal_colour(Colour colour) {
-  constexpr std::array<int, 6> kSteps = {0, 95, 135, 175, 215, 255};
-  const auto distance = [&](int r, int g, int b) {
-    const int dr = colour[0] - r, dg = colour[1] - g, db = colour[2] - b;
-    return dr * dr + dg * dg + db * db;
-  };
-  std::array<int, 3> nearest{};
-  for (size_t c = 0; c < 3; ++c) {
-    for (int i = 1; i < 6; ++i) {
-      if (std::abs(kSteps[i] - colour[c]) < std::abs(kSteps[nearest[c]] - colour[c])) {
-        nearest[c] = i;
-      }
-    }
-  }
-  const int cube = 16 + 36 * nearest[0] + 6 * nearest[1] + nearest[2];
-  const int cube_distance = distance(kSteps[nearest[0]], kSteps[nearest[1]], kSteps[nearest[2]]);
-  const int grey = std::clamp((colour[0] + colour[1] + colour[2]) / 3 - 3, 0, 235) / 10;
-  const int level = 8 + 10 * grey;
-  return distance(level, level, level) < cube_distance ? 232 + grey : cube;
+/// Of the 256 colours that terminals have, those that come near to the maps' without ever stepping
+/// back in lightness: the nearest ones to a map would.
+int terminal_colour(ColourMap map, double share) {
+  constexpr std::array<uint8_t, 10> kSequential = {53, 54, 25, 31, 37, 42, 113, 149, 185, 227};
+  constexpr std::array<uint8_t, 15> kDiverging = {18,  25,  32,  74,  117, 153, 189, 255,
+                                                  224, 217, 210, 203, 160, 124, 88};
+  const std::span<const uint8_t> colours =
+      map == ColourMap::kDiverging ? std::span<const uint8_t>(kDiverging) : kSequential;
+  const auto i = static_cast<size_t>(share * static_cast<double>(colours.size()));
+  return colours[std::min(i, colours.size() - 1)];
 }
 
 /// Colours and shades of cells.
@@ -76,9 +67,7 @@ class Painter {
     const double step = share_of(range_, value) * static_cast<double>(kShades.size());
     return std::string(kShades[std::min(static_cast<size_t>(step), kShades.size() - 1)]);
   }
-  int colour(double value) const {
-    return terminal_colour(colour_at(options_.map, share_of(range_, value)));
-  }
+  int colour(double value) const { return terminal_colour(options_.map, share_of(range_, value)); }
   std::string cell(double value, const Grid& grid) const {
     const int times = grid.wide ? 2 : 1;
     if (options_.colours) return fmt::format("\033[48;5;{}m{:{}}", colour(value), "", times);
@@ -93,17 +82,22 @@ class Painter {
   Range range_;
 };
 
-Range shown_range(MatrixView matrix, const HeatMapOptions& options) {
-  return options.range.value_or(colour_range(options.map, matrix.values));
+/// The cells that are shown.
+Matrix cells_of(MatrixView matrix, const Grid& grid) {
+  return block_means(matrix, grid.block_rows, grid.block_columns);
+}
+
+Range shown_range(MatrixView cells, const HeatMapOptions& options) {
+  return options.range.value_or(colour_range(options.map, cells.values));
 }
 
 }  // namespace
 
 std::vector<std::string> heat_map(MatrixView matrix, const HeatMapOptions& options) {
   const Grid grid = grid_of(matrix, options);
-  const Painter painter(options, shown_range(matrix, options));
-  const Matrix means = block_means(matrix, grid.block_rows, grid.block_columns);
+  const Matrix means = cells_of(matrix, grid);
   const MatrixView cells = means;
+  const Painter painter(options, shown_range(cells, options));
   const int64_t step = grid.paired ? 2 : 1;
   std::vector<std::string> lines;
   for (int64_t i = 0; i < cells.rows; i += step) {
@@ -128,8 +122,9 @@ std::vector<std::string> heat_map(MatrixView matrix, const HeatMapOptions& optio
 }
 
 std::string heat_map_key(MatrixView matrix, const HeatMapOptions& options) {
-  constexpr int kColours = 12;
-  const Range range = shown_range(matrix, options);
+  constexpr int kColours = 15;
+  const Grid grid = grid_of(matrix, options);
+  const Range range = shown_range(cells_of(matrix, grid), options);
   const Painter painter(options, range);
   std::string ramp;
   const int steps = options.colours ? kColours : static_cast<int>(kShades.size());
@@ -140,7 +135,6 @@ std::string heat_map_key(MatrixView matrix, const HeatMapOptions& options) {
   }
   if (options.colours) ramp += "\033[0m";
   std::string key = fmt::format("{:.3g} {} {:.3g}", range.low, ramp, range.high);
-  const Grid grid = grid_of(matrix, options);
   if (grid.block_rows * grid.block_columns > 1) {
     key += fmt::format(", a cell is the mean of {} × {}", grid.block_rows, grid.block_columns);
   }

@@ -21,7 +21,7 @@ struct HeatMapOptions {
 /// Lines of the same width. A matrix that fits has a cell of two columns and one line for each of
 /// its cells; in a larger one cells are means of blocks, and with colours a character is two of
 /// them (▀). Square matrices stay square.
-/// Where `options.range` is empty it is that of the whole matrix, not of the means.
+/// Where `options.range` is empty it is that of the cells that are shown.
 std::vector<std::string> heat_map(MatrixView matrix, const HeatMapOptions& options);
 
 /// How the lines above are to be read: "-1  ░▒▓█ 1", and "a cell is the mean of 7 × 7" where they

@@ -56,7 +56,8 @@ Json map_of(const NamedTable& table) {
   return {{"points", rows_of({plane.points, table.rows(), 2})}, {"share", plane.share}};
 }
 
-Json describe(const PositionsPage& page, const NamedTable& table) {
+Json describe(const PositionsPage& page, size_t i) {
+  const NamedTable& table = page.tables[i];
   Json json = {{"name", table.name},
                {"kind", table.kind},
                {"layout", table.layout ? Json(phasor::to_string(*table.layout)) : Json()},
@@ -71,7 +72,7 @@ Json describe(const PositionsPage& page, const NamedTable& table) {
   if (page.asks(TableSection::kDistances)) json["distances"] = rows_of(cosine_distances(table));
   if (page.asks(TableSection::kClock)) json["angles"] = angles_of(table);
   if (page.asks(TableSection::kMap)) json["map"] = map_of(table);
-  if (page.asks(TableSection::kProperties)) json["properties"] = numbers(properties(table));
+  if (page.asks(TableSection::kProperties)) json["properties"] = numbers(page.properties[i]);
   return json;
 }
 
@@ -79,9 +80,9 @@ Json describe(const PositionsPage& page, const NamedTable& table) {
 
 std::string to_json(const PositionsPage& page) {
   Json json = {{"tables", Json::array()}};
-  for (const NamedTable& table : page.tables) json["tables"].push_back(describe(page, table));
+  for (size_t i = 0; i < page.tables.size(); ++i) json["tables"].push_back(describe(page, i));
   if (page.asks(TableSection::kAgainst)) {
-    json["against"] = numbers(likeness(page.tables[0], page.tables[1]));
+    json["against"] = numbers(page.against);
   }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

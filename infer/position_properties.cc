@@ -3,6 +3,7 @@
 #include <cmath>
 #include <functional>
 #include <numbers>
+#include <span>
 
 #include "infer/position_report.h"
 #include "phasor/lens/table.h"
@@ -12,12 +13,11 @@ namespace {
 
 using Number = std::optional<double>;
 
-/// A row of the list of properties and how its number comes about.
+/// Properties that come about together.
 struct Measure {
-  Property property;
+  std::vector<Property> properties;
   int64_t least_rows;
-  bool beside_random;
-  std::function<Number(MatrixView)> number;
+  std::function<std::vector<Number>(MatrixView)> numbers;  // as many
 };
 
 Number longest_by_shortest(MatrixView table) {
@@ -54,68 +54,61 @@ Number offset_of_first_rise(MatrixView table) {
   return offset ? Number(static_cast<double>(*offset)) : std::nullopt;
 }
 
-const std::vector<Measure>& measures() {
-  static const std::vector<Measure> kMeasures = {
-      {{"mean_norm", "mean length", "√(d/2) for a sinusoid"}, 1, false, mean_norm},
-      {{"norm_ratio", "longest by shortest", "1: all rows equally long"},
-       1,
-       true,
-       longest_by_shortest},
-      {{"first_rise", "first rise", "where rows get more alike again", 0},
-       3,
-       true,
-       offset_of_first_rise},
-      {{"nearest_rows", "nearest two rows", "near 0: two cannot be told apart"},
-       2,
-       true,
-       [](MatrixView t) { return phasor::nearest_rows(t.values, t.columns).distance; }},
-      {{"nearest_offset", "  so far apart", "in positions", 0},
-       2,
-       true,
-       [](MatrixView t) {
-         return static_cast<double>(phasor::nearest_rows(t.values, t.columns).offset);
-       }},
-      {{"toeplitz_r2", "Toeplitz R²", "1: likeness is by offset alone"},
-       3,
-       true,
-       [](MatrixView t) { return phasor::toeplitz_r2(t.values, t.columns); }},
-      {{"locality", "locality", "1: like its neighbours alone"},
-       3,
-       true,
-       [](MatrixView t) { return phasor::position_locality(t.values, t.columns); }},
-      {{"symmetry", "symmetry", "1: before and after equally alike"},
-       3,
-       true,
-       [](MatrixView t) { return phasor::position_symmetry(t.values, t.columns); }},
-      {{"rising_steps", "steps that rise", "0: nearer is always more alike"},
-       3,
-       true,
-       rising_steps},
-      {{"column_peak", "strongest frequency", "1: each column is one sine"},
-       4,
-       true,
-       mean_peak_share},
-      {{"linear_shift", "moved by a matrix", "1: P[p+1] = P[p]·R, held-out R²"},
-       3,
-       true,
-       [](MatrixView t) { return phasor::linear_shift(t.values, t.columns, 1).held_out; }},
-      {{"unmoved", "  by none", "the same for P[p+1] = P[p]"},
-       3,
-       true,
-       [](MatrixView t) { return phasor::linear_shift(t.values, t.columns, 1).unmoved; }},
-      {{"stable_rank", "stable rank", "so many directions matter"},
-       1,
-       true,
-       [](MatrixView t) { return phasor::stable_rank(t.values, t.columns); }},
-      {{"plane_share", "in a plane", "1: two axes hold all variance"},
-       3,
-       true,
-       [](MatrixView t) {
-         const auto share = phasor::principal_plane(t.values, t.columns).share;
-         return share[0] + share[1];
-       }},
+std::vector<Measure> measures() {
+  const auto nearest = [](MatrixView t) -> std::vector<Number> {
+    const phasor::RowPair pair = phasor::nearest_rows(t.values, t.columns);
+    return {pair.distance, static_cast<double>(pair.offset)};
   };
-  return kMeasures;
+  const auto shift = [](MatrixView t) -> std::vector<Number> {
+    const phasor::LinearShift moved = phasor::linear_shift(t.values, t.columns, 1);
+    return {moved.held_out, moved.unmoved};
+  };
+  const auto in_a_plane = [](MatrixView t) {
+    const auto share = phasor::principal_plane(t.values, t.columns).share;
+    return share[0] + share[1];
+  };
+  const auto one = [](const auto& measure) {
+    return [measure](MatrixView t) { return std::vector<Number>{measure(t)}; };
+  };
+  const auto of_table = [&](double (*measure)(std::span<const double>, int64_t)) {
+    return one([measure](MatrixView t) { return measure(t.values, t.columns); });
+  };
+  return {
+      {{{"mean_norm", "mean length", "√(d/2) for a sinusoid"}}, 1, one(mean_norm)},
+      {{{"norm_ratio", "longest by shortest", "1: all rows equally long"}},
+       1,
+       one(longest_by_shortest)},
+      {{{"first_rise", "first rise", "where rows get more alike again", 0}},
+       3,
+       one(offset_of_first_rise)},
+      {{{"nearest_rows", "nearest two rows", "near 0: two cannot be told apart"},
+        {"nearest_offset", "  so far apart", "in positions", 0}},
+       2,
+       nearest},
+      {{{"toeplitz_r2", "Toeplitz R²", "1: likeness is by offset alone"}},
+       3,
+       of_table(phasor::toeplitz_r2)},
+      {{{"locality", "locality", "1: like its neighbours alone"}},
+       3,
+       of_table(phasor::position_locality)},
+      {{{"symmetry", "symmetry", "1: before and after equally alike"}},
+       3,
+       of_table(phasor::position_symmetry)},
+      {{{"rising_steps", "steps that rise", "0: nearer is always more alike"}},
+       3,
+       one(rising_steps)},
+      {{{"column_peak", "strongest frequency", "1: each column is one sine"}},
+       4,
+       one(mean_peak_share)},
+      {{{"linear_shift", "moved by a matrix", "1: P[p+1] = P[p]·R, held-out R²"},
+        {"unmoved", "  by none", "the same for P[p+1] = P[p]"}},
+       3,
+       shift},
+      {{{"stable_rank", "stable rank", "so many directions matter"}},
+       1,
+       of_table(phasor::stable_rank)},
+      {{{"plane_share", "in a plane", "1: two axes hold all variance"}}, 3, one(in_a_plane)},
+  };
 }
 
 /// Of the pairs whose frequency is known.
@@ -134,14 +127,21 @@ std::vector<Property> wavelengths(const NamedTable& table) {
 
 }  // namespace
 
-std::vector<Property> properties(const NamedTable& table) {
+std::vector<Property> properties(const NamedTable& table, Progress& progress) {
   const Matrix random = random_like(table.values);
+  const std::vector<Measure> all = measures();
   std::vector<Property> found = wavelengths(table);
-  for (const Measure& measure : measures()) {
-    Property& property = found.emplace_back(measure.property);
-    if (table.rows() < measure.least_rows) continue;
-    property.value = measure.number(table.values);
-    if (measure.beside_random) property.random = measure.number(random);
+  for (size_t i = 0; i < all.size(); ++i) {
+    progress.show(table.name + ": properties", static_cast<int64_t>(i), std::ssize(all));
+    const bool enough = table.rows() >= all[i].least_rows;
+    const auto numbers = enough ? all[i].numbers(table.values) : std::vector<Number>{};
+    const auto of_random = enough ? all[i].numbers(random) : std::vector<Number>{};
+    for (size_t k = 0; k < all[i].properties.size(); ++k) {
+      Property& property = found.emplace_back(all[i].properties[k]);
+      if (!enough) continue;
+      property.value = numbers[k];
+      property.random = of_random[k];
+    }
   }
   return found;
 }
@@ -186,6 +186,18 @@ Matrix clock_pairs(const NamedTable& table) {
 double clock_angle(double sine, double cosine) {
   const double angle = std::atan2(sine, cosine);
   return angle < 0 ? angle + 2 * std::numbers::pi : angle;
+}
+
+PositionsPage make_page(std::vector<TableSection> sections, std::vector<NamedTable> tables,
+                        Progress& progress) {
+  PositionsPage page{.sections = std::move(sections), .tables = std::move(tables)};
+  if (page.asks(TableSection::kProperties)) {
+    for (const NamedTable& table : page.tables) {
+      page.properties.push_back(properties(table, progress));
+    }
+  }
+  if (page.asks(TableSection::kAgainst)) page.against = likeness(page.tables[0], page.tables[1]);
+  return page;
 }
 
 bool PositionsPage::asks(TableSection section) const {

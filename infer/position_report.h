@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "infer/position_table.h"
+#include "infer/progress.h"
 #include "infer/terminal.h"
 
 namespace infer {
@@ -38,7 +39,7 @@ struct Property {
 };
 
 /// Every measure of phasor/lens/table.h, beside that of random_like(table).
-std::vector<Property> properties(const NamedTable& table);
+std::vector<Property> properties(const NamedTable& table, Progress& progress);
 /// How like each other two tables of as many rows are, beside the first and a random one.
 std::vector<Property> likeness(const NamedTable& a, const NamedTable& b);
 
@@ -51,11 +52,19 @@ double clock_angle(double sine, double cosine);
 
 struct PositionsPage {
   std::vector<TableSection> sections;
-  std::vector<NamedTable> tables;  // one, or two with as many rows
+  std::vector<NamedTable> tables;                      // one, or two with as many rows
+  std::vector<std::vector<Property>> properties = {};  // of each table, where asked for
+  std::vector<Property> against = {};                  // likewise
 
   bool asks(TableSection section) const;
 };
 
+/// Measures what is asked for.
+PositionsPage make_page(std::vector<TableSection> sections, std::vector<NamedTable> tables,
+                        Progress& progress);
+
+/// A section about one table, without its title.
+std::string section_text(TableSection section, const NamedTable& table, const Output& output);
 std::string to_text(const PositionsPage& page, const Output& output);
 /// One line, without its end: all the numbers of the sections asked for.
 std::string to_json(const PositionsPage& page);

@@ -207,7 +207,10 @@ int positions(int argc, char** argv) {
   if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
   check(arguments);
   if (arguments.claims) return show_claims(arguments.common.json, arguments.common.quiet);
-  const PositionsPage page{.sections = parse_sections(arguments), .tables = find_tables(arguments)};
+  const PositionsPage page = [&] {
+    Progress progress(arguments.common.quiet);
+    return make_page(parse_sections(arguments), find_tables(arguments), progress);
+  }();
   if (!arguments.save.empty()) save_table(page.tables[0], arguments.save);
   if (!arguments.svg.empty()) write_figures(page, arguments.svg, arguments.common.quiet);
   Output output;

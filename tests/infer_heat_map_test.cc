@@ -95,10 +95,38 @@ TEST(HeatMapTest, ACharacterShowsTwoRowsInTheirOwnColours) {
   for (int i = 0; i < 60; ++i) matrix.values.push_back(i < 30 ? 0 : 1);
   const auto lines = heat_map(matrix, {.width = 40, .colours = true});
   ASSERT_EQ(lines.size(), 1u);
-  // 53: the cube's (1, 0, 1) next to viridis' dark violet; 220: (5, 4, 0) next to its yellow.
+  // 53: #5f005f, for viridis' dark violet; 227: #ffff5f, for its yellow.
   std::string want;
-  for (int i = 0; i < 30; ++i) want += "\033[38;5;53;48;5;220m▀";
+  for (int i = 0; i < 30; ++i) want += "\033[38;5;53;48;5;227m▀";
   EXPECT_EQ(lines[0], want + "\033[0m");
+}
+
+/// Lightness of an entry of the 256 colours' cube or greys, as sRGB's luma.
+double lightness(int colour) {
+  if (colour >= 232) return 8 + 10 * (colour - 232);
+  const auto step = [](int i) { return i == 0 ? 0.0 : 55.0 + 40 * i; };
+  const int i = colour - 16;
+  return 0.2126 * step(i / 36) + 0.7152 * step(i / 6 % 6) + 0.0722 * step(i % 6);
+}
+
+TEST(HeatMapTest, ColoursGetEverLighterOrFadeToTheMiddle) {
+  for (const ColourMap map : {ColourMap::kSequential, ColourMap::kDiverging}) {
+    Matrix ramp{.values = {}, .rows = 1, .columns = 30};
+    for (int i = 0; i < 30; ++i) ramp.values.push_back(i - 14.5);
+    const std::string line = heat_map(ramp, {.colours = true, .map = map}).at(0);
+    std::vector<double> shades;
+    for (size_t i = line.find("48;5;"); i != std::string::npos; i = line.find("48;5;", i + 1)) {
+      shades.push_back(lightness(std::stoi(line.substr(i + 5))));
+    }
+    ASSERT_EQ(shades.size(), 30u);
+    for (size_t i = 1; i < 30; ++i) {
+      if (map == ColourMap::kSequential || i < 15) {
+        EXPECT_GE(shades[i], shades[i - 1]) << i;
+      } else {
+        EXPECT_LE(shades[i], shades[i - 1]) << i;
+      }
+    }
+  }
 }
 
 TEST(HeatMapTest, ZeroIsInTheMiddleOfADivergingMap) {
