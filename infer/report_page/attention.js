@@ -18,7 +18,7 @@ const has = (run, {layer, head}) => layer <= run.observed.num_layers && head <= 
 const cursor = {row: 0, column: 0};
 
 const map = new Figure({
-  id: "attention", title: "Who reads whom", keys: ["text", "layer", "head"], wide: true,
+  id: "attention", title: "Who reads whom", keys: ["text", "layer", "head"], wide: true, half: true,
   hint: "A row is a token that reads, a column one that is read; a row’s weights sum to 1. A stripe along the diagonal: the head looks by place, not by meaning.",
   draw: (view, width) => {
     const runs = drawable(view).filter((run) => has(run, view));
@@ -60,20 +60,29 @@ export function positionalHeads(run) {
 
 export const offsetName = (offset) => (offset === -1 ? "previous token" : offset === 1 ? "next token" : `${offset} tokens away`);
 
+const kFarthest = 32; // offset that is drawn
+
+/** Whole numbers along an axis from −most to most, as many as have room. */
+function wholeTicks(most, width) {
+  const step = [1, 2, 4, 8, 16].find((step) => ((2 * most) / step) * 32 <= width) ?? 32;
+  return Array.from({length: 2 * Math.floor(most / step) + 1}, (_, i) => (i - Math.floor(most / step)) * step);
+}
+
 const profile = new Figure({
-  id: "profile", title: "Where this head looks, by offset", keys: ["text", "layer", "head"], wide: true,
+  id: "profile", title: "Where this head looks, by offset", keys: ["text", "layer", "head"], wide: true, half: true,
   hint: "The mean weight at each offset: −1 is the token before, 1 the one after. A high peak: the head looks by place.",
   draw: (view, width) => {
     const runs = view.runs.filter((run) => run.head(view)?.by_offset);
     if (runs.length === 0) return absent(view);
-    const few = Math.max(...runs.map(({numTokens}) => numTokens)) <= 24;
+    const longest = Math.max(...runs.map(({numTokens}) => numTokens)) - 1, most = Math.min(longest, kFarthest);
     return [lines({
-      width, xLabel: "offset", yLabel: "mean weight", ticks: Math.min(17, Math.floor(width / 50)),
+      width, xLabel: most < longest ? `offset (the middle of −${longest} … ${longest})` : "offset", yLabel: "mean weight",
+      ticks: wholeTicks(most, width - 60), height: 320,
       label: `Mean attention weight by offset, layer ${view.layer}, head ${view.head}. ${runs.map((run) => `${run.label}: ` + [-2, -1, 0, 1, 2].map((offset) => `${number(run.head(view).by_offset[offset + run.numTokens - 1] ?? 0)} at ${offset}`).join(", ")).join(". ")}`,
       series: runs.map((run) => ({
         name: run.label, colour: sides[run.side].colour, dash: sides[run.side].dash, fill: sides[run.side].dot,
-        symbol: few ? undefined : null,
-        values: run.head(view).by_offset.map((y, i) => ({x: i - run.numTokens + 1, y})),
+        symbol: most > 24 ? null : undefined,
+        values: run.head(view).by_offset.map((y, i) => ({x: i - run.numTokens + 1, y})).filter(({x}) => Math.abs(x) <= most),
       })),
     })];
   },

@@ -7,7 +7,7 @@ function decode(base64) {
   return bytes;
 }
 
-/** One text in one run of a model. */
+/** One text, or the means over a file of them, in one run of a model. */
 class Run {
   #patterns;
   #vectors;
@@ -17,8 +17,9 @@ class Run {
     this.side = side; // 0 or 1
     this.observed = observed;
     this.layers = observed.layers;
-    this.numTokens = observed.ids.length;
-    this.pieces = observed.pieces.length > 0 ? observed.pieces : observed.ids.map((id) => `#${id}`);
+    const {ids = [], pieces = []} = observed; // a file has none
+    this.numTokens = ids.length;
+    this.pieces = pieces.length > 0 ? pieces : ids.map((id) => `#${id}`);
     this.cells = patterns?.cells ?? 0; // along an edge of a pattern; fewer than tokens for long texts
     this.width = vectors?.columns ?? 0; // of a position vector
     this.#patterns = patterns?.values;

@@ -42,16 +42,17 @@ export const textWidth = (() => {
 
 /**
  * `keys` are those of the view that the charts depend on; `draw(view, width)` returns elements.
- * `refresh(view)` is for what can follow other keys without drawing anew.
+ * `refresh(view)` is for what can follow other keys without drawing anew. A `wide` figure takes a row,
+ * a `half` one shares it where there is only one run.
  */
 export class Figure {
-  constructor({id, title, hint, keys = [], draw, refresh, wide = false}) {
+  constructor({id, title, hint, keys = [], draw, refresh, wide = false, half = false}) {
     Object.assign(this, {id, title, keys, draw, refresh});
     this.body = html("div", {class: "body"});
     this.saveButton = html("button", {type: "button", class: "save", click: () => this.save(),
                                       "aria-label": `Save “${title}” as SVG`}, "Save as SVG");
     this.element = html(
-      "figure", {id, class: wide ? "wide" : undefined, "aria-labelledby": `${id}-title`},
+      "figure", {id, class: [wide && "wide", half && "half"].filter(Boolean).join(" "), "aria-labelledby": `${id}-title`},
       html("figcaption", {}, html("h3", {id: `${id}-title`}, title), html("p", {class: "hint"}, hint)),
       this.body, this.saveButton);
   }

@@ -34,21 +34,31 @@ function byLayer({id, title, hint, measure, yLabel, get}) {
     }))});
 }
 
-const parts = [
-  {key: "position", name: "position", colour: "var(--position)"},
-  {key: "token", name: "token", colour: "var(--token)"},
-  {key: "rest", name: "rest", colour: "var(--rest)"},
-];
+/** Shares of the states’ variance: position, `group` and the rest. */
+function splitFigure({id, title, hint, group, get}) {
+  const parts = [
+    {key: "position", name: "position", colour: "var(--position)"},
+    {key: group, name: group, colour: "var(--token)"},
+    {key: "rest", name: "rest", colour: "var(--rest)"},
+  ];
+  const inWords = (shares) => parts.map(({key, name}) => `${name} ${number(shares[key])}`).join(", ");
+  return new Figure({id, title, hint, wide: true, keys: ["text"], draw: ({runs}, width) =>
+    answered(runs, id, get, (runs) => stackedBars({
+      width, parts, xLabel: "layer", yLabel: "share of variance", labels: runs.map(({label}) => label),
+      label: `Shares of variance by layer. ${runs.map((run) => `${run.label}: ` + run.layers.filter(get).map((layer) => `layer ${layer.layer} ${inWords(get(layer))}`).join("; ")).join(". ")}`,
+      rows: runs.flatMap((run) => run.layers.filter(get).flatMap((layer) =>
+        parts.map(({key}) => ({x: layer.layer, part: key, value: get(layer)[key], side: run.label})))),
+    }))});
+}
 
-const split = new Figure({
-  id: "split", title: "What makes states differ", wide: true, keys: ["text"],
+const split = splitFigure({
+  id: "split", title: "What makes states differ", group: "token", get: (layer) => layer.split,
   hint: "The text is run in every rotation, so that each token visits each place: the shares of the states’ variance that place alone explains, token alone, and only both together. Large blue: where a token stands decides its state.",
-  draw: ({runs}, width) => answered(runs, "split", (layer) => layer.split, (runs) => stackedBars({
-    width, parts, xLabel: "layer", yLabel: "share of variance", labels: runs.map(({label}) => label),
-    label: `Shares of variance by layer. ${runs.map((run) => `${run.label}: ` + run.layers.filter(({split}) => split).map(({layer, split}) => `layer ${layer} position ${number(split.position)}, token ${number(split.token)}, rest ${number(split.rest)}`).join("; ")).join(". ")}`,
-    rows: runs.flatMap((run) => run.layers.filter(({split}) => split).flatMap(({layer, split}) =>
-      parts.map(({key}) => ({x: layer, part: key, value: split[key], side: run.label})))),
-  })),
+});
+
+const corpusSplit = splitFigure({
+  id: "corpus_split", title: "What makes states of many texts differ", group: "text", get: (layer) => layer.corpus_split,
+  hint: "States of many texts of one length: the shares of their variance that place alone explains, the text alone, and only both together. Large blue: place decides, whatever the text.",
 });
 
 export const reorderings = [
@@ -87,6 +97,7 @@ const order = new Figure({
 
 export const layerFigures = [
   split,
+  corpusSplit,
   byLayer({
     id: "direct", title: "Direct path", measure: "direct", yLabel: "length beside the state’s",
     get: (layer) => layer.direct_position?.norm,
@@ -114,8 +125,8 @@ export const layerFigures = [
   }),
   byLayer({
     id: "probe", title: "Reading the position back", measure: "probe", yLabel: "held-out R²",
-    get: (layer) => layer.probe?.r2,
-    hint: "How well a linear probe tells the position from the state, on texts it was not fitted to. 1: exactly; 0: no better than the mean.",
+    get: (layer) => layer.probe?.held_out.r2,
+    hint: "How well a linear map tells the position from the state, on texts it was not fitted to. 1: exactly; 0 or less: no better than always saying the mean.",
   }),
   moved,
   order,

@@ -27,7 +27,7 @@ function set(change) {
 function start() {
   const {runs} = view();
   const [clearest] = runs.flatMap(positionalHeads).sort((a, b) => b.share - a.share);
-  Object.assign(state, {layer: clearest?.layer ?? 1, head: clearest?.head ?? 1, token: Math.min(1, runs[0].numTokens - 1)});
+  Object.assign(state, {layer: clearest?.layer ?? 1, head: clearest?.head ?? 1, token: Math.min(1, Math.max(0, runs[0].numTokens - 1))});
 }
 
 function show(changed) {
@@ -45,17 +45,16 @@ function section(title, ...children) {
 }
 
 function build() {
-  const [split, ...rest] = layerFigures;
   const [map, profile, all] = attentionFigures;
   const [distances, clocks] = vectorFigures;
   clocks.element.insertBefore(parts.slider, clocks.body);
   document.getElementById("report").append(
     parts.title,
     section("Tokens", parts.tokens),
-    section("Layer by layer", html("div", {class: "figures"}, [split, ...rest].map(({element}) => element))),
+    section("Layer by layer", html("div", {class: "figures"}, layerFigures.map(({element}) => element))),
     section("Attention", html("div", {class: "choosers"}, parts.layerChooser, parts.headChooser), parts.named, parts.sentences,
-      html("div", {class: "figures"}, map.element, profile.element, all.element)),
-    section("Position vectors", html("div", {class: "figures"}, distances.element, clocks.element)),
+      html("div", {class: "figures halves"}, map.element, profile.element, all.element)),
+    section("Position vectors", html("div", {class: "figures halves"}, distances.element, clocks.element)),
     section("First scores", html("div", {class: "figures"}, scores.element)),
     section("All numbers", parts.tables),
     html("footer", {}, parts.notes));
@@ -64,25 +63,31 @@ function build() {
 /** What belongs to a text: its title, tokens, tables. */
 function frame(now) {
   const {runs} = now;
-  const text = runs[0].observed.text ?? runs[0].pieces.join(" ");
-  const named = text === "" ? "An empty text" : `“${text}”`;
-  document.title = `${named}: how position travels`;
+  const name = nameOf(runs[0]);
+  document.title = `${name}: how position travels`;
+  document.querySelector("main").dataset.runs = runs.length;
   parts.title.replaceChildren(
     html("p", {class: "eyebrow"}, "How position travels through an encoder"),
-    html("h1", {class: text.length > 160 ? "long" : undefined, dir: "auto"}, named),
+    html("h1", {class: name.length > 160 ? "long" : name.startsWith("“") ? "quoted" : undefined, dir: "auto"}, name),
     html("ul", {class: "facts"}, runs.map((run) => html("li", {class: runs.length > 1 ? `side-${run.side}` : undefined}, facts(run, runs.length > 1)))),
     textChooser() ?? "");
-  parts.tokens.replaceChildren(...strips(runs));
+  parts.tokens.replaceChildren(...(runs[0].numTokens > 0 ? strips(runs) : []));
   parts.tables.replaceChildren(...tables(now));
   parts.notes.replaceChildren(...notes(runs));
 }
 
+function nameOf({observed, pieces}) {
+  if (observed.file) return `${observed.texts} texts of ${observed.file}`;
+  const text = observed.text ?? pieces.join(" ");
+  return text === "" ? "An empty text" : `“${text}”`;
+}
+
 function facts(run, titled) {
-  const {model, positions, precision, num_layers, num_heads, d_model, edits = [], cut_residuals: cuts = []} = run.observed;
+  const {tokens = run.numTokens, model, positions, precision, num_layers, num_heads, d_model, edits = [], cut_residuals: cuts = []} = run.observed;
   return [
     titled ? html("strong", {}, run.label) : null, titled ? ": " : null,
     [`model ${model}`, `positions ${positions}`, ...edits.map((edit) => `edit ${edit}`), ...cuts.map((cut) => `without the residual of ${cut}`),
-     `${run.numTokens} tokens`, `${num_layers} layers of ${num_heads} heads`, `${d_model} wide`, precision, `phasor ${report.version}`].join(" · "),
+     `${tokens} tokens`, `${num_layers} layers of ${num_heads} heads`, `${d_model} wide`, precision, `phasor ${report.version}`].join(" · "),
   ];
 }
 
@@ -94,7 +99,7 @@ function select(name, options, chosen, change) {
 
 function textChooser() {
   if (report.texts.length < 2) return null;
-  const names = report.texts.map(({runs: [run]}, i) => `${i + 1}. ${[...(run.observed.text ?? run.pieces.join(" "))].slice(0, 80).join("")}`);
+  const names = report.texts.map(({runs: [run]}, i) => `${i + 1}. ${[...nameOf(run)].slice(0, 80).join("")}`);
   return html("div", {class: "choosers"}, html("div", {}, select("Text", names, state.text, (text) => {
     set({text});
     document.getElementById("choose-Text").focus();

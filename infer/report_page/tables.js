@@ -8,6 +8,9 @@ const columns = [
   ["position", (l) => l.split?.position, "split"],
   ["token", (l) => l.split?.token, "split"],
   ["rest", (l) => l.split?.rest, "split"],
+  ["position", (l) => l.corpus_split?.position, "split of texts"],
+  ["text", (l) => l.corpus_split?.text, "split of texts"],
+  ["rest", (l) => l.corpus_split?.rest, "split of texts"],
   ["stable rank", (l) => l.position_matrix?.stable_rank, "places’ means"],
   ["smooth", (l) => l.position_matrix?.smoothness, "places’ means"],
   ["length", (l) => l.direct_position?.norm, "direct path"],
@@ -18,8 +21,8 @@ const columns = [
   ["shuffle", (l) => l.order_sensitivity?.shuffle, "order sensitivity"],
   ["reach", (l) => l.attention?.distance, "attention"],
   ["entropy", (l) => l.attention?.entropy, "attention"],
-  ["R²", (l) => l.probe?.r2, "probe"],
-  ["error", (l) => l.probe?.mae, "probe"],
+  ["R²", (l) => l.probe?.held_out.r2, "probe, held out"],
+  ["error", (l) => l.probe?.held_out.mean_absolute_error, "probe, held out"],
 ];
 
 const headColumns = ["distance", "entropy", "previous", "next", "self", "first", "separators", "positional_share"];

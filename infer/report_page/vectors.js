@@ -7,7 +7,7 @@ const kMostCells = 128;
 const withVectors = (runs) => runs.filter((run) => run.width > 0);
 
 function reasons(runs) {
-  const without = runs.filter((run) => run.width === 0);
+  const without = runs.filter((run) => run.width === 0 && run.numTokens > 0);
   return without.map((run) => missing(`${runs.length > 1 ? `${run.label}: ` : ""}no position vector is added to this model’s embeddings (positions: ${run.observed.positions})`));
 }
 
@@ -30,7 +30,7 @@ function distances(run) {
 }
 
 const distance = new Figure({
-  id: "distances", title: "Distances between position vectors", keys: ["text"], wide: true,
+  id: "distances", title: "Distances between position vectors", keys: ["text"], wide: true, half: true,
   hint: "The length of the difference of the vectors that two tokens were given. Equal along the diagonals: only how far apart two places are matters. Near 0: the model can hardly tell the two places apart.",
   draw: ({runs}, width) => {
     const shown = withVectors(runs);
@@ -97,7 +97,7 @@ function clocks(run, token, width, titled) {
 }
 
 const hands = new Figure({
-  id: "clocks", title: "Clock hands", keys: ["text", "token"], wide: true,
+  id: "clocks", title: "Clock hands", keys: ["text", "token"], wide: true, half: true,
   hint: "Each pair of columns (sine, cosine) is a hand that turns clockwise as the position grows. Fast hands tell neighbours apart, slow ones far places; “turn” is how many positions a hand needs to come round. Dots: the tokens before.",
   draw: ({runs, token}, width) => {
     const shown = withVectors(runs);
