@@ -2,6 +2,7 @@
 // changes, and a button that saves them as one SVG file.
 
 const SVG = "http://www.w3.org/2000/svg";
+const kRim = 10; // of a saved figure
 
 /** An element with attributes and children; attributes that are functions listen for events. */
 export function html(name, attributes = {}, ...children) {
@@ -79,6 +80,7 @@ export class Figure {
   /** All charts of the figure as they lie beside each other, in one document. */
   toSvg() {
     const frame = this.body.getBoundingClientRect();
+    const width = frame.width + 2 * kRim, height = frame.height + 2 * kRim;
     const charts = [...this.body.querySelectorAll("svg")].map((chart) => {
       const {x, y} = chart.getBoundingClientRect();
       const group = svg("g", {transform: `translate(${x - frame.x} ${y - frame.y})`});
@@ -90,9 +92,9 @@ export class Figure {
       return group;
     });
     const document = svg("svg", {
-      xmlns: SVG, viewBox: `0 0 ${frame.width} ${frame.height}`, width: frame.width, height: frame.height,
+      xmlns: SVG, viewBox: `${-kRim} ${-kRim} ${width} ${height}`, width, height,
       color: cssValue("--ink"), style: "font-family: system-ui, sans-serif; white-space: pre",
-    }, svg("title", {}, this.title), svg("rect", {width: "100%", height: "100%", fill: cssValue("--surface")}),
+    }, svg("title", {}, this.title), svg("rect", {x: -kRim, y: -kRim, width, height, fill: cssValue("--surface")}),
        charts);
     for (const element of document.querySelectorAll("[data-screen]")) element.remove();
     return new XMLSerializer().serializeToString(document)
