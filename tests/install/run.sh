@@ -51,7 +51,7 @@ else
   cmake -S "$here" -B "$work/build" -DPHASOR_SOURCE="$repo" -DBUILD_SHARED_LIBS=ON "$@" \
     -DCMAKE_BUILD_TYPE=Debug
   targets=$(cmake --build "$work/build" --target help)
-  ! grep -E '^(phasor/)?(infer|encode|trace_positions|[a-z_]*_(test|bench))\b' <<<"$targets" ||
+  ! grep -E '^(phasor/)?(infer|encode|trace_positions|lens|[a-z_]*_(test|bench))\b' <<<"$targets" ||
     fail "as a subproject phasor brings the targets above along"
   cmake --build "$work/build" --parallel "$(nproc)"
 fi
