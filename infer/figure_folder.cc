@@ -4,10 +4,9 @@
 #include <fmt/format.h>
 
 #include <cctype>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <span>
 
+#include "infer/temporary_file.h"
 #include "infer/terminal.h"
 #include "phasor/errors.h"
 
@@ -25,16 +24,11 @@ FigureFolder::FigureFolder(std::filesystem::path folder, bool quiet)
 }
 
 void FigureFolder::write(const std::string& name, const std::string& svg) const {
-  const std::filesystem::path file = folder_ / (name + ".svg");
-  errno = 0;
-  std::ofstream stream(file, std::ios::binary | std::ios::trunc);
-  stream << svg;
-  stream.close();
-  if (!stream) {
-    throw phasor::InvalidArgument(
-        fmt::format("--svg: cannot write {}: {}", file.string(), std::strerror(errno)));
-  }
-  if (!quiet_) report_note("wrote " + file.string());
+  const std::filesystem::path path = folder_ / (name + ".svg");
+  TemporaryFile file("--svg", path);
+  file.write(std::as_bytes(std::span(svg)));
+  file.commit();
+  if (!quiet_) report_note("wrote " + path.string());
 }
 
 std::string file_name(const std::string& text) {

@@ -70,17 +70,25 @@ NamedTable computed(const std::string& name, phasor::SinusoidalLayout layout,
           .pairs = phasor::column_pairs(layout, width, base)};
 }
 
+/// What a description adds where only `rows` of `available` are shown, unasked.
+std::string cut_text(int64_t rows, int64_t available) {
+  return rows < available ? fmt::format(", the first {} of {}", rows, available) : "";
+}
+
 NamedTable from_file(const std::string& name, const TableSize& size) {
   NamedTable table{.name = std::filesystem::path(name).filename().string(),
                    .description = name,
                    .kind = "file",
                    .values = read_table(name)};
   table.pairs = neighbours(table.width());
-  if (size.length.value_or(0) > table.rows()) {
+  const int64_t available = table.rows();
+  if (size.length.value_or(0) > available) {
     throw phasor::InvalidArgument(
-        fmt::format("--length is {}; the table {} has {} rows", *size.length, name, table.rows()));
+        fmt::format("--length is {}; the table {} has {} rows", *size.length, name, available));
   }
-  return first_rows(std::move(table), size.length.value_or(kMostRowsByDefault));
+  table = first_rows(std::move(table), size.length.value_or(kMostRowsByDefault));
+  if (!size.length) table.description += cut_text(table.rows(), available);
+  return table;
 }
 
 void refuse_without_vectors(const std::string& name, const phasor::Model& model) {
@@ -130,6 +138,7 @@ NamedTable from_model(const std::string& name, const TableSize& size) {
                    .kind = sinusoidal ? "sinusoidal" : "learned",
                    .values = {{values.begin(), values.end()}, rows, width},
                    .first_position = own.first_position};
+  if (!size.length) table.description += cut_text(rows, source.max_tokens().value_or(rows));
   if (sinusoidal) {
     table.layout = own.layout;
     table.base = own.base;

@@ -17,10 +17,13 @@ std::string number(const std::optional<double>& value, int decimals) {
 /// Rows of numbers, each table's beside that of random rows.
 std::string property_rows(const std::vector<std::string>& names,
                           const std::vector<std::vector<Property>>& columns, const Output& output) {
-  constexpr int kLabel = 20, kCell = 9;
+  constexpr int kLabel = 20, kCell = 9, kLongestName = 14;
   std::string head = pad_right("", kLabel);
+  std::vector<int> widths;
   for (const std::string& name : names) {
-    head += pad_left(cut_right(name, kCell - 2), kCell) + pad_left("random", kCell);
+    const std::string shown = cut_right(printable(name), kLongestName);
+    widths.push_back(std::max(display_width(shown) + 2, kCell));
+    head += pad_left(shown, widths.back()) + pad_left("random", kCell);
   }
   std::string text = "  " + head + "\n";
   std::vector<Property> rows;
@@ -35,10 +38,10 @@ std::string property_rows(const std::vector<std::string>& names,
       rows, [](const Property& row) { return row.key.ends_with("wavelength"); });
   for (const Property& row : rows) {
     std::string line = pad_right(row.label, kLabel);
-    for (const auto& column : columns) {
-      const auto found = std::ranges::find(column, row.key, &Property::key);
-      const bool there = found != column.end();
-      line += pad_left(number(there ? found->value : std::nullopt, row.decimals), kCell);
+    for (size_t i = 0; i < columns.size(); ++i) {
+      const auto found = std::ranges::find(columns[i], row.key, &Property::key);
+      const bool there = found != columns[i].end();
+      line += pad_left(number(there ? found->value : std::nullopt, row.decimals), widths[i]);
       line += pad_left(there && found->random ? number(found->random, row.decimals) : "", kCell);
     }
     const int room = output.width() - display_width(line) - 5;

@@ -46,6 +46,12 @@ std::string line_of(const std::string& label, const std::string& rest) {
   return line.erase(line.find_last_not_of(' ') + 1) + "\n";
 }
 
+/// Four decimals, and no "-0.0000".
+std::string rounded(double value) {
+  const std::string text = fmt::format("{:.4f}", value);
+  return text == "-0.0000" ? "0.0000" : text;
+}
+
 std::string values(const NamedTable& table, const Output& output) {
   constexpr int64_t kMostRows = 12;
   constexpr int kCell = 9;
@@ -62,9 +68,8 @@ std::string values(const NamedTable& table, const Output& output) {
       text += line_of("…", "");
       continue;
     }
-    text += line_of(position_of(table, row), cells([&](int64_t c) {
-                      return fmt::format("{:.4f}", MatrixView(table.values).at(row, c));
-                    }));
+    text += line_of(position_of(table, row),
+                    cells([&](int64_t c) { return rounded(MatrixView(table.values).at(row, c)); }));
   }
   return text;
 }

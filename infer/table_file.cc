@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -198,12 +199,12 @@ Matrix read_table(const std::filesystem::path& file) {
   if (matrix.rows < 1 || matrix.columns < 1) {
     fail(file, fmt::format("its matrix [{}, {}] is empty", matrix.rows, matrix.columns));
   }
-  const auto bad =
-      std::ranges::find_if_not(matrix.values, [](double v) { return std::isfinite(v); });
+  const auto is_float32 = [](double v) { return std::abs(v) <= std::numeric_limits<float>::max(); };
+  const auto bad = std::ranges::find_if_not(matrix.values, is_float32);
   if (bad != matrix.values.end()) {
     const auto i = bad - matrix.values.begin();
-    fail(file, fmt::format("row {}, column {} is no finite number", i / matrix.columns,
-                           i % matrix.columns));
+    fail(file, fmt::format("row {}, column {} is {}; it must be finite, and no larger than float32",
+                           i / matrix.columns, i % matrix.columns, *bad));
   }
   return matrix;
 }

@@ -2,8 +2,9 @@
 // to ask for what is not there.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <fstream>
+#include <iterator>
 #include <numbers>
 #include <set>
 #include <sstream>
@@ -269,6 +270,25 @@ TEST(CliPositionsTest, FiguresAreWrittenAndNamed) {
     cell << "<title>" << i / 4 << ", " << i % 4 << ": " << table[i] << "</title>";
     EXPECT_TRUE(contains(image, cell.str())) << cell.str();
   }
+}
+
+TEST(CliPositionsTest, OnAFullDiskNoHalfFigureStays) {
+  const TempFolder folder;
+  expect_infer_fails({"positions", "--only", "image", "--svg", folder.path().string()}, 3,
+                     {"--svg", "image.svg", "File too large"}, {.file_size_limit = 1000});
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
+TEST(CliPositionsTest, ALongTableIsCutUnlessItsLengthIsAskedFor) {
+  const TempFolder folder;
+  const std::string file = (folder.path() / "long.npy").string();
+  text_of({"--length", "600", "--width", "2", "--only", "values", "--save", file});
+  EXPECT_TRUE(contains(text_of({file, "--only", "values"}), "512 positions × 2 columns"));
+  EXPECT_TRUE(contains(text_of({file, "--only", "values"}), ", the first 512 of 600\n"));
+  const json all = json_of({file, "--only", "values", "--length", "600"})["tables"][0];
+  EXPECT_EQ(all["length"], 600);
+  ASSERT_EQ(all["values"].size(), 600u);
+  EXPECT_EQ(all["values"][599][0], static_cast<double>(static_cast<float>(std::sin(599.0))));
 }
 
 TEST(CliPositionsTest, FiguresOfTwoTablesHaveNamesOfTheirOwnAndTheSameBytesEachTime) {

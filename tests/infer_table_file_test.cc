@@ -133,6 +133,7 @@ TEST(TableFileTest, WhatIsNoTableIsRefusedInOneLine) {
   refused("nan.npy",
           npy("<f4", "(1, 2)", bytes_of<float>({1, std::numeric_limits<double>::quiet_NaN()})),
           {"row 0, column 1"});
+  refused("large.npy", npy("<f8", "(1, 2)", bytes_of<double>({1e200, 1})), {"column 0", "1e+200"});
   refused("a.safetensors", "no safetensors", {"safetensors"});
   refused("b.safetensors", phasor::safetensors_bytes({{"t", {6}, "F32", data}}), {"no matrix"});
   std::filesystem::create_directory(folder.path() / "folder.npy");
