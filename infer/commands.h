@@ -26,6 +26,7 @@ int embed(int argc, char** argv);
 int bench(int argc, char** argv);
 int info(int argc, char** argv);
 int compare(int argc, char** argv);
+int observe(int argc, char** argv);
 int positions(int argc, char** argv);
 int verify(int argc, char** argv);
 

@@ -254,7 +254,8 @@ int compare(int argc, char** argv) {
     }
     if (question.asks(Section::kPrecision)) {
       comparison.moved =
-          measure_precision(sides[0], sides[1], comparison.reports[0].inputs, progress);
+          deviations(sides[1].subject(), sides[0].subject(), comparison.reports[0].inputs,
+                     sides[1].label + ": texts", progress);
       for (SideReport& report : comparison.reports) report.tokens = comparison.moved[0].tokens();
     }
   }

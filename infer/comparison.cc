@@ -57,22 +57,23 @@ void measure_layers(Side& side, const Question& question, Progress& progress, Si
   if (request.measures.empty() && question.page == nullptr) return;
   // Those on the page alone: their patterns take much memory.
   const size_t on_page = question.page == nullptr ? 0 : HtmlReport::kMostTexts;
-  const Subject subject{.name = side.model_name, .encoder = side.encoder, .options = side.options};
-  LayerMeans means;
+  const Subject subject = side.subject();
+  ObservedMeans means;
   for (const std::span<const Input> batch : batches(report.inputs, on_page)) {
     progress.show(side.label + ": texts", means.texts(), std::ssize(report.inputs));
     request.patterns = static_cast<size_t>(means.texts()) < on_page;
-    for (const Observed& text : observe_texts(subject, batch, request)) {
+    for (const Observed& text : observe_texts(subject, batch, request, progress)) {
       if (question.page != nullptr) question.page->add_run(means.texts(), side.label, text);
       means.add(text);
     }
     request.seed += batch.size();
   }
   if (request.measures.empty()) return;
-  report.layers = means.layers();
+  const Observed mean = means.result();
+  report.layers = mean.layers;
   report.tokens = means.tokens();
   report.reordered_texts = means.reordered_texts();
-  for (const auto& [measure, why] : means.missing()) {
+  for (const auto& [measure, why] : mean.missing) {
     if (measure == Measure::kOrder) {
       report.missing[Section::kOrder] = "no text has two tokens that could change places";
     } else if (measure == Measure::kDirect) {
@@ -149,11 +150,10 @@ bool Question::asks(Section section) const {
 }
 
 std::optional<int64_t> Side::trained_length() const {
-  const int64_t trained = model().config().max_positions;
-  const std::optional<int64_t> limit = encoder.max_tokens(options);
-  if (trained == 0) return limit;
-  return std::min(trained, limit.value_or(trained));
+  return infer::trained_length(encoder, options);
 }
+
+Subject Side::subject() { return {.name = model_name, .encoder = encoder, .options = options}; }
 
 bool same_tokens(const SideReport& a, const SideReport& b) {
   const auto same = [](const Input& x, const Input& y) {
@@ -163,32 +163,6 @@ bool same_tokens(const SideReport& a, const SideReport& b) {
       std::equal(a.inputs.begin(), a.inputs.end(), b.inputs.begin(), b.inputs.end(), same);
   const bool both_masked = a.corpus && b.corpus;
   return same_inputs && (!both_masked || a.corpus->texts == b.corpus->texts);
-}
-
-std::vector<Deviation> measure_precision(Side& a, Side& b, std::span<const Input> inputs,
-                                         Progress& progress) {
-  const int64_t layers = a.model().config().num_layers;
-  std::vector<Deviation> deviations(layers + 1);
-  int64_t done = 0;
-  for (const std::span<const Input> batch : batches_of(inputs)) {
-    progress.show(b.label + ": texts", done, std::ssize(inputs));
-    const auto run = [&](Side& side) {
-      phasor::Trace states = hidden_states();
-      phasor::RunOptions options = side.options;
-      options.observer = &states;
-      side.encoder.encode_ids(token_ids_of(batch), options);
-      return states;
-    };
-    const phasor::Trace want = run(a), got = run(b);
-    for (int64_t i = 0; i < std::ssize(batch); ++i) {
-      for (int64_t l = 0; l <= layers; ++l) {
-        deviations[l].add(got.hidden_state(l, i).values, want.hidden_state(l, i).values,
-                          a.model().config().d_model);
-      }
-    }
-    done += std::ssize(batch);
-  }
-  return deviations;
 }
 
 SideReport measure(Side& side, const Question& question, Progress& progress) {

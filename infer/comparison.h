@@ -74,15 +74,11 @@ struct Side {
   /// The longest text seen in training that its positions reach, in tokens; empty where neither the
   /// files nor a table say.
   std::optional<int64_t> trained_length() const;
+  Subject subject();
 };
 
 /// Whether both sides were given the same tokens: the same ids, meaning the same pieces.
 bool same_tokens(const SideReport& a, const SideReport& b);
-
-/// How far each of b's hidden states is from a's, [L + 1], for inputs and positions that both have:
-/// the sides differ in precision alone.
-std::vector<Deviation> measure_precision(Side& a, Side& b, std::span<const Input> inputs,
-                                         Progress& progress);
 
 /// Throws what encoding throws.
 SideReport measure(Side& side, const Question& question, Progress& progress);

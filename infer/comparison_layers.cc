@@ -10,6 +10,7 @@ namespace {
 
 constexpr int64_t kNearOffsets = 4;
 constexpr int kShortBarWidth = 14;
+constexpr int kOrderWidth = 8;
 
 std::string name_of(size_t l) { return l == 0 ? "embed" : fmt::format("{}", l); }
 
@@ -76,12 +77,12 @@ void effect_table(const Comparison& comparison, SideBySide& page) {
 
 void order_table(const Comparison& comparison, SideBySide& page) {
   std::string kinds;
-  for (const std::string_view kind : kReorderingNames) kinds += fmt::format("{:>9}", kind);
+  for (const std::string_view kind : kReorderingNames) kinds += pad_left(kind, kOrderWidth);
   page.row("", kinds, kinds);
   layer_rows(comparison, page, [&](size_t, const ObservedLayer& layer) {
     std::string cells;
     for (size_t kind = 0; kind < kReorderingNames.size(); ++kind) {
-      cells += pad_left(layer.order ? small_number((*layer.order)[kind]) : kNoAnswer, 9);
+      cells += pad_left(layer.order ? small_number((*layer.order)[kind]) : kNoAnswer, kOrderWidth);
     }
     return cells;
   });

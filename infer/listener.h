@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "infer/observed.h"
 #include "phasor/trace.h"
@@ -19,8 +20,10 @@ class Listener : public phasor::Observer {
     bool patterns = false;   // whole, in trace()
   };
 
-  /// `states` wants the hooks to be kept, patterns aside.
-  Listener(phasor::Trace states, Wants wants) : trace_(std::move(states)), wants_(wants) {}
+  /// `states` wants the hooks to be kept, patterns aside; `separators` are the places of each
+  /// sequence's special tokens.
+  Listener(phasor::Trace states, Wants wants, std::vector<std::vector<int64_t>> separators)
+      : trace_(std::move(states)), wants_(wants), separators_(std::move(separators)) {}
   bool wants(phasor::Hook hook, int64_t layer) const override;
   void observe(const phasor::HookEvent& event) override;
 
@@ -30,11 +33,15 @@ class Listener : public phasor::Observer {
  private:
   /// Of the windows of one text.
   struct Sum {
-    std::map<int64_t, double> by_offset;
+    std::map<int64_t, double> by_offset;  // times rows, as the entropies
+    double entropy = 0, entropy_share = 0;
     double rows = 0;
+    int windows = 0;
+    std::vector<phasor::HeadProfile> heads;  // of the last window
   };
   phasor::Trace trace_;
   Wants wants_;
+  std::vector<std::vector<int64_t>> separators_;
   std::map<std::pair<int64_t, int64_t>, Sum> sums_;  // layer, sequence
 };
 

@@ -19,12 +19,14 @@ int dispatch(int argc, char** argv) {
   // Only the first word names a subcommand: in `infer Tom info` both words are texts.
   const std::string_view first = argc > 1 ? argv[1] : "";
   // Not for one text, which would feel the 5 ms of a second start.
-  if (first == "embed" || first == "bench" || first == "compare") bound_spinning(argv);
+  if (first == "embed" || first == "bench" || first == "compare" || first == "observe")
+    bound_spinning(argv);
   if (first == "tokenize") return tokenize(argc - 1, argv + 1);
   if (first == "embed") return embed(argc - 1, argv + 1);
   if (first == "bench") return bench(argc - 1, argv + 1);
   if (first == "info") return info(argc - 1, argv + 1);
   if (first == "compare") return compare(argc - 1, argv + 1);
+  if (first == "observe") return observe(argc - 1, argv + 1);
   if (first == "positions") return positions(argc - 1, argv + 1);
   if (first == "verify") return verify(argc - 1, argv + 1);
   return run(argc, argv);

@@ -15,10 +15,14 @@ namespace {
 
 using phasor::Hook;
 
+constexpr const char* kWindows = "the text was run in overlapping windows";
+
 std::vector<int64_t> draw_order(Reordering kind, const Observed& text, uint64_t seed) {
   switch (kind) {
     case Reordering::kSwap:
       return phasor::swapped_order(text.num_tokens(), text.text_tokens, seed);
+    case Reordering::kNgrams:
+      return phasor::shuffled_ngrams_order(text.num_tokens(), text.text_tokens, 2, seed);
     case Reordering::kReverse:
       return phasor::reversed_order(text.num_tokens(), text.text_tokens);
     case Reordering::kShuffle:
@@ -28,7 +32,21 @@ std::vector<int64_t> draw_order(Reordering kind, const Observed& text, uint64_t 
 }
 
 phasor::Trace traced(const Request& request) {
-  return request.asks(Measure::kDirect) ? phasor::residual_trace() : hidden_states();
+  if (request.asks(Measure::kDirect)) return phasor::residual_trace();
+  return phasor::Trace{Hook::kPosEmbed, Hook::kFullEmbed, Hook::kResidPost,
+                       Hook::kNormalizedResidPost, Hook::kFinalNorm};
+}
+
+std::vector<std::vector<int64_t>> special_places(const phasor::Model& model,
+                                                 std::span<const Input> inputs) {
+  std::vector<std::vector<int64_t>> special(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const std::vector<int64_t> text = text_places(model, inputs[i].token_ids);
+    for (int64_t t = 0; t < std::ssize(inputs[i].token_ids); ++t) {
+      if (!std::binary_search(text.begin(), text.end(), t)) special[i].push_back(t);
+    }
+  }
+  return special;
 }
 
 /// One batch and its answers, which the measures fill in one after the other.
@@ -39,7 +57,8 @@ class Experiment {
         request_(request),
         sequences_(token_ids_of(inputs)),
         listener_(traced(request),
-                  {.attention = request.asks(Measure::kAttention), .patterns = request.patterns}),
+                  {.attention = request.asks(Measure::kAttention), .patterns = request.patterns},
+                  special_places(subject.model(), inputs)),
         encoding_(run(subject.options.positions, sequences_, listener_)) {
     for (int64_t i = 0; i < std::ssize(inputs); ++i) begin_text(inputs[i], i);
   }
@@ -70,12 +89,49 @@ class Experiment {
     }
     for (int64_t i = 0; i < std::ssize(texts_); ++i) {
       if (in_windows(texts_[i])) {
-        texts_[i].missing[Measure::kDirect] = "the text was run in overlapping windows";
+        texts_[i].missing[Measure::kDirect] = kWindows;
         continue;
       }
       const std::vector<phasor::PartShare> path = phasor::direct_position_path(
           subject_.model(), listener_.trace(), i, subject_.options.cut_residuals);
       for_each_layer(i, [&](int64_t l, ObservedLayer& layer) { layer.direct_position = path[l]; });
+    }
+  }
+
+  void measure_split(Progress& progress) {
+    for (int64_t i = 0; i < std::ssize(texts_); ++i) {
+      Observed& text = texts_[i];
+      if (text.text_tokens.size() < 2) {
+        text.missing[Measure::kSplit] = "the text has no two tokens that could change places";
+        continue;
+      }
+      const std::vector<phasor::Split> splits = phasor::latin_square_split(
+          subject_.encoder, text.input.token_ids, text.text_tokens, subject_.options,
+          [&](int64_t done, int64_t total) { progress.show("rotations", done, total); });
+      for_each_layer(i, [&](int64_t l, ObservedLayer& layer) {
+        layer.split = summary_of(splits[l], text.d_model);
+        if (request_.arrays) layer.split->position_means = splits[l].position_means;
+      });
+    }
+  }
+
+  void measure_scores() {
+    if (subject_.encoder.precision() != phasor::Precision::kFloat32) {
+      return miss(Measure::kScores, "the terms are those of a run in f32");
+    }
+    phasor::ScoreTrace trace;
+    run(subject_.options.positions, sequences_, trace);
+    for (int64_t i = 0; i < std::ssize(texts_); ++i) {
+      if (in_windows(texts_[i])) {
+        texts_[i].missing[Measure::kScores] = kWindows;
+        continue;
+      }
+      const phasor::ScoreTerms terms = phasor::first_layer_scores(subject_.model(), trace, i);
+      ObservedScores& scores = texts_[i].first_layer_scores.emplace();
+      scores.all = phasor::score_shares(terms);
+      for (int64_t head = 0; head < texts_[i].num_heads; ++head) {
+        scores.heads.push_back(phasor::score_shares(terms, head));
+      }
     }
   }
 
@@ -185,9 +241,52 @@ bool Request::asks(Measure measure) const {
   return std::find(measures.begin(), measures.end(), measure) != measures.end();
 }
 
+ObservedSplit summary_of(const phasor::Split& split, int64_t d_model) {
+  return {.position = split.position,
+          .group = split.group,
+          .rest = split.rest,
+          .stable_rank = phasor::stable_rank(split.position_means, d_model),
+          .smoothness = phasor::smoothness(split.position_means, d_model)};
+}
+
 phasor::Trace hidden_states() {
   return phasor::Trace{Hook::kFullEmbed, Hook::kResidPost, Hook::kNormalizedResidPost,
                        Hook::kFinalNorm};
+}
+
+std::vector<Deviation> deviations(const Subject& got, const Subject& want,
+                                  std::span<const Input> inputs, std::string_view what,
+                                  Progress& progress) {
+  const phasor::ModelConfig& config = want.model().config();
+  std::vector<Deviation> deviations(config.num_layers + 1);
+  int64_t done = 0;
+  for (const std::span<const Input> batch : batches_of(inputs)) {
+    progress.show(what, done, std::ssize(inputs));
+    const auto run = [&](const Subject& subject) {
+      phasor::Trace states = hidden_states();
+      phasor::RunOptions options = subject.options;
+      options.observer = &states;
+      subject.encoder.encode_ids(token_ids_of(batch), options);
+      return states;
+    };
+    const phasor::Trace wanted = run(want), gotten = run(got);
+    for (int64_t i = 0; i < std::ssize(batch); ++i) {
+      for (int64_t l = 0; l < std::ssize(deviations); ++l) {
+        deviations[l].add(gotten.hidden_state(l, i).values, wanted.hidden_state(l, i).values,
+                          config.d_model);
+      }
+    }
+    done += std::ssize(batch);
+  }
+  return deviations;
+}
+
+std::optional<int64_t> trained_length(const phasor::Encoder& encoder,
+                                      const phasor::RunOptions& run) {
+  const int64_t trained = encoder.model().config().max_positions;
+  const std::optional<int64_t> limit = encoder.max_tokens(run);
+  if (trained == 0) return limit;
+  return std::min(trained, limit.value_or(trained));
 }
 
 std::vector<std::string> describe_cuts(std::span<const phasor::ResidualCut> cuts) {
@@ -202,10 +301,12 @@ std::vector<std::string> describe_cuts(std::span<const phasor::ResidualCut> cuts
 }
 
 std::vector<Observed> observe_texts(const Subject& subject, std::span<const Input> inputs,
-                                    const Request& request) {
+                                    const Request& request, Progress& progress) {
   Experiment experiment(subject, inputs, request);
+  if (request.asks(Measure::kSplit)) experiment.measure_split(progress);
   if (request.asks(Measure::kEffect)) experiment.measure_effect();
   if (request.asks(Measure::kDirect)) experiment.measure_direct();
+  if (request.asks(Measure::kScores)) experiment.measure_scores();
   if (request.asks(Measure::kAttention)) experiment.read_attention();
   for (size_t kind = 0; request.asks(Measure::kOrder) && kind < kReorderingNames.size(); ++kind) {
     experiment.measure_order(static_cast<Reordering>(kind));

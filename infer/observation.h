@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "infer/deviation.h"
 #include "infer/observed.h"
+#include "infer/progress.h"
 #include "phasor/encoder.h"
 
 namespace infer {
@@ -22,17 +25,32 @@ struct Subject {
 };
 
 struct Request {
-  std::vector<Measure> measures;
+  std::vector<Measure> measures = {};
   uint64_t seed = 1;      // for what is drawn, of the first text; the next one has the next number
-  bool states = false;    // keep them in Observed::states
-  bool patterns = false;  // and these; 4·H·T² bytes a layer
+  bool states = false;    // keep them in Observed::states,
+  bool patterns = false;  // these (4·H·T² bytes a layer),
+  bool arrays = false;    // and the split's position_means
 
   bool asks(Measure measure) const;
 };
 
 /// Observes the inputs as one batch. `options.observer` is not used. Throws what encoding throws.
 std::vector<Observed> observe_texts(const Subject& subject, std::span<const Input> inputs,
-                                    const Request& request);
+                                    const Request& request, Progress& progress);
+
+/// How far each hidden state of `got` is from that of `want`, [L + 1], over all inputs; `what` is
+/// for the progress.
+std::vector<Deviation> deviations(const Subject& got, const Subject& want,
+                                  std::span<const Input> inputs, std::string_view what,
+                                  Progress& progress);
+
+/// The longest text seen in training that a run's positions reach, in tokens; empty where neither
+/// the files nor a table say.
+std::optional<int64_t> trained_length(const phasor::Encoder& encoder,
+                                      const phasor::RunOptions& run);
+
+/// A split without its arrays.
+ObservedSplit summary_of(const phasor::Split& split, int64_t d_model);
 
 /// The hooks of all hidden states.
 phasor::Trace hidden_states();

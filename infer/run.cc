@@ -22,6 +22,7 @@ constexpr const char* kFooter =
   embed [TEXT...]             one vector for each text or line of a file
   tokenize TEXT...            text to pieces and ids
   info                        what a model is
+  observe TEXT...             position through the layers, before and after interventions
   compare A B [TEXT...]       two models, or two kinds of positions, side by side
   positions [TABLE [TABLE]]   tables of position vectors, and what tutorials say of them
   verify DIR...               compare with reference activations
@@ -39,7 +40,7 @@ Examples:
 Exit codes: 0 good, 1 a check failed, 2 usage, 3 bad input, 4 bad model, 5 backend.)";
 
 constexpr const char* kShortHelp = R"(usage: infer [OPTIONS] TEXT...
-       infer embed|tokenize|info|compare|positions|verify|bench ...
+       infer embed|tokenize|info|observe|compare|positions|verify|bench ...
 try:   infer "Tom bit a dog."       or "infer -" for texts from standard input
        infer --help
 )";
@@ -49,8 +50,7 @@ std::optional<int> parse_arguments(int argc, char** argv, TextOptions& arguments
   CLI::App app(kDescription, "infer");
   app.footer(kFooter);
   const CLI::Option* texts = add_texts(app, arguments);
-  app.add_option("--save", arguments.save, "write all activations to .safetensors or .npz")
-      ->type_name("FILE");
+  add_save(app, arguments);
   add_threads(app, arguments.common);
   add_precision(app, arguments.common);
   add_json_and_quiet(app, arguments.common);
@@ -61,18 +61,17 @@ std::optional<int> parse_arguments(int argc, char** argv, TextOptions& arguments
     fmt::print(stderr, "{}", kShortHelp);
     return kUsage;
   }
-  if (!arguments.save.empty()) check_save_path(arguments.save);
   return std::nullopt;
 }
 
 void save_all(phasor::Encoder& encoder, std::span<const Input> inputs,
               const phasor::RunOptions& options, const TextOptions& arguments) {
-  std::vector<Recording> recordings;
-  for (const std::span<const Input> part : batches_of(inputs)) {
-    recordings.push_back(
-        record(encoder, part, options, phasor::Trace::hidden_states_and_attentions()));
-  }
-  save_activations(arguments.save, recordings, metadata(arguments, encoder, options, recordings));
+  const std::vector<Recording> recordings = record_all(arguments, encoder, inputs, options);
+  Activations activations;
+  for_each_sequence(recordings, [&](size_t number, const Recording& recording, int64_t i) {
+    activations.add(fmt::format("{}.", number), recording, i);
+  });
+  save(arguments.save, activations.tensors(), metadata(arguments, encoder, options, recordings));
 }
 
 }  // namespace
@@ -91,11 +90,12 @@ int run(int argc, char** argv) {
 
   const Subject subject{.name = arguments.common.model, .encoder = encoder, .options = options};
   const Request request{.measures = {Measure::kEffect, Measure::kAttention}};
+  Progress progress(arguments.common.quiet);
   Output output;
   size_t number = 0;
   for (const std::span<const Input> part : batches_of(inputs)) {
     if (output.closed()) break;
-    for (const Observed& text : observe_texts(subject, part, request)) {
+    for (const Observed& text : observe_texts(subject, part, request, progress)) {
       print_notes(arguments, encoder, options, text, number, inputs.size());
       output.write(arguments.common.json ? summary_json(text) + "\n"
                                          : (number == 0 ? "" : "\n") + to_text(text, output));

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "infer/commands.h"
@@ -52,6 +53,17 @@ const CLI::Option* add_texts(CLI::App& app, TextOptions& options) {
   return texts;
 }
 
+void add_save(CLI::App& app, TextOptions& options) {
+  app.add_option("--save", options.save, "write all activations to .safetensors or .npz")
+      ->type_name("FILE");
+  app.add_option("--hooks", options.hooks,
+                 "what --save writes instead: all, or TransformerLens' names with commas, like "
+                 "attn.hook_pattern,blocks.0.hook_mlp_out")
+      ->type_name("NAMES")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+}
+
 void take_texts(const CLI::Option& texts, TextOptions& options) {
   options.words = words(texts);
   if (!options.words.empty() && !options.ids.empty()) {
@@ -61,6 +73,10 @@ void take_texts(const CLI::Option& texts, TextOptions& options) {
   if (for_texts && !options.ids.empty()) {
     throw UsageError("--lang and --prefix are for texts, not for --ids; leave them out");
   }
+  if (!options.hooks.empty() && options.save.empty()) {
+    throw UsageError("--hooks says what to write into a file; name it with --save");
+  }
+  if (!options.save.empty()) check_save_path(options.save);
 }
 
 phasor::RunOptions run_options(const TextOptions& options, const phasor::PositionConfig& own) {
@@ -103,6 +119,24 @@ std::map<std::string, std::string> metadata(const TextOptions& options,
           {"first_position", fmt::format("{}", first_position(own, run.positions, recordings))},
           {"precision", std::string(phasor::precision_name(encoder.precision()))},
           {"version", PHASOR_VERSION}};
+}
+
+std::vector<Recording> record_all(const TextOptions& options, phasor::Encoder& encoder,
+                                  std::span<const Input> inputs, const phasor::RunOptions& run) {
+  const HookTrace trace(options.hooks, encoder.model().config().num_layers);
+  std::vector<Recording> recordings;
+  for (const std::span<const Input> part : batches_of(inputs)) {
+    recordings.push_back(record(encoder, part, run, trace));
+  }
+  return recordings;
+}
+
+void note_cut_texts(const CommonOptions& options, const std::string& file,
+                    std::span<const Input> inputs, int64_t max_tokens) {
+  const auto cut = std::count_if(inputs.begin(), inputs.end(),
+                                 [](const Input& input) { return input.dropped > 0; });
+  if (options.quiet || cut == 0) return;
+  report_note(fmt::format("{}: {} texts were cut to {} tokens", file, cut, max_tokens));
 }
 
 void print_notes(const TextOptions& options, const phasor::Encoder& encoder,

@@ -21,15 +21,19 @@ struct TextOptions {
   std::vector<std::string> ids;
   std::string positions;
   std::string overflow = "error";
-  std::string save;
-  int64_t max_tokens = 0;  // texts are cut to so many tokens; 0: they are not
+  std::string save;                // a file's name; empty: nothing is saved
+  std::vector<std::string> hooks;  // what of; empty: hidden states and attentions
+  int64_t max_tokens = 0;          // texts are cut to so many tokens; 0: they are not
 
   bool has_input() const { return !words.empty() || !ids.empty(); }
 };
 
 /// The texts, -m, --lang, --prefix, --positions, --ids, --overflow.
 const CLI::Option* add_texts(CLI::App& app, TextOptions& options);
-/// After parse(): takes the texts. Throws UsageError where options exclude each other.
+/// --save and --hooks.
+void add_save(CLI::App& app, TextOptions& options);
+/// After parse(): takes the texts. Throws UsageError where options exclude each other or
+/// need one another.
 void take_texts(const CLI::Option& texts, TextOptions& options);
 
 /// Throws UsageError for names that are none.
@@ -45,6 +49,22 @@ std::map<std::string, std::string> metadata(const TextOptions& options,
                                             const phasor::Encoder& encoder,
                                             const phasor::RunOptions& run,
                                             std::span<const Recording> recordings);
+
+/// Runs all inputs and keeps what is to be saved of them.
+std::vector<Recording> record_all(const TextOptions& options, phasor::Encoder& encoder,
+                                  std::span<const Input> inputs, const phasor::RunOptions& run);
+/// Calls visit(number, recording, i) for each sequence of each recording.
+template <typename Visit>
+void for_each_sequence(std::span<const Recording> recordings, Visit visit) {
+  size_t number = 0;
+  for (const Recording& recording : recordings) {
+    for (int64_t i = 0; i < recording.encoding.num_sequences(); ++i) visit(number++, recording, i);
+  }
+}
+
+/// On stderr, unless quiet: how many texts of a file were cut.
+void note_cut_texts(const CommonOptions& options, const std::string& file,
+                    std::span<const Input> inputs, int64_t max_tokens);
 
 /// On stderr, unless quiet: what is run, before the first text, and what should be known about
 /// each.
