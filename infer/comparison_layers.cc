@@ -10,7 +10,6 @@ namespace {
 
 constexpr int64_t kNearOffsets = 4;
 constexpr int kShortBarWidth = 14;
-constexpr int kOrderWidth = 8;
 
 std::string name_of(size_t l) { return l == 0 ? "embed" : fmt::format("{}", l); }
 
@@ -61,6 +60,9 @@ std::vector<double> near_offsets(const SideReport& report) {
   return shares;
 }
 
+/// Of the next cell: four of them are as wide as a side.
+int order_width(const std::string& cells) { return cells.empty() ? 7 : 8; }
+
 }  // namespace
 
 void precision_table(const Comparison& comparison, SideBySide& page) {
@@ -77,12 +79,13 @@ void effect_table(const Comparison& comparison, SideBySide& page) {
 
 void order_table(const Comparison& comparison, SideBySide& page) {
   std::string kinds;
-  for (const std::string_view kind : kReorderingNames) kinds += pad_left(kind, kOrderWidth);
+  for (const std::string_view kind : kReorderingNames) kinds += pad_left(kind, order_width(kinds));
   page.row("", kinds, kinds);
   layer_rows(comparison, page, [&](size_t, const ObservedLayer& layer) {
     std::string cells;
     for (size_t kind = 0; kind < kReorderingNames.size(); ++kind) {
-      cells += pad_left(layer.order ? small_number((*layer.order)[kind]) : kNoAnswer, kOrderWidth);
+      cells += pad_left(layer.order ? small_number((*layer.order)[kind]) : kNoAnswer,
+                        order_width(cells));
     }
     return cells;
   });
