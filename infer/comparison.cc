@@ -42,33 +42,28 @@ std::vector<Measure> measures_of(const Question& question) {
   return measures;
 }
 
-/// Parts of the inputs that are run at once; the first `alone` each by itself.
-std::vector<std::span<const Input>> batches(std::span<const Input> inputs, size_t alone) {
-  std::vector<std::span<const Input>> batches;
-  for (; batches.size() < alone && !inputs.empty(); inputs = inputs.subspan(1)) {
-    batches.push_back(inputs.first(1));
-  }
-  for (const std::span<const Input> batch : batches_of(inputs)) batches.push_back(batch);
-  return batches;
-}
-
 void measure_layers(Side& side, const Question& question, Progress& progress, SideReport& report) {
-  Request request{.measures = measures_of(question), .seed = question.seed};
-  if (request.measures.empty() && question.page == nullptr) return;
+  const std::vector<Measure> measures = measures_of(question);
+  if (measures.empty() && question.page == nullptr) return;
+  Request request{.measures = measures, .seed = question.seed};
   // Those on the page alone: their patterns take much memory.
   const size_t on_page = question.page == nullptr ? 0 : HtmlReport::kMostTexts;
   const Subject subject = side.subject();
   ObservedMeans means;
-  for (const std::span<const Input> batch : batches(report.inputs, on_page)) {
+  for (const std::span<const Input> batch : batches_of(report.inputs, on_page)) {
     progress.show(side.label + ": texts", means.texts(), std::ssize(report.inputs));
     request.patterns = static_cast<size_t>(means.texts()) < on_page;
+    request.measures = measures;
+    if (request.patterns) {
+      request.measures.insert(request.measures.end(), {Measure::kSplit, Measure::kScores});
+    }
     for (const Observed& text : observe_texts(subject, batch, request, progress)) {
       if (question.page != nullptr) question.page->add_run(means.texts(), side.label, text);
       means.add(text);
     }
     request.seed += batch.size();
   }
-  if (request.measures.empty()) return;
+  if (measures.empty()) return;
   const Observed mean = means.result();
   report.layers = mean.layers;
   report.tokens = means.tokens();

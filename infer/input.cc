@@ -77,10 +77,11 @@ std::vector<int64_t> text_places(const phasor::Model& model, std::span<const int
   return places;
 }
 
-std::vector<std::span<const Input>> batches_of(std::span<const Input> inputs) {
+std::vector<std::span<const Input>> batches_of(std::span<const Input> inputs, size_t alone) {
   std::vector<std::span<const Input>> batches;
   for (std::span<const Input> rest = inputs; !rest.empty();) {
-    batches.push_back(rest.first(std::min(kBatchSize, rest.size())));
+    const size_t most = batches.size() < alone ? 1 : kBatchSize;
+    batches.push_back(rest.first(std::min(most, rest.size())));
     rest = rest.subspan(batches.back().size());
   }
   return batches;

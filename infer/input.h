@@ -34,8 +34,8 @@ std::string invalid_bytes_note(int64_t invalid_bytes);
 /// puts round every text.
 std::vector<int64_t> text_places(const phasor::Model& model, std::span<const int32_t> token_ids);
 
-/// Parts of the inputs that are run at once.
-std::vector<std::span<const Input>> batches_of(std::span<const Input> inputs);
+/// Parts of the inputs that are run at once; the first `alone` each by itself.
+std::vector<std::span<const Input>> batches_of(std::span<const Input> inputs, size_t alone = 0);
 
 /// What Encoder::encode_ids takes.
 std::vector<std::vector<int32_t>> token_ids_of(std::span<const Input> inputs);

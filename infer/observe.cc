@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "infer/commands.h"
+#include "infer/html_report.h"
 #include "infer/observe_corpus.h"
 #include "infer/observe_options.h"
 #include "infer/observe_save.h"
@@ -88,6 +89,14 @@ ObservedPair observe_file(const ObserveOptions& options, const Runs& runs, const
   return pair;
 }
 
+/// The text's one or two runs, which compare as before and after.
+void add_to_page(const ObservedPair& pair, size_t number, HtmlReport& page) {
+  for_each_run(pair, [&](const char* run, const Observed& text) {
+    page.add_run(number, pair.after ? run : text.model, text);
+  });
+  if (pair.after) page.add_moved(number, pair.moved);
+}
+
 void write_files(const ObserveOptions& options, const Runs& runs, std::span<const Input> inputs,
                  std::span<const ObservedPair> pairs) {
   if (!options.texts.save.empty()) save_observed(options.texts, runs, inputs, pairs);
@@ -105,14 +114,23 @@ int observe(int argc, char** argv) {
   const Runs runs = make_runs(options, encoder);
   const std::vector<Input> inputs = read_inputs(encoder, options.texts, runs.before.options);
 
+  std::optional<HtmlReport> page;
+  if (!options.html.empty()) page.emplace(options.html);
+  const size_t on_page = page ? HtmlReport::kMostTexts : 0;
+
   Request request = request_for(options);
+  const bool prints_patterns = request.patterns;
   Progress progress(common.quiet);
   Printer printer(options, runs.before, inputs.size());
   std::vector<ObservedPair> kept;
-  for (const std::span<const Input> part : batches_of(inputs)) {
-    if (printer.closed()) break;
+  size_t number = 0;
+  for (const std::span<const Input> part : batches_of(inputs, on_page)) {
+    if (printer.closed() && !page) break;
+    request.patterns = prints_patterns || number < on_page;
     for (ObservedPair& pair : observe_pairs(runs, part, request, progress)) {
       progress.clear();
+      if (page) add_to_page(pair, number, *page);
+      ++number;
       if (options.writes_files()) {
         kept.push_back(std::move(pair));
       } else {
@@ -124,11 +142,14 @@ int observe(int argc, char** argv) {
   // First the files: where one cannot be written, the error stands alone.
   if (options.writes_files()) write_files(options, runs, inputs, kept);
   for (const ObservedPair& pair : kept) printer.print(pair);
-  if (options.file.empty() || printer.closed()) return 0;
-  request.seed = options.seed;
-  const ObservedPair corpus = observe_file(options, runs, request, progress);
-  progress.clear();
-  printer.print(corpus);
+  if (!options.file.empty() && (page || !printer.closed())) {
+    request.seed = options.seed;
+    const ObservedPair corpus = observe_file(options, runs, request, progress);
+    progress.clear();
+    if (page) add_to_page(corpus, number, *page);
+    printer.print(corpus);
+  }
+  if (page) page->write(common.quiet);
   return 0;
 }
 

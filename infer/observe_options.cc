@@ -35,6 +35,7 @@ Examples:
   infer observe --edit reverse --edit scale=0.5 "Tom bit a dog."
   infer observe --only pattern --head 2.1 "Tom bit a dog."
   infer observe -m learned --csv "Tom bit a dog." > observed.csv
+  infer observe --html page.html --edit reverse "Tom bit a dog."
   infer observe -i sentences.txt --only probe)";
 
 /// As it stands on the command line.
@@ -100,6 +101,7 @@ void add_options(CLI::App& app, ObserveOptions& options, Words& words) {
   app.add_option("--seed", options.seed, "for the orders that are drawn (default: 1)")
       ->type_name("N");
   add_save(app, options.texts);
+  add_html(app, options.html);
   add_threads(app, options.texts.common);
   add_precision(app, options.texts.common);
   app.add_flag("--csv", options.csv, "print every number in a line of its own");

@@ -16,6 +16,7 @@ struct ObserveOptions {
   TextOptions texts;
   Interventions interventions;
   Shown shown;
+  std::string html;
   std::string file;  // whose lines are observed as one; empty: there is none
   uint64_t seed = 1;
   bool csv = false;

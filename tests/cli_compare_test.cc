@@ -281,34 +281,6 @@ TEST(CliCompareTest, ModelsWithoutHeadOrTokenizerAnswerWhatTheyCan) {
   expect_infer_fails({"compare", small, "none", kText}, 4, {"token ids"});
 }
 
-TEST(CliCompareTest, APageHoldsBothSidesOfEveryText) {
-  const TempFolder folder;
-  const std::string file = (folder.path() / "page.html").string();
-  const ProgramResult result =
-      run_infer({"compare", "--html", file, "sinusoidal", "none", kText, "Tom bit a dog."});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_TRUE(contains(result.err, "note: wrote " + file)) << result.err;
-  EXPECT_EQ(result.out, text_of({"sinusoidal", "none", kText, "Tom bit a dog."}));
-
-  const std::string page = read_text_file(file), mark = "id=\"data\">";
-  const size_t from = page.find(mark) + mark.size();
-  const json data = json::parse(page.substr(from, page.find("</script>", from) - from));
-  ASSERT_EQ(data["texts"].size(), 2u);
-  for (size_t i = 0; i < 2; ++i) {
-    const json& runs = data["texts"][i]["runs"];
-    ASSERT_EQ(runs.size(), 2u);
-    EXPECT_EQ(runs[0]["label"], "sinusoidal");
-    EXPECT_EQ(runs[1]["label"], "none");
-    EXPECT_EQ(runs[i]["observed"]["text"], i == 0 ? kText : "Tom bit a dog.");
-    EXPECT_FALSE(runs[0]["vectors"].is_null());
-    EXPECT_FALSE(runs[1].contains("vectors"));
-  }
-  const ProgramResult quiet = run_infer(
-      {"compare", "-q", "--only", "table", "--html", file, "sinusoidal", "learned", kText});
-  EXPECT_EQ(quiet.exit_code, 0);
-  EXPECT_EQ(quiet.err, "");
-}
-
 TEST(CliCompareTest, WhatItCannotCompareIsOneSentence) {
   const TempFolder folder;
   folder.write("empty.txt", "\n  \n");

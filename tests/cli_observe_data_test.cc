@@ -276,6 +276,7 @@ TEST(CliObserveDataTest, EveryBadInputHasItsOneLine) {
   fails({"--save", "/tmp/x.npz", "--hooks", "hook_nothing", kText}, 3, {"hook_nothing"});
   fails({"--save", "/tmp/x.npz", "-i", kSentences}, 2, {"give a text"});
   fails({"-i", "/nowhere.txt"}, 3, {"/nowhere.txt"});
+  fails({"--html", "/nowhere/page.html", kText}, 3, {"--html", "/nowhere/page.html"});
   fails({"--max-tokens", "0", kText}, 2, {"--max-tokens"});
   fails({"--ids", "5", kText}, 2, {"exclude"});
 }

@@ -79,14 +79,17 @@ class ReportPageTest(unittest.TestCase):
     def texts(self, selector):
         return self.js(f"[...document.querySelectorAll({selector!r})].map(e => e.textContent)")
 
+    def rows(self, side):
+        """The cells of a side's table by layer."""
+        return self.js(f"[...document.querySelectorAll('table[data-run=\"{side}\"] tr')]"
+                       ".map(row => [...row.cells].map(cell => cell.textContent))")
+
     def picture(self, figure):
         return self.js(f"document.querySelector('#{figure} .body').innerHTML")
 
     def test_tables_hold_the_numbers_of_the_json(self):
         for side, run in enumerate(self.data["texts"][0]["runs"]):
-            rows = self.js(f"[...document.querySelectorAll('table[data-run=\"{side}\"] tr')]"
-                           ".map(row => [...row.cells].map(cell => cell.textContent))")
-            names, rows = rows[1], rows[2:]
+            _, names, *rows = self.rows(side)
             layers = run["observed"]["layers"]
             self.assertEqual(len(rows), len(layers))
             want = {"norm": lambda l: l["norm"], "effect": lambda l: l["position_effect"],
@@ -181,6 +184,86 @@ class ReportPageTest(unittest.TestCase):
         shown = value(self.texts("#distances .reading span")[0].split()[-2])
         cosines = sum(math.cos(10000 ** (-2 * i / width)) for i in range(width // 2))
         self.assertAlmostEqual(shown, math.sqrt(width - 2 * cosines), delta=0.001)
+
+    def test_one_run_shows_every_measure_of_the_json(self):
+        page = FOLDER / "observe.html"
+        infer("observe", "-q", "--html", str(page), TEXTS[1])
+        observed, = map(json.loads, infer("observe", "-q", "--json", TEXTS[1]).stdout.splitlines())
+        run = data_of(page)["texts"][0]["runs"][0]
+        self.assertEqual(run["observed"], observed)
+
+        self.browser.open(page)
+        self.assertEqual(self.js("[...document.querySelectorAll('figure:not([hidden])')].map(e => e.id)"),
+                         ["split", "direct", "effect", "reach", "entropy", "rank", "order", "attention",
+                          "profile", "heads", "distances", "clocks", "scores"])
+        _, names, *rows = self.rows(0)
+        split = names.index("position")
+        for row, layer in zip(rows, observed["layers"], strict=True):
+            for name, part in enumerate(("position", "token", "rest")):
+                self.assertAlmostEqual(value(row[split + name]), layer["split"][part], delta=0.00051)
+        bars = self.js("[...document.querySelectorAll('#split title')].map(e => e.textContent)")
+        for layer in observed["layers"]:
+            shown, = [bar for bar in bars if bar.startswith(f"layer {layer['layer']}: position ")]
+            self.assertAlmostEqual(value(shown.split()[-1]), layer["split"]["position"], delta=0.00051)
+
+    def test_heads_that_look_by_place_are_named_and_one_click_away(self):
+        page = FOLDER / "heads.html"
+        infer("observe", "-q", "--html", str(page), TEXTS[1])
+        found = [(layer["layer"], head["head"], head["positional_offset"])
+                 for layer in data_of(page)["texts"][0]["runs"][0]["observed"]["layers"] if layer["attention"]
+                 for head in layer["attention"]["heads"] if head["positional_offset"] is not None]
+        self.assertGreater(len(found), 1)
+        self.browser.open(page)
+        buttons = self.texts(".named-head")
+        self.assertEqual(sorted(button.split(",")[0] for button in buttons),
+                         sorted(f"{layer}.{head} {'previous' if offset < 0 else 'next'} token"
+                                for layer, head, offset in found))
+        self.js("[...document.querySelectorAll('.named-head')].at(-1).click()")
+        layer, head = buttons[-1].split()[0].split(".")
+        self.assertIn(f"layer {layer}, head {head}", self.picture("attention"))
+
+    def test_an_intervention_is_shown_before_and_after(self):
+        page = FOLDER / "reverse.html"
+        infer("observe", "-q", "--html", str(page), "--edit", "reverse", TEXTS[0])
+        self.browser.open(page)
+        self.assertEqual(self.texts(".facts strong"), ["before", "after"])
+        self.assertIn("edit reverse", self.texts(".facts li")[1])
+        self.assertEqual(self.texts(".place-1"), self.texts(".place-0")[::-1])
+        self.assertTrue(self.js("document.querySelector('#moved svg') !== null"))
+        self.assertEqual(self.js("document.querySelectorAll('#attention .panels > svg').length"), 2)
+
+    def test_a_file_of_texts_has_charts_by_layer_and_a_probe(self):
+        page = FOLDER / "file.html"
+        sentences = pathlib.Path(__file__).parent.parent / "examples" / "sentences.txt"
+        infer("observe", "-q", "--html", str(page), "--only", "probe", "--only", "effect", "-i", str(sentences))
+        self.browser.open(page)
+        self.assertRegex(self.texts("h1")[0], r"^\d+ texts of sentences.txt$")
+        self.assertEqual(self.js("[...document.querySelectorAll('figure:not([hidden])')].map(e => e.id)"),
+                         ["effect", "probe"])
+
+    def test_what_cannot_be_measured_says_why(self):
+        page = FOLDER / "why.html"
+        infer("observe", "-q", "--html", str(page), "--ids", "17")
+        missing = data_of(page)["texts"][0]["runs"][0]["observed"]["missing"]
+        self.assertTrue(missing)
+        self.browser.open(page)
+        self.assertEqual(len(self.texts(".piece")), 1)
+        said = " ".join(self.texts(".missing"))
+        for why in missing.values():
+            self.assertIn(why, said)
+
+    def test_512_tokens_open_and_answer_quickly(self):
+        page = FOLDER / "long.html"
+        infer("observe", "-q", "--only", "attention", "--only", "effect", "--html", str(page),
+              "--ids", " ".join(str(100 + i % 900) for i in range(512)))
+        begin = time.monotonic()
+        self.browser.open(page)
+        self.assertLess(time.monotonic() - begin, 10)
+        begin = time.monotonic()
+        self.choose("Layer", 6)
+        self.assertLess(time.monotonic() - begin, 5)
+        self.assertIn("layer 6, head ", self.picture("attention"))
+        self.assertIn("512 tokens in 128 rows", self.texts(".notes")[0])
 
     def test_every_figure_is_saved_as_a_whole_svg(self):
         self.js("URL.createObjectURL = (blob) => { (window.saved ??= []).push(blob.text()); return 'data:,'; };"

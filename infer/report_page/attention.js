@@ -1,7 +1,7 @@
 // Attention: the map of one head, its profile by offset, and all heads at a glance.
 import {lines, sides} from "./charts.js";
 import {number} from "./data.js";
-import {cssValue, Figure, html, missing, svg} from "./figure.js";
+import {cssValue, Figure, font, html, missing, svg} from "./figure.js";
 import {matrices, ramp} from "./matrix.js";
 
 const heads = ({runs}) => Math.max(...runs.map((run) => run.observed.num_heads));
@@ -72,7 +72,7 @@ const profile = new Figure({
   id: "profile", title: "Where this head looks, by offset", keys: ["text", "layer", "head"], wide: true, half: true,
   hint: "The mean weight at each offset: −1 is the token before, 1 the one after. A high peak: the head looks by place.",
   draw: (view, width) => {
-    const runs = view.runs.filter((run) => run.head(view)?.by_offset);
+    const runs = view.runs.filter((run) => run.numTokens > 0 && run.head(view));
     if (runs.length === 0) return absent(view);
     const longest = Math.max(...runs.map(({numTokens}) => numTokens)) - 1, most = Math.min(longest, kFarthest);
     return [lines({
@@ -88,7 +88,7 @@ const profile = new Figure({
   },
 });
 
-/** One picture of all patterns, a square of `size` pixels each. */
+/** One picture of all patterns, a square of `size` pixels each, scaled to its largest weight. */
 function overviewImage(run, size, gap) {
   const {num_layers: L, num_heads: H} = run.observed;
   const sharp = 2;
@@ -101,7 +101,8 @@ function overviewImage(run, size, gap) {
   for (let layer = 1; layer <= L; ++layer) {
     for (let head = 1; head <= H; ++head) {
       const pixels = one.createImageData(run.cells, run.cells);
-      run.pattern(layer, head).forEach((weight, i) => pixels.data.set(colours[Math.round(255 * Math.sqrt(weight))], 4 * i));
+      const pattern = run.pattern(layer, head), most = pattern.reduce((a, b) => Math.max(a, b));
+      pattern.forEach((weight, i) => pixels.data.set(colours[Math.round(255 * Math.sqrt(weight / most))], 4 * i));
       one.putImageData(pixels, 0, 0);
       context.drawImage(small, (head - 1) * (size + gap) * sharp, (layer - 1) * (size + gap) * sharp, size * sharp, size * sharp);
     }
@@ -127,7 +128,7 @@ function overview(run, width, view, titled) {
   const positional = positionalHeads(run);
   const every = size >= 16 ? 1 : 2;
   const picture = svg("svg", {width: x(H + 1), height: y(L + 1), viewBox: `0 0 ${x(H + 1)} ${y(L + 1)}`, role: "img", "font-size": 11,
-                              fill: "currentColor", "font-family": "system-ui, sans-serif",
+                              fill: "currentColor", "font-family": font,
                               "aria-label": `Attention of all ${L * H} heads of ${run.label}; heads that look by place: ${positional.map(({layer, head}) => `layer ${layer} head ${head}`).join(", ") || "none"}`},
     titled ? svg("text", {x: left, y: 12, "font-size": 12, "font-weight": 600}, run.label) : null,
     svg("image", {href: overviewImage(run, size, gap), x: left, y: top, width: H * (size + gap), height: L * (size + gap)}),
@@ -155,7 +156,7 @@ function overview(run, width, view, titled) {
 
 const all = new Figure({
   id: "heads", title: "All heads", keys: ["text"], wide: true,
-  hint: "Layers from top to bottom, heads from left to right; choose one to see it above. Framed: heads that look at the token before or after in at least 90 % of the rows.",
+  hint: "Layers from top to bottom, heads from left to right, each in colours up to its own largest weight; choose one to see it above. Framed: heads that look at the token before or after in at least 90 % of the rows.",
   draw: (view, width) => {
     const runs = drawable(view);
     if (runs.length === 0) return absent(view);

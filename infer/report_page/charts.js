@@ -1,7 +1,7 @@
 // The charts that several figures share: lines over layers, stacked bars, legends.
 import {axisFx, axisX, barY, dot, gridY, lineY, plot, ruleY, tip, pointerX} from "@observablehq/plot";
 import {number} from "./data.js";
-import {svg, textWidth} from "./figure.js";
+import {font, svg, textWidth} from "./figure.js";
 
 /** How the two sides of a comparison look, wherever they share a chart. */
 export const sides = [
@@ -30,7 +30,7 @@ function heading(entries, yLabel, width) {
 }
 
 const base = {
-  style: {fontSize: "12px", fontFamily: "system-ui, sans-serif", background: "none", overflow: "visible"},
+  style: {fontSize: "12px", fontFamily: font, background: "none", overflow: "visible"},
 };
 
 /** Numbers of layers for an axis, as many as have room. */

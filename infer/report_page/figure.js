@@ -2,6 +2,9 @@
 // changes, and a button that saves them as one SVG file.
 
 const SVG = "http://www.w3.org/2000/svg";
+/** What text is set in; Arial's widths where a system has no better. */
+export const font = "-apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', system-ui, sans-serif";
+
 const kRim = 10; // of a saved figure
 
 /** An element with attributes and children; attributes that are functions listen for events. */
@@ -36,7 +39,7 @@ export function missing(...sentences) {
 export const textWidth = (() => {
   const context = document.createElement("canvas").getContext("2d");
   return (text) => {
-    context.font = "12px system-ui, sans-serif";
+    context.font = `12px ${font}`;
     return context.measureText(text).width;
   };
 })();
@@ -93,7 +96,7 @@ export class Figure {
     });
     const document = svg("svg", {
       xmlns: SVG, viewBox: `${-kRim} ${-kRim} ${width} ${height}`, width, height,
-      color: cssValue("--ink"), style: "font-family: system-ui, sans-serif; white-space: pre",
+      color: cssValue("--ink"), style: `font-family: ${font}; white-space: pre`,
     }, svg("title", {}, this.title), svg("rect", {x: -kRim, y: -kRim, width, height, fill: cssValue("--surface")}),
        charts);
     for (const element of document.querySelectorAll("[data-screen]")) element.remove();

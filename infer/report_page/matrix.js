@@ -2,7 +2,7 @@
 // reads the cell under it.
 import {plot, raster} from "@observablehq/plot";
 import {number} from "./data.js";
-import {cssValue, html, svg, textWidth} from "./figure.js";
+import {cssValue, font, html, svg, textWidth} from "./figure.js";
 
 const kMostLabels = 40; // tokens along an edge that are named
 
@@ -46,7 +46,7 @@ function panel({run, values, cells, width, domain, type, title, label}) {
     width: margin + size + 4, height: top + size + 4, marginLeft: margin, marginTop: top, marginRight: 4, marginBottom: 4,
     x: {domain: [0, cells], axis: null}, y: {domain: [cells, 0], axis: null}, ariaLabel: label,
     color: {type, domain, range: ramp(), interpolate: "rgb"},
-    style: {background: "none", overflow: "visible", fontFamily: "system-ui, sans-serif"},
+    style: {background: "none", overflow: "visible", fontFamily: font},
     marks: [raster(values, {width: cells, height: cells, x1: 0, y1: 0, x2: cells, y2: cells, imageRendering: "pixelated"}), axes],
   });
   const cursor = svg("rect", {width: Math.max(scale, 3), height: Math.max(scale, 3), class: "cursor", "data-screen": "", fill: "none",
@@ -71,7 +71,7 @@ function colourBar({domain: [, most], type, name}) {
   const colours = ramp(), id = `ramp-${Math.random().toString(36).slice(2)}`;
   const ticks = (type === "sqrt" ? [0, 0.25, 1] : [0, 0.5, 1]);
   return svg("svg", {width: width + 90, height: 34, viewBox: `-12 0 ${width + 90} 34`, "font-size": 11, fill: "currentColor",
-                     "font-family": "system-ui, sans-serif", class: "colour-bar", "aria-hidden": true},
+                     "font-family": font, class: "colour-bar", "aria-hidden": true},
     svg("defs", {}, svg("linearGradient", {id}, colours.map((colour, i) =>
       svg("stop", {offset: i / (colours.length - 1), "stop-color": colour})))),
     svg("rect", {y: 2, width, height: 10, fill: `url(#${id})`, stroke: "var(--rule)"}),

@@ -77,7 +77,7 @@ function frame(now) {
 }
 
 function nameOf({observed, pieces}) {
-  if (observed.file) return `${observed.texts} texts of ${observed.file}`;
+  if (observed.file) return `${observed.texts} texts of ${observed.file.split("/").at(-1)}`;
   const text = observed.text ?? pieces.join(" ");
   return text === "" ? "An empty text" : `“${text}”`;
 }
@@ -106,24 +106,35 @@ function textChooser() {
   })));
 }
 
-/** The tokens; once where both runs have the same at the same places. */
+const same = (runs, key) => runs.every((run) => JSON.stringify(run.observed[key]) === JSON.stringify(runs[0].observed[key]));
+
+/** The tokens, once where both runs have the same; then with both positions where those differ. */
 function strips(runs) {
-  const same = runs.length > 1 && ["pieces", "position_ids"].every((key) =>
-    JSON.stringify(runs[0].observed[key]) === JSON.stringify(runs[1].observed[key]));
-  return (same ? runs.slice(0, 1) : runs).map((run) => {
-    const text = new Set(run.observed.text_tokens ?? run.pieces.keys());
-    return html("div", {}, runs.length > 1 && !same ? html("p", {class: `side-${run.side}`}, html("strong", {}, run.label)) : null,
-      html("ol", {class: "strip", tabindex: 0, "aria-label": `Tokens of ${run.label} and their positions`}, run.pieces.map((piece, t) =>
-        html("li", {class: text.has(t) ? undefined : "special"}, html("span", {class: "piece", dir: "auto"}, piece),
-          html("span", {class: "place", title: `position ${place(run.observed.position_ids[t])}, id ${run.observed.ids[t]}`}, place(run.observed.position_ids[t]))))),
-      ...masks(run));
-  }).concat(html("p", {class: "hint"}, "Under each token stands its position. Dashed: special tokens that the tokenizer puts round every text."));
+  const groups = same(runs, "ids") && same(runs, "pieces") ? [runs] : runs.map((run) => [run]);
+  const titled = groups.length > 1;
+  const twice = groups[0].length > 1 && !same(runs, "position_ids");
+  return groups.flatMap((group) => [
+    titled ? html("p", {class: `side-${group[0].side}`}, html("strong", {}, group[0].label)) : null,
+    strip(twice ? group : group.slice(0, 1)),
+    ...group.flatMap((run) => masks(run, group.length > 1)),
+  ]).concat(html("p", {class: "hint"},
+    `Under each token stands its position${twice ? `: ${runs[0].label}, then ${runs[1].label}` : ""}. Dashed: special tokens that the tokenizer puts round every text.`))
+    .filter((element) => element !== null);
+}
+
+function strip(runs) {
+  const [{observed, pieces, label}] = runs;
+  const text = new Set(observed.text_tokens);
+  return html("ol", {class: "strip", tabindex: 0, "aria-label": `Tokens of ${label} and their positions`}, pieces.map((piece, t) =>
+    html("li", {class: text.has(t) ? undefined : "special", title: `token ${t}, id ${observed.ids[t]}`},
+      html("span", {class: "piece", dir: "auto"}, piece),
+      runs.map((run) => html("span", {class: runs.length > 1 ? `place place-${run.side}` : "place"}, place(run.observed.position_ids[t]))))));
 }
 
 /** The likeliest fillers of every masked token. */
-function masks(run) {
-  return (run.observed.masks ?? []).map(({token, fillers}) => html("p", {},
-    `${run.pieces[token]} at position ${place(run.observed.position_ids[token])}: `,
+function masks(run, titled) {
+  return run.observed.masks.map(({token, fillers}) => html("p", {},
+    `${titled ? `${run.label}: ` : ""}${run.pieces[token]} at position ${place(run.observed.position_ids[token])}: `,
     fillers.map(({piece, probability}) => `${piece} ${Math.round(100 * probability)} %`).join(", ")));
 }
 
@@ -163,8 +174,9 @@ function named(run, titled) {
 
 function slider(now) {
   if (!hasHands(now)) return [];
-  const {runs: [run]} = now;
-  const says = (t) => `${run.pieces[t]}, position ${place(run.observed.position_ids[t])}`;
+  const {runs} = now, [run] = runs;
+  const says = (t) => `${run.pieces[t]}, position ` +
+    [...new Set(runs.map(({observed}) => place(observed.position_ids[t] ?? NaN)))].join(" and ");
   const output = html("output", {for: "choose-token"}, says(state.token));
   const input = html("input", {id: "choose-token", type: "range", min: 0, max: run.numTokens - 1, value: state.token,
                                "aria-valuetext": says(state.token), input: () => {

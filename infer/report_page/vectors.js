@@ -1,6 +1,6 @@
 // The position vectors by themselves: how far they are from each other, and their clock hands.
 import {number, place} from "./data.js";
-import {Figure, missing, svg} from "./figure.js";
+import {Figure, font, missing, svg} from "./figure.js";
 import {matrices} from "./matrix.js";
 
 const kMostCells = 128;
@@ -90,7 +90,7 @@ function clocks(run, token, width, titled) {
   const perRow = Math.ceil(all.length / rows), step = width / perRow;
   const size = Math.min(104, step - 8), top = titled ? 22 : 0, height = top + rows * (size + 34);
   return svg("svg", {width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "font-size": 11, fill: "currentColor",
-                     "font-family": "system-ui, sans-serif",
+                     "font-family": font,
                      "aria-label": `Clock hands of ${run.label} at position ${place(run.observed.position_ids[token])}: ${all.map(({i, columns: [s, c]}) => `pair ${i}: ${number(run.vector(token)[s])}, ${number(run.vector(token)[c])}`).join("; ")}`},
     titled ? svg("text", {x: 0, y: 13, "font-size": 12, "font-weight": 600}, run.label) : null,
     all.map((pair, k) => clock(run, pair, token, (k % perRow) * step + (step - size) / 2, top + Math.floor(k / perRow) * (size + 34), size)));
