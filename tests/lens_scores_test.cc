@@ -69,6 +69,13 @@ TEST(ScoreTermsTest, SumToTheScoresOfRandomModels) {
   EXPECT_EQ(kinds.size(), 4u);
 }
 
+TEST(ScoreTermsTest, SumToTheScoresOfFiveHundredTokens) {
+  ModelConfig config = small_config();
+  config.position.kind = PositionKind::kSinusoidal;
+  const auto model = random_model(config, 9);
+  expect_terms_sum_to_scores(model, random_ids(*model, 512, 2));
+}
+
 TEST(ScoreTermsTest, SumToTheScoresOfTheTwins) {
   for (const char* twin : {"sinusoidal", "learned", "none"}) {
     SCOPED_TRACE(twin);
