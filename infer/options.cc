@@ -105,7 +105,11 @@ void add_json_and_quiet(CLI::App& app, CommonOptions& options) {
 
 void add_html(CLI::App& app, std::string& file) {
   app.add_option("--html", file, "write a page of figures for a browser; it needs no network")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check([](const std::string& name) {
+        const bool is_name = !name.empty() && name != "-";
+        return is_name ? "" : fmt::format("'{}' is no file; write a name like page.html", name);
+      });
 }
 
 CLI::Option* add_words(CLI::App& app, const std::string& name, const std::string& description) {

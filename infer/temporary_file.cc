@@ -17,6 +17,10 @@ TemporaryFile::TemporaryFile(std::string option, const std::filesystem::path& pa
     : option_(std::move(option)),
       path_(path),
       temporary_(fmt::format("{}.{}.tmp", path.string(), getpid())) {
+  if (std::filesystem::is_directory(path)) {
+    errno = EISDIR;  // as rename() would say at the end
+    fail();
+  }
   unlink(temporary_.c_str());
   descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail();

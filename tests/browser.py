@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -24,7 +23,7 @@ class Browser:
     """
 
     def __init__(self, seconds=60):
-        self.deadline = time.monotonic() + seconds
+        self.seconds = seconds  # for one answer
         self.folder = tempfile.TemporaryDirectory(prefix="phasor-chromium-", ignore_cleanup_errors=True)
         to_browser, self.write_end = os.pipe()
         self.read_end, from_browser = os.pipe()
@@ -106,8 +105,7 @@ class Browser:
 
     def _read(self):
         while b"\0" not in self.buffer:
-            left = self.deadline - time.monotonic()
-            if left <= 0 or not select.select([self.read_end], [], [], left)[0]:
+            if not select.select([self.read_end], [], [], self.seconds)[0]:
                 raise TimeoutError("the browser does not answer")
             part = os.read(self.read_end, 1 << 20)
             if not part:

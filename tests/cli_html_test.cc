@@ -88,6 +88,12 @@ TEST(CliHtmlTest, TextsBeyondTheMostAreLeftOutWithANote) {
   EXPECT_EQ(run_infer(arguments).err, "");
 }
 
+TEST(CliHtmlTest, WhatIsNoFileIsRefused) {
+  expect_infer_fails({"observe", "--html", "-", kText}, 2, {"--html", "'-'", "page.html"});
+  expect_infer_fails({"observe", "--html", "", kText}, 2, {"--html", "''", "page.html"});
+  expect_infer_fails({"observe", "--html", "/tmp", kText}, 3, {"--html", "/tmp"});
+}
+
 TEST(CliHtmlTest, AFullDiskLeavesNoFile) {
   const TempFolder folder;
   const ProgramResult result =

@@ -160,6 +160,15 @@ class ReportPageTest(unittest.TestCase):
                          ["2", "2"])
         self.assertEqual(self.js("document.querySelectorAll('#heads [aria-pressed=true]').length"), 2)
 
+    def test_tab_reaches_everything_that_can_be_chosen(self):
+        self.choose("Text", 2)
+        reached = set()
+        for _ in range(80):
+            self.browser.press("Tab")
+            reached.add(self.js("document.activeElement.id || document.activeElement.className || document.activeElement.tagName"))
+        self.assertLessEqual({"choose-Text", "choose-Layer", "choose-Head", "panels", "pick", "choose-token", "save",
+                              "named-head", "strip", "scroll", "SUMMARY"}, reached)
+
     def test_another_text_changes_title_tokens_and_charts(self):
         before = self.picture("direct")
         self.choose("Text", 2)

@@ -76,8 +76,10 @@ function frame(now) {
   parts.notes.replaceChildren(...notes(runs));
 }
 
+const count = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
+
 function nameOf({observed, pieces}) {
-  if (observed.file) return `${observed.texts} texts of ${observed.file.split("/").at(-1)}`;
+  if (observed.file) return `${count(observed.texts, "text")} of ${observed.file.split("/").at(-1)}`;
   const text = observed.text ?? pieces.join(" ");
   return text === "" ? "An empty text" : `“${text}”`;
 }
@@ -87,7 +89,7 @@ function facts(run, titled) {
   return [
     titled ? html("strong", {}, run.label) : null, titled ? ": " : null,
     [`model ${model}`, `positions ${positions}`, ...edits.map((edit) => `edit ${edit}`), ...cuts.map((cut) => `without the residual of ${cut}`),
-     `${tokens} tokens`, `${num_layers} layers of ${num_heads} heads`, `${d_model} wide`, precision, `phasor ${report.version}`].join(" · "),
+     count(tokens, "token"), `${count(num_layers, "layer")} of ${count(num_heads, "head")}`, `${d_model} wide`, precision, `phasor ${report.version}`].join(" · "),
   ];
 }
 
