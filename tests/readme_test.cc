@@ -68,9 +68,8 @@ bool runs_infer(const std::string& line) {
 
 /// Runs a line of a page in a folder that holds examples/ alone, where `infer` is the binary under
 /// test.
-ProgramResult run_line(std::string line) {
+ProgramResult run_line(std::string line, const TempFolder& folder = {}) {
   if (line.starts_with("./dev infer")) line.erase(0, 6);
-  const TempFolder folder;
   fs::create_directory_symlink(kSource / "examples", folder.path() / "examples");
   const std::string path = fs::path(INFER_BINARY).parent_path().string();
   return run_program({"/bin/sh", "-c", "PATH='" + path + "':$PATH; " + line},
@@ -137,6 +136,29 @@ void expect_same_output(const std::string& want, const std::string& got) {
   }
 }
 
+/// What a page links to, but for addresses on the web, from its own folder.
+std::vector<std::string> links_of(const Page& page) {
+  const std::string text = read_text_file(page.path);
+  std::vector<std::string> links;
+  for (size_t i = text.find("]("); i != std::string::npos; i = text.find("](", i + 1)) {
+    std::string target = text.substr(i + 2, text.find(')', i) - i - 2);
+    target.erase(std::min(target.find('#'), target.size()));
+    if (!target.starts_with("http")) links.push_back(target);
+  }
+  return links;
+}
+
+/// The lines of an SVG file, without the bytes of the images in it, which are zlib's choice.
+std::vector<std::string> drawing(const fs::path& file) {
+  std::string text = read_text_file(file);
+  constexpr std::string_view kImage = "base64,";
+  for (size_t i = text.find(kImage); i != std::string::npos; i = text.find(kImage, i)) {
+    i += kImage.size();
+    text.erase(i, text.find('"', i) - i);
+  }
+  return lines_of(text);
+}
+
 /// Compares a block of a page with what it should hold.
 void expect_shows(const Page& page, const Block& block, const std::vector<std::string>& want) {
   const std::vector<std::string> shown = page.contents(block);
@@ -201,14 +223,40 @@ TEST(ReadmeTest, EveryOtherCommandOfInferSucceeds) {
   }
 }
 
+TEST(ReadmeTest, EveryFigureIsWhatTheCommandOfItsPageDraws) {
+  const bool update = std::getenv("PHASOR_UPDATE_README") != nullptr;
+  size_t figures = 0;
+  for (const Page& page : pages()) {
+    const std::vector<std::string> links = links_of(page);
+    for (const std::string& line : page.lines) {
+      const size_t option = line.find(" --svg ");
+      if (!runs_infer(line) || option == std::string::npos) continue;
+      const size_t begin = option + 7;
+      const std::string directory = line.substr(begin, line.find(' ', begin) - begin) + "/";
+      const TempFolder folder;
+      const ProgramResult result = run_line(line, folder);
+      ASSERT_EQ(result.exit_code, 0) << line << "\n" << result.err;
+      for (const std::string& link : links) {
+        const fs::path drawn = folder.path() / link, shown = page.path.parent_path() / link;
+        if (!link.starts_with(directory) || !fs::exists(drawn)) continue;
+        ++figures;
+        if (update) {
+          fs::create_directories(shown.parent_path());
+          fs::copy_file(drawn, shown, fs::copy_options::overwrite_existing);
+        }
+        const std::vector<std::string> want = drawing(drawn), got = drawing(shown);
+        ASSERT_EQ(want.size(), got.size()) << shown;
+        for (size_t i = 0; i < want.size(); ++i) expect_same_output(want[i], got[i]);
+      }
+    }
+  }
+  EXPECT_GE(figures, 4u);
+}
+
 TEST(ReadmeTest, EveryFileAPageLinksToIsThere) {
   size_t links = 0;
   for (const Page& page : pages()) {
-    const std::string text = read_text_file(page.path);
-    for (size_t i = text.find("]("); i != std::string::npos; i = text.find("](", i + 1)) {
-      std::string target = text.substr(i + 2, text.find(')', i) - i - 2);
-      target.erase(std::min(target.find('#'), target.size()));
-      if (target.starts_with("http")) continue;
+    for (const std::string& target : links_of(page)) {
       EXPECT_TRUE(fs::exists(page.path.parent_path() / target)) << page.path << ": " << target;
       ++links;
     }
