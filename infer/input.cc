@@ -77,6 +77,18 @@ std::vector<int64_t> text_places(const phasor::Model& model, std::span<const int
   return places;
 }
 
+std::vector<std::vector<int64_t>> special_places(const phasor::Model& model,
+                                                 std::span<const Input> inputs) {
+  std::vector<std::vector<int64_t>> special(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const std::vector<int64_t> text = text_places(model, inputs[i].token_ids);
+    for (int64_t t = 0; t < std::ssize(inputs[i].token_ids); ++t) {
+      if (!std::binary_search(text.begin(), text.end(), t)) special[i].push_back(t);
+    }
+  }
+  return special;
+}
+
 std::vector<std::span<const Input>> batches_of(std::span<const Input> inputs, size_t alone) {
   std::vector<std::span<const Input>> batches;
   for (std::span<const Input> rest = inputs; !rest.empty();) {

@@ -34,6 +34,10 @@ std::string invalid_bytes_note(int64_t invalid_bytes);
 /// puts round every text.
 std::vector<int64_t> text_places(const phasor::Model& model, std::span<const int32_t> token_ids);
 
+/// For each input the places of its other tokens, ascending.
+std::vector<std::vector<int64_t>> special_places(const phasor::Model& model,
+                                                 std::span<const Input> inputs);
+
 /// Parts of the inputs that are run at once; the first `alone` each by itself.
 std::vector<std::span<const Input>> batches_of(std::span<const Input> inputs, size_t alone = 0);
 

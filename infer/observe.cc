@@ -6,6 +6,7 @@
 #include "infer/commands.h"
 #include "infer/html_report.h"
 #include "infer/observe_corpus.h"
+#include "infer/observe_figures.h"
 #include "infer/observe_options.h"
 #include "infer/observe_save.h"
 
@@ -40,15 +41,21 @@ std::vector<ObservedPair> observe_pairs(const Runs& runs, std::span<const Input>
   return pairs;
 }
 
-/// Writes what was observed, text by text.
+/// Writes what was observed, text by text: to standard output, and as figures.
 class Printer {
  public:
   Printer(const ObserveOptions& options, const Subject& run, size_t num_inputs)
-      : options_(options), run_(run), num_inputs_(num_inputs) {}
+      : options_(options), run_(run), num_inputs_(num_inputs) {
+    if (!options.svg.empty()) figures_.emplace(options.svg, options.texts.common.quiet);
+  }
 
   void print(const ObservedPair& pair) {
     if (!pair.before.corpus) {
       print_notes(options_.texts, run_.encoder, run_.options, pair.before, number_, num_inputs_);
+    }
+    if (figures_) {
+      const std::string name = pair.before.corpus ? "texts" : fmt::format("text{}", number_ + 1);
+      write_figures(pair, options_.shown, name, *figures_);
     }
     if (options_.texts.common.json) {
       output_.write(line(to_json(pair)) + "\n");
@@ -65,6 +72,7 @@ class Printer {
   const ObserveOptions& options_;
   const Subject& run_;
   size_t num_inputs_;
+  std::optional<FigureFolder> figures_;
   Output output_;
   size_t number_ = 0;
 };

@@ -12,6 +12,7 @@ namespace infer {
 namespace {
 
 constexpr int64_t kNearOffsets = 3;
+constexpr int64_t kMostPatternTokens = 32;
 
 /// "23▃": percent, and a bar of one character, the highest for `most`.
 std::string offset_cell(double share, double most) {
@@ -77,24 +78,33 @@ void positional_heads(const std::string& label, const Observed& text, SideBySide
   }
 }
 
-void pattern_of(const std::string& run, const Observed& text, std::optional<HeadNumber> asked,
-                const Output& output, SideBySide& page) {
-  const std::optional<HeadNumber> chosen = asked ? asked : most_positional_head(text);
-  const HeadNumber head = chosen.value_or(HeadNumber{1, 1});
-  const int64_t tokens = text.num_tokens();
-  const std::vector<float>& pattern = text.patterns.at(head.layer - 1);  // [H, T, T]
-  const auto begin = pattern.begin() + (head.head - 1) * tokens * tokens;
-  const std::vector<double> values(begin, begin + tokens * tokens);
-  const MatrixView matrix{values, tokens, tokens};
-  HeatMapOptions options{.width = std::min(output.width(), 80), .colours = output.colours()};
+/// The corner of a square matrix; means of blocks would blur its diagonals.
+Matrix leading(const Matrix& matrix, int64_t most) {
+  Matrix corner{.values = {}, .rows = std::min(matrix.rows, most), .columns = 0};
+  corner.columns = corner.rows;
+  for (int64_t row = 0; row < corner.rows; ++row) {
+    const auto begin = matrix.values.begin() + row * matrix.columns;
+    corner.values.insert(corner.values.end(), begin, begin + corner.columns);
+  }
+  return corner;
+}
+
+void draw_pattern(const std::string& run, const Observed& text, HeadNumber head,
+                  const Output& output, SideBySide& page) {
+  const Matrix matrix = leading(pattern_of(text, head), kMostPatternTokens);
+  HeatMapOptions options{.width = std::min(output.width(), 80) - 2, .colours = output.colours()};
   options.range = Range{0, 1};
   for (const std::string& piece : text.input.pieces) {
+    if (std::ssize(options.row_labels) == matrix.rows) break;
     options.row_labels.push_back(cut_right(printable(piece), 12));
   }
   page.heading(fmt::format("Attention of head {}.{}{}: how much a row's token reads of a column's",
                            head.layer, head.head, run.empty() ? "" : ", " + run));
   for (const std::string& line : heat_map(matrix, options)) page.line("  " + line);
   page.line("  " + heat_map_key(matrix, options));
+  if (matrix.rows < text.num_tokens()) {
+    page.line(fmt::format("  the first {} tokens of {}", matrix.rows, text.num_tokens()));
+  }
 }
 
 }  // namespace
@@ -114,6 +124,18 @@ std::optional<HeadNumber> most_positional_head(const Observed& text) {
   return best;
 }
 
+HeadNumber chosen_head(const ObservedPair& pair, std::optional<HeadNumber> asked) {
+  if (!asked) asked = most_positional_head(pair.before);
+  return asked.value_or(HeadNumber{1, 1});
+}
+
+Matrix pattern_of(const Observed& text, HeadNumber head) {
+  const int64_t tokens = text.num_tokens();
+  const std::vector<float>& pattern = text.patterns.at(head.layer - 1);  // [H, T, T]
+  const auto begin = pattern.begin() + (head.head - 1) * tokens * tokens;
+  return {.values = {begin, begin + tokens * tokens}, .rows = tokens, .columns = tokens};
+}
+
 void attention_tables(const ObservedPair& pair, SideBySide& page) {
   layer_table(View::kAttention, pair, page);
   const auto tokens = static_cast<double>(pair.before.num_tokens());
@@ -128,10 +150,9 @@ void attention_tables(const ObservedPair& pair, SideBySide& page) {
 
 void pattern_picture(const ObservedPair& pair, std::optional<HeadNumber> head, const Output& output,
                      SideBySide& page) {
-  // The same head in both pictures.
-  if (!head) head = most_positional_head(pair.before);
-  pattern_of(pair.after ? "before" : "", pair.before, head, output, page);
-  if (pair.after) pattern_of("after", *pair.after, head, output, page);
+  const HeadNumber chosen = chosen_head(pair, head);
+  draw_pattern(pair.after ? "before" : "", pair.before, chosen, output, page);
+  if (pair.after) draw_pattern("after", *pair.after, chosen, output, page);
 }
 
 void scores_table(const ObservedPair& pair, SideBySide& page) {

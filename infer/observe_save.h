@@ -10,12 +10,6 @@
 
 namespace infer {
 
-/// One encoder in its one or two runs.
-struct Runs {
-  Subject before;
-  std::optional<Subject> after;  // with the interventions
-};
-
 /// Writes options.save. For text i of the only run the tensors of Activations::add() as {i}.…, and
 /// {i}.position_vectors [T, E] and {i}.split.position.{l} [text tokens, C], the position means of
 /// the split of hidden_states[l]. With interventions {i}.before.… and {i}.after.…

@@ -75,7 +75,6 @@ void print_view(View view, const ObservedPair& pair, const Shown& shown, const O
     case View::kAttention:
       return attention_tables(pair, page);
     case View::kPattern:
-      if (pair.before.patterns.empty()) return;  // of many texts
       return pattern_picture(pair, shown.head, output, page);
     case View::kScores:
       return scores_table(pair, page);
@@ -97,6 +96,20 @@ void print_missing(View view, const ObservedPair& pair, SideBySide& page) {
 
 }  // namespace
 
+bool applies(View view, const ObservedPair& pair) {
+  switch (view) {
+    case View::kMoved:
+      return pair.after.has_value();
+    case View::kPattern:
+      return !pair.before.patterns.empty();
+    case View::kCorpus:
+    case View::kProbe:
+      return pair.before.corpus.has_value();
+    default:
+      return true;
+  }
+}
+
 std::string to_text(const ObservedPair& pair, const Shown& shown, const Output& output) {
   const Input& input = pair.before.input;
   std::string out;
@@ -113,6 +126,7 @@ std::string to_text(const ObservedPair& pair, const Shown& shown, const Output& 
   }
   SideBySide page(output);
   for (const View view : shown.views) {
+    if (!applies(view, pair)) continue;
     print_view(view, pair, shown, output, page);
     print_missing(view, pair, page);
   }

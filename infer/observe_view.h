@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "infer/matrix_view.h"
 #include "infer/observed_pair.h"
 #include "infer/side_by_side.h"
 #include "infer/terminal.h"
@@ -38,10 +39,18 @@ struct HeadNumber {
 /// The head that looks at the same neighbour from the most rows; empty where heads are not known.
 std::optional<HeadNumber> most_positional_head(const Observed& text);
 
+/// The one that is asked for, else the most positional of the first run; the same for both.
+HeadNumber chosen_head(const ObservedPair& pair, std::optional<HeadNumber> asked);
+/// A head's attention, [T, T].
+Matrix pattern_of(const Observed& text, HeadNumber head);
+
 struct Shown {
   std::vector<View> views;
   std::optional<HeadNumber> head = {};  // of kPattern; empty: the most positional one
 };
+
+/// Whether the view is one of these runs: of many texts, say, or of two runs.
+bool applies(View view, const ObservedPair& pair);
 
 /// The text, its tokens, and the views that there is something to say about.
 std::string to_text(const ObservedPair& pair, const Shown& shown, const Output& output);

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <span>
 
-#include "infer/observation.h"
+#include "infer/subject.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
 #include "phasor/trace.h"
