@@ -1,14 +1,8 @@
 // infer observe TEXT…: position through the layers of an encoder, before and after interventions.
-#include <fmt/format.h>
-
-#include <nlohmann/json.hpp>
-
 #include "infer/commands.h"
-#include "infer/html_report.h"
 #include "infer/observe_corpus.h"
-#include "infer/observe_figures.h"
 #include "infer/observe_options.h"
-#include "infer/observe_save.h"
+#include "infer/observe_results.h"
 
 namespace infer {
 namespace {
@@ -41,42 +35,6 @@ std::vector<ObservedPair> observe_pairs(const Runs& runs, std::span<const Input>
   return pairs;
 }
 
-/// Writes what was observed, text by text: to standard output, and as figures.
-class Printer {
- public:
-  Printer(const ObserveOptions& options, const Subject& run, size_t num_inputs)
-      : options_(options), run_(run), num_inputs_(num_inputs) {
-    if (!options.svg.empty()) figures_.emplace(options.svg, options.texts.common.quiet);
-  }
-
-  void print(const ObservedPair& pair) {
-    if (!pair.before.corpus) {
-      print_notes(options_.texts, run_.encoder, run_.options, pair.before, number_, num_inputs_);
-    }
-    if (figures_) {
-      const std::string name = pair.before.corpus ? "texts" : fmt::format("text{}", number_ + 1);
-      write_figures(pair, options_.shown, name, *figures_);
-    }
-    if (options_.texts.common.json) {
-      output_.write(line(to_json(pair)) + "\n");
-    } else if (options_.csv) {
-      output_.write((number_ == 0 ? csv_head() : "") + to_csv(pair, number_ + 1));
-    } else {
-      output_.write((number_ == 0 ? "" : "\n") + to_text(pair, options_.shown, output_));
-    }
-    ++number_;
-  }
-  bool closed() const { return output_.closed(); }
-
- private:
-  const ObserveOptions& options_;
-  const Subject& run_;
-  size_t num_inputs_;
-  std::optional<FigureFolder> figures_;
-  Output output_;
-  size_t number_ = 0;
-};
-
 /// The lines of the file as one text.
 ObservedPair observe_file(const ObserveOptions& options, const Runs& runs, const Request& request,
                           Progress& progress) {
@@ -97,17 +55,21 @@ ObservedPair observe_file(const ObserveOptions& options, const Runs& runs, const
   return pair;
 }
 
-/// The text's one or two runs, which compare as before and after.
-void add_to_page(const ObservedPair& pair, size_t number, HtmlReport& page) {
-  for_each_run(pair, [&](const char* run, const Observed& text) {
-    page.add_run(number, pair.after ? run : text.model, text);
-  });
-  if (pair.after) page.add_moved(number, pair.moved);
-}
-
-void write_files(const ObserveOptions& options, const Runs& runs, std::span<const Input> inputs,
-                 std::span<const ObservedPair> pairs) {
-  if (!options.texts.save.empty()) save_observed(options.texts, runs, inputs, pairs);
+void observe_inputs(const Runs& runs, std::span<const Input> inputs, Request request,
+                    Progress& progress, ObserveResults& results) {
+  const bool all_patterns = request.patterns;
+  size_t number = 0;
+  for (const std::span<const Input> part : batches_of(inputs, results.texts_on_page())) {
+    if (!results.wanted()) break;
+    request.patterns = all_patterns || number < results.texts_on_page();
+    for (ObservedPair& pair : observe_pairs(runs, part, request, progress)) {
+      progress.clear();
+      results.add(std::move(pair));
+    }
+    number += part.size();
+    request.seed += part.size();
+  }
+  results.end_texts();
 }
 
 }  // namespace
@@ -122,42 +84,16 @@ int observe(int argc, char** argv) {
   const Runs runs = make_runs(options, encoder);
   const std::vector<Input> inputs = read_inputs(encoder, options.texts, runs.before.options);
 
-  std::optional<HtmlReport> page;
-  if (!options.html.empty()) page.emplace(options.html);
-  const size_t on_page = page ? HtmlReport::kMostTexts : 0;
-
-  Request request = request_for(options);
-  const bool prints_patterns = request.patterns;
+  const Request request = request_for(options);
   Progress progress(common.quiet);
-  Printer printer(options, runs.before, inputs.size());
-  std::vector<ObservedPair> kept;
-  size_t number = 0;
-  for (const std::span<const Input> part : batches_of(inputs, on_page)) {
-    if (printer.closed() && !page) break;
-    request.patterns = prints_patterns || number < on_page;
-    for (ObservedPair& pair : observe_pairs(runs, part, request, progress)) {
-      progress.clear();
-      if (page) add_to_page(pair, number, *page);
-      ++number;
-      if (options.writes_files()) {
-        kept.push_back(std::move(pair));
-      } else {
-        printer.print(pair);
-      }
-    }
-    request.seed += part.size();
-  }
-  // First the files: where one cannot be written, the error stands alone.
-  if (options.writes_files()) write_files(options, runs, inputs, kept);
-  for (const ObservedPair& pair : kept) printer.print(pair);
-  if (!options.file.empty() && (page || !printer.closed())) {
-    request.seed = options.seed;
-    const ObservedPair corpus = observe_file(options, runs, request, progress);
+  ObserveResults results(options, runs, inputs);
+  observe_inputs(runs, inputs, request, progress, results);
+  if (!options.file.empty() && results.wanted()) {
+    ObservedPair corpus = observe_file(options, runs, request, progress);
     progress.clear();
-    if (page) add_to_page(corpus, number, *page);
-    printer.print(corpus);
+    results.add(std::move(corpus));
   }
-  if (page) page->write(common.quiet);
+  results.finish();
   return 0;
 }
 

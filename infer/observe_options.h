@@ -22,7 +22,6 @@ struct ObserveOptions {
   uint64_t seed = 1;
   bool csv = false;
 
-  bool writes_files() const { return !texts.save.empty(); }
   bool prints_tables() const { return !csv && !texts.common.json; }
 };
 
