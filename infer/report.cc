@@ -72,6 +72,7 @@ std::string token_rows(const Observed& text, int width) {
 }
 
 std::string layout_name(const phasor::PositionConfig& own, const Positions& positions) {
+  if (positions.source() == Positions::Source::kTable) return "table";
   const PositionKind kind = kind_of(own, positions);
   if (kind != PositionKind::kSinusoidal) return std::string(to_string(kind));
   const bool computed = positions.source() == Positions::Source::kSinusoidal;
@@ -80,7 +81,7 @@ std::string layout_name(const phasor::PositionConfig& own, const Positions& posi
 
 std::string describe_positions(const phasor::PositionConfig& own, const Positions& positions) {
   const PositionKind kind = kind_of(own, positions);
-  if (kind != PositionKind::kSinusoidal) return std::string(to_string(kind));
+  if (kind != PositionKind::kSinusoidal) return layout_name(own, positions);
   return fmt::format("sinusoidal ({})", layout_name(own, positions));
 }
 

@@ -10,10 +10,10 @@
 
 namespace infer {
 
-/// Which positions a run adds, for people: "sinusoidal (paper)", "learned", "none".
+/// Which positions a run adds, for people: "sinusoidal (paper)", "learned", "none", "table".
 std::string describe_positions(const phasor::PositionConfig& own,
                                const phasor::Positions& positions);
-/// The layout alone: "paper"; "learned" or "none" where nothing is computed.
+/// The layout alone: "paper"; "learned", "none" or "table" where nothing is computed.
 std::string layout_name(const phasor::PositionConfig& own, const phasor::Positions& positions);
 
 /// "sinusoidal: 6 layers, d_model 128, 4 heads, post-norm, positions sinusoidal (paper),

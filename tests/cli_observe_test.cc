@@ -179,6 +179,8 @@ TEST(CliObserveTest, ATableFromAFileReplacesThePositions) {
   const json pair = observe({"--edit", "reverse", "--edit", "table=" + file, kText});
   Encoder encoder(Model::load(bundled_model("sinusoidal")));
   const PositionTable table{.rows = 16, .d_model = 128, .values = values};
+  EXPECT_EQ(pair["before"]["positions"], "sinusoidal (paper)");
+  EXPECT_EQ(pair["after"]["positions"], "table");
   expect_after(pair, encoder, {.positions = Positions::table(table).reversed()});
 }
 
