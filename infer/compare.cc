@@ -21,7 +21,8 @@ constexpr const char* kDescription =
 constexpr const char* kFooter = R"(Tables (--only picks some of them):
   precision  how far the states in the second --precision are from those in the first
   effect     mean 1 - cos between the states with and without positions
-  order      how far the states move when two tokens are swapped, all reversed, all shuffled
+  order      how far the states move when two tokens are swapped, pairs (ngrams) are shuffled,
+             all are reversed, all are shuffled
   attention  mean distance of what attention reads, and its share by offset
   direct     the position vector's own share of the states, every LayerNorm frozen
   table      the position vectors by themselves: translation invariance, locality, symmetry

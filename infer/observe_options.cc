@@ -17,16 +17,19 @@ constexpr const char* kDescription =
     "of it\nwhen the positions are changed or a residual connection is cut.";
 
 constexpr const char* kFooter = R"(Views (--only picks some of them):
-  moved      how far the interventions move the states
-  split      shares of the states' variance: position, token, and both mixed
-  direct     the position vector's own share of the states, every LayerNorm frozen
-  effect     mean 1 - cos between the states with and without positions
-  order      how far the states move when tokens are swapped, paired and shuffled, reversed, shuffled
-  attention  how far it reaches, its entropy, its share by offset, and the positional heads
+  moved      how far the interventions move the states (0: not at all, 1: to a right angle)
+  split      shares of the states' variance: position, token, and both mixed (they sum to 1)
+  direct     the position vector's own share of the states, every LayerNorm frozen (0: gone)
+  effect     mean 1 - cos between the states with and without positions (0: positions do nothing)
+  order      how far the states move when two tokens are swapped, pairs are shuffled, all are
+             reversed, all are shuffled (0: order does not matter)
+  attention  how far it reaches, its entropy (0: to one token, 1: to all alike), its share by
+             offset, and the positional heads
   pattern    one head's attention as a picture (--head)
-  scores     the first layer's scores by what query and key come from
+  scores     the first layer's scores by what query and key come from (1: decides, 0: no say)
   corpus     with -i: shares of the states' variance over texts: position, text, and the rest
   probe      with -i: how well a linear map reads positions off the states of unseen texts
+             (R² 1: exactly, 0: not at all)
 Layers and heads count from 1, tokens from 0. With --csv, text,run,layer,head,measure,value.
 
 Examples:
@@ -90,7 +93,7 @@ void add_options(CLI::App& app, ObserveOptions& options, Words& words) {
   app.add_option("-i,--input", options.file, "a file whose lines are observed as one, by means")
       ->type_name("FILE");
   app.add_option("--max-tokens", options.texts.max_tokens, "cut every text to so many tokens")
-      ->type_name("N")
+      ->option_text("N")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
   add_interventions(app, options.interventions);
   app.add_option("--only", words.only, "one view instead of all; repeatable")

@@ -183,6 +183,22 @@ TEST(CliObserveDataTest, ATextOfOneTokenHasNoOrder) {
   }
 }
 
+TEST(CliObserveDataTest, FiveHundredTokensAreMeasuredAndShownInPart) {
+  std::string ids;
+  for (int i = 0; i < 512; ++i) ids += std::to_string(10 + i % 400) + " ";
+  const std::vector<std::string> ask = {"--ids",  ids,       "--only", "direct",
+                                        "--only", "pattern", "--only", "scores"};
+  const json object = observe(ask);
+  EXPECT_EQ(object["layers"][3]["attention"]["heads"][1]["by_offset"].size(), 1023u);
+  EXPECT_GT(object["layers"][1]["direct_position"]["norm"], 0.01);
+  EXPECT_GT(object["first_layer_scores"]["position_position"], 0.1);
+  std::vector<std::string> show = ask;
+  show.insert(show.begin(), {"observe", "-q"});
+  const ProgramResult result = run_infer(show);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("the first 32 tokens of 512"), std::string::npos);
+}
+
 TEST(CliObserveDataTest, OfEqualTokensNothingIsTheTokens) {
   const json object = observe({"--ids", "5,5,5,5,5,5"});
   for (const json& layer : object["layers"]) {
