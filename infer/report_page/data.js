@@ -49,7 +49,8 @@ class Run {
 
   /** "▁dog", or "▁dog … ▁cat" where a cell holds several tokens. */
   cellName(cell) {
-    const begin = this.tokenOf(cell), last = this.tokenOf(cell + 1) - 1;
+    const begin = this.tokenOf(cell),
+      last = this.tokenOf(cell + 1) - 1;
     const name = (t) => `${this.pieces[t]} (${place(this.observed.position_ids[t])})`;
     return begin === last ? name(begin) : `${name(begin)} … ${name(last)}`;
   }
@@ -71,11 +72,18 @@ class Run {
 /** {version, texts: [{runs: [Run, …one or two], moved}]}; `moved`: from one run to the other. */
 export function readReport() {
   const {version, texts} = JSON.parse(document.getElementById("data").textContent);
-  return {version, texts: texts.map((text) => {
-    const same = text.runs.length > 1 && text.runs[0].label === text.runs[1].label;
-    return {...text, runs: text.runs.map((run, side) =>
-      new Run({...run, label: same ? `${run.label} (${side + 1})` : run.label}, side))};
-  })};
+  return {
+    version,
+    texts: texts.map((text) => {
+      const same = text.runs.length > 1 && text.runs[0].label === text.runs[1].label;
+      return {
+        ...text,
+        runs: text.runs.map(
+          (run, side) => new Run({...run, label: same ? `${run.label} (${side + 1})` : run.label}, side),
+        ),
+      };
+    }),
+  };
 }
 
 /** A position: 3, or 3.50 where a table was interpolated. */

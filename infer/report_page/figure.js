@@ -3,7 +3,8 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 /** What text is set in; Arial's widths where a system has no better. */
-export const font = "-apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', system-ui, sans-serif";
+export const font =
+  "-apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', system-ui, sans-serif";
 
 const kRim = 10; // of a saved figure
 
@@ -53,12 +54,22 @@ export class Figure {
   constructor({id, title, hint, keys = [], draw, refresh, wide = false, half = false}) {
     Object.assign(this, {id, title, keys, draw, refresh});
     this.body = html("div", {class: "body"});
-    this.saveButton = html("button", {type: "button", class: "save", click: () => this.save(),
-                                      "aria-label": `Save “${title}” as SVG`}, "Save as SVG");
+    this.saveButton = html(
+      "button",
+      {type: "button", class: "save", click: () => this.save(), "aria-label": `Save “${title}” as SVG`},
+      "Save as SVG",
+    );
     this.element = html(
-      "figure", {id, class: [wide && "wide", half && "half"].filter(Boolean).join(" "), "aria-labelledby": `${id}-title`},
+      "figure",
+      {
+        id,
+        class: [wide && "wide", half && "half"].filter(Boolean).join(" "),
+        "aria-labelledby": `${id}-title`,
+      },
       html("figcaption", {}, html("h3", {id: `${id}-title`}, title), html("p", {class: "hint"}, hint)),
-      this.body, this.saveButton);
+      this.body,
+      this.saveButton,
+    );
   }
 
   /** `changed`: the keys that changed; undefined means everything. Without charts it hides. */
@@ -74,7 +85,15 @@ export class Figure {
   }
 
   save() {
-    const file = new Blob([inLight(() => this.update(this.view), () => this.toSvg())], {type: "image/svg+xml"});
+    const file = new Blob(
+      [
+        inLight(
+          () => this.update(this.view),
+          () => this.toSvg(),
+        ),
+      ],
+      {type: "image/svg+xml"},
+    );
     const url = URL.createObjectURL(file);
     html("a", {href: url, download: `phasor-${this.id}.svg`}).click();
     setTimeout(() => URL.revokeObjectURL(url), 60000);
@@ -83,24 +102,38 @@ export class Figure {
   /** All charts of the figure as they lie beside each other, in one document. */
   toSvg() {
     const frame = this.body.getBoundingClientRect();
-    const width = frame.width + 2 * kRim, height = frame.height + 2 * kRim;
+    const width = frame.width + 2 * kRim,
+      height = frame.height + 2 * kRim;
     const charts = [...this.body.querySelectorAll("svg")].map((chart) => {
       const {x, y} = chart.getBoundingClientRect();
       const group = svg("g", {transform: `translate(${x - frame.x} ${y - frame.y})`});
       for (const {name, value} of chart.attributes) {
         if (/^(fill|font-|text-anchor)/.test(name)) group.setAttribute(name, value);
       }
-      group.append(...[...chart.childNodes].filter((node) => node.nodeName !== "style")
-        .map((node) => node.cloneNode(true)));
+      group.append(
+        ...[...chart.childNodes]
+          .filter((node) => node.nodeName !== "style")
+          .map((node) => node.cloneNode(true)),
+      );
       return group;
     });
-    const document = svg("svg", {
-      xmlns: SVG, viewBox: `${-kRim} ${-kRim} ${width} ${height}`, width, height,
-      color: cssValue("--ink"), style: `font-family: ${font}; white-space: pre`,
-    }, svg("title", {}, this.title), svg("rect", {x: -kRim, y: -kRim, width, height, fill: cssValue("--surface")}),
-       charts);
+    const document = svg(
+      "svg",
+      {
+        xmlns: SVG,
+        viewBox: `${-kRim} ${-kRim} ${width} ${height}`,
+        width,
+        height,
+        color: cssValue("--ink"),
+        style: `font-family: ${font}; white-space: pre`,
+      },
+      svg("title", {}, this.title),
+      svg("rect", {x: -kRim, y: -kRim, width, height, fill: cssValue("--surface")}),
+      charts,
+    );
     for (const element of document.querySelectorAll("[data-screen]")) element.remove();
-    return new XMLSerializer().serializeToString(document)
+    return new XMLSerializer()
+      .serializeToString(document)
       .replace(/var\((--[a-z0-9-]+)\)/g, (_, name) => cssValue(name));
   }
 }

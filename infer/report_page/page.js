@@ -1,14 +1,17 @@
 // The page: what is chosen, the parts from top to bottom, and who draws anew when something changes.
-import {attentionFigures, headSentences, numHeads, offsetName, positionalHeads} from "./attention.js";
-import {place, readReport} from "./data.js";
+import {attentionFigures, headSentences} from "./attention.js";
+import {keepFocus, named, select, selectNumber, slider} from "./choosers.js";
+import {readReport} from "./data.js";
 import {html} from "./figure.js";
 import {layerFigures} from "./layers.js";
+import {overviewFigure, positionalHeads} from "./overview.js";
 import {scores} from "./scores.js";
 import {tables} from "./tables.js";
-import {hasHands, vectorFigures} from "./vectors.js";
+import {strips} from "./tokens.js";
+import {vectorFigures} from "./vectors.js";
 
 const report = readReport();
-const figures = [...layerFigures, ...attentionFigures, ...vectorFigures, scores];
+const figures = [...layerFigures, ...attentionFigures, overviewFigure, ...vectorFigures, scores];
 const state = {text: 0, layer: 1, head: 1, token: 0};
 
 function view() {
@@ -27,7 +30,11 @@ function set(change) {
 function start() {
   const {runs} = view();
   const [clearest] = runs.flatMap(positionalHeads).sort((a, b) => b.share - a.share);
-  Object.assign(state, {layer: clearest?.layer ?? 1, head: clearest?.head ?? 1, token: Math.min(1, Math.max(0, runs[0].numTokens - 1))});
+  Object.assign(state, {
+    layer: clearest?.layer ?? 1,
+    head: clearest?.head ?? 1,
+    token: Math.min(1, Math.max(0, runs[0].numTokens - 1)),
+  });
 }
 
 function show(changed) {
@@ -37,27 +44,43 @@ function show(changed) {
   for (const figure of figures) figure.update(now, changed?.includes("text") ? undefined : changed);
 }
 
-const parts = Object.fromEntries(["title", "tokens", "layerChooser", "headChooser", "named", "sentences", "slider", "tables", "notes"]
-  .map((name) => [name, html("div", {class: name})]));
+const parts = Object.fromEntries(
+  ["title", "tokens", "layerChooser", "headChooser", "named", "sentences", "slider", "tables", "notes"].map(
+    (name) => [name, html("div", {class: name})],
+  ),
+);
 
 function section(title, ...children) {
   return html("section", {}, html("h2", {}, title), children);
 }
 
 function build() {
-  const [map, profile, all] = attentionFigures;
+  const [map, profile] = attentionFigures;
   const [distances, clocks] = vectorFigures;
   clocks.element.insertBefore(parts.slider, clocks.body);
   document.getElementById("report").append(
     parts.title,
     section("Tokens", parts.tokens),
-    section("Layer by layer", html("div", {class: "figures"}, layerFigures.map(({element}) => element))),
-    section("Attention", html("div", {class: "choosers"}, parts.layerChooser, parts.headChooser), parts.named, parts.sentences,
-      html("div", {class: "figures halves"}, map.element, profile.element, all.element)),
+    section(
+      "Layer by layer",
+      html(
+        "div",
+        {class: "figures"},
+        layerFigures.map(({element}) => element),
+      ),
+    ),
+    section(
+      "Attention",
+      html("div", {class: "choosers"}, parts.layerChooser, parts.headChooser),
+      parts.named,
+      parts.sentences,
+      html("div", {class: "figures halves"}, map.element, profile.element, overviewFigure.element),
+    ),
     section("Position vectors", html("div", {class: "figures halves"}, distances.element, clocks.element)),
     section("First scores", html("div", {class: "figures"}, scores.element)),
     section("All numbers", parts.tables),
-    html("footer", {}, parts.notes));
+    html("footer", {}, parts.notes),
+  );
 }
 
 /** What belongs to a text: its title, tokens, tables. */
@@ -68,9 +91,20 @@ function frame(now) {
   document.querySelector("main").dataset.runs = runs.length;
   parts.title.replaceChildren(
     html("p", {class: "eyebrow"}, "How position travels through an encoder"),
-    html("h1", {class: name.length > 160 ? "long" : name.startsWith("“") ? "quoted" : undefined, dir: "auto"}, name),
-    html("ul", {class: "facts"}, runs.map((run) => html("li", {class: runs.length > 1 ? `side-${run.side}` : undefined}, facts(run, runs.length > 1)))),
-    textChooser() ?? "");
+    html(
+      "h1",
+      {class: name.length > 160 ? "long" : name.startsWith("“") ? "quoted" : undefined, dir: "auto"},
+      name,
+    ),
+    html(
+      "ul",
+      {class: "facts"},
+      runs.map((run) =>
+        html("li", {class: runs.length > 1 ? `side-${run.side}` : undefined}, facts(run, runs.length > 1)),
+      ),
+    ),
+    textChooser() ?? "",
+  );
   parts.tokens.replaceChildren(...(runs[0].numTokens > 0 ? strips(runs) : []));
   parts.tables.replaceChildren(...tables(now));
   parts.notes.replaceChildren(...notes(runs));
@@ -85,115 +119,80 @@ function nameOf({observed, pieces}) {
 }
 
 function facts(run, titled) {
-  const {tokens = run.numTokens, model, positions, precision, num_layers, num_heads, d_model, edits = [], cut_residuals: cuts = []} = run.observed;
+  const {
+    tokens = run.numTokens,
+    model,
+    positions,
+    precision,
+    num_layers,
+    num_heads,
+    d_model,
+    edits = [],
+    cut_residuals: cuts = [],
+  } = run.observed;
   return [
-    titled ? html("strong", {}, run.label) : null, titled ? ": " : null,
-    [`model ${model}`, `positions ${positions}`, ...edits.map((edit) => `edit ${edit}`), ...cuts.map((cut) => `without the residual of ${cut}`),
-     count(tokens, "token"), `${count(num_layers, "layer")} of ${count(num_heads, "head")}`, `${d_model} wide`, precision, `phasor ${report.version}`].join(" · "),
+    titled ? html("strong", {}, run.label) : null,
+    titled ? ": " : null,
+    [
+      `model ${model}`,
+      `positions ${positions}`,
+      ...edits.map((edit) => `edit ${edit}`),
+      ...cuts.map((cut) => `without the residual of ${cut}`),
+      count(tokens, "token"),
+      `${count(num_layers, "layer")} of ${count(num_heads, "head")}`,
+      `${d_model} wide`,
+      precision,
+      `phasor ${report.version}`,
+    ].join(" · "),
   ];
-}
-
-function select(name, options, chosen, change) {
-  const element = html("select", {id: `choose-${name}`, change: () => change(element.selectedIndex)},
-    options.map((text, i) => html("option", {selected: i === chosen}, text)));
-  return [html("label", {for: `choose-${name}`}, name), element];
 }
 
 function textChooser() {
   if (report.texts.length < 2) return null;
   const names = report.texts.map(({runs: [run]}, i) => `${i + 1}. ${[...nameOf(run)].slice(0, 80).join("")}`);
-  return html("div", {class: "choosers"}, html("div", {}, select("Text", names, state.text, (text) => {
-    set({text});
-    document.getElementById("choose-Text").focus();
-  })));
-}
-
-const same = (runs, key) => runs.every((run) => JSON.stringify(run.observed[key]) === JSON.stringify(runs[0].observed[key]));
-
-/** The tokens, once where both runs have the same; then with both positions where those differ. */
-function strips(runs) {
-  const groups = same(runs, "ids") && same(runs, "pieces") ? [runs] : runs.map((run) => [run]);
-  const titled = groups.length > 1;
-  const twice = groups[0].length > 1 && !same(runs, "position_ids");
-  return groups.flatMap((group) => [
-    titled ? html("p", {class: `side-${group[0].side}`}, html("strong", {}, group[0].label)) : null,
-    strip(twice ? group : group.slice(0, 1)),
-    ...group.flatMap((run) => masks(run, group.length > 1)),
-  ]).concat(html("p", {class: "hint"},
-    `Under each token stands its position${twice ? `: ${runs[0].label}, then ${runs[1].label}` : ""}. Dashed: special tokens that the tokenizer puts round every text.`))
-    .filter((element) => element !== null);
-}
-
-function strip(runs) {
-  const [{observed, pieces, label}] = runs;
-  const text = new Set(observed.text_tokens);
-  return html("ol", {class: "strip", tabindex: 0, "aria-label": `Tokens of ${label} and their positions`}, pieces.map((piece, t) =>
-    html("li", {class: text.has(t) ? undefined : "special", title: `token ${t}, id ${observed.ids[t]}`},
-      html("span", {class: "piece", dir: "auto"}, piece),
-      runs.map((run) => html("span", {class: runs.length > 1 ? `place place-${run.side}` : "place"}, place(run.observed.position_ids[t]))))));
-}
-
-/** The likeliest fillers of every masked token. */
-function masks(run, titled) {
-  return run.observed.masks.map(({token, fillers}) => html("p", {},
-    `${titled ? `${run.label}: ` : ""}${run.pieces[token]} at position ${place(run.observed.position_ids[token])}: `,
-    fillers.map(({piece, probability}) => `${piece} ${Math.round(100 * probability)} %`).join(", ")));
+  return html(
+    "div",
+    {class: "choosers"},
+    html(
+      "div",
+      {},
+      select("Text", names, state.text, (text) => {
+        set({text});
+        document.getElementById("choose-Text").focus();
+      }),
+    ),
+  );
 }
 
 /** What the attention part and the clocks are about. */
 function choosers(now) {
   const {runs} = now;
   const layers = Math.max(...runs.map((run) => run.observed.num_layers));
-  keepFocus(parts.layerChooser, select("Layer", Array.from({length: layers}, (_, i) => `${i + 1}`), state.layer - 1, (i) => set({layer: i + 1})));
-  keepFocus(parts.headChooser, select("Head", Array.from({length: numHeads(now)}, (_, i) => `${i + 1}`), state.head - 1, (i) => set({head: i + 1})));
-  parts.named.replaceChildren(...runs.map((run) => named(run, runs.length > 1)));
+  const heads = Math.max(...runs.map((run) => run.observed.num_heads));
+  keepFocus(
+    parts.layerChooser,
+    selectNumber("Layer", layers, state.layer, (layer) => set({layer})),
+  );
+  keepFocus(
+    parts.headChooser,
+    selectNumber("Head", heads, state.head, (head) => set({head})),
+  );
+  keepFocus(
+    parts.named,
+    runs.map((run) => named(run, now)),
+  );
   parts.sentences.replaceChildren(...headSentences(now));
   if (!parts.slider.contains(document.activeElement)) parts.slider.replaceChildren(...slider(now));
 }
 
-function keepFocus(part, children) {
-  const focused = part.contains(document.activeElement);
-  part.replaceChildren(...children);
-  if (focused) part.querySelector("select").focus();
-}
-
-const kMostNamed = 10;
-
-function named(run, titled) {
-  if (!run.layers.some(({layer}) => run.heads(layer).length > 0)) return "";
-  const found = positionalHeads(run);
-  const title = titled ? `${run.label}, heads that look by place:` : "Heads that look by place:";
-  if (found.length === 0) return html("p", {}, `${title} none looks at the token before or after in 90 % of the rows.`);
-  return html("p", {}, `${title} `, found.slice(0, kMostNamed).map(({layer, head, offset, share}) => html("button", {
-    type: "button", class: "named-head", "aria-pressed": layer === state.layer && head === state.head,
-    click: () => {
-      set({layer, head});
-      parts.named.querySelector("[aria-pressed=true]")?.focus();
-    },
-  }, `${layer}.${head} ${offsetName(offset)}, ${Math.round(100 * share)} %`)),
-  found.length > kMostNamed ? `and ${found.length - kMostNamed} more, framed below` : null);
-}
-
-function slider(now) {
-  if (!hasHands(now)) return [];
-  const {runs} = now, [run] = runs;
-  const says = (t) => `${run.pieces[t]}, position ` +
-    [...new Set(runs.map(({observed}) => place(observed.position_ids[t] ?? NaN)))].join(" and ");
-  const output = html("output", {for: "choose-token"}, says(state.token));
-  const input = html("input", {id: "choose-token", type: "range", min: 0, max: run.numTokens - 1, value: state.token,
-                               "aria-valuetext": says(state.token), input: () => {
-    const token = Number(input.value);
-    output.textContent = says(token);
-    input.setAttribute("aria-valuetext", says(token));
-    set({token});
-  }});
-  return [html("label", {for: "choose-token"}, "Token"), input, output];
-}
-
 function notes(runs) {
-  const sentences = ["Layer 0 is the sum of the embeddings; layer l is what block l leaves behind. Attention of layer l is that of block l."];
+  const sentences = [
+    "Layer 0 is the sum of the embeddings; layer l is what block l leaves behind. Attention of layer l is that of block l.",
+  ];
   const many = runs.find((run) => run.cells > 0 && run.cells < run.numTokens);
-  sentences.push(`Attention maps keep 8 bits of each weight (less than 0.004 off)${many ? `, and show the means of blocks: ${many.numTokens} tokens in ${many.cells} rows` : ""}; all other numbers are those that infer observe --json prints.`);
+  sentences.push(
+    `Attention maps keep 8 bits of each weight (less than 0.004 off)${many ? `, and show the means of blocks: ${many.numTokens} tokens in ${many.cells} rows` : ""}; all other numbers are those that infer observe --json prints.`,
+  );
   sentences.push("This page is one file and needs no network.");
   return sentences.map((sentence) => html("p", {}, sentence));
 }

@@ -1,0 +1,82 @@
+// What is chosen, and with what: lists of numbers, heads by name, a slider for the token.
+import {place} from "./data.js";
+import {html} from "./figure.js";
+import {offsetName, positionalHeads} from "./overview.js";
+import {hasHands} from "./vectors.js";
+
+/** A labelled list; `change` gets the index that was chosen. */
+export function select(name, options, chosen, change) {
+  const element = html(
+    "select",
+    {id: `choose-${name}`, change: () => change(element.selectedIndex)},
+    options.map((text, i) => html("option", {selected: i === chosen}, text)),
+  );
+  return [html("label", {for: `choose-${name}`}, name), element];
+}
+
+/** The same of the numbers 1 … most. */
+export function selectNumber(name, most, chosen, change) {
+  const numbers = Array.from({length: most}, (_, i) => `${i + 1}`);
+  return select(name, numbers, chosen - 1, (i) => change(i + 1));
+}
+
+/** Replaces what is in a part; what had the focus there has it afterwards. */
+export function keepFocus(part, children) {
+  const focused = part.contains(document.activeElement);
+  part.replaceChildren(...children);
+  if (focused) part.querySelector("select, [aria-pressed=true]")?.focus();
+}
+
+const kMostNamed = 10;
+
+/** Buttons for the heads of a run that look by place. */
+export function named(run, {runs, layer: chosenLayer, head: chosenHead, set}) {
+  if (!run.layers.some(({layer}) => run.heads(layer).length > 0)) return "";
+  const found = positionalHeads(run);
+  const title = runs.length > 1 ? `${run.label}, heads that look by place:` : "Heads that look by place:";
+  if (found.length === 0)
+    return html("p", {}, `${title} none looks at the token before or after in 90 % of the rows.`);
+  return html(
+    "p",
+    {},
+    `${title} `,
+    found.slice(0, kMostNamed).map(({layer, head, offset, share}) =>
+      html(
+        "button",
+        {
+          type: "button",
+          class: "named-head",
+          "aria-pressed": layer === chosenLayer && head === chosenHead,
+          click: () => set({layer, head}),
+        },
+        `${layer}.${head} ${offsetName(offset)}, ${Math.round(100 * share)} %`,
+      ),
+    ),
+    found.length > kMostNamed ? `and ${found.length - kMostNamed} more, framed below` : null,
+  );
+}
+
+/** Which token the clocks are about. */
+export function slider({runs, token: chosen, set}) {
+  if (!hasHands({runs})) return [];
+  const [run] = runs;
+  const says = (t) =>
+    `${run.pieces[t]}, position ` +
+    [...new Set(runs.map(({observed}) => place(observed.position_ids[t] ?? NaN)))].join(" and ");
+  const output = html("output", {for: "choose-token"}, says(chosen));
+  const input = html("input", {
+    id: "choose-token",
+    type: "range",
+    min: 0,
+    max: run.numTokens - 1,
+    value: chosen,
+    "aria-valuetext": says(chosen),
+    input: () => {
+      const token = Number(input.value);
+      output.textContent = says(token);
+      input.setAttribute("aria-valuetext", says(token));
+      set({token});
+    },
+  });
+  return [html("label", {for: "choose-token"}, "Token"), input, output];
+}
