@@ -150,6 +150,9 @@ class Experiment {
       for (int64_t l = 1; l <= texts_[i].num_layers(); ++l) {
         texts_[i].layers[l].attention = listener_.attention(l - 1, i);
       }
+      if (in_windows(texts_[i])) {
+        texts_[i].missing[Measure::kAttention] = fmt::format("head by head: {}", kWindows);
+      }
     }
   }
 

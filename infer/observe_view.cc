@@ -17,6 +17,8 @@ std::optional<Measure> measure_of(View view) {
       return Measure::kDirect;
     case View::kOrder:
       return Measure::kOrder;
+    case View::kAttention:
+      return Measure::kAttention;
     case View::kScores:
       return Measure::kScores;
     case View::kCorpus:

@@ -231,6 +231,8 @@ TEST(CliObserveDataTest, WhatOverlappingWindowsMakeCannotBeTakenApart) {
   EXPECT_TRUE(object["layers"][2]["direct_position"].is_null());
   EXPECT_GT(object["layers"][2]["attention"]["distance"], 1.0);
   EXPECT_TRUE(object["layers"][2]["attention"]["heads"].empty());
+  EXPECT_EQ(object["missing"]["attention"],
+            "head by head: the text was run in overlapping windows");
 }
 
 TEST(CliObserveDataTest, EveryFamilyIsObserved) {
