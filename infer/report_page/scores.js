@@ -16,7 +16,7 @@ export const scores = new Figure({
   title: "What the first layer’s attention is made of",
   keys: ["text"],
   wide: true,
-  hint: "A score is a query times a key, and each of them is a token’s part plus a position’s part (Ke et al. 2020): each product’s share of the scores’ variance, by head. Large blue: the head asks for places, whatever stands there.",
+  hint: "A score is a query times a key, and each of them is a token’s part plus a position’s part (Ke et al. 2020): each product’s share of the scores’ variance, by head. Large blue: the head asks for places, whatever stands there; below 0: a term works against the others.",
   draw: ({runs}, width) => {
     const shown = runs.filter((run) => run.observed.first_layer_scores);
     const without = runs.filter((run) => !run.observed.first_layer_scores);
