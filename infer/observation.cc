@@ -186,7 +186,7 @@ class Experiment {
     text.text_tokens = text_places(subject_.model(), text.input.token_ids);
     text.masks = mask_reports(subject_.encoder, encoding_, i);
     const phasor::Trace& trace = listener_.trace();
-    if (trace.has(Hook::kPosEmbed, -1, i)) {
+    if (trace.has(Hook::kPosEmbed, -1, i) && !in_windows(text)) {
       text.position_vectors = trace.at(Hook::kPosEmbed, -1, i).values;
     }
     for_each_layer(i, [&](int64_t l, ObservedLayer& layer) {

@@ -105,7 +105,7 @@ struct Observed {
   std::map<Measure, std::string> missing = {};  // why there is no answer
 
   // Arrays.
-  std::vector<float> position_vectors = {};       // [T, E] that were added; empty: none
+  std::vector<float> position_vectors = {};       // [T, E] that were added; empty: none, or windows
   std::vector<std::vector<float>> states = {};    // [L + 1] of [T, C], where asked for
   std::vector<std::vector<float>> patterns = {};  // [L] of [H, T, T], where asked for
 
