@@ -27,7 +27,7 @@ int main() {
     const auto heads = phasor::head_profiles(pattern.values, pattern.shape[0], pattern.shape[1]);
     for (size_t h = 0; h < heads.size(); ++h) {
       if (!heads[h].positional_offset) continue;
-      std::printf("layer %d, head %zu attends to offset %+d\n", static_cast<int>(layer) + 1, h,
+      std::printf("layer %d, head %zu attends to offset %+d\n", static_cast<int>(layer) + 1, h + 1,
                   *heads[h].positional_offset);
     }
   }
