@@ -6,6 +6,7 @@
 
 #include "infer/commands.h"
 #include "infer/comparison_report.h"
+#include "infer/only.h"
 #include "infer/options.h"
 #include "infer/report.h"
 #include "phasor/errors.h"
@@ -36,7 +37,7 @@ Examples:
   infer compare sinusoidal learned --html page.html "Tom bit a dog."
   infer compare learned --positions learned --positions none "Tom bit a dog."
   infer compare learned --precision f32,int8 --only precision "Tom bit a dog."
-  infer compare sinusoidal none --only order --only effect "Tom bit a dog.")";
+  infer compare sinusoidal none --only order,effect "Tom bit a dog.")";
 
 constexpr const char* kDefaultText = "The dog ran after the cat, and the cat ran up the tree.";
 
@@ -75,9 +76,7 @@ std::optional<int> parse_arguments(int argc, char** argv, CompareArguments& argu
   app.add_option("--ids", arguments.ids, "token ids like \"5 17 9\" instead of texts; repeatable")
       ->type_name("IDS")
       ->allow_extra_args(false);
-  app.add_option("--only", arguments.only, "one table instead of all; repeatable")
-      ->type_name("TABLE")
-      ->allow_extra_args(false);
+  add_only(app, "table", arguments.only);
   add_html(app, arguments.html);
   app.add_option("--seed", arguments.seed, "for the orders and masks that are drawn (default: 1)")
       ->type_name("N");
@@ -168,24 +167,14 @@ std::array<Side, 2> make_sides(const CompareArguments& arguments,
 }
 
 std::vector<Section> parse_sections(const CompareArguments& arguments) {
-  const std::vector<std::string>& names = arguments.only;
+  const auto why_not = [&](size_t i) -> std::string {
+    const bool possible = static_cast<Section>(i) != Section::kPrecision;
+    if (possible || asks_about_precision(arguments)) return "";
+    return "give one model and two precisions, like --precision f32,int8, and no --positions";
+  };
   std::vector<Section> sections;
-  for (size_t i = 0; i < kSectionNames.size(); ++i) {
-    const auto section = static_cast<Section>(i);
-    const bool named = std::find(names.begin(), names.end(), kSectionNames[i]) != names.end();
-    const bool possible = section != Section::kPrecision || asks_about_precision(arguments);
-    if (named && !possible) {
-      throw UsageError(
-          "--only precision: give one model and two precisions, like --precision f32,int8, and no "
-          "--positions");
-    }
-    if (named || (names.empty() && possible)) sections.push_back(section);
-  }
-  for (const std::string& name : names) {
-    if (std::find(kSectionNames.begin(), kSectionNames.end(), name) != kSectionNames.end())
-      continue;
-    throw UsageError(
-        fmt::format("--only: '{}' is none of {}", name, fmt::join(kSectionNames, ", ")));
+  for (const size_t i : picked(arguments.only, kSectionNames, why_not)) {
+    sections.push_back(static_cast<Section>(i));
   }
   return sections;
 }

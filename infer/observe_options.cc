@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 
 #include "infer/commands.h"
+#include "infer/only.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -39,7 +39,7 @@ Examples:
   infer observe --only pattern --head 2.1 "Tom bit a dog."
   infer observe -m learned --csv "Tom bit a dog." > observed.csv
   infer observe --html page.html --edit reverse "Tom bit a dog."
-  infer observe --svg figures --only split --only pattern "Tom bit a dog."
+  infer observe --svg figures --only split,pattern "Tom bit a dog."
   infer observe -i sentences.txt --only probe)";
 
 /// As it stands on the command line.
@@ -72,20 +72,9 @@ std::string why_impossible(View view, const ObserveOptions& options) {
 
 std::vector<View> parse_views(const std::vector<std::string>& names,
                               const ObserveOptions& options) {
-  for (const std::string& name : names) {
-    if (std::find(kViewNames.begin(), kViewNames.end(), name) != kViewNames.end()) continue;
-    throw UsageError(fmt::format("--only: '{}' is none of {}", name, fmt::join(kViewNames, ", ")));
-  }
+  const auto why_not = [&](size_t i) { return why_impossible(static_cast<View>(i), options); };
   std::vector<View> views;
-  for (size_t i = 0; i < kViewNames.size(); ++i) {
-    const auto view = static_cast<View>(i);
-    const bool named = std::find(names.begin(), names.end(), kViewNames[i]) != names.end();
-    const std::string why_not = why_impossible(view, options);
-    if (named && !why_not.empty()) {
-      throw UsageError(fmt::format("--only {}: {}", kViewNames[i], why_not));
-    }
-    if (named || (names.empty() && why_not.empty())) views.push_back(view);
-  }
+  for (const size_t i : picked(names, kViewNames, why_not)) views.push_back(static_cast<View>(i));
   return views;
 }
 
@@ -96,9 +85,7 @@ void add_options(CLI::App& app, ObserveOptions& options, Words& words) {
       ->option_text("N")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
   add_interventions(app, options.interventions);
-  app.add_option("--only", words.only, "one view instead of all; repeatable")
-      ->type_name("VIEW")
-      ->allow_extra_args(false);
+  add_only(app, "view", words.only);
   app.add_option("--head", words.head,
                  "whose attention pattern is shown (default: the most positional head)")
       ->type_name("LAYER.HEAD");

@@ -7,6 +7,7 @@
 
 #include "infer/claims_report.h"
 #include "infer/commands.h"
+#include "infer/only.h"
 #include "infer/options.h"
 #include "infer/position_report.h"
 #include "infer/save.h"
@@ -38,8 +39,8 @@ Sections (--only picks some of them):
 Examples:
   infer positions
   infer positions --length 100 --width 512 --only image
-  infer positions -m learned --only map --only properties
-  infer positions paper learned --only properties --only against
+  infer positions -m learned --only map,properties
+  infer positions paper learned --only properties,against
   infer positions marian --width 512 --length 100 --svg figures
   infer positions --claims)";
 
@@ -82,10 +83,7 @@ std::optional<int> parse_arguments(int argc, char** argv, PositionsArguments& ar
       ->type_name("D");
   app.add_option("--base", arguments.size.base, "n of a sinusoidal table (default: 10000)")
       ->type_name("N");
-  app.add_option("--only", arguments.only, "one section instead of all; repeatable, or with commas")
-      ->type_name("SECTION")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  add_only(app, "section", arguments.only);
   app.add_flag("--claims", arguments.claims,
                "what well-known tutorials claim, computed and judged; exits 1 where a computed "
                "number is not what theory gives");
@@ -139,21 +137,14 @@ void check(const PositionsArguments& arguments) {
 }
 
 std::vector<TableSection> parse_sections(const PositionsArguments& arguments) {
-  const auto& names = kTableSectionNames;
-  for (const std::string& name : arguments.only) {
-    if (std::ranges::find(names, name) == names.end()) {
-      throw UsageError(fmt::format("--only: '{}' is none of {}", name, fmt::join(names, ", ")));
-    }
-  }
+  const auto why_not = [&](size_t i) -> std::string {
+    const bool possible = static_cast<TableSection>(i) != TableSection::kAgainst;
+    if (possible || arguments.tables.size() == 2) return "";
+    return "give two tables, like infer positions paper learned";
+  };
   std::vector<TableSection> sections;
-  for (size_t i = 0; i < names.size(); ++i) {
-    const auto section = static_cast<TableSection>(i);
-    const bool named = std::ranges::find(arguments.only, names[i]) != arguments.only.end();
-    const bool possible = section != TableSection::kAgainst || arguments.tables.size() == 2;
-    if (named && !possible) {
-      throw UsageError("--only against: give two tables, like infer positions paper learned");
-    }
-    if (named || (arguments.only.empty() && possible)) sections.push_back(section);
+  for (const size_t i : picked(arguments.only, kTableSectionNames, why_not)) {
+    sections.push_back(static_cast<TableSection>(i));
   }
   return sections;
 }
