@@ -240,7 +240,8 @@ TEST(ReadmeTest, EveryFigureIsWhatTheCommandOfItsPageDraws) {
       ASSERT_EQ(result.exit_code, 0) << line << "\n" << result.err;
       for (const std::string& link : links) {
         const fs::path drawn = folder.path() / link, shown = page.path.parent_path() / link;
-        if (!link.starts_with(directory) || !fs::exists(drawn)) continue;
+        if (!link.starts_with(directory)) continue;
+        ASSERT_TRUE(fs::exists(drawn)) << line << " draws no " << link;
         ++figures;
         if (update) {
           fs::create_directories(shown.parent_path());
@@ -253,7 +254,7 @@ TEST(ReadmeTest, EveryFigureIsWhatTheCommandOfItsPageDraws) {
       }
     }
   }
-  EXPECT_GE(figures, 4u);
+  EXPECT_GT(figures, 0u);
 }
 
 TEST(ReadmeTest, EveryFileAPageLinksToIsThere) {
