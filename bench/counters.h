@@ -4,9 +4,10 @@
 #include <benchmark/benchmark.h>
 
 #include "bench/bench_models.h"
-#include "phasor/matmul_limit.h"
+#include "infer/matmul_limit.h"
 
 namespace phasor::bench {
+using namespace infer;
 
 /// Sets the counters tokens/s and limit_share: the matmuls' share of the time, 1 at the limit.
 void set_counters(benchmark::State& state, const MatmulLimit& limit, const Batch& batch,

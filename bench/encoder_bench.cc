@@ -10,8 +10,8 @@
 
 #include "bench/bench_models.h"
 #include "bench/counters.h"
+#include "infer/matmul_limit.h"
 #include "phasor/encoder.h"
-#include "phasor/matmul_limit.h"
 
 namespace phasor::bench {
 namespace {

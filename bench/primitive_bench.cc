@@ -13,7 +13,7 @@
 #include "engine/kernels.h"
 #include "engine/norm.h"
 #include "engine/onednn.h"
-#include "phasor/matmul_limit.h"
+#include "infer/matmul_limit.h"
 
 namespace phasor::bench {
 namespace {

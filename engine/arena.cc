@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 constexpr size_t kAlignment = 64;
@@ -39,4 +39,4 @@ void* Arena::take(size_t bytes) {
   return std::exchange(next_, next_ + bytes);
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-namespace phasor {
+namespace phasor::internal {
 
 /// Hands out memory that lives as long as the arena.
 class Arena {
@@ -26,4 +26,4 @@ class Arena {
   int64_t bytes_ = 0;
 };
 
-}  // namespace phasor
+}  // namespace phasor::internal

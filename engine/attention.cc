@@ -8,7 +8,7 @@
 
 #include "engine/kernels.h"
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 // Fewer multiplications than this are not worth waking threads for.
@@ -94,4 +94,4 @@ int64_t attention_scratch(int64_t num_tokens, int64_t head_dim) {
   return round_up(Scratch(none, num_tokens, head_dim).end - none, 16);
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

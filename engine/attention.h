@@ -6,7 +6,7 @@
 
 #include "engine/relative_bias.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 /// One sequence's attention in all heads. Heads lie side by side in a row: [T, H, D]. Borrowed.
 struct AttentionInput {
@@ -35,4 +35,4 @@ void attend(const AttentionInput& in, const AttentionMaps& maps, float* scratch,
 
 int64_t attention_scratch(int64_t num_tokens, int64_t head_dim);
 
-}  // namespace phasor
+}  // namespace phasor::internal

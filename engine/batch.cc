@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace phasor {
+namespace phasor::internal {
 
 namespace {
 
@@ -18,19 +18,19 @@ std::vector<int64_t> window_starts(int64_t num_tokens, int64_t window) {
 
 }  // namespace
 
-std::vector<Segment> make_segments(std::span<const std::vector<int32_t>> sequences,
-                                   Overflow overflow, PositionSource& positions) {
+std::vector<Segment> make_segments(const TokenBatch& batch, Overflow overflow,
+                                   PositionSource& positions) {
   std::vector<Segment> segments;
-  const auto add = [&](size_t sequence, int64_t first, int64_t num_tokens) {
-    const std::span ids = std::span(sequences[sequence]).subspan(first, num_tokens);
-    segments.push_back({.sequence = static_cast<int64_t>(sequence),
+  const auto add = [&](int64_t sequence, int64_t first, int64_t num_tokens) {
+    const std::span<const int32_t> ids = batch.sequence(sequence).subspan(first, num_tokens);
+    segments.push_back({.sequence = sequence,
                         .first_token = first,
                         .token_ids = ids,
                         .positions = positions.place(ids, overflow)});
   };
   const std::optional<int64_t> limit = positions.max_tokens();
-  for (size_t s = 0; s < sequences.size(); ++s) {
-    const auto num_tokens = static_cast<int64_t>(sequences[s].size());
+  for (int64_t s = 0; s < batch.size(); ++s) {
+    const int64_t num_tokens = std::ssize(batch.sequence(s));
     const bool too_long = limit && *limit > 0 && num_tokens > *limit;
     if (too_long && overflow == Overflow::kTruncate) {
       add(s, 0, *limit);
@@ -64,4 +64,4 @@ std::vector<Group> make_groups(std::vector<Segment> segments, const GroupSizes& 
   return groups;
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -7,7 +7,18 @@
 
 #include "engine/position_source.h"
 
-namespace phasor {
+namespace phasor::internal {
+
+/// Sequences end to end, borrowed: number s has the ids offsets[s] … offsets[s + 1] − 1.
+struct TokenBatch {
+  std::span<const int32_t> token_ids;  // [N]
+  std::span<const int64_t> offsets;    // [B + 1]
+
+  int64_t size() const { return std::ssize(offsets) - 1; }
+  std::span<const int32_t> sequence(int64_t s) const {
+    return token_ids.subspan(offsets[s], offsets[s + 1] - offsets[s]);
+  }
+};
 
 /// Tokens that attend to one another: a sequence, or one window of it. Its rows lie together in the
 /// packed [N, …] buffers of its group.
@@ -32,8 +43,8 @@ struct Group {
 /// The segments of a batch under an overflow policy: a sequence each; its leading tokens
 /// (kTruncate); or windows as long as the position table, each starting half a window after the one
 /// before and the last ending with the sequence (kWindow). Token ids are borrowed.
-std::vector<Segment> make_segments(std::span<const std::vector<int32_t>> sequences,
-                                   Overflow overflow, PositionSource& positions);
+std::vector<Segment> make_segments(const TokenBatch& batch, Overflow overflow,
+                                   PositionSource& positions);
 
 struct GroupSizes {
   int64_t min_groups = 1;        // where there are as many segments
@@ -44,4 +55,4 @@ struct GroupSizes {
 /// Spreads segments over groups, in order. Sets first_row.
 std::vector<Group> make_groups(std::vector<Segment> segments, const GroupSizes& sizes);
 
-}  // namespace phasor
+}  // namespace phasor::internal

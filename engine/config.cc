@@ -1,37 +1,15 @@
-// Names and sanity of a ModelConfig.
+// Whether a ModelConfig can be an encoder.
 
 #include "phasor/config.h"
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
-#include <span>
 
 #include "phasor/errors.h"
-#include "phasor/positions.h"
 
 namespace phasor {
 namespace {
-
-constexpr std::array<std::string_view, 2> kNormOrders = {"pre", "post"};
-constexpr std::array<std::string_view, 2> kNormKinds = {"layer_norm", "rms_norm"};
-constexpr std::array<std::string_view, 4> kActivations = {"gelu", "gelu_tanh", "relu", "silu"};
-constexpr std::array<std::string_view, 4> kPositionKinds = {"none", "sinusoidal", "learned",
-                                                            "relative_bias"};
-constexpr std::array<std::string_view, 5> kLayouts = {"paper", "marian", "t2t", "fairseq",
-                                                      "opennmt"};
-constexpr std::array<std::string_view, 5> kOverflows = {"error", "truncate", "clamp", "interpolate",
-                                                        "window"};
-
-template <typename Enum>
-Enum parse(std::string_view what, std::string_view name, std::span<const std::string_view> names) {
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == name) return static_cast<Enum>(i);
-  }
-  throw InvalidArgument(
-      fmt::format("unknown {} \"{}\"; there are: {}", what, name, fmt::join(names, ", ")));
-}
 
 void require_positive(std::string_view name, int64_t value) {
   if (value < 1) throw InvalidArgument(fmt::format("{} is {}; it must be at least 1", name, value));
@@ -54,24 +32,6 @@ void validate_buckets(const PositionConfig& position) {
 }
 
 }  // namespace
-
-std::string_view to_string(NormOrder order) { return kNormOrders[static_cast<size_t>(order)]; }
-std::string_view to_string(NormKind norm) { return kNormKinds[static_cast<size_t>(norm)]; }
-std::string_view to_string(Activation activation) {
-  return kActivations[static_cast<size_t>(activation)];
-}
-std::string_view to_string(PositionKind kind) { return kPositionKinds[static_cast<size_t>(kind)]; }
-std::string_view to_string(SinusoidalLayout layout) {
-  return kLayouts[static_cast<size_t>(layout)];
-}
-std::string_view to_string(Overflow overflow) { return kOverflows[static_cast<size_t>(overflow)]; }
-
-SinusoidalLayout parse_sinusoidal_layout(std::string_view name) {
-  return parse<SinusoidalLayout>("sinusoidal layout", name, kLayouts);
-}
-Overflow parse_overflow(std::string_view name) {
-  return parse<Overflow>("overflow policy", name, kOverflows);
-}
 
 void validate(const ModelConfig& config) {
   require_positive("d_model", config.d_model);

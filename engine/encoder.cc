@@ -1,226 +1,216 @@
-// The forward pass, top to bottom as in the paper: embed, L blocks of attention and MLP, the last
-// norm.
-//
-// N rows of C = d_model values flow through, the tokens of all sequences of the group end to end,
-// and after them a few of no token that make N a round number. Position enters at one `+`: of
-// vectors in embed(), or of a relative bias in attend(). Attention is the only step that mixes
-// rows.
+// Texts to ids, ids to groups, groups to threads, and the results put together.
+
+#include "phasor/encoder.h"
+
+#include <fmt/format.h>
+#include <omp.h>
 
 #include <algorithm>
-#include <utility>
+#include <atomic>
+#include <exception>
+#include <limits>
 
+#include "engine/encoding.h"
 #include "engine/forward.h"
-#include "engine/norm.h"
+#include "engine/mlm.h"
+#include "engine/sanity.h"
+#include "engine/team.h"
+#include "phasor/errors.h"
 
 namespace phasor {
+using namespace internal;
+
 namespace {
 
-class ForwardPass {
- public:
-  ForwardPass(const Run& run, const Group& group, Worker& worker)
-      : run_(run),
-        config_(run.model.config()),
-        group_(group),
-        worker_(worker),
-        plan_(worker.rows()),
-        a_(worker.activations()) {}
+// Groups of about this many rows keep their activations in the second-level cache, and there are
+// enough of them to keep all threads busy to the end.
+constexpr int64_t kGroupRows = 256;
+constexpr int64_t kAllRows = std::numeric_limits<int64_t>::max();
 
-  const float* operator()() {
-    embed();
-    for (int64_t layer = 0; layer < config_.num_layers; ++layer) block(layer);
-    if (run_.weights.final_norm) {
-      layer_norm(a_.x, group_.num_rows, *run_.weights.final_norm, config_.norm_eps, a_.x);
-      saw(Hook::kFinalNorm, -1, a_.x);
+// Waking another thread for a primitive pays from about this many multiplications on.
+constexpr int64_t kThreadWork = 1 << 19;
+
+int team_for(int64_t work, int threads) {
+  return static_cast<int>(std::clamp<int64_t>(work / kThreadWork, 1, threads));
+}
+
+/// The only caller's right to an Encoder, for as long as it lives.
+class Exclusive {
+ public:
+  explicit Exclusive(std::atomic_flag& busy) : busy_(busy) {
+    if (busy_.test_and_set(std::memory_order_acquire)) {
+      throw InvalidArgument(
+          "this Encoder is in use by another call; give each thread its own, made with replica()",
+          ErrorCode::kBusy);
     }
-    return a_.x;
   }
+  ~Exclusive() { busy_.clear(std::memory_order_release); }
+  Exclusive(const Exclusive&) = delete;
+  Exclusive& operator=(const Exclusive&) = delete;
 
  private:
-  // x = s·Emb[id] (+ type) + P[position], then the embedding's norm and its map to d_model.
-  void embed() {
-    const int64_t width = config_.embedding_width();
-    float* position_rows = a_.out;  // free until the first block
-    for (const Segment& segment : group_.segments) embed_tokens(segment);
-    saw_embedding(Hook::kTokenEmbed, a_.x);
-    if (!run_.weights.token_type_row.empty()) {
-      add_to_all_rows(run_.weights.token_type_row);
-    }
-    if (run_.positions.adds()) {
-      for (const Segment& segment : group_.segments) {
-        run_.positions.rows(segment.positions, position_rows + segment.first_row * width);
-      }
-      saw_embedding(Hook::kPosEmbed, position_rows);
-      add(position_rows, group_.num_rows * width, a_.x);
-    }
-    if (run_.weights.embedding_norm) {
-      layer_norm(a_.x, group_.num_rows, *run_.weights.embedding_norm, config_.norm_eps, a_.x);
-    }
-    if (run_.weights.embedding_map) {
-      apply(*plan_.embedding_map, *run_.weights.embedding_map, a_.x, a_.normed);
-      std::swap(a_.x, a_.normed);
-    }
-    saw(Hook::kFullEmbed, -1, a_.x);
-  }
-
-  // Post-norm: x = LN(x + Attention(x)), x = LN(x + MLP(x)).
-  // Pre-norm:  x = x + Attention(LN(x)), x = x + MLP(LN(x)).
-  void block(int64_t layer) {
-    const PackedBlock& block = block_of(layer);
-    saw(Hook::kResidPre, layer, a_.x);
-
-    attention(layer, sublayer_input(block.attn_norm));
-    add_residual(layer, ResidualCut::Site::kAttention, Hook::kResidMid, block.attn_norm);
-
-    mlp(layer, sublayer_input(block.mlp_norm));
-    add_residual(layer, ResidualCut::Site::kMlp, Hook::kResidPost, block.mlp_norm);
-    if (post_norm()) saw(Hook::kNormalizedResidPost, layer, a_.x);
-  }
-
-  // out = W_o · concat_h softmax(Q_h·K_hᵀ/√D)·V_h
-  void attention(int64_t layer, const float* input) {
-    const PackedBlock& block = block_of(layer);
-    apply(plan_.qkv, block.qkv, input, a_.qkv);
-    saw_part(Hook::kQ, layer, 0);
-    saw_part(Hook::kK, layer, 1);
-    saw_part(Hook::kV, layer, 2);
-    for (const Segment& segment : group_.segments) attend(layer, segment);
-    saw_heads(Hook::kZ, layer, a_.z);
-    apply(plan_.merge, block.out, a_.z, a_.out);
-    saw(Hook::kAttnOut, layer, a_.out);
-  }
-
-  // One sequence attends to itself.
-  void attend(int64_t layer, const Segment& segment) {
-    const int64_t width = config_.attention_width();
-    const float* const q = a_.qkv + segment.first_row * 3 * width;
-    AttentionInput in{.q = q,
-                      .k = q + width,
-                      .v = q + 2 * width,
-                      .stride = 3 * width,
-                      .num_tokens = segment.num_tokens(),
-                      .num_heads = config_.num_heads,
-                      .head_dim = config_.head_dim(),
-                      .scale = config_.score_scale()};
-    if (run_.positions.is_relative()) {
-      in.bias.emplace(*run_.weights.relative_bias, segment.positions, run_.positions.scale());
-    }
-    phasor::attend(in, a_.maps, a_.attention, a_.z + segment.first_row * width);
-    run_.watch.attention_map(Hook::kAttnScores, layer, segment, a_.maps.scores, config_.num_heads);
-    run_.watch.attention_map(Hook::kPattern, layer, segment, a_.maps.pattern, config_.num_heads);
-  }
-
-  // out = W_down · f(W_up · input), or W_down · (f(W_gate · input) ⊙ W_up · input)
-  void mlp(int64_t layer, const float* input) {
-    const PackedBlock& block = block_of(layer);
-    const PackedLinear& activated = block.gate ? *block.gate : block.up;
-    if (run_.watch.wants(Hook::kMlpPre, layer)) {
-      apply(plan_.up, activated, input, a_.mlp);
-      saw_mlp(Hook::kMlpPre, layer);
-      activate(a_.mlp, group_.num_rows, config_.d_ff, config_.activation);
-    } else {
-      apply(plan_.up, activated, input, a_.mlp, config_.activation);
-    }
-    if (block.gate) {
-      apply(plan_.up, block.up, input, a_.gate);
-      multiply(a_.gate, group_.num_rows * config_.d_ff, a_.mlp);
-    }
-    saw_mlp(Hook::kMlpPost, layer);
-    apply(plan_.down, block.down, a_.mlp, a_.out);
-    saw(Hook::kMlpOut, layer, a_.out);
-  }
-
-  // y = f(x·W + b)
-  void apply(Linear& map, const PackedLinear& weights, const float* x, float* y,
-             std::optional<Activation> f = {}) {
-    map.run(worker_.stream(), x, weights, y, worker_.scratchpad(), f);
-  }
-
-  const float* sublayer_input(const Norm& norm) {
-    if (post_norm()) return a_.x;
-    layer_norm(a_.x, group_.num_rows, norm, config_.norm_eps, a_.normed);
-    return a_.normed;
-  }
-
-  // x += out, which `hook` sees; then, in post-norm models, the LayerNorm.
-  void add_residual(int64_t layer, ResidualCut::Site site, Hook hook, const Norm& norm) {
-    const int64_t num_values = group_.num_rows * config_.d_model;
-    if (is_cut(layer, site)) std::fill_n(a_.x, num_values, 0.0f);
-    if (post_norm()) {
-      add_layer_norm(a_.out, group_.num_rows, norm, config_.norm_eps, a_.x, a_.normed);
-      saw(hook, layer, a_.x);
-      std::swap(a_.x, a_.normed);
-    } else {
-      add(a_.out, num_values, a_.x);
-      saw(hook, layer, a_.x);
-    }
-  }
-
-  void embed_tokens(const Segment& segment) {
-    const Tensor& embedding = run_.model.weights().token_embedding;
-    const int64_t width = config_.embedding_width();
-    float* row = a_.x + segment.first_row * width;
-    for (const int32_t id : segment.token_ids) {
-      embedding.copy_to(row, id * width, width);
-      for (int64_t e = 0; e < width; ++e) row[e] *= config_.embedding_scale;
-      row += width;
-    }
-  }
-
-  void add_to_all_rows(const std::vector<float>& row) {
-    std::copy_n(row.data(), row.size(), a_.out);
-    for (int64_t n = 1; n < group_.num_rows; ++n) {
-      std::copy_n(row.data(), row.size(), a_.out + n * config_.embedding_width());
-    }
-    saw_embedding(Hook::kTokenTypeEmbed, a_.out);
-    add(a_.out, group_.num_rows * config_.embedding_width(), a_.x);
-  }
-
-  const PackedBlock& block_of(int64_t layer) const {
-    return run_.weights.blocks[config_.block_of(layer)];
-  }
-
-  bool post_norm() const { return config_.norm_order == NormOrder::kPostNorm; }
-
-  bool is_cut(int64_t layer, ResidualCut::Site site) const {
-    return std::any_of(run_.cuts.begin(), run_.cuts.end(), [&](const ResidualCut& cut) {
-      return cut.layer == layer && (cut.site == site || cut.site == ResidualCut::Site::kBoth);
-    });
-  }
-
-  void saw(Hook hook, int64_t layer, const float* values) const {
-    run_.watch.rows(hook, layer, group_.segments, values, {config_.d_model});
-  }
-  void saw_embedding(Hook hook, const float* values) const {
-    run_.watch.rows(hook, -1, group_.segments, values, {config_.embedding_width()});
-  }
-  void saw_heads(Hook hook, int64_t layer, const float* values) const {
-    run_.watch.rows(hook, layer, group_.segments, values, {config_.num_heads, config_.head_dim()});
-  }
-  // q, k or v, gathered where z will be.
-  void saw_part(Hook hook, int64_t layer, int64_t part) const {
-    if (!run_.watch.wants(hook, layer)) return;
-    const int64_t width = config_.attention_width();
-    for (int64_t n = 0; n < group_.num_rows; ++n) {
-      std::copy_n(a_.qkv + (3 * n + part) * width, width, a_.z + n * width);
-    }
-    saw_heads(hook, layer, a_.z);
-  }
-  void saw_mlp(Hook hook, int64_t layer) const {
-    run_.watch.rows(hook, layer, group_.segments, a_.mlp, {config_.d_ff});
-  }
-
-  const Run& run_;
-  const ModelConfig& config_;
-  const Group& group_;
-  Worker& worker_;
-  RowPlan& plan_;
-  Activations a_;
+  std::atomic_flag& busy_;
 };
 
 }  // namespace
 
-const float* forward(const Run& run, const Group& group, Worker& worker) {
-  return ForwardPass(run, group, worker)();
+struct Encoder::Impl {
+  Impl(std::shared_ptr<const Model> model_in, int threads_in, int max_plans_in,
+       dnnl::engine engine_in, std::shared_ptr<const PackedWeights> weights_in)
+      : model(std::move(model_in)),
+        threads(threads_in),
+        max_plans(max_plans_in),
+        engine(std::move(engine_in)),
+        weights(std::move(weights_in)),
+        sinusoids(SinusoidTable::of(model->config())) {
+    for (int t = 0; t < threads; ++t) workers.emplace_back(engine, max_plans);
+  }
+
+  Encoding encode_ids(const TokenBatch& batch, const RunOptions& options);
+  void run(const Run& run, const std::vector<Segment>& segments, std::span<float> hidden);
+
+  std::shared_ptr<const Model> model;
+  int threads;
+  int max_plans;
+  dnnl::engine engine;
+  std::shared_ptr<const PackedWeights> weights;
+  SinusoidTable sinusoids;
+  std::vector<Worker> workers;  // [threads]
+  int last_worker = 0;          // that took the first group of the last run
+  std::unique_ptr<MlmScorer> mlm_scorer;
+  std::atomic_flag busy;
+};
+
+Encoding Encoder::Impl::encode_ids(const TokenBatch& batch, const RunOptions& options) {
+  const Exclusive mine(busy);
+  check_batch(batch, model->config());
+  check_run(options, batch.size(), model->config());
+  const TeamSize team(threads);
+  PositionSource positions(*model, options.positions, sinusoids);
+  const Watch watch(options.observer, model->config().num_layers);
+  const std::vector<Segment> segments = make_segments(batch, options.overflow, positions);
+  EncodingParts parts(segments, model->config().d_model, options.hidden);
+  run({*model, *weights, positions, watch, options.cut_residuals, options.stop}, segments,
+      parts.rows());
+  check_finite(parts.rows(), *model);
+  return Encoding(parts.finish(options.pooling));
 }
+
+// Writes the last hidden state of all segments, end to end: [rows, C].
+void Encoder::Impl::run(const Run& run, const std::vector<Segment>& segments,
+                        std::span<float> hidden) {
+  // A few long sequences are better served by the primitives' own threads; otherwise each thread
+  // takes whole groups through the whole network.
+  const bool one_group = static_cast<int>(segments.size()) < threads;
+  const std::vector<Group> groups =
+      make_groups(segments, {.min_groups = one_group ? 1 : threads,
+                             .target_rows = one_group ? kAllRows : kGroupRows,
+                             .whole_sequences = run.watch.active()});
+  const int64_t width = model->config().d_model;
+  const auto run_group = [&](const Group& group, Worker& worker) {
+    worker.prepare(group, model->config(), *weights, run.watch);
+    const float* result = forward(run, group, worker);
+    std::copy_n(result, group.num_rows * width, &hidden[group.offset * width]);
+  };
+  if (groups.size() == 1) {
+    const int64_t work = groups.front().num_rows * width * model->config().d_ff;
+    const TeamSize team(team_for(work, threads));
+    run_group(groups.front(), workers.front());
+    last_worker = 0;
+    return;
+  }
+  std::vector<std::exception_ptr> failures(groups.size());  // none may leave a parallel region
+#pragma omp parallel
+  {
+    omp_set_num_threads(1);  // plans compiled in here are for one thread
+#pragma omp for schedule(dynamic)
+    for (size_t g = 0; g < groups.size(); ++g) {
+      try {
+        run_group(groups[g], workers[omp_get_thread_num()]);
+        if (g == 0) last_worker = omp_get_thread_num();
+      } catch (...) {
+        failures[g] = std::current_exception();
+      }
+    }
+  }
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+}
+
+Encoder::Encoder(std::shared_ptr<const Model> model, EncoderOptions options) {
+  const int threads = team_size(options.threads);
+  if (model == nullptr) throw InvalidArgument("the model is null; load one with Model::load");
+  if (options.max_plans < 1) {
+    throw InvalidArgument(fmt::format("max_plans is {}; at least 1 is needed", options.max_plans));
+  }
+  // Packing moves values where a matmul multiplies them: a few count as one multiplication.
+  const TeamSize team(team_for(16 * model->config().d_model * model->config().d_ff, threads));
+  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  auto weights = std::make_shared<const PackedWeights>(*model, engine, options.precision);
+  impl_ = std::make_unique<Impl>(std::move(model), threads, options.max_plans, engine,
+                                 std::move(weights));
+}
+
+Encoder::Encoder(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Encoder::Encoder(Encoder&&) noexcept = default;
+Encoder& Encoder::operator=(Encoder&&) noexcept = default;
+Encoder::~Encoder() = default;
+
+Encoder Encoder::replica() const {
+  return Encoder(std::make_unique<Impl>(impl_->model, impl_->threads, impl_->max_plans,
+                                        impl_->engine, impl_->weights));
+}
+
+Encoding Encoder::encode(const Texts& texts, const RunOptions& options) {
+  const bool truncates = options.overflow == Overflow::kTruncate;
+  const TokenizeOptions tokenize = {
+      .max_tokens = truncates ? model().max_tokens(options.positions).value_or(0) : 0};
+  std::vector<int32_t> token_ids;
+  std::vector<int64_t> offsets = {0};
+  for (const std::string_view text : texts.get()) {
+    const std::vector<int32_t> ids = model().tokenizer().encode(text, tokenize).ids;
+    token_ids.insert(token_ids.end(), ids.begin(), ids.end());
+    offsets.push_back(std::ssize(token_ids));
+  }
+  return encode_ids(token_ids, offsets, options);
+}
+
+Encoding Encoder::encode_ids(std::span<const int32_t> token_ids, const RunOptions& options) {
+  return encode_ids(token_ids, std::array{int64_t{0}, std::ssize(token_ids)}, options);
+}
+
+Encoding Encoder::encode_ids(std::span<const int32_t> token_ids, std::span<const int64_t> offsets,
+                             const RunOptions& options) {
+  return impl_->encode_ids({token_ids, offsets}, options);
+}
+
+Encoding Encoder::encode_ids(std::span<const std::vector<int32_t>> sequences,
+                             const RunOptions& options) {
+  std::vector<int32_t> token_ids;
+  std::vector<int64_t> offsets = {0};
+  for (const std::vector<int32_t>& sequence : sequences) {
+    token_ids.insert(token_ids.end(), sequence.begin(), sequence.end());
+    offsets.push_back(std::ssize(token_ids));
+  }
+  return encode_ids(token_ids, offsets, options);
+}
+
+std::vector<float> Encoder::mlm_logits(std::span<const float> hidden) {
+  const Exclusive mine(impl_->busy);
+  const TeamSize team(team_for(std::ssize(hidden) * model().config().vocab_size, impl_->threads));
+  if (!impl_->mlm_scorer) impl_->mlm_scorer = std::make_unique<MlmScorer>(model(), impl_->engine);
+  return impl_->mlm_scorer->logits(hidden);
+}
+
+std::vector<PrimitiveInfo> Encoder::primitives() const {
+  return impl_->workers[impl_->last_worker].primitives();
+}
+
+int64_t Encoder::packed_bytes() const { return impl_->weights->bytes(); }
+const Model& Encoder::model() const { return *impl_->model; }
+Precision Encoder::precision() const { return impl_->weights->precision; }
+int Encoder::threads() const { return impl_->threads; }
+std::string Encoder::backend_version() { return onednn::version(); }
 
 }  // namespace phasor

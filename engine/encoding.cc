@@ -1,22 +1,23 @@
 // Putting the result together: windows averaged where they overlap, and the pooled vectors.
 
+#include "engine/encoding.h"
+
+#include <fmt/format.h>
+
 #include <utility>
 
-#include "engine/batch.h"
-#include "phasor/encoder.h"
 #include "phasor/errors.h"
 
 namespace phasor {
-
+namespace internal {
 namespace {
 
 // The rows of all segments, end to end, to one row for each token.
-std::vector<float> mean_over_windows(const std::vector<Segment>& segments,
-                                     const std::vector<int64_t>& offsets,
-                                     const std::vector<float>& rows, int64_t width) {
-  std::vector<float> means(offsets.back() * width);
+void mean_over_windows(const std::vector<Segment>& segments, std::span<const int64_t> offsets,
+                       std::span<const float> rows, int64_t width, std::span<float> means) {
   std::vector<int32_t> windows(offsets.back());  // that have computed the token so far
   const float* from = rows.data();
+  std::fill(means.begin(), means.end(), 0.0f);
   for (const Segment& segment : segments) {
     for (int64_t t = 0; t < segment.num_tokens(); ++t, from += width) {
       const int64_t n = offsets[segment.sequence] + segment.first_token + t;
@@ -25,42 +26,90 @@ std::vector<float> mean_over_windows(const std::vector<Segment>& segments,
       for (int64_t c = 0; c < width; ++c) to[c] += (from[c] - to[c]) / count;  // running mean
     }
   }
-  return means;
 }
 
 }  // namespace
 
-Encoding::Encoding(const std::vector<Segment>& segments, std::vector<float> hidden, int64_t d_model,
-                   const Pooling* pooling)
-    : d_model_(d_model) {
+EncodingParts::EncodingParts(const std::vector<Segment>& segments, int64_t d_model,
+                             std::span<float> output)
+    : segments_(segments), data_(std::make_shared<EncodingData>()) {
+  EncodingData& data = *data_;
+  data.d_model = d_model;
+  int64_t num_rows = 0;
   for (const Segment& segment : segments) {  // a later window extends its sequence
-    if (segment.first_token > 0) offsets_.pop_back();
-    const int64_t first = offsets_.back() + segment.first_token;
-    for (int64_t t = std::ssize(token_ids_) - first; t < segment.num_tokens(); ++t) {
-      token_ids_.push_back(segment.token_ids[t]);
-      positions_.push_back(static_cast<float>(segment.positions[t]));
+    num_rows += segment.num_tokens();
+    if (segment.first_token > 0) data.offsets.pop_back();
+    const int64_t first = data.offsets.back() + segment.first_token;
+    for (int64_t t = std::ssize(data.token_ids) - first; t < segment.num_tokens(); ++t) {
+      data.token_ids.push_back(segment.token_ids[t]);
+      data.positions.push_back(static_cast<float>(segment.positions[t]));
     }
-    offsets_.push_back(first + segment.num_tokens());
+    data.offsets.push_back(first + segment.num_tokens());
   }
-  const bool has_windows = std::ssize(hidden) > offsets_.back() * d_model;
-  hidden_ =
-      has_windows ? mean_over_windows(segments, offsets_, hidden, d_model) : std::move(hidden);
-  if (pooling == nullptr) return;
-  embedding_width_ = pooling->width(d_model);
-  for (int64_t i = 0; i < num_sequences(); ++i) {
-    const std::vector<float> pooled = pool(this->hidden(i), d_model, *pooling);
-    embeddings_.insert(embeddings_.end(), pooled.begin(), pooled.end());
+  const int64_t num_tokens = data.offsets.back();
+  if (!output.empty() && std::ssize(output) != num_tokens * d_model) {
+    throw InvalidArgument(
+        fmt::format("the memory for hidden states has {} floats; {} tokens of width {} take {}",
+                    output.size(), num_tokens, d_model, num_tokens * d_model));
   }
+  if (output.empty()) data.own_hidden.resize(num_tokens * d_model);
+  data.hidden = output.empty() ? std::span(data.own_hidden) : output;
+  if (num_rows > num_tokens) window_rows_.resize(num_rows * d_model);
+  rows_ = num_rows > num_tokens ? std::span(window_rows_) : data.hidden;
 }
 
-std::span<const float> Encoding::embedding(int64_t i) const {
-  if (embedding_width_ == 0) {
-    throw ModelError(
-        "the model's files do not say how to pool (Model::sentence says why); give "
-        "RunOptions::pooling");
+std::shared_ptr<const EncodingData> EncodingParts::finish(const std::optional<Pooling>& pooling) {
+  EncodingData& data = *data_;
+  if (!window_rows_.empty()) {
+    mean_over_windows(segments_, data.offsets, rows_, data.d_model, data.hidden);
   }
-  const auto width = static_cast<size_t>(embedding_width_);
-  return {&embeddings_.at(i * width), width};
+  if (pooling) {
+    data.embedding_width = pooling->width(data.d_model);
+    for (size_t i = 0; i + 1 < data.offsets.size(); ++i) {
+      const auto rows = data.hidden.subspan(data.offsets[i] * data.d_model,
+                                            (data.offsets[i + 1] - data.offsets[i]) * data.d_model);
+      const std::vector<float> pooled = pool(rows, data.d_model, *pooling);
+      data.embeddings.insert(data.embeddings.end(), pooled.begin(), pooled.end());
+    }
+  }
+  return data_;
+}
+
+}  // namespace internal
+
+Encoding::Encoding(std::shared_ptr<const internal::EncodingData> data) : data_(std::move(data)) {}
+
+int64_t Encoding::num_sequences() const { return std::ssize(data_->offsets) - 1; }
+std::span<const int64_t> Encoding::offsets() const& { return data_->offsets; }
+std::span<const int32_t> Encoding::token_ids() const& { return data_->token_ids; }
+std::span<const float> Encoding::positions() const& { return data_->positions; }
+std::span<const float> Encoding::hidden() const& { return data_->hidden; }
+std::span<const float> Encoding::embeddings() const& {
+  if (data_->embedding_width == 0) {
+    throw InvalidArgument(
+        "nothing was pooled: give RunOptions::pooling, or make sentence vectors with embed()");
+  }
+  return data_->embeddings;
+}
+
+int64_t Encoding::num_tokens(int64_t i) const {
+  return data_->offsets.at(i + 1) - data_->offsets.at(i);
+}
+std::span<const int32_t> Encoding::token_ids(int64_t i) const& {
+  const int64_t count = num_tokens(i);
+  return token_ids().subspan(data_->offsets[i], count);
+}
+std::span<const float> Encoding::positions(int64_t i) const& {
+  const int64_t count = num_tokens(i);
+  return positions().subspan(data_->offsets[i], count);
+}
+std::span<const float> Encoding::hidden(int64_t i) const& {
+  const int64_t count = num_tokens(i);
+  return hidden().subspan(data_->offsets[i] * data_->d_model, count * data_->d_model);
+}
+std::span<const float> Encoding::embedding(int64_t i) const& {
+  num_tokens(i);
+  return embeddings().subspan(i * data_->embedding_width, data_->embedding_width);
 }
 
 }  // namespace phasor

@@ -1,6 +1,7 @@
 // The forward pass over one group of sequences.
 #pragma once
 
+#include <stop_token>
 #include <vector>
 
 #include "engine/batch.h"
@@ -10,7 +11,7 @@
 #include "engine/worker.h"
 #include "phasor/encoder.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 /// What stays the same for all groups of a run. Borrowed.
 struct Run {
@@ -19,10 +20,12 @@ struct Run {
   const PositionSource& positions;
   const Watch& watch;
   const std::vector<ResidualCut>& cuts;
+  const std::stop_token& stop;
 };
 
-/// Takes a prepared group through the encoder. Returns the last hidden state, [N, C], in the
+/// Takes a prepared group through the encoder. Throws Error with kCancelled where a stop was
+/// requested before a block. Returns the last hidden state, [N, C], in the
 /// worker's scratch memory.
 const float* forward(const Run& run, const Group& group, Worker& worker);
 
-}  // namespace phasor
+}  // namespace phasor::internal

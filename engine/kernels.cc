@@ -4,7 +4,7 @@
 
 #include "engine/onednn.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 extern const Kernels kBaselineKernels;
 #if defined(__x86_64__)
@@ -24,4 +24,4 @@ int64_t packed_head_stride(int64_t head_dim) {
   return (head_dim + kLane - 1) / kLane * kLane;
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

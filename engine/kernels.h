@@ -8,7 +8,7 @@
 
 #include "phasor/config.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 /// A linear map's int8 result on its way back to float32:
 /// y[n, o] = f(row_scale[n] · column_scale[o] · (acc[n, o] − zero_point[o]) + bias[o]).
@@ -63,4 +63,4 @@ const Kernels& kernels();
 /// The row length of packed keys and values, known to the compiler where heads have a usual width.
 int64_t packed_head_stride(int64_t head_dim);
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -8,7 +8,7 @@
 #include "engine/kernels.h"
 #include "engine/team.h"
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 constexpr int64_t kPiece = 256;  // rows; twice as many are no faster
@@ -53,7 +53,7 @@ Linear::Piece::Piece(const dnnl::engine& engine, int64_t num_rows, int64_t count
                      const PackedLinear& like)
     : num_rows(num_rows),
       count(count),
-      source_bytes(phasor::source_bytes(num_rows, like)),
+      source_bytes(internal::source_bytes(num_rows, like)),
       scale_bytes(like.precision == Precision::kInt8 ? cache_lines(4 * num_rows) : 0),
       matmul(make(engine, num_rows, like)) {}
 
@@ -138,4 +138,4 @@ void activate(float* x, int64_t num_rows, int64_t width, Activation activation) 
   });
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

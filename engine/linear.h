@@ -10,7 +10,7 @@
 #include "engine/onednn.h"
 #include "engine/packed_weights.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 /// y = f(x·W + b) compiled for one row count; weights are given at each run, so that all layers
 /// share one compiled map. Rows are taken in pieces of 256 and a rest, so that oneDNN compiles, and
@@ -57,4 +57,4 @@ int64_t padded_rows(int64_t num_rows);
 /// x = f(x) for x [num_rows, width].
 void activate(float* x, int64_t num_rows, int64_t width, Activation activation);
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-namespace phasor {
+namespace phasor::internal {
 
 /// Values are shared, so one that is in use outlives its place in the cache.
 template <typename Key, typename Value>
@@ -33,4 +33,4 @@ class LruCache {
   std::list<std::pair<Key, std::shared_ptr<Value>>> entries_;  // most recent first
 };
 
-}  // namespace phasor
+}  // namespace phasor::internal

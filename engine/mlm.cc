@@ -11,7 +11,7 @@
 #include "engine/scratch.h"
 #include "phasor/errors.h"
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 PackedMlmHead pack(const Model& model, const dnnl::engine& engine) {
@@ -50,4 +50,4 @@ std::vector<float> MlmScorer::logits(std::span<const float> hidden) {
   return logits;
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -7,7 +7,7 @@
 #include "engine/packed_weights.h"
 #include "phasor/model.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 /// Belongs to one thread at a time.
 class MlmScorer {
@@ -25,4 +25,4 @@ class MlmScorer {
   PackedMlmHead head_;
 };
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -5,7 +5,7 @@
 #include "engine/kernels.h"
 #include "engine/team.h"
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 void norm_rows(const float* f, float* x, int64_t num_rows, const Norm& norm, float eps,
@@ -40,4 +40,4 @@ void multiply(const float* f, int64_t num_values, float* x) {
   for (int64_t i = 0; i < num_values; ++i) x[i] *= f[i];
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

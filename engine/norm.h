@@ -6,7 +6,7 @@
 
 #include "engine/packed_weights.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 /// out_t = (x_t − mean) / sqrt(var + eps) · weight + bias for every row of x [N, C]; an RMS norm is
 /// the same with a mean of 0. out may be x.
@@ -21,4 +21,4 @@ void multiply(const float* f, int64_t num_values, float* x);
 void add_layer_norm(const float* f, int64_t num_rows, const Norm& norm, float eps, float* x,
                     float* out);
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -8,7 +8,7 @@
 
 #include "phasor/errors.h"
 
-namespace phasor::onednn {
+namespace phasor::internal::onednn {
 namespace {
 
 template <typename Body>
@@ -192,4 +192,4 @@ std::string version() {
   return fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
 }
 
-}  // namespace phasor::onednn
+}  // namespace phasor::internal::onednn

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace phasor::onednn {
+namespace phasor::internal::onednn {
 
 using Dims = dnnl::memory::dims;
 using Desc = dnnl::memory::desc;
@@ -89,4 +89,4 @@ bool has_fast_bfloat16();
 /// "2.6.3"
 std::string version();
 
-}  // namespace phasor::onednn
+}  // namespace phasor::internal::onednn

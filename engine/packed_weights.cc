@@ -15,7 +15,7 @@
 #include "engine/kernels.h"
 #include "engine/sanity.h"
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 template <typename T>
@@ -198,4 +198,4 @@ PackedMlmHead pack_mlm_head(const Model& model, const dnnl::engine& engine) {
   return packed;
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -12,7 +12,7 @@
 #include "phasor/model.h"
 #include "phasor/precision.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 /// A linear map in the precision that its matmul works in. Borrows from the arena.
 struct PackedLinear {
@@ -76,4 +76,4 @@ struct PackedWeights {
 /// Packed by itself, since few runs ask for scores over the vocabulary.
 PackedMlmHead pack_mlm_head(const Model& model, const dnnl::engine& engine);
 
-}  // namespace phasor
+}  // namespace phasor::internal

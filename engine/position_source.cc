@@ -10,7 +10,7 @@
 
 #include "phasor/errors.h"
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 template <class... Ts>
@@ -190,7 +190,8 @@ void PositionSource::check(const std::vector<double>& positions) const {
     throw InvalidArgument(
         fmt::format("{} tokens are too many: the model's position table ends after {}; shorten the "
                     "text or choose an overflow policy (truncate, clamp, interpolate, window)",
-                    num_tokens, *max_tokens()));
+                    num_tokens, *max_tokens()),
+        ErrorCode::kTooLong);
   }
   throw InvalidArgument(fmt::format("token {} was moved to position {}; the table has rows 0 to {}",
                                     outside - positions.begin(), *outside, *num_rows_ - 1));
@@ -227,4 +228,4 @@ void PositionSource::table_row(double position, float* out) const {
   for (int64_t c = 0; c < width_; ++c) out[c] += weight * (next[c] - out[c]);
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

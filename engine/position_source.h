@@ -10,13 +10,17 @@
 #include "phasor/model.h"
 #include "phasor/positions.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 /// The leading rows of a sinusoidal table, computed once and kept: sines are dear.
 class SinusoidTable {
  public:
   SinusoidTable(SinusoidalLayout layout, double base, int64_t width)
       : layout_(layout), base_(base), width_(width) {}
+  /// The model's own.
+  static SinusoidTable of(const ModelConfig& config) {
+    return {config.position.layout, config.position.base, config.embedding_width()};
+  }
 
   /// Computes rows up to `num_rows`, those that are missing.
   void extend(int64_t num_rows);
@@ -79,4 +83,4 @@ class PositionSource {
   std::optional<SinusoidTable> run_sinusoids_;
 };
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 #include "phasor/errors.h"
 
@@ -85,28 +86,32 @@ std::vector<double> sinusoidal_table(SinusoidalLayout layout, int64_t rows, int6
   return table;
 }
 
-Positions Positions::none() {
-  Positions positions;
-  positions.source_ = Source::kNone;
-  return positions;
+struct Positions::State {
+  Source source = Source::kModel;
+  SinusoidalLayout layout = SinusoidalLayout::kPaper;
+  double base = 10000.0;
+  std::shared_ptr<const PositionTable> table = nullptr;
+  float scale = 1.0f;
+  std::vector<Edit> edits = {};
+};
+
+Positions::Positions(State state) : state_(std::make_shared<const State>(std::move(state))) {}
+
+const Positions::State& Positions::state() const {
+  static const State kModels;
+  return state_ ? *state_ : kModels;
 }
+
+Positions Positions::none() { return Positions(State{.source = Source::kNone}); }
 
 Positions Positions::sinusoidal(SinusoidalLayout layout, double base) {
   if (!(base > 1)) {
     throw InvalidArgument(fmt::format("the base of the sinusoids is {}; it must be above 1", base));
   }
-  Positions positions;
-  positions.source_ = Source::kSinusoidal;
-  positions.layout_ = layout;
-  positions.base_ = base;
-  return positions;
+  return Positions(State{.source = Source::kSinusoidal, .layout = layout, .base = base});
 }
 
-Positions Positions::learned() {
-  Positions positions;
-  positions.source_ = Source::kLearned;
-  return positions;
-}
+Positions Positions::learned() { return Positions(State{.source = Source::kLearned}); }
 
 Positions Positions::table(PositionTable table) {
   if (table.rows < 1 || table.d_model < 1 ||
@@ -116,23 +121,28 @@ Positions Positions::table(PositionTable table) {
         fmt::format("a position table of {} rows and width {} cannot have {} values", table.rows,
                     table.d_model, table.values.size()));
   }
-  Positions positions;
-  positions.source_ = Source::kTable;
-  positions.table_ = std::make_shared<const PositionTable>(std::move(table));
-  return positions;
+  return Positions(State{.source = Source::kTable,
+                         .table = std::make_shared<const PositionTable>(std::move(table))});
 }
 
 Positions Positions::scaled(float factor) const {
-  Positions positions = *this;
-  positions.scale_ *= factor;
-  return positions;
+  State changed = state();
+  changed.scale *= factor;
+  return Positions(std::move(changed));
 }
 
 Positions Positions::edited(Edit edit) const {
-  Positions positions = *this;
-  positions.edits_.push_back(std::move(edit));
-  return positions;
+  State changed = state();
+  changed.edits.push_back(std::move(edit));
+  return Positions(std::move(changed));
 }
+
+Positions::Source Positions::source() const { return state().source; }
+SinusoidalLayout Positions::layout() const { return state().layout; }
+double Positions::base() const { return state().base; }
+const PositionTable* Positions::replacement() const { return state().table.get(); }
+float Positions::scale() const { return state().scale; }
+const std::vector<Positions::Edit>& Positions::edits() const { return state().edits; }
 
 Positions Positions::shifted(int64_t offset) const { return edited(Shift{offset}); }
 Positions Positions::swapped(int64_t i, int64_t j) const { return edited(Swap{i, j}); }

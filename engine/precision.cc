@@ -2,33 +2,10 @@
 
 #include "phasor/precision.h"
 
-#include <algorithm>
-#include <array>
-#include <utility>
-
 #include "engine/onednn.h"
 
 namespace phasor {
-namespace {
-
-constexpr std::array<std::pair<std::string_view, Precision>, 4> kNames = {
-    {{"f32", Precision::kFloat32},
-     {"bf16", Precision::kBfloat16},
-     {"int8", Precision::kInt8},
-     {"auto", Precision::kAuto}}};
-
-}  // namespace
-
-std::string_view precision_name(Precision precision) {
-  return kNames[static_cast<size_t>(precision)].first;
-}
-
-std::optional<Precision> parse_precision(std::string_view name) {
-  const auto found = std::find_if(kNames.begin(), kNames.end(),
-                                  [&](const auto& entry) { return entry.first == name; });
-  if (found == kNames.end()) return {};
-  return found->second;
-}
+using namespace internal;
 
 #if defined(__x86_64__)
 constexpr bool kFastInt8 = true;  // measured with SSE4.1, AVX2, AVX-512 with and without VNNI

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 // In float32 like the source, whose rounding decides where a bucket ends.
@@ -48,4 +48,4 @@ void PlacedBias::add_to(float* tile, int64_t head, int64_t first, int64_t num_qu
   }
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

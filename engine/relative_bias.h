@@ -8,7 +8,7 @@
 
 #include "phasor/config.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 /// Immutable once made.
 class RelativeBias {
@@ -44,4 +44,4 @@ class PlacedBias {
   float factor_;
 };
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -6,10 +6,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "phasor/errors.h"
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 bool all_finite(std::span<const float> values) {
@@ -21,14 +22,28 @@ bool all_finite(std::span<const float> values) {
 
 }  // namespace
 
-void check_batch(std::span<const std::vector<int32_t>> sequences, const ModelConfig& config) {
-  if (sequences.empty()) throw InvalidArgument("the batch is empty; give at least one text");
-  for (size_t s = 0; s < sequences.size(); ++s) {
-    if (sequences[s].empty()) {
+void check_batch(const TokenBatch& batch, const ModelConfig& config) {
+  if (batch.size() < 1) throw InvalidArgument("the batch is empty; give at least one text");
+  const int64_t num_tokens = std::ssize(batch.token_ids);
+  if (batch.offsets.front() != 0 || batch.offsets.back() != num_tokens) {
+    throw InvalidArgument(
+        fmt::format("the offsets run from {} to {}; for {} token ids they must "
+                    "run from 0 to {}",
+                    batch.offsets.front(), batch.offsets.back(), num_tokens, num_tokens));
+  }
+  for (int64_t s = 0; s < batch.size(); ++s) {
+    const auto [begin, end] = std::pair(batch.offsets[s], batch.offsets[s + 1]);
+    if (begin < 0 || end < begin || end > num_tokens) {
+      throw InvalidArgument(
+          fmt::format("the offsets of sequence {} are {} and {}; offsets must not fall, and no "
+                      "more than {} token ids were given",
+                      s, begin, end, num_tokens));
+    }
+    if (begin == end) {
       throw InvalidArgument(fmt::format("sequence {} has no tokens; give at least one", s));
     }
-    for (size_t t = 0; t < sequences[s].size(); ++t) {
-      const int32_t id = sequences[s][t];
+    for (int64_t t = 0; t < end - begin; ++t) {
+      const int32_t id = batch.token_ids[begin + t];
       if (id < 0 || id >= config.vocab_size) {
         throw InvalidArgument(
             fmt::format("token {} of sequence {} is id {}; this model's ids are 0 to {}", t, s, id,
@@ -91,4 +106,4 @@ std::vector<float> read_finite(const std::string& name, const Tensor& tensor) {
   return {values.get().begin(), values.get().end()};
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -6,13 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "engine/batch.h"
 #include "phasor/encoder.h"
 
-namespace phasor {
+namespace phasor::internal {
 
-/// Throws InvalidArgument for an empty batch, an empty sequence, or a token id that is not in the
-/// vocabulary.
-void check_batch(std::span<const std::vector<int32_t>> sequences, const ModelConfig& config);
+/// Throws InvalidArgument for an empty batch, offsets that do not divide the ids into sequences of
+/// at least one token, or a token id that is not in the vocabulary.
+void check_batch(const TokenBatch& batch, const ModelConfig& config);
 
 /// Throws InvalidArgument for options that cannot apply to this model and batch.
 void check_run(const RunOptions& options, int64_t num_sequences, const ModelConfig& config);
@@ -40,4 +41,4 @@ class FiniteValues {
 /// The same as a copy.
 std::vector<float> read_finite(const std::string& name, const Tensor& tensor);
 
-}  // namespace phasor
+}  // namespace phasor::internal

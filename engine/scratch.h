@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-namespace phasor {
+namespace phasor::internal {
 
 /// Floats on whole pages, straight from the system: blocks of ever other sizes that threads take
 /// from the heap leave holes in it, and the program grows.
@@ -45,4 +45,4 @@ class ScratchBuffer {
   int64_t capacity_ = 0;
 };
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -9,7 +9,7 @@
 
 #include "phasor/errors.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 /// libgomp keeps the team size per calling thread; the caller gets its own back.
 class TeamSize {
@@ -44,4 +44,4 @@ void for_row_ranges(int64_t num_rows, int64_t width, Body body) {
   }
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -4,7 +4,7 @@
 
 #include <array>
 
-namespace phasor {
+namespace phasor::internal {
 
 Watch::Watch(Observer* observer, int64_t num_layers) : observer_(observer) {
   if (observer_ == nullptr) return;
@@ -65,4 +65,4 @@ void Watch::attention_map(Hook hook, int64_t layer, const Segment& segment, cons
   tell({hook, layer, segment.sequence, segment.first_token, shape, values});
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

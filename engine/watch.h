@@ -10,7 +10,7 @@
 #include "engine/batch.h"
 #include "phasor/hooks.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 /// Asks an observer what it wants before the run, then hands it what it asked for, one event at a
 /// time whatever the number of threads. Without an observer every question is answered no.
@@ -44,4 +44,4 @@ class Watch {
   mutable std::exception_ptr failure_;
 };
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -9,7 +9,7 @@
 
 #include "engine/kernels.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 RowPlan::RowPlan(const dnnl::engine& engine, int64_t num_rows, const PackedWeights& weights)
     : qkv(engine, num_rows, weights.blocks.front().qkv),
@@ -78,4 +78,4 @@ std::vector<PrimitiveInfo> Worker::primitives() const {
   return all;
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -16,7 +16,7 @@
 #include "phasor/config.h"
 #include "phasor/encoder.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 /// The linear maps of the embedding and of a block, compiled for N rows.
 struct RowPlan {
@@ -80,4 +80,4 @@ class Worker {
   Activations activations_ = {};
 };
 
-}  // namespace phasor
+}  // namespace phasor::internal

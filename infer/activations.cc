@@ -68,6 +68,7 @@ bool HookTrace::wants(Hook hook, int64_t layer) const {
 Recording record(phasor::Encoder& encoder, std::span<const Input> inputs,
                  phasor::RunOptions options, HookTrace trace) {
   options.observer = &trace;
+  options.pooling = encoder.model().sentence().pooling;
   phasor::Encoding encoding = encoder.encode_ids(token_ids_of(inputs), options);
   return {std::move(encoding), std::move(trace)};
 }

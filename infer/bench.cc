@@ -14,12 +14,12 @@
 #include "infer/bench_measure.h"
 #include "infer/bench_shape.h"
 #include "infer/commands.h"
+#include "infer/matmul_limit.h"
 #include "infer/options.h"
 #include "infer/progress.h"
 #include "infer/terminal.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
-#include "phasor/matmul_limit.h"
 
 namespace infer {
 namespace {
@@ -134,12 +134,12 @@ int bench(int argc, char** argv) {
     for (const int wanted : threads) {
       const phasor::Encoder encoder(model, {.threads = wanted, .precision = precision});
       if (seen.empty()) {
-        shapes = fitting_shapes(shapes, encoder.max_tokens(), arguments);
+        shapes = fitting_shapes(shapes, encoder.model().max_tokens(), arguments);
         if (!common.json) output.write(table_head(output));
       }
       if (!seen.emplace(encoder.precision(), encoder.threads()).second)
         continue;  // "all" may be one
-      const phasor::MatmulLimit limit(
+      const MatmulLimit limit(
           model->config(),
           {.threads = wanted, .precision = precision, .seconds = std::min(arguments.seconds, 0.5)});
       for (const BenchShape& shape : shapes) {

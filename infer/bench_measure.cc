@@ -35,7 +35,7 @@ std::vector<double> time_runs(phasor::Encoder& encoder,
 
 }  // namespace
 
-Measurement measure(const phasor::Encoder& encoder, const phasor::MatmulLimit& limit,
+Measurement measure(const phasor::Encoder& encoder, const MatmulLimit& limit,
                     const BenchShape& shape, double seconds) {
   const phasor::ModelConfig& config = encoder.model().config();
   phasor::Encoder fresh = encoder.replica();  // without the scratch memory of other shapes
@@ -44,10 +44,10 @@ Measurement measure(const phasor::Encoder& encoder, const phasor::MatmulLimit& l
   return {.shape = shape.name,
           .tokens = shape.num_tokens(),
           .threads = encoder.threads(),
-          .precision = std::string(phasor::precision_name(encoder.precision())),
+          .precision = std::string(phasor::to_string(encoder.precision())),
           .median = (times[(times.size() - 1) / 2] + times[times.size() / 2]) / 2,
           .fastest = times.front(),
-          .operations = phasor::matmul_operations(config, shape.lengths),
+          .operations = matmul_operations(config, shape.lengths),
           .limit = limit.seconds(shape.lengths),
           .peak_bytes = peak_memory(),
           .primitives = fresh.primitives()};

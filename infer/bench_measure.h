@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "infer/bench_shape.h"
+#include "infer/matmul_limit.h"
 #include "infer/terminal.h"
 #include "phasor/encoder.h"
-#include "phasor/matmul_limit.h"
 
 namespace infer {
 
@@ -27,7 +27,7 @@ struct Measurement {
 };
 
 /// Runs batches of this shape for about so many seconds, on a replica of `encoder`.
-Measurement measure(const phasor::Encoder& encoder, const phasor::MatmulLimit& limit,
+Measurement measure(const phasor::Encoder& encoder, const MatmulLimit& limit,
                     const BenchShape& shape, double seconds);
 
 /// An object in a line. `model`: as the user named it.

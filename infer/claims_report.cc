@@ -9,15 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "infer/claims.h"
 #include "infer/commands.h"
 #include "infer/terminal.h"
 #include "phasor/errors.h"
-#include "phasor/lens/claims.h"
 
 namespace infer {
 namespace {
-
-using phasor::Claim;
 
 /// A bundled model; null, and said so, where there is none.
 std::shared_ptr<const phasor::Model> bundled(const char* name, bool quiet) {
@@ -89,10 +87,9 @@ std::string to_json(const std::vector<Claim>& claims, bool as_expected) {
 }  // namespace
 
 int show_claims(bool json, bool quiet) {
-  const std::vector<Claim> claims =
-      phasor::tutorial_claims({.sinusoidal = bundled("sinusoidal", quiet),
-                               .learned = bundled("learned", quiet),
-                               .none = bundled("none", quiet)});
+  const std::vector<Claim> claims = tutorial_claims({.sinusoidal = bundled("sinusoidal", quiet),
+                                                     .learned = bundled("learned", quiet),
+                                                     .none = bundled("none", quiet)});
   const bool as_expected = std::ranges::all_of(claims, &Claim::as_expected);
   Output output;
   output.write(json ? to_json(claims, as_expected) : to_text(claims, output));

@@ -138,7 +138,7 @@ bool asks_about_precision(const CompareArguments& arguments) {
 std::string side_label(const CompareArguments& arguments, const std::string& model, size_t i) {
   std::string label = arguments.positions.empty() ? "" : arguments.positions[i];
   if (arguments.precisions.size() == 2) {
-    label += (label.empty() ? "" : " ") + std::string(precision_name(arguments.precisions[i]));
+    label += (label.empty() ? "" : " ") + std::string(to_string(arguments.precisions[i]));
   }
   return label.empty() ? label_of(model) : label;
 }

@@ -85,7 +85,8 @@ TableMeasures measure_table(std::span<const double> table, int64_t d_model) {
 
 void describe_table(const Side& side, uint64_t seed, SideReport& report) {
   const int64_t rows = std::min(side.trained_length().value_or(kMostTableRows), kMostTableRows);
-  const std::vector<float> vectors = side.encoder.position_vectors(rows, side.options);
+  const std::vector<float> vectors =
+      side.encoder.model().position_vectors(rows, side.options.positions, side.options.overflow);
   if (std::all_of(vectors.begin(), vectors.end(), [](float value) { return value == 0; })) {
     report.missing[Section::kTable] = "no positions are added";
     return;

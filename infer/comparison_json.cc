@@ -87,7 +87,7 @@ Json side_json(const Side& side, const SideReport& report, const Question& quest
       {"label", side.label},
       {"model", side.model_name},
       {"positions", describe_positions(side.model().config().position, side.options.positions)},
-      {"precision", precision_name(side.encoder.precision())},
+      {"precision", to_string(side.encoder.precision())},
       {"trained_length", trained ? Json(*trained) : Json()},
       {"texts", report.inputs.size()},
       {"reordered_texts", report.reordered_texts},

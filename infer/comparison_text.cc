@@ -38,7 +38,7 @@ void models(const Comparison& comparison, SideBySide& page) {
   });
   const auto precision = [&](size_t i) { return side_of(i).encoder.precision(); };
   if (precision(0) != phasor::Precision::kFloat32 || precision(1) != phasor::Precision::kFloat32) {
-    page.both("precision", [&](size_t i) { return std::string(precision_name(precision(i))); });
+    page.both("precision", [&](size_t i) { return std::string(to_string(precision(i))); });
   }
   page.both("size", [&](size_t i) {
     return fmt::format("{} layers, d_model {}, {} heads", config(i).num_layers, config(i).d_model,

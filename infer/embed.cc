@@ -12,7 +12,6 @@
 #include "infer/embed_lines.h"
 #include "infer/embed_similarity.h"
 #include "infer/embed_stream.h"
-#include "infer/embed_vectors.h"
 #include "infer/options.h"
 #include "infer/terminal.h"
 #include "phasor/errors.h"
@@ -123,33 +122,34 @@ auto parse_option(const char* option, Parse parse) {
 
 /// What the arguments say, and where they say nothing the model's files. The model is asked only
 /// for what it must say.
-EmbedOptions embed_options(const EmbedArguments& arguments, const phasor::Model& model) {
-  EmbedOptions options;
-  options.overflow =
-      parse_option("--overflow", [&] { return phasor::parse_overflow(arguments.overflow); });
+phasor::EmbedOptions embed_options(const EmbedArguments& arguments, const phasor::Model& model) {
+  phasor::EmbedOptions options;
+  options.overflow = parse_option(
+      "--overflow", [&] { return phasor::parse<phasor::Overflow>(arguments.overflow); });
+  phasor::Pooling& pooling = options.pooling.emplace();
   if (!arguments.pooling.empty()) {
-    options.pooling.modes =
+    pooling.modes =
         parse_option("--pooling", [&] { return phasor::parse_pooling_modes(arguments.pooling); });
-    if (model.has_sentence()) options.pooling.normalize = model.sentence().pooling.normalize;
+    if (model.has_sentence()) pooling.normalize = model.sentence().pooling.normalize;
   } else {
-    options.pooling = model.sentence().pooling;
+    pooling = model.sentence().pooling;
   }
-  if (arguments.normalize) options.pooling.normalize = true;
-  if (arguments.no_normalize) options.pooling.normalize = false;
-  options.prefix = arguments.common.prefix;
-  if (!arguments.has_prefix && model.has_sentence()) options.prefix = model.sentence().prompt;
+  if (arguments.normalize) pooling.normalize = true;
+  if (arguments.no_normalize) pooling.normalize = false;
+  if (arguments.has_prefix) options.prompt = arguments.common.prefix;
+  if (!options.prompt) options.prompt = model.has_sentence() ? model.sentence().prompt : "";
   return options;
 }
 
 /// "mean, normalised (1_Pooling/config.json)".
-std::string describe(const EmbedArguments& arguments, const EmbedOptions& options,
+std::string describe(const EmbedArguments& arguments, const phasor::EmbedOptions& options,
                      const phasor::Model& model) {
   std::string source = "--pooling";
   if (arguments.pooling.empty()) {
     source = model.sentence().source.empty() ? "the default: no sentence-transformers files"
                                              : model.sentence().source;
   }
-  return fmt::format("{} ({})", to_string(options.pooling), source);
+  return fmt::format("{} ({})", to_string(*options.pooling), source);
 }
 
 /// A model that is ready to run, and how its vectors are made, which it tells the user.
@@ -161,20 +161,20 @@ struct Setup {
         language(arguments.common.language),
         encoder(model,
                 {.threads = arguments.common.threads, .precision = arguments.common.precision}),
-        precision(phasor::precision_name(encoder.precision())) {
+        precision(phasor::to_string(encoder.precision())) {
     model->tokenizer();  // or the sentence why there is none
     if (arguments.common.quiet) return;
     report_note(fmt::format("sentence vectors: {}, {}", pooling, precision));
     note_slow(arguments.common.precision);
-    if (!options.prefix.empty() && !arguments.has_prefix) {
+    if (!options.prompt->empty() && !arguments.has_prefix) {
       report_note(fmt::format("before every text: \"{}\" (config_sentence_transformers.json)",
-                              options.prefix));
+                              *options.prompt));
     }
     for (const std::string& note : model->notes()) report_note(note);
   }
 
   std::shared_ptr<const phasor::Model> model;
-  EmbedOptions options;
+  phasor::EmbedOptions options;
   std::string pooling;  // in words
   std::string language;
   phasor::Encoder encoder;
@@ -184,8 +184,8 @@ struct Setup {
 /// Whatever must be the same for a run to go on with the file of another.
 std::map<std::string, std::string> made_with(const Setup& setup) {
   return {{"model", model_fingerprint(setup.model->folder())},
-          {"pooling", to_string(setup.options.pooling)},
-          {"prefix", fmt::format("\"{}\"", setup.options.prefix)},
+          {"pooling", to_string(*setup.options.pooling)},
+          {"prefix", fmt::format("\"{}\"", *setup.options.prompt)},
           {"lang", fmt::format("\"{}\"", setup.language)},
           {"overflow", std::string(to_string(setup.options.overflow))},
           {"precision", setup.precision},
@@ -204,8 +204,11 @@ int stream(const EmbedArguments& arguments, LineReader& lines, const Interrupts&
   VectorFormat format;
   if (!arguments.output.empty()) format.kind = VectorFormat::kind_of(arguments.output);
   Setup setup(arguments);
-  const LineEmbedder embedder(setup.encoder, setup.options);
-  format.width = embedder.width();
+  const bool refuses_long = setup.options.overflow == phasor::Overflow::kError;
+  phasor::EmbedOptions how = setup.options;
+  // The line's number is known here alone, so that it is cut first and refused by its report.
+  if (refuses_long) how.overflow = phasor::Overflow::kTruncate;
+  format.width = setup.encoder.embedding_width(how);
   format.metadata = {{"model", arguments.common.model},
                      {"pooling", setup.pooling},
                      {"precision", setup.precision},
@@ -215,8 +218,9 @@ int stream(const EmbedArguments& arguments, LineReader& lines, const Interrupts&
     file.emplace(arguments.output, made_with(setup), arguments.resume);
     if (arguments.resume && !quiet) report_note(resume_note(*file));
   }
-  EmbedStream stream(embedder, lines, interrupts, std::move(format), file ? &*file : nullptr,
-                     {.quiet = quiet, .strict = arguments.strict});
+  EmbedStream stream(setup.encoder, how, lines, interrupts, std::move(format),
+                     file ? &*file : nullptr,
+                     {.quiet = quiet, .strict = arguments.strict, .refuses_long = refuses_long});
   if (stream.run()) {
     if (!quiet) report_note(stream.summary());
     return 0;
@@ -235,8 +239,8 @@ int embed(int argc, char** argv) {
   if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
   if (arguments.similarity) {
     Setup setup(arguments);
-    return print_similarities(LineEmbedder(setup.encoder, setup.options),
-                              read_texts(arguments.words), arguments.common);
+    return print_similarities(setup.encoder, setup.options, read_texts(arguments.words),
+                              arguments.common);
   }
   if (arguments.words == std::vector<std::string>{"-"}) arguments.words.clear();
   if (!arguments.words.empty()) {

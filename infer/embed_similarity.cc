@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "infer/line_report.h"
 #include "infer/terminal.h"
 #include "phasor/errors.h"
 
@@ -44,25 +45,20 @@ std::string to_text(const std::vector<std::string>& texts,
 
 }  // namespace
 
-int print_similarities(const LineEmbedder& embedder, const std::vector<std::string>& texts,
-                       const CommonOptions& common) {
+int print_similarities(phasor::Encoder& encoder, const phasor::EmbedOptions& how,
+                       const std::vector<std::string>& texts, const CommonOptions& common) {
   if (texts.empty() || texts.size() > kMaxTexts) {
     throw phasor::InvalidArgument(fmt::format(
         "--similarity compares 1 to {} texts with each other, not {}", kMaxTexts, texts.size()));
   }
-  std::vector<Line> lines;
-  for (const std::string& text : texts) lines.push_back({.text = text});
-  const LineEmbedder::Result result = *embedder.embed(lines, 1, [] { return false; });
-  for (size_t i = 0; i < texts.size() && !common.quiet; ++i) {
-    if (!result.reports[i].odd()) continue;
-    report_note(fmt::format("text {}: {}", i + 1, result.reports[i].text()));
+  const phasor::Embeddings vectors = encoder.embed(texts, how);
+  for (int64_t i = 0; i < vectors.size() && !common.quiet; ++i) {
+    const LineReport report{.tokens = vectors.report(i)};
+    if (report.odd()) report_note(fmt::format("text {}: {}", i + 1, report.text()));
   }
-  const auto row = [&](size_t i) {
-    return std::span(result.vectors).subspan(i * embedder.width(), embedder.width());
-  };
   std::vector<std::vector<double>> cosines(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
-    for (size_t j = 0; j < texts.size(); ++j) cosines[i].push_back(cosine(row(i), row(j)));
+    for (size_t j = 0; j < texts.size(); ++j) cosines[i].push_back(cosine(vectors[i], vectors[j]));
   }
   Output output;
   if (common.json) {

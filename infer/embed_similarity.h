@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "infer/embed_vectors.h"
 #include "infer/options.h"
+#include "phasor/encoder.h"
 
 namespace infer {
 
 /// Prints them as a table, or as one JSON object; returns the exit code.
-int print_similarities(const LineEmbedder& embedder, const std::vector<std::string>& texts,
-                       const CommonOptions& common);
+int print_similarities(phasor::Encoder& encoder, const phasor::EmbedOptions& how,
+                       const std::vector<std::string>& texts, const CommonOptions& common);
 
 }  // namespace infer

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <stop_token>
+#include <string_view>
 #include <utility>
 
 #include "phasor/errors.h"
@@ -21,10 +23,11 @@ constexpr int64_t kReportedBrokenLines = 100;
 
 }  // namespace
 
-EmbedStream::EmbedStream(const LineEmbedder& embedder, LineReader& lines,
-                         const Interrupts& interrupts, VectorFormat format, PartialFile* file,
-                         StreamOptions options)
-    : embedder_(embedder),
+EmbedStream::EmbedStream(phasor::Encoder& encoder, const phasor::EmbedOptions& how,
+                         LineReader& lines, const Interrupts& interrupts, VectorFormat format,
+                         PartialFile* file, StreamOptions options)
+    : encoder_(encoder),
+      how_(how),
       lines_(lines),
       interrupts_(interrupts),
       format_(std::move(format)),
@@ -61,11 +64,10 @@ bool EmbedStream::run() {
   while (!interrupts_.pending() && !output_.closed()) {
     const std::vector<Line> window = read_window();
     if (window.empty()) break;
-    const auto result =
-        embedder_.embed(window, state_.lines + 1, [&] { return interrupts_.pending(); });
-    if (!result) break;
-    report(result->reports, meter);
-    write(window, result->vectors);
+    const std::optional<phasor::Embeddings> vectors = embed(window);
+    if (!vectors) break;
+    report(window, *vectors, meter);
+    write(window, vectors->values());
     meter.show(state_.lines - lines_before_, lines_.bytes_read());
   }
   seconds_ = meter.seconds();
@@ -87,19 +89,47 @@ std::vector<Line> EmbedStream::read_window() {
   return window;
 }
 
-void EmbedStream::report(const std::vector<LineReport>& reports, Meter& meter) {
-  int64_t number = state_.lines;
-  for (const LineReport& line : reports) {
-    ++number;
+// Nothing where a signal came.
+std::optional<phasor::Embeddings> EmbedStream::embed(const std::vector<Line>& window) {
+  std::vector<std::string_view> texts;
+  for (const Line& line : window) texts.push_back(line.text);
+  std::stop_source stop;
+  phasor::EmbedOptions how = how_;
+  how.stop = stop.get_token();
+  how.progress = [&](int64_t, int64_t) {
+    if (interrupts_.pending()) stop.request_stop();
+  };
+  try {
+    return encoder_.embed(texts, how);
+  } catch (const phasor::Error& error) {
+    if (error.code() != phasor::ErrorCode::kCancelled) throw;
+    return std::nullopt;
+  }
+}
+
+void EmbedStream::report(const std::vector<Line>& window, const phasor::Embeddings& vectors,
+                         Meter& meter) {
+  for (int64_t i = 0; i < vectors.size(); ++i) {
+    const LineReport line{.tokens = vectors.report(i), .bytes_left_out = window[i].left_out};
     if (!line.odd()) continue;
+    const int64_t number = state_.lines + i + 1;
+    const int64_t run = line.tokens.num_tokens, dropped = line.tokens.dropped_tokens;
+    const bool invalid = line.tokens.invalid_bytes > 0;
+    if (options_.refuses_long && dropped > 0) {
+      meter.clear();
+      throw phasor::InvalidArgument(
+          fmt::format("line {}: {} tokens are too many: at most {} are run; shorten it or choose "
+                      "another --overflow (truncate, clamp, interpolate, window)",
+                      number, run + dropped, run));
+    }
     const std::string text = fmt::format("line {}: {}", number, line.text());
     if (options_.strict) {
       meter.clear();
       throw phasor::InvalidArgument(text + "; without --strict this is no error");
     }
     state_.lines_cut += line.cut() ? 1 : 0;
-    state_.lines_invalid += line.invalid_bytes > 0 ? 1 : 0;
-    const bool broken = line.invalid_bytes > 0 || line.no_tokens;
+    state_.lines_invalid += invalid ? 1 : 0;
+    const bool broken = invalid || line.has_no_tokens();
     int64_t& reported = broken ? reported_broken_ : reported_long_;
     const int64_t most = broken ? kReportedBrokenLines : kReportedLongLines;
     if (options_.quiet || reported > most) continue;
@@ -110,7 +140,7 @@ void EmbedStream::report(const std::vector<LineReport>& reports, Meter& meter) {
   }
 }
 
-void EmbedStream::write(const std::vector<Line>& window, const std::vector<float>& vectors) {
+void EmbedStream::write(const std::vector<Line>& window, std::span<const float> vectors) {
   const std::string bytes = format_.rows(vectors, state_.lines + 1);
   for (const Line& line : window) input_.add(line.text);
   state_.lines += std::ssize(window);

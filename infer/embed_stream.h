@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,14 +11,15 @@
 #include "infer/embed_format.h"
 #include "infer/embed_lines.h"
 #include "infer/embed_meter.h"
-#include "infer/embed_vectors.h"
+#include "infer/line_report.h"
 #include "infer/terminal.h"
 
 namespace infer {
 
 struct StreamOptions {
   bool quiet = false;
-  bool strict = false;  // a line that is cut or not all UTF-8 is an error
+  bool strict = false;        // a line that is cut or not all UTF-8 is an error
+  bool refuses_long = false;  // a line with too many tokens is an error
 };
 
 /// One run of infer embed. Borrows all that it is made from.
@@ -24,8 +27,9 @@ class EmbedStream {
  public:
   /// `file`: null for standard output. Goes on after the lines that the file holds; throws
   /// InvalidArgument where those of `lines` are others.
-  EmbedStream(const LineEmbedder& embedder, LineReader& lines, const Interrupts& interrupts,
-              VectorFormat format, PartialFile* file, StreamOptions options);
+  EmbedStream(phasor::Encoder& encoder, const phasor::EmbedOptions& how, LineReader& lines,
+              const Interrupts& interrupts, VectorFormat format, PartialFile* file,
+              StreamOptions options);
 
   /// To the end, where it commits the file; false where a signal came before.
   bool run();
@@ -37,10 +41,12 @@ class EmbedStream {
  private:
   bool skip_done_lines();
   std::vector<Line> read_window();
-  void report(const std::vector<LineReport>& reports, Meter& meter);
-  void write(const std::vector<Line>& window, const std::vector<float>& vectors);
+  std::optional<phasor::Embeddings> embed(const std::vector<Line>& window);
+  void report(const std::vector<Line>& window, const phasor::Embeddings& vectors, Meter& meter);
+  void write(const std::vector<Line>& window, std::span<const float> vectors);
 
-  const LineEmbedder& embedder_;
+  phasor::Encoder& encoder_;
+  const phasor::EmbedOptions& how_;
   LineReader& lines_;
   const Interrupts& interrupts_;
   VectorFormat format_;

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "models/safetensors.h"
 #include "phasor/model.h"
+#include "phasor/safetensors.h"
 
 namespace infer {
 

@@ -3,17 +3,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "infer/commands.h"
 #include "infer/info_text.h"
 #include "infer/options.h"
 #include "infer/terminal.h"
-#include "models/parameters.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
 #include "phasor/model.h"
@@ -102,14 +99,9 @@ Json describe_sentence(const phasor::Model& model) {
 
 /// How many tensors the file has in each dtype, of those that are used.
 Json describe_dtypes(const phasor::Model& model) {
-  constexpr std::array kNames = {"F32", "F16", "BF16"};
   Json json = Json::object();
-  std::set<const std::byte*> seen;
-  phasor::Weights weights = model.weights();  // only a non-const one can be walked
-  for (const phasor::Parameter& parameter : phasor::parameters(model.config(), weights)) {
-    // A decoder is often the embedding itself.
-    if (!parameter.tensor->present() || !seen.insert(parameter.tensor->data).second) continue;
-    Json& count = json[kNames[static_cast<size_t>(parameter.tensor->dtype)]];
+  for (const auto& [name, tensor] : model.parameters()) {
+    Json& count = json[std::string(to_string(tensor.dtype))];
     count = count.is_null() ? 1 : count.get<int64_t>() + 1;
   }
   return json;
@@ -139,9 +131,9 @@ Json describe_precision() {
   Json slow = Json::object();
   for (const auto precision : {phasor::Precision::kBfloat16, phasor::Precision::kInt8}) {
     const std::string why = phasor::why_slow(precision);
-    if (!why.empty()) slow[std::string(precision_name(precision))] = why;
+    if (!why.empty()) slow[std::string(to_string(precision))] = why;
   }
-  return {{"auto", precision_name(phasor::fastest_precision())}, {"slow", slow}};
+  return {{"auto", to_string(phasor::fastest_precision())}, {"slow", slow}};
 }
 
 Json describe(const std::shared_ptr<const phasor::Model>& loaded) {

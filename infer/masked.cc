@@ -185,7 +185,7 @@ std::vector<LengthScore> score_lengths(phasor::Encoder& encoder, const phasor::R
   if (lengths.empty()) return {};
 
   const std::vector<int64_t> masks = draw_masks(std::ssize(tokens), seed);
-  const std::optional<int64_t> limit = encoder.max_tokens(options);
+  const std::optional<int64_t> limit = encoder.model().max_tokens(options.positions);
   std::vector<LengthScore> scores;
   for (LengthScore& length : lengths) {
     const std::vector<MaskedText> texts =

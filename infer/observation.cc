@@ -173,7 +173,7 @@ class Experiment {
     Observed& text = texts_.emplace_back(
         Observed{.model = subject_.name,
                  .positions = describe_positions(config.position, subject_.options.positions),
-                 .precision = std::string(precision_name(subject_.encoder.precision())),
+                 .precision = std::string(to_string(subject_.encoder.precision())),
                  .edits = subject_.edits,
                  .cut_residuals = describe_cuts(subject_.options.cut_residuals),
                  .input = input,
@@ -214,8 +214,9 @@ class Experiment {
 
   bool in_windows(const Observed& text) const {
     return subject_.options.overflow == phasor::Overflow::kWindow &&
-           text.num_tokens() >
-               subject_.encoder.max_tokens(subject_.options).value_or(text.num_tokens());
+           text.num_tokens() > subject_.encoder.model()
+                                   .max_tokens(subject_.options.positions)
+                                   .value_or(text.num_tokens());
   }
 
   const Subject& subject_;

@@ -36,10 +36,11 @@ std::vector<std::string> guarded(const CLI::App& app, int argc, char** argv) {
 }
 
 phasor::Precision parse_precision(const std::string& name) {
-  const auto precision = phasor::parse_precision(name);
-  if (precision) return *precision;
-  throw UsageError(
-      fmt::format("--precision: '{}' is unknown; there are f32, bf16, int8 and auto", name));
+  try {
+    return phasor::parse<phasor::Precision>(name);
+  } catch (const phasor::InvalidArgument& error) {
+    throw UsageError(fmt::format("--precision: {}", error.what()));
+  }
 }
 
 std::vector<std::string> lines_of(std::istream& stream) {
@@ -228,8 +229,8 @@ phasor::Positions parse_positions(const std::string& name, const phasor::Positio
   constexpr std::string_view kPrefix = "sinusoidal:";
   if (name.starts_with(kPrefix)) {
     try {
-      return Positions::sinusoidal(phasor::parse_sinusoidal_layout(name.substr(kPrefix.size())),
-                                   own.base);
+      return Positions::sinusoidal(
+          phasor::parse<phasor::SinusoidalLayout>(name.substr(kPrefix.size())), own.base);
     } catch (const phasor::InvalidArgument& error) {
       throw UsageError(fmt::format("--positions {}: {}", name, error.what()));
     }

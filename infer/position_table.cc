@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <random>
 
-#include "engine/position_source.h"
 #include "infer/commands.h"
 #include "infer/table_file.h"
 #include "phasor/errors.h"
@@ -24,7 +23,7 @@ constexpr int64_t kMostRowsByDefault = 512;  // of a model or a file
 
 std::optional<phasor::SinusoidalLayout> layout_of(const std::string& name) {
   try {
-    return phasor::parse_sinusoidal_layout(name);
+    return phasor::parse<phasor::SinusoidalLayout>(name);
   } catch (const phasor::InvalidArgument&) {
     return {};
   }
@@ -110,23 +109,18 @@ NamedTable from_model(const std::string& name, const TableSize& size) {
   refuse_without_vectors(name, *model);
   const phasor::PositionConfig& own = model->config().position;
   const int64_t width = model->config().embedding_width();
-  phasor::SinusoidTable sinusoids(own.layout, own.base, width);
-  const phasor::Positions positions;
-  phasor::PositionSource source(*model, positions, sinusoids);
+  const std::optional<int64_t> most = model->max_tokens();
   int64_t rows = size.length.value_or(0);
   if (rows == 0) {
     const int64_t trained = model->config().max_positions;
-    rows = source.max_tokens().value_or(trained > 0 ? trained : kMostRowsByDefault);
+    rows = most.value_or(trained > 0 ? trained : kMostRowsByDefault);
     rows = std::min(rows, kMostRowsByDefault);
   }
-  if (source.max_tokens() && rows > *source.max_tokens()) {
-    throw phasor::InvalidArgument(fmt::format("--length is {}; the model {} has {} positions", rows,
-                                              name, *source.max_tokens()));
+  if (most && rows > *most) {
+    throw phasor::InvalidArgument(
+        fmt::format("--length is {}; the model {} has {} positions", rows, name, *most));
   }
-  std::vector<float> values(rows * width);
-  const int32_t counted = own.uncounted_token == 0 ? 1 : 0;
-  const std::vector<int32_t> token_ids(rows, counted);
-  source.rows(source.place(token_ids, phasor::Overflow::kError), values.data());
+  const std::vector<float> values = model->position_vectors(rows);
 
   const bool sinusoidal = own.kind == phasor::PositionKind::kSinusoidal;
   const std::filesystem::path path = std::filesystem::path(name).lexically_normal();
@@ -138,7 +132,7 @@ NamedTable from_model(const std::string& name, const TableSize& size) {
                    .kind = sinusoidal ? "sinusoidal" : "learned",
                    .values = {{values.begin(), values.end()}, rows, width},
                    .first_position = own.first_position};
-  if (!size.length) table.description += cut_text(rows, source.max_tokens().value_or(rows));
+  if (!size.length) table.description += cut_text(rows, most.value_or(rows));
   if (sinusoidal) {
     table.layout = own.layout;
     table.base = own.base;

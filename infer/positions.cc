@@ -56,7 +56,7 @@ struct PositionsArguments {
 
 void check_layout(const std::string& name) {
   try {
-    phasor::parse_sinusoidal_layout(name);
+    phasor::parse<phasor::SinusoidalLayout>(name);
   } catch (const phasor::InvalidArgument& error) {
     throw UsageError(fmt::format("--layout: {}", error.what()));
   }

@@ -90,7 +90,7 @@ std::string describe_model(const std::string& name, const phasor::ModelConfig& c
   return fmt::format("model {}: {} layers, d_model {}, {} heads, {}-norm, positions {}, {}", name,
                      config.num_layers, config.d_model, config.num_heads,
                      to_string(config.norm_order), describe_positions(config.position, positions),
-                     phasor::precision_name(precision));
+                     phasor::to_string(precision));
 }
 
 std::string to_text(const Observed& text, const Output& output) {

@@ -44,7 +44,7 @@ std::vector<Deviation> deviations(const Subject& got, const Subject& want,
 std::optional<int64_t> trained_length(const phasor::Encoder& encoder,
                                       const phasor::RunOptions& run) {
   const int64_t trained = encoder.model().config().max_positions;
-  const std::optional<int64_t> limit = encoder.max_tokens(run);
+  const std::optional<int64_t> limit = encoder.model().max_tokens(run.positions);
   if (trained == 0) return limit;
   return std::min(trained, limit.value_or(trained));
 }

@@ -18,8 +18,8 @@
 #include <optional>
 #include <sstream>
 
-#include "models/safetensors.h"
 #include "phasor/errors.h"
+#include "phasor/safetensors.h"
 
 namespace infer {
 namespace {

@@ -17,7 +17,7 @@ namespace {
 
 phasor::Overflow parse_overflow_option(const std::string& name) {
   try {
-    return phasor::parse_overflow(name);
+    return phasor::parse<phasor::Overflow>(name);
   } catch (const phasor::InvalidArgument& error) {
     throw UsageError(fmt::format("--overflow: {}", error.what()));
   }
@@ -90,7 +90,7 @@ std::vector<Input> read_inputs(const phasor::Encoder& encoder, const TextOptions
   const phasor::Model& model = encoder.model();
   int64_t max_tokens = options.max_tokens;
   if (max_tokens == 0 && run.overflow == phasor::Overflow::kTruncate) {
-    max_tokens = encoder.max_tokens(run).value_or(0);
+    max_tokens = encoder.model().max_tokens(run.positions).value_or(0);
   }
   std::vector<Input> inputs;
   for (const std::string& list : options.ids) {
@@ -117,7 +117,7 @@ std::map<std::string, std::string> metadata(const TextOptions& options,
   return {{"model", options.common.model},
           {"layout", layout_name(own, run.positions)},
           {"first_position", fmt::format("{}", first_position(own, run.positions, recordings))},
-          {"precision", std::string(phasor::precision_name(encoder.precision()))},
+          {"precision", std::string(phasor::to_string(encoder.precision()))},
           {"version", PHASOR_VERSION}};
 }
 

@@ -38,7 +38,7 @@ std::string deviation_rows(const Verification& v) {
 std::string to_text(const Verification& v, const Output& output) {
   const std::string bound =
       v.exact() ? fmt::format("|got - want| <= {} + {}*|want|", v.golden.atol, v.golden.rtol)
-                : fmt::format("{}, the last state's mean cosine >= {}", precision_name(v.precision),
+                : fmt::format("{}, the last state's mean cosine >= {}", to_string(v.precision),
                               Verification::kLeastCosine);
   std::string out = output.heading(v.folder) +
                     fmt::format(": {}, {} items, {}\n", v.family, v.golden.items.size(), bound);
@@ -67,7 +67,7 @@ std::string to_json(const Verification& v) {
   Json json;
   json["model"] = v.folder;
   json["family"] = v.family;
-  json["precision"] = precision_name(v.precision);
+  json["precision"] = to_string(v.precision);
   json["items"] = v.golden.items.size();
   if (v.exact()) {
     json["atol"] = v.golden.atol;

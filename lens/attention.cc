@@ -12,6 +12,8 @@
 #include "phasor/errors.h"
 
 namespace phasor {
+using namespace internal;
+
 namespace {
 
 constexpr double kPositionalShare = 0.9;

@@ -10,7 +10,7 @@
 #include "phasor/errors.h"
 #include "phasor/trace.h"
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 constexpr int64_t kBatchTokens = 4096;
@@ -75,4 +75,4 @@ void for_each_state(Encoder& encoder, int64_t count, const SequenceMaker& make,
   if (!batch.empty()) run_batch(count - std::ssize(batch));
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

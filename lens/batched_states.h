@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "phasor/encoder.h"
-#include "phasor/lens/progress.h"
+#include "phasor/progress.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 /// Sequence i of those to run.
 using SequenceMaker = std::function<std::vector<int32_t>(int64_t sequence)>;
@@ -23,4 +23,4 @@ using StateVisitor =
 void for_each_state(Encoder& encoder, int64_t count, const SequenceMaker& make,
                     const RunOptions& options, const Progress& progress, const StateVisitor& visit);
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -8,7 +8,7 @@
 
 #include "lens/rows.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
@@ -29,4 +29,4 @@ inline Matrix centered(std::span<const double> x, int64_t d_model) {
 
 inline std::vector<double> to_vector(const Matrix& m) { return {m.data(), m.data() + m.size()}; }
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -12,6 +12,8 @@
 #include "phasor/errors.h"
 
 namespace phasor {
+using namespace internal;
+
 namespace {
 
 std::vector<int64_t> identity(int64_t num_tokens, std::span<const int64_t> movable) {

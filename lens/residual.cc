@@ -7,6 +7,8 @@
 #include "lens/residual_stream.h"
 
 namespace phasor {
+using namespace internal;
+
 namespace {
 
 bool is_cut(std::span<const ResidualCut> cuts, int64_t layer, ResidualCut::Site site) {

@@ -9,7 +9,7 @@
 
 #include "phasor/errors.h"
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 // Empty where the tensor is absent.
@@ -126,4 +126,4 @@ void ResidualStream::normalize_row(std::span<double> row, double scale,
   for (size_t c = 0; c < row.size(); ++c) row[c] = weight[c] * (row[c] - middle) * scale;
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -6,7 +6,7 @@
 
 #include "phasor/lens/residual.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 /// A residual stream [T, C] as the list of parts that it is the sum of; [T, E] until the embedding
 /// map. Borrows the model and the trace, and throws InvalidArgument where one is not of the other.
@@ -51,4 +51,4 @@ class ResidualStream {
   std::vector<ResidualPart> parts_;
 };
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -9,7 +9,7 @@
 
 #include "phasor/errors.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 /// Throws InvalidArgument where x is no whole rows, or none.
 template <typename T>
@@ -53,4 +53,4 @@ double norm(const T* x, int64_t n) {
   return std::sqrt(dot(x, x, n));
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

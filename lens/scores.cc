@@ -11,6 +11,8 @@
 #include "lens/rows.h"
 
 namespace phasor {
+using namespace internal;
+
 namespace {
 
 constexpr double kRounding = 1e-12;  // of Σ s²: float32's, squared

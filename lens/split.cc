@@ -8,6 +8,8 @@
 #include "lens/rows.h"
 
 namespace phasor {
+using namespace internal;
+
 namespace {
 
 constexpr double kRounding = 1e-12;  // of Σ‖h‖²: float32's, squared

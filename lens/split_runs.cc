@@ -5,6 +5,8 @@
 #include "phasor/lens/split.h"
 
 namespace phasor {
+using namespace internal;
+
 namespace {
 
 void check_places(std::span<const int64_t> places, int64_t num_tokens) {

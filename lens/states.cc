@@ -4,6 +4,7 @@
 #include "phasor/lens/residual.h"
 
 namespace phasor {
+using namespace internal;
 
 double mean_norm(std::span<const float> x, int64_t d_model) {
   const int64_t rows = num_rows(x, d_model);

@@ -11,6 +11,8 @@
 #include "lens/rows.h"
 
 namespace phasor {
+using namespace internal;
+
 namespace {
 
 // M = P Pᵀ, [T, T].

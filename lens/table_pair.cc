@@ -9,6 +9,8 @@
 #include "phasor/lens/table.h"
 
 namespace phasor {
+using namespace internal;
+
 namespace {
 
 struct Centered {

@@ -7,6 +7,7 @@
 #include "phasor/lens/table.h"
 
 namespace phasor {
+using namespace internal;
 
 std::vector<double> row_matrix(std::span<const double> table, int64_t d_model, RowMeasure measure) {
   const auto rows = as_matrix(table, d_model);

@@ -9,6 +9,8 @@
 #include "phasor/lens/table.h"
 
 namespace phasor {
+using namespace internal;
+
 namespace {
 
 // XᵀX or XXᵀ, the smaller of both: they have the same eigenvalues σ² but for zeros.

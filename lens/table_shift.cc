@@ -9,6 +9,8 @@
 #include "phasor/positions.h"
 
 namespace phasor {
+using namespace internal;
+
 namespace {
 
 // What a prediction leaves of the rows' squared distances from a mean.

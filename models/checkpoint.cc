@@ -14,7 +14,7 @@
 #include "phasor/errors.h"
 #include "phasor/positions.h"
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 constexpr double kFormulaTolerance = 1e-4;
@@ -195,4 +195,4 @@ std::string compare_with_formula(const ModelConfig& config, const Tensor& positi
       to_string(config.position.layout), largest, where);
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

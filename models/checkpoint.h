@@ -8,7 +8,7 @@
 #include "models/tensor_files.h"
 #include "phasor/model.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 struct BoundWeights {
   Weights weights;                  // borrowed from the files
@@ -24,4 +24,4 @@ BoundWeights bind_weights(const TensorFiles& files, const CheckpointConfig& chec
 /// dtype's rounding) from the formula that its family names; else empty.
 std::string compare_with_formula(const ModelConfig& config, const Tensor& position_table);
 
-}  // namespace phasor
+}  // namespace phasor::internal

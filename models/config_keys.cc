@@ -9,7 +9,7 @@
 
 #include "models/files.h"
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 /// Types of decoders, which people try first.
@@ -129,4 +129,4 @@ std::vector<std::string> unread_keys(const ConfigReader& reader, const Family& f
   return reader.keys_besides(known);
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

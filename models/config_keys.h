@@ -7,7 +7,7 @@
 #include "models/config_reader.h"
 #include "models/families.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 /// The family that model_type names. Throws ModelError listing the families there are.
 const Family& family_of(const ConfigReader& reader);
@@ -18,4 +18,4 @@ void refuse_other_architectures(const ConfigReader& reader, const Family& family
 /// The keys that phasor does not read for a family of Transformers, sorted.
 std::vector<std::string> unread_keys(const ConfigReader& reader, const Family& family);
 
-}  // namespace phasor
+}  // namespace phasor::internal

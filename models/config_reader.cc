@@ -9,7 +9,7 @@
 #include "models/files.h"
 #include "phasor/errors.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 ConfigReader::Found ConfigReader::find(Keys keys) const {
   for (const std::string_view key : keys) {
@@ -106,4 +106,4 @@ std::vector<std::string> ConfigReader::keys_besides(std::span<const std::string_
   return others;
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

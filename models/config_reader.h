@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace phasor {
+namespace phasor::internal {
 
 /// Reads keys from one JSON object. A key whose value is null counts as missing. All functions
 /// throw ModelError: for a value of another type or out of range, and for a missing key where there
@@ -54,4 +54,4 @@ class ConfigReader {
   const nlohmann::json& object_;
 };
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -1,7 +1,7 @@
 // One row for each family. To add one, add a row; see CONTRIBUTING.md.
 #include "models/families.h"
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 constexpr ModuleName kPhasorModules[] = {
@@ -312,4 +312,4 @@ const Family* find_family(std::string_view model_type) {
   return nullptr;
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

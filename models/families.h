@@ -8,7 +8,7 @@
 
 #include "phasor/config.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 /// A tensor's module under phasor's name ("blocks.{l}.attn.q") and in the family's files
 /// ("layers.{l}.self_attn.q_proj"; alternatives are separated by '|', the first found wins).
@@ -69,4 +69,4 @@ const Family* find_family(std::string_view model_type);
 /// All families, for messages and lists.
 std::span<const Family> families();
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -13,7 +13,7 @@
 
 #include "phasor/errors.h"
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 constexpr size_t kHeadBytes = 512;
@@ -179,4 +179,4 @@ std::string value_text(const nlohmann::json& value) {
   return text;
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace phasor {
+namespace phasor::internal {
 
 /// A kind of file that people have in place of the one they want: "a web page (HTML)", "a Git LFS
 /// pointer, not the file itself; run 'git lfs pull'". Empty where `head`, the file's first bytes,
@@ -36,4 +36,4 @@ bool is_file(const std::filesystem::path& file);
 /// A JSON value in one line of at most 60 characters, for messages.
 std::string value_text(const nlohmann::json& value);
 
-}  // namespace phasor
+}  // namespace phasor::internal

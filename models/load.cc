@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <sstream>
 #include <system_error>
 #include <utility>
@@ -13,12 +14,14 @@
 #include "models/checkpoint.h"
 #include "models/files.h"
 #include "models/model_config.h"
-#include "models/pooling.h"
+#include "models/sentence_files.h"
 #include "models/tensor_files.h"
 #include "phasor/errors.h"
 #include "phasor/model.h"
 
 namespace phasor {
+using namespace internal;
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -27,6 +30,17 @@ bool is_folder(const fs::path& path) {
   std::error_code ignored;
   return fs::is_directory(path, ignored);
 }
+
+/// What add_models_folder() was given.
+struct AddedFolders {
+  std::mutex mutex;
+  std::vector<fs::path> folders;
+
+  static AddedFolders& get() {
+    static AddedFolders added;  // made on first use, maybe before main()
+    return added;
+  }
+};
 
 /// Where bundled models are sought, in this order.
 std::vector<fs::path> model_folders() {
@@ -37,6 +51,11 @@ std::vector<fs::path> model_folders() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   if (!error) folders.push_back(program.parent_path().parent_path() / "share/phasor/models");
+  {
+    AddedFolders& added = AddedFolders::get();
+    const std::lock_guard lock(added.mutex);
+    folders.insert(folders.end(), added.folders.begin(), added.folders.end());
+  }
   folders.emplace_back(PHASOR_INSTALLED_MODELS);
   return folders;
 }
@@ -137,10 +156,23 @@ fs::path find_model(const fs::path& folder_or_name) {
   }
   const std::vector<std::string> names = models_in(folders);
   throw ModelError(
-      fmt::format("no model '{}': there is no such folder, and the bundled models in {} "
-                  "are: {}",
-                  folder_or_name.string(), fmt::join(looked_in, ", "),
-                  names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
+      names.empty()
+          ? fmt::format("no model '{}': there is no such folder, and no bundled models were found "
+                        "in {}; give a model's folder, or name theirs in PHASOR_MODELS",
+                        folder_or_name.string(), fmt::join(looked_in, ", "))
+          : fmt::format(
+                "no model '{}': there is no such folder; the bundled models, in {}, are: {}",
+                folder_or_name.string(), fmt::join(looked_in, ", "), fmt::join(names, ", ")),
+      ErrorCode::kNotFound);
+}
+
+bool add_models_folder(const fs::path& folder) {
+  AddedFolders& added = AddedFolders::get();
+  const std::lock_guard lock(added.mutex);
+  if (std::ranges::find(added.folders, folder) == added.folders.end()) {
+    added.folders.push_back(folder);
+  }
+  return true;
 }
 
 std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
@@ -148,7 +180,7 @@ std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
   const fs::path folder = find_model(folder_or_name);
   if (!is_file(folder / "config.json")) no_config(folder);
   CheckpointConfig checkpoint = read_model_config(folder / "config.json");
-  const std::shared_ptr<const TensorFiles> files = TensorFiles::open(folder);
+  const std::shared_ptr<const TensorFiles> files = TensorFiles::open(folder, options.copy);
   BoundWeights bound = bind_weights(*files, checkpoint);
 
   const std::shared_ptr<Model> model(new Model());

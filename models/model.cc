@@ -5,10 +5,13 @@
 
 #include <utility>
 
+#include "engine/position_source.h"
 #include "models/parameters.h"
 #include "phasor/errors.h"
 
 namespace phasor {
+using namespace internal;
+
 namespace {
 
 void check(const Parameter& parameter) {
@@ -36,7 +39,7 @@ std::shared_ptr<const Model> Model::create(ModelConfig config, Weights weights,
     throw ModelError(fmt::format("the weights have {} blocks; the configuration asks for {}",
                                  blocks, config.num_blocks()));
   }
-  for (const Parameter& parameter : parameters(config, weights)) check(parameter);
+  for (const Parameter& parameter : internal::parameters(config, weights)) check(parameter);
 
   const std::shared_ptr<Model> model(new Model());
   model->config_ = std::move(config);
@@ -46,6 +49,16 @@ std::shared_ptr<const Model> Model::create(ModelConfig config, Weights weights,
   model->tokenizer_problem_ = "the model was made without a tokenizer; give token ids";
   return model;
 }
+
+const ModelConfig& Model::config() const { return config_; }
+const Weights& Model::weights() const { return weights_; }
+bool Model::has_tokenizer() const { return tokenizer_ != nullptr; }
+bool Model::has_sentence() const { return sentence_problem_.empty(); }
+const std::filesystem::path& Model::folder() const { return folder_; }
+const std::map<std::string, std::string>& Model::metadata() const { return metadata_; }
+const std::vector<std::string>& Model::unused_tensors() const { return unused_tensors_; }
+const std::vector<std::string>& Model::unused_keys() const { return unused_keys_; }
+const std::vector<std::string>& Model::notes() const { return notes_; }
 
 const Tokenizer& Model::tokenizer() const {
   if (tokenizer_ == nullptr) throw ModelError(tokenizer_problem_);
@@ -57,19 +70,47 @@ const SentenceConfig& Model::sentence() const {
   return sentence_;
 }
 
+std::optional<int64_t> Model::max_tokens(const Positions& positions) const {
+  SinusoidTable sinusoids = SinusoidTable::of(config_);
+  return PositionSource(*this, positions, sinusoids).max_tokens();
+}
+
+std::vector<float> Model::position_vectors(int64_t num_tokens, const Positions& positions,
+                                           Overflow overflow) const {
+  if (num_tokens < 1) {
+    throw InvalidArgument(
+        fmt::format("a sequence of {} tokens has no positions; it needs at least 1", num_tokens));
+  }
+  SinusoidTable sinusoids = SinusoidTable::of(config_);
+  PositionSource source(*this, positions, sinusoids);
+  std::vector<float> vectors(num_tokens * config_.embedding_width());
+  if (!source.adds()) return vectors;
+  const int32_t counted = config_.position.uncounted_token == 0 ? 1 : 0;
+  const std::vector<int32_t> token_ids(num_tokens, counted);
+  source.rows(source.place(token_ids, overflow), vectors.data());
+  return vectors;
+}
+
 void Model::release_pages() const {
   if (release_pages_) release_pages_();
 }
 
-int64_t Model::num_parameters() const {
-  // Only a non-const Weights can be walked; the copy shares the tensors' data.
-  Weights weights = weights_;
-  int64_t count = 0;
-  for (const Parameter& parameter : parameters(config_, weights)) {
+std::vector<std::pair<std::string, Tensor>> Model::parameters() const {
+  Weights weights = weights_;  // only a non-const one can be walked; it shares the tensors' data
+  std::vector<std::pair<std::string, Tensor>> all;
+  for (const Parameter& parameter : internal::parameters(config_, weights)) {
     const bool tied =
         parameter.module == "mlm.decoder" && parameter.tensor->data == weights.token_embedding.data;
-    if (parameter.tensor->present() && !tied) count += parameter.tensor->num_elements();
+    if (parameter.tensor->present() && !tied) {
+      all.emplace_back(parameter.name(), *parameter.tensor);
+    }
   }
+  return all;
+}
+
+int64_t Model::num_parameters() const {
+  int64_t count = 0;
+  for (const auto& [name, tensor] : parameters()) count += tensor.num_elements();
   return count;
 }
 

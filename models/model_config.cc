@@ -12,7 +12,7 @@
 #include "models/files.h"
 #include "phasor/errors.h"
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 constexpr int64_t kMaxWidth = int64_t{1} << 17;
@@ -248,4 +248,4 @@ CheckpointConfig read_model_config(const std::filesystem::path& config_json) {
   return checkpoint;
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

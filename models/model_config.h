@@ -8,7 +8,7 @@
 #include "models/families.h"
 #include "phasor/config.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 struct CheckpointConfig {
   const Family* family = nullptr;
@@ -23,4 +23,4 @@ struct CheckpointConfig {
 /// Throws ModelError naming the file, the key, its value and what is supported.
 CheckpointConfig read_model_config(const std::filesystem::path& config_json);
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 /// Collects parameters; the two sizes of every shape come from the config.
@@ -113,4 +113,4 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(sizes, ", "));
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -8,7 +8,7 @@
 
 #include "phasor/model.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 /// One tensor of Weights. The name is `module` + "." + `leaf`: "blocks.{l}.attn.q" + "." + "bias".
 struct Parameter {
@@ -36,4 +36,4 @@ bool shape_fits(const Parameter& parameter, const std::vector<int64_t>& shape);
 /// "[8192, 128]"; "any" for kAnyRows.
 std::string shape_text(const std::vector<int64_t>& shape);
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -1,5 +1,5 @@
 // Maps a safetensors file and believes nothing in its header that it has not checked.
-#include "models/safetensors.h"
+#include "phasor/safetensors.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -19,6 +19,8 @@
 #include "phasor/errors.h"
 
 namespace phasor {
+using namespace internal;
+
 namespace {
 
 using nlohmann::json;
@@ -120,6 +122,25 @@ class EntryReader {
   const json& value_;
 };
 
+/// The whole file in memory of its own, to be unmapped; MAP_FAILED and errno where that cannot be.
+void* read_all(int descriptor, off_t size) {
+  void* const memory =
+      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return memory;
+  for (off_t have = 0; have < size;) {
+    const ssize_t count = read(descriptor, static_cast<char*>(memory) + have, size - have);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) {
+      const int reason = count == 0 ? EIO : errno;  // 0: it has become shorter
+      munmap(memory, size);
+      errno = reason;
+      return MAP_FAILED;
+    }
+    have += count;
+  }
+  return memory;
+}
+
 void refuse_overlap(const std::filesystem::path& file,
                     const std::map<std::string, SafetensorsFile::Entry>& entries) {
   std::vector<std::pair<const std::string*, const SafetensorsFile::Entry*>> by_place;
@@ -139,18 +160,27 @@ void refuse_overlap(const std::filesystem::path& file,
 
 }  // namespace
 
-std::shared_ptr<const SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& file) {
+std::shared_ptr<const SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& file,
+                                                             bool copy) {
   const std::shared_ptr<SafetensorsFile> opened(new SafetensorsFile(file));
-  opened->map();
+  opened->map(copy);
   opened->read_header();
   return opened;
 }
+
+SafetensorsFile::SafetensorsFile(std::filesystem::path file) : file_(std::move(file)) {}
+
+const std::map<std::string, SafetensorsFile::Entry>& SafetensorsFile::entries() const {
+  return entries_;
+}
+const std::map<std::string, std::string>& SafetensorsFile::metadata() const { return metadata_; }
+bool SafetensorsFile::contains(const std::string& name) const { return entries_.contains(name); }
 
 SafetensorsFile::~SafetensorsFile() {
   if (bytes_ != nullptr) munmap(const_cast<std::byte*>(bytes_), size_);
 }
 
-void SafetensorsFile::map() {
+void SafetensorsFile::map(bool copy) {
   const auto fail = [&](std::string_view what) {
     throw ModelError(fmt::format("{}: {}", file_.string(), what));
   };
@@ -160,7 +190,8 @@ void SafetensorsFile::map() {
   const bool plain = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
   void* mapped = MAP_FAILED;
   if (plain && status.st_size > 0) {
-    mapped = mmap(nullptr, status.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    mapped = copy ? read_all(descriptor, status.st_size)
+                  : mmap(nullptr, status.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
   }
   const int reason = errno;
   close(descriptor);
@@ -173,9 +204,11 @@ void SafetensorsFile::map() {
                     status.st_size));
   }
   if (mapped == MAP_FAILED)
-    fail(fmt::format("cannot be mapped: {}", std::generic_category().message(reason)));
+    fail(fmt::format("cannot be {}: {}", copy ? "read" : "mapped",
+                     std::generic_category().message(reason)));
   bytes_ = static_cast<const std::byte*>(mapped);
   size_ = status.st_size;
+  is_copy_ = copy;
 }
 
 void SafetensorsFile::read_header() {
@@ -212,6 +245,7 @@ void SafetensorsFile::read_header() {
 }
 
 void SafetensorsFile::release_pages() const {
+  if (is_copy_) return;
   // Nothing was ever written to the mapping, so nothing is lost. Advice: failure is no matter.
   madvise(const_cast<std::byte*>(bytes_), size_, MADV_DONTNEED);
 }

@@ -12,7 +12,7 @@
 #include "models/vocab_json.h"
 #include "phasor/errors.h"
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -118,4 +118,4 @@ std::shared_ptr<const Tokenizer> load_plain(const fs::path& model) {
   return make_sentencepiece_tokenizer(spec);
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

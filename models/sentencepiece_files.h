@@ -10,7 +10,7 @@
 #include "models/tokenizer_families.h"
 #include "phasor/tokenizer.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 /// The row of the class, without "Fast".
 std::optional<TokenizerFamily> find_tokenizer_family(std::string_view tokenizer_class);
@@ -27,4 +27,4 @@ std::shared_ptr<const Tokenizer> load_spelled_out(const std::filesystem::path& f
 /// The model alone: no special tokens, ids as SentencePiece numbers them.
 std::shared_ptr<const Tokenizer> load_plain(const std::filesystem::path& model);
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -11,7 +11,7 @@
 #include "models/files.h"
 #include "phasor/errors.h"
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -80,11 +80,11 @@ std::string foreign_weights(const fs::path& folder) {
   return {};
 }
 
-std::shared_ptr<const TensorFiles> TensorFiles::open(const fs::path& folder) {
+std::shared_ptr<const TensorFiles> TensorFiles::open(const fs::path& folder, bool copy) {
   const fs::path one = folder / kOneFile, index = folder / kIndex;
   if (is_file(one)) {
     const std::shared_ptr<TensorFiles> opened(new TensorFiles(one));
-    opened->files_.push_back(SafetensorsFile::open(one));
+    opened->files_.push_back(SafetensorsFile::open(one, copy));
     for (const auto& [name, entry] : opened->files_.front()->entries()) {
       opened->tensors_.emplace(name, opened->files_.front().get());
     }
@@ -92,7 +92,7 @@ std::shared_ptr<const TensorFiles> TensorFiles::open(const fs::path& folder) {
   }
   if (is_file(index)) {
     const std::shared_ptr<TensorFiles> opened(new TensorFiles(index));
-    opened->add_shards(index);
+    opened->add_shards(index, copy);
     return opened;
   }
   const std::string found = foreign_weights(folder);
@@ -101,7 +101,7 @@ std::shared_ptr<const TensorFiles> TensorFiles::open(const fs::path& folder) {
 }
 
 // {"weight_map": {"encoder.layer.0.…": "model-00001-of-00002.safetensors", …}}
-void TensorFiles::add_shards(const fs::path& index) {
+void TensorFiles::add_shards(const fs::path& index, bool copy) {
   const nlohmann::json json = read_json_object(index);
   const auto weight_map = json.find("weight_map");
   if (weight_map == json.end() || !weight_map->is_object() || weight_map->empty()) {
@@ -122,7 +122,7 @@ void TensorFiles::add_shards(const fs::path& index) {
         throw ModelError(fmt::format("{}: {}, which it names, is not there; get all its files",
                                      where_, value_text(shard)));
       }
-      files_.push_back(SafetensorsFile::open(index.parent_path() / shard));
+      files_.push_back(SafetensorsFile::open(index.parent_path() / shard, copy));
       file = files_.back().get();
     }
     if (!file->contains(tensor)) {
@@ -153,4 +153,4 @@ void TensorFiles::release_pages() const {
 
 Tensor TensorFiles::tensor(const std::string& name) const { return file_of(name).tensor(name); }
 
-}  // namespace phasor
+}  // namespace phasor::internal

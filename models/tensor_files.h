@@ -7,16 +7,18 @@
 #include <string>
 #include <vector>
 
-#include "models/safetensors.h"
+#include "phasor/safetensors.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 /// model.safetensors, or all the shards that model.safetensors.index.json lists. Immutable; what is
 /// borrowed from it lives as long as it.
 class TensorFiles {
  public:
-  /// Throws ModelError saying what is in the folder instead (a pickle, GGUF, …) and what to do.
-  static std::shared_ptr<const TensorFiles> open(const std::filesystem::path& folder);
+  /// `copy`: see SafetensorsFile::open(). Throws ModelError saying what is in the folder instead (a
+  /// pickle, GGUF, …) and what to do.
+  static std::shared_ptr<const TensorFiles> open(const std::filesystem::path& folder,
+                                                 bool copy = false);
 
   /// All tensors' names with the file that each lies in.
   const std::map<std::string, const SafetensorsFile*>& tensors() const { return tensors_; }
@@ -33,7 +35,7 @@ class TensorFiles {
 
  private:
   explicit TensorFiles(const std::filesystem::path& file) : where_(file.string()) {}
-  void add_shards(const std::filesystem::path& index);
+  void add_shards(const std::filesystem::path& index, bool copy);
   const SafetensorsFile& file_of(const std::string& name) const;
 
   std::string where_;
@@ -45,4 +47,4 @@ class TensorFiles {
 /// empty where there is none.
 std::string foreign_weights(const std::filesystem::path& folder);
 
-}  // namespace phasor
+}  // namespace phasor::internal

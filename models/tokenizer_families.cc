@@ -7,7 +7,7 @@
 
 #include "models/tokenizer_languages.h"
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 using Pieces = std::vector<std::string>;
@@ -231,4 +231,4 @@ std::vector<TokenizerFamily> tokenizer_families() {
           mbart50(), nllb(),      pegasus(), t5(),     xlm_roberta()};
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

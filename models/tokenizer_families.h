@@ -8,7 +8,7 @@
 #include "models/config_reader.h"
 #include "tokenizer/sentencepiece_tokenizer.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 /// The languages of a multilingual tokenizer. A special token "{lang}" of its row stands for that
 /// of the language chosen: `before` + code + `after`.
@@ -36,4 +36,4 @@ struct TokenizerFamily {
 
 std::vector<TokenizerFamily> tokenizer_families();
 
-}  // namespace phasor
+}  // namespace phasor::internal

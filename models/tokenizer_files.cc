@@ -18,6 +18,8 @@
 #include "phasor/tokenizer.h"
 
 namespace phasor {
+using namespace internal;
+
 namespace {
 
 namespace fs = std::filesystem;

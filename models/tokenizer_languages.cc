@@ -9,7 +9,7 @@
 #include <sstream>
 #include <utility>
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 constexpr const char* kM2m100 =
@@ -85,4 +85,4 @@ std::string list_languages(std::vector<std::string> codes, std::string_view like
   return fmt::format("{}, … ({} in all)", fmt::join(codes, ", "), count);
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

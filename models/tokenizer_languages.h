@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace phasor {
+namespace phasor::internal {
 
 std::vector<std::string> m2m100_languages();   // "en"
 std::vector<std::string> mbart_languages();    // "en_XX"
@@ -15,4 +15,4 @@ std::vector<std::string> nllb_languages();     // "eng_Latn"
 /// For messages: all codes, or the twelve that are most like `like` and how many there are.
 std::string list_languages(std::vector<std::string> codes, std::string_view like);
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -9,7 +9,7 @@
 #include "models/files.h"
 #include "phasor/errors.h"
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 using nlohmann::json;
@@ -77,4 +77,4 @@ std::vector<std::pair<std::string, int32_t>> read_vocab_json(const std::filesyst
   return reader.take_pairs();
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

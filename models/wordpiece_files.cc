@@ -12,7 +12,7 @@
 #include "phasor/errors.h"
 #include "tokenizer/wordpiece_tokenizer.h"
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -149,4 +149,4 @@ std::shared_ptr<const Tokenizer> load_wordpiece(const fs::path& folder, const Co
   return make_wordpiece_tokenizer(spec);
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

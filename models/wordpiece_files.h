@@ -11,7 +11,7 @@
 #include "phasor/tokenizer.h"
 #include "tokenizer/vocabulary.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 /// "WordPiece", "Unigram", "BPE", …: the model's type in a tokenizer.json; empty where it says
 /// none.
@@ -23,4 +23,4 @@ std::shared_ptr<const Tokenizer> load_wordpiece(const std::filesystem::path& fol
                                                 const ConfigReader& config,
                                                 std::vector<AddedToken> added);
 
-}  // namespace phasor
+}  // namespace phasor::internal

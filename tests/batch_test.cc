@@ -95,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values(Precision::kFloat32, Precision::kBfloat16, Precision::kInt8)),
     [](const testing::TestParamInfo<Case>& info) {
       return std::string(kKindNames[static_cast<int>(std::get<Kind>(info.param))]) + "_" +
-             std::string(precision_name(std::get<Precision>(info.param)));
+             std::string(to_string(std::get<Precision>(info.param)));
     });
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <fstream>
 
-#include "models/safetensors.h"
 #include "phasor/phasor.h"
+#include "phasor/safetensors.h"
 #include "tests/expect_close.h"
 #include "tests/infer_program.h"
 #include "tests/test_files.h"

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <set>
 
-#include "models/safetensors.h"
 #include "phasor/phasor.h"
+#include "phasor/safetensors.h"
 #include "tests/family_files.h"
 #include "tests/infer_program.h"
 #include "tests/test_files.h"
@@ -67,7 +67,7 @@ TEST(CliObserveDataTest, SavedHooksAreThoseOfATrace) {
     expect_saved(*file, "0.split.position." + std::to_string(l), {5, 128},
                  std::vector<float>(means.begin(), means.end()));
   }
-  const std::vector<float> vectors = encoder.position_vectors(7);
+  const std::vector<float> vectors = encoder.model().position_vectors(7);
   expect_saved(*file, "0.position_vectors", {7, 128}, vectors);
 }
 

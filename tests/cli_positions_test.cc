@@ -9,10 +9,10 @@
 #include <set>
 #include <sstream>
 
-#include "models/safetensors.h"
-#include "phasor/lens/claims.h"
+#include "infer/claims.h"
 #include "phasor/lens/table.h"
 #include "phasor/phasor.h"
+#include "phasor/safetensors.h"
 #include "tests/family_files.h"
 #include "tests/infer_program.h"
 #include "tests/test_files.h"
@@ -143,7 +143,7 @@ TEST(CliPositionsTest, WavelengthsEndBeforeTwoPiBaseButForTensor2tensor) {
 TEST(CliPositionsTest, ModelsShowWhatTheyAdd) {
   for (const std::string name : {"learned", "sinusoidal"}) {
     Encoder encoder(Model::load(bundled_model(name)));
-    const std::vector<float> vectors = encoder.position_vectors(128);
+    const std::vector<float> vectors = encoder.model().position_vectors(128);
     const json table = json_of({"-m", name, "--only", "values"})["tables"][0];
     EXPECT_EQ(table["kind"], name);
     ASSERT_EQ(table["length"], 128);
@@ -316,9 +316,9 @@ ProgramResult claims_with(const fs::path& models, std::vector<std::string> optio
 
 TEST(CliPositionsTest, ClaimsAreShownSourceBySourceAndAllAsExpected) {
   const std::vector<Claim> claims =
-      tutorial_claims({.sinusoidal = Model::load(bundled_model("sinusoidal")),
-                       .learned = Model::load(bundled_model("learned")),
-                       .none = Model::load(bundled_model("none"))});
+      infer::tutorial_claims({.sinusoidal = Model::load(bundled_model("sinusoidal")),
+                              .learned = Model::load(bundled_model("learned")),
+                              .none = Model::load(bundled_model("none"))});
   const json object = json_of({"--claims"});
   EXPECT_EQ(object["as_expected"], true);
   ASSERT_EQ(object["claims"].size(), claims.size());

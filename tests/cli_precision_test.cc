@@ -30,7 +30,7 @@ TEST(CliPrecisionTest, ARunComputesInThePrecisionAskedFor) {
   const json f32 = infer_json({"embed", "-q", "Tom bit a dog."}).at(0);
   for (const char* name : {"f32", "bf16", "int8", "auto"}) {
     const json line = infer_json({"embed", "-q", "--precision", name, "Tom bit a dog."}).at(0);
-    Encoder encoder(Model::load("sinusoidal"), {.precision = *parse_precision(name)});
+    Encoder encoder(Model::load("sinusoidal"), {.precision = parse<Precision>(name)});
     const Encoding encoding = encoder.encode("Tom bit a dog.");
     const std::vector<float> got = embedding_of(line);
     ASSERT_EQ(got.size(), encoding.embedding(0).size());
@@ -51,7 +51,7 @@ TEST(CliPrecisionTest, AskingForASlowOneSaysSoOnce) {
       {"compare", "none", "learned", "--only", "effect", "Tom"},
       {"bench", "--seconds", "0", "--shape", "1x2,2x2", "-t", "1,2"}};
   for (const char* name : {"auto", "bf16", "int8"}) {
-    const std::string why = why_slow(*parse_precision(name));
+    const std::string why = why_slow(parse<Precision>(name));
     for (std::vector<std::string> arguments : commands) {
       arguments.insert(arguments.end(), {"--precision", name});
       const ProgramResult result = run_infer(arguments);
@@ -79,10 +79,10 @@ TEST(CliPrecisionTest, WhatIsNoPrecisionIsAUsageError) {
 
 TEST(CliPrecisionTest, InfoSaysWhatAutoIsAndWhatIsSlowHere) {
   const json precision = infer_json({"info"}).at(0)["precision"];
-  EXPECT_EQ(precision["auto"], precision_name(fastest_precision()));
+  EXPECT_EQ(precision["auto"], to_string(fastest_precision()));
   EXPECT_FALSE(precision["slow"].contains(precision["auto"]));
   for (const char* name : {"bf16", "int8"}) {
-    const std::string why = why_slow(*parse_precision(name));
+    const std::string why = why_slow(parse<Precision>(name));
     EXPECT_EQ(precision["slow"].value(name, ""), why);
   }
   EXPECT_TRUE(contains(run_infer({"info"}).out,

@@ -8,8 +8,8 @@
 #include <memory>
 #include <sstream>
 
-#include "models/safetensors.h"
 #include "phasor/phasor.h"
+#include "phasor/safetensors.h"
 #include "tests/infer_program.h"
 #include "tests/test_files.h"
 
@@ -176,7 +176,7 @@ TEST(CliSaveTest, MetadataSaysHowItWasMade) {
   EXPECT_EQ(SafetensorsFile::open(file)->metadata().at("layout"), "learned");
   run_infer({"-q", "--precision", "auto", "--save", file, "Tom"});
   EXPECT_EQ(SafetensorsFile::open(file)->metadata().at("precision"),
-            precision_name(fastest_precision()));
+            to_string(fastest_precision()));
 }
 
 TEST(CliSaveTest, TheSameRunGivesTheSameBytes) {

@@ -10,6 +10,8 @@
 #include "tests/test_files.h"
 
 namespace phasor {
+using namespace internal;
+
 namespace {
 
 using nlohmann::json;

@@ -6,6 +6,8 @@
 #include "models/parameters.h"
 
 namespace phasor {
+using namespace internal;
+
 namespace {
 
 using nlohmann::json;

@@ -18,6 +18,7 @@
 #include "tests/expect_close.h"
 
 namespace phasor {
+using namespace internal;
 
 extern const Kernels kBaselineKernels;
 #if defined(__x86_64__)

@@ -243,8 +243,8 @@ TEST(LatinSquareTest, BeforeTheFirstNormThePartsAreThePositionsAndTheTokensVecto
   const Split split = latin_square_split(encoder, ids, places_up_to(6))[0];
   EXPECT_LT(split.rest, 1e-12);
   expect_sums_to_one(split);
-  expect_close<double, double>(split.position_means, centred(encoder.position_vectors(6), 15), 1e-6,
-                               "positions");
+  expect_close<double, double>(split.position_means,
+                               centred(encoder.model().position_vectors(6), 15), 1e-6, "positions");
   std::vector<float> tokens(6 * 15);
   for (int t = 0; t < 6; ++t) {
     model->weights().token_embedding.copy_to(&tokens[t * 15], ids[t] * 15, 15);

@@ -130,7 +130,8 @@ TEST(PositionVectorsTest, AreWhatARunAddsToItsTokens) {
     const RunOptions options = {.observer = &recorder,
                                 .positions = Positions().shifted(1).scaled(0.5f)};
     encoder.encode_ids(ids, options);
-    const std::vector<float> vectors = encoder.position_vectors(9, options);
+    const std::vector<float> vectors =
+        encoder.model().position_vectors(9, options.positions, options.overflow);
     const PositionKind kind = model->config().position.kind;
     if (kind == PositionKind::kNone || kind == PositionKind::kRelativeBias) {
       EXPECT_EQ(vectors, std::vector<float>(9 * model->config().embedding_width()));
@@ -144,10 +145,10 @@ TEST(PositionVectorsTest, LengthsOutsideTheTableAreRefused) {
   ModelConfig config = small_config();
   config.position.kind = PositionKind::kLearned;
   const Encoder encoder(random_model(config, 1));
-  EXPECT_EQ(encoder.position_vectors(12).size(), 12u * 15u);
-  EXPECT_THROW(encoder.position_vectors(13), InvalidArgument);
-  EXPECT_THROW(encoder.position_vectors(0), InvalidArgument);
-  const std::vector<float> clamped = encoder.position_vectors(13, {.overflow = Overflow::kClamp});
+  EXPECT_EQ(encoder.model().position_vectors(12).size(), 12u * 15u);
+  EXPECT_THROW(encoder.model().position_vectors(13), InvalidArgument);
+  EXPECT_THROW(encoder.model().position_vectors(0), InvalidArgument);
+  const std::vector<float> clamped = encoder.model().position_vectors(13, {}, Overflow::kClamp);
   EXPECT_TRUE(std::equal(clamped.end() - 15, clamped.end(), clamped.end() - 30));
 }
 

@@ -44,7 +44,7 @@ TEST(MemoryTest, NothingGrowsOnceEveryRowCountHasBeenSeen) {
     const int64_t resident = resident_memory(), used = heap_in_use();
     constexpr int64_t kSentences = 10'000;
     encode(kSentences);
-    const auto name = precision_name(precision);
+    const auto name = to_string(precision);
     EXPECT_LT(heap_in_use() - used, 20 * kSentences) << "bytes of the heap leak in " << name;
     // Besides: holes in the heap, which differ from run to run by some 5 % of so small a program.
     // bench/flat_memory is strict, with a model of a usual size.

@@ -88,7 +88,7 @@ TEST(PositionsInEncoderTest, StoredTableWinsOverTheComputedOne) {
   const auto model = model_with({.kind = PositionKind::kSinusoidal, .first_position = 1},
                                 {.store_position_table = true});
   expect_matches_reference(model, {random_ids(*model, 12, 1)});
-  EXPECT_EQ(Encoder(model).max_tokens(), kRows);
+  EXPECT_EQ(model->max_tokens(), kRows);
 }
 
 TEST(PositionsInEncoderTest, UncountedTokensDoNotAdvanceTheCounterAndTakeTheirOwnRow) {
@@ -276,7 +276,7 @@ TEST(OverflowTest, ErrorNamesBothLengthsAndTheWayOut) {
   for (const int64_t first : {0, 2}) {
     const auto model = learned_model(first);
     Encoder encoder(model);
-    EXPECT_EQ(encoder.max_tokens(), kRows);
+    EXPECT_EQ(encoder.model().max_tokens(), kRows);
     EXPECT_EQ(encoder.encode_ids(random_ids(*model, 12, 1)).num_tokens(0), 12);
     expect_error<InvalidArgument>([&] { encoder.encode_ids(random_ids(*model, 17, 1)); },
                                   {"17", "12", "truncate", "clamp", "interpolate", "window"});
@@ -288,7 +288,7 @@ TEST(OverflowTest, SinusoidsAndNoPositionsNeverEnd) {
   for (const auto kind : {PositionKind::kNone, PositionKind::kSinusoidal}) {
     const auto model = model_with({.kind = kind});
     Encoder encoder(model);
-    EXPECT_EQ(encoder.max_tokens(), std::nullopt);
+    EXPECT_EQ(encoder.model().max_tokens(), std::nullopt);
     const TokenIds ids = random_ids(*model, 40, 1);
     const Encoding expected = encoder.encode_ids(ids);
     for (const auto overflow :
@@ -299,8 +299,8 @@ TEST(OverflowTest, SinusoidsAndNoPositionsNeverEnd) {
   }
   const auto learned = learned_model();
   const Encoder encoder(learned);
-  EXPECT_EQ(encoder.max_tokens({.positions = Positions::none()}), std::nullopt);
-  EXPECT_EQ(encoder.max_tokens({.positions = Positions::table(random_table(7, 1))}), 7);
+  EXPECT_EQ(encoder.model().max_tokens(Positions::none()), std::nullopt);
+  EXPECT_EQ(encoder.model().max_tokens(Positions::table(random_table(7, 1))), 7);
 }
 
 TEST(OverflowTest, EveryPolicyMatchesTheReference) {

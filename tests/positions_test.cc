@@ -257,15 +257,15 @@ TEST(PositionTableTest, NearestRowsOfWidth512LieAtThePublishedDistance) {
 
 TEST(PositionNamesTest, LayoutsAndPoliciesPrintAndParseBothWays) {
   for (const auto layout : kLayouts) {
-    EXPECT_EQ(parse_sinusoidal_layout(to_string(layout)), layout);
+    EXPECT_EQ(parse<SinusoidalLayout>(to_string(layout)), layout);
   }
-  EXPECT_EQ(parse_sinusoidal_layout("marian"), SinusoidalLayout::kMarian);
+  EXPECT_EQ(parse<SinusoidalLayout>("marian"), SinusoidalLayout::kMarian);
   EXPECT_EQ(to_string(SinusoidalLayout::kT2T), "t2t");
   for (const auto policy : {Overflow::kError, Overflow::kTruncate, Overflow::kClamp,
                             Overflow::kInterpolate, Overflow::kWindow}) {
-    EXPECT_EQ(parse_overflow(to_string(policy)), policy);
+    EXPECT_EQ(parse<Overflow>(to_string(policy)), policy);
   }
-  EXPECT_EQ(parse_overflow("window"), Overflow::kWindow);
+  EXPECT_EQ(parse<Overflow>("window"), Overflow::kWindow);
   EXPECT_EQ(to_string(Overflow::kTruncate), "truncate");
 }
 

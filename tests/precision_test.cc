@@ -16,6 +16,8 @@
 #include "tests/reference_encoder.h"
 
 namespace phasor {
+using namespace internal;
+
 namespace {
 
 constexpr Precision kAll[] = {Precision::kFloat32, Precision::kBfloat16, Precision::kInt8};
@@ -26,11 +28,11 @@ TEST(PrecisionTest, NamesAreReadBackAndNothingElseIs) {
                                         {Precision::kBfloat16, "bf16"},
                                         {Precision::kInt8, "int8"},
                                         {Precision::kAuto, "auto"}}) {
-    EXPECT_EQ(precision_name(precision), name);
-    EXPECT_EQ(parse_precision(name), precision);
+    EXPECT_EQ(to_string(precision), name);
+    EXPECT_EQ(parse<Precision>(name), precision);
   }
   for (const char* name : {"", "F32", "float32", "fp16", "int", "int88", " bf16"}) {
-    EXPECT_EQ(parse_precision(name), std::nullopt) << name;
+    EXPECT_EQ(parse<Precision>(name), std::nullopt) << name;
   }
 }
 
@@ -148,8 +150,8 @@ TEST(PrecisionTest, EveryMapMultipliesWhatWasRoundedAsDocumented) {
         const BlockWeights& block = family.model->weights().blocks[config.block_of(layer)];
         const auto expect = [&](const LinearWeights& weights, Hook from, Hook to) {
           checked += expect_map(weights, seen.values(from, layer), seen.values(to, layer), rounding,
-                                family.name + " in " + std::string(precision_name(precision)) +
-                                    ", " + hook_path(to, layer));
+                                family.name + " in " + std::string(to_string(precision)) + ", " +
+                                    hook_path(to, layer));
           ++maps;
         };
         if (config.norm_order == NormOrder::kPostNorm) {  // else they read what no hook shows
@@ -182,7 +184,7 @@ double relative_error(std::span<const T> a, std::span<const U> b) {
 TEST(PrecisionTest, WholeNetworksAgreeWithTheOracleOfTheSameRounding) {
   for (const Family& family : families()) {
     for (const Precision precision : kLower) {
-      const std::string what = family.name + " in " + std::string(precision_name(precision));
+      const std::string what = family.name + " in " + std::string(to_string(precision));
       Encoder encoder(family.model, {.precision = precision}), f32(family.model);
       std::vector<double> errors;
       for (uint64_t seed = 0; seed < 6; ++seed) {

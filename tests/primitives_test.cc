@@ -10,6 +10,8 @@
 #include "tests/random_model.h"
 
 namespace phasor {
+using namespace internal;
+
 namespace {
 
 std::vector<PrimitiveInfo> primitives(const ModelConfig& config, Precision precision,
@@ -60,7 +62,7 @@ TEST(PrimitivesTest, MatmulsAreOneDnnsFastOnes) {
       for (const PrimitiveInfo& primitive : primitives(config_of_width(64), precision, sequences)) {
         if (primitive.name == "attention") continue;
         EXPECT_TRUE(primitive.implementation.starts_with("brg"))
-            << precision_name(precision) << ", " << primitive.name << ", " << num_tokens
+            << to_string(precision) << ", " << primitive.name << ", " << num_tokens
             << " tokens: " << primitive.implementation;
       }
     }

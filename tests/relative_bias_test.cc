@@ -132,7 +132,7 @@ TEST(RelativeBiasTest, VectorsTakeItsPlace) {
 TEST(RelativeBiasTest, NoTextIsTooLong) {
   const auto model = relative_model(4, 3);
   Encoder encoder(model);
-  EXPECT_EQ(encoder.max_tokens(), std::nullopt);
+  EXPECT_EQ(encoder.model().max_tokens(), std::nullopt);
   EXPECT_EQ(encoder.encode_ids(random_ids(*model, 300, 1)).num_tokens(0), 300);
 }
 

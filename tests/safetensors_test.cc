@@ -1,5 +1,5 @@
 // Sound safetensors files are read in place; every kind of unsound one gets a sentence.
-#include "models/safetensors.h"
+#include "phasor/safetensors.h"
 
 #include <gtest/gtest.h>
 

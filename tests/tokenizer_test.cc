@@ -13,6 +13,8 @@
 #include "tokenizer/utf8.h"
 
 namespace phasor {
+using namespace internal;
+
 namespace {
 
 using nlohmann::json;

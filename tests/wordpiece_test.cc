@@ -14,6 +14,8 @@
 #include "tokenizer/utf8.h"
 
 namespace phasor {
+using namespace internal;
+
 namespace {
 
 using nlohmann::json;

@@ -4,7 +4,7 @@
 #include "tokenizer/unicode.h"
 #include "tokenizer/utf8.h"
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 /// As Python's split() sees it: the separators of ASCII (0x1c to 0x1f) count too.
@@ -58,4 +58,4 @@ bool is_number_with_comma(std::string_view piece) {
   return is_decimal_digit(before);
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

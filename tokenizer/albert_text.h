@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace phasor {
+namespace phasor::internal {
 
 struct AlbertTextOptions {
   bool collapse_spaces = true;  // tokenizer_config.json's remove_space
@@ -19,4 +19,4 @@ std::string prepare_albert_text(std::string_view text, const AlbertTextOptions& 
 /// Whether the tokenizer splits this piece again, before its comma: "9," and "▁1999,".
 bool is_number_with_comma(std::string_view piece);
 
-}  // namespace phasor
+}  // namespace phasor::internal

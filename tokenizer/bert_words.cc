@@ -7,7 +7,7 @@
 #include "tokenizer/unicode.h"
 #include "tokenizer/utf8.h"
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 enum class Kind : uint8_t { kPartOfWord, kSpace, kPunctuation, kLeftOut };
@@ -123,4 +123,4 @@ void for_each_bert_word(
   WordCutter(options, visit).cut(text);
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string_view>
 
-namespace phasor {
+namespace phasor::internal {
 
 struct BertWordOptions {
   bool lower_case = true;
@@ -21,4 +21,4 @@ void for_each_bert_word(
     std::string_view text, const BertWordOptions& options,
     const std::function<void(std::string_view word, int64_t num_characters)>& visit);
 
-}  // namespace phasor
+}  // namespace phasor::internal

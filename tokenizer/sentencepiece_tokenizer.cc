@@ -14,7 +14,7 @@
 #include "tokenizer/special_tokens.h"
 #include "tokenizer/vocabulary.h"
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 using sentencepiece::SentencePieceProcessor;
@@ -225,4 +225,4 @@ std::shared_ptr<const Tokenizer> make_sentencepiece_tokenizer(const SentencePiec
   return std::make_shared<SentencePieceTokenizer>(spec);
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

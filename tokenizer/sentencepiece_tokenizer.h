@@ -12,7 +12,7 @@
 #include "tokenizer/albert_text.h"
 #include "tokenizer/vocabulary.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 /// All that tells one SentencePiece tokenizer from another, as plain data.
 ///
@@ -48,4 +48,4 @@ struct SentencePieceSpec {
 /// Throws ModelError where spec.model is no SentencePiece model or a special token is unknown.
 std::shared_ptr<const Tokenizer> make_sentencepiece_tokenizer(const SentencePieceSpec& spec);
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -8,7 +8,7 @@
 #include "phasor/errors.h"
 #include "tokenizer/utf8.h"
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 std::string_view without_trailing_spaces(std::string_view text) {
@@ -72,7 +72,8 @@ Tokens SpecialTokens::encode(std::string_view text, const TokenizeOptions& optio
   append(suffix_, tokens);
   if (tokens.ids.empty()) {
     throw InvalidArgument(
-        "the text is empty and this tokenizer adds no special tokens; give at least one word");
+        "the text is empty and this tokenizer adds no special tokens; give at least one word",
+        ErrorCode::kEmptyText);
   }
   return tokens;
 }
@@ -104,4 +105,4 @@ void SpecialTokens::encode_parts(std::string_view text, const EncodePart& encode
   encode_part(text.substr(begin), after_special, tokens);
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -11,7 +11,7 @@
 #include "phasor/tokenizer.h"
 #include "tokenizer/vocabulary.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 class SpecialTokens {
  public:
@@ -43,4 +43,4 @@ class SpecialTokens {
   List spelled_;  // longest first
 };
 
-}  // namespace phasor
+}  // namespace phasor::internal

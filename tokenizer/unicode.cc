@@ -8,7 +8,7 @@
 #include <memory>
 #include <new>
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 utf8proc_category_t category(char32_t character) {
@@ -79,4 +79,4 @@ std::string to_nfkd(std::string_view text) {
   return std::string(reinterpret_cast<const char*>(bytes), static_cast<size_t>(size));
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

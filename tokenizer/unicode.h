@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace phasor {
+namespace phasor::internal {
 
 bool is_white_space(char32_t character);      // tab, line feed, no-break space, …
 bool is_control(char32_t character);          // Cc, Cf, Co
@@ -28,4 +28,4 @@ std::span<const int32_t> canonical_parts(char32_t character, PartsBuffer& buffer
 /// The compatibility decomposition (NFKD) of valid UTF-8.
 std::string to_nfkd(std::string_view text);
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
@@ -64,4 +64,4 @@ void append_character(char32_t character, std::string& text) {
   text.append(reinterpret_cast<const char*>(bytes.data()), static_cast<size_t>(length));
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace phasor {
+namespace phasor::internal {
 
 struct ValidText {
   std::string text;
@@ -22,4 +22,4 @@ char32_t take_character(std::string_view& text);
 
 void append_character(char32_t character, std::string& text);
 
-}  // namespace phasor
+}  // namespace phasor::internal

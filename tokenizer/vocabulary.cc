@@ -8,7 +8,7 @@
 
 #include "phasor/errors.h"
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 constexpr int64_t kMaxVocabulary = int64_t{1} << 24;
@@ -71,4 +71,4 @@ std::vector<std::string> all_notes(std::vector<std::string> notes,
   return notes;
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace phasor {
+namespace phasor::internal {
 
 class Vocabulary {
  public:
@@ -51,4 +51,4 @@ std::vector<std::string> all_notes(std::vector<std::string> notes,
                                    const std::vector<AddedToken>& added,
                                    const Vocabulary& vocabulary);
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -10,7 +10,7 @@
 #include "tokenizer/special_tokens.h"
 #include "tokenizer/vocabulary.h"
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 Vocabulary make_vocabulary(const WordPieceSpec& spec) {
@@ -114,4 +114,4 @@ std::shared_ptr<const Tokenizer> make_wordpiece_tokenizer(const WordPieceSpec& s
   return std::make_shared<WordPieceTokenizer>(spec);
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -10,7 +10,7 @@
 #include "tokenizer/bert_words.h"
 #include "tokenizer/vocabulary.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 /// All that tells one WordPiece tokenizer from another.
 struct WordPieceSpec {
@@ -33,4 +33,4 @@ struct WordPieceSpec {
 /// Throws ModelError where `cls`, `sep` or `unk` is not among the pieces.
 std::shared_ptr<const Tokenizer> make_wordpiece_tokenizer(const WordPieceSpec& spec);
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -8,9 +8,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
-namespace phasor {
+#include "phasor/names.h"
+
+namespace [[gnu::visibility("default")]] phasor {
 
 /// Where LayerNorm sits. Post-norm: x = LN(x + f(x)), as in Vaswani et al. 2017. Pre-norm:
 /// x = x + f(LN(x)), Xiong et al. 2020 (arXiv 2002.04745).
@@ -30,12 +31,18 @@ enum class Activation { kGeluErf, kGeluTanh, kRelu, kSilu };
 enum class PositionKind { kNone, kSinusoidal, kLearned, kRelativeBias };
 
 /// The five incompatible tables that are all called "sinusoidal". d = width, n = base, p =
-/// position. kPaper    angle of pair i = p·n^(−2i/d); columns sin, cos, sin, cos, …     (Vaswani et
-/// al.) kMarian   the same angles; ⌈d/2⌉ sines, then the cosines                   (Transformers'
-/// Marian, Pegasus) kT2T      angle = p·n^(−i/(d/2−1)); sines, then cosines; odd d: zero column
-/// (tensor2tensor, Marian C++) kFairseq  as kT2T; the first token stands at pad_token_id + 1
-/// (fairseq, M2M100, NLLB) kOpenNmt  as kT2T; the first token stands at 1; even d only (OpenNMT-tf,
-/// CTranslate2)
+/// position.
+///
+///     kPaper    angle p·n^(−2i/d) of pair i; columns sin, cos, sin, cos, …
+///               (Vaswani et al. 2017)
+///     kMarian   the same angles; ⌈d/2⌉ sines, then the cosines
+///               (Transformers' Marian and Pegasus)
+///     kT2T      angle p·n^(−i/(d/2−1)); sines, then cosines; odd d: a last column of zeros
+///               (tensor2tensor, Marian C++)
+///     kFairseq  as kT2T; the first token stands at pad_token_id + 1
+///               (fairseq, M2M100, NLLB)
+///     kOpenNmt  as kT2T; the first token stands at 1; even d only
+///               (OpenNMT-tf, CTranslate2)
 enum class SinusoidalLayout { kPaper, kMarian, kT2T, kFairseq, kOpenNmt };
 
 /// The position source of a model.
@@ -102,14 +109,4 @@ struct ModelConfig {
 /// no multiple of num_heads, …).
 void validate(const ModelConfig& config);
 
-/// The names that config files and the command line use: "post", "gelu", "learned", "paper", …
-std::string_view to_string(NormOrder order);
-std::string_view to_string(NormKind norm);
-std::string_view to_string(Activation activation);
-std::string_view to_string(PositionKind kind);
-std::string_view to_string(SinusoidalLayout layout);
-
-/// The inverse. Throws InvalidArgument listing the names there are.
-SinusoidalLayout parse_sinusoidal_layout(std::string_view name);
-
-}  // namespace phasor
+}  // namespace gnu::visibility("default")]]phasor

@@ -1,13 +1,20 @@
-// The encoder: texts or token ids in, hidden states out.
+// The encoder: texts or token ids in, hidden states or sentence vectors out.
+//
+// Options may grow: new fields take the place of `reserved`, whose zeros mean the default, so that
+// a compiled application goes on working. Leave `reserved` alone.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "phasor/hooks.h"
@@ -15,8 +22,14 @@
 #include "phasor/pooling.h"
 #include "phasor/positions.h"
 #include "phasor/precision.h"
+#include "phasor/progress.h"
 
-namespace phasor {
+namespace phasor::internal {
+struct EncodingData;
+struct EmbeddingsData;
+}  // namespace phasor::internal
+
+namespace [[gnu::visibility("default")]] phasor {
 
 struct EncoderOptions {
   int threads = 0;  // worker threads of this Encoder; 0: OMP_NUM_THREADS, or else one for each core
@@ -27,6 +40,30 @@ struct EncoderOptions {
   /// memory grows to that of the largest group of a run: about 256 rows and a sequence, or all
   /// sequences where they are fewer than threads.
   int max_plans = 16;
+  std::array<uint64_t, 8> reserved = {};
+};
+
+/// Texts, borrowed for the call: one, several in braces, or any range of strings or string_views
+/// (std::vector<std::string>, std::span<const std::string_view>, …).
+class Texts {
+ public:
+  Texts(const char* text) : texts_{text} {}
+  Texts(std::string_view text) : texts_{text} {}
+  Texts(const std::string& text) : texts_{text} {}
+  Texts(std::initializer_list<std::string_view> texts) : texts_(texts) {}
+  template <std::ranges::input_range Range>
+  requires(!std::is_convertible_v<const Range&, std::string_view> &&
+           std::is_convertible_v<std::ranges::range_reference_t<const Range>, std::string_view> &&
+           (std::is_lvalue_reference_v<std::ranges::range_reference_t<const Range>> ||
+            std::is_same_v<std::ranges::range_value_t<const Range>, std::string_view>))
+      Texts(const Range& texts) {
+    for (const std::string_view text : texts) texts_.push_back(text);
+  }
+
+  std::span<const std::string_view> get() const { return texts_; }
+
+ private:
+  std::vector<std::string_view> texts_;
 };
 
 /// Removes a block's residual connection: x = f(x) where it was x = x + f(x).
@@ -42,7 +79,30 @@ struct RunOptions {
   Positions positions = {};
   Overflow overflow = Overflow::kError;
   std::vector<ResidualCut> cut_residuals = {};
-  std::optional<Pooling> pooling = {};  // in place of the model's
+  /// Makes one vector of each sequence, too: Encoding::embedding(). Empty: none are made.
+  std::optional<Pooling> pooling = {};
+  /// Where the hidden states go, [N, C], the caller's; empty: to memory of the Encoding.
+  std::span<float> hidden = {};
+  /// A stop that was requested ends the run before the next block, with ErrorCode::kCancelled.
+  std::stop_token stop = {};
+  std::array<uint64_t, 8> reserved = {};
+};
+
+/// How embed() makes vectors. The defaults are the checkpoint's own.
+struct EmbedOptions {
+  std::optional<Pooling> pooling = {};     // empty: Model::sentence().pooling
+  std::optional<std::string> prompt = {};  // put before every text; empty: Model::sentence().prompt
+  /// Texts are cut to so many tokens, special tokens included. 0: Model::sentence().max_tokens, or
+  /// else ModelConfig::max_positions, or else 2048; in no case more than the positions reach, and
+  /// under kClamp, kInterpolate and kWindow all of a text.
+  int64_t max_tokens = 0;
+  Overflow overflow = Overflow::kTruncate;  // of a text that is longer
+  Positions positions = {};
+  /// Where the vectors go, [B, E], the caller's; empty: to memory of the Embeddings.
+  std::span<float> output = {};
+  Progress progress = {};     // counts texts
+  std::stop_token stop = {};  // ends the call with ErrorCode::kCancelled
+  std::array<uint64_t, 8> reserved = {};
 };
 
 /// A step of the forward pass and which of oneDNN's implementations does it here.
@@ -51,46 +111,78 @@ struct PrimitiveInfo {
   std::string implementation;  // "brg:avx512_core"
 };
 
-struct Segment;
-
-/// The result of a run: plain data, owned. Sequence i of the batch has T_i tokens.
+/// The result of a run. Sequence i of the B in the batch has T_i tokens, N in all. A value; copies
+/// share the data. What it returns is borrowed from it, hence no call on a temporary.
 class Encoding {
  public:
-  int64_t num_sequences() const { return static_cast<int64_t>(offsets_.size()) - 1; }
-  /// These throw std::out_of_range where there is no sequence i.
-  int64_t num_tokens(int64_t i) const { return offsets_.at(i + 1) - offsets_.at(i); }
-  /// After truncation, where that was asked for. [T]
-  std::span<const int32_t> token_ids(int64_t i) const { return rows(token_ids_, i, 1); }
+  int64_t num_sequences() const;
+  /// Where each sequence begins in the batch, and where the last ends: [B + 1].
+  std::span<const int64_t> offsets() const&;
+  /// After truncation, where that was asked for. [N]
+  std::span<const int32_t> token_ids() const&;
   /// The position each token was given: its row of the table, counted from the table's row 0;
-  /// fractional under Overflow::kInterpolate, within the first window under Overflow::kWindow. [T]
-  std::span<const float> positions(int64_t i) const { return rows(positions_, i, 1); }
-  /// The last hidden state. [T, C]
-  std::span<const float> hidden(int64_t i) const { return rows(hidden_, i, d_model_); }
-  /// The last hidden state pooled as the run or else the model says: [Pooling::width(C)]. Throws
-  /// ModelError where neither does (see Model::sentence).
-  std::span<const float> embedding(int64_t i) const;
+  /// fractional under Overflow::kInterpolate, within the first window under Overflow::kWindow. [N]
+  std::span<const float> positions() const&;
+  /// The last hidden states. [N, C]
+  std::span<const float> hidden() const&;
+  /// The hidden states pooled: [B, Pooling::width(C)]. Throws InvalidArgument where
+  /// RunOptions::pooling was not given.
+  std::span<const float> embeddings() const&;
+
+  /// The same of sequence i. These throw std::out_of_range where there is none.
+  int64_t num_tokens(int64_t i) const;
+  std::span<const int32_t> token_ids(int64_t i) const&;  // [T]
+  std::span<const float> positions(int64_t i) const&;    // [T]
+  std::span<const float> hidden(int64_t i) const&;       // [T, C]
+  std::span<const float> embedding(int64_t i) const&;    // [Pooling::width(C)]
+
+  std::span<const int64_t> offsets() && = delete;
+  std::span<const int32_t> token_ids() && = delete;
+  std::span<const float> positions() && = delete;
+  std::span<const float> hidden() && = delete;
+  std::span<const float> embeddings() && = delete;
+  std::span<const int32_t> token_ids(int64_t i) && = delete;
+  std::span<const float> positions(int64_t i) && = delete;
+  std::span<const float> hidden(int64_t i) && = delete;
+  std::span<const float> embedding(int64_t i) && = delete;
 
  private:
   friend class Encoder;
-  // From the rows of all segments, end to end. No pooling: no embeddings.
-  Encoding(const std::vector<Segment>& segments, std::vector<float> hidden, int64_t d_model,
-           const Pooling* pooling);
-  template <typename T>
-  std::span<const T> rows(const std::vector<T>& values, int64_t i, int64_t width) const {
-    return std::span(values).subspan(offsets_.at(i) * width, num_tokens(i) * width);
-  }
+  explicit Encoding(std::shared_ptr<const internal::EncodingData> data);
+  std::shared_ptr<const internal::EncodingData> data_;
+};
 
-  int64_t d_model_ = 0;
-  std::vector<int64_t> offsets_ = {0};  // [B + 1]
-  std::vector<int32_t> token_ids_;      // [N]
-  std::vector<float> positions_;        // [N]
-  std::vector<float> hidden_;           // [N, C]
-  int64_t embedding_width_ = 0;         // 0: there are none
-  std::vector<float> embeddings_;       // [B, embedding_width_]
+/// What became of a text on its way to a vector.
+struct TextReport {
+  int64_t num_tokens = 0;      // that were run; 0: the text has none, and its vector is zeros
+  int64_t dropped_tokens = 0;  // that were cut off
+  int64_t invalid_bytes = 0;   // that were not UTF-8 and became U+FFFD
+  std::array<uint64_t, 2> reserved = {};
+};
+
+/// The vectors of B texts, in their order. A value; copies share the data.
+class Embeddings {
+ public:
+  int64_t size() const;   // B
+  int64_t width() const;  // E
+  /// [B, E]; EmbedOptions::output where that was given.
+  std::span<const float> values() const&;
+  std::span<const float> values() && = delete;
+  /// Vector i, [E]. Throws std::out_of_range where there is none, as does report().
+  std::span<const float> operator[](int64_t i) const&;
+  std::span<const float> operator[](int64_t i) && = delete;
+  const TextReport& report(int64_t i) const&;
+  const TextReport& report(int64_t i) && = delete;
+
+ private:
+  friend class Encoder;
+  explicit Embeddings(std::shared_ptr<const internal::EmbeddingsData> data);
+  std::shared_ptr<const internal::EmbeddingsData> data_;
 };
 
 /// Runs a model. Holds packed weights, primitives and scratch memory, so it belongs to one thread
-/// at a time; use one Encoder a thread, made with replica(), which shares the packed weights.
+/// at a time: a call while another thread is in one throws InvalidArgument (ErrorCode::kBusy). Use
+/// one Encoder a thread, made with replica(), which shares the packed weights.
 ///
 /// The bits of a sequence's result do not depend on the batch it came in, on its place there, or on
 /// the number of threads: in int8 on every machine, in float32 and bfloat16 with AVX-512. Elsewhere
@@ -109,25 +201,31 @@ class Encoder {
   /// Another Encoder over the same packed weights, for another thread.
   Encoder replica() const;
 
+  /// One vector of each text, made as the checkpoint's own files say: prompt, length, pooling,
+  /// projections and normalisation. Texts of like length are run together, in batches and on all
+  /// threads, so that any number of texts takes little more memory than their vectors. Throws
+  /// InvalidArgument (an output of the wrong size, a text that is too long under Overflow::kError,
+  /// what encode() throws), ModelError (no tokenizer, or Model::sentence()'s own problem where it
+  /// is asked), and Error with kCancelled.
+  Embeddings embed(const Texts& texts, const EmbedOptions& options = {});
+  /// E of embed() with these options. Throws as Model::sentence() where that is asked.
+  int64_t embedding_width(const EmbedOptions& options = {}) const;
+
+  /// The hidden states of the texts as they are: no prompt, and no length but the positions'.
   /// Throws InvalidArgument (empty batch, empty text where there are no special tokens, an id
   /// outside the vocabulary, a text too long and Overflow::kError, positions outside the table, an
-  /// unknown layer) and ModelError (no tokenizer; NaN or infinite embeddings).
-  Encoding encode(std::string_view text, const RunOptions& options = {});
-  Encoding encode(std::span<const std::string> texts, const RunOptions& options = {});
-  Encoding encode(std::initializer_list<std::string_view> texts, const RunOptions& options = {});
+  /// unknown layer, an output of the wrong size), ModelError (no tokenizer; NaN or infinite
+  /// embeddings), and Error with kCancelled.
+  Encoding encode(const Texts& texts, const RunOptions& options = {});
 
-  /// The same from token ids, which are taken as they are: no special token is added.
+  /// The same from token ids, which are taken as they are: no special token is added. One sequence;
+  /// several, of which number i has the ids offsets[i] … offsets[i + 1] − 1 (offsets [B + 1], from
+  /// 0 to the number of ids); or several by themselves.
   Encoding encode_ids(std::span<const int32_t> token_ids, const RunOptions& options = {});
+  Encoding encode_ids(std::span<const int32_t> token_ids, std::span<const int64_t> offsets,
+                      const RunOptions& options = {});
   Encoding encode_ids(std::span<const std::vector<int32_t>> sequences,
                       const RunOptions& options = {});
-
-  /// The longest sequence that fits without an overflow policy; empty where positions never end.
-  std::optional<int64_t> max_tokens(const RunOptions& options = {}) const;
-
-  /// The vectors that such a run adds to the tokens of a sequence of this length (tokens that do
-  /// not advance the position counter left aside), [T, E]; zeros where none are added. Throws as
-  /// encode().
-  std::vector<float> position_vectors(int64_t num_tokens, const RunOptions& options = {}) const;
 
   /// Scores over the vocabulary for `hidden` [n, C]: [n, V], before the softmax. Throws ModelError
   /// where the checkpoint carries no masked-language-model head.
@@ -147,9 +245,9 @@ class Encoder {
   static std::string backend_version();
 
  private:
-  struct Impl;
+  struct [[gnu::visibility("hidden")]] Impl;
   explicit Encoder(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace phasor
+}  // namespace gnu::visibility("default")]]phasor

@@ -1,31 +1,56 @@
-// The three exceptions phasor throws, told apart by whose turn it is to act.
+// What phasor throws: Error, with a code for programs and one line for people.
 //
-// A message is one line: what is wrong, the offending value, the allowed range, what to do. Nothing
-// else is thrown on purpose; std::bad_alloc passes through. After a throw the object that threw is
-// as usable as before. The library never aborts, never exits and never prints.
+// The line says what is wrong, the offending value, the allowed range, and what to do. The three
+// classes tell whose turn it is to act. Nothing else is thrown on purpose; std::bad_alloc passes
+// through. After a throw the object that threw is as usable as before. The library never aborts,
+// never exits and never prints.
 #pragma once
 
 #include <stdexcept>
+#include <string>
 
-namespace phasor {
+namespace [[gnu::visibility("default")]] phasor {
 
-/// The caller's input: a token id out of range, an empty text, a text too long for the table.
-class InvalidArgument : public std::invalid_argument {
- public:
-  using std::invalid_argument::invalid_argument;
+/// Values keep their numbers; new ones are added at the end.
+enum class ErrorCode {
+  kInvalidArgument,  // the caller's input: a token id out of range, an empty text, …
+  kEmptyText,        // a text without a token, where the tokenizer adds no special ones
+  kTooLong,          // a text longer than the positions, where no policy says what to do
+  kBusy,             // an Encoder is in use by another thread
+  kCancelled,        // the caller asked for it (std::stop_token)
+  kNotFound,         // no such model
+  kInvalidModel,     // a checkpoint's files are missing, damaged or contradict each other
+  kUnsupported,      // a sound checkpoint of a kind that phasor does not implement
+  kBackend,          // oneDNN refused to create or run a primitive
 };
 
-/// The checkpoint's files: missing, truncated, contradictory, or of a kind phasor does not
-/// implement.
-class ModelError : public std::runtime_error {
+class Error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  ErrorCode code() const noexcept { return code_; }
+
+ private:
+  ErrorCode code_;
 };
 
-/// oneDNN refused to create or run a primitive.
-class BackendError : public std::runtime_error {
+/// The caller's input or use of the library.
+class InvalidArgument : public Error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit InvalidArgument(const std::string& message, ErrorCode code = ErrorCode::kInvalidArgument)
+      : Error(code, message) {}
 };
 
-}  // namespace phasor
+/// The checkpoint.
+class ModelError : public Error {
+ public:
+  explicit ModelError(const std::string& message, ErrorCode code = ErrorCode::kInvalidModel)
+      : Error(code, message) {}
+};
+
+/// oneDNN.
+class BackendError : public Error {
+ public:
+  explicit BackendError(const std::string& message) : Error(ErrorCode::kBackend, message) {}
+};
+
+}  // namespace gnu::visibility("default")]]phasor

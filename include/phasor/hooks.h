@@ -35,7 +35,7 @@
 #include <string>
 #include <string_view>
 
-namespace phasor {
+namespace [[gnu::visibility("default")]] phasor {
 
 enum class Hook {
   kTokenEmbed,
@@ -99,4 +99,4 @@ class Observer {
   virtual void observe(const HookEvent& event) = 0;
 };
 
-}  // namespace phasor
+}  // namespace gnu::visibility("default")]]phasor

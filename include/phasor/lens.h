@@ -12,11 +12,9 @@
 //   lens/scores.h      the first block's attention scores, taken apart
 //   lens/order.h       what reordering the tokens does
 //   lens/prediction.h  how well masked tokens are predicted
-//   lens/claims.h      what the tutorials say, held against what is computed
 #pragma once
 
 #include "phasor/lens/attention.h"
-#include "phasor/lens/claims.h"
 #include "phasor/lens/order.h"
 #include "phasor/lens/prediction.h"
 #include "phasor/lens/probe.h"

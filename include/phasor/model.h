@@ -9,13 +9,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "phasor/config.h"
 #include "phasor/pooling.h"
+#include "phasor/positions.h"
 #include "phasor/tokenizer.h"
 
-namespace phasor {
+namespace [[gnu::visibility("default")]] phasor {
 
 enum class DType { kFloat32, kFloat16, kBFloat16 };
 
@@ -80,9 +82,12 @@ struct Weights {
 class Model {
  public:
   /// Loads a folder with config.json, model.safetensors and tokenizer files, or one of the bundled
-  /// models by its name ("sinusoidal", "learned", "none"). Weights stay mapped from the file.
-  /// Throws ModelError naming the file, the key or tensor, and what was expected, and
-  /// InvalidArgument for a language that the tokenizer does not have.
+  /// models by its name ("sinusoidal", "learned", "none"). Weights stay mapped from the file, and
+  /// embeddings are read there at every run: a file that is overwritten in place changes them, and
+  /// one that is cut off ends the process (SIGBUS). Files that are replaced by renaming, as hub
+  /// clients do, are safe; else LoadOptions::copy reads everything into memory. Throws ModelError
+  /// naming the file, the key or tensor, and what was expected, and InvalidArgument for a language
+  /// that the tokenizer does not have.
   static std::shared_ptr<const Model> load(const std::filesystem::path& folder_or_name,
                                            const LoadOptions& options = {});
 
@@ -93,27 +98,38 @@ class Model {
                                              std::shared_ptr<const void> storage,
                                              std::shared_ptr<const Tokenizer> tokenizer = nullptr);
 
-  const ModelConfig& config() const { return config_; }
-  const Weights& weights() const { return weights_; }
-  bool has_tokenizer() const { return tokenizer_ != nullptr; }
+  const ModelConfig& config() const;
+  const Weights& weights() const;
+  bool has_tokenizer() const;
   /// Throws ModelError saying why where the folder has no tokenizer that phasor reads.
   const Tokenizer& tokenizer() const;
   /// How it makes one vector of a text; the mean for create(). Throws ModelError saying why where
   /// the folder's sentence-transformers files ask for something that phasor does not do.
   const SentenceConfig& sentence() const;
-  bool has_sentence() const { return sentence_problem_.empty(); }
+  bool has_sentence() const;
+  /// The longest sequence whose positions need no overflow policy; empty where positions never end.
+  /// Throws InvalidArgument where `positions` do not suit the model.
+  std::optional<int64_t> max_tokens(const Positions& positions = {}) const;
+  /// The vectors that a run adds to the tokens of a sequence of this length (tokens that do not
+  /// advance the position counter left aside), [num_tokens, E]; zeros where none are added. Throws
+  /// InvalidArgument as a run does.
+  std::vector<float> position_vectors(int64_t num_tokens, const Positions& positions = {},
+                                      Overflow overflow = Overflow::kError) const;
   /// Where it was loaded from; empty for create().
-  const std::filesystem::path& folder() const { return folder_; }
+  const std::filesystem::path& folder() const;
   /// Name–value pairs of the safetensors file's __metadata__.
-  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  const std::map<std::string, std::string>& metadata() const;
   /// Tensors of the file that the encoder does not use (decoders, other heads), by name.
-  const std::vector<std::string>& unused_tensors() const { return unused_tensors_; }
+  const std::vector<std::string>& unused_tensors() const;
   /// Keys of config.json that phasor does not read, since they do not change what it computes.
-  const std::vector<std::string>& unused_keys() const { return unused_keys_; }
+  const std::vector<std::string>& unused_keys() const;
   /// What a careful reader of the files should know, one sentence each: a stored sinusoidal table
   /// that differs from the formula, the tokenizer's notes, …
-  const std::vector<std::string>& notes() const { return notes_; }
-  int64_t num_parameters() const;  // of the tensors in weights()
+  const std::vector<std::string>& notes() const;
+  /// The tensors in weights() by phasor's names ("blocks.3.attn.q.bias"), in the order of the
+  /// forward pass; one that is used twice (a tied decoder) only once.
+  std::vector<std::pair<std::string, Tensor>> parameters() const;
+  int64_t num_parameters() const;  // numbers in them
   /// Lets go of the memory that the mapped files take up by now. What is read again comes back from
   /// the system's cache or from the disk. An Encoder does this while it packs.
   void release_pages() const;
@@ -137,9 +153,16 @@ class Model {
 };
 
 /// The folder that `folder_or_name` means: itself where it is a folder, else the bundled model of
-/// that name, sought in $PHASOR_MODELS, beside the running program (../share/phasor/models) and
-/// where phasor was installed. Throws ModelError listing where it looked and which models there
-/// are.
+/// that name, sought in $PHASOR_MODELS, beside the running program (../share/phasor/models), in the
+/// folders of add_models_folder(), and where phasor was installed. Throws ModelError listing where
+/// it looked and which models there are.
 std::filesystem::path find_model(const std::filesystem::path& folder_or_name);
 
-}  // namespace phasor
+/// A further folder in which find_model() seeks models by name. Any thread. Returns true.
+bool add_models_folder(const std::filesystem::path& folder);
+
+#ifdef PHASOR_MODELS_DIR  // where the bundled models are, as the CMake target or pkg-config say
+inline const bool kModelsDirIsKnown = add_models_folder(PHASOR_MODELS_DIR);
+#endif
+
+}  // namespace gnu::visibility("default")]]phasor

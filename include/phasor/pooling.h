@@ -7,7 +7,9 @@
 #include <string_view>
 #include <vector>
 
-namespace phasor {
+#include "phasor/names.h"
+
+namespace [[gnu::visibility("default")]] phasor {
 
 /// The rows x_1 … x_T of the last hidden state become a vector of width C. Special tokens count as
 /// any other.
@@ -48,10 +50,8 @@ struct Pooling {
 /// where a projection does not fit.
 std::vector<float> pool(std::span<const float> hidden, int64_t d_model, const Pooling& pooling);
 
-/// sentence-transformers' names: "cls", "max", "mean", "mean_sqrt_len", "weightedmean",
-/// "lasttoken".
-std::string_view to_string(PoolingMode mode);
-/// "cls,mean" for several. Throws InvalidArgument listing the names there are.
+/// "cls,mean" for several modes. Throws InvalidArgument listing the names there are, which are
+/// sentence-transformers'.
 std::vector<PoolingMode> parse_pooling_modes(std::string_view names);
 std::string to_string(const std::vector<PoolingMode>& modes);
 /// For people: "cls,mean, Dense to 512 with tanh, normalised".
@@ -65,4 +65,4 @@ struct SentenceConfig {
   std::string source;      // where the pooling is from: "1_Pooling/config.json"; empty: nowhere
 };
 
-}  // namespace phasor
+}  // namespace gnu::visibility("default")]]phasor

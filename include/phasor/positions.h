@@ -3,13 +3,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "phasor/config.h"
 
-namespace phasor {
+namespace [[gnu::visibility("default")]] phasor {
 
 /// Writes PE(position) into row [d_model], in double and then rounded. `position` may be fractional
 /// (interpolation) or negative (shifts); base > 1. Throws InvalidArgument for an odd width in
@@ -45,10 +44,6 @@ enum class Overflow {
   kInterpolate,  // token t of T reads the table at u = t·(L−1)/(T−1), between two rows linearly
   kWindow  // windows of L tokens overlapping by half; hidden states averaged where they overlap
 };
-
-std::string_view to_string(Overflow overflow);
-/// Throws InvalidArgument listing the names there are.
-Overflow parse_overflow(std::string_view name);
 
 /// A table that replaces the model's own for a run: row r is what a token at position r receives.
 struct PositionTable {
@@ -108,22 +103,20 @@ class Positions {
   };
   using Edit = std::variant<Shift, Swap, Reverse, Shuffle, Repeat, At>;
 
-  Source source() const { return source_; }
-  SinusoidalLayout layout() const { return layout_; }                // kSinusoidal
-  double base() const { return base_; }                              // kSinusoidal
-  const PositionTable* replacement() const { return table_.get(); }  // kTable
-  float scale() const { return scale_; }
-  const std::vector<Edit>& edits() const { return edits_; }
+  Source source() const;
+  SinusoidalLayout layout() const;           // kSinusoidal
+  double base() const;                       // kSinusoidal
+  const PositionTable* replacement() const;  // kTable, else null
+  float scale() const;
+  const std::vector<Edit>& edits() const;
 
  private:
+  struct [[gnu::visibility("hidden")]] State;
+  explicit Positions(State state);
   Positions edited(Edit edit) const;
+  const State& state() const;
 
-  Source source_ = Source::kModel;
-  SinusoidalLayout layout_ = SinusoidalLayout::kPaper;
-  double base_ = 10000.0;
-  std::shared_ptr<const PositionTable> table_;
-  float scale_ = 1.0f;
-  std::vector<Edit> edits_;
+  std::shared_ptr<const State> state_;  // null: the model's own
 };
 
-}  // namespace phasor
+}  // namespace gnu::visibility("default")]]phasor

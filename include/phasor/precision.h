@@ -1,11 +1,11 @@
 // In what number format the linear maps multiply.
 #pragma once
 
-#include <optional>
 #include <string>
-#include <string_view>
 
-namespace phasor {
+#include "phasor/names.h"
+
+namespace [[gnu::visibility("default")]] phasor {
 
 /// The residual stream, norms, attention's scores and softmax are float32 in every precision, and
 /// so are all results.
@@ -24,11 +24,6 @@ enum class Precision {
   kAuto,
 };
 
-/// "f32", "bf16", "int8", "auto".
-std::string_view precision_name(Precision precision);
-/// The inverse; empty where there is no such name.
-std::optional<Precision> parse_precision(std::string_view name);
-
 /// What is fastest on this machine: kInt8 on x86-64, with any of its instruction sets; kFloat32 on
 /// others, where nobody has measured.
 Precision fastest_precision();
@@ -37,4 +32,4 @@ Precision fastest_precision();
 /// empty where it is.
 std::string why_slow(Precision precision);
 
-}  // namespace phasor
+}  // namespace gnu::visibility("default")]]phasor

@@ -1,6 +1,7 @@
 // Text to token ids and back, whatever the tokenizer behind it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -9,12 +10,15 @@
 #include <string_view>
 #include <vector>
 
-namespace phasor {
+namespace [[gnu::visibility("default")]] phasor {
 
 struct LoadOptions {
   /// The language of the texts, for tokenizers whose texts carry one ("fr", "fra_Latn", "fr_XX",
   /// and for Marian the language to translate into, "fra"). Empty: what the folder's files say.
   std::string language = {};
+  /// Reads the weights into memory instead of mapping their files; see Model::load().
+  bool copy = false;
+  std::array<uint64_t, 8> reserved = {};  // for fields to come, see encoder.h
 };
 
 struct TokenizeOptions {
@@ -63,4 +67,4 @@ class Tokenizer {
   virtual std::vector<std::string> notes() const { return {}; }
 };
 
-}  // namespace phasor
+}  // namespace gnu::visibility("default")]]phasor

@@ -10,7 +10,7 @@
 
 #include "phasor/hooks.h"
 
-namespace phasor {
+namespace [[gnu::visibility("default")]] phasor {
 
 /// A recorded run. Holds everything in memory: a pattern costs 4·H·T² bytes a layer.
 ///
@@ -58,4 +58,4 @@ class Trace : public Observer {
   int64_t num_layers_ = 0;
 };
 
-}  // namespace phasor
+}  // namespace gnu::visibility("default")]]phasor

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace phasor {
+namespace [[gnu::visibility("default")]] phasor {
 
 /// mean over heads and rows i of Σ_j A_ij·|i − j|, in tokens, for a pattern A [H, T, T].
 double mean_attention_distance(std::span<const float> pattern, int64_t num_heads,
@@ -54,4 +54,4 @@ std::vector<HeadProfile> head_profiles(std::span<const float> pattern, int64_t n
                                        int64_t num_tokens,
                                        std::span<const int64_t> separators = {});
 
-}  // namespace phasor
+}  // namespace gnu::visibility("default")]]phasor

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace phasor {
+namespace [[gnu::visibility("default")]] phasor {
 
 /// A reordering of T tokens, as the list of who stands where: token order[p] of the original stands
 /// at place p of the new sequence. In each of these, `movable` lists the places whose tokens
@@ -48,4 +48,4 @@ std::vector<int32_t> reordered(std::span<const int32_t> token_ids, std::span<con
 double order_sensitivity(std::span<const float> states, std::span<const float> reordered_states,
                          std::span<const int64_t> order, int64_t d_model);
 
-}  // namespace phasor
+}  // namespace gnu::visibility("default")]]phasor

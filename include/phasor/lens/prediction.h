@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace phasor {
+namespace [[gnu::visibility("default")]] phasor {
 
 /// What a model's scores say about one token that is known.
 struct TokenScore {
@@ -18,4 +18,4 @@ struct TokenScore {
 std::vector<TokenScore> score_tokens(std::span<const float> logits, int64_t vocab_size,
                                      std::span<const int32_t> token_ids);
 
-}  // namespace phasor
+}  // namespace gnu::visibility("default")]]phasor

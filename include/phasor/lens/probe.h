@@ -22,9 +22,9 @@
 #include <vector>
 
 #include "phasor/encoder.h"
-#include "phasor/lens/progress.h"
+#include "phasor/progress.h"
 
-namespace phasor {
+namespace [[gnu::visibility("default")]] phasor {
 
 /// States and the positions that a probe shall read off them.
 struct ProbeData {
@@ -86,4 +86,4 @@ std::vector<ProbeReport> probe_positions(Encoder& encoder, std::span<const Probe
                                          const RunOptions& options = {}, uint64_t seed = 1,
                                          const Progress& progress = {});
 
-}  // namespace phasor
+}  // namespace gnu::visibility("default")]]phasor

@@ -9,7 +9,7 @@
 #include "phasor/encoder.h"
 #include "phasor/trace.h"
 
-namespace phasor {
+namespace [[gnu::visibility("default")]] phasor {
 
 /// mean_t ‖x_t‖ over the rows of x [T, C].
 double mean_norm(std::span<const float> x, int64_t d_model);
@@ -72,4 +72,4 @@ std::vector<PartShare> direct_position_path(const Model& model, const Trace& tra
                                             int64_t sequence = 0,
                                             std::span<const ResidualCut> cuts = {});
 
-}  // namespace phasor
+}  // namespace gnu::visibility("default")]]phasor

@@ -22,7 +22,7 @@
 #include "phasor/model.h"
 #include "phasor/trace.h"
 
-namespace phasor {
+namespace [[gnu::visibility("default")]] phasor {
 
 /// The terms above, each [H, T, T]; they sum to the scores.
 struct ScoreTerms {
@@ -66,4 +66,4 @@ ScoreShares score_shares(const ScoreTerms& terms, int64_t head);
 /// Of all heads together, each with the weight of its scores' variance.
 ScoreShares score_shares(const ScoreTerms& terms);
 
-}  // namespace phasor
+}  // namespace gnu::visibility("default")]]phasor

@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "phasor/encoder.h"
-#include "phasor/lens/progress.h"
+#include "phasor/progress.h"
 
-namespace phasor {
+namespace [[gnu::visibility("default")]] phasor {
 
 struct Split {
   /// Shares of Σ‖h − μ‖². All 0 where nothing varies: where they would be shares of no more than
@@ -99,4 +99,4 @@ double smoothness(std::span<const double> table, int64_t d_model);
 /// source.
 double position_group_cosine(const Split& split);
 
-}  // namespace phasor
+}  // namespace gnu::visibility("default")]]phasor

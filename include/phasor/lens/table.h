@@ -15,7 +15,7 @@
 
 #include "phasor/config.h"
 
-namespace phasor {
+namespace [[gnu::visibility("default")]] phasor {
 
 /// How far M depends on the offset i − j alone: the share of its variance that the mean of each
 /// diagonal explains,
@@ -148,4 +148,4 @@ struct PlaneMap {
 /// Deterministic: on each axis, the first row that is off the mean is on the positive side.
 PlaneMap principal_plane(std::span<const double> table, int64_t d_model);
 
-}  // namespace phasor
+}  // namespace gnu::visibility("default")]]phasor

@@ -9,15 +9,15 @@
 #include "phasor/config.h"
 #include "phasor/precision.h"
 
-namespace phasor {
+namespace infer {
 
 /// Multiplications and additions, each counted as one, of the matmuls of a run over sequences of
 /// these lengths: the linear maps, attention's scores and its mixing of the values.
-double matmul_operations(const ModelConfig& config, std::span<const int64_t> lengths);
+double matmul_operations(const phasor::ModelConfig& config, std::span<const int64_t> lengths);
 
 struct MatmulLimitOptions {
   int threads = 0;  // as in EncoderOptions
-  Precision precision = Precision::kFloat32;
+  phasor::Precision precision = phasor::Precision::kFloat32;
   double seconds = 0.5;  // to measure for, about; every matmul runs at least a few times
 };
 
@@ -25,7 +25,7 @@ class MatmulLimit {
  public:
   /// Measures each of the model's linear maps by itself. Throws InvalidArgument (a config that no
   /// encoder can have, threads < 0) or BackendError.
-  explicit MatmulLimit(const ModelConfig& config, const MatmulLimitOptions& options = {});
+  explicit MatmulLimit(const phasor::ModelConfig& config, const MatmulLimitOptions& options = {});
 
   /// What the matmuls of a run over sequences of these lengths would take. Linear maps count at
   /// their own rate in the precision asked for, attention's matmuls at float32's best.
@@ -34,10 +34,10 @@ class MatmulLimit {
   double best_rate() const { return best_rate_; }
 
  private:
-  ModelConfig config_;
+  phasor::ModelConfig config_;
   double seconds_per_row_ = 0;  // of all linear maps of a run
   double best_rate_ = 0;
   double attention_rate_ = 0;
 };
 
-}  // namespace phasor
+}  // namespace infer

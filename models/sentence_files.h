@@ -7,7 +7,7 @@
 
 #include "phasor/pooling.h"
 
-namespace phasor {
+namespace phasor::internal {
 
 /// Reads modules.json and the modules it names (Pooling, Dense, Normalize),
 /// sentence_bert_config.json and config_sentence_transformers.json. Without any of them: the mean,
@@ -16,4 +16,4 @@ namespace phasor {
 SentenceConfig read_sentence_config(const std::filesystem::path& folder, int64_t d_model,
                                     std::vector<std::string>& notes);
 
-}  // namespace phasor
+}  // namespace phasor::internal

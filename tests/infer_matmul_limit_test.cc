@@ -1,12 +1,12 @@
 // Counting a model's matmuls and timing them by themselves.
-#include "phasor/matmul_limit.h"
-
 #include <gtest/gtest.h>
 
+#include "infer/matmul_limit.h"
 #include "phasor/errors.h"
 #include "tests/random_model.h"
 
 namespace phasor {
+using namespace infer;
 namespace {
 
 /// C 8, H 2, D 4, F 24, L 3.

@@ -12,9 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "phasor/lens/claims.h"
+#include "infer/claims.h"
 
-namespace phasor::claims {
+namespace infer::claims {
+
+using namespace phasor;
 
 inline constexpr double kCircle = 2 * std::numbers::pi;
 
@@ -97,4 +99,4 @@ Finding order_is_lost_without_positions(std::shared_ptr<const Model> none,
 Finding residual_connections_carry_positions(std::shared_ptr<const Model> sinusoidal);
 Finding learned_is_as_good_as_sinusoidal(const ClaimModels& models);
 
-}  // namespace phasor::claims
+}  // namespace infer::claims

@@ -8,11 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "infer/claims.h"
 #include "phasor/errors.h"
-#include "phasor/lens/claims.h"
 #include "tests/tables.h"
 
 namespace phasor {
+using namespace infer;
 namespace {
 
 using enum SinusoidalLayout;

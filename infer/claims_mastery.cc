@@ -5,10 +5,10 @@
 #include <cmath>
 #include <numeric>
 
-#include "lens/claims.h"
+#include "infer/claim_list.h"
 #include "phasor/lens/table.h"
 
-namespace phasor::claims {
+namespace infer::claims {
 namespace {
 
 // The 4×4 table with n = 100, as printed.
@@ -166,4 +166,4 @@ ClaimList machine_learning_mastery(const Tables& tables, const ClaimModels& mode
   return list;
 }
 
-}  // namespace phasor::claims
+}  // namespace infer::claims

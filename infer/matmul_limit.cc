@@ -1,6 +1,6 @@
 // Timing tall matmuls with packed weights, on every thread at once.
 
-#include "phasor/matmul_limit.h"
+#include "infer/matmul_limit.h"
 
 #include <algorithm>
 #include <chrono>
@@ -14,7 +14,11 @@
 #include "engine/packed_weights.h"
 #include "engine/team.h"
 
-namespace phasor {
+namespace infer {
+
+using namespace phasor;
+using namespace phasor::internal;
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -166,4 +170,4 @@ double MatmulLimit::seconds(std::span<const int64_t> lengths) const {
          attention_operations(config_, lengths) / attention_rate_;
 }
 
-}  // namespace phasor
+}  // namespace infer

@@ -1,5 +1,5 @@
 // Reads what sentence-transformers saves beside a checkpoint, module by module.
-#include "models/pooling.h"
+#include "models/sentence_files.h"
 
 #include <fmt/format.h>
 
@@ -10,10 +10,10 @@
 #include "models/config_reader.h"
 #include "models/files.h"
 #include "models/parameters.h"
-#include "models/safetensors.h"
 #include "phasor/errors.h"
+#include "phasor/safetensors.h"
 
-namespace phasor {
+namespace phasor::internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -243,4 +243,4 @@ SentenceConfig read_sentence_config(const fs::path& folder, int64_t d_model,
   return config;
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

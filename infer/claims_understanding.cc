@@ -4,10 +4,10 @@
 #include <array>
 #include <cmath>
 
-#include "lens/claims.h"
+#include "infer/claim_list.h"
 #include "phasor/lens/table.h"
 
-namespace phasor::claims {
+namespace infer::claims {
 namespace {
 
 constexpr int64_t kRows = 250, kWidth = 1024;  // of its figures: positions 1 to 250
@@ -181,4 +181,4 @@ ClaimList understanding_positional_embeddings(const Tables& tables) {
   return list;
 }
 
-}  // namespace phasor::claims
+}  // namespace infer::claims

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <numeric>
 
-#include "lens/claims.h"
+#include "infer/claim_list.h"
 #include "phasor/lens/table.h"
 
-namespace phasor::claims {
+namespace infer::claims {
 namespace {
 
 double truncated(double value) { return std::trunc(value * 1e4) / 1e4; }
@@ -150,4 +150,4 @@ ClaimList transformers_positional_encoding(const Tables& tables, const ClaimMode
   return list;
 }
 
-}  // namespace phasor::claims
+}  // namespace infer::claims

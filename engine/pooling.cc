@@ -1,20 +1,17 @@
 // The six ways to pool, then projections and the norm; sums in double.
 
+#include "phasor/pooling.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "phasor/errors.h"
-#include "phasor/pooling.h"
 
 namespace phasor {
 namespace {
-
-constexpr std::array<std::string_view, 6> kNames = {"cls",           "max",          "mean",
-                                                    "mean_sqrt_len", "weightedmean", "lasttoken"};
 
 using Vector = std::vector<double>;
 
@@ -99,7 +96,7 @@ bool has(const std::vector<PoolingMode>& modes, PoolingMode mode) {
 // The modes in the enum's order, each once.
 std::vector<PoolingMode> in_order(const std::vector<PoolingMode>& modes) {
   std::vector<PoolingMode> ordered;
-  for (size_t i = 0; i < kNames.size(); ++i) {
+  for (size_t i = 0; i < names<PoolingMode>().all.size(); ++i) {
     const auto mode = static_cast<PoolingMode>(i);
     if (has(modes, mode)) ordered.push_back(mode);
   }
@@ -118,8 +115,8 @@ std::vector<float> pool(std::span<const float> hidden, int64_t d_model, const Po
         fmt::format("{} values are no whole hidden states of width {}", hidden.size(), d_model));
   }
   if (pooling.modes.empty()) {
-    throw InvalidArgument(
-        fmt::format("no pooling mode is given; there are: {}", fmt::join(kNames, ", ")));
+    throw InvalidArgument(fmt::format("no pooling mode is given; there are: {}",
+                                      fmt::join(names<PoolingMode>().all, ", ")));
   }
   Vector pooled;
   for (const PoolingMode mode : in_order(pooling.modes)) {
@@ -131,12 +128,10 @@ std::vector<float> pool(std::span<const float> hidden, int64_t d_model, const Po
   return std::vector<float>(pooled.begin(), pooled.end());
 }
 
-std::string_view to_string(PoolingMode mode) { return kNames[static_cast<size_t>(mode)]; }
-
 std::string to_string(const std::vector<PoolingMode>& modes) {
-  std::vector<std::string_view> names;
-  for (const PoolingMode mode : in_order(modes)) names.push_back(to_string(mode));
-  return fmt::format("{}", fmt::join(names, ","));
+  std::vector<std::string_view> ordered;
+  for (const PoolingMode mode : in_order(modes)) ordered.push_back(to_string(mode));
+  return fmt::format("{}", fmt::join(ordered, ","));
 }
 
 std::string to_string(const Pooling& pooling) {
@@ -147,20 +142,13 @@ std::string to_string(const Pooling& pooling) {
   return text + (pooling.normalize ? ", normalised" : ", not normalised");
 }
 
-std::vector<PoolingMode> parse_pooling_modes(std::string_view names) {
+std::vector<PoolingMode> parse_pooling_modes(std::string_view text) {
   std::vector<PoolingMode> modes;
   for (;;) {
-    const std::string_view name = names.substr(0, names.find(','));
-    const auto found = std::find(kNames.begin(), kNames.end(), name);
-    if (found == kNames.end()) {
-      throw InvalidArgument(
-          fmt::format("unknown pooling mode \"{}\"; there are: {}; several are "
-                      "separated by commas",
-                      name, fmt::join(kNames, ", ")));
-    }
-    modes.push_back(static_cast<PoolingMode>(found - kNames.begin()));
-    if (name.size() == names.size()) return in_order(modes);
-    names.remove_prefix(name.size() + 1);
+    const std::string_view name = text.substr(0, text.find(','));
+    modes.push_back(parse<PoolingMode>(name));
+    if (name.size() == text.size()) return in_order(modes);
+    text.remove_prefix(name.size() + 1);
   }
 }
 

@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include "lens/claims.h"
+#include "infer/claim_list.h"
 #include "phasor/errors.h"
 
-namespace phasor::claims {
+namespace infer::claims {
 namespace {
 
 // The 10×4 table as torch prints it.
@@ -95,4 +95,4 @@ ClaimList positional_encoding_pytorch(const Tables& tables) {
   return list;
 }
 
-}  // namespace phasor::claims
+}  // namespace infer::claims

@@ -10,7 +10,7 @@
 #include "phasor/model.h"
 #include "phasor/positions.h"
 
-namespace phasor {
+namespace infer {
 
 /// A sentence, a number or a figure of a tutorial.
 struct Claim {
@@ -24,16 +24,17 @@ struct Claim {
 
 /// The bundled twins. A claim about a model that is null is left out.
 struct ClaimModels {
-  std::shared_ptr<const Model> sinusoidal = nullptr, learned = nullptr, none = nullptr;
+  std::shared_ptr<const phasor::Model> sinusoidal = nullptr, learned = nullptr, none = nullptr;
 };
 
 /// What computes the tables: sinusoidal_table(), or another to see the claims fail.
-using TableSource = std::function<std::vector<double>(
-    SinusoidalLayout layout, int64_t rows, int64_t d_model, double base, int64_t first_position)>;
+using TableSource =
+    std::function<std::vector<double>(phasor::SinusoidalLayout layout, int64_t rows,
+                                      int64_t d_model, double base, int64_t first_position)>;
 
 /// Every claim, computed now, in the order of the sources. Rounded to float32 where the source was.
 /// Throws InvalidArgument for models that are too unlike the twins, and tables of a wrong size.
 std::vector<Claim> tutorial_claims(const ClaimModels& models = {},
-                                   const TableSource& table = sinusoidal_table);
+                                   const TableSource& table = phasor::sinusoidal_table);
 
-}  // namespace phasor
+}  // namespace infer

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lens/claims.h"
+#include "infer/claim_list.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
 #include "phasor/lens/order.h"
 #include "phasor/lens/prediction.h"
 #include "phasor/lens/residual.h"
 
-namespace phasor::claims {
+namespace infer::claims {
 namespace {
 
 using TokenIds = std::vector<int32_t>;
@@ -35,7 +35,8 @@ Reordered reorder(std::shared_ptr<const Model> model) {
                     ids.size(), order.size()));
   }
   Encoder encoder(std::move(model), {.threads = 1});
-  const Encoding out = encoder.encode_ids(std::vector<TokenIds>{ids, reordered(ids, order)});
+  const Encoding out = encoder.encode_ids(std::vector<TokenIds>{ids, reordered(ids, order)},
+                                          {.pooling = encoder.model().sentence().pooling});
   const int64_t d_model = encoder.model().config().d_model;
   return {.pooled = mean_cosine_distance(out.embedding(0), out.embedding(1), d_model),
           .states = order_sensitivity(out.hidden(0), out.hidden(1), order, d_model)};
@@ -147,4 +148,4 @@ Finding learned_is_as_good_as_sinusoidal(const ClaimModels& models) {
           .reason = "the paper compares translations; these are small models and seven sentences"};
 }
 
-}  // namespace phasor::claims
+}  // namespace infer::claims

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "lens/claims.h"
+#include "infer/claim_list.h"
 
-namespace phasor::claims {
+namespace infer::claims {
 
 ClaimList geeks_for_geeks(const Tables& tables) {
   ClaimList list("Positional Encoding in Transformers (GeeksforGeeks)");
@@ -51,4 +51,4 @@ ClaimList geeks_for_geeks(const Tables& tables) {
   return list;
 }
 
-}  // namespace phasor::claims
+}  // namespace infer::claims

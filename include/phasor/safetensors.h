@@ -11,10 +11,10 @@
 
 #include "phasor/model.h"
 
-namespace phasor {
+namespace [[gnu::visibility("default")]] phasor {
 
-/// A safetensors file, mapped read-only for as long as this object lives. Immutable and safe to
-/// share between threads. Format: https://github.com/huggingface/safetensors.
+/// A safetensors file, mapped read-only or copied for as long as this object lives. Immutable and
+/// safe to share between threads. Format: https://github.com/huggingface/safetensors.
 class SafetensorsFile {
  public:
   /// One tensor as the header describes it, of any dtype ("F32", "I64", …).
@@ -25,17 +25,19 @@ class SafetensorsFile {
     int64_t num_bytes = 0;
   };
 
-  /// Throws ModelError, naming the file and the tensor, where the file is missing or is no sound
-  /// safetensors file.
-  static std::shared_ptr<const SafetensorsFile> open(const std::filesystem::path& file);
+  /// `copy`: reads the file into memory; else it stays mapped, and must not be overwritten in place
+  /// (see Model::load()). Throws ModelError, naming the file and the tensor, where the file is
+  /// missing or is no sound safetensors file.
+  static std::shared_ptr<const SafetensorsFile> open(const std::filesystem::path& file,
+                                                     bool copy = false);
   ~SafetensorsFile();
   SafetensorsFile(const SafetensorsFile&) = delete;
   SafetensorsFile& operator=(const SafetensorsFile&) = delete;
 
-  const std::map<std::string, Entry>& entries() const { return entries_; }
+  const std::map<std::string, Entry>& entries() const;
   /// Name–value pairs of __metadata__; values that are no strings are left out.
-  const std::map<std::string, std::string>& metadata() const { return metadata_; }
-  bool contains(const std::string& name) const { return entries_.count(name) > 0; }
+  const std::map<std::string, std::string>& metadata() const;
+  bool contains(const std::string& name) const;
   /// See Model::release_pages.
   void release_pages() const;
   /// Borrowed from this object. Throws ModelError where there is no such tensor or its dtype is
@@ -43,15 +45,16 @@ class SafetensorsFile {
   Tensor tensor(const std::string& name) const;
 
  private:
-  explicit SafetensorsFile(std::filesystem::path file) : file_(std::move(file)) {}
-  void map();
+  explicit SafetensorsFile(std::filesystem::path file);
+  void map(bool copy);
   void read_header();
 
   std::filesystem::path file_;
+  bool is_copy_ = false;
   const std::byte* bytes_ = nullptr;
   size_t size_ = 0;
   std::map<std::string, Entry> entries_;
   std::map<std::string, std::string> metadata_;
 };
 
-}  // namespace phasor
+}  // namespace gnu::visibility("default")]]phasor

@@ -1,14 +1,13 @@
 // Every claim in order, and what their numbers are computed with.
 
-#include "lens/claims.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "infer/claim_list.h"
 #include "phasor/errors.h"
 
-namespace phasor {
+namespace infer {
 namespace claims {
 
 Table Tables::make(SinusoidalLayout layout, int64_t rows, int64_t d_model, double base,
@@ -81,4 +80,4 @@ std::vector<Claim> tutorial_claims(const ClaimModels& models, const TableSource&
   return all;
 }
 
-}  // namespace phasor
+}  // namespace infer

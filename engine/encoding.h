@@ -1,0 +1,45 @@
+// The data behind an Encoding, while a run fills it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/batch.h"
+#include "phasor/encoder.h"
+
+namespace phasor::internal {
+
+struct EncodingData {
+  int64_t d_model = 0;
+  std::vector<int64_t> offsets = {0};  // [B + 1]
+  std::vector<int32_t> token_ids;      // [N]
+  std::vector<float> positions;        // [N]
+  std::vector<float> own_hidden;       // [N, C]; empty where the caller gave memory
+  std::span<float> hidden;             // [N, C]
+  int64_t embedding_width = 0;         // 0: there are none
+  std::vector<float> embeddings;       // [B, embedding_width]
+};
+
+/// Collects what a run makes: the rows of all segments, then one row for each token.
+class EncodingParts {
+ public:
+  /// `output`: the caller's memory for the hidden states, or empty. Throws InvalidArgument where it
+  /// is of another size.
+  EncodingParts(const std::vector<Segment>& segments, int64_t d_model, std::span<float> output);
+
+  /// Where the hidden states of all segments go, end to end.
+  std::span<float> rows() { return rows_; }
+  /// Averages windows where they overlap, then pools where `pooling` is given.
+  std::shared_ptr<const EncodingData> finish(const std::optional<Pooling>& pooling);
+
+ private:
+  const std::vector<Segment>& segments_;
+  std::shared_ptr<EncodingData> data_;
+  std::vector<float> window_rows_;  // where windows overlap
+  std::span<float> rows_;
+};
+
+}  // namespace phasor::internal

@@ -1,0 +1,231 @@
+// The forward pass, top to bottom as in the paper: embed, L blocks of attention and MLP, the last
+// norm.
+//
+// N rows of C = d_model values flow through, the tokens of all sequences of the group end to end,
+// and after them a few of no token that make N a round number. Position enters at one `+`: of
+// vectors in embed(), or of a relative bias in attend(). Attention is the only step that mixes
+// rows.
+
+#include "engine/forward.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/norm.h"
+#include "phasor/errors.h"
+
+namespace phasor::internal {
+namespace {
+
+class ForwardPass {
+ public:
+  ForwardPass(const Run& run, const Group& group, Worker& worker)
+      : run_(run),
+        config_(run.model.config()),
+        group_(group),
+        worker_(worker),
+        plan_(worker.rows()),
+        a_(worker.activations()) {}
+
+  const float* operator()() {
+    embed();
+    for (int64_t layer = 0; layer < config_.num_layers; ++layer) {
+      if (run_.stop.stop_requested()) throw Error(ErrorCode::kCancelled, "the run was cancelled");
+      block(layer);
+    }
+    if (run_.weights.final_norm) {
+      layer_norm(a_.x, group_.num_rows, *run_.weights.final_norm, config_.norm_eps, a_.x);
+      saw(Hook::kFinalNorm, -1, a_.x);
+    }
+    return a_.x;
+  }
+
+ private:
+  // x = s·Emb[id] (+ type) + P[position], then the embedding's norm and its map to d_model.
+  void embed() {
+    const int64_t width = config_.embedding_width();
+    float* position_rows = a_.out;  // free until the first block
+    for (const Segment& segment : group_.segments) embed_tokens(segment);
+    saw_embedding(Hook::kTokenEmbed, a_.x);
+    if (!run_.weights.token_type_row.empty()) {
+      add_to_all_rows(run_.weights.token_type_row);
+    }
+    if (run_.positions.adds()) {
+      for (const Segment& segment : group_.segments) {
+        run_.positions.rows(segment.positions, position_rows + segment.first_row * width);
+      }
+      saw_embedding(Hook::kPosEmbed, position_rows);
+      add(position_rows, group_.num_rows * width, a_.x);
+    }
+    if (run_.weights.embedding_norm) {
+      layer_norm(a_.x, group_.num_rows, *run_.weights.embedding_norm, config_.norm_eps, a_.x);
+    }
+    if (run_.weights.embedding_map) {
+      apply(*plan_.embedding_map, *run_.weights.embedding_map, a_.x, a_.normed);
+      std::swap(a_.x, a_.normed);
+    }
+    saw(Hook::kFullEmbed, -1, a_.x);
+  }
+
+  // Post-norm: x = LN(x + Attention(x)), x = LN(x + MLP(x)).
+  // Pre-norm:  x = x + Attention(LN(x)), x = x + MLP(LN(x)).
+  void block(int64_t layer) {
+    const PackedBlock& block = block_of(layer);
+    saw(Hook::kResidPre, layer, a_.x);
+
+    attention(layer, sublayer_input(block.attn_norm));
+    add_residual(layer, ResidualCut::Site::kAttention, Hook::kResidMid, block.attn_norm);
+
+    mlp(layer, sublayer_input(block.mlp_norm));
+    add_residual(layer, ResidualCut::Site::kMlp, Hook::kResidPost, block.mlp_norm);
+    if (post_norm()) saw(Hook::kNormalizedResidPost, layer, a_.x);
+  }
+
+  // out = W_o · concat_h softmax(Q_h·K_hᵀ/√D)·V_h
+  void attention(int64_t layer, const float* input) {
+    const PackedBlock& block = block_of(layer);
+    apply(plan_.qkv, block.qkv, input, a_.qkv);
+    saw_part(Hook::kQ, layer, 0);
+    saw_part(Hook::kK, layer, 1);
+    saw_part(Hook::kV, layer, 2);
+    for (const Segment& segment : group_.segments) attend(layer, segment);
+    saw_heads(Hook::kZ, layer, a_.z);
+    apply(plan_.merge, block.out, a_.z, a_.out);
+    saw(Hook::kAttnOut, layer, a_.out);
+  }
+
+  // One sequence attends to itself.
+  void attend(int64_t layer, const Segment& segment) {
+    const int64_t width = config_.attention_width();
+    const float* const q = a_.qkv + segment.first_row * 3 * width;
+    AttentionInput in{.q = q,
+                      .k = q + width,
+                      .v = q + 2 * width,
+                      .stride = 3 * width,
+                      .num_tokens = segment.num_tokens(),
+                      .num_heads = config_.num_heads,
+                      .head_dim = config_.head_dim(),
+                      .scale = config_.score_scale()};
+    if (run_.positions.is_relative()) {
+      in.bias.emplace(*run_.weights.relative_bias, segment.positions, run_.positions.scale());
+    }
+    internal::attend(in, a_.maps, a_.attention, a_.z + segment.first_row * width);
+    run_.watch.attention_map(Hook::kAttnScores, layer, segment, a_.maps.scores, config_.num_heads);
+    run_.watch.attention_map(Hook::kPattern, layer, segment, a_.maps.pattern, config_.num_heads);
+  }
+
+  // out = W_down · f(W_up · input), or W_down · (f(W_gate · input) ⊙ W_up · input)
+  void mlp(int64_t layer, const float* input) {
+    const PackedBlock& block = block_of(layer);
+    const PackedLinear& activated = block.gate ? *block.gate : block.up;
+    if (run_.watch.wants(Hook::kMlpPre, layer)) {
+      apply(plan_.up, activated, input, a_.mlp);
+      saw_mlp(Hook::kMlpPre, layer);
+      activate(a_.mlp, group_.num_rows, config_.d_ff, config_.activation);
+    } else {
+      apply(plan_.up, activated, input, a_.mlp, config_.activation);
+    }
+    if (block.gate) {
+      apply(plan_.up, block.up, input, a_.gate);
+      multiply(a_.gate, group_.num_rows * config_.d_ff, a_.mlp);
+    }
+    saw_mlp(Hook::kMlpPost, layer);
+    apply(plan_.down, block.down, a_.mlp, a_.out);
+    saw(Hook::kMlpOut, layer, a_.out);
+  }
+
+  // y = f(x·W + b)
+  void apply(Linear& map, const PackedLinear& weights, const float* x, float* y,
+             std::optional<Activation> f = {}) {
+    map.run(worker_.stream(), x, weights, y, worker_.scratchpad(), f);
+  }
+
+  const float* sublayer_input(const Norm& norm) {
+    if (post_norm()) return a_.x;
+    layer_norm(a_.x, group_.num_rows, norm, config_.norm_eps, a_.normed);
+    return a_.normed;
+  }
+
+  // x += out, which `hook` sees; then, in post-norm models, the LayerNorm.
+  void add_residual(int64_t layer, ResidualCut::Site site, Hook hook, const Norm& norm) {
+    const int64_t num_values = group_.num_rows * config_.d_model;
+    if (is_cut(layer, site)) std::fill_n(a_.x, num_values, 0.0f);
+    if (post_norm()) {
+      add_layer_norm(a_.out, group_.num_rows, norm, config_.norm_eps, a_.x, a_.normed);
+      saw(hook, layer, a_.x);
+      std::swap(a_.x, a_.normed);
+    } else {
+      add(a_.out, num_values, a_.x);
+      saw(hook, layer, a_.x);
+    }
+  }
+
+  void embed_tokens(const Segment& segment) {
+    const Tensor& embedding = run_.model.weights().token_embedding;
+    const int64_t width = config_.embedding_width();
+    float* row = a_.x + segment.first_row * width;
+    for (const int32_t id : segment.token_ids) {
+      embedding.copy_to(row, id * width, width);
+      for (int64_t e = 0; e < width; ++e) row[e] *= config_.embedding_scale;
+      row += width;
+    }
+  }
+
+  void add_to_all_rows(const std::vector<float>& row) {
+    std::copy_n(row.data(), row.size(), a_.out);
+    for (int64_t n = 1; n < group_.num_rows; ++n) {
+      std::copy_n(row.data(), row.size(), a_.out + n * config_.embedding_width());
+    }
+    saw_embedding(Hook::kTokenTypeEmbed, a_.out);
+    add(a_.out, group_.num_rows * config_.embedding_width(), a_.x);
+  }
+
+  const PackedBlock& block_of(int64_t layer) const {
+    return run_.weights.blocks[config_.block_of(layer)];
+  }
+
+  bool post_norm() const { return config_.norm_order == NormOrder::kPostNorm; }
+
+  bool is_cut(int64_t layer, ResidualCut::Site site) const {
+    return std::any_of(run_.cuts.begin(), run_.cuts.end(), [&](const ResidualCut& cut) {
+      return cut.layer == layer && (cut.site == site || cut.site == ResidualCut::Site::kBoth);
+    });
+  }
+
+  void saw(Hook hook, int64_t layer, const float* values) const {
+    run_.watch.rows(hook, layer, group_.segments, values, {config_.d_model});
+  }
+  void saw_embedding(Hook hook, const float* values) const {
+    run_.watch.rows(hook, -1, group_.segments, values, {config_.embedding_width()});
+  }
+  void saw_heads(Hook hook, int64_t layer, const float* values) const {
+    run_.watch.rows(hook, layer, group_.segments, values, {config_.num_heads, config_.head_dim()});
+  }
+  // q, k or v, gathered where z will be.
+  void saw_part(Hook hook, int64_t layer, int64_t part) const {
+    if (!run_.watch.wants(hook, layer)) return;
+    const int64_t width = config_.attention_width();
+    for (int64_t n = 0; n < group_.num_rows; ++n) {
+      std::copy_n(a_.qkv + (3 * n + part) * width, width, a_.z + n * width);
+    }
+    saw_heads(hook, layer, a_.z);
+  }
+  void saw_mlp(Hook hook, int64_t layer) const {
+    run_.watch.rows(hook, layer, group_.segments, a_.mlp, {config_.d_ff});
+  }
+
+  const Run& run_;
+  const ModelConfig& config_;
+  const Group& group_;
+  Worker& worker_;
+  RowPlan& plan_;
+  Activations a_;
+};
+
+}  // namespace
+
+const float* forward(const Run& run, const Group& group, Worker& worker) {
+  return ForwardPass(run, group, worker)();
+}
+
+}  // namespace phasor::internal

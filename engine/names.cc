@@ -1,0 +1,65 @@
+// The names of every enum, in one place.
+
+#include "phasor/names.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "phasor/encoder.h"
+#include "phasor/errors.h"
+#include "phasor/lens/residual.h"
+#include "phasor/lens/table.h"
+
+namespace phasor {
+
+size_t index_of(const EnumNames& names, std::string_view name) {
+  const auto found = std::find(names.all.begin(), names.all.end(), name);
+  if (found == names.all.end()) {
+    throw InvalidArgument(fmt::format("unknown {} \"{}\"; there are: {}", names.what, name,
+                                      fmt::join(names.all, ", ")));
+  }
+  return static_cast<size_t>(found - names.all.begin());
+}
+
+// Each in the order of its enum, of which `last` is the last value.
+#define PHASOR_NAMES(Enum, last, what, ...)                                               \
+  template <>                                                                             \
+  const EnumNames& names<Enum>() {                                                        \
+    static constexpr std::array<std::string_view, static_cast<size_t>(last) + 1> kAll = { \
+        __VA_ARGS__};                                                                     \
+    static_assert(!kAll.back().empty());                                                  \
+    static constexpr EnumNames kNames{what, kAll};                                        \
+    return kNames;                                                                        \
+  }
+
+PHASOR_NAMES(Activation, Activation::kSilu, "activation", "gelu", "gelu_tanh", "relu", "silu")
+PHASOR_NAMES(DType, DType::kBFloat16, "dtype", "F32", "F16", "BF16")
+PHASOR_NAMES(ErrorCode, ErrorCode::kBackend, "error code", "invalid_argument", "empty_text",
+             "too_long", "busy", "cancelled", "not_found", "invalid_model", "unsupported",
+             "backend")
+PHASOR_NAMES(NormKind, NormKind::kRmsNorm, "norm", "layer_norm", "rms_norm")
+PHASOR_NAMES(NormOrder, NormOrder::kPostNorm, "norm order", "pre", "post")
+PHASOR_NAMES(Overflow, Overflow::kWindow, "overflow policy", "error", "truncate", "clamp",
+             "interpolate", "window")
+PHASOR_NAMES(PoolingMode, PoolingMode::kLastToken, "pooling mode", "cls", "max", "mean",
+             "mean_sqrt_len", "weightedmean", "lasttoken")
+PHASOR_NAMES(PositionKind, PositionKind::kRelativeBias, "kind of positions", "none", "sinusoidal",
+             "learned", "relative_bias")
+PHASOR_NAMES(Positions::Source, Positions::Source::kTable, "source of positions", "model", "none",
+             "sinusoidal", "learned", "table")
+PHASOR_NAMES(Precision, Precision::kAuto, "precision", "f32", "bf16", "int8", "auto")
+PHASOR_NAMES(ResidualCut::Site, ResidualCut::Site::kBoth, "residual connection", "attn", "mlp",
+             "both")
+PHASOR_NAMES(ResidualSource, ResidualSource::kBiases, "part of the residual stream", "token",
+             "position", "token_type", "attention", "mlp", "biases")
+PHASOR_NAMES(RowMeasure, RowMeasure::kDotProduct, "measure of rows", "cosine_distance", "euclidean",
+             "dot_product")
+PHASOR_NAMES(SinusoidalLayout, SinusoidalLayout::kOpenNmt, "sinusoidal layout", "paper", "marian",
+             "t2t", "fairseq", "opennmt")
+
+#undef PHASOR_NAMES
+
+}  // namespace phasor

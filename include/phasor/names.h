@@ -1,0 +1,40 @@
+// The enums by name, as config files, the command line and JSON spell them.
+//
+//     to_string(Overflow::kClamp)    "clamp"
+//     parse<Overflow>("clamp")       Overflow::kClamp
+//     names<Overflow>().all          "error", "truncate", …, in the order of the enum
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+namespace [[gnu::visibility("default")]] phasor {
+
+struct EnumNames {
+  std::string_view what;  // the enum in messages: "overflow policy"
+  std::span<const std::string_view> all;
+};
+
+/// There for Activation, DType, ErrorCode, NormKind, NormOrder, Overflow, PoolingMode,
+/// PositionKind, Positions::Source, Precision, ResidualCut::Site, ResidualSource, RowMeasure and
+/// SinusoidalLayout. Hooks have paths instead, see hook_path().
+template <typename Enum>
+const EnumNames& names();
+
+/// The place of `name`. Throws InvalidArgument listing the names there are.
+size_t index_of(const EnumNames& names, std::string_view name);
+
+template <typename Enum>
+requires std::is_enum_v<Enum> std::string_view to_string(Enum value) {
+  return names<Enum>().all[static_cast<size_t>(value)];
+}
+
+/// The inverse of to_string(). Throws as index_of().
+template <typename Enum>
+requires std::is_enum_v<Enum> Enum parse(std::string_view name) {
+  return static_cast<Enum>(index_of(names<Enum>(), name));
+}
+
+}  // namespace gnu::visibility("default")]]phasor
