@@ -4,9 +4,11 @@
 //   flat_memory [f32|bf16|int8] [SENTENCES]
 //
 // Prints what is resident on the way; exits 1 where it grew by 5 % or more after the first 1000.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
+#include <string_view>
 #include <vector>
 
 #include "bench/bench_models.h"
@@ -15,14 +17,15 @@
 
 int main(int argc, char** argv) {
   using namespace phasor;
-  const auto precision = parse_precision(argc > 1 ? argv[1] : "f32");
+  const std::string_view name = argc > 1 ? argv[1] : "f32";
   const int64_t all = argc > 2 ? std::atoll(argv[2]) : 100'000;
-  if (!precision || all <= 1000) {
+  if (std::ranges::find(names<Precision>().all, name) == names<Precision>().all.end() ||
+      all <= 1000) {
     std::fprintf(stderr, "usage: flat_memory [f32|bf16|int8] [SENTENCES, above 1000]\n");
     return 2;
   }
   const auto model = bench::make_model(bench::Size::kMiniLmL6);
-  Encoder encoder(model, {.precision = *precision});
+  Encoder encoder(model, {.precision = parse<Precision>(name)});
   std::mt19937_64 random(1);
   const auto below = [&](uint64_t limit) { return static_cast<int64_t>(random() % limit); };
   int64_t first = 0, done = 0;

@@ -73,7 +73,8 @@ void check(const ConfigReader& reader, const FixedKey& fixed, const Family& fami
   if (value == nullptr || *value == nlohmann::json::parse(fixed.value)) return;
   reader.refuse(fixed.key,
                 fmt::format("{}: phasor implements nothing else for {} models",
-                            fixed.value == "null" ? "absent" : fixed.value, family.model_type));
+                            fixed.value == "null" ? "absent" : fixed.value, family.model_type),
+                ErrorCode::kUnsupported);
 }
 
 bool asks_for_nothing(const nlohmann::json& value) {
@@ -97,14 +98,16 @@ const Family& family_of(const ConfigReader& reader) {
     reader.refuse("model_type",
                   fmt::format("{}. This one is a decoder, which writes text, and phasor runs "
                               "encoders; for decoders there are llama.cpp and Transformers",
-                              allowed));
+                              allowed),
+                  ErrorCode::kUnsupported);
   }
   const std::string version = reader.text({"transformers_version"}, "");
   reader.refuse("model_type", version.empty()
                                   ? allowed
                                   : fmt::format("{}. The file is from Transformers {}; a later "
                                                 "phasor may know this type",
-                                                allowed, version));
+                                                allowed, version),
+                ErrorCode::kUnsupported);
 }
 
 void refuse_other_architectures(const ConfigReader& reader, const Family& family) {
@@ -117,7 +120,8 @@ void refuse_other_architectures(const ConfigReader& reader, const Family& family
     if (!other) continue;
     const nlohmann::json* const value = reader.value(key);
     if (value != nullptr && !asks_for_nothing(*value)) {
-      reader.refuse(key, "absent: phasor implements no such positions");
+      reader.refuse(key, "absent: phasor implements no such positions",
+                    ErrorCode::kUnsupported);
     }
   }
 }

@@ -19,14 +19,14 @@ ConfigReader::Found ConfigReader::find(Keys keys) const {
   return {};
 }
 
-void ConfigReader::fail(std::string_view what) const {
-  throw ModelError(fmt::format("{}: {}", where_, what));
+void ConfigReader::fail(std::string_view what, ErrorCode code) const {
+  throw ModelError(fmt::format("{}: {}", where_, what), code);
 }
 
-void ConfigReader::refuse(std::string_view key, std::string_view must_be) const {
+void ConfigReader::refuse(std::string_view key, std::string_view must_be, ErrorCode code) const {
   const auto found = object_.find(std::string(key));
   const std::string is = found == object_.end() ? "missing" : value_text(*found);
-  fail(fmt::format("{} is {}; it must be {}", key, is, must_be));
+  fail(fmt::format("{} is {}; it must be {}", key, is, must_be), code);
 }
 
 void ConfigReader::missing(Keys keys) const {

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "phasor/errors.h"
+
 namespace phasor::internal {
 
 /// Reads keys from one JSON object. A key whose value is null counts as missing. All functions
@@ -38,9 +40,11 @@ class ConfigReader {
   /// The keys that are not among `known`.
   std::vector<std::string> keys_besides(std::span<const std::string_view> known) const;
 
-  [[noreturn]] void fail(std::string_view what) const;
+  [[noreturn]] void fail(std::string_view what,
+                         ErrorCode code = ErrorCode::kInvalidModel) const;
   /// "key is value; it must be …".
-  [[noreturn]] void refuse(std::string_view key, std::string_view must_be) const;
+  [[noreturn]] void refuse(std::string_view key, std::string_view must_be,
+                           ErrorCode code = ErrorCode::kInvalidModel) const;
 
  private:
   struct Found {

@@ -139,7 +139,8 @@ std::string what_there_is(const Files& files) {
   throw ModelError(
       fmt::format("{}: found {}; phasor reads WordPiece (vocab.txt) and SentencePiece tokenizers; "
                   "or give token ids instead of text (infer --ids \"5 17 9\")",
-                  files.folder.string(), what_there_is(files)));
+                  files.folder.string(), what_there_is(files)),
+      ErrorCode::kUnsupported);
 }
 
 /// The only SentencePiece model of a folder with nothing that says how to use it.
@@ -214,7 +215,8 @@ std::shared_ptr<const Tokenizer> load_by_class(const Files& files, const std::st
   throw ModelError(
       fmt::format("{}: the tokenizer_class \"{}\" is none that phasor reads: {}; or give token ids "
                   "instead of text (infer --ids \"5 17 9\")",
-                  files.folder.string(), name, fmt::join(class_names(), ", ")));
+                  files.folder.string(), name, fmt::join(class_names(), ", ")),
+      ErrorCode::kUnsupported);
 }
 
 }  // namespace

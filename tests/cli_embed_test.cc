@@ -64,8 +64,9 @@ std::vector<float> json_values(const std::string& text, int64_t first = 1) {
 }
 
 std::vector<float> library_vectors(const std::string& model, const std::vector<std::string>& texts,
-                                   const RunOptions& options = {}) {
+                                   RunOptions options = {}) {
   Encoder encoder(Model::load(bundled_model(model)));
+  options.pooling = encoder.model().sentence().pooling;
   std::vector<float> values;
   for (const std::string& text : texts) {
     const Encoding encoding = encoder.encode(text, options);
@@ -180,7 +181,8 @@ TEST(CliEmbedTest, TheModelsOwnFilesDecide) {
     ids.push_back(tokenizer->encode(text, {.max_tokens = 6}).ids);
     EXPECT_EQ(ids.back().size(), 6u);
   }
-  const Encoding expected = Encoder(Model::load(model)).encode_ids(ids);
+  const RunOptions pooled = {.pooling = Model::load(model)->sentence().pooling};
+  const Encoding expected = Encoder(Model::load(model)).encode_ids(ids, pooled);
   std::vector<float> vectors;
   for (int i = 0; i < 2; ++i) {
     vectors.insert(vectors.end(), expected.embedding(i).begin(), expected.embedding(i).end());
@@ -192,7 +194,7 @@ TEST(CliEmbedTest, TheModelsOwnFilesDecide) {
   EXPECT_TRUE(contains(result.err, "before every text: \"query: \"")) << result.err;
   const std::vector<float> without =
       json_values(run_infer({"embed", "-q", "-m", model.string(), "--prefix", "", "Tom"}).out);
-  const Encoding plain = Encoder(Model::load(model)).encode("Tom");
+  const Encoding plain = Encoder(Model::load(model)).encode("Tom", pooled);
   expect_close<float, float>(without, plain.embedding(0), 1e-5, "without the prompt");
 }
 

@@ -31,11 +31,11 @@ TEST(CliPrecisionTest, ARunComputesInThePrecisionAskedFor) {
   for (const char* name : {"f32", "bf16", "int8", "auto"}) {
     const json line = infer_json({"embed", "-q", "--precision", name, "Tom bit a dog."}).at(0);
     Encoder encoder(Model::load("sinusoidal"), {.precision = parse<Precision>(name)});
-    const Encoding encoding = encoder.encode("Tom bit a dog.");
+    const Embeddings vectors = encoder.embed("Tom bit a dog.");
     const std::vector<float> got = embedding_of(line);
-    ASSERT_EQ(got.size(), encoding.embedding(0).size());
+    ASSERT_EQ(std::ssize(got), vectors.width());
     for (size_t i = 0; i < got.size(); ++i) {
-      EXPECT_NEAR(got[i], encoding.embedding(0)[i], 1e-5) << name << i;
+      EXPECT_NEAR(got[i], vectors[0][i], 1e-5) << name << i;
     }
     EXPECT_EQ(line == f32, encoder.precision() == Precision::kFloat32) << name;
     const json run = infer_json({"-q", "--precision", name, "Tom bit a dog."}).at(0);

@@ -172,6 +172,7 @@ void expect_matches_reference(const std::shared_ptr<const Model>& model,
                               const std::vector<TokenIds>& sequences, RunOptions options) {
   Recorder recorder;
   options.observer = &recorder;
+  options.pooling = Pooling();  // the mean, as the reference pools
   Encoder encoder(model, {.threads = 2});
   const Encoding encoding = encoder.encode_ids(sequences, options);
   ASSERT_EQ(encoding.num_sequences(), static_cast<int64_t>(sequences.size()));

@@ -25,7 +25,7 @@ TEST(EncoderErrorsTest, BadBatchesAreNamedAndTheEncoderStaysUsable) {
   const auto expect_refused = [&](const std::vector<TokenIds>& batch,
                                   const std::vector<std::string>& words) {
     expect_error<InvalidArgument>([&] { encoder.encode_ids(batch); }, words);
-    expect_same_bits(encoder.encode_ids(good).hidden(0), expected.hidden(0), "after the error");
+    expect_same_bits(hidden_of(encoder.encode_ids(good)), expected.hidden(0), "after the error");
   };
   expect_refused({}, {"empty"});
   expect_refused({good, {}}, {"1"});
@@ -93,9 +93,11 @@ TEST(EncoderErrorsTest, LogitsOfHalfAHiddenStateAreRefused) {
 
 TEST(EncoderErrorsTest, AskingForASequenceThatIsNotThereThrowsInsteadOfReadingOutside) {
   const auto model = random_model(small_config(), 51);
-  const Encoding encoding = Encoder(model).encode_ids(TokenIds{1, 2});
-  EXPECT_THROW(encoding.hidden(1), std::out_of_range);
-  EXPECT_THROW(encoding.embedding(1), std::out_of_range);
+  const Encoding encoding = Encoder(model).encode_ids(TokenIds{1, 2}, {.pooling = Pooling()});
+  for (const int64_t i : {-1, 1}) {
+    EXPECT_THROW(encoding.hidden(i), std::out_of_range);
+    EXPECT_THROW(encoding.embedding(i), std::out_of_range);
+  }
 }
 
 /// `model` with one value of one tensor replaced.

@@ -61,7 +61,7 @@ TEST(EncodeTextTest, GivesWhatItsTokenIdsGive) {
   Encoder encoder(model);
   const Encoding text = encoder.encode("abz");
   EXPECT_EQ(ids_of(text, 0), (TokenIds{kFirst, 2, 3, 27, kLast}));
-  expect_same_bits(text.hidden(0), encoder.encode_ids(ids_of(text, 0)).hidden(0), "as ids");
+  expect_same_bits(text.hidden(0), hidden_of(encoder.encode_ids(ids_of(text, 0))), "as ids");
 }
 
 TEST(EncodeTextTest, ListsAndVectorsAreBatches) {

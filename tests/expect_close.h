@@ -10,10 +10,18 @@
 #include <cstdlib>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "phasor/encoder.h"
 #include "phasor/precision.h"
 
 namespace phasor {
+
+/// A copy of the states of sequence 0, for an Encoding that is gone after the expression.
+inline std::vector<float> hidden_of(const Encoding& encoding) {
+  const std::span<const float> hidden = encoding.hidden(0);
+  return {hidden.begin(), hidden.end()};
+}
 
 /// The largest |x|; NaN where there is one.
 template <typename T>

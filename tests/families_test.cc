@@ -156,8 +156,8 @@ TEST(FamiliesTest, DtypesMayBeMixed) {
     }
   });
   const std::vector<int32_t> ids = {4, 9, 1, 0};
-  expect_same_bits(Encoder(mixed.model).encode_ids(ids).hidden(0),
-                   Encoder(all_float.model).encode_ids(ids).hidden(0), "hidden");
+  expect_same_bits(hidden_of(Encoder(mixed.model).encode_ids(ids)),
+                   hidden_of(Encoder(all_float.model).encode_ids(ids)), "hidden");
 }
 
 TEST(FamiliesTest, OldNamesOfNormsAndBuffersAreKnown) {

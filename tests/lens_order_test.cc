@@ -173,7 +173,7 @@ TEST(OrderSensitivityTest, WithoutPositionsPooledVectorsAreTheSameInAnyOrder) {
     const auto model = drawn_model(seed);
     Encoder encoder(model);
     const TokenIds ids = random_ids(*model, 8, seed);
-    const RunOptions without = {.positions = Positions::none()};
+    const RunOptions without = {.positions = Positions::none(), .pooling = Pooling()};
     const Encoding before = encoder.encode_ids(ids, without);
     const Encoding after =
         encoder.encode_ids(reordered(ids, shuffled_order(8, kMovable, seed)), without);

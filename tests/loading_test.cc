@@ -43,7 +43,7 @@ TEST(LoadingTest, WhereTheDataLieDoesNotMatter) {
     const auto model = load_bert(folder, bert_tensors(), misaligned);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(model->weights().blocks[0].q.weight.data) % 4,
               static_cast<uintptr_t>(misaligned));
-    expect_same_bits(Encoder(model).encode_ids(kIds).hidden(0), expected.hidden(0),
+    expect_same_bits(hidden_of(Encoder(model).encode_ids(kIds)), expected.hidden(0),
                      std::to_string(misaligned));
   }
 }
@@ -70,8 +70,8 @@ TEST(LoadingTest, PagesThatWereLetGoOfComeBack) {
   const Encoding before = encoder.encode_ids(kIds);
   model->release_pages();
   expect_same_bits(model->weights().token_embedding.to_float(), embedding, "embedding");
-  expect_same_bits(encoder.encode_ids(kIds).hidden(0), before.hidden(0), "hidden");
-  expect_same_bits(Encoder(model).encode_ids(kIds).hidden(0), before.hidden(0), "another encoder");
+  expect_same_bits(hidden_of(encoder.encode_ids(kIds)), before.hidden(0), "hidden");
+  expect_same_bits(hidden_of(Encoder(model).encode_ids(kIds)), before.hidden(0), "another encoder");
 }
 
 TEST(LoadingTest, ReleasingAModelThatIsNoFileKeepsItsWeights) {

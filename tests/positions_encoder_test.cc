@@ -71,9 +71,11 @@ TEST(PositionsInEncoderTest, FirstPositionIsTheModelsOwnInItsOwnLayoutElseTheLay
   Encoder encoder(model);
   const TokenIds ids = random_ids(*model, 2, 1);
   const auto first = [&](SinusoidalLayout layout) {
-    return encoder.encode_ids(ids, {.positions = Positions::sinusoidal(layout)}).positions(0)[0];
+    const Encoding run = encoder.encode_ids(ids, {.positions = Positions::sinusoidal(layout)});
+    return run.positions(0)[0];
   };
-  EXPECT_EQ(encoder.encode_ids(ids).positions(0)[0], 7);
+  const Encoding own = encoder.encode_ids(ids);
+  EXPECT_EQ(own.positions(0)[0], 7);
   EXPECT_EQ(first(SinusoidalLayout::kFairseq), 7);
   EXPECT_EQ(first(SinusoidalLayout::kPaper), 0);
   EXPECT_EQ(first(SinusoidalLayout::kOpenNmt), 1);
@@ -116,8 +118,8 @@ TEST(PositionsInEncoderTest, NoneAddsNothing) {
   expect_matches_reference(model, {random_ids(*model, 30, 1)}, {.positions = Positions::none()});
   Encoder encoder(model);
   const TokenIds ids = random_ids(*model, 6, 1);
-  expect_close(encoder.encode_ids(ids, {.positions = Positions::none()}).hidden(0),
-               encoder.encode_ids(ids, {.positions = Positions().scaled(0)}).hidden(0), 1e-6,
+  expect_close<float, float>(hidden_of(encoder.encode_ids(ids, {.positions = Positions::none()})),
+               hidden_of(encoder.encode_ids(ids, {.positions = Positions().scaled(0)})), 1e-6,
                "none against scaled by 0");
 }
 
@@ -139,7 +141,7 @@ TEST(PositionsInEncoderTest, ATablesRowZeroIsForTheFirstTokenWhateverTheModelsFi
   Encoder encoder(model);
   const Encoding replaced = encoder.encode_ids(ids, {.positions = Positions::table(own)});
   EXPECT_EQ(replaced.positions(0)[0], 0);
-  expect_same_bits(replaced.hidden(0), encoder.encode_ids(ids).hidden(0), "own table given again");
+  expect_same_bits(replaced.hidden(0), hidden_of(encoder.encode_ids(ids)), "own table given again");
 }
 
 TEST(PositionsInEncoderTest, PositionsShiftedTogetherWithTheirTableRowsChangeNothing) {
@@ -293,7 +295,7 @@ TEST(OverflowTest, SinusoidsAndNoPositionsNeverEnd) {
     const Encoding expected = encoder.encode_ids(ids);
     for (const auto overflow :
          {Overflow::kTruncate, Overflow::kClamp, Overflow::kInterpolate, Overflow::kWindow}) {
-      expect_same_bits(encoder.encode_ids(ids, {.overflow = overflow}).hidden(0),
+      expect_same_bits(hidden_of(encoder.encode_ids(ids, {.overflow = overflow})),
                        expected.hidden(0), std::string(to_string(overflow)));
     }
   }
@@ -341,7 +343,7 @@ TEST(OverflowTest, TruncateKeepsTheLeadingTokens) {
   EXPECT_EQ(truncated.num_tokens(0), 12);
   const TokenIds leading(ids.begin(), ids.begin() + 12);
   EXPECT_TRUE(std::equal(leading.begin(), leading.end(), truncated.token_ids(0).begin()));
-  expect_same_bits(truncated.hidden(0), encoder.encode_ids(leading).hidden(0), "leading tokens");
+  expect_same_bits(truncated.hidden(0), hidden_of(encoder.encode_ids(leading)), "leading tokens");
 }
 
 TEST(OverflowTest, ClampRepeatsTheLastRow) {

@@ -270,18 +270,18 @@ TEST(PositionNamesTest, LayoutsAndPoliciesPrintAndParseBothWays) {
 }
 
 TEST(PositionNamesTest, UnknownNamesAreRefusedWithTheListOfThoseThereAre) {
-  const auto message_of = [](auto parse, const char* name) -> std::string {
+  const auto message_of = [](auto parse_name, const char* name) -> std::string {
     try {
-      parse(name);
+      parse_name(name);
     } catch (const InvalidArgument& error) {
       return error.what();
     }
     return "no error";
   };
-  const std::string layout = message_of(parse_sinusoidal_layout, "papre");
+  const std::string layout = message_of(parse<SinusoidalLayout>, "papre");
   EXPECT_NE(layout.find("papre"), std::string::npos) << layout;
   EXPECT_NE(layout.find("paper, marian, t2t, fairseq, opennmt"), std::string::npos) << layout;
-  const std::string policy = message_of(parse_overflow, "wrap");
+  const std::string policy = message_of(parse<Overflow>, "wrap");
   EXPECT_NE(policy.find("wrap"), std::string::npos) << policy;
   EXPECT_NE(policy.find("error, truncate, clamp, interpolate, window"), std::string::npos)
       << policy;

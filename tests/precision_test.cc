@@ -32,7 +32,7 @@ TEST(PrecisionTest, NamesAreReadBackAndNothingElseIs) {
     EXPECT_EQ(parse<Precision>(name), precision);
   }
   for (const char* name : {"", "F32", "float32", "fp16", "int", "int88", " bf16"}) {
-    EXPECT_EQ(parse<Precision>(name), std::nullopt) << name;
+    EXPECT_THROW(parse<Precision>(name), InvalidArgument) << name;
   }
 }
 

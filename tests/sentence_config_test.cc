@@ -51,9 +51,9 @@ class SentenceConfigTest : public testing::Test {
     const auto model = load();
     EXPECT_FALSE(model->has_sentence());
     expect_error<ModelError>([&] { model->sentence(); }, words);
-    const Encoding encoding = Encoder(model).encode_ids(std::vector<int32_t>{1, 2});
-    EXPECT_EQ(encoding.hidden(0).size(), 8u);
-    expect_error<ModelError>([&] { encoding.embedding(0); }, {"RunOptions::pooling"});
+    Encoder encoder(model);
+    EXPECT_EQ(encoder.encode_ids(std::vector<int32_t>{1, 2}).num_tokens(0), 2);
+    expect_error<ModelError>([&] { encoder.embed("a"); }, words);
     ASSERT_FALSE(model->notes().empty());
     EXPECT_NE(model->notes().back().find(words.front()), std::string::npos)
         << model->notes().back();
@@ -108,7 +108,8 @@ TEST_F(SentenceConfigTest, NormalizeIsAModule) {
   write_modules({"Transformer", "Pooling", "Normalize"});
   write("1_Pooling/config.json", {{"word_embedding_dimension", 4}});
   EXPECT_TRUE(read().pooling.normalize);
-  const Encoding encoding = Encoder(load()).encode_ids(std::vector<int32_t>{1, 2, 3});
+  const Encoding encoding =
+      Encoder(load()).encode_ids(std::vector<int32_t>{1, 2, 3}, {.pooling = read().pooling});
   double squares = 0;
   for (const float value : encoding.embedding(0)) squares += static_cast<double>(value) * value;
   EXPECT_NEAR(squares, 1, 1e-6);
@@ -130,7 +131,7 @@ TEST_F(SentenceConfigTest, DenseIsRunAfterPooling) {
   const double a = std::tanh(.5 + .125), b = std::tanh(.5 - .5 - 1), norm = std::hypot(a, b);
   expect_close<float, double>(pool(states, 4, pooling), std::vector{a / norm, b / norm}, 1e-7,
                               "projected");
-  EXPECT_EQ(Encoder(load()).encode_ids(std::vector<int32_t>{1}).embedding(0).size(), 2u);
+  EXPECT_EQ(Encoder(load()).embedding_width(), 2);
 }
 
 TEST_F(SentenceConfigTest, DenseWithoutBiasOrActivation) {

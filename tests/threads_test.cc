@@ -42,7 +42,7 @@ std::vector<std::vector<float>> work(Encoder& encoder, const std::vector<TokenId
   const auto keep = [&](std::span<const float> values) {
     results.emplace_back(values.begin(), values.end());
   };
-  for (const TokenIds& ids : texts) keep(encoder.encode_ids(ids).hidden(0));
+  for (const TokenIds& ids : texts) keep(hidden_of(encoder.encode_ids(ids)));
   const Encoding batch = encoder.encode_ids(texts);
   keep(batch.hidden(batch.num_sequences() - 1));
   keep(encoder.mlm_logits(batch.hidden(0)));

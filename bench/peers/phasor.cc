@@ -37,9 +37,7 @@ int64_t peak_bytes() {
 }
 
 phasor::EncoderOptions options_of(int threads, const std::string& precision) {
-  const auto parsed = phasor::parse_precision(precision);
-  if (!parsed) throw phasor::InvalidArgument("phasor has no precision " + precision);
-  return {.threads = threads, .precision = *parsed};
+  return {.threads = threads, .precision = phasor::parse<phasor::Precision>(precision)};
 }
 
 /// Runs for about so many seconds. The first run finds cold caches: it counts only if it is alone.
