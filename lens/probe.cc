@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 
+#include "engine/parallel_for.h"
 #include "lens/batched_states.h"
 #include "lens/rows.h"
 
@@ -223,10 +224,9 @@ std::vector<ProbeReport> probe_positions(Encoder& encoder, std::span<const Probe
   for_each_state(encoder, count, ids, options, progress, keep);
   for (const auto* data : {&train_data, &held_out_data}) check(data->front(), config.d_model);
   std::vector<ProbeReport> reports(config.num_layers + 1);
-#pragma omp parallel for schedule(dynamic) num_threads(encoder.threads())
-  for (size_t l = 0; l < reports.size(); ++l) {
+  parallel_for(std::ssize(reports), encoder.threads(), [&](int64_t l) {
     reports[l] = probe_positions(train_data[l], held_out_data[l], config.d_model, seed);
-  }
+  });
   return reports;
 }
 
