@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <exception>
 #include <iterator>
 #include <limits>
@@ -12,6 +11,7 @@
 
 #include "engine/onednn.h"
 #include "engine/packed_weights.h"
+#include "engine/scratch.h"
 #include "engine/team.h"
 
 namespace phasor {
@@ -66,8 +66,8 @@ class Matmul {
         matmul_(onednn::make_matmul(engine, onednn::dense({rows, shape.in}, types.src),
                                     weights.get_desc(), {},
                                     onednn::dense({rows, shape.out}, types.dst))),
-        scratchpad_(matmul_.scratchpad_bytes()),
         stream_(engine) {
+    scratchpad_.reserve_bytes(matmul_.scratchpad_bytes());
     matmul_.set(DNNL_ARG_SRC, x_.data());
     matmul_.set(DNNL_ARG_WEIGHTS, weights);
     matmul_.set(DNNL_ARG_DST, y_.data());
@@ -88,7 +88,7 @@ class Matmul {
  private:
   std::vector<float> x_, y_;  // as wide as any of the types
   onednn::Primitive matmul_;
-  std::vector<std::byte> scratchpad_;
+  ScratchBuffer scratchpad_;
   dnnl::stream stream_;
 };
 
