@@ -144,9 +144,7 @@ MatmulLimit::MatmulLimit(const ModelConfig& config, const MatmulLimitOptions& op
   const int threads = team_size(options.threads);
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   const std::vector<LinearShape> shapes = linear_shapes(config);
-  const Precision precision =
-      options.precision == Precision::kAuto ? fastest_precision() : options.precision;
-  const onednn::MatmulTypes types = matmul_types(precision);
+  const onednn::MatmulTypes types = matmul_types(precision_for(config, options.precision));
   const bool narrow = types.weights != onednn::Type::f32;
   const double share = options.seconds / static_cast<double>(shapes.size() + (narrow ? 1 : 0));
   for (const LinearShape& shape : shapes) {

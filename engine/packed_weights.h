@@ -33,6 +33,14 @@ onednn::MatmulTypes matmul_types(Precision precision);
 int32_t int8_levels();
 
 struct Norm {
+/// The widest input of an int8 map. A sum of so many products of 0 … 2·levels and −127 … 127, and
+/// what is taken off it for the zero point, fit into 32 bits whatever the values are.
+int64_t max_int8_width();
+
+/// What `wanted` means for such a model; kAuto leaves int8 aside where a map is too wide for it.
+/// Throws InvalidArgument where int8 was asked for and a map is wider than max_int8_width().
+Precision precision_for(const ModelConfig& config, Precision wanted);
+
   NormKind kind;
   std::vector<float> weight;  // [C]
   std::vector<float> bias;    // [C]; zeros in an RMS norm
@@ -59,7 +67,7 @@ struct PackedMlmHead {
 /// Immutable; shared by an Encoder and its replicas. Embeddings stay where the Model has them.
 struct PackedWeights {
   /// Throws ModelError where a weight is NaN or infinite: an activation may hide it from the
-  /// result.
+  /// result; and as precision_for().
   PackedWeights(const Model& model, const dnnl::engine& engine, Precision precision);
   int64_t bytes() const { return arena.bytes(); }  // of matrices and biases
 
