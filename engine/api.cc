@@ -191,7 +191,9 @@ std::vector<float> Encoder::position_vectors(int64_t num_tokens, const RunOption
 
 std::vector<float> Encoder::mlm_logits(std::span<const float> hidden) {
   const TeamSize team(team_for(std::ssize(hidden) * model().config().vocab_size, impl_->threads));
-  if (!impl_->mlm_scorer) impl_->mlm_scorer = std::make_unique<MlmScorer>(model(), impl_->engine);
+  if (!impl_->mlm_scorer) {
+    impl_->mlm_scorer = std::make_unique<MlmScorer>(model(), impl_->engine, *impl_->weights);
+  }
   return impl_->mlm_scorer->logits(hidden);
 }
 

@@ -139,6 +139,25 @@ Norm unpack(NormKind kind, const std::string& name, const NormWeights& weights) 
   return norm;
 }
 
+PackedMlmHead pack_mlm_head(const Model& model, const dnnl::engine& engine) {
+  if (!model.weights().mlm_head) {
+    throw ModelError(
+        fmt::format("this {} checkpoint has no masked-language-model head; choose one saved with "
+                    "it (…ForMaskedLM)",
+                    model.config().family));
+  }
+  const MlmHead& head = *model.weights().mlm_head;
+  Arena arena;
+  Packer packer(engine, arena, Precision::kFloat32);
+  PackedMlmHead packed{.arena = {},
+                       .activation = head.activation,
+                       .dense = packer.linear("MLM head dense", head.dense),
+                       .norm = unpack(model.config().norm, "MLM head norm", head.norm),
+                       .decoder = packer.linear("MLM head decoder", head.decoder, head.bias)};
+  packed.arena = std::move(arena);
+  return packed;
+}
+
 }  // namespace
 
 onednn::MatmulTypes matmul_types(Precision precision) {
@@ -153,6 +172,24 @@ onednn::MatmulTypes matmul_types(Precision precision) {
 // Without dot products of four bytes, two products of u8 and s8 are added in 16 bits: 2·254·127 is
 // too much, 2·126·127 is not.
 int32_t int8_levels() { return onednn::has_int8_dot_products() ? 127 : 63; }
+
+int64_t max_int8_width() {
+  return std::numeric_limits<int32_t>::max() / (2 * int8_levels() * kLargestInt8);
+}
+
+Precision precision_for(const ModelConfig& config, Precision wanted) {
+  const Precision precision = wanted == Precision::kAuto ? fastest_precision() : wanted;
+  const int64_t width =
+      std::max({config.d_model, config.attention_width(), config.d_ff, config.embedding_width()});
+  if (precision != Precision::kInt8 || width <= max_int8_width()) return precision;
+  if (wanted == Precision::kAuto) {
+    return onednn::has_fast_bfloat16() ? Precision::kBfloat16 : Precision::kFloat32;
+  }
+  throw InvalidArgument(
+      fmt::format("the model's widest linear map has {} inputs; int8 takes up to {} on this CPU, "
+                  "or its sums would overflow: choose the precision f32 or bf16",
+                  width, max_int8_width()));
+}
 
 PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine, Precision wanted)
     : precision(precision_for(model.config(), wanted)) {
@@ -173,24 +210,6 @@ PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine, Pre
   }
   const auto gate = [&](const std::string& name, const BlockWeights& block) {
     return config.gated_mlp ? std::optional(packer.linear(name + "MLP gate", block.gate))
-int64_t max_int8_width() {
-  return std::numeric_limits<int32_t>::max() / (2 * int8_levels() * kLargestInt8);
-}
-
-Precision precision_for(const ModelConfig& config, Precision wanted) {
-  const Precision precision = wanted == Precision::kAuto ? fastest_precision() : wanted;
-  const int64_t width =
-      std::max({config.d_model, config.attention_width(), config.d_ff, config.embedding_width()});
-  if (precision != Precision::kInt8 || width <= max_int8_width()) return precision;
-  if (wanted == Precision::kAuto) {
-    return onednn::has_fast_bfloat16() ? Precision::kBfloat16 : Precision::kFloat32;
-  }
-  throw InvalidArgument(
-      fmt::format("the model's widest linear map has {} inputs; int8 takes up to {} on this CPU, "
-                  "or its sums would overflow: choose the precision f32 or bf16",
-                  width, max_int8_width()));
-}
-
                             : std::nullopt;
   };
   for (const BlockWeights& block : weights.blocks) {
@@ -208,17 +227,14 @@ Precision precision_for(const ModelConfig& config, Precision wanted) {
   if (config.final_norm) final_norm = norm("final norm", weights.final_norm);
 }
 
-PackedMlmHead pack_mlm_head(const Model& model, const dnnl::engine& engine) {
-  const MlmHead& head = *model.weights().mlm_head;
-  Arena arena;
-  Packer packer(engine, arena, Precision::kFloat32);
-  PackedMlmHead packed{.arena = {},
-                       .activation = head.activation,
-                       .dense = packer.linear("MLM head dense", head.dense),
-                       .norm = unpack(model.config().norm, "MLM head norm", head.norm),
-                       .decoder = packer.linear("MLM head decoder", head.decoder, head.bias)};
-  packed.arena = std::move(arena);
-  return packed;
+int64_t PackedWeights::bytes() const {
+  const std::scoped_lock lock(head_mutex_);
+  return arena.bytes() + (head_ ? head_->arena.bytes() : 0);
 }
 
+const PackedMlmHead& PackedWeights::mlm_head(const Model& model, const dnnl::engine& engine) const {
+  const std::scoped_lock lock(head_mutex_);
+  if (!head_) head_ = pack_mlm_head(model, engine);
+  return *head_;
+}
 }  // namespace phasor
