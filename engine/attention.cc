@@ -18,22 +18,34 @@ int64_t round_up(int64_t count, int64_t multiple) {
   return (count + multiple - 1) / multiple * multiple;
 }
 
-/// A thread's scratch memory.
-struct Scratch {
-  Scratch(float* begin, int64_t num_tokens, int64_t head_dim)
+/// What a thread's scratch memory holds, and where, in floats.
+struct ScratchLayout {
+  ScratchLayout(int64_t num_tokens, int64_t head_dim)
       : stride(packed_head_stride(head_dim)),
-        keys(begin),
-        values(keys + num_tokens * stride),
+        values(num_tokens * stride),
         queries(values + num_tokens * stride),
         tile(queries + stride * kernels().tile_queries),
         end(tile + round_up(num_tokens, kernels().tile_queries) * kernels().tile_queries) {}
 
   int64_t stride;
-  float* keys;     // [T, stride]
-  float* values;   // [T, stride]
-  float* queries;  // [stride, W]
-  float* tile;     // [T, W]
-  float* end;
+  int64_t keys = 0;  // [T, stride]
+  int64_t values;    // [T, stride]
+  int64_t queries;   // [stride, W]
+  int64_t tile;      // [T, W]
+  int64_t end;
+};
+
+/// A thread's scratch memory.
+struct Scratch {
+  Scratch(float* begin, const ScratchLayout& at)
+      : stride(at.stride),
+        keys(begin + at.keys),
+        values(begin + at.values),
+        queries(begin + at.queries),
+        tile(begin + at.tile) {}
+
+  int64_t stride;
+  float *keys, *values, *queries, *tile;
 };
 
 void pack(const float* from, const AttentionInput& in, int64_t stride, float* to) {
@@ -82,16 +94,16 @@ void attend_head(const AttentionInput& in, const AttentionMaps& maps, int64_t he
 void attend(const AttentionInput& in, const AttentionMaps& maps, float* scratch, float* z) {
   const int64_t work = in.num_tokens * in.num_tokens * in.num_heads * in.head_dim;
   const int64_t share = attention_scratch(in.num_tokens, in.head_dim);
+  const ScratchLayout layout(in.num_tokens, in.head_dim);
 #pragma omp parallel for if (work >= kParallelWork)
   for (int64_t head = 0; head < in.num_heads; ++head) {
-    const Scratch mine(scratch + omp_get_thread_num() * share, in.num_tokens, in.head_dim);
+    const Scratch mine(scratch + omp_get_thread_num() * share, layout);
     attend_head(in, maps, head, mine, z);
   }
 }
 
 int64_t attention_scratch(int64_t num_tokens, int64_t head_dim) {
-  float* const none = nullptr;
-  return round_up(Scratch(none, num_tokens, head_dim).end - none, 16);
+  return round_up(ScratchLayout(num_tokens, head_dim).end, 16);
 }
 
 }  // namespace phasor::internal

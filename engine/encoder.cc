@@ -199,7 +199,9 @@ Encoding Encoder::encode_ids(std::span<const std::vector<int32_t>> sequences,
 std::vector<float> Encoder::mlm_logits(std::span<const float> hidden) {
   const Exclusive mine(impl_->busy);
   const TeamSize team(team_for(std::ssize(hidden) * model().config().vocab_size, impl_->threads));
-  if (!impl_->mlm_scorer) impl_->mlm_scorer = std::make_unique<MlmScorer>(model(), impl_->engine);
+  if (!impl_->mlm_scorer) {
+    impl_->mlm_scorer = std::make_unique<MlmScorer>(model(), impl_->engine, *impl_->weights);
+  }
   return impl_->mlm_scorer->logits(hidden);
 }
 

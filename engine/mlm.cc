@@ -8,26 +8,15 @@
 
 #include "engine/linear.h"
 #include "engine/norm.h"
-#include "engine/scratch.h"
 #include "phasor/errors.h"
 
 namespace phasor::internal {
-namespace {
 
-PackedMlmHead pack(const Model& model, const dnnl::engine& engine) {
-  if (!model.weights().mlm_head) {
-    throw ModelError(
-        fmt::format("this {} checkpoint has no masked-language-model head; choose one saved with "
-                    "it (…ForMaskedLM)",
-                    model.config().family));
-  }
-  return pack_mlm_head(model, engine);
-}
-
-}  // namespace
-
-MlmScorer::MlmScorer(const Model& model, const dnnl::engine& engine)
-    : config_(model.config()), engine_(engine), stream_(engine), head_(pack(model, engine)) {}
+MlmScorer::MlmScorer(const Model& model, const dnnl::engine& engine, const PackedWeights& weights)
+    : config_(model.config()),
+      engine_(engine),
+      stream_(engine),
+      head_(weights.mlm_head(model, engine)) {}
 
 std::vector<float> MlmScorer::logits(std::span<const float> hidden) {
   const int64_t width = config_.d_model;
@@ -39,14 +28,13 @@ std::vector<float> MlmScorer::logits(std::span<const float> hidden) {
   if (rows == 0) return {};
   Linear dense(engine_, rows, head_.dense);
   Linear decoder(engine_, rows, head_.decoder);
-  const size_t bytes = std::max(dense.scratchpad_bytes(), decoder.scratchpad_bytes());
-  std::vector<std::byte> scratchpad(bytes);
+  void* const scratchpad =
+      scratchpad_.reserve_bytes(std::max(dense.scratchpad_bytes(), decoder.scratchpad_bytes()));
   std::vector<float> transformed(rows * config_.embedding_width());  // [n, E]
   std::vector<float> logits(rows * config_.vocab_size);              // [n, V]
-  dense.run(stream_, hidden.data(), head_.dense, transformed.data(), scratchpad.data(),
-            head_.activation);
+  dense.run(stream_, hidden.data(), head_.dense, transformed.data(), scratchpad, head_.activation);
   layer_norm(transformed.data(), rows, head_.norm, config_.norm_eps, transformed.data());
-  decoder.run(stream_, transformed.data(), head_.decoder, logits.data(), scratchpad.data());
+  decoder.run(stream_, transformed.data(), head_.decoder, logits.data(), scratchpad);
   return logits;
 }
 

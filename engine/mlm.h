@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/packed_weights.h"
+#include "engine/scratch.h"
 #include "phasor/model.h"
 
 namespace phasor::internal {
@@ -12,8 +13,8 @@ namespace phasor::internal {
 /// Belongs to one thread at a time.
 class MlmScorer {
  public:
-  /// Throws ModelError where the model has no head.
-  MlmScorer(const Model& model, const dnnl::engine& engine);
+  /// Borrows the head from `weights`. Throws as PackedWeights::mlm_head().
+  MlmScorer(const Model& model, const dnnl::engine& engine, const PackedWeights& weights);
 
   /// hidden [n, C] -> logits [n, V]. Throws InvalidArgument where hidden is no whole rows.
   std::vector<float> logits(std::span<const float> hidden);
@@ -22,7 +23,8 @@ class MlmScorer {
   ModelConfig config_;
   dnnl::engine engine_;
   dnnl::stream stream_;
-  PackedMlmHead head_;
+  const PackedMlmHead& head_;
+  ScratchBuffer scratchpad_;
 };
 
 }  // namespace phasor::internal

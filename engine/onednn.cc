@@ -2,10 +2,12 @@
 
 #include "engine/onednn.h"
 
+#include <dnnl_debug.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "engine/scratch.h"
 #include "phasor/errors.h"
 
 namespace phasor::internal::onednn {
@@ -16,8 +18,8 @@ auto guarded(std::string_view doing, Body body) {
   try {
     return body();
   } catch (const dnnl::error& error) {
-    throw BackendError(fmt::format("oneDNN {} cannot {}: {} (status {})", version(), doing,
-                                   error.message, static_cast<int>(error.status)));
+    throw BackendError(fmt::format("oneDNN {} cannot {}: {} ({})", version(), doing, error.message,
+                                   dnnl_status2str(error.status)));
   }
 }
 
@@ -88,11 +90,12 @@ void Primitive::set(int arg, const dnnl::memory& memory) { argument(arg).memory 
 
 void Primitive::run(const dnnl::stream& stream, void* scratchpad) {
   set(DNNL_ARG_SCRATCHPAD, scratchpad);
-  const dnnl_status_t status = dnnl_primitive_execute(
+  dnnl_status_t status = dnnl_primitive_execute(
       primitive_.get(), stream.get(), static_cast<int>(arguments_.size()), arguments_.data());
-  if (status != dnnl_success || dnnl_stream_wait(stream.get()) != dnnl_success) {
-    throw BackendError(fmt::format("oneDNN {} failed to run {} (status {})", version(), impl_info_,
-                                   static_cast<int>(status)));
+  if (status == dnnl_success) status = dnnl_stream_wait(stream.get());
+  if (status != dnnl_success) {
+    throw BackendError(fmt::format("oneDNN {} failed to run {} ({})", version(), impl_info_,
+                                   dnnl_status2str(status)));
   }
 }
 
@@ -148,8 +151,8 @@ dnnl::memory pack(const dnnl::engine& engine, const void* weight, Type type, int
                       pd.impl_info_str());
     reorder.set(DNNL_ARG_FROM, from);
     reorder.set(DNNL_ARG_TO, to);
-    std::vector<std::byte> scratchpad(reorder.scratchpad_bytes());
-    reorder.run(dnnl::stream(engine), scratchpad.data());
+    ScratchBuffer scratchpad;
+    reorder.run(dnnl::stream(engine), scratchpad.reserve_bytes(reorder.scratchpad_bytes()));
     return to;
   });
 }

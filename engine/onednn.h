@@ -25,12 +25,15 @@ Desc dense(const Dims& dims, Type type = Type::f32);
 Desc strided(const Dims& dims, const Dims& strides, Type type = Type::f32);
 
 /// A compiled primitive and the memory objects of its arguments, made once and re-pointed between
-/// runs, so that running allocates nothing. Not shared between threads.
+/// runs, so that running allocates nothing. Not shared between threads, nor copied: a copy would
+/// point the same memory objects elsewhere.
 class Primitive {
  public:
   Primitive(const dnnl::engine& engine, const dnnl::primitive& primitive,
             std::initializer_list<std::pair<int, Desc>> arguments, const Desc& scratchpad,
             std::string impl_info);
+  Primitive(Primitive&&) = default;
+  Primitive& operator=(Primitive&&) = default;
 
   /// Points argument `arg` (DNNL_ARG_…) at data of the argument's shape.
   void set(int arg, const void* data);

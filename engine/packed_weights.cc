@@ -8,12 +8,14 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "engine/kernels.h"
 #include "engine/sanity.h"
+#include "phasor/errors.h"
 
 namespace phasor::internal {
 namespace {
@@ -23,7 +25,10 @@ T* take(Arena& arena, int64_t count) {
   return static_cast<T*>(arena.take(count * sizeof(T)));
 }
 
-/// Row o of `weight` [out, in] to whole numbers of at most 127 in magnitude.
+constexpr int32_t kLargestInt8 = 127;  // a weight's magnitude
+
+/// Row o of `weight` [out, in], at most max_int8_width() wide, to whole numbers of at most 127 in
+/// magnitude.
 struct Int8Rows {
   Int8Rows(std::span<const float> weight, int64_t in, int64_t out, float* scales,
            int32_t* zero_points)
@@ -33,8 +38,8 @@ struct Int8Rows {
       const std::span<const float> row = weight.subspan(o * in, in);
       float largest = 0;
       for (const float w : row) largest = std::max(largest, std::abs(w));
-      scales[o] = largest / 127.0f;
-      const float inverse = largest > 0 ? 127.0f / largest : 0.0f;
+      scales[o] = largest / kLargestInt8;
+      const float inverse = largest > 0 ? kLargestInt8 / largest : 0.0f;
       int32_t sum = 0;
       for (int64_t i = 0; i < in; ++i) {
         const auto whole = static_cast<int8_t>(std::lrintf(row[i] * inverse));
@@ -134,6 +139,25 @@ Norm unpack(NormKind kind, const std::string& name, const NormWeights& weights) 
   return norm;
 }
 
+PackedMlmHead pack_mlm_head(const Model& model, const dnnl::engine& engine) {
+  if (!model.weights().mlm_head) {
+    throw ModelError(
+        fmt::format("this {} checkpoint has no masked-language-model head; choose one saved with "
+                    "it (…ForMaskedLM)",
+                    model.config().family));
+  }
+  const MlmHead& head = *model.weights().mlm_head;
+  Arena arena;
+  Packer packer(engine, arena, Precision::kFloat32);
+  PackedMlmHead packed{.arena = {},
+                       .activation = head.activation,
+                       .dense = packer.linear("MLM head dense", head.dense),
+                       .norm = unpack(model.config().norm, "MLM head norm", head.norm),
+                       .decoder = packer.linear("MLM head decoder", head.decoder, head.bias)};
+  packed.arena = std::move(arena);
+  return packed;
+}
+
 }  // namespace
 
 onednn::MatmulTypes matmul_types(Precision precision) {
@@ -149,8 +173,26 @@ onednn::MatmulTypes matmul_types(Precision precision) {
 // too much, 2·126·127 is not.
 int32_t int8_levels() { return onednn::has_int8_dot_products() ? 127 : 63; }
 
+int64_t max_int8_width() {
+  return std::numeric_limits<int32_t>::max() / (2 * int8_levels() * kLargestInt8);
+}
+
+Precision precision_for(const ModelConfig& config, Precision wanted) {
+  const Precision precision = wanted == Precision::kAuto ? fastest_precision() : wanted;
+  const int64_t width =
+      std::max({config.d_model, config.attention_width(), config.d_ff, config.embedding_width()});
+  if (precision != Precision::kInt8 || width <= max_int8_width()) return precision;
+  if (wanted == Precision::kAuto) {
+    return onednn::has_fast_bfloat16() ? Precision::kBfloat16 : Precision::kFloat32;
+  }
+  throw InvalidArgument(
+      fmt::format("the model's widest linear map has {} inputs; int8 takes up to {} on this CPU, "
+                  "or its sums would overflow: choose the precision f32 or bf16",
+                  width, max_int8_width()));
+}
+
 PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine, Precision wanted)
-    : precision(wanted == Precision::kAuto ? fastest_precision() : wanted) {
+    : precision(precision_for(model.config(), wanted)) {
   const ModelConfig& config = model.config();
   const Weights& weights = model.weights();
   Packer packer(engine, arena, precision);
@@ -185,17 +227,15 @@ PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine, Pre
   if (config.final_norm) final_norm = norm("final norm", weights.final_norm);
 }
 
-PackedMlmHead pack_mlm_head(const Model& model, const dnnl::engine& engine) {
-  const MlmHead& head = *model.weights().mlm_head;
-  Arena arena;
-  Packer packer(engine, arena, Precision::kFloat32);
-  PackedMlmHead packed{.arena = {},
-                       .activation = head.activation,
-                       .dense = packer.linear("MLM head dense", head.dense),
-                       .norm = unpack(model.config().norm, "MLM head norm", head.norm),
-                       .decoder = packer.linear("MLM head decoder", head.decoder, head.bias)};
-  packed.arena = std::move(arena);
-  return packed;
+int64_t PackedWeights::bytes() const {
+  const std::scoped_lock lock(head_mutex_);
+  return arena.bytes() + (head_ ? head_->arena.bytes() : 0);
+}
+
+const PackedMlmHead& PackedWeights::mlm_head(const Model& model, const dnnl::engine& engine) const {
+  const std::scoped_lock lock(head_mutex_);
+  if (!head_) head_ = pack_mlm_head(model, engine);
+  return *head_;
 }
 
 }  // namespace phasor::internal

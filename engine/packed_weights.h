@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <dnnl.hpp>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -32,6 +33,14 @@ onednn::MatmulTypes matmul_types(Precision precision);
 /// would overflow 16 bits on the way.
 int32_t int8_levels();
 
+/// The widest input of an int8 map. A sum of so many products of 0 … 2·levels and −127 … 127, and
+/// what is taken off it for the zero point, fit into 32 bits whatever the values are.
+int64_t max_int8_width();
+
+/// What `wanted` means for such a model; kAuto leaves int8 aside where a map is too wide for it.
+/// Throws InvalidArgument where int8 was asked for and a map is wider than max_int8_width().
+Precision precision_for(const ModelConfig& config, Precision wanted);
+
 struct Norm {
   NormKind kind;
   std::vector<float> weight;  // [C]
@@ -56,12 +65,18 @@ struct PackedMlmHead {
   PackedLinear decoder;  // [E, V]
 };
 
-/// Immutable; shared by an Encoder and its replicas. Embeddings stay where the Model has them.
+/// Shared by an Encoder and its replicas; immutable but for the head, which comes on first use.
+/// Embeddings stay where the Model has them.
 struct PackedWeights {
   /// Throws ModelError where a weight is NaN or infinite: an activation may hide it from the
-  /// result.
+  /// result; and as precision_for().
   PackedWeights(const Model& model, const dnnl::engine& engine, Precision precision);
-  int64_t bytes() const { return arena.bytes(); }  // of matrices and biases
+  int64_t bytes() const;  // of matrices and biases, and of the head's once it is packed
+
+  /// The model's head, packed by the first who asks, since few runs want scores over the
+  /// vocabulary. For any number of threads. Throws ModelError where there is none or where a weight
+  /// is NaN or infinite, every time.
+  const PackedMlmHead& mlm_head(const Model& model, const dnnl::engine& engine) const;
 
   Precision precision;                // never kAuto
   Arena arena;                        // has what the blocks' matrices borrow
@@ -71,9 +86,10 @@ struct PackedWeights {
   std::optional<RelativeBias> relative_bias;
   std::vector<PackedBlock> blocks;  // [ModelConfig::num_blocks()]
   std::optional<Norm> final_norm;
-};
 
-/// Packed by itself, since few runs ask for scores over the vocabulary.
-PackedMlmHead pack_mlm_head(const Model& model, const dnnl::engine& engine);
+ private:
+  mutable std::mutex head_mutex_;
+  mutable std::optional<PackedMlmHead> head_;
+};
 
 }  // namespace phasor::internal

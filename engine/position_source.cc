@@ -38,21 +38,25 @@ void check_token(int64_t index, size_t num_tokens) {
 
 }  // namespace
 
-void SinusoidTable::extend(int64_t num_rows) {
+void SinusoidTable::extend(int64_t first, int64_t end) {
+  if (rows_.empty()) first_ = first;
   const auto have = static_cast<int64_t>(rows_.size()) / width_;
-  if (num_rows <= have) return;
-  rows_.resize(num_rows * width_);
+  const int64_t num_rows = end - first_;
+  if (first != first_ || num_rows <= have) return;
+  rows_.reserve(num_rows * width_);
+  std::vector<float> row(width_);
   for (int64_t r = have; r < num_rows; ++r) {
-    sinusoidal_row(layout_, base_, static_cast<double>(r), width_, &rows_[r * width_]);
+    sinusoidal_row(layout_, base_, static_cast<double>(first_ + r), width_, row.data());
+    rows_.insert(rows_.end(), row.begin(), row.end());
   }
 }
 
 void SinusoidTable::copy_row(double position, float* out) const {
-  const double first = position * static_cast<double>(width_);
-  const bool kept = position >= 0 && position == std::floor(position) &&
-                    first < static_cast<double>(rows_.size());
+  const double row = position - static_cast<double>(first_);
+  const bool kept = row >= 0 && position == std::floor(position) &&
+                    row * static_cast<double>(width_) < static_cast<double>(rows_.size());
   if (kept) {
-    std::copy_n(&rows_[static_cast<int64_t>(first)], width_, out);
+    std::copy_n(&rows_[static_cast<int64_t>(row) * width_], width_, out);
   } else {
     sinusoidal_row(layout_, base_, position, width_, out);
   }
@@ -132,7 +136,7 @@ std::vector<double> PositionSource::place(std::span<const int32_t> token_ids, Ov
     positions.push_back(static_cast<double>(id == uncounted_token_ ? id : next++));
   }
   apply_edits(positions);
-  if (sinusoids_ != nullptr) sinusoids_->extend(next);
+  if (sinusoids_ != nullptr) sinusoids_->extend(first_position_, next);
   if (!num_rows_) return positions;
   if (overflow == Overflow::kInterpolate) interpolate(positions);
   if (overflow == Overflow::kClamp) {

@@ -12,7 +12,7 @@
 
 namespace phasor::internal {
 
-/// The leading rows of a sinusoidal table, computed once and kept: sines are dear.
+/// A sinusoidal table, some rows of which are computed once and kept: sines are dear.
 class SinusoidTable {
  public:
   SinusoidTable(SinusoidalLayout layout, double base, int64_t width)
@@ -22,15 +22,17 @@ class SinusoidTable {
     return {config.position.layout, config.position.base, config.embedding_width()};
   }
 
-  /// Computes rows up to `num_rows`, those that are missing.
-  void extend(int64_t num_rows);
-  /// Writes row `position` [C], from the table where it is there.
+  /// Keeps the rows of positions first … end − 1: as many as a sequence has tokens, wherever it
+  /// starts. Where `first` is not that of the first call, nothing is kept.
+  void extend(int64_t first, int64_t end);
+  /// Writes row `position` [C]; one that is not kept is computed.
   void copy_row(double position, float* out) const;
 
  private:
   SinusoidalLayout layout_;
   double base_;
   int64_t width_;
+  int64_t first_ = 0;        // the position of the first row kept
   std::vector<float> rows_;  // [num_rows, C]
 };
 

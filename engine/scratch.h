@@ -32,6 +32,10 @@ class ScratchBuffer {
     capacity_ = count;
     return data_;
   }
+  /// At least so many bytes, for a oneDNN scratchpad; may be null where it is none.
+  void* reserve_bytes(size_t bytes) {
+    return reserve(static_cast<int64_t>((bytes + sizeof(float) - 1) / sizeof(float)));
+  }
   float* data() const { return data_; }
 
  private:

@@ -29,7 +29,7 @@ void Worker::prepare(const Group& group, const ModelConfig& config, const Packed
   const int64_t num_rows = padded_rows(group.num_rows);
   rows_ = row_plans_.get({num_rows, omp_get_max_threads()},
                          [&] { return std::make_shared<RowPlan>(engine_, num_rows, weights); });
-  scratchpad_.reserve(static_cast<int64_t>(rows_->scratchpad_bytes() / sizeof(float)) + 1);
+  scratchpad_.reserve_bytes(rows_->scratchpad_bytes());
   make_room(group, config, watch);
 }
 

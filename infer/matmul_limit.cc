@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <exception>
 #include <iterator>
 #include <limits>
@@ -12,6 +11,7 @@
 
 #include "engine/onednn.h"
 #include "engine/packed_weights.h"
+#include "engine/scratch.h"
 #include "engine/team.h"
 
 namespace infer {
@@ -70,8 +70,8 @@ class Matmul {
         matmul_(onednn::make_matmul(engine, onednn::dense({rows, shape.in}, types.src),
                                     weights.get_desc(), {},
                                     onednn::dense({rows, shape.out}, types.dst))),
-        scratchpad_(matmul_.scratchpad_bytes()),
         stream_(engine) {
+    scratchpad_.reserve_bytes(matmul_.scratchpad_bytes());
     matmul_.set(DNNL_ARG_SRC, x_.data());
     matmul_.set(DNNL_ARG_WEIGHTS, weights);
     matmul_.set(DNNL_ARG_DST, y_.data());
@@ -92,7 +92,7 @@ class Matmul {
  private:
   std::vector<float> x_, y_;  // as wide as any of the types
   onednn::Primitive matmul_;
-  std::vector<std::byte> scratchpad_;
+  ScratchBuffer scratchpad_;
   dnnl::stream stream_;
 };
 
@@ -148,9 +148,7 @@ MatmulLimit::MatmulLimit(const ModelConfig& config, const MatmulLimitOptions& op
   const int threads = team_size(options.threads);
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   const std::vector<LinearShape> shapes = linear_shapes(config);
-  const Precision precision =
-      options.precision == Precision::kAuto ? fastest_precision() : options.precision;
-  const onednn::MatmulTypes types = matmul_types(precision);
+  const onednn::MatmulTypes types = matmul_types(precision_for(config, options.precision));
   const bool narrow = types.weights != onednn::Type::f32;
   const double share = options.seconds / static_cast<double>(shapes.size() + (narrow ? 1 : 0));
   for (const LinearShape& shape : shapes) {

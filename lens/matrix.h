@@ -17,12 +17,13 @@ inline Eigen::Map<const Matrix> as_matrix(std::span<const double> x, int64_t d_m
   return {x.data(), num_rows(x, d_model), d_model};
 }
 
-/// The rows without their mean; a column that is constant but for rounding becomes exactly 0.
+/// The rows without their mean; a column x that is constant but for rounding, ‖x − x̄‖ ≤ 2^-23·‖x‖,
+/// becomes exactly 0.
 inline Matrix centered(std::span<const double> x, int64_t d_model) {
   const auto rows = as_matrix(x, d_model);
   Matrix rest = rows.rowwise() - rows.colwise().mean();
   for (int64_t c = 0; c < d_model; ++c) {
-    if (rest.col(c).norm() <= 1e-12 * rows.col(c).norm()) rest.col(c).setZero();
+    if (rest.col(c).norm() <= kRounding * rows.col(c).norm()) rest.col(c).setZero();
   }
   return rest;
 }

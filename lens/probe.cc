@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 
+#include "engine/parallel_for.h"
 #include "lens/batched_states.h"
 #include "lens/rows.h"
 
@@ -39,6 +40,7 @@ void check(const ProbeData& data, int64_t d_model) {
 class Ridge {
  public:
   explicit Ridge(MatrixXd states) : x_(std::move(states)), mean_(x_.colwise().mean()) {
+    const double rounding = kStateRounding * x_.squaredNorm();
     x_.rowwise() -= mean_;
     dual_ = x_.rows() < x_.cols();
     const int64_t size = dual_ ? x_.rows() : x_.cols();
@@ -49,7 +51,8 @@ class Ridge {
     } else {
       lower.rankUpdate(x_.transpose());
     }
-    mean_eigenvalue_ = product_.trace() / static_cast<double>(x_.cols());
+    const double total = product_.trace();
+    mean_eigenvalue_ = total > rounding ? total / static_cast<double>(x_.cols()) : 0;
   }
 
   const RowVectorXd& mean() const { return mean_; }  // x̄, [C]
@@ -68,11 +71,11 @@ class Ridge {
   }
 
  private:
-  MatrixXd x_;        // [n, C]
-  RowVectorXd mean_;  // [C]
-  bool dual_;         // n < C: XXᵀ is the smaller
-  MatrixXd product_;  // its lower half
-  double mean_eigenvalue_;
+  MatrixXd x_;              // [n, C]
+  RowVectorXd mean_;        // [C]
+  bool dual_;               // n < C: XXᵀ is the smaller
+  MatrixXd product_;        // its lower half
+  double mean_eigenvalue_;  // 0: the states are constant
 };
 
 // Rows of data that choose λ, and those that are fitted to it meanwhile.
@@ -162,15 +165,16 @@ ProbeScore score_probe(const Probe& probe, const ProbeData& data) {
   check(data, d_model);
   const std::span<const float> states = data.states;
   const auto count = static_cast<double>(data.targets.size());
+  const double first = data.targets.front();  // less which equal targets have no rounding
   double mean = 0;
-  for (const double y : data.targets) mean += y / count;
+  for (const double y : data.targets) mean += (y - first) / count;
   double squares = 0, total = 0;
   ProbeScore score;
   for (int64_t i = 0; i < std::ssize(data.targets); ++i) {
     const double y = data.targets[i];
     const double error = y - probe.predict(states.subspan(i * d_model, d_model));
     squares += error * error;
-    total += (y - mean) * (y - mean);
+    total += (y - first - mean) * (y - first - mean);
     score.mean_absolute_error += std::abs(error) / count;
   }
   score.r2 = total > 0 ? 1 - squares / total : 0;
@@ -225,10 +229,9 @@ std::vector<ProbeReport> probe_positions(Encoder& encoder, std::span<const Probe
   for_each_state(encoder, count, ids, options, progress, keep);
   for (const auto* data : {&train_data, &held_out_data}) check(data->front(), config.d_model);
   std::vector<ProbeReport> reports(config.num_layers + 1);
-#pragma omp parallel for schedule(dynamic) num_threads(encoder.threads())
-  for (size_t l = 0; l < reports.size(); ++l) {
+  parallel_for(std::ssize(reports), encoder.threads(), [&](int64_t l) {
     reports[l] = probe_positions(train_data[l], held_out_data[l], config.d_model, seed);
-  }
+  });
   return reports;
 }
 

@@ -5,11 +5,20 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "phasor/errors.h"
 
 namespace phasor::internal {
+
+/// What a rounding to float32 may move a number by, relative to it: one unit in the last place, so
+/// that a value may have been rounded to either side. What varies by no more is constant.
+constexpr double kRounding = std::numeric_limits<float>::epsilon();  // 2^-23
+
+/// The same for the squared deviations of computed hidden states, as a share of Σ‖h‖²: some eight
+/// such units each.
+constexpr double kStateRounding = 1e-12;
 
 /// Throws InvalidArgument where x is no whole rows, or none.
 template <typename T>

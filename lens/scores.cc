@@ -15,8 +15,6 @@ using namespace internal;
 
 namespace {
 
-constexpr double kRounding = 1e-12;  // of Σ s²: float32's, squared
-
 // What block 0 reads, [T, C] each.
 struct Parts {
   Matrix token, position, other;
@@ -111,7 +109,7 @@ struct Covariances {
 
   ScoreShares shares() const {
     const double variance = std::accumulate(sums.begin(), sums.end(), 0.0);
-    if (variance <= kRounding * squares) return {};
+    if (variance <= kStateRounding * squares) return {};
     return {sums[0] / variance, sums[1] / variance, sums[2] / variance,
             sums[3] / variance, sums[4] / variance, sums[5] / variance};
   }

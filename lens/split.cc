@@ -5,16 +5,11 @@
 #include <algorithm>
 #include <numbers>
 
+#include "lens/matrix.h"
 #include "lens/rows.h"
 
 namespace phasor {
 using namespace internal;
-
-namespace {
-
-constexpr double kRounding = 1e-12;  // of Σ‖h‖²: float32's, squared
-
-}  // namespace
 
 TwoWaySplit::TwoWaySplit(int64_t num_positions, int64_t num_groups, int64_t d_model)
     : num_positions_(num_positions), num_groups_(num_groups), d_model_(d_model) {
@@ -86,37 +81,35 @@ Split TwoWaySplit::result() const {
   };
   const double total = std::max(0.0, moved_squares_ - count * squares_of(mean));
   split.variance = total / count;
-  if (total <= kRounding * squares_) return split;
-  split.position = static_cast<double>(num_groups_) * squares_of(split.position_means) / total;
-  split.group = static_cast<double>(num_positions_) * squares_of(split.group_means) / total;
+  // A term of the sum of squares; means that are rounding have no direction, either.
+  const auto term = [&](std::vector<double>& means, int64_t states_each) {
+    const double squares = static_cast<double>(states_each) * squares_of(means);
+    if (squares > kStateRounding * squares_) return squares;
+    std::fill(means.begin(), means.end(), 0.0);
+    return 0.0;
+  };
+  const double position = term(split.position_means, num_groups_);
+  const double group = term(split.group_means, num_positions_);
+  if (total <= kStateRounding * squares_) return split;
+  split.position = position / total;
+  split.group = group / total;
   split.rest = std::max(0.0, 1 - split.position - split.group);
   return split;
 }
 
 double smoothness(std::span<const double> table, int64_t d_model) {
-  const int64_t rows = num_rows(table, d_model);
-  std::vector<double> mean(d_model);
-  for (size_t i = 0; i < table.size(); ++i) {
-    mean[i % d_model] += table[i] / static_cast<double>(rows);
-  }
-  double total = 0;  // by Parseval's theorem
-  for (size_t i = 0; i < table.size(); ++i) {
-    total += (table[i] - mean[i % d_model]) * (table[i] - mean[i % d_model]);
-  }
-  const int64_t lowest = (rows - 1 + 3) / 4;
+  const Matrix rows = centered(table, d_model);
+  const double total = rows.squaredNorm();  // by Parseval's theorem
+  const auto count = static_cast<double>(rows.rows());
   double low = 0;
-  std::vector<double> transformed(d_model);
-  for (int64_t k = 1; k <= lowest; ++k) {
-    std::fill(transformed.begin(), transformed.end(), 0.0);
-    for (int64_t p = 0; p < rows; ++p) {
-      const double angle = std::numbers::pi * (static_cast<double>(p) + 0.5) *
-                           static_cast<double>(k) / static_cast<double>(rows);
-      const double wave = std::sqrt(2.0 / static_cast<double>(rows)) * std::cos(angle);
-      for (int64_t c = 0; c < d_model; ++c) {
-        transformed[c] += wave * (table[p * d_model + c] - mean[c]);
-      }
+  for (int64_t k = 1; k <= (rows.rows() - 1 + 3) / 4; ++k) {
+    Eigen::RowVectorXd transformed = Eigen::RowVectorXd::Zero(d_model);
+    for (int64_t p = 0; p < rows.rows(); ++p) {
+      const double angle =
+          std::numbers::pi * (static_cast<double>(p) + 0.5) * static_cast<double>(k) / count;
+      transformed += std::sqrt(2.0 / count) * std::cos(angle) * rows.row(p);
     }
-    low += dot(transformed.data(), transformed.data(), d_model);
+    low += transformed.squaredNorm();
   }
   return total > 0 ? low / total : 0;
 }

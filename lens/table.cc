@@ -25,14 +25,19 @@ std::vector<double> gram(std::span<const double> table, int64_t d_model) {
 std::vector<double> likeness(std::span<const double> table, int64_t d_model) {
   const int64_t rows = num_rows(table, d_model);
   std::vector<double> weights = gram(table, d_model);
+  double longest = 0;  // of the rows' squares
+  for (int64_t i = 0; i < rows; ++i) longest = std::max(longest, weights[i * rows + i]);
   for (int64_t i = 0; i < rows; ++i) {
     const std::span row(&weights[i * rows], rows);
+    // Of two products each may be off by 2ε·‖P_i‖·‖P_j‖.
+    const double rounding = 4 * kRounding * std::sqrt(row[i] * longest);
     row[i] = std::numeric_limits<double>::infinity();
     const double lowest = *std::min_element(row.begin(), row.end());
     row[i] = lowest;
     for (double& w : row) w -= lowest;
     const double sum = std::accumulate(row.begin(), row.end(), 0.0);
-    for (double& w : row) w = sum > 0 ? w / sum : 1.0 / static_cast<double>(rows - 1);
+    const bool varies = sum > rounding * static_cast<double>(rows - 1);
+    for (double& w : row) w = varies ? w / sum : 1.0 / static_cast<double>(rows - 1);
     row[i] = 0;
   }
   return weights;
@@ -52,15 +57,16 @@ double toeplitz_r2(std::span<const double> table, int64_t d_model) {
     sum += m[i];
   }
   const double mean = sum / static_cast<double>(rows * (rows - 1));
-  double unexplained = 0, total = 0;
+  double unexplained = 0, total = 0, rounding = 0;
   for (int64_t i = 0; i < rows * rows; ++i) {
     if (offset(i) == 0) continue;
     const auto length = static_cast<double>(rows - std::abs(offset(i)));
     const double residue = m[i] - diagonal_sums[offset(i) + rows - 1] / length;
     unexplained += residue * residue;
     total += (m[i] - mean) * (m[i] - mean);
+    rounding += 4 * kRounding * kRounding * m[i / rows * (rows + 1)] * m[i % rows * (rows + 1)];
   }
-  return total > 0 ? 1 - unexplained / total : 1;
+  return total > rounding ? 1 - unexplained / total : 1;
 }
 
 double position_locality(std::span<const double> table, int64_t d_model) {

@@ -17,13 +17,15 @@ namespace {
 struct Residue {
   double left = 0;
   double total = 0;
-  double r2() const { return total > 0 ? 1 - left / total : (left > 0 ? 0.0 : 1.0); }
+  double rounding = 0;  // of the rows and of the mean
+  double r2() const { return total > rounding ? 1 - left / total : (left > rounding ? 0.0 : 1.0); }
 };
 
 void add(const Matrix& predicted, const Matrix& rows, const Eigen::RowVectorXd& mean,
          Residue& residue) {
   residue.left += (rows - predicted).squaredNorm();
   residue.total += (rows.rowwise() - mean).squaredNorm();
+  residue.rounding += 4 * kRounding * kRounding * rows.squaredNorm();
 }
 
 // Rows first, first + 2, … of x, up to `end`.
@@ -61,9 +63,9 @@ LinearShift linear_shift(std::span<const double> table, int64_t d_model, int64_t
                     "on; from 1 to {} will do",
                     rows.rows(), k, rows.rows() - 2));
   }
-  // Directions below 1e-10 of the strongest are rounding: a sinusoid's slow columns are that alike.
+  // Weaker directions are rounding: a sinusoid's slow columns are that alike.
   Eigen::CompleteOrthogonalDecomposition<Eigen::MatrixXd> fit;
-  fit.setThreshold(1e-10);
+  fit.setThreshold(kRounding);
   Residue fitted, held_out, unmoved;
   for (const int64_t half : {0, 1}) {
     const Matrix from = every_other(rows, half, pairs), to = every_other(rows, half + k, pairs + k);

@@ -44,14 +44,19 @@ TEST(MatmulLimitTest, GatedMlpsWideHeadsAndEmbeddingMapsCount) {
             3 * (linear + attention) + matmul(7, 5, 8));
 }
 
-TEST(MatmulLimitTest, TheLimitAddsUpAndNoMatmulIsFasterThanTheBest) {
+TEST(MatmulLimitTest, AttentionTakesItsTimeAtTheBestRateAndMapsTakeTheirsInEveryLayer) {
   ModelConfig config = config_of_size_8();
-  config.d_embedding = 4;
+  config.num_layers = 30;
   const MatmulLimit limit(config, {.threads = 1, .seconds = 0.01});
-  const std::vector<int64_t> both = {5, 2}, first = {5}, second = {2};
-  EXPECT_GT(limit.seconds(second), 0);
-  EXPECT_NEAR(limit.seconds(both), limit.seconds(first) + limit.seconds(second), 1e-12);
-  EXPECT_GE(limit.seconds(both) * limit.best_rate() * (1 + 1e-9), matmul_operations(config, both));
+  const std::vector<int64_t> whole = {10'000}, halves = {5'000, 5'000};
+  const auto at_best = [&](const std::vector<int64_t>& lengths) {
+    return matmul_operations(config, lengths) / limit.best_rate();
+  };
+  // A sequence attends twice as much as its two halves do, which pass the same maps.
+  const double attention = limit.seconds(whole) - limit.seconds(halves);
+  const double best_attention = at_best(whole) - at_best(halves);
+  EXPECT_NEAR(attention / best_attention, 1, 1e-9);
+  EXPECT_GE((limit.seconds(halves) - attention) * (1 + 1e-9), at_best(halves) - best_attention);
 }
 
 TEST(MatmulLimitTest, WhatNoEncoderCanHaveIsRefused) {

@@ -164,6 +164,25 @@ TEST(ProbeTest, RecoversALinearTargetExactly) {
   }
 }
 
+TEST(ProbeTest, NothingIsReadFromRounding) {
+  ProbeData data;
+  for (int i = 0; i < 30; ++i) {  // the target is in the state's last bit
+    data.states.insert(data.states.end(), {i % 2 == 0 ? 3.0f : std::nextafter(3.0f, 4.0f), 5.0f});
+    data.targets.push_back(i % 2);
+  }
+  const Probe probe = fit_probe(data, 2);
+  EXPECT_EQ(probe.weights, std::vector<double>(2));
+  EXPECT_NEAR(score_probe(probe, data).r2, 0, 1e-12);
+}
+
+TEST(ProbeTest, EqualTargetsHaveNoVarianceToExplain) {
+  for (const int count : {3, 7, 1000}) {
+    ProbeData data{random_values(count * 2, 3), std::vector<double>(count, 0.1), {}};
+    const Probe probe{.weights = {1, 2}, .mean = {0, 0}};
+    EXPECT_EQ(score_probe(probe, data).r2, 0) << count;
+  }
+}
+
 TEST(ProbeTest, RandomStatesTellNothingAboutHeldOutOnes) {
   for (const int64_t width : {10, 300}) {  // fewer than the states, and more
     const ProbeData train{random_values(200 * width, 7), places(200, 20), {}};

@@ -154,6 +154,23 @@ TEST(TwoWaySplitTest, WhereNothingVariesAllSharesAreZero) {
   EXPECT_EQ(position_group_cosine(equal), 0.0);
 }
 
+TEST(TwoWaySplitTest, PositionsThatDifferByRoundingHaveNoShareAndNoDirection) {
+  std::vector<float> states = random_states(4 * 5, 12);  // of the groups
+  for (float& value : states) value += 3;
+  for (int p = 1; p < 6; ++p) {
+    for (int i = 0; i < 4 * 5; ++i) {
+      states.push_back(std::nextafter(states[i], (p + i) % 3 == 0 ? 0.0f : 9.0f));
+    }
+  }
+  const Split split = split_of(states, 6, 4, 5);
+  EXPECT_EQ(split.position, 0);
+  EXPECT_EQ(split.position_means, std::vector<double>(6 * 5));
+  EXPECT_EQ(position_group_cosine(split), 0);
+  EXPECT_EQ(smoothness(split.position_means, 5), 0);
+  EXPECT_NEAR(split.group, 1, 1e-12);
+  expect_sums_to_one(split);
+}
+
 TEST(TwoWaySplitTest, WhatDoesNotFitIsRefused) {
   EXPECT_THROW(TwoWaySplit(0, 1, 1), InvalidArgument);
   EXPECT_THROW(TwoWaySplit(1, 1, 0), InvalidArgument);
@@ -407,6 +424,9 @@ TEST(SmoothnessTest, IsOneForASlowWaveAndZeroForTheFastest) {
   };
   for (int k = 1; k < kRows; ++k) EXPECT_NEAR(smoothness(wave(k), 1), k <= 4 ? 1 : 0, 1e-12) << k;
   EXPECT_EQ(smoothness(wave(0), 1), 0.0);
+  std::vector<double> nearly = wave(2);
+  for (double& value : nearly) value = 1 + 1e-9 * value;
+  EXPECT_EQ(smoothness(nearly, 1), 0.0);
   EXPECT_EQ(smoothness(std::vector<double>{1, 2, 3}, 3), 0.0);
   EXPECT_NEAR(smoothness(std::vector<double>{1, 2}, 1), 1.0, 1e-15);
   EXPECT_THROW(smoothness(std::vector<double>{1, 2}, 3), InvalidArgument);

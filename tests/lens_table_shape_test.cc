@@ -120,6 +120,17 @@ TEST(LinearShiftTest, TheLearnedTableIsFollowedBetterThanRandomRowsAndWorseThanA
   EXPECT_LT(shift.held_out, 0.99);
 }
 
+TEST(LinearShiftTest, RowsThatDifferByRoundingAreAllMoved) {
+  std::vector<double> table = random_table(40 * 6, 5);
+  for (size_t i = 0; i < table.size(); ++i) {
+    table[i] = static_cast<double>(i % 6) - 2.5 + 1e-9 * table[i];
+  }
+  const LinearShift shift = linear_shift(table, 6, 2);
+  EXPECT_EQ(shift.fitted, 1);
+  EXPECT_EQ(shift.held_out, 1);
+  EXPECT_EQ(shift.unmoved, 1);
+}
+
 TEST(LinearShiftTest, ShiftsBeyondTheTableAreRefused) {
   const std::vector<double> table = random_table(5 * 2, 1);
   EXPECT_NO_THROW(linear_shift(table, 2, 3));
@@ -158,6 +169,28 @@ TEST(ColumnPeaksTest, WholeCyclesAreOnePeakAndConstantsNone) {
     EXPECT_EQ(peaks[2].cycles, 0);
     EXPECT_EQ(peaks[2].share, 0);
   }
+}
+
+TEST(ColumnPeaksTest, RoundingHasNoPeakAndASmallSineHas) {
+  constexpr int64_t kLength = 64;
+  const std::vector<double> noise = random_table(kLength, 10);
+  std::vector<double> nearly(kLength), stored(kLength);
+  for (int64_t t = 0; t < kLength; ++t) {
+    nearly[t] = 1 + 1e-9 * noise[t];
+    stored[t] = std::nextafter(0.3f, noise[t] < 0 ? 0.0f : 1.0f);
+  }
+  std::vector<double> small = wave(kLength, 5, 0.2, 1e-5);
+  for (double& value : small) value = static_cast<float>(1 + value);
+  const auto peaks =
+      column_peaks(table_of({nearly, stored, small, wave(kLength, 7, 0.1, 1e-9)}), 4);
+  for (const int c : {0, 1}) {
+    EXPECT_EQ(peaks[c].cycles, 0) << c;
+    EXPECT_EQ(peaks[c].share, 0) << c;
+  }
+  EXPECT_EQ(peaks[2].cycles, 5);
+  EXPECT_GT(peaks[2].share, 0.99);
+  EXPECT_EQ(peaks[3].cycles, 7);
+  EXPECT_NEAR(peaks[3].share, 1, 1e-12);
 }
 
 TEST(ColumnPeaksTest, AreThoseOfTheDefinition) {
@@ -241,6 +274,10 @@ TEST(TwoTablesTest, ColumnsAtRightAnglesHaveNothingInCommon) {
   const std::vector<double> constant(32, 0.1);
   EXPECT_EQ(linear_cka(a, 1, constant, 1), 0);
   EXPECT_EQ(procrustes_distance(a, 1, constant, 1), 1);
+  std::vector<double> nearly = random_table(32, 11);
+  for (double& value : nearly) value = 0.1 + 1e-10 * value;
+  EXPECT_EQ(linear_cka(a, 1, nearly, 1), 0);
+  EXPECT_EQ(procrustes_distance(a, 1, nearly, 1), 1);
   EXPECT_THROW(linear_cka(a, 1, a, 2), InvalidArgument);
   EXPECT_THROW(procrustes_distance(a, 1, a, 2), InvalidArgument);
 }

@@ -50,6 +50,21 @@ TEST(ToeplitzTest, RandomRowsAreNotTranslationInvariantButBandsAre) {
   EXPECT_EQ(toeplitz_r2(std::vector<double>{1, 2, 1, 2, 1, 2}, 2), 1.0);  // equal rows
 }
 
+TEST(TableTest, RowsThatDifferByRoundingAreEqual) {
+  std::vector<double> table = random_table(24 * 6, 5), larger = table;
+  for (size_t i = 0; i < table.size(); ++i) {
+    table[i] = static_cast<double>(i % 6) - 2.5 + 1e-9 * table[i];
+    larger[i] = static_cast<double>(i % 6) - 2.5 + 1e-4 * larger[i];
+  }
+  std::vector<double> equal(24 * 6);
+  for (size_t i = 0; i < equal.size(); ++i) equal[i] = static_cast<double>(i % 6) - 2.5;
+  EXPECT_EQ(toeplitz_r2(table, 6), 1);
+  EXPECT_EQ(position_symmetry(table, 6), position_symmetry(equal, 6));
+  EXPECT_EQ(position_locality(table, 6), position_locality(equal, 6));
+  EXPECT_LT(toeplitz_r2(larger, 6), 0.5);  // random rows beside their mean
+  EXPECT_LT(position_symmetry(larger, 6), 0.9);
+}
+
 TEST(LocalityTest, IsOneWhereOnlyNextNeighboursAreAlike) {
   EXPECT_DOUBLE_EQ(position_locality(band_table(12, 2), 13), 1.0);
   // Overlaps 2 and 1 at offsets 1 and 2: an inner row has (2·2·1 + 2·1·½) / 6 = 5/6, the first two

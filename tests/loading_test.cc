@@ -83,14 +83,38 @@ TEST(LoadingTest, ReleasingAModelThatIsNoFileKeepsItsWeights) {
 }
 
 TEST(LoadingTest, PackedBytesAreThoseOfMatricesAndBiases) {
-  const FamilyCase family = bert_case();
-  const ModelConfig& config = family.meaning;
-  const Encoder encoder(random_model(config, 5, family.extras));
-  const int64_t C = config.d_model, F = config.d_ff;
-  const int64_t plain = 4 * config.num_layers * (4 * (C * C + C) + 2 * C * F + F + C);
-  EXPECT_GE(encoder.packed_bytes(), plain);
-  EXPECT_LE(encoder.packed_bytes(), 40 * plain);  // layouts pad small matrices
-  EXPECT_EQ(encoder.replica().packed_bytes(), encoder.packed_bytes());
+  ModelConfig config = bert_case().meaning;
+  config.num_heads = 2;
+  config.d_model = 64;  // sizes that no layout pads
+  config.d_ff = 128;
+  config.vocab_size = 192;
+  Encoder encoder(random_model(config, 5, {.mlm_head = true}));
+  const auto linear = [](int64_t in, int64_t out) { return 4 * (in * out + out); };
+  const int64_t C = config.d_model, F = config.d_ff, V = config.vocab_size;
+  const int64_t blocks =
+      config.num_layers * (linear(C, 3 * C) + linear(C, C) + linear(C, F) + linear(F, C));
+  EXPECT_EQ(encoder.packed_bytes(), blocks);
+  EXPECT_EQ(encoder.replica().packed_bytes(), blocks);
+  encoder.mlm_logits(std::vector<float>(C));
+  EXPECT_EQ(encoder.packed_bytes(), blocks + linear(C, C) + linear(C, V));
+}
+
+TEST(LoadingTest, ADamagedHeadIsFoundByEveryoneWhoAsksAndHarmsNoOther) {
+  std::vector<TestTensor> tensors = bert_tensors();
+  for (TestTensor& tensor : tensors) {
+    if (!tensor.name.ends_with("transform.dense.weight")) continue;
+    tensor.bytes.replace(4 * 3, 4, float_bytes({NAN}));
+  }
+  const TempFolder folder;
+  Encoder encoder(load_bert(folder, tensors, 0)), replica = encoder.replica();
+  const int64_t bytes = encoder.packed_bytes();
+  const Encoding encoded = encoder.encode_ids(kIds);
+  for (Encoder* const asked : {&encoder, &replica, &encoder}) {
+    expect_error<ModelError>([&] { asked->mlm_logits(encoded.hidden(0)); },
+                             {"MLM head", "element 3"});
+    EXPECT_EQ(asked->packed_bytes(), bytes);
+    expect_same_bits(asked->encode_ids(kIds).hidden(0), encoded.hidden(0), "hidden");
+  }
 }
 
 }  // namespace

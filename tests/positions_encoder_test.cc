@@ -13,6 +13,7 @@
 #include "tests/encoder_cases.h"
 #include "tests/expect_close.h"
 #include "tests/expect_error.h"
+#include "tests/resident_memory.h"
 
 namespace phasor {
 namespace {
@@ -47,6 +48,30 @@ std::vector<float> edited(const Positions& positions, int64_t num_tokens = 5) {
   const auto model = learned_model();
   return positions_of(
       Encoder(model).encode_ids(random_ids(*model, num_tokens, 1), {.positions = positions}));
+}
+
+TEST(PositionsInEncoderTest, AFirstPositionFarOffTakesNoMemoryForTheRowsBeforeIt) {
+  constexpr int64_t kFirst = 1 << 24;
+  const auto model = model_with({.kind = PositionKind::kSinusoidal, .first_position = kFirst});
+  Encoder encoder(model);
+  const int64_t before = resident_memory();
+  expect_matches_reference(model, {random_ids(*model, 3, 1)});
+  // In any order: rows that are kept, that are added to them, and that lie before and after.
+  for (const int64_t num_tokens : {3, 9, 4}) {
+    for (const int64_t shift : {int64_t{0}, -kFirst, -int64_t{5}, int64_t{7}}) {
+      const std::vector<float> rows =
+          encoder.position_vectors(num_tokens, {.positions = Positions().shifted(shift)});
+      for (int64_t t = 0; t < num_tokens; ++t) {
+        std::vector<float> expected(18);
+        const PositionConfig& own = model->config().position;
+        sinusoidal_row(own.layout, own.base, static_cast<double>(kFirst + shift + t), 18,
+                       expected.data());
+        expect_same_bits(std::span(rows).subspan(t * 18, 18), expected,
+                         "token " + std::to_string(t) + " moved by " + std::to_string(shift));
+      }
+    }
+  }
+  EXPECT_LT(resident_memory() - before, 64 << 20);  // 2^24 rows are 1.2 GB
 }
 
 TEST(PositionsInEncoderTest, EverySinusoidalLayoutMatchesTheReference) {

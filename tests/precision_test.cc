@@ -6,13 +6,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/onednn.h"
+#include "engine/packed_weights.h"
+#include "phasor/errors.h"
+#include "phasor/matmul_limit.h"
 #include "tests/encoder_cases.h"
 #include "tests/expect_close.h"
+#include "tests/expect_error.h"
 #include "tests/reference_encoder.h"
 
 namespace phasor {
@@ -200,6 +206,88 @@ TEST(PrecisionTest, WholeNetworksAgreeWithTheOracleOfTheSameRounding) {
       EXPECT_LT(*std::min_element(errors.begin(), errors.end()), 2e-6) << what;
     }
   }
+}
+
+/// One layer of width 2 whose MLP's second map reads `inputs` [d_ff] for every token, by way of the
+/// first one's bias, and multiplies them by `down` [2, d_ff].
+std::shared_ptr<const Model> mlp_of(std::vector<float> inputs, std::vector<float> down) {
+  ModelConfig config = small_config();
+  config.d_model = 2;
+  config.num_heads = config.num_layers = 1;
+  config.d_ff = std::ssize(inputs);
+  config.activation = Activation::kRelu;
+  struct Storage {
+    std::shared_ptr<const Model> others;
+    std::vector<float> zeros, inputs, down;
+  };
+  const auto storage = std::make_shared<Storage>(Storage{.others = random_model(config, 8),
+                                                         .zeros = std::vector<float>(down.size()),
+                                                         .inputs = std::move(inputs),
+                                                         .down = std::move(down)});
+  Weights weights = storage->others->weights();
+  const auto set = [](Tensor& tensor, const std::vector<float>& values) {
+    tensor.data = reinterpret_cast<const std::byte*>(values.data());
+  };
+  set(weights.blocks[0].up.weight, storage->zeros);
+  set(weights.blocks[0].up.bias, storage->inputs);
+  set(weights.blocks[0].down.weight, storage->down);
+  return Model::create(config, std::move(weights), storage);
+}
+
+/// Whole numbers from 0 to `largest` over it, which no rounding to levels can move; 1 is among
+/// them.
+std::vector<float> on_levels(int64_t count, int largest, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<float> values(count);
+  for (float& value : values) {
+    value = static_cast<float>(random() % (largest + 1)) / static_cast<float>(largest);
+  }
+  values.front() = 1;
+  return values;
+}
+
+TEST(PrecisionTest, Int8SumsAreExactUpToTheWidestMap) {
+  const reference::Rounding rounding = rounding_of(Precision::kInt8);
+  const int64_t width = max_int8_width();
+  // Of width inputs, each 2·levels at most, by weights of at most 127.
+  EXPECT_LE(width * 2 * rounding.levels * 127, int64_t{INT32_MAX});
+  EXPECT_GT((width + 1) * 2 * rounding.levels * 127, int64_t{INT32_MAX});
+  std::vector<float> extreme(2 * width, 1.0f);  // the largest sum of all, and the smallest
+  std::fill_n(&extreme[width], width, -1.0f);
+  std::vector<float> mixed = on_levels(2 * width, 127, 1);
+  for (size_t i = 0; i < mixed.size(); i += 3) mixed[i] = -mixed[i];
+  mixed[width] = 1;
+  std::vector<float> one(width);  // which is what is left of two sums of 2^30
+  one.front() = 1;
+  for (const auto& inputs :
+       {std::vector<float>(width, 1.0f), one, on_levels(width, rounding.levels, 2)}) {
+    for (const auto& down : {extreme, mixed}) {
+      const auto model = mlp_of(inputs, down);
+      Recorder seen;
+      Encoder(model, {.precision = Precision::kInt8})
+          .encode_ids(TokenIds{1, 2, 3}, {.observer = &seen});
+      EXPECT_EQ(expect_map(model->weights().blocks[0].down, seen.values(Hook::kMlpPost, 0),
+                           seen.values(Hook::kMlpOut, 0), rounding, "the widest map"),
+                3);
+    }
+  }
+}
+
+TEST(PrecisionTest, Int8RefusesAMapWhoseSumsMayOverflowAndAutoLeavesItAside) {
+  const int64_t width = max_int8_width() + 1;
+  const auto model = mlp_of(std::vector<float>(width, 1.0f), std::vector<float>(2 * width, 1.0f));
+  expect_error<InvalidArgument>(
+      [&] { Encoder encoder(model, {.precision = Precision::kInt8}); },
+      {std::to_string(width), std::to_string(max_int8_width()), "int8", "f32 or bf16"});
+  expect_error<InvalidArgument>(
+      [&] { MatmulLimit limit(model->config(), {.threads = 1, .precision = Precision::kInt8}); },
+      {std::to_string(width)});
+  Encoder chosen(model, {.precision = Precision::kAuto});
+  EXPECT_EQ(chosen.precision(),
+            onednn::has_fast_bfloat16() ? Precision::kBfloat16 : Precision::kFloat32);
+  const Encoding result = chosen.encode_ids(TokenIds{1, 2}),
+                 exact = Encoder(model).encode_ids(TokenIds{1, 2});
+  expect_close(result.hidden(0), exact.hidden(0), 0.05, "auto");
 }
 
 TEST(PrecisionTest, Int8TakesAQuarterOfTheMemory) {

@@ -16,11 +16,12 @@ inline int64_t resident_memory() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
-/// What was taken from the heap and not given back, in bytes, large blocks left aside; 0 where the
-/// C library does not say.
+/// What was taken from the heap and not given back, in bytes, blocks of their own pages included; 0
+/// where the C library does not say.
 inline int64_t heap_in_use() {
 #ifdef __GLIBC__
-  return static_cast<int64_t>(mallinfo2().uordblks);
+  const struct mallinfo2 info = mallinfo2();
+  return static_cast<int64_t>(info.uordblks + info.hblkhd);
 #else
   return 0;
 #endif

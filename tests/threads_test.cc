@@ -94,6 +94,31 @@ TEST(ThreadsTest, ReplicasOverOnePackedCopyGiveOnManyThreadsWhatOneGives) {
   expect_all_give(encoders, ids, expected);
 }
 
+TEST(ThreadsTest, ReplicasThatAskForScoresAtOnceShareOneHead) {
+  const auto model = shared_model();
+  Encoder original(model, {.threads = 1}), other(model, {.threads = 1});
+  const int64_t without = original.packed_bytes();
+  const TokenIds ids = random_ids(*model, 5, 1);
+  const Encoding encoded = original.encode_ids(ids);
+  const std::vector<float> expected = other.mlm_logits(encoded.hidden(0));
+  const ModelConfig& config = model->config();
+  const int64_t head = other.packed_bytes() - without;
+  EXPECT_GE(head, 4 * config.d_model * (config.d_model + config.vocab_size));
+
+  std::vector<Encoder> replicas;
+  for (int i = 0; i < 3; ++i) replicas.push_back(original.replica());
+  std::vector<std::vector<float>> results(replicas.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < replicas.size(); ++i) {
+    threads.emplace_back([&, i] { results[i] = replicas[i].mlm_logits(encoded.hidden(0)); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::vector<float>& result : results) expect_same_bits(result, expected, "scores");
+  EXPECT_EQ(original.packed_bytes(), without + head) << "once, for all";
+  expect_same_bits(original.mlm_logits(encoded.hidden(0)), expected, "the original's");
+  EXPECT_EQ(original.packed_bytes(), without + head);
+}
+
 TEST(ThreadsTest, EncodersCanBeMadeAndDestroyedOnManyThreadsAtOnce) {
   const auto model = shared_model();
   const std::vector<TokenIds> ids = texts(*model);

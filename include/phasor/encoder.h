@@ -235,8 +235,9 @@ class Encoder {
   /// Attention's steps are those of one of the run's sequences: others depend on their length.
   std::vector<PrimitiveInfo> primitives() const;
 
-  /// What the packed matrices and biases take, in bytes; replicas share them. Embeddings are read
-  /// where the Model has them.
+  /// What the packed matrices and biases take, in bytes; replicas share them. Those of a
+  /// masked-language-model head count once mlm_logits() was called. Embeddings are read where the
+  /// Model has them.
   int64_t packed_bytes() const;
   const Model& model() const;
   int threads() const;

@@ -43,8 +43,9 @@ struct Probe {
   double predict(std::span<const float> state) const;  // [C]
 };
 
-/// Of constant states or a single one: their mean. Throws InvalidArgument where the sizes do not
-/// fit or a target is not finite.
+/// Of constant states or a single one: the targets' mean. States are constant where Σ‖x − x̄‖² is no
+/// more than 1e-12 of Σ‖x‖², which is float32's rounding. Throws InvalidArgument where the sizes do
+/// not fit or a target is not finite.
 Probe fit_probe(const ProbeData& data, int64_t d_model);
 
 struct ProbeScore {

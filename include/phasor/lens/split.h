@@ -24,8 +24,9 @@
 namespace [[gnu::visibility("default")]] phasor {
 
 struct Split {
-  /// Shares of Σ‖h − μ‖². All 0 where nothing varies: where they would be shares of no more than
-  /// 1e-12 of Σ‖h‖², which is float32's rounding.
+  /// Shares of Σ‖h − μ‖². What is no more than 1e-12 of Σ‖h‖² is float32's rounding: where the
+  /// whole sum is, all are 0; where the position's or the group's term is, its share and its means
+  /// are.
   double position = 0, group = 0, rest = 0;
   double variance = 0;                 // mean ‖h − μ‖²
   std::vector<double> mean;            // μ, [C]
@@ -90,7 +91,8 @@ std::vector<Split> corpus_split(Encoder& encoder, std::span<const std::vector<in
 ///
 /// where P̂ is the orthonormal discrete cosine transform (DCT-II) of its columns; k = 0, the mean,
 /// is left out. Near 1 where position is a smooth curve, K/(P − 1) for random rows, 0 where all
-/// rows are equal. After the same source, which finds position_means() smooth and of low rank.
+/// rows are equal (columns that are rounding count as constant, see table.h). After the same
+/// source, which finds position_means() smooth and of low rank.
 double smoothness(std::span<const double> table, int64_t d_model);
 
 /// mean_{p,g} |cos(pos_p, grp_g)|, rows of no length left out: how far position and group share

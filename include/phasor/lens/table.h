@@ -5,6 +5,11 @@
 // weight has read them. The measures leave out M's main diagonal, where each position meets itself:
 // it alone would give a table of random rows a Toeplitz R² of about 1/2. Compare with such a table
 // all the same.
+//
+// Tables may come from float32. One unit in its last place, ε = 2^-23 of a value, moves a column x
+// by up to ε‖x‖ and M_ij by up to 2ε‖P_i‖‖P_j‖. What varies by no more is called constant, since
+// its variance would be that of rounding: a column with ‖x − x̄‖ ≤ ε‖x‖, a table of such columns,
+// and M where toeplitz_r2() and position_locality() say so.
 #pragma once
 
 #include <array>
@@ -22,9 +27,9 @@ namespace [[gnu::visibility("default")]] phasor {
 ///
 ///     R² = 1 − Σ_{i≠j} (M_ij − D_{i−j})² / Σ_{i≠j} (M_ij − M̄)²,   D_δ = the mean of diagonal δ.
 ///
-/// 1 for every sinusoid, where ⟨PE(p), PE(q)⟩ = Σ_i cos(ω_i(p − q)), and where M is constant; 0 if
-/// offsets explain nothing. After the translation invariance of Wang et al. 2021 ("On Position
-/// Embeddings in BERT", ICLR).
+/// 1 for every sinusoid, where ⟨PE(p), PE(q)⟩ = Σ_i cos(ω_i(p − q)), and where M is constant (the
+/// denominator is at most Σ_{i≠j} (2ε‖P_i‖‖P_j‖)²); 0 if offsets explain nothing. After the
+/// translation invariance of Wang et al. 2021 ("On Position Embeddings in BERT", ICLR).
 double toeplitz_r2(std::span<const double> table, int64_t d_model);
 
 /// How much of a position's likeness to others lies close by,
@@ -32,9 +37,9 @@ double toeplitz_r2(std::span<const double> table, int64_t d_model);
 ///     locality = (1/T) Σ_{i≠j} W_ij · 2^{1−|i−j|},
 ///
 /// where row i of W is row i of M, moved and scaled to have minimum 0 and sum 1 over j ≠ i (and
-/// 1/(T−1) everywhere where it is constant). 1 where each position is like its next neighbours and
-/// no other; 0 for a single row. After Chen, Varoquaux & Suchanek 2023 (arXiv 2310.12864), who keep
-/// the diagonal.
+/// 1/(T−1) everywhere where it is constant: where the sum is at most 4ε(T−1)·‖P_i‖·max_j ‖P_j‖). 1
+/// where each position is like its next neighbours and no other; 0 for a single row. After Chen,
+/// Varoquaux & Suchanek 2023 (arXiv 2310.12864), who keep the diagonal.
 double position_locality(std::span<const double> table, int64_t d_model);
 
 /// How alike the two sides of a position are: 1 minus the share of W that does not meet its mirror
@@ -94,10 +99,12 @@ std::vector<double> rotation(SinusoidalLayout layout, int64_t d_model, double k,
 /// How well one matrix moves every row of a table k places on, P_{p+k} ≈ P_p R, as R² = 1 −
 /// Σ‖P_{p+k} − P_p R‖² / Σ‖P_{p+k} − mean‖². R is the least-squares solution of least norm over
 /// every other p; `held_out` is over the others, both ways round, with the mean of the rows fitted
-/// to. 1 for every sinusoid of rows enough to span the others. About −1 for random rows, where
-/// `fitted` may still be 1. Any smooth table scores high where k is small, since a held-out row
-/// lies between two that were fitted: compare with `unmoved`, the same for P_{p+k} ≈ P_p. Throws
-/// InvalidArgument for k < 1 and where there are fewer than k + 2 rows.
+/// to. Directions of P weaker than ε of the strongest are left aside. Where a denominator is at
+/// most Σ(2ε‖P_{p+k}‖)², R² is 1 if the numerator is, too, and 0 if not. 1 for every sinusoid of
+/// rows enough to span the others. About −1 for random rows, where `fitted` may still be 1. Any
+/// smooth table scores high where k is small, since a held-out row lies between two that were
+/// fitted: compare with `unmoved`, the same for P_{p+k} ≈ P_p. Throws InvalidArgument for k < 1 and
+/// where there are fewer than k + 2 rows.
 struct LinearShift {
   double fitted = 0;
   double held_out = 0;

@@ -1,0 +1,27 @@
+// An exception that leaves a parallel region ends the program: each is caught in it.
+
+#include "engine/parallel_for.h"
+
+#include <exception>
+
+namespace phasor::internal {
+
+void parallel_for(int64_t count, int threads, const std::function<void(int64_t i)>& body) {
+  std::exception_ptr failure;
+  int64_t failed = count;
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
+  for (int64_t i = 0; i < count; ++i) {
+    try {
+      body(i);
+    } catch (...) {
+#pragma omp critical(phasor_parallel_for)
+      if (i < failed) {
+        failed = i;
+        failure = std::current_exception();
+      }
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace phasor::internal
