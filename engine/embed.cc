@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "engine/parallel_for.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
 
@@ -58,8 +59,27 @@ class Tokenized {
         max_tokens_(longest_text(options, model)),
         refuses_(options.overflow == Overflow::kError) {}
 
-  /// Text number `number` of the call.
-  TextReport add(std::string_view text, int64_t number) {
+  /// Tokenizes `texts` in place of those before, on so many threads; the first of them is text
+  /// number `first` of the call. What became of each goes to `reports`.
+  void assign(std::span<const std::string_view> texts, int64_t first, int threads,
+              std::span<TextReport> reports) {
+    sequences_.assign(texts.size(), {});
+    internal::parallel_for(std::ssize(texts), threads, [&](int64_t i) {
+      reports[i] = tokenize(texts[i], first + i, sequences_[i]);
+    });
+  }
+
+  const std::vector<int32_t>& sequence(size_t i) const { return sequences_[i]; }
+  /// The texts' numbers, the longest first: what is run together is of like length.
+  std::vector<size_t> by_length() const {
+    std::vector<size_t> order(sequences_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return sequences_[i].size(); });
+    return order;
+  }
+
+ private:
+  TextReport tokenize(std::string_view text, int64_t number, std::vector<int32_t>& ids) const {
     Tokens tokens;
     try {
       tokens = model_.tokenizer().encode(prompt_ + std::string(text),
@@ -82,23 +102,12 @@ class Tokenized {
                       number, tokens.ids.size(), max_tokens_),
           ErrorCode::kTooLong);
     }
-    sequences_.push_back(std::move(tokens.ids));
-    return {.num_tokens = std::ssize(sequences_.back()),
+    ids = std::move(tokens.ids);
+    return {.num_tokens = std::ssize(ids),
             .dropped_tokens = tokens.dropped,
             .invalid_bytes = tokens.invalid_bytes};
   }
 
-  const std::vector<int32_t>& sequence(size_t i) const { return sequences_[i]; }
-  /// The texts' numbers, the longest first: what is run together is of like length.
-  std::vector<size_t> by_length() const {
-    std::vector<size_t> order(sequences_.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return sequences_[i].size(); });
-    return order;
-  }
-  void clear() { sequences_.clear(); }
-
- private:
   const Model& model_;
   const std::string prompt_;
   const int64_t max_tokens_;  // 0: no limit
@@ -150,10 +159,8 @@ Embeddings Encoder::embed(const Texts& texts, const EmbedOptions& options) {
   };
   for (size_t first = 0; first < all.size(); first += kWindowTexts) {
     const size_t count = std::min<size_t>(kWindowTexts, all.size() - first);
-    tokenized.clear();
-    for (size_t i = first; i < first + count; ++i) {
-      data->reports[i] = tokenized.add(all[i], static_cast<int64_t>(i));
-    }
+    tokenized.assign(all.subspan(first, count), static_cast<int64_t>(first), threads(),
+                     std::span(data->reports).subspan(first, count));
     const std::vector<size_t> order = tokenized.by_length();
     for (size_t begin = 0; begin < count;) {
       std::vector<int32_t> token_ids;

@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
 #include <limits>
 
 #include "engine/encoding.h"
 #include "engine/forward.h"
 #include "engine/mlm.h"
+#include "engine/parallel_for.h"
 #include "engine/sanity.h"
 #include "engine/team.h"
 #include "phasor/errors.h"
@@ -119,23 +119,12 @@ void Encoder::Impl::run(const Run& run, const std::vector<Segment>& segments,
     last_worker = 0;
     return;
   }
-  std::vector<std::exception_ptr> failures(groups.size());  // none may leave a parallel region
-#pragma omp parallel
-  {
-    omp_set_num_threads(1);  // plans compiled in here are for one thread
-#pragma omp for schedule(dynamic)
-    for (size_t g = 0; g < groups.size(); ++g) {
-      try {
-        run_group(groups[g], workers[omp_get_thread_num()]);
-        if (g == 0) last_worker = omp_get_thread_num();
-      } catch (...) {
-        failures[g] = std::current_exception();
-      }
-    }
-  }
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
+  parallel_for(std::ssize(groups), threads, [&](int64_t g) {
+    const int thread = omp_get_thread_num();
+    const TeamSize alone(1);  // plans compiled in here are for one thread
+    run_group(groups[g], workers[thread]);
+    if (g == 0) last_worker = thread;
+  });
 }
 
 Encoder::Encoder(std::shared_ptr<const Model> model, EncoderOptions options) {

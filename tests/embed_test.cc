@@ -57,8 +57,7 @@ TEST(EmbedTest, VectorsAreThoseOfEachTextByItselfInTheirOrder) {
   const SentenceConfig& own = bundled()->sentence();
   for (int64_t i = 0; i < all.size(); i += 13) {
     const auto expected = by_hand(encoder, texts[i], own.prompt, 128, own.pooling);
-    expect_independent_of_batch(all[i], expected, "text " + std::to_string(i),
-                                Precision::kFloat32);
+    expect_independent_of_batch(all[i], expected, "text " + std::to_string(i), Precision::kFloat32);
   }
 }
 
@@ -88,8 +87,9 @@ TEST(EmbedTest, AnyRangeOfTextsIsTaken) {
   const std::list<std::string> list(strings.begin(), strings.end());
   for (const Texts& texts : {Texts(views), Texts(std::span(strings)), Texts(list),
                              Texts{"Tom bit a dog.", "It rains."}, Texts{strings[0], strings[1]}}) {
-    expect_same_bits(encoder.embed(texts).size() == 2 ? expected.values() : std::span<const float>(),
-                     expected.values(), "two texts");
+    expect_same_bits(
+        encoder.embed(texts).size() == 2 ? expected.values() : std::span<const float>(),
+        expected.values(), "two texts");
     const Embeddings got = encoder.embed(texts);
     expect_same_bits(got.values(), expected.values(), "the same texts");
   }
@@ -201,9 +201,18 @@ TEST(EncodeTest, OffsetsThatDoNotDivideTheIdsAreRefused) {
   const TokenIds ids = {1, 2, 3, 4};
   constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-  for (const std::vector<int64_t>& offsets : std::vector<std::vector<int64_t>>{
-           {}, {0}, {0, 3}, {1, 4}, {0, 2, 2, 4}, {0, 3, 2, 4}, {0, 5, 4}, {0, -1, 4}, {0, 5},
-           {kLeast, 4}, {0, kMost, 4}, {0, kLeast, 4}}) {
+  for (const std::vector<int64_t>& offsets : std::vector<std::vector<int64_t>>{{},
+                                                                               {0},
+                                                                               {0, 3},
+                                                                               {1, 4},
+                                                                               {0, 2, 2, 4},
+                                                                               {0, 3, 2, 4},
+                                                                               {0, 5, 4},
+                                                                               {0, -1, 4},
+                                                                               {0, 5},
+                                                                               {kLeast, 4},
+                                                                               {0, kMost, 4},
+                                                                               {0, kLeast, 4}}) {
     EXPECT_THROW(encoder.encode_ids(ids, offsets), InvalidArgument);
   }
 }

@@ -26,8 +26,10 @@ static_assert(sizeof(Encoder) == 8 && sizeof(Encoding) == 16 && sizeof(Embedding
 
 // Spans borrowed from a temporary would dangle.
 template <typename Result>
-concept LendsFromTemporary = requires(Result&& result) { std::move(result).hidden(0); } ||
-                             requires(Result&& result) { std::move(result).values(); };
+concept LendsFromTemporary = requires(Result&& result) {
+  std::move(result).hidden(0);
+}
+|| requires(Result&& result) { std::move(result).values(); };
 static_assert(!LendsFromTemporary<Encoding> && !LendsFromTemporary<Embeddings>);
 
 template <typename Enum>
