@@ -2,6 +2,7 @@
 
 #include "engine/parallel_for.h"
 
+#include <algorithm>
 #include <exception>
 
 namespace phasor::internal {
@@ -9,7 +10,8 @@ namespace phasor::internal {
 void parallel_for(int64_t count, int threads, const std::function<void(int64_t i)>& body) {
   std::exception_ptr failure;
   int64_t failed = count;
-#pragma omp parallel for schedule(dynamic) num_threads(threads)
+  const auto team = static_cast<int>(std::clamp<int64_t>(count, 1, threads));
+#pragma omp parallel for schedule(dynamic) num_threads(team)
   for (int64_t i = 0; i < count; ++i) {
     try {
       body(i);

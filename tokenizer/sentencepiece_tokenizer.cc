@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "phasor/errors.h"
+#include "tokenizer/sentencepiece_check.h"
 #include "tokenizer/special_tokens.h"
 #include "tokenizer/vocabulary.h"
 
@@ -23,11 +24,16 @@ using sentencepiece::SentencePieceProcessor;
 constexpr std::string_view kHole = "\xee\x80\x80";  // U+E000
 
 std::unique_ptr<SentencePieceProcessor> load_processor(const SentencePieceSpec& spec) {
+  check_sentencepiece_model(spec.model, spec.file);
   auto processor = std::make_unique<SentencePieceProcessor>();
   // SentencePiece's own message names a line of its source code, so it is left out.
   if (!processor->LoadFromSerializedProto(spec.model).ok()) {
     throw ModelError(fmt::format("{}: not a SentencePiece model ({} bytes); get the file again",
                                  spec.file, spec.model.size()));
+  }
+  if (processor->unk_id() < 0) {
+    throw ModelError(fmt::format(
+        "{}: trainer_spec.unk_piece names a piece that is not of the type UNKNOWN", spec.file));
   }
   return processor;
 }
@@ -70,9 +76,7 @@ class SentencePieceTokenizer : public Tokenizer {
 
   Tokens encode(std::string_view text, const TokenizeOptions& options) const override;
   int64_t vocab_size() const override { return vocabulary_.size(); }
-  int64_t text_vocab_size() const override {
-    return int64_t{*std::max_element(id_of_number_.begin(), id_of_number_.end())} + 1;
-  }
+  int64_t text_vocab_size() const override;
   std::string piece(int32_t id) const override { return vocabulary_.piece(id); }
   std::optional<int32_t> mask_id() const override { return mask_id_; }
   std::string description() const override { return description_; }
@@ -80,6 +84,8 @@ class SentencePieceTokenizer : public Tokenizer {
 
  private:
   std::vector<int32_t> number_ids() const;
+  int32_t id_of(std::string_view piece, int32_t number) const;
+  sentencepiece::ImmutableSentencePieceText cut(std::string_view text) const;
   void encode_part(std::string_view text, bool after_special, Tokens& tokens) const;
   void encode_plain(std::string_view text, Tokens& tokens) const;
   void encode_joined(std::string_view text, Tokens& tokens) const;
@@ -88,6 +94,7 @@ class SentencePieceTokenizer : public Tokenizer {
   void append(std::string_view piece, int32_t number, Tokens& tokens) const;
 
   const std::unique_ptr<SentencePieceProcessor> processor_;
+  const std::string file_;
   const Vocabulary vocabulary_;
   const std::string unk_piece_;
   const int32_t unk_;
@@ -97,13 +104,14 @@ class SentencePieceTokenizer : public Tokenizer {
   const std::optional<AlbertTextOptions> albert_;
   const bool leading_language_code_;
   const bool new_word_after_special_;
-  const bool unknown_by_name_;  // "<unk>" instead of what the text said
+  const bool has_vocabulary_;  // the ids are vocab.json's
   const std::string description_;
   const std::vector<std::string> notes_;
 };
 
 SentencePieceTokenizer::SentencePieceTokenizer(const SentencePieceSpec& spec)
     : processor_(load_processor(spec)),
+      file_(spec.file),
       vocabulary_(make_vocabulary(spec, *processor_)),
       unk_piece_(spec.unk.empty() ? processor_->IdToPiece(processor_->unk_id()) : spec.unk),
       unk_(vocabulary_.find(unk_piece_)),
@@ -114,7 +122,7 @@ SentencePieceTokenizer::SentencePieceTokenizer(const SentencePieceSpec& spec)
       albert_(spec.albert),
       leading_language_code_(spec.leading_language_code),
       new_word_after_special_(spec.new_word_after_special),
-      unknown_by_name_(spec.vocabulary.has_value()),
+      has_vocabulary_(spec.vocabulary.has_value()),
       description_(fmt::format("{} (SentencePiece, {})", spec.kind,
                                std::filesystem::path(spec.file).filename().string())),
       notes_(all_notes(spec.notes, spec.added, vocabulary_)) {}
@@ -127,6 +135,13 @@ std::vector<int32_t> SentencePieceTokenizer::number_ids() const {
     ids.push_back(unknown ? unk_ : vocabulary_.lookup(processor_->IdToPiece(n)).value_or(unk_));
   }
   return ids;
+}
+
+int64_t SentencePieceTokenizer::text_vocab_size() const {
+  // All of vocab.json but the special tokens, which come last, if at all; see id_of().
+  int64_t size = has_vocabulary_ ? vocabulary_.size() : 0;
+  while (size > 0 && specials_.contains(vocabulary_.piece(static_cast<int32_t>(size - 1)))) --size;
+  return std::max(size, int64_t{*std::ranges::max_element(id_of_number_)} + 1);
 }
 
 Tokens SentencePieceTokenizer::encode(std::string_view text, const TokenizeOptions& options) const {
@@ -159,16 +174,32 @@ std::string_view SentencePieceTokenizer::take_language_code(std::string_view tex
   return text.substr(code.size());
 }
 
+/// With ids from vocab.json, a piece that SentencePiece does not know may be known there, though
+/// not as a special token.
+int32_t SentencePieceTokenizer::id_of(std::string_view piece, int32_t number) const {
+  if (!has_vocabulary_ || number != processor_->unk_id()) return id_of_number_[number];
+  return specials_.contains(piece) ? unk_ : vocabulary_.lookup(piece).value_or(unk_);
+}
+
 void SentencePieceTokenizer::append(std::string_view piece, int32_t number, Tokens& tokens) const {
-  const int32_t id = id_of_number_[number];
-  const bool by_name = unknown_by_name_ && id == unk_;
+  const int32_t id = id_of(piece, number);
+  const bool by_name = has_vocabulary_ && id == unk_;  // "<unk>" instead of what the text said
   tokens.ids.push_back(id);
   tokens.pieces.emplace_back(by_name ? unk_piece_ : piece);
 }
 
+sentencepiece::ImmutableSentencePieceText SentencePieceTokenizer::cut(std::string_view text) const {
+  sentencepiece::ImmutableSentencePieceText encoded;
+  const auto status = processor_->Encode(text, encoded.mutable_proto());
+  if (!status.ok()) {
+    throw ModelError(fmt::format("{}: SentencePiece cannot cut a text of {} bytes with this model",
+                                 file_, text.size()));
+  }
+  return encoded;
+}
+
 void SentencePieceTokenizer::encode_plain(std::string_view text, Tokens& tokens) const {
-  const sentencepiece::ImmutableSentencePieceText encoded =
-      processor_->EncodeAsImmutableProto(text);
+  const auto encoded = cut(text);
   for (const auto& piece : encoded.pieces()) {
     if (albert_ && is_number_with_comma(piece.piece())) {
       encode_number_with_comma(piece.piece(), tokens);
@@ -185,8 +216,7 @@ void SentencePieceTokenizer::encode_number_with_comma(std::string_view piece,
   const bool begins_word = piece.starts_with(kSpace);
   std::string_view number = piece.substr(0, piece.size() - 1);
   if (begins_word) number.remove_prefix(kSpace.size());
-  const sentencepiece::ImmutableSentencePieceText encoded =
-      processor_->EncodeAsImmutableProto(number);
+  const auto encoded = cut(number);
   bool first = true;
   for (const auto& part : encoded.pieces()) {
     std::string_view text = part.piece();
@@ -206,14 +236,14 @@ void SentencePieceTokenizer::encode_number_with_comma(std::string_view piece,
 /// SentencePiece puts before every text does not make "[MASK]." end with the piece "▁.".
 void SentencePieceTokenizer::encode_joined(std::string_view text, Tokens& tokens) const {
   if (text.empty()) return;
-  const sentencepiece::ImmutableSentencePieceText encoded =
-      processor_->EncodeAsImmutableProto(std::string(kHole) + std::string(text));
+  const auto encoded = cut(std::string(kHole) + std::string(text));
   for (const auto& piece : encoded.pieces()) {
     if (piece.end() <= kHole.size()) continue;  // the hole itself, or the space before it
     // Unknown characters in a row make one piece, which may then begin with the hole.
     std::string_view rest = piece.piece();
     if (const size_t hole = piece.begin() == 0 ? rest.find(kHole) : rest.npos; hole != rest.npos) {
       rest.remove_prefix(hole + kHole.size());
+      if (rest.empty()) continue;  // the hole, and characters that the model drops
     }
     append(rest, piece.id(), tokens);
   }
