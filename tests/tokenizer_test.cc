@@ -8,6 +8,7 @@
 
 #include "phasor/errors.h"
 #include "tests/expect_error.h"
+#include "tests/sentencepiece_files.h"
 #include "tests/shared_files.h"
 #include "tests/test_files.h"
 #include "tokenizer/utf8.h"
@@ -139,6 +140,15 @@ TEST(TokenizerTest, AMaskStandsForOnePieceWithTheSpaceBeforeIt) {
 TEST(TokenizerTest, UnknownCharactersAfterAMaskStayWhatTheyAre) {
   const Pieces pieces = parsed(*bundled(), "a [MASK]\xe6\x97\xa5 b");
   EXPECT_EQ(pieces, (Pieces{"[CLS]", "▁a", "[MASK]", "\xe6\x97\xa5", "▁b", "[SEP]"}));
+}
+
+TEST(TokenizerTest, CharactersThatTheModelDropsLeaveNothingAfterASpecialToken) {
+  const TempFolder folder;
+  const TestCharsmap charsmap = make_charsmap({{"\x01", ""}});
+  folder.write("any.model", sentencepiece_bytes({{"a"}}, charsmap.bytes()));
+  const auto tokenizer = Tokenizer::load(folder.path());
+  EXPECT_EQ(parsed(*tokenizer, "a<unk>\x01"), (Pieces{"▁", "a", "<unk>"}));
+  EXPECT_EQ(parsed(*tokenizer, "<unk>\x01?"), (Pieces{"<unk>", "?"}));
 }
 
 TEST(TokenizerTest, ATextWithoutSpecialTokensIsTheSameEitherWay) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "phasor/errors.h"
+#include "tokenizer/sentencepiece_check.h"
 #include "tokenizer/special_tokens.h"
 #include "tokenizer/vocabulary.h"
 
@@ -23,11 +24,16 @@ using sentencepiece::SentencePieceProcessor;
 constexpr std::string_view kHole = "\xee\x80\x80";  // U+E000
 
 std::unique_ptr<SentencePieceProcessor> load_processor(const SentencePieceSpec& spec) {
+  const std::string model = checked_sentencepiece_model(spec.model, spec.file);
   auto processor = std::make_unique<SentencePieceProcessor>();
   // SentencePiece's own message names a line of its source code, so it is left out.
-  if (!processor->LoadFromSerializedProto(spec.model).ok()) {
+  if (!processor->LoadFromSerializedProto(model).ok()) {
     throw ModelError(fmt::format("{}: not a SentencePiece model ({} bytes); get the file again",
                                  spec.file, spec.model.size()));
+  }
+  if (processor->unk_id() < 0) {
+    throw ModelError(fmt::format(
+        "{}: trainer_spec.unk_piece names a piece that is not of the type UNKNOWN", spec.file));
   }
   return processor;
 }
@@ -80,6 +86,7 @@ class SentencePieceTokenizer : public Tokenizer {
 
  private:
   std::vector<int32_t> number_ids() const;
+  sentencepiece::ImmutableSentencePieceText cut(std::string_view text) const;
   void encode_part(std::string_view text, bool after_special, Tokens& tokens) const;
   void encode_plain(std::string_view text, Tokens& tokens) const;
   void encode_joined(std::string_view text, Tokens& tokens) const;
@@ -88,6 +95,7 @@ class SentencePieceTokenizer : public Tokenizer {
   void append(std::string_view piece, int32_t number, Tokens& tokens) const;
 
   const std::unique_ptr<SentencePieceProcessor> processor_;
+  const std::string file_;
   const Vocabulary vocabulary_;
   const std::string unk_piece_;
   const int32_t unk_;
@@ -104,6 +112,7 @@ class SentencePieceTokenizer : public Tokenizer {
 
 SentencePieceTokenizer::SentencePieceTokenizer(const SentencePieceSpec& spec)
     : processor_(load_processor(spec)),
+      file_(spec.file),
       vocabulary_(make_vocabulary(spec, *processor_)),
       unk_piece_(spec.unk.empty() ? processor_->IdToPiece(processor_->unk_id()) : spec.unk),
       unk_(vocabulary_.find(unk_piece_)),
@@ -166,9 +175,18 @@ void SentencePieceTokenizer::append(std::string_view piece, int32_t number, Toke
   tokens.pieces.emplace_back(by_name ? unk_piece_ : piece);
 }
 
+sentencepiece::ImmutableSentencePieceText SentencePieceTokenizer::cut(std::string_view text) const {
+  sentencepiece::ImmutableSentencePieceText encoded;
+  const auto status = processor_->Encode(text, encoded.mutable_proto());
+  if (!status.ok()) {
+    throw ModelError(fmt::format("{}: SentencePiece cannot cut a text of {} bytes with this model",
+                                 file_, text.size()));
+  }
+  return encoded;
+}
+
 void SentencePieceTokenizer::encode_plain(std::string_view text, Tokens& tokens) const {
-  const sentencepiece::ImmutableSentencePieceText encoded =
-      processor_->EncodeAsImmutableProto(text);
+  const auto encoded = cut(text);
   for (const auto& piece : encoded.pieces()) {
     if (albert_ && is_number_with_comma(piece.piece())) {
       encode_number_with_comma(piece.piece(), tokens);
@@ -185,8 +203,7 @@ void SentencePieceTokenizer::encode_number_with_comma(std::string_view piece,
   const bool begins_word = piece.starts_with(kSpace);
   std::string_view number = piece.substr(0, piece.size() - 1);
   if (begins_word) number.remove_prefix(kSpace.size());
-  const sentencepiece::ImmutableSentencePieceText encoded =
-      processor_->EncodeAsImmutableProto(number);
+  const auto encoded = cut(number);
   bool first = true;
   for (const auto& part : encoded.pieces()) {
     std::string_view text = part.piece();
@@ -206,14 +223,14 @@ void SentencePieceTokenizer::encode_number_with_comma(std::string_view piece,
 /// SentencePiece puts before every text does not make "[MASK]." end with the piece "▁.".
 void SentencePieceTokenizer::encode_joined(std::string_view text, Tokens& tokens) const {
   if (text.empty()) return;
-  const sentencepiece::ImmutableSentencePieceText encoded =
-      processor_->EncodeAsImmutableProto(std::string(kHole) + std::string(text));
+  const auto encoded = cut(std::string(kHole) + std::string(text));
   for (const auto& piece : encoded.pieces()) {
     if (piece.end() <= kHole.size()) continue;  // the hole itself, or the space before it
     // Unknown characters in a row make one piece, which may then begin with the hole.
     std::string_view rest = piece.piece();
     if (const size_t hole = piece.begin() == 0 ? rest.find(kHole) : rest.npos; hole != rest.npos) {
       rest.remove_prefix(hole + kHole.size());
+      if (rest.empty()) continue;  // the hole, and characters that the model drops
     }
     append(rest, piece.id(), tokens);
   }

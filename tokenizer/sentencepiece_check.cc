@@ -1,0 +1,191 @@
+// Reads the protocol buffer field by field, since libsentencepiece installs no header for it. The
+// fields are those of sentencepiece_model.proto; what it does not name is left to the library.
+#include "tokenizer/sentencepiece_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "phasor/errors.h"
+#include "tokenizer/utf8.h"
+
+namespace phasor {
+namespace {
+
+constexpr int64_t kMaxPieces = int64_t{1} << 21;
+constexpr size_t kMaxPieceBytes = 1024;             // the library recurses once for each byte
+constexpr size_t kMaxTotalBytes = size_t{1} << 24;  // it takes about 35 bytes for each of them
+constexpr size_t kMaxNested = 64;                   // the array of its PrefixMatcher
+
+enum WireType { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+enum PieceType { kNormal = 1, kUnknown = 2, kUserDefined = 4, kLastType = 6 };
+
+struct Field {
+  uint64_t number = 0;
+  uint64_t wire_type = 0;
+  uint64_t value = 0;           // of kVarint and kFixed32
+  std::string_view bytes = {};  // of the others
+  std::string_view whole = {};  // with its tag
+
+  bool is(uint64_t wanted, WireType type) const { return number == wanted && wire_type == type; }
+};
+
+std::optional<uint64_t> take_varint(std::string_view& message) {
+  uint64_t value = 0;
+  for (int shift = 0; shift < 64 && !message.empty(); shift += 7) {
+    const auto byte = static_cast<uint8_t>(message.front());
+    message.remove_prefix(1);
+    value |= uint64_t{byte & 0x7fu} << shift;
+    if (byte < 0x80) return value;
+  }
+  return std::nullopt;
+}
+
+/// The first field of `message`, which it loses.
+std::optional<Field> take_field(std::string_view& message) {
+  const char* const begin = message.data();
+  const std::optional<uint64_t> tag = take_varint(message);
+  if (!tag || *tag > std::numeric_limits<uint32_t>::max() || *tag < 8) return std::nullopt;
+  Field field{.number = *tag >> 3, .wire_type = *tag & 7};
+  std::optional<uint64_t> size;
+  if (field.wire_type == kVarint) {
+    const std::optional<uint64_t> value = take_varint(message);
+    if (!value) return std::nullopt;
+    field.value = *value;
+    size = 0;
+  } else if (field.wire_type == kBytes) {
+    size = take_varint(message);
+  } else if (field.wire_type == kFixed32) {
+    size = 4;
+  } else if (field.wire_type == kFixed64) {
+    size = 8;
+  }
+  if (!size || *size > message.size()) return std::nullopt;
+  field.bytes = message.substr(0, *size);
+  message.remove_prefix(*size);
+  field.whole = std::string_view(begin, message.data() - begin);
+  if (field.wire_type == kFixed32) std::memcpy(&field.value, field.bytes.data(), 4);
+  return field;
+}
+
+class ModelCheck {
+ public:
+  ModelCheck(std::string_view model, const std::string& file) : model_(model), file_(file) {}
+
+  std::string run();
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw ModelError(fmt::format("{}: {}; get the file again", file_, what));
+  }
+  [[noreturn]] void refuse_format() const {
+    refuse(fmt::format("not a SentencePiece model ({} bytes)", model_.size()));
+  }
+  template <typename Visit>
+  void for_each_field(std::string_view message, const Visit& visit) const;
+  void check_piece(std::string_view message);
+  void check_rules(std::string_view normalizer, const char* name) const;
+  void check_nesting();
+
+  std::string_view model_;
+  const std::string& file_;
+  int64_t num_pieces_ = 0;
+  int64_t num_unknown_ = 0;
+  size_t total_bytes_ = 0;
+  std::vector<std::string_view> user_defined_;
+};
+
+template <typename Visit>
+void ModelCheck::for_each_field(std::string_view message, const Visit& visit) const {
+  while (!message.empty()) {
+    const std::optional<Field> field = take_field(message);
+    if (!field) refuse_format();
+    visit(*field);
+  }
+}
+
+std::string ModelCheck::run() {
+  std::string kept;
+  for_each_field(model_, [&](const Field& field) {
+    if (field.is(1, kBytes)) check_piece(field.bytes);
+    if (field.is(3, kBytes)) check_rules(field.bytes, "normalizer_spec");
+    if (field.is(5, kBytes)) check_rules(field.bytes, "denormalizer_spec");
+    if (!field.is(4, kBytes)) kept += field.whole;
+  });
+  if (num_pieces_ == 0) refuse_format();
+  if (num_unknown_ != 1) {
+    refuse(fmt::format("{} pieces are of the type UNKNOWN, where there must be one", num_unknown_));
+  }
+  check_nesting();
+  return kept;
+}
+
+void ModelCheck::check_piece(std::string_view message) {
+  std::string_view text;
+  float score = 0;
+  uint64_t type = kNormal;
+  for_each_field(message, [&](const Field& field) {
+    if (field.is(1, kBytes)) text = field.bytes;
+    if (field.is(2, kFixed32)) std::memcpy(&score, field.bytes.data(), sizeof(score));
+    if (!field.is(3, kVarint)) return;
+    type = field.value;
+    if (type < kNormal || type > kLastType) {
+      refuse(fmt::format("piece {} has the type {}; types run from {} to {}", num_pieces_, type,
+                         static_cast<int>(kNormal), static_cast<int>(kLastType)));
+    }
+  });
+  const auto refuse_piece = [&](const std::string& what) {
+    refuse(fmt::format("piece {} {}", num_pieces_, what));
+  };
+  if (text.empty()) refuse_piece("is empty");
+  if (text.size() > kMaxPieceBytes) {
+    refuse_piece(fmt::format("has {} bytes; at most {} are read", text.size(), kMaxPieceBytes));
+  }
+  if (text.find('\0') != text.npos) refuse_piece("contains the character U+0000");
+  if (to_valid_utf8(text).invalid_bytes > 0) refuse_piece("is not valid UTF-8");
+  if (!std::isfinite(score)) refuse_piece(fmt::format("has the score {}", score));
+  if (++num_pieces_ > kMaxPieces) {
+    refuse(fmt::format("it has more than {} pieces", kMaxPieces));
+  }
+  if ((total_bytes_ += text.size()) > kMaxTotalBytes) {
+    refuse(fmt::format("its pieces have more than {} bytes together", kMaxTotalBytes));
+  }
+  if (type == kUnknown) ++num_unknown_;
+  if (type == kUserDefined) user_defined_.push_back(text);
+}
+
+void ModelCheck::check_rules(std::string_view normalizer, const char* name) const {
+  for_each_field(normalizer, [&](const Field& field) {
+    if (!field.is(2, kBytes) || field.bytes.empty()) return;
+    const std::string fault = charsmap_fault(field.bytes);
+    if (!fault.empty()) refuse(fmt::format("{}.precompiled_charsmap: {}", name, fault));
+  });
+}
+
+/// The library writes all user-defined pieces that begin at one place of a text into one array.
+void ModelCheck::check_nesting() {
+  std::sort(user_defined_.begin(), user_defined_.end());
+  std::vector<std::string_view> nested;  // each begins with the one before
+  for (const std::string_view piece : user_defined_) {
+    while (!nested.empty() && !piece.starts_with(nested.back())) nested.pop_back();
+    nested.push_back(piece);
+    if (nested.size() > kMaxNested) {
+      refuse(fmt::format("more than {} user-defined pieces begin with one another, '{}' the first",
+                         kMaxNested, nested.front()));
+    }
+  }
+}
+
+}  // namespace
+
+std::string checked_sentencepiece_model(std::string_view model, const std::string& file) {
+  return ModelCheck(model, file).run();
+}
+
+}  // namespace phasor
