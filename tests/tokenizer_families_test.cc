@@ -9,12 +9,15 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "phasor/errors.h"
 #include "phasor/model.h"
 #include "phasor/tokenizer.h"
 #include "tests/expect_error.h"
+#include "tests/sentencepiece_files.h"
+#include "tests/shared_files.h"
 #include "tests/test_files.h"
 
 namespace phasor {
@@ -154,6 +157,53 @@ TEST(TokenizerFamiliesTest, TheLanguageAskedForGoesBeforeThatOfTheFiles) {
   EXPECT_EQ(load(files)->encode("Tom").pieces, (Pieces{"<unk>", "</s>"}));
   files.language = ">>fra<<";
   EXPECT_EQ(load(files)->encode("Tom").pieces.front(), ">>fra<<");
+}
+
+TEST(TokenizerFamiliesTest, APieceUnknownToSentencePieceMayBeInVocabJson) {
+  for (const std::string row : {"Marian", "M2M100"}) {
+    const Tokens before = load(files_of(row))->encode("日本語 日 naïve");
+    json vocabulary = files_of(row).files["vocab.json"];
+    const auto id = static_cast<int32_t>(vocabulary.size());
+    vocabulary["日本語"] = id;
+    vocabulary["▁日"] = id + 1;  // SentencePiece knows the space, which is a piece by itself
+    const auto tokenizer = load(files_of(row, {{"vocab.json", vocabulary}}));
+    const Tokens after = tokenizer->encode("日本語 日 naïve");
+    EXPECT_EQ(tokenizer->text_vocab_size(), id + 2) << row;
+    // Unknown characters in a row make one piece.
+    const auto found = std::find(after.ids.begin(), after.ids.end(), id) - after.ids.begin();
+    ASSERT_LT(found, std::ssize(after.ids)) << row;
+    EXPECT_EQ(after.pieces[found], "日本語") << row;
+    EXPECT_EQ(before.pieces.at(found), "<unk>") << row;
+    EXPECT_EQ(std::count(after.ids.begin(), after.ids.end(), id + 1), 0) << row;
+    EXPECT_EQ(after.ids.size(), before.ids.size()) << row;
+    EXPECT_EQ(std::count(after.pieces.begin(), after.pieces.end(), "<unk>") + 1,
+              std::count(before.pieces.begin(), before.pieces.end(), "<unk>"))
+        << row;
+  }
+}
+
+TEST(TokenizerFamiliesTest, AnUnknownPieceIsNoSpecialTokenOfVocabJson) {
+  const TempFolder folder;
+  folder.write("source.spm", sentencepiece_bytes({{"a"}}));
+  folder.write("vocab.json", R"({"</s>": 0, "<unk>": 1, "<pad>": 2, "▁": 3, "a": 4, "<b>": 5})");
+  const auto tokenizer = Tokenizer::load(folder.path());
+  EXPECT_EQ(tokenizer->encode("<b>").ids, (Ids{3, 5, 0}));
+  EXPECT_EQ(tokenizer->encode("</s>").ids, (Ids{3, 1, 0}));
+  EXPECT_EQ(tokenizer->encode("<pad>").ids, (Ids{3, 1, 4, 1, 0}));
+  EXPECT_EQ(tokenizer->encode("</s>", {.parse_special = true}).ids, (Ids{0, 0}));
+}
+
+TEST(TokenizerFamiliesTest, LettersThatOpusMtKnowsInVocabJsonAlone) {
+  PHASOR_SHARED_OR_SKIP(folder, "tokenizers/opus-mt-uk-en");
+  const auto tokenizer = Tokenizer::load(folder);
+  for (const auto& [text, piece, id] : std::vector<std::tuple<const char*, const char*, int32_t>>{
+           {"Ī", "Ī", 61428}, {"Ṣ", "Ṣ", 61454}, {"ď", "ď", 61152}, {"Ǆ", "Ž", 61111}}) {
+    const Tokens tokens = tokenizer->encode(text);
+    EXPECT_EQ(tokens.ids.at(tokens.ids.size() - 2), id) << text;
+    EXPECT_EQ(tokens.pieces.at(tokens.ids.size() - 2), piece) << text;
+    EXPECT_EQ(tokenizer->piece(id), piece);
+  }
+  EXPECT_EQ(tokenizer->encode("ĪĪ").pieces, (Pieces{"▁", "<unk>", "</s>"}));
 }
 
 TEST(TokenizerFamiliesTest, ALanguageThatIsNotThereIsRefusedWithSomethingLikeIt) {

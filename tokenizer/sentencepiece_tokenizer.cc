@@ -76,9 +76,7 @@ class SentencePieceTokenizer : public Tokenizer {
 
   Tokens encode(std::string_view text, const TokenizeOptions& options) const override;
   int64_t vocab_size() const override { return vocabulary_.size(); }
-  int64_t text_vocab_size() const override {
-    return int64_t{*std::max_element(id_of_number_.begin(), id_of_number_.end())} + 1;
-  }
+  int64_t text_vocab_size() const override;
   std::string piece(int32_t id) const override { return vocabulary_.piece(id); }
   std::optional<int32_t> mask_id() const override { return mask_id_; }
   std::string description() const override { return description_; }
@@ -86,6 +84,7 @@ class SentencePieceTokenizer : public Tokenizer {
 
  private:
   std::vector<int32_t> number_ids() const;
+  int32_t id_of(std::string_view piece, int32_t number) const;
   sentencepiece::ImmutableSentencePieceText cut(std::string_view text) const;
   void encode_part(std::string_view text, bool after_special, Tokens& tokens) const;
   void encode_plain(std::string_view text, Tokens& tokens) const;
@@ -105,7 +104,7 @@ class SentencePieceTokenizer : public Tokenizer {
   const std::optional<AlbertTextOptions> albert_;
   const bool leading_language_code_;
   const bool new_word_after_special_;
-  const bool unknown_by_name_;  // "<unk>" instead of what the text said
+  const bool has_vocabulary_;  // the ids are vocab.json's
   const std::string description_;
   const std::vector<std::string> notes_;
 };
@@ -123,7 +122,7 @@ SentencePieceTokenizer::SentencePieceTokenizer(const SentencePieceSpec& spec)
       albert_(spec.albert),
       leading_language_code_(spec.leading_language_code),
       new_word_after_special_(spec.new_word_after_special),
-      unknown_by_name_(spec.vocabulary.has_value()),
+      has_vocabulary_(spec.vocabulary.has_value()),
       description_(fmt::format("{} (SentencePiece, {})", spec.kind,
                                std::filesystem::path(spec.file).filename().string())),
       notes_(all_notes(spec.notes, spec.added, vocabulary_)) {}
@@ -136,6 +135,13 @@ std::vector<int32_t> SentencePieceTokenizer::number_ids() const {
     ids.push_back(unknown ? unk_ : vocabulary_.lookup(processor_->IdToPiece(n)).value_or(unk_));
   }
   return ids;
+}
+
+int64_t SentencePieceTokenizer::text_vocab_size() const {
+  // All of vocab.json but the special tokens, which come last, if at all; see id_of().
+  int64_t size = has_vocabulary_ ? vocabulary_.size() : 0;
+  while (size > 0 && specials_.contains(vocabulary_.piece(static_cast<int32_t>(size - 1)))) --size;
+  return std::max(size, int64_t{*std::ranges::max_element(id_of_number_)} + 1);
 }
 
 Tokens SentencePieceTokenizer::encode(std::string_view text, const TokenizeOptions& options) const {
@@ -168,9 +174,16 @@ std::string_view SentencePieceTokenizer::take_language_code(std::string_view tex
   return text.substr(code.size());
 }
 
+/// With ids from vocab.json, a piece that SentencePiece does not know may be known there, though
+/// not as a special token.
+int32_t SentencePieceTokenizer::id_of(std::string_view piece, int32_t number) const {
+  if (!has_vocabulary_ || number != processor_->unk_id()) return id_of_number_[number];
+  return specials_.contains(piece) ? unk_ : vocabulary_.lookup(piece).value_or(unk_);
+}
+
 void SentencePieceTokenizer::append(std::string_view piece, int32_t number, Tokens& tokens) const {
-  const int32_t id = id_of_number_[number];
-  const bool by_name = unknown_by_name_ && id == unk_;
+  const int32_t id = id_of(piece, number);
+  const bool by_name = has_vocabulary_ && id == unk_;  // "<unk>" instead of what the text said
   tokens.ids.push_back(id);
   tokens.pieces.emplace_back(by_name ? unk_piece_ : piece);
 }

@@ -77,6 +77,11 @@ Tokens SpecialTokens::encode(std::string_view text, const TokenizeOptions& optio
   return tokens;
 }
 
+bool SpecialTokens::contains(std::string_view piece) const {
+  return std::any_of(spelled_.begin(), spelled_.end(),
+                     [piece](const SpecialToken& special) { return special.piece == piece; });
+}
+
 const SpecialTokens::SpecialToken* SpecialTokens::special_at(std::string_view text) const {
   for (const SpecialToken& special : spelled_) {
     if (text.starts_with(special.piece)) return &special;

@@ -27,6 +27,9 @@ class SpecialTokens {
   Tokens encode(std::string_view text, const TokenizeOptions& options,
                 const EncodePart& encode_part) const;
 
+  /// Whether `piece` is one of the tokens that a text can spell.
+  bool contains(std::string_view piece) const;
+
  private:
   struct SpecialToken {
     std::string piece;
