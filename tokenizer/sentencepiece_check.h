@@ -6,10 +6,12 @@
 
 namespace phasor::internal {
 
-/// Throws ModelError where `model`, the bytes of `file`, is not a SentencePiece model, or has what
-/// libsentencepiece follows without looking: a table of normalization rules that points outside
-/// itself, more matches at one place than its arrays hold, pieces that overflow its stack.
-void check_sentencepiece_model(std::string_view model, const std::string& file);
+/// What libsentencepiece may read of `model`, the bytes of `file`: all but self_test_data, texts
+/// that it would tokenize while it loads, however long they take, and print where they differ.
+/// Throws ModelError where `model` is not a SentencePiece model, or has what the library follows
+/// without looking: a table of normalization rules that points outside itself, more matches at one
+/// place than its arrays hold, pieces that overflow its stack.
+std::string checked_sentencepiece_model(std::string_view model, const std::string& file);
 
 /// What is wrong with a table of normalization rules, NormalizerSpec's precompiled_charsmap; empty
 /// where all is well. See tokenizer/charsmap_check.cc.

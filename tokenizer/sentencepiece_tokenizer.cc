@@ -24,10 +24,10 @@ using sentencepiece::SentencePieceProcessor;
 constexpr std::string_view kHole = "\xee\x80\x80";  // U+E000
 
 std::unique_ptr<SentencePieceProcessor> load_processor(const SentencePieceSpec& spec) {
-  check_sentencepiece_model(spec.model, spec.file);
+  const std::string model = checked_sentencepiece_model(spec.model, spec.file);
   auto processor = std::make_unique<SentencePieceProcessor>();
   // SentencePiece's own message names a line of its source code, so it is left out.
-  if (!processor->LoadFromSerializedProto(spec.model).ok()) {
+  if (!processor->LoadFromSerializedProto(model).ok()) {
     throw ModelError(fmt::format("{}: not a SentencePiece model ({} bytes); get the file again",
                                  spec.file, spec.model.size()));
   }
