@@ -6,6 +6,7 @@
 #include <random>
 
 #include "models/files.h"
+#include "models/vocab_json.h"
 #include "phasor/errors.h"
 #include "phasor/model.h"
 #include "phasor/tokenizer.h"
@@ -186,6 +187,24 @@ TEST(ValueTextTest, ALargeValueCostsNoMoreThanASmallOne) {
     ASSERT_EQ(value_text(text).size(), 60u);
   }
   EXPECT_LT(cpu_seconds() - start, 5);
+}
+
+TEST(VocabJsonTest, OnlyOneFlatObjectOfIdsIsRead) {
+  const TempFolder folder;
+  const auto read = [&](std::string_view text) {
+    return read_vocab_json(folder.write("vocab.json", text));
+  };
+  EXPECT_EQ(read(R"({"": 0, "a": 1})").size(), 2u);
+  EXPECT_EQ(read(R"({"a": 4194303})")[0].second, 4194303);
+  for (const std::string& text :
+       {std::string(R"({"a": 4194304})"), std::string(R"({"a": 4294967297})"),
+        std::string(R"({"a": 1} {"b": 2})"), std::string(R"({"a": 1} 3)"),
+        std::string(R"({"a": {}})"), std::string(R"({"a": -1})"), std::string(R"({"a": 1e999})"),
+        std::string("[]"), repeat("[", 1'000'000), repeat("{\"a\":", 1'000'000), std::string()}) {
+    expect_error<ModelError>([&] { read(text); }, {"vocab.json"});
+  }
+  expect_error<ModelError>([&] { read("{" + repeat("\"\":1,", 1 << 22) + "\"\":1}"); },
+                           {"vocab.json", "more than 4194304"});
 }
 
 }  // namespace
