@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "infer/commands.h"
 #include "infer/info_text.h"
@@ -22,10 +23,14 @@ using Json = nlohmann::ordered_json;
 
 uintmax_t bytes_on_disk(const std::filesystem::path& folder) {
   uintmax_t bytes = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() == ".safetensors" && entry.path().stem() != "golden") {
-      bytes += entry.file_size();
-    }
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::filesystem::path& file = entry->path();
+    if (file.extension() != ".safetensors" || file.stem() == "golden") continue;
+    std::error_code no_file;  // a folder of this name, a link to nothing
+    const uintmax_t size = entry->file_size(no_file);
+    if (!no_file) bytes += size;
   }
   return bytes;
 }

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <system_error>
 
 #include "infer/commands.h"
 #include "infer/help.h"
@@ -176,10 +177,11 @@ std::vector<std::string> read_lines(const std::string& file) {
     lines = lines_of(std::cin);
   } else {
     std::ifstream stream(file, std::ios::binary);
-    if (!stream || std::filesystem::is_directory(file)) {
-      throw phasor::InvalidArgument(
-          fmt::format("cannot read the text file '{}': {}", file,
-                      std::filesystem::exists(file) ? "not a readable file" : "there is none"));
+    std::error_code ignored;
+    if (!stream || std::filesystem::is_directory(file, ignored)) {
+      throw phasor::InvalidArgument(fmt::format(
+          "cannot read the text file '{}': {}", file,
+          std::filesystem::exists(file, ignored) ? "not a readable file" : "there is none"));
     }
     lines = lines_of(stream);
   }

@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "models/files.h"
 #include "models/parameters.h"
 #include "phasor/errors.h"
 #include "phasor/positions.h"
@@ -109,9 +110,9 @@ class Binder {
     }
     if (prefixes.size() > 1) {
       throw ModelError(
-          fmt::format("{}: there are several encoders in it, under '{}'; save the one "
-                      "you want by itself",
-                      files_.where(), fmt::join(prefixes, "', '")));
+          fmt::format("{}: there are several encoders in it, under {} and {}; save the one you "
+                      "want by itself",
+                      files_.where(), value_text(prefixes[0]), value_text(prefixes[1])));
     }
     return prefixes.front();
   }
@@ -172,17 +173,17 @@ std::string compare_with_formula(const ModelConfig& config, const Tensor& positi
   if (position_table.dtype == DType::kFloat16) tolerance += 0x1p-12;
   if (position_table.dtype == DType::kBFloat16) tolerance += 0x1p-9;
 
-  const int64_t d_model = config.d_model;
-  const std::vector<float> stored = position_table.to_float();  // [rows, C]
-  std::vector<double> row(d_model);                             // [C]
+  const int64_t width = config.embedding_width();
+  const std::vector<float> stored = position_table.to_float();  // [rows, E]
+  std::vector<double> row(width);                               // [E]
   double largest = 0;
   int64_t where = 0;
   for (int64_t p = 0; p < position_table.shape[0]; ++p) {
     // Row 0 of fairseq's table is position 0 too: its own rows never begin before it.
-    sinusoidal_row(config.position.layout, config.position.base, static_cast<double>(p), d_model,
+    sinusoidal_row(config.position.layout, config.position.base, static_cast<double>(p), width,
                    row.data());
-    for (int64_t c = 0; c < d_model; ++c) {
-      const double difference = std::abs(stored[p * d_model + c] - row[c]);
+    for (int64_t c = 0; c < width; ++c) {
+      const double difference = std::abs(stored[p * width + c] - row[c]);
       if (difference > largest || std::isnan(difference)) {
         largest = difference;
         where = p;

@@ -1,14 +1,15 @@
 // The plain file and JSON reading behind config.json, tokenizer files and safetensors headers.
 #include "models/files.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <set>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "phasor/errors.h"
@@ -16,50 +17,73 @@
 namespace phasor::internal {
 namespace {
 
-constexpr size_t kHeadBytes = 512;
-constexpr uintmax_t kMaxFileSize = uintmax_t{1} << 30;
+using nlohmann::json;
 
-uintmax_t checked_size(const std::filesystem::path& file) {
-  std::error_code error;
-  const auto status = std::filesystem::status(file, error);
-  if (status.type() == std::filesystem::file_type::not_found) {
-    throw ModelError(fmt::format("{}: no such file", file.string()));
-  }
-  if (error) throw ModelError(fmt::format("{}: {}", file.string(), error.message()));
-  if (status.type() != std::filesystem::file_type::regular) {
-    throw ModelError(fmt::format("{}: not a plain file", file.string()));
-  }
-  const uintmax_t size = std::filesystem::file_size(file, error);
-  if (error) throw ModelError(fmt::format("{}: {}", file.string(), error.message()));
-  return size;
-}
+constexpr int64_t kHeadBytes = 512;
+constexpr size_t kMaxDepth = 64;
+constexpr int64_t kMaxValues = int64_t{1} << 22;
+constexpr size_t kMaxValueText = 60;
 
-/// Refuses an object that names a key twice, which JSON parsers otherwise let pass.
-class UniqueKeys {
+/// Builds the value that a parser reads. (nlohmann's own builder, with a callback, looks through
+/// all of the parent at each object's end.)
+class JsonBuilder : public nlohmann::json_sax<json> {
  public:
-  bool operator()(int, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
-    switch (event) {
-      case nlohmann::json::parse_event_t::object_start:
-        open_.emplace_back();
-        break;
-      case nlohmann::json::parse_event_t::object_end:
-        open_.pop_back();
-        break;
-      case nlohmann::json::parse_event_t::key:
-        if (!open_.back().insert(parsed.get<std::string>()).second && !twice_) {
-          twice_ = value_text(parsed);
-        }
-        break;
-      default:
-        break;
+  explicit JsonBuilder(std::string_view what) : what_(what) {}
+
+  json take() { return std::move(root_); }
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t&) override { return false; }  // not in text
+  bool start_object(size_t) override { return open(json::object()); }
+  bool start_array(size_t) override { return open(json::array()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& key) override {
+    auto& object = open_.back()->get_ref<json::object_t&>();
+    const auto [place, is_new] = object.emplace(std::move(key), nullptr);
+    if (!is_new) fail(fmt::format("the key {} is there twice", value_text(place->first)));
+    next_ = &place->second;
+    return true;
+  }
+  bool parse_error(size_t position, const std::string&, const json::exception&) override {
+    fail(fmt::format("not valid JSON from byte {} on", position));
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view what) const {
+    throw ModelError(fmt::format("{}: {}", what_, what));
+  }
+  bool add(json value) {
+    if (++count_ > kMaxValues) fail(fmt::format("more than {} JSON values", kMaxValues));
+    if (!open_.empty() && open_.back()->is_array()) {
+      open_.back()->push_back(std::move(value));
+      next_ = &open_.back()->back();
+    } else {
+      *next_ = std::move(value);
     }
     return true;
   }
-  const std::optional<std::string>& twice() const { return twice_; }
+  bool open(json value) {
+    if (open_.size() >= kMaxDepth) fail(fmt::format("JSON nested more than {} deep", kMaxDepth));
+    add(std::move(value));
+    open_.push_back(next_);
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
 
- private:
-  std::vector<std::set<std::string>> open_;
-  std::optional<std::string> twice_;
+  const std::string_view what_;
+  json root_;
+  json* next_ = &root_;      // where a value goes that is not an array's, and then the value
+  std::vector<json*> open_;  // the arrays and objects round it
+  int64_t count_ = 0;
 };
 
 /// A protobuf that begins with ir_version (a small number) and producer_name (a text). As the
@@ -69,27 +93,34 @@ bool is_onnx(std::string_view head) {
          head[2] == '\x12' && head[4] != '\0';
 }
 
-/// A value whose objects name no key twice.
-nlohmann::json parse_json(std::string_view text, std::string_view what) {
-  UniqueKeys keys;
-  nlohmann::json parsed;
-  try {
-    parsed = nlohmann::json::parse(text, std::ref(keys));
-  } catch (const nlohmann::json::parse_error& error) {
-    throw ModelError(fmt::format("{}: not valid JSON from byte {} on", what, error.byte));
-  }
-  if (keys.twice()) {
-    throw ModelError(fmt::format("{}: the key {} is there twice", what, *keys.twice()));
-  }
-  return parsed;
-}
-
-nlohmann::json must_be_object(nlohmann::json parsed, std::string_view what) {
+json must_be_object(json parsed, std::string_view what) {
   if (!parsed.is_object()) {
     throw ModelError(
         fmt::format("{}: {} where a JSON object {{…}} must be", what, value_text(parsed)));
   }
   return parsed;
+}
+
+/// The beginning of a string in quotation marks, in ASCII.
+std::string quoted(const std::string& text) {
+  return json(text.substr(0, kMaxValueText)).dump(-1, ' ', true, json::error_handler_t::replace);
+}
+
+/// Appends the beginning of `value`'s text, of kMaxValueText characters at least where it has them.
+void append_text(const json& value, std::string& text) {
+  if (value.is_structured()) {
+    text += value.is_array() ? '[' : '{';
+    for (auto item = value.begin(); item != value.end() && text.size() <= kMaxValueText; ++item) {
+      if (item != value.begin()) text += ',';
+      if (value.is_object()) text += quoted(item.key()) + ':';
+      append_text(*item, text);
+    }
+    text += value.is_array() ? ']' : '}';
+  } else if (value.is_string()) {
+    text += quoted(value.get_ref<const std::string&>());
+  } else {
+    text += value.dump();
+  }
 }
 
 }  // namespace
@@ -129,11 +160,46 @@ std::string_view imposter(std::string_view head) {
   return {};
 }
 
+PlainFile::PlainFile(const std::filesystem::path& file) : file_(file) {
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0 && (errno == ENOENT || errno == ENOTDIR)) fail("no such file");
+  if (descriptor < 0)
+    fail(fmt::format("cannot be read: {}", std::generic_category().message(errno)));
+  struct stat status;
+  if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+    close(descriptor);
+    fail("not a plain file");
+  }
+  descriptor_ = descriptor;
+  size_ = status.st_size;
+}
+
+PlainFile::~PlainFile() { close(descriptor_); }
+
+std::string PlainFile::read(int64_t count) const {
+  std::string bytes(std::min(count, size_), '\0');
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t got = ::read(descriptor_, &bytes[done], bytes.size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(fmt::format("cannot be read: {}", std::generic_category().message(errno)));
+    if (got == 0) break;  // somebody makes it shorter
+    done += static_cast<size_t>(got);
+  }
+  bytes.resize(done);
+  return bytes;
+}
+
+void PlainFile::fail(std::string_view what) const {
+  throw ModelError(fmt::format("{}: {}", file_.string(), what));
+}
+
 std::string_view imposter_in(const std::filesystem::path& file) {
-  std::array<char, kHeadBytes> head;
-  std::ifstream stream(file, std::ios::binary);
-  stream.read(head.data(), head.size());
-  return imposter({head.data(), static_cast<size_t>(stream.gcount())});
+  try {
+    return imposter(PlainFile(file).read(kHeadBytes));
+  } catch (const ModelError&) {
+    return {};
+  }
 }
 
 bool is_file(const std::filesystem::path& file) {
@@ -141,41 +207,41 @@ bool is_file(const std::filesystem::path& file) {
   return std::filesystem::is_regular_file(file, ignored);
 }
 
-std::string read_file(const std::filesystem::path& file) {
-  const uintmax_t size = checked_size(file);
-  if (size > kMaxFileSize) {
+std::string read_file(const std::filesystem::path& file, int64_t max_bytes) {
+  const PlainFile opened(file);
+  if (opened.size() > max_bytes) {
     throw ModelError(
-        fmt::format("{}: {} bytes; at most {} are read", file.string(), size, kMaxFileSize));
+        fmt::format("{}: {} bytes; at most {} are read", file.string(), opened.size(), max_bytes));
   }
-  std::ifstream stream(file, std::ios::binary);
-  std::string bytes(size, '\0');
-  if (!stream.is_open() || !stream.read(bytes.data(), static_cast<std::streamsize>(size))) {
-    throw ModelError(fmt::format("{}: cannot be read: {}", file.string(),
-                                 std::generic_category().message(errno)));
-  }
-  return bytes;
+  return opened.read(opened.size());
 }
 
-nlohmann::json parse_json_object(std::string_view text, std::string_view what) {
+json parse_json(std::string_view text, std::string_view what) {
+  JsonBuilder builder(what);
+  json::sax_parse(text, &builder);
+  return builder.take();
+}
+
+json parse_json_object(std::string_view text, std::string_view what) {
   return must_be_object(parse_json(text, what), what);
 }
 
-nlohmann::json read_json(const std::filesystem::path& file) {
-  const std::string text = read_file(file);
+json read_json(const std::filesystem::path& file, int64_t max_bytes) {
+  const std::string text = read_file(file, max_bytes);
   if (const std::string_view what = imposter(text); !what.empty()) {
     throw ModelError(fmt::format("{}: this is {}", file.string(), what));
   }
   return parse_json(text, file.string());
 }
 
-nlohmann::json read_json_object(const std::filesystem::path& file) {
-  return must_be_object(read_json(file), file.string());
+json read_json_object(const std::filesystem::path& file, int64_t max_bytes) {
+  return must_be_object(read_json(file, max_bytes), file.string());
 }
 
-std::string value_text(const nlohmann::json& value) {
-  using Handler = nlohmann::json::error_handler_t;
-  std::string text = value.dump(-1, ' ', true, Handler::replace);
-  if (text.size() > 60) text = text.substr(0, 57) + "...";
+std::string value_text(const json& value) {
+  std::string text;
+  append_text(value, text);
+  if (text.size() > kMaxValueText) text = text.substr(0, kMaxValueText - 3) + "...";
   return text;
 }
 

@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
-#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -75,6 +73,15 @@ std::vector<std::string> models_in(const std::vector<fs::path>& folders) {
   return names;
 }
 
+/// Whether a config.json is a model's: those of Pooling and Dense modules have no model_type.
+bool names_model_type(const fs::path& file) {
+  try {
+    return read_file(file, kMaxConfig).find("\"model_type\"") != std::string::npos;
+  } catch (const ModelError&) {
+    return false;
+  }
+}
+
 /// Folders with a config.json of a model, up to two levels below `folder`: a hub's cache keeps them
 /// in snapshots/…, sentence-transformers once kept them in 0_Transformer.
 std::vector<std::string> models_below(const fs::path& folder) {
@@ -84,10 +91,7 @@ std::vector<std::string> models_below(const fs::path& folder) {
        entry.increment(error)) {
     if (entry.depth() > 1) entry.disable_recursion_pending();
     if (entry->path().filename() != "config.json") continue;
-    std::ostringstream text;  // those of Pooling and Dense modules have no model_type
-    text << std::ifstream(entry->path()).rdbuf();
-    if (text.str().find("\"model_type\"") == std::string::npos) continue;
-    names.push_back(entry->path().parent_path().string());
+    if (names_model_type(entry->path())) names.push_back(entry->path().parent_path().string());
   }
   std::sort(names.begin(), names.end());
   return names;

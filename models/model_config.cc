@@ -17,7 +17,8 @@ namespace {
 
 constexpr int64_t kMaxWidth = int64_t{1} << 17;
 constexpr int64_t kMaxLayers = 1000;
-constexpr int64_t kMaxDistance = int64_t{1} << 16;
+constexpr int64_t kMaxDistance = 4096;       // of a relative bias, for each of which a head has one
+constexpr int64_t kMaxFirstPosition = 1024;  // of sinusoids, which are computed from 0 on
 constexpr int64_t kMaxRows = int64_t{1} << 24;  // of vocabularies and position tables
 
 /// The value of `key` as one of `values` by its name, as to_string() has it.
@@ -162,7 +163,7 @@ PositionConfig read_position(const ConfigReader& reader) {
                SinusoidalLayout::kFairseq, SinusoidalLayout::kOpenNmt});
     position.base = reader.number({"base"}, 1.0, 1e30, 10000.0);
   }
-  position.first_position = reader.integer({"first_position"}, 0, kMaxRows, 0);
+  position.first_position = reader.integer({"first_position"}, 0, kMaxFirstPosition, 0);
   return position;
 }
 

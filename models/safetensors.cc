@@ -1,11 +1,8 @@
 // Maps a safetensors file and believes nothing in its header that it has not checked.
 #include "phasor/safetensors.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -56,7 +53,9 @@ class EntryReader {
       fail(fmt::format("{} dimensions; at most {} are read", entry.shape.size(), kMaxDimensions));
     }
     const std::vector<int64_t> offsets = numbers("data_offsets");
-    if (offsets.size() != 2) fail(fmt::format("data_offsets {} are not two", shape_text(offsets)));
+    if (offsets.size() != 2) {
+      fail(fmt::format("data_offsets {} are not two", value_text(key("data_offsets"))));
+    }
     const auto [begin, end] = std::pair(offsets[0], offsets[1]);
     if (begin > end) fail(fmt::format("data_offsets {} are not in order", shape_text(offsets)));
     if (end > data_size) {
@@ -181,33 +180,22 @@ SafetensorsFile::~SafetensorsFile() {
 }
 
 void SafetensorsFile::map(bool copy) {
-  const auto fail = [&](std::string_view what) {
-    throw ModelError(fmt::format("{}: {}", file_.string(), what));
-  };
-  const int descriptor = ::open(file_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) fail(std::generic_category().message(errno));
-  struct stat status;
-  const bool plain = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
-  void* mapped = MAP_FAILED;
-  if (plain && status.st_size > 0) {
-    mapped = copy ? read_all(descriptor, status.st_size)
-                  : mmap(nullptr, status.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  const PlainFile opened(file_);
+  if (opened.size() < kLengthBytes) {
+    throw ModelError(
+        fmt::format("{}: {} bytes; a safetensors file begins with 8 that give the header's length; "
+                    "the file is cut off, get it again",
+                    file_.string(), opened.size()));
   }
-  const int reason = errno;
-  close(descriptor);
-  if (!plain) fail("not a plain file");
-  if (status.st_size < kLengthBytes) {
-    if (mapped != MAP_FAILED) munmap(mapped, status.st_size);
-    fail(
-        fmt::format("{} bytes; a safetensors file begins with 8 that give the header's length; the "
-                    "file is cut off, get it again",
-                    status.st_size));
+  void* const mapped =
+      copy ? read_all(opened.descriptor(), opened.size())
+           : mmap(nullptr, opened.size(), PROT_READ, MAP_PRIVATE, opened.descriptor(), 0);
+  if (mapped == MAP_FAILED) {
+    throw ModelError(fmt::format("{}: cannot be {}: {}", file_.string(), copy ? "read" : "mapped",
+                                 std::generic_category().message(errno)));
   }
-  if (mapped == MAP_FAILED)
-    fail(fmt::format("cannot be {}: {}", copy ? "read" : "mapped",
-                     std::generic_category().message(reason)));
   bytes_ = static_cast<const std::byte*>(mapped);
-  size_ = status.st_size;
+  size_ = opened.size();
   is_copy_ = copy;
 }
 

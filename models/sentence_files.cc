@@ -21,6 +21,7 @@ using nlohmann::json;
 
 constexpr const char* kModules = "modules.json";
 constexpr int64_t kMaxTokens = int64_t{1} << 30;
+constexpr size_t kMaxModules = 32;
 
 /// A JSON object and the reader that borrows it; an empty object where the file is missing.
 struct OptionalFile {
@@ -80,7 +81,8 @@ std::vector<PoolingMode> read_pooling(const fs::path& file, int64_t width) {
                                         "pooling_mode_lasttoken",
                                         "include_prompt"};
   for (const std::string& key : reader.keys_besides(kKeys)) {
-    if (key.starts_with("pooling_mode")) reader.fail(fmt::format("{} is not known", key));
+    if (key.starts_with("pooling_mode"))
+      reader.fail(fmt::format("{} is not known", value_text(key)));
   }
   const int64_t stated =
       reader.integer({"word_embedding_dimension", "embedding_dimension"}, 1, kMaxTokens, width);
@@ -153,6 +155,9 @@ class ModuleReader {
     const json modules = read_json(file);
     const ConfigReader reader(file.string(), modules);
     if (!modules.is_array()) reader.fail(value_text(modules) + " is no list of modules");
+    if (modules.size() > kMaxModules) {
+      reader.fail(fmt::format("{} modules; at most {} are read", modules.size(), kMaxModules));
+    }
     for (const json& entry : modules) {
       if (!entry.is_object()) reader.fail(value_text(entry) + " is no module");
       const ConfigReader module(file.string(), entry);
@@ -163,13 +168,16 @@ class ModuleReader {
   }
 
  private:
-  void add(const ConfigReader& module, const std::string& kind, const std::string& path) {
+  void add(const ConfigReader& module, const std::string& kind, const fs::path& path) {
+    if (path.is_absolute() || std::find(path.begin(), path.end(), "..") != path.end()) {
+      module.refuse("path", "a folder inside the model's own, without \"..\"");
+    }
     Pooling& pooling = config_.pooling;
     const bool first = config_.source.empty();
     if (kind == "Transformer" && first && !seen_transformer_) {
       seen_transformer_ = true;
     } else if (kind == "Pooling" && first && seen_transformer_) {
-      config_.source = (fs::path(path) / "config.json").string();
+      config_.source = (path / "config.json").string();
       pooling.modes = read_pooling(folder_ / config_.source, d_model_);
     } else if (kind == "Dense" && !first && !pooling.normalize) {
       pooling.projections.push_back(read_dense(folder_ / path, pooling.width(d_model_)));

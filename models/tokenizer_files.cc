@@ -79,8 +79,9 @@ std::vector<AddedToken> added_tokens(const ConfigReader& reader) {
   if (!reader.has("added_tokens_decoder")) return added;
   const ConfigReader list = reader.object("added_tokens_decoder");
   for (const std::string& id : list.keys_besides({})) {
-    const bool is_id = id.size() < 10 && id.find_first_not_of("0123456789") == id.npos;
-    if (!is_id) list.fail(fmt::format("'{}' is no token id", id));
+    const bool is_id =
+        !id.empty() && id.size() < 10 && id.find_first_not_of("0123456789") == id.npos;
+    if (!is_id) list.fail(fmt::format("{} is no token id", value_text(id)));
     added.push_back({list.object(id).text({"content"}), std::stoll(id)});
   }
   return added;
@@ -126,7 +127,7 @@ std::string what_there_is(const Files& files) {
   }
   if (!files.has("tokenizer.json")) return "no tokenizer files";
   const std::string type =
-      model_of_tokenizer_json(read_json_object(files.folder / "tokenizer.json"));
+      model_of_tokenizer_json(read_json_object(files.folder / "tokenizer.json", kMaxTokenizerFile));
   if (type == "BPE") return "a BPE tokenizer (tokenizer.json), which phasor does not read";
   if (type == "Unigram") {
     return "a Unigram tokenizer in tokenizer.json, which phasor reads from its SentencePiece model "
@@ -184,7 +185,8 @@ std::shared_ptr<const Tokenizer> load_by_files(const Files& files) {
     return load_plain(*model);
   }
   if (files.has("tokenizer.json") &&
-      model_of_tokenizer_json(read_json_object(files.folder / "tokenizer.json")) == "WordPiece") {
+      model_of_tokenizer_json(
+          read_json_object(files.folder / "tokenizer.json", kMaxTokenizerFile)) == "WordPiece") {
     return load_bert(files);
   }
   unsupported(files);

@@ -8,13 +8,14 @@
 
 #include "models/files.h"
 #include "phasor/errors.h"
+#include "tokenizer/vocabulary.h"
 
 namespace phasor::internal {
 namespace {
 
 using nlohmann::json;
 
-constexpr uint64_t kMaxId = uint64_t{1} << 24;
+constexpr uint64_t kMaxId = kMaxPieces - 1;
 
 /// What nlohmann's parser calls, in the order of the file.
 class PairReader : public nlohmann::json_sax<json> {
@@ -24,6 +25,9 @@ class PairReader : public nlohmann::json_sax<json> {
   std::vector<std::pair<std::string, int32_t>> take_pairs() { return std::move(pairs_); }
 
   bool key(string_t& piece) override {
+    if (std::ssize(pairs_) == kMaxPieces) {
+      throw ModelError(fmt::format("{}: more than {} pieces", file_, kMaxPieces));
+    }
     pairs_.emplace_back(std::move(piece), 0);
     return true;
   }

@@ -18,8 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr int64_t kMaxPieces = int64_t{1} << 24;
-constexpr int64_t kMaxWordLength = 1 << 20;
+constexpr int64_t kMaxWordLength = 10000;
 
 /// One piece a line; its id is the line's number, from 0.
 std::vector<std::string> read_vocab_txt(const fs::path& file) {
@@ -29,6 +28,9 @@ std::vector<std::string> read_vocab_txt(const fs::path& file) {
   }
   std::vector<std::string> pieces;
   for (std::string_view rest = bytes; !rest.empty();) {
+    if (std::ssize(pieces) == kMaxPieces) {
+      throw ModelError(fmt::format("{}: more than {} lines", file.string(), kMaxPieces));
+    }
     const size_t end = std::min(rest.find('\n'), rest.size());
     std::string_view line = rest.substr(0, end);
     if (line.ends_with('\r')) line.remove_suffix(1);
@@ -43,10 +45,13 @@ std::vector<std::string> read_vocab_object(const ConfigReader& model) {
   const json* const vocab = model.value("vocab");
   if (vocab == nullptr || !vocab->is_object()) model.refuse("vocab", "an object {\"piece\": id}");
   const ConfigReader reader = model.object("vocab");
+  const auto limit = static_cast<uint64_t>(id_limit(std::ssize(*vocab)));
   std::vector<std::string> pieces(vocab->size());
   for (const auto& [piece, id] : vocab->items()) {
-    if (!id.is_number_unsigned() || id.get<uint64_t>() >= uint64_t{kMaxPieces}) {
-      reader.refuse(piece, fmt::format("a whole number below {}", kMaxPieces));
+    if (!id.is_number_unsigned() || id.get<uint64_t>() >= limit) {
+      reader.fail(
+          fmt::format("{} is {}; it must be a whole number below {}, as there are {} pieces",
+                      value_text(piece), value_text(id), limit, vocab->size()));
     }
     const auto place = id.get<size_t>();
     if (place >= pieces.size()) pieces.resize(place + 1);
@@ -132,7 +137,7 @@ std::shared_ptr<const Tokenizer> load_wordpiece(const fs::path& folder, const Co
   WordPieceSpec spec{.kind = "BERT", .added = std::move(added)};
   bool json_says_case = false;
   if (has_json && !(has_vocab_txt && says_case)) {
-    const json root = read_json_object(tokenizer_json);
+    const json root = read_json_object(tokenizer_json, kMaxTokenizerFile);
     if (model_of_tokenizer_json(root) == "WordPiece") {
       read_tokenizer_json(ConfigReader(tokenizer_json.string(), root), !has_vocab_txt, spec);
       json_says_case = true;

@@ -57,6 +57,18 @@ TEST(CliErrorsTest, BadModelsExitWith4) {
   expect_infer_fails({"info", folder.path().string()}, 4, {"config.json"});
 }
 
+TEST(CliErrorsTest, LinksThatLeadNowhereAreNoBackendErrors) {
+  const TempFolder folder;
+  const auto loop = folder.path() / "l.safetensors";
+  std::filesystem::create_symlink("l.safetensors", loop);
+  expect_infer_fails({"compare", "none", "learned", "-i", loop.string()}, 3, {"l.safetensors"});
+  expect_infer_fails({"-m", loop.string(), "x"}, 4, {"l.safetensors"});
+  folder.write("config.json", small_config().dump());
+  folder.write("model.safetensors", safetensors_bytes(small_tensors()));
+  const json info = infer_json({"info", folder.path().string()}).at(0);
+  EXPECT_EQ(info["bytes_on_disk"], std::filesystem::file_size(folder.path() / "model.safetensors"));
+}
+
 TEST(CliErrorsTest, AClosedPipeIsQuiet) {
   const ProgramResult result = run_program(
       {"/bin/sh", "-c",

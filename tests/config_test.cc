@@ -227,7 +227,15 @@ TEST(ConfigTest, BucketsThatNoRelativeBiasHas) {
   expect_refused(with(t5(), "relative_attention_max_distance", 8),
                  {"max_distance is 8", "above 8"});
   expect_refused(with(t5(), "relative_attention_max_distance", 1000000000),
-                 {"relative_attention_max_distance is 1000000000", "65536"});
+                 {"relative_attention_max_distance is 1000000000", "1 to 4096"});
+}
+
+TEST(ConfigTest, AnOffsetThatNeedsEndlessSinusoidsIsRefused) {
+  json config = small_config();
+  config["position"] = {{"kind", "sinusoidal"}, {"layout", "paper"}, {"first_position", 1024}};
+  EXPECT_EQ(read(config).config.position.first_position, 1024);
+  config["position"]["first_position"] = 1 << 24;
+  expect_refused(config, {"first_position is 16777216", "0 to 1024"});
 }
 
 TEST(ConfigTest, AlbertHasANarrowEmbeddingAndGroupsOfLayers) {

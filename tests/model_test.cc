@@ -226,6 +226,28 @@ TEST(ModelTest, AStoredSinusoidIsUsedAndNotedWhereItDiffersFromTheFormula) {
   EXPECT_EQ(model->weights().position_table.to_float(), table);
 }
 
+TEST(ModelTest, AStoredSinusoidIsAsWideAsTheEmbedding) {
+  for (const int64_t width : {2, 6}) {
+    const auto load_with = [&](float difference) {
+      const auto exact = sinusoidal_table(SinusoidalLayout::kPaper, 7, width);
+      std::vector<float> table(exact.begin(), exact.end());
+      table.back() += difference;
+      return load_small([&](json& config, std::vector<TestTensor>& tensors) {
+        config["position"] = {{"kind", "sinusoidal"}, {"layout", "paper"}};
+        config["d_embedding"] = width;
+        named(tensors, "token_embedding.weight") = {"token_embedding.weight", {5, width}};
+        named(tensors, "position_embedding.weight") = {
+            "position_embedding.weight", {7, width}, "F32", float_bytes(table)};
+        tensors.push_back({"embedding_map.weight", {4, width}});
+        tensors.push_back({"embedding_map.bias", {4}});
+      });
+    };
+    EXPECT_EQ(load_with(0)->notes(), std::vector<std::string>{}) << width;
+    ASSERT_EQ(load_with(0.5)->notes().size(), 1u) << width;
+    EXPECT_NE(load_with(0.5)->notes()[0].find("row 6"), std::string::npos) << width;
+  }
+}
+
 TEST(ModelTest, ASinusoidNeedsNoTable) {
   const auto model = load_small([](json& config, std::vector<TestTensor>& tensors) {
     config["position"] = {{"kind", "sinusoidal"}, {"layout", "paper"}};
@@ -313,7 +335,7 @@ TEST(ModelTest, TwoEncodersInOneFileAreRefusedAndADecoderIsNone) {
   EXPECT_EQ(load_bert(tensors)->unused_tensors().size(), 2u);
   tensors.push_back({"passage.bert." + query, {4, 4}});
   expect_error<ModelError>([&] { load_bert(tensors); },
-                           {"several encoders", "'bert.'", "'passage.bert.'"});
+                           {"several encoders", "\"bert.\"", "\"passage.bert.\""});
 }
 
 TEST(ModelTest, ABertWithoutTokenTypesIsRefused) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "phasor/errors.h"
+#include "tests/cpu_seconds.h"
 #include "tests/expect_error.h"
 #include "tests/test_files.h"
 
@@ -88,7 +89,7 @@ TEST(SafetensorsTest, TensorsOutliveEverythingButTheFileObject) {
 
 TEST(SafetensorsTest, MissingFile) {
   expect_error<ModelError>([] { SafetensorsFile::open("/nowhere/w.safetensors"); },
-                           {"/nowhere/w.safetensors", "No such file"});
+                           {"/nowhere/w.safetensors", "no such file"});
 }
 
 TEST(SafetensorsTest, FolderInPlaceOfTheFile) {
@@ -153,6 +154,35 @@ TEST(SafetensorsTest, OffsetsOutOfOrderOrRange) {
   expect_header_refused(header_with("data_offsets", "[0]"), {"\"w\"", "[0]"});
   expect_header_refused(header_with("data_offsets", "[9223372036854775807,9223372036854775807]"),
                         {"9223372036854775807"});
+}
+
+TEST(SafetensorsTest, AMessageAboutAHugeListIsShort) {
+  std::string list = "[0";
+  for (int i = 0; i < 100'000; ++i) list += ",0";
+  for (const char* const key : {"shape", "data_offsets"}) {
+    const TempFolder folder;
+    const auto file =
+        folder.write("w.safetensors", safetensors_bytes(header_with(key, list + "]"), kEightZeros));
+    try {
+      SafetensorsFile::open(file);
+      FAIL() << key;
+    } catch (const ModelError& error) {
+      EXPECT_LT(std::string_view(error.what()).size(), 400u);
+    }
+  }
+}
+
+TEST(SafetensorsTest, ManyEmptyTensorsTakeTheTimeOfReadingThem) {
+  std::string header;
+  for (int i = 0; i < 100'000; ++i) {
+    header += (i == 0 ? "\"" : ",\"") + std::to_string(i) +
+              R"(":{"dtype":"F32","shape":[0],"data_offsets":[0,0]})";
+  }
+  const TempFolder folder;
+  const auto file = folder.write("w.safetensors", safetensors_bytes("{" + header + "}", ""));
+  const double start = cpu_seconds();
+  EXPECT_EQ(SafetensorsFile::open(file)->entries().size(), 100'000u);
+  EXPECT_LT(cpu_seconds() - start, 10);  // minutes where each looks through all others
 }
 
 TEST(SafetensorsTest, NumbersThatAreNegativeFractionsOrTooLarge) {

@@ -190,6 +190,30 @@ TEST_F(SentenceConfigTest, OtherModulesAndOrdersAreRefused) {
   expect_refused({"modules.json", "not valid JSON"});
 }
 
+TEST_F(SentenceConfigTest, NoModuleLiesOutsideTheFolder) {
+  const TempFolder outside;
+  outside.write("config.json", "{}");
+  write("1_Pooling/config.json", json::object());
+  const std::string up = "../" + outside.path().filename().string();
+  for (const std::string& path :
+       {outside.path().string(), up, "1_Pooling/../" + up, std::string("1_Pooling/..")}) {
+    write("modules.json", json::array({{{"path", ""}, {"type", "Transformer"}},
+                                       {{"path", path}, {"type", "Pooling"}}}));
+    expect_refused({"modules.json", "path is", "inside"});
+  }
+}
+
+TEST_F(SentenceConfigTest, NobodyHasMoreThanAFewModules) {
+  write("1_Pooling/config.json", json::object());
+  std::vector<std::string> kinds = {"Transformer", "Pooling"};
+  kinds.resize(32, "Normalize");
+  write_modules(kinds);
+  EXPECT_TRUE(read().pooling.normalize);
+  kinds.resize(33, "Normalize");
+  write_modules(kinds);
+  expect_refused({"modules.json", "33 modules", "32"});
+}
+
 TEST_F(SentenceConfigTest, PoolingThatIsUnclearIsRefused) {
   write_modules({"Transformer", "Pooling"});
   expect_refused({"1_Pooling/config.json", "no such file"});

@@ -294,7 +294,7 @@ TEST(TokenizerFamiliesTest, TokensThatFilesAddAreCheckedAgainstTheVocabulary) {
   ASSERT_EQ(notes_with(more).size(), 1u);
   EXPECT_NE(notes_with(more)[0].find("'<answer>' (109)"), std::string::npos);
   EXPECT_NE(notes_with(more)[0].find("'<s>' (2)"), std::string::npos);
-  expect_error<ModelError>([&] { notes_with({{"one", {{"content", "a"}}}}); }, {"'one'"});
+  expect_error<ModelError>([&] { notes_with({{"one", {{"content", "a"}}}}); }, {"\"one\""});
 }
 
 /// A model with `rows` rows in its embedding and a tokenizer of T5's class.

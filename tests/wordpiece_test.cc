@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "phasor/errors.h"
 #include "phasor/tokenizer.h"
+#include "tests/cpu_seconds.h"
 #include "tests/expect_error.h"
 #include "tests/test_files.h"
 #include "tokenizer/bert_words.h"
@@ -299,6 +301,88 @@ TEST(WordPieceTest, FilesThatAreNoVocabulary) {
   refuse({{"tokenizer.json", root}}, {"tokenizer.json", "dog", "-1"});
   root["model"]["vocab"]["dog"] = 4000000000;
   refuse({{"tokenizer.json", root}}, {"4000000000"});
+}
+
+TEST(WordPieceTest, AnEmptyAddedIdIsNone) {
+  for (const char* const id : {"", "-1", "1.5", "99999999999999999999"}) {
+    expect_error<ModelError>(
+        [&] {
+          load({{"vocab.txt", vocab_txt(kPieces)},
+                {"tokenizer_config.json", {{"added_tokens_decoder", {{id, {{"content", "x"}}}}}}}});
+        },
+        {"added_tokens_decoder", "\"" + std::string(id) + "\"", "no token id"});
+  }
+}
+
+TEST(WordPieceTest, OneFarIdMakesNoLargeTable) {
+  json root = tokenizer_json(json::object());
+  root["model"]["vocab"]["far"] = 65567;  // 4 · 8 pieces + 65536 − 1
+  EXPECT_EQ(load({{"tokenizer.json", root}})->vocab_size(), 65568);
+  for (const int64_t id : {65568, (1 << 24) - 1}) {
+    root["model"]["vocab"]["far"] = id;
+    expect_error<ModelError>(
+        [&] {
+          load({{"tokenizer.json", root}});
+        },
+        {"\"far\"", std::to_string(id), "below 65568"});
+  }
+}
+
+TEST(WordPieceTest, AFileOfEmptyLinesIsRefused) {
+  expect_error<ModelError>(
+      [&] {
+        load({{"vocab.txt", std::string((1 << 22) + 1, '\n')}});
+      },
+      {"vocab.txt", "more than 4194304 lines"});
+}
+
+json without_normalizing(const json& vocab, int64_t max_characters) {
+  json root = tokenizer_json({{"lowercase", false}, {"strip_accents", false}});
+  root["model"]["vocab"].update(vocab);
+  root["model"]["max_input_chars_per_word"] = max_characters;
+  return {{"tokenizer.json", root}};
+}
+
+TEST(WordPieceTest, LongPiecesAreFoundAsShortOnesAre) {
+  std::mt19937 random(4);
+  const auto random_word = [&](size_t characters) {
+    std::string word;
+    for (size_t i = 0; i < characters; ++i) word += random() % 40 == 0 ? "é" : "a";
+    return word;
+  };
+  json vocab;
+  int32_t id = 7;
+  for (const std::string piece : {"a", "é", "@@a", "@@é"}) vocab[piece] = id++;
+  for (int i = 0; i < 200; ++i) {
+    const std::string word = (i % 2 == 0 ? "" : "@@") + random_word(1 + random() % 150);
+    if (!vocab.contains(word)) vocab[word] = id++;
+  }
+  const auto tokenizer = load(without_normalizing(vocab, 1000));
+  for (int i = 0; i < 100; ++i) {
+    const std::string word = random_word(1 + random() % 600);
+    Pieces expected;
+    for (size_t at = 0; at < word.size();) {
+      size_t size = word.size() - at;
+      const auto piece = [&] { return (at == 0 ? "" : "@@") + word.substr(at, size); };
+      while (!vocab.contains(piece())) --size;
+      expected.push_back(piece());
+      at += size;
+    }
+    EXPECT_EQ(pieces_of(*tokenizer, word), expected);
+  }
+}
+
+TEST(WordPieceTest, AWordTakesNoMoreThanItsLengthTimesThatOfTheLongestPiece) {
+  std::string word;
+  for (int i = 0; i < 10000; ++i) word += "é";
+  json vocab = {{"é", 7}, {"@@é", 8}, {"@@" + word + "x", 9}};
+  for (int id = 10; id < 50; ++id) vocab[std::to_string(id)] = id;
+  const auto tokenizer = load(without_normalizing(vocab, 10000));
+  const double start = cpu_seconds();
+  EXPECT_EQ(pieces_of(*tokenizer, word).size(), 10000u);
+  EXPECT_LT(cpu_seconds() - start, 10);  // minutes where each length is tried
+  expect_error<ModelError>([] { load(without_normalizing(json::object(), 10001)); },
+                           {"max_input_chars_per_word is 10001", "1 to 10000"});
 }
 
 }  // namespace

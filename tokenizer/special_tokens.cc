@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "phasor/errors.h"
 #include "tokenizer/utf8.h"
@@ -15,22 +16,26 @@ std::string_view without_trailing_spaces(std::string_view text) {
   return text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
 }
 
+/// All pieces of `lists` but empty ones.
+std::vector<std::pair<std::string, int32_t>> with_ids(
+    std::initializer_list<const std::vector<std::string>*> lists, const Vocabulary& vocabulary) {
+  std::vector<std::pair<std::string, int32_t>> all;
+  for (const auto* const pieces : lists) {
+    for (const std::string& piece : *pieces) {
+      if (!piece.empty()) all.emplace_back(piece, vocabulary.find(piece));
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 SpecialTokens::SpecialTokens(const Vocabulary& vocabulary, const std::vector<std::string>& prefix,
                              const std::vector<std::string>& suffix,
-                             const std::vector<std::string>& others) {
-  const auto add = [&](const std::vector<std::string>& pieces, List& list) {
-    for (const std::string& piece : pieces) {
-      if (!piece.empty()) list.push_back({piece, vocabulary.find(piece)});
-    }
-  };
-  add(prefix, prefix_);
-  add(suffix, suffix_);
-  for (const auto* const pieces : {&prefix, &suffix, &others}) add(*pieces, spelled_);
-  std::stable_sort(spelled_.begin(), spelled_.end(),
-                   [](const auto& a, const auto& b) { return a.piece.size() > b.piece.size(); });
-}
+                             const std::vector<std::string>& others)
+    : prefix_(with_ids({&prefix}, vocabulary)),
+      suffix_(with_ids({&suffix}, vocabulary)),
+      spelled_(with_ids({&prefix, &suffix, &others}, vocabulary)) {}
 
 void SpecialTokens::append(const List& specials, Tokens& tokens) {
   for (const auto& [piece, id] : specials) {
@@ -79,15 +84,8 @@ Tokens SpecialTokens::encode(std::string_view text, const TokenizeOptions& optio
 }
 
 bool SpecialTokens::contains(std::string_view piece) const {
-  return std::any_of(spelled_.begin(), spelled_.end(),
-                     [piece](const SpecialToken& special) { return special.piece == piece; });
-}
-
-const SpecialTokens::SpecialToken* SpecialTokens::special_at(std::string_view text) const {
-  for (const SpecialToken& special : spelled_) {
-    if (text.starts_with(special.piece)) return &special;
-  }
-  return nullptr;
+  const LongestPrefix::Piece* const longest = spelled_.find(piece);
+  return longest != nullptr && longest->text == piece;
 }
 
 void SpecialTokens::encode_parts(std::string_view text, const EncodePart& encode_part,
@@ -95,7 +93,7 @@ void SpecialTokens::encode_parts(std::string_view text, const EncodePart& encode
   bool after_special = false;
   size_t begin = 0;
   for (size_t at = 0; at < text.size();) {
-    const SpecialToken* const special = special_at(text.substr(at));
+    const LongestPrefix::Piece* const special = spelled_.find(text.substr(at));
     if (special == nullptr) {
       ++at;
       continue;
@@ -103,9 +101,9 @@ void SpecialTokens::encode_parts(std::string_view text, const EncodePart& encode
     // The spaces before a special token belong to it.
     encode_part(without_trailing_spaces(text.substr(begin, at - begin)), after_special, tokens);
     tokens.ids.push_back(special->id);
-    tokens.pieces.push_back(special->piece);
+    tokens.pieces.push_back(special->text);
     after_special = true;
-    begin = at += special->piece.size();
+    begin = at += special->text.size();
   }
   encode_part(text.substr(begin), after_special, tokens);
 }

@@ -6,9 +6,11 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "phasor/tokenizer.h"
+#include "tokenizer/longest_prefix.h"
 #include "tokenizer/vocabulary.h"
 
 namespace phasor::internal {
@@ -31,19 +33,14 @@ class SpecialTokens {
   bool contains(std::string_view piece) const;
 
  private:
-  struct SpecialToken {
-    std::string piece;
-    int32_t id;
-  };
-  using List = std::vector<SpecialToken>;
+  using List = std::vector<std::pair<std::string, int32_t>>;
 
   static void append(const List& specials, Tokens& tokens);
-  const SpecialToken* special_at(std::string_view text) const;
   void check_room(int64_t max_tokens) const;
   void encode_parts(std::string_view text, const EncodePart& encode_part, Tokens& tokens) const;
 
   List prefix_, suffix_;
-  List spelled_;  // longest first
+  LongestPrefix spelled_;
 };
 
 }  // namespace phasor::internal

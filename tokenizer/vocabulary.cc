@@ -9,16 +9,21 @@
 #include "phasor/errors.h"
 
 namespace phasor::internal {
-namespace {
 
-constexpr int64_t kMaxVocabulary = int64_t{1} << 24;
+int64_t id_limit(int64_t num_pieces) {
+  constexpr int64_t kGaps = int64_t{1} << 16;
+  return std::min(4 * num_pieces + kGaps, kMaxPieces);
+}
 
-}  // namespace
+void Vocabulary::reserve(int64_t num_pieces) {
+  ids_.reserve(num_pieces);
+  id_limit_ = id_limit(num_pieces);
+}
 
 void Vocabulary::set(std::string_view piece, int64_t id) {
-  if (id < 0 || id >= kMaxVocabulary) {
+  if (id < 0 || id >= id_limit_) {
     throw ModelError(fmt::format("{}: the piece '{}' has the id {}; ids run from 0 to {}", file_,
-                                 piece, id, kMaxVocabulary - 1));
+                                 piece, id, id_limit_ - 1));
   }
   if (lookup(piece)) return;
   if (id >= size()) pieces_.resize(id + 1);

@@ -11,14 +11,22 @@
 
 namespace phasor::internal {
 
+/// At most; the largest tokenizers known have a million.
+constexpr int64_t kMaxPieces = int64_t{1} << 22;
+
+/// What the ids of a vocabulary of so many pieces must be below. There may be gaps between ids, but
+/// not so many that a small file takes a large table.
+int64_t id_limit(int64_t num_pieces);
+
 class Vocabulary {
  public:
   /// `file` names the vocabulary in messages.
   explicit Vocabulary(std::string file) : file_(std::move(file)) {}
 
-  void reserve(int64_t num_pieces) { ids_.reserve(num_pieces); }
-  /// Where a piece or an id comes twice, the first stays. Throws ModelError for ids that are
-  /// absurd.
+  /// Makes room for ids below id_limit(num_pieces); without it the limit is that of no pieces.
+  void reserve(int64_t num_pieces);
+  /// Where a piece or an id comes twice, the first stays. Throws ModelError for ids beyond the
+  /// limit.
   void set(std::string_view piece, int64_t id);
   void append(std::string_view piece) { set(piece, size()); }
 
@@ -38,6 +46,7 @@ class Vocabulary {
   std::deque<std::string> aliases_;  // further pieces of an id
   std::unordered_map<std::string_view, int32_t> ids_;
   int64_t longest_piece_ = 0;
+  int64_t id_limit_ = id_limit(0);
 };
 
 /// A token beside a tokenizer's own ones, as files list it.

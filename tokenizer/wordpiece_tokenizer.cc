@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "tokenizer/longest_prefix.h"
 #include "tokenizer/special_tokens.h"
 #include "tokenizer/vocabulary.h"
 
@@ -23,12 +26,25 @@ Vocabulary make_vocabulary(const WordPieceSpec& spec) {
   return vocabulary;
 }
 
+/// In bytes. Pieces of up to this are looked up at one length after the other.
+constexpr size_t kShortPiece = 64;
+
+std::vector<std::pair<std::string, int32_t>> long_pieces(const WordPieceSpec& spec,
+                                                         const Vocabulary& vocabulary) {
+  std::vector<std::pair<std::string, int32_t>> pieces;
+  for (const std::string& piece : spec.pieces) {
+    if (piece.size() > kShortPiece) pieces.emplace_back(piece, vocabulary.find(piece));
+  }
+  return pieces;
+}
+
 bool is_inside_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
 class WordPieceTokenizer : public Tokenizer {
  public:
   explicit WordPieceTokenizer(const WordPieceSpec& spec)
       : vocabulary_(make_vocabulary(spec)),
+        long_pieces_(long_pieces(spec, vocabulary_)),
         specials_(vocabulary_, {spec.cls}, {spec.sep}, spelled(spec)),
         words_(spec.words),
         continuation_(spec.continuation),
@@ -89,15 +105,23 @@ class WordPieceTokenizer : public Tokenizer {
 
   /// The longest piece that `rest` begins with and that is longer than `prefix`.
   std::optional<int32_t> longest_match(std::string_view rest, size_t prefix) const {
-    size_t size = std::min(rest.size(), static_cast<size_t>(vocabulary_.longest_piece()));
+    const auto fits = [&](size_t size) {
+      return size > prefix && (size == rest.size() || !is_inside_character(rest[size]));
+    };
+    for (const auto* piece = long_pieces_.find(rest); piece != nullptr; piece = piece->shorter) {
+      if (fits(piece->text.size())) return piece->id;
+    }
+    size_t size =
+        std::min({rest.size(), static_cast<size_t>(vocabulary_.longest_piece()), kShortPiece});
     for (; size > prefix; --size) {
-      if (size < rest.size() && is_inside_character(rest[size])) continue;
+      if (!fits(size)) continue;
       if (const auto id = vocabulary_.lookup(rest.substr(0, size))) return id;
     }
     return std::nullopt;
   }
 
   const Vocabulary vocabulary_;
+  const LongestPrefix long_pieces_;  // those above kShortPiece
   const SpecialTokens specials_;
   const BertWordOptions words_;
   const std::string continuation_;

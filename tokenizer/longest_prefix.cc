@@ -1,0 +1,37 @@
+// Binary search, and from there back along what begins what.
+#include "tokenizer/longest_prefix.h"
+
+#include <algorithm>
+
+namespace phasor::internal {
+
+LongestPrefix::LongestPrefix(const std::vector<std::pair<std::string, int32_t>>& pieces) {
+  for (const auto& [text, id] : pieces) {
+    if (text.empty()) continue;
+    pieces_.push_back({text, id, nullptr});
+    begins_[static_cast<unsigned char>(text.front())] = true;
+  }
+  std::sort(pieces_.begin(), pieces_.end(),
+            [](const Piece& a, const Piece& b) { return a.text < b.text; });
+  const Piece* before = nullptr;
+  for (Piece& piece : pieces_) {
+    while (before != nullptr && !piece.text.starts_with(before->text)) before = before->shorter;
+    piece.shorter = std::exchange(before, &piece);
+  }
+}
+
+const LongestPrefix::Piece* LongestPrefix::find(std::string_view text) const {
+  if (text.empty() || !begins_[static_cast<unsigned char>(text.front())]) return nullptr;
+  const auto after =
+      std::upper_bound(pieces_.begin(), pieces_.end(), text,
+                       [](std::string_view t, const Piece& piece) { return t < piece.text; });
+  if (after == pieces_.begin()) return nullptr;
+  // The last piece that is not behind `text` begins with every piece that `text` begins with.
+  const Piece* piece = &*std::prev(after);
+  const auto end = std::mismatch(piece->text.begin(), piece->text.end(), text.begin(), text.end());
+  const auto common = static_cast<size_t>(end.first - piece->text.begin());
+  while (piece != nullptr && piece->text.size() > common) piece = piece->shorter;
+  return piece;
+}
+
+}  // namespace phasor::internal
