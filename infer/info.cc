@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <system_error>
 
 #include "infer/commands.h"
 #include "infer/info_text.h"
@@ -27,7 +28,9 @@ uintmax_t bytes_on_disk(const std::filesystem::path& folder) {
   uintmax_t bytes = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() == ".safetensors" && entry.path().stem() != "golden") {
-      bytes += entry.file_size();
+      std::error_code error;
+      const uintmax_t size = entry.file_size(error);
+      if (!error) bytes += size;
     }
   }
   return bytes;
