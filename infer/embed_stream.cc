@@ -35,12 +35,12 @@ EmbedStream::EmbedStream(phasor::Encoder& encoder, const phasor::EmbedOptions& h
       options_(options) {
   if (file_ == nullptr || !skip_done_lines()) return;
   lines_before_ = state_.lines;
-  if (state_.bytes == 0) file_->append(format_.header(0), state_);
 }
 
 // Reads up to where the partial file ends, which must be what it was made from. False where a
 // signal came.
 bool EmbedStream::skip_done_lines() {
+  if (!file_->begin(format_, [&] { return interrupts_.pending(); })) return false;
   const PartialState& done = file_->state();
   int64_t lines = 0;
   for (; lines < done.lines; ++lines) {

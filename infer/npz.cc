@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "infer/save.h"
+#include "infer/temporary_file.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -56,6 +57,7 @@ std::string npy_header(SavedTensor::Kind kind, std::span<const int64_t> shape) {
 }
 
 void save_npz(const std::filesystem::path& path, std::span<const SavedTensor> tensors) {
+  refuse_to_replace("--save", path);
   int code = 0;
   zip_t* opened = zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code);
   if (opened == nullptr) {

@@ -11,13 +11,13 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#include <fstream>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
 #include <optional>
-#include <sstream>
 
+#include "infer/plain_file.h"
 #include "phasor/errors.h"
 #include "phasor/safetensors.h"
 
@@ -27,21 +27,26 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the files are little-endian");
 
 constexpr std::string_view kWanted = "positions";
+constexpr uint64_t kMostBytes = uint64_t{1} << 28;  // of a matrix
+constexpr size_t kMostHeaderBytes = 10000;          // of an npy file: as NumPy, by default
+constexpr zip_int64_t kMostEntries = 1 << 16;       // of an archive; the header of each is read
 
 [[noreturn]] void fail(const std::filesystem::path& file, const std::string& why) {
   throw phasor::InvalidArgument(fmt::format("the table {}: {}", file.string(), why));
 }
 
 template <typename T>
-Matrix matrix_of(std::string_view bytes, int64_t rows, int64_t columns) {
-  Matrix matrix{.values = {}, .rows = rows, .columns = columns};
-  matrix.values.reserve(bytes.size() / sizeof(T));
+void append(std::string_view bytes, std::vector<double>& values) {
   for (size_t i = 0; i < bytes.size(); i += sizeof(T)) {
     T value;
     std::memcpy(&value, bytes.data() + i, sizeof(T));
-    matrix.values.push_back(static_cast<double>(value));
+    values.push_back(static_cast<double>(value));
   }
-  return matrix;
+}
+
+void refuse_too_large(const std::filesystem::path& file, uint64_t bytes) {
+  if (bytes <= kMostBytes) return;
+  fail(file, fmt::format("its matrix takes {} bytes; at most {} are read", bytes, kMostBytes));
 }
 
 /// What stands behind 'key': in the dictionary that is an npy file's header.
@@ -68,35 +73,87 @@ std::optional<std::array<int64_t, 2>> two_sizes(std::string_view text) {
   return std::array{sizes[0], sizes[1]};
 }
 
-/// Empty where `bytes` are an npy file of something else than a matrix in float32 or float64.
-std::optional<Matrix> parse_npy(const std::filesystem::path& file, std::string_view bytes) {
-  const auto byte = [&](size_t i) { return static_cast<size_t>(static_cast<uint8_t>(bytes[i])); };
-  if (bytes.size() < 12 || !bytes.starts_with("\x93NUMPY")) fail(file, "this is no .npy file");
-  const bool short_length = byte(6) == 1;
-  const size_t begin = short_length ? 10 : 12;
-  size_t length = byte(8) | byte(9) << 8;
-  if (!short_length) length |= byte(10) << 16 | byte(11) << 24;
-  if (length > bytes.size() - begin) fail(file, "the file ends within its header");
-  const std::string_view header = bytes.substr(begin, length);
-  bytes.remove_prefix(begin + length);
+/// The bytes of an npy file, one after another.
+struct NpySource {
+  uint64_t size = 0;  // as the file system or the archive says
+  /// Fills what it is given; how much there was: less than asked for only at the end.
+  std::function<size_t(std::span<char>)> read;
+};
+
+struct NpyHeader {
+  uint64_t bytes = 0;  // its own
+  int64_t rows = 0, columns = 0;
+  bool is_float = true;  // or double
+  bool by_columns = false;
+};
+
+/// Empty where the file is something else than a matrix in float32 or float64.
+std::optional<NpyHeader> read_npy_header(const std::filesystem::path& file,
+                                         const NpySource& source) {
+  std::array<uint8_t, 12> begin{};
+  const auto read = [&](auto bytes) {
+    const std::span<char> part(reinterpret_cast<char*>(bytes.data()), bytes.size());
+    return source.read(part) == part.size();
+  };
+  const bool is_npy =
+      read(std::span(begin).first(10)) && std::memcmp(begin.data(), "\x93NUMPY", 6) == 0;
+  if (!is_npy) fail(file, "this is no .npy file");
+  size_t length = begin[8] | begin[9] << 8;
+  const bool short_length = begin[6] == 1;
+  if (!short_length && read(std::span(begin).last(2))) {
+    length |= static_cast<size_t>(begin[10]) << 16 | static_cast<size_t>(begin[11]) << 24;
+  }
+  if (length > kMostHeaderBytes) {
+    fail(file, fmt::format("a header of {} bytes; at most {} are read", length, kMostHeaderBytes));
+  }
+  std::string header(length, '\0');
+  if (!read(std::span(header))) fail(file, "the file ends within its header");
 
   const auto sizes = two_sizes(value_of(header, "shape"));
   if (!sizes) return {};
   const std::string_view type = value_of(header, "descr");
   const bool is_float = type.starts_with("'<f4'");
   if (!is_float && !type.starts_with("'<f8'")) return {};
-  if (!value_of(header, "fortran_order").starts_with("False")) {
+  return NpyHeader{.bytes = (short_length ? 10 : 12) + length,
+                   .rows = (*sizes)[0],
+                   .columns = (*sizes)[1],
+                   .is_float = is_float,
+                   .by_columns = !value_of(header, "fortran_order").starts_with("False")};
+}
+
+/// Exactly the numbers that the header announces, which must be all that follows it.
+Matrix read_npy_matrix(const std::filesystem::path& file, const NpyHeader& header,
+                       const NpySource& source) {
+  if (header.by_columns) {
     fail(file, "it is stored column by column; save numpy.ascontiguousarray of it");
   }
-  const size_t numbers = bytes.size() / (is_float ? 4 : 8);
-  const auto [rows, columns] = *sizes;
-  const bool fits = columns > 0 && bytes.size() % (is_float ? 4 : 8) == 0 &&
-                    numbers % static_cast<size_t>(columns) == 0 &&
-                    numbers / static_cast<size_t>(columns) == static_cast<size_t>(rows);
-  if (!fits)
-    fail(file, fmt::format("{} bytes are no matrix [{}, {}]", bytes.size(), rows, columns));
-  return is_float ? matrix_of<float>(bytes, rows, columns)
-                  : matrix_of<double>(bytes, rows, columns);
+  const uint64_t width = header.is_float ? 4 : 8;
+  const uint64_t size = source.size - header.bytes;  // of the numbers
+  const auto rows = static_cast<uint64_t>(header.rows);
+  const auto columns = static_cast<uint64_t>(header.columns);
+  const bool fits = source.size >= header.bytes && columns > 0 && size % width == 0 &&
+                    size / width % columns == 0 && size / width / columns == rows;
+  if (!fits) {
+    fail(file, fmt::format("{} bytes and a header of {} are no matrix [{}, {}]", source.size,
+                           header.bytes, rows, columns));
+  }
+  refuse_too_large(file, size);
+  Matrix matrix{.values = {}, .rows = header.rows, .columns = header.columns};
+  matrix.values.reserve(size / width);
+  std::array<char, 1 << 16> part;
+  for (uint64_t left = size; left > 0;) {
+    const size_t count = std::min<uint64_t>(left, part.size());
+    if (source.read(std::span(part).first(count)) != count) fail(file, "it ends too early");
+    const std::string_view bytes(part.data(), count);
+    if (header.is_float) {
+      append<float>(bytes, matrix.values);
+    } else {
+      append<double>(bytes, matrix.values);
+    }
+    left -= count;
+  }
+  if (source.read(std::span(part).first(1)) != 0) fail(file, "it is longer than it says");
+  return matrix;
 }
 
 /// The one of several matrices that is meant.
@@ -111,50 +168,70 @@ std::string pick(const std::filesystem::path& file, const std::vector<std::strin
                          fmt::join(shown, ", "), names.size() > kShown ? ", …" : "", kWanted));
 }
 
-std::string read_file(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream || std::filesystem::is_directory(file)) {
-    fail(file, std::filesystem::exists(file) ? "not a readable file" : "there is no such file");
+Matrix read_npy(const std::filesystem::path& file) {
+  PlainFile plain(file, "the table ");
+  const NpySource source{plain.size(), [&](std::span<char> bytes) { return plain.read(bytes); }};
+  const std::optional<NpyHeader> header = read_npy_header(file, source);
+  if (!header) {
+    fail(file, "it holds no matrix in float32 or float64; a table is [positions, width]");
   }
-  std::ostringstream bytes;
-  bytes << stream.rdbuf();
-  return std::move(bytes).str();
+  return read_npy_matrix(file, *header, source);
 }
 
-Matrix read_npy(const std::filesystem::path& file) {
-  std::optional<Matrix> matrix = parse_npy(file, read_file(file));
-  if (!matrix)
-    fail(file, "it holds no matrix in float32 or float64; a table is [positions, width]");
-  return *std::move(matrix);
-}
+/// An entry of an archive from its beginning on. Nothing that the archive says of it is believed.
+class NpzEntry {
+ public:
+  NpzEntry(std::filesystem::path file, zip_t* archive, zip_uint64_t index)
+      : file_(std::move(file)), entry_(zip_fopen_index(archive, index, 0), zip_fclose) {
+    zip_stat_t stat;
+    if (entry_ == nullptr || zip_stat_index(archive, index, 0, &stat) != 0) {
+      fail(file_, "an entry cannot be read");
+    }
+    name_ = stat.name;
+    size_ = stat.size;
+    if (name_.ends_with(".npy")) name_.resize(name_.size() - 4);
+  }
+
+  const std::string& name() const { return name_; }
+  NpySource source() {
+    return {size_, [this](std::span<char> bytes) { return read(bytes); }};
+  }
+
+ private:
+  size_t read(std::span<char> bytes) {
+    size_t count = 0;
+    for (zip_int64_t n = 1; n > 0 && count < bytes.size(); count += static_cast<size_t>(n)) {
+      n = zip_fread(entry_.get(), bytes.data() + count, bytes.size() - count);
+      if (n < 0) fail(file_, fmt::format("its entry {} is damaged", name_));
+    }
+    return count;
+  }
+
+  std::filesystem::path file_;
+  std::unique_ptr<zip_file_t, decltype(&zip_fclose)> entry_;
+  std::string name_;
+  uint64_t size_ = 0;
+};
 
 Matrix read_npz(const std::filesystem::path& file) {
   using Archive = std::unique_ptr<zip_t, decltype(&zip_discard)>;
-  read_file(file);  // says why it cannot be read
+  PlainFile(file, "the table ");  // says why it cannot be read
   const Archive archive(zip_open(file.c_str(), ZIP_RDONLY, nullptr), zip_discard);
   if (archive == nullptr) fail(file, "this is no .npz file");
-  std::map<std::string, Matrix> matrices;
-  for (zip_int64_t i = 0; i < zip_get_num_entries(archive.get(), 0); ++i) {
-    zip_stat_t stat;
-    std::unique_ptr<zip_file_t, decltype(&zip_fclose)> entry(zip_fopen_index(archive.get(), i, 0),
-                                                             zip_fclose);
-    if (entry == nullptr || zip_stat_index(archive.get(), i, 0, &stat) != 0) {
-      fail(file, "an entry cannot be read");
-    }
-    std::string name = stat.name;
-    if (name.ends_with(".npy")) name.resize(name.size() - 4);
-    std::string bytes;
-    std::array<char, 1 << 16> part;
-    // Read in parts: the size that the archive states may be anything.
-    for (zip_int64_t n = 0; (n = zip_fread(entry.get(), part.data(), part.size())) != 0;) {
-      if (n < 0) fail(file, fmt::format("its entry {} is damaged", name));
-      bytes.append(part.data(), static_cast<size_t>(n));
-    }
-    if (auto matrix = parse_npy(file, bytes)) matrices.emplace(name, *std::move(matrix));
+  const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);
+  if (entries > kMostEntries) {
+    fail(file, fmt::format("{} entries; at most {} are read", entries, kMostEntries));
+  }
+  std::map<std::string, zip_int64_t> matrices;
+  for (zip_int64_t i = 0; i < entries; ++i) {
+    NpzEntry entry(file, archive.get(), i);
+    if (read_npy_header(file, entry.source())) matrices.emplace(entry.name(), i);
   }
   std::vector<std::string> names;
-  for (const auto& [name, matrix] : matrices) names.push_back(name);
-  return matrices.at(pick(file, names));
+  for (const auto& [name, i] : matrices) names.push_back(name);
+  NpzEntry entry(file, archive.get(), matrices.at(pick(file, names)));
+  const NpySource source = entry.source();
+  return read_npy_matrix(file, read_npy_header(file, source).value(), source);
 }
 
 Matrix read_safetensors(const std::filesystem::path& file) {
@@ -169,10 +246,13 @@ Matrix read_safetensors(const std::filesystem::path& file) {
     const std::string name = pick(file, names);
     const phasor::SafetensorsFile::Entry& entry = opened->entries().at(name);
     const auto [rows, columns] = std::pair(entry.shape[0], entry.shape[1]);
+    refuse_too_large(file, static_cast<uint64_t>(entry.num_bytes));
     if (entry.dtype == "F64") {
-      return matrix_of<double>(
-          {reinterpret_cast<const char*>(entry.data), static_cast<size_t>(entry.num_bytes)}, rows,
-          columns);
+      Matrix matrix{.values = {}, .rows = rows, .columns = columns};
+      append<double>(
+          {reinterpret_cast<const char*>(entry.data), static_cast<size_t>(entry.num_bytes)},
+          matrix.values);
+      return matrix;
     }
     const std::vector<float> values = opened->tensor(name).to_float();
     return {{values.begin(), values.end()}, rows, columns};

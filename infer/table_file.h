@@ -13,7 +13,7 @@ bool is_table_file(const std::filesystem::path& file);
 
 /// The matrix [rows, columns] in a file, in float32 or float64 (safetensors also F16 and BF16),
 /// row-major. Of several the one named "positions". Throws InvalidArgument naming the file where
-/// there is none or more than one, or a number that float32 has not.
+/// there is none or more than one, more than 256 MiB, or a number that float32 has not.
 Matrix read_table(const std::filesystem::path& file);
 
 }  // namespace infer

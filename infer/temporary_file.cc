@@ -7,21 +7,31 @@
 
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "phasor/errors.h"
 
 namespace infer {
 
-TemporaryFile::TemporaryFile(std::string option, const std::filesystem::path& path)
+void refuse_to_replace(const std::string& option, const std::filesystem::path& path) {
+  std::error_code ignored;  // opening the file will tell it
+  const auto status = std::filesystem::status(path, ignored);
+  if (!exists(status) || is_regular_file(status)) return;
+  throw phasor::InvalidArgument(
+      fmt::format("{}: cannot write {}: {}", option, path.string(),
+                  is_directory(status) ? std::strerror(EISDIR) : "not a plain file"));
+}
+
+TemporaryFile::TemporaryFile(std::string option, const std::filesystem::path& path,
+                             TemporaryFileOptions options)
     : option_(std::move(option)),
       path_(path),
-      temporary_(fmt::format("{}.{}.tmp", path.string(), getpid())) {
-  if (std::filesystem::is_directory(path)) {
-    errno = EISDIR;  // as rename() would say at the end
-    fail();
-  }
-  unlink(temporary_.c_str());
+      temporary_(options.name.empty() ? fmt::format("{}.{}.tmp", path.string(), getpid())
+                                      : std::move(options.name)),
+      sync_(options.sync) {
+  refuse_to_replace(option_, path);
+  unlink(temporary_.c_str());  // O_EXCL: never through a link that stands there
   descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail();
 }
@@ -44,7 +54,7 @@ void TemporaryFile::write(std::span<const std::byte> bytes) {
 
 void TemporaryFile::commit() {
   // Some file systems say only here that there was no room.
-  if (fsync(descriptor_) != 0 && errno != EINVAL) fail();
+  if (sync_ && fsync(descriptor_) != 0 && errno != EINVAL) fail();
   if (close(std::exchange(descriptor_, -1)) != 0) fail();
   if (rename(temporary_.c_str(), path_.c_str()) != 0) fail();
   committed_ = true;

@@ -8,11 +8,21 @@
 
 namespace infer {
 
+/// Throws InvalidArgument naming `option` where something is at `path` that a new file must not
+/// take the place of: a folder, a pipe, a device.
+void refuse_to_replace(const std::string& option, const std::filesystem::path& path);
+
+struct TemporaryFileOptions {
+  std::string name = {};  // of the new file until then; PATH.PID.tmp where it is empty
+  bool sync = true;       // commit() waits until the bytes are on the disk
+};
+
 /// A new file beside `path` that takes its place on commit(), and is gone without. All throw
 /// InvalidArgument naming `option`, the file and the reason; then `path` is as it was.
 class TemporaryFile {
  public:
-  TemporaryFile(std::string option, const std::filesystem::path& path);
+  TemporaryFile(std::string option, const std::filesystem::path& path,
+                TemporaryFileOptions options = {});
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
   ~TemporaryFile();
@@ -26,6 +36,7 @@ class TemporaryFile {
   std::string option_;
   std::filesystem::path path_;
   std::string temporary_;
+  bool sync_;
   int descriptor_ = -1;
   bool committed_ = false;
 };

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <cwchar>
+#include <filesystem>
 #include <new>
 
 #include "infer/commands.h"
@@ -85,6 +86,9 @@ int report_current_exception() {
   } catch (const phasor::ModelError& error) {
     report_error(error.what());
     code = kBadModel;
+  } catch (const std::filesystem::filesystem_error& error) {
+    report_error(fmt::format("{}: {}", error.path1().string(), error.code().message()));
+    code = kBadInput;
   } catch (const std::bad_alloc&) {
     report_error("out of memory; give fewer or shorter texts, or a smaller model");
   } catch (const std::exception& error) {

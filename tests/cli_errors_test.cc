@@ -1,5 +1,6 @@
 // Every way to misuse the command line: the exit code, and one line that says what to do.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 
@@ -39,6 +40,42 @@ TEST(CliErrorsTest, BadInputExitsWith3) {
   expect_infer_fails({"--ids", "99999999999"}, 3, {"99999999999"});
   expect_infer_fails({"--ids", " "}, 3, {"--ids"});
   expect_infer_fails({"--positions", "learned", "x"}, 3, {"position table", "sinusoidal"});
+}
+
+TEST(CliErrorsTest, NamesThatNoFileCanHaveExitWith3) {
+  const TempFolder folder;
+  const std::string name(300, 'x'), loop = folder.path() / "loop";
+  std::filesystem::create_symlink("loop", loop);
+  for (const auto& [prefix, why] : {std::pair(name, "name too long"),
+                                    std::pair(loop + "/a", "Too many levels of symbolic links")}) {
+    const auto fails = [&](std::vector<std::string> arguments) {
+      expect_infer_fails(arguments, 3, {prefix, why});
+    };
+    for (const char* const end : {".npy", ".npz", ".safetensors"}) {
+      fails({"positions", "-q", prefix + end});
+      fails({"positions", "-q", "paper", "--save", prefix + end});
+    }
+    fails({"-q", "--save", prefix + ".npz", "Tom"});
+    fails({"embed", "-q", "-i", prefix});
+    fails({"embed", "-q", "-o", prefix + ".npy", "Tom"});
+    fails({"embed", "-q", "-o", prefix + "/a.npy", "Tom"});
+    fails({"observe", "-q", "--html", prefix, "Tom"});
+    fails({"observe", "-q", "--svg", prefix, "Tom"});
+  }
+}
+
+TEST(CliErrorsTest, OddFilesInAModelsFolderAreLeftAlone) {
+  const TempFolder folder;
+  const std::filesystem::path model = folder.path() / "model";
+  std::filesystem::copy(bundled_model("none"), model, std::filesystem::copy_options::recursive);
+  std::filesystem::create_symlink("loop.json", model / "loop.json");
+  std::filesystem::create_symlink("loop.safetensors", model / "loop.safetensors");
+  std::filesystem::create_directory(model / "folder.safetensors");
+  mkfifo((model / "pipe.json").c_str(), 0600);
+  mkfifo((model / "pipe.safetensors").c_str(), 0600);
+  const std::string out = (folder.path() / "a.npy").string();
+  EXPECT_EQ(run_infer({"embed", "-q", "-m", model.string(), "-o", out, "Tom"}).exit_code, 0);
+  EXPECT_EQ(run_infer({"info", model.string()}).exit_code, 0);
 }
 
 TEST(CliErrorsTest, BadModelsExitWith4) {

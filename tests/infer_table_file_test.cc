@@ -1,7 +1,10 @@
 // Tables in files of other programs: read as they were written, refused in one line otherwise.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <zip.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -9,6 +12,8 @@
 #include "infer/table_file.h"
 #include "phasor/errors.h"
 #include "tests/expect_error.h"
+#include "tests/resident_memory.h"
+#include "tests/run_program.h"
 #include "tests/test_files.h"
 
 namespace infer {
@@ -113,8 +118,8 @@ TEST(TableFileTest, WhatIsNoTableIsRefusedInOneLine) {
                            const std::vector<std::string>& words) {
     expect_refused(folder.write(name, bytes), words);
   };
-  expect_refused(folder.path() / "none.npy", {"no such file"});
-  expect_refused(folder.path() / "none.npz", {"no such file"});
+  expect_refused(folder.path() / "none.npy", {"No such file"});
+  expect_refused(folder.path() / "none.npz", {"No such file"});
   refused("a.txt", "1 2 3", {".npy", ".npz", ".safetensors"});
   refused("empty.npy", "", {"no .npy file"});
   refused("text.npy", "this is a text, and a rather long one", {"no .npy file"});
@@ -137,7 +142,84 @@ TEST(TableFileTest, WhatIsNoTableIsRefusedInOneLine) {
   refused("a.safetensors", "no safetensors", {"safetensors"});
   refused("b.safetensors", phasor::safetensors_bytes({{"t", {6}, "F32", data}}), {"no matrix"});
   std::filesystem::create_directory(folder.path() / "folder.npy");
-  expect_refused(folder.path() / "folder.npy", {"not a readable file"});
+  expect_refused(folder.path() / "folder.npy", {"not a plain file"});
+}
+
+/// The files in an archive, compressed.
+std::filesystem::path write_npz(const TempFolder& folder, const std::string& name,
+                                const std::vector<std::pair<std::string, std::string>>& files) {
+  const std::filesystem::path path = folder.path() / name;
+  zip_t* const archive = zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, nullptr);
+  for (const auto& [file, bytes] : files) {
+    zip_source_t* const source = zip_source_buffer(archive, bytes.data(), bytes.size(), 0);
+    zip_file_add(archive, file.c_str(), source, 0);
+  }
+  EXPECT_EQ(zip_close(archive), 0);
+  return path;
+}
+
+TEST(TableFileTest, OfAnArchiveOnlyTheTableIsUnpacked) {
+  const TempFolder folder;
+  const std::string table = npy("<f4", "(2, 3)", bytes_of<float>(kValues));
+  std::string large = npy("<f4", "(65536, 512)", "");
+  large.resize(large.size() + (size_t{65536} * 512 * 4));
+  const auto path = write_npz(folder, "a.npz",
+                              {{"large.npy", large},
+                               {"positions.npy", table},
+                               {"columns.npy", npy("<f4", "(1, 1)", "", 1, "True")}});
+  large = std::string();
+  EXPECT_LT(std::filesystem::file_size(path), 1u << 20);
+  const int64_t before = phasor::resident_memory();
+  expect_table(path);
+  EXPECT_LT(phasor::resident_memory() - before, 16 << 20);
+}
+
+TEST(TableFileTest, MoreThanTheHeaderAnnouncesIsRefusedUnread) {
+  const TempFolder folder;
+  const std::string table = npy("<f4", "(2, 3)", bytes_of<float>(kValues));
+  const auto path =
+      write_npz(folder, "a.npz", {{"positions.npy", table + std::string(64 << 20, '\0')}});
+  const int64_t before = phasor::resident_memory();
+  expect_refused(path, {"[2, 3]", "67109016 bytes"});
+  EXPECT_LT(phasor::resident_memory() - before, 16 << 20);
+  // Nor where the archive says that there is no more.
+  std::string bytes = phasor::read_text_file(path);
+  const auto size_bytes = [](size_t size) {
+    return std::string({static_cast<char>(size), static_cast<char>(size >> 8),
+                        static_cast<char>(size >> 16), static_cast<char>(size >> 24)});
+  };
+  const std::string says = size_bytes(table.size() + (64 << 20));
+  for (size_t at = 0; (at = bytes.find(says, at)) != std::string::npos;) {
+    bytes.replace(at, 4, size_bytes(table.size()));
+  }
+  folder.write("b.npz", bytes);
+  expect_refused(folder.path() / "b.npz", {});
+  EXPECT_LT(phasor::resident_memory() - before, 16 << 20);
+}
+
+TEST(TableFileTest, TooLargeTablesAndHeadersAreRefusedUnread) {
+  const TempFolder folder;
+  const auto sparse = [&](const std::string& name, const std::string& bytes, uintmax_t size) {
+    std::filesystem::resize_file(folder.write(name, bytes), size);  // without taking room
+  };
+  const std::string table = npy("<f4", "(1048576, 1024)", "");
+  sparse("a.npy", table, table.size() + (uintmax_t{1} << 32));
+  expect_refused(folder.path() / "a.npy", {"4294967296 bytes", "268435456"});
+  const std::string header =
+      R"({"t": {"dtype": "F32", "shape": [1048576, 1024], "data_offsets": [0, 4294967296]}})";
+  const std::string file = phasor::safetensors_bytes(header, "");
+  sparse("a.safetensors", file, file.size() + (uintmax_t{1} << 32));
+  expect_refused(folder.path() / "a.safetensors", {"4294967296 bytes", "268435456"});
+  sparse("b.npy", std::string("\x93NUMPY\x02\x00\xff\xff\xff\xff", 12), uintmax_t{1} << 33);
+  expect_refused(folder.path() / "b.npy", {"header", "4294967295"});
+}
+
+TEST(TableFileTest, PipesAreRefusedAtOnce) {
+  const TempFolder folder;
+  for (const char* const name : {"a.npy", "a.npz", "a.safetensors"}) {
+    mkfifo((folder.path() / name).c_str(), 0600);
+    expect_refused(folder.path() / name, {"not a plain file"});
+  }
 }
 
 }  // namespace

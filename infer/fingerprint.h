@@ -1,0 +1,28 @@
+// Hashes that tell files and texts apart.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace infer {
+
+/// A hash that grows with what it is given. Tells inputs apart; no protection against malice.
+class Fingerprint {
+ public:
+  /// Adds a piece: "ab" and "c" are not "a" and "bc".
+  void add(std::string_view bytes);
+  /// Adds the next part of one long piece: where parts end makes no difference.
+  void extend(std::string_view part);
+  std::string text() const;  // 16 hexadecimal digits
+
+ private:
+  uint64_t hash_ = 0x9E3779B97F4A7C15u;
+  std::string rest_;  // of the parts: too short yet to be added
+};
+
+/// Of the files that decide what a model computes.
+std::string model_fingerprint(const std::filesystem::path& folder);
+
+}  // namespace infer
