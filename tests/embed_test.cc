@@ -16,7 +16,6 @@
 #include "tests/expect_close.h"
 #include "tests/expect_error.h"
 #include "tests/random_model.h"
-#include "tests/test_files.h"
 
 namespace phasor {
 namespace {
@@ -34,7 +33,7 @@ std::vector<std::string> random_texts(int count, uint64_t seed) {
 }
 
 std::shared_ptr<const Model> bundled() {
-  static const auto model = Model::load(bundled_model("sinusoidal"));
+  static const auto model = Model::load("sinusoidal");
   return model;
 }
 
