@@ -3,7 +3,7 @@
 
 namespace phasor::bench {
 
-void set_counters(benchmark::State& state, const MatmulLimit& limit, const Batch& batch,
+void set_counters(benchmark::State& state, const infer::MatmulLimit& limit, const Batch& batch,
                   double seconds) {
   const auto iterations = static_cast<double>(state.iterations());
   state.counters["tokens/s"] = static_cast<double>(batch.num_tokens()) * iterations / seconds;

@@ -7,10 +7,9 @@
 #include "infer/matmul_limit.h"
 
 namespace phasor::bench {
-using namespace infer;
 
 /// Sets the counters tokens/s and limit_share: the matmuls' share of the time, 1 at the limit.
-void set_counters(benchmark::State& state, const MatmulLimit& limit, const Batch& batch,
+void set_counters(benchmark::State& state, const infer::MatmulLimit& limit, const Batch& batch,
                   double seconds);
 
 }  // namespace phasor::bench

@@ -14,6 +14,8 @@
 #include "phasor/encoder.h"
 
 namespace phasor::bench {
+
+using namespace infer;
 namespace {
 
 /// One model on one number of threads, made when the first of its benchmarks runs.

@@ -16,6 +16,9 @@
 #include "infer/matmul_limit.h"
 
 namespace phasor::bench {
+
+using namespace infer;
+using namespace internal;
 namespace {
 
 constexpr int64_t kModel = 384, kHeads = 12, kHeadDim = 32;

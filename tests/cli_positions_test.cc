@@ -315,7 +315,7 @@ ProgramResult claims_with(const fs::path& models, std::vector<std::string> optio
 }
 
 TEST(CliPositionsTest, ClaimsAreShownSourceBySourceAndAllAsExpected) {
-  const std::vector<Claim> claims =
+  const std::vector<infer::Claim> claims =
       infer::tutorial_claims({.sinusoidal = Model::load(bundled_model("sinusoidal")),
                               .learned = Model::load(bundled_model("learned")),
                               .none = Model::load(bundled_model("none"))});

@@ -1,6 +1,7 @@
 // Counting a model's matmuls and timing them by themselves.
 #include <gtest/gtest.h>
 
+#include "engine/packed_weights.h"
 #include "infer/matmul_limit.h"
 #include "phasor/errors.h"
 #include "tests/random_model.h"
@@ -62,6 +63,9 @@ TEST(MatmulLimitTest, AttentionTakesItsTimeAtTheBestRateAndMapsTakeTheirsInEvery
 TEST(MatmulLimitTest, WhatNoEncoderCanHaveIsRefused) {
   EXPECT_THROW(MatmulLimit(config_of_size_8(), {.threads = -1}), InvalidArgument);
   EXPECT_THROW(MatmulLimit(ModelConfig{}), InvalidArgument);
+  ModelConfig wide = config_of_size_8();
+  wide.d_ff = internal::max_int8_width() + 1;
+  EXPECT_THROW(MatmulLimit(wide, {.threads = 1, .precision = Precision::kInt8}), InvalidArgument);
 }
 
 }  // namespace

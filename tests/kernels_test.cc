@@ -20,10 +20,12 @@
 namespace phasor {
 using namespace internal;
 
+namespace internal {
 extern const Kernels kBaselineKernels;
 #if defined(__x86_64__)
 extern const Kernels kAvx2Kernels, kAvx512Kernels;
 #endif
+}  // namespace internal
 
 namespace {
 

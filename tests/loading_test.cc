@@ -113,7 +113,7 @@ TEST(LoadingTest, ADamagedHeadIsFoundByEveryoneWhoAsksAndHarmsNoOther) {
     expect_error<ModelError>([&] { asked->mlm_logits(encoded.hidden(0)); },
                              {"MLM head", "element 3"});
     EXPECT_EQ(asked->packed_bytes(), bytes);
-    expect_same_bits(asked->encode_ids(kIds).hidden(0), encoded.hidden(0), "hidden");
+    expect_same_bits(hidden_of(asked->encode_ids(kIds)), encoded.hidden(0), "hidden");
   }
 }
 

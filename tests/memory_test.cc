@@ -24,7 +24,7 @@ TEST(MemoryTest, NothingGrowsOnceEveryRowCountHasBeenSeen) {
   const auto model = random_model(config, 3);
   for (const int threads : {1, 3}) {
     for (const Precision precision : {Precision::kFloat32, Precision::kInt8}) {
-      SCOPED_TRACE(testing::Message() << threads << " threads, " << precision_name(precision));
+      SCOPED_TRACE(testing::Message() << threads << " threads, " << to_string(precision));
       Encoder encoder(model, {.threads = threads, .precision = precision});
       for (int64_t rows = 8; rows <= 256; rows += 8) {  // by all threads together, and by each
         const TokenIds ids = random_ids(*model, rows, 1);

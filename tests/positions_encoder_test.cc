@@ -60,7 +60,7 @@ TEST(PositionsInEncoderTest, AFirstPositionFarOffTakesNoMemoryForTheRowsBeforeIt
   for (const int64_t num_tokens : {3, 9, 4}) {
     for (const int64_t shift : {int64_t{0}, -kFirst, -int64_t{5}, int64_t{7}}) {
       const std::vector<float> rows =
-          encoder.position_vectors(num_tokens, {.positions = Positions().shifted(shift)});
+          model->position_vectors(num_tokens, Positions().shifted(shift));
       for (int64_t t = 0; t < num_tokens; ++t) {
         std::vector<float> expected(18);
         const PositionConfig& own = model->config().position;
@@ -105,10 +105,9 @@ TEST(PositionsInEncoderTest, FirstPositionIsTheModelsOwnInItsOwnLayoutElseTheLay
   EXPECT_EQ(first(SinusoidalLayout::kPaper), 0);
   EXPECT_EQ(first(SinusoidalLayout::kOpenNmt), 1);
   const auto other = learned_model();
-  EXPECT_EQ(Encoder(other)
-                .encode_ids(ids, {.positions = Positions::sinusoidal(SinusoidalLayout::kFairseq)})
-                .positions(0)[0],
-            2);
+  const Encoding moved = Encoder(other).encode_ids(
+      ids, {.positions = Positions::sinusoidal(SinusoidalLayout::kFairseq)});
+  EXPECT_EQ(moved.positions(0)[0], 2);
 }
 
 TEST(PositionsInEncoderTest, StoredTableWinsOverTheComputedOne) {

@@ -15,7 +15,6 @@
 #include "engine/onednn.h"
 #include "engine/packed_weights.h"
 #include "phasor/errors.h"
-#include "phasor/matmul_limit.h"
 #include "tests/encoder_cases.h"
 #include "tests/expect_close.h"
 #include "tests/expect_error.h"
@@ -279,9 +278,6 @@ TEST(PrecisionTest, Int8RefusesAMapWhoseSumsMayOverflowAndAutoLeavesItAside) {
   expect_error<InvalidArgument>(
       [&] { Encoder encoder(model, {.precision = Precision::kInt8}); },
       {std::to_string(width), std::to_string(max_int8_width()), "int8", "f32 or bf16"});
-  expect_error<InvalidArgument>(
-      [&] { MatmulLimit limit(model->config(), {.threads = 1, .precision = Precision::kInt8}); },
-      {std::to_string(width)});
   Encoder chosen(model, {.precision = Precision::kAuto});
   EXPECT_EQ(chosen.precision(),
             onednn::has_fast_bfloat16() ? Precision::kBfloat16 : Precision::kFloat32);

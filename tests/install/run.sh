@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the application beside this file the two ways there are, and runs it.
+# Builds the application beside this file the two ways there are, and runs its programs.
 #
 #   run.sh installed  BUILD CMAKE_OPTIONS...   against an installation of BUILD, moved elsewhere
 #   run.sh subproject BUILD CMAKE_OPTIONS...   with phasor as a subdirectory and a shared library
@@ -47,6 +47,11 @@ if [[ $mode == installed ]]; then
 
   cmake -S "$here" -B "$work/build" -DCMAKE_PREFIX_PATH="$prefix" "$@"
   cmake --build "$work/build"
+
+  # Without CMake. eval: pkg-config quotes the space in the folder's name for a shell.
+  flags=$(PKG_CONFIG_PATH="$(dirname "$(find "$prefix" -name phasor.pc)")" pkg-config --cflags --libs phasor)
+  eval "${CXX:-g++} -std=c++20 '$repo/examples/encode.cc' -o '$work/by_pkg_config' $flags"
+  (cd / && expect "cosine 0.93" "$work/by_pkg_config")
 else
   cmake -S "$here" -B "$work/build" -DPHASOR_SOURCE="$repo" -DBUILD_SHARED_LIBS=ON "$@" \
     -DCMAKE_BUILD_TYPE=Debug
@@ -54,5 +59,8 @@ else
   ! grep -E '^(phasor/)?(infer|encode|trace_positions|lens|[a-z_]*_(test|bench))\b' <<<"$targets" ||
     fail "as a subproject phasor brings the targets above along"
   cmake --build "$work/build" --parallel "$(nproc)"
+  "$here/symbols.sh" "$repo/include" "$(find "$work/build" -name 'libphasor.so')"
 fi
-(cd / && expect ", 128]" "$work/build/application")
+(cd / && expect "cosine 0.93" "$work/build/encode")
+(cd / && expect "[2, 128]" "$work/build/embed")
+! "$work/build/embed" nowhere || fail "a model that is nowhere was found"

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Whether a shared phasor exports its documented interface and nothing else.
+#
+#   symbols.sh INCLUDE_FOLDER LIBRARY
+set -euo pipefail
+
+include=$1 library=$2
+fail() {
+  echo "symbols.sh: $*" >&2
+  exit 1
+}
+
+symbols=$(nm -DC --defined-only "$library" | sed -E 's/^[0-9a-f]* [A-Za-z] //')
+[[ $(wc -l <<<"$symbols") -gt 100 ]] || fail "$library exports next to nothing"
+names=$(sed -E 's/^(typeinfo for|typeinfo name for|vtable for) //; s/^phasor::EnumNames const& phasor::/phasor::/' \
+  <<<"$symbols")
+foreign=$(grep -vE '^phasor::' <<<"$names" || true)
+[[ -z $foreign ]] || fail "exported, but not of phasor: ${foreign//$'\n'/, }"
+hidden=$(grep -E '^phasor::(internal::|[A-Za-z]*::(Impl|State)\b)' <<<"$names" || true)
+[[ -z $hidden ]] || fail "exported, but internal: ${hidden//$'\n'/, }"
+
+# Each name that is exported stands in a public header.
+headers=$(cat $(find "$include" -name '*.h'))
+sed -E 's/^phasor::([A-Za-z_]+::)*~?([A-Za-z_]+).*/\2/' <<<"$names" | sort -u | while read -r name; do
+  grep -qwF -- "$name" <<<"$headers" || fail "$name is exported, but in no public header"
+done
