@@ -66,7 +66,7 @@ std::vector<float> json_values(const std::string& text, int64_t first = 1) {
 std::vector<float> library_vectors(const std::string& model, const std::vector<std::string>& texts,
                                    RunOptions options = {}) {
   Encoder encoder(Model::load(bundled_model(model)));
-  options.pooling = encoder.model().sentence().pooling;
+  if (!options.pooling) options.pooling = encoder.model().sentence().pooling;
   std::vector<float> values;
   for (const std::string& text : texts) {
     const Encoding encoding = encoder.encode(text, options);

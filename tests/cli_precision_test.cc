@@ -73,7 +73,7 @@ TEST(CliPrecisionTest, WhatIsNoPrecisionIsAUsageError) {
         {"verify", "--precision", "fp8", "none"},
         {"compare", "--precision", "f32,fp8", "none", "Tom"},
         {"bench", "--precision", "f32,fp8"}}) {
-    expect_infer_fails(command, 2, {"--precision", "'fp8'", "bf16", "int8", "auto"});
+    expect_infer_fails(command, 2, {"--precision", "\"fp8\"", "bf16", "int8", "auto"});
   }
 }
 

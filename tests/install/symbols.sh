@@ -21,6 +21,6 @@ hidden=$(grep -E '^phasor::(internal::|[A-Za-z]*::(Impl|State)\b)' <<<"$names" |
 
 # Each name that is exported stands in a public header.
 headers=$(cat $(find "$include" -name '*.h'))
-sed -E 's/^phasor::([A-Za-z_]+::)*~?([A-Za-z_]+).*/\2/' <<<"$names" | sort -u | while read -r name; do
+sed -E 's/^phasor::([A-Za-z_0-9]+::)*~?([A-Za-z_0-9]+).*/\2/' <<<"$names" | sort -u | while read -r name; do
   grep -qwF -- "$name" <<<"$headers" || fail "$name is exported, but in no public header"
 done
