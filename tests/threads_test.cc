@@ -196,15 +196,15 @@ TEST(ThreadsTest, OneLongTextOnAllThreadsGivesWhatOneGives) {
 
 TEST(ThreadsTest, ProbesOfAllLayersOnAllThreadsAreThoseOfOne) {
   ModelConfig config = small_config();
-  config.num_layers = 5;
+  config.num_layers = 7;
   config.position.kind = PositionKind::kSinusoidal;
   const auto model = random_model(config, 73);
-  std::vector<ProbeText> texts(12, {.places = {1, 2, 3, 4}});
-  for (size_t i = 0; i < texts.size(); ++i) texts[i].token_ids = random_ids(*model, 5, i);
+  std::vector<ProbeText> texts(60, {.token_ids = {}, .places = {1, 2, 3, 4, 5, 6, 7, 8}});
+  for (size_t i = 0; i < texts.size(); ++i) texts[i].token_ids = random_ids(*model, 9, i);
   Encoder alone(model, {.threads = 1}), encoder(model, {.threads = kTeam});
   const auto expected = probe_positions(alone, texts, texts);
   const auto reports = probe_positions(encoder, texts, texts);
-  ASSERT_EQ(reports.size(), 6u);
+  ASSERT_EQ(reports.size(), 8u);
   for (size_t l = 0; l < reports.size(); ++l) {
     EXPECT_NEAR(reports[l].held_out.r2, expected[l].held_out.r2,
                 batch_tolerance(Precision::kFloat32) == 0 ? 0 : 1e-4);
