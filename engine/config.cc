@@ -3,6 +3,7 @@
 #include "phasor/config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 

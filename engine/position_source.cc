@@ -17,6 +17,8 @@ template <class... Ts>
 struct Overloaded : Ts... {
   using Ts::operator()...;
 };
+template <class... Ts>
+Overloaded(Ts...) -> Overloaded<Ts...>;  // clang 16 and older deduce none for an aggregate
 
 int64_t usual_first_position(SinusoidalLayout layout) {
   switch (layout) {

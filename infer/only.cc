@@ -2,6 +2,7 @@
 #include "infer/only.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

@@ -34,8 +34,8 @@ std::string property_rows(const std::vector<std::string>& names,
     }
   }
   // What only the second table has stands before what both have.
-  std::ranges::stable_partition(
-      rows, [](const Property& row) { return row.key.ends_with("wavelength"); });
+  std::stable_partition(rows.begin(), rows.end(),
+                        [](const Property& row) { return row.key.ends_with("wavelength"); });
   for (const Property& row : rows) {
     std::string line = pad_right(row.label, kLabel);
     for (size_t i = 0; i < columns.size(); ++i) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the README's two commands as a newcomer would: on a minimal Debian with g++ and git only.
 #
-#   tests/fresh_machine.sh bookworm|trixie
+#   tests/fresh_machine.sh bookworm|trixie|sid
 #
 # Makes the machine with debootstrap in a temporary folder ($TMPDIR, else /var/tmp; about 2 GB) from
 # this machine's own Debian mirror, and clones HEAD into it, without ../shared. Needs root; exits 77
@@ -82,7 +82,7 @@ if [[ ${1-} == --machine ]]; then
   exit
 fi
 
-[[ $# == 1 && ${1-} =~ ^(bookworm|trixie)$ ]] || fail "usage: tests/fresh_machine.sh bookworm|trixie"
+[[ $# == 1 && ${1-} =~ ^(bookworm|trixie|sid)$ ]] || fail "usage: tests/fresh_machine.sh bookworm|trixie|sid"
 [[ $(id -u) == 0 ]] || skip "only root can make a machine"
 unshare --mount true 2>/dev/null || skip "this root may not mount"
 for command in "$infer" "$test"; do

@@ -1,25 +1,27 @@
-// Several threads over one Model. A program of its own, so that it can run under the thread
-// sanitizer with one OpenMP thread.
+// Several threads over one Model, and the loops that the library runs on several. A program of its
+// own, which .ci/run also runs under the thread sanitizer.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <map>
 #include <memory>
+#include <set>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "phasor/encoder.h"
+#include "phasor/lens/probe.h"
+#include "phasor/matmul_limit.h"
 #include "tests/encoder_cases.h"
 #include "tests/expect_close.h"
 
 namespace phasor {
 namespace {
 
-// The thread sanitizer cannot see libgomp's barriers.
-#ifdef __SANITIZE_THREAD__
-constexpr int kTeam = 1;
-#else
-constexpr int kTeam = 2;
-#endif
+constexpr int kTeam = 4;
 
 std::shared_ptr<const Model> shared_model() {
   ModelConfig config = small_config();
@@ -144,6 +146,99 @@ TEST(ThreadsTest, OneEncoderMovesBetweenThreads) {
   std::vector<std::vector<float>> results;
   std::thread([&] { results = work(encoder, ids); }).join();
   expect_same(results, expected, "another thread");
+}
+
+/// Keeps the states after each block, and which threads told them. At the first event it waits for
+/// a while, in which the other threads come to theirs.
+struct Witness : Observer {
+  explicit Witness(std::chrono::milliseconds wait) : wait(wait) {}
+  bool wants(Hook hook, int64_t) const override { return hook == Hook::kNormalizedResidPost; }
+  void observe(const HookEvent& event) override {
+    if (threads.empty()) std::this_thread::sleep_for(wait);
+    threads.insert(std::this_thread::get_id());
+    states[{event.sequence, event.layer}].assign(event.values.begin(), event.values.end());
+  }
+  std::chrono::milliseconds wait;
+  std::set<std::thread::id> threads;
+  std::map<std::pair<int64_t, int64_t>, std::vector<float>> states;
+};
+
+TEST(ThreadsTest, EveryThreadOfATeamTellsOneObserverOfItsGroup) {
+  using std::chrono_literals::operator""ms;
+  const auto model = shared_model();
+  const std::vector<TokenIds> batch(kTeam, random_ids(*model, 7, 1));  // a group each
+  Witness alone(0ms);
+  Encoder(model, {.threads = 1}).encode_ids(batch, {.observer = &alone});
+  Encoder encoder(model, {.threads = kTeam});
+  size_t threads = 0;
+  for (auto wait = 1ms; threads < kTeam && wait < 10'000ms; wait *= 2) {
+    Witness witness(wait);
+    encoder.encode_ids(batch, {.observer = &witness});
+    threads = witness.threads.size();
+    ASSERT_EQ(witness.states.size(), alone.states.size());
+    for (const auto& [key, state] : witness.states) {
+      expect_independent_of_batch(state, alone.states.at(key),
+                                  "block " + std::to_string(key.second));
+    }
+  }
+  EXPECT_EQ(threads, size_t{kTeam});
+}
+
+struct Thrower : Observer {
+  bool wants(Hook, int64_t) const override { return true; }
+  void observe(const HookEvent&) override {
+    ++calls;
+    throw std::logic_error("enough");
+  }
+  int calls = 0;
+};
+
+TEST(ThreadsTest, WhatAnObserverThrowsReachesTheCallerFromEveryThread) {
+  const auto model = shared_model();
+  const std::vector<TokenIds> batch(3 * kTeam, random_ids(*model, 7, 1));
+  Encoder encoder(model, {.threads = kTeam});
+  for (int round = 0; round < 10; ++round) {
+    Thrower thrower;
+    EXPECT_THROW(encoder.encode_ids(batch, {.observer = &thrower}), std::logic_error);
+    EXPECT_EQ(thrower.calls, 1);
+  }
+}
+
+TEST(ThreadsTest, OneLongTextOnAllThreadsGivesWhatOneGives) {
+  ModelConfig config = small_config();
+  config.d_model = 96;  // wide enough that every loop over rows, heads and weights is shared out
+  config.d_ff = 1536;
+  config.position.kind = PositionKind::kSinusoidal;
+  const auto model = random_model(config, 72);
+  const TokenIds ids = random_ids(*model, 260, 1);
+  for (const Precision precision : {Precision::kFloat32, Precision::kInt8}) {
+    Encoder alone(model, {.threads = 1, .precision = precision});
+    Encoder encoder(model, {.threads = kTeam, .precision = precision});
+    expect_independent_of_batch(encoder.encode_ids(ids).hidden(0), alone.encode_ids(ids).hidden(0),
+                                std::string(precision_name(precision)), precision);
+  }
+}
+
+TEST(ThreadsTest, ProbesOfAllLayersOnAllThreadsAreThoseOfOne) {
+  ModelConfig config = small_config();
+  config.num_layers = 7;
+  config.position.kind = PositionKind::kSinusoidal;
+  const auto model = random_model(config, 73);
+  std::vector<ProbeText> texts(60, {.token_ids = {}, .places = {1, 2, 3, 4, 5, 6, 7, 8}});
+  for (size_t i = 0; i < texts.size(); ++i) texts[i].token_ids = random_ids(*model, 9, i);
+  Encoder alone(model, {.threads = 1}), encoder(model, {.threads = kTeam});
+  const auto expected = probe_positions(alone, texts, texts);
+  const auto reports = probe_positions(encoder, texts, texts);
+  ASSERT_EQ(reports.size(), 8u);
+  for (size_t l = 0; l < reports.size(); ++l) {
+    EXPECT_NEAR(reports[l].held_out.r2, expected[l].held_out.r2,
+                batch_tolerance(Precision::kFloat32) == 0 ? 0 : 1e-4);
+  }
+}
+
+TEST(ThreadsTest, TheLimitOfTheMatmulsIsMeasuredOnAllThreads) {
+  const MatmulLimit limit(small_config(), {.threads = kTeam, .seconds = 0.01});
+  EXPECT_GT(limit.best_rate(), 0);
 }
 
 }  // namespace

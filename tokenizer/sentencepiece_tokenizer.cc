@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <ranges>
 #include <string_view>
 #include <utility>
 
@@ -45,7 +44,9 @@ Vocabulary make_vocabulary(const SentencePieceSpec& spec, const SentencePiecePro
   if (spec.vocabulary) {
     vocabulary.reserve(std::ssize(*spec.vocabulary));
     // Backwards, so that the last of equal pieces counts.
-    for (const auto& [piece, id] : std::views::reverse(*spec.vocabulary)) vocabulary.set(piece, id);
+    for (auto entry = spec.vocabulary->rbegin(); entry != spec.vocabulary->rend(); ++entry) {
+      vocabulary.set(entry->first, entry->second);
+    }
   } else {
     vocabulary.reserve(processor.GetPieceSize());
     for (int n = 0; n < processor.GetPieceSize(); ++n) {
