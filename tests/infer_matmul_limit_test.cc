@@ -60,6 +60,11 @@ TEST(MatmulLimitTest, AttentionTakesItsTimeAtTheBestRateAndMapsTakeTheirsInEvery
   EXPECT_GE((limit.seconds(halves) - attention) * (1 + 1e-9), at_best(halves) - best_attention);
 }
 
+TEST(MatmulLimitTest, ItIsMeasuredOnSeveralThreadsAtOnce) {
+  const MatmulLimit limit(config_of_size_8(), {.threads = 4, .seconds = 0.01});
+  EXPECT_GT(limit.best_rate(), 0);
+}
+
 TEST(MatmulLimitTest, WhatNoEncoderCanHaveIsRefused) {
   EXPECT_THROW(MatmulLimit(config_of_size_8(), {.threads = -1}), InvalidArgument);
   EXPECT_THROW(MatmulLimit(ModelConfig{}), InvalidArgument);

@@ -14,7 +14,6 @@
 
 #include "phasor/encoder.h"
 #include "phasor/lens/probe.h"
-#include "phasor/matmul_limit.h"
 #include "tests/encoder_cases.h"
 #include "tests/expect_close.h"
 
@@ -214,8 +213,9 @@ TEST(ThreadsTest, OneLongTextOnAllThreadsGivesWhatOneGives) {
   for (const Precision precision : {Precision::kFloat32, Precision::kInt8}) {
     Encoder alone(model, {.threads = 1, .precision = precision});
     Encoder encoder(model, {.threads = kTeam, .precision = precision});
-    expect_independent_of_batch(encoder.encode_ids(ids).hidden(0), alone.encode_ids(ids).hidden(0),
-                                std::string(precision_name(precision)), precision);
+    expect_independent_of_batch(hidden_of(encoder.encode_ids(ids)),
+                                hidden_of(alone.encode_ids(ids)), std::string(to_string(precision)),
+                                precision);
   }
 }
 
@@ -234,11 +234,6 @@ TEST(ThreadsTest, ProbesOfAllLayersOnAllThreadsAreThoseOfOne) {
     EXPECT_NEAR(reports[l].held_out.r2, expected[l].held_out.r2,
                 batch_tolerance(Precision::kFloat32) == 0 ? 0 : 1e-4);
   }
-}
-
-TEST(ThreadsTest, TheLimitOfTheMatmulsIsMeasuredOnAllThreads) {
-  const MatmulLimit limit(small_config(), {.threads = kTeam, .seconds = 0.01});
-  EXPECT_GT(limit.best_rate(), 0);
 }
 
 }  // namespace

@@ -2,7 +2,8 @@
 # Builds the application beside this file the two ways there are, and runs its programs.
 #
 #   run.sh installed  BUILD CMAKE_OPTIONS...   against an installation of BUILD, moved elsewhere
-#   run.sh subproject BUILD CMAKE_OPTIONS...   with phasor as a subdirectory and a shared library
+#   run.sh subproject BUILD CMAKE_OPTIONS...   with phasor as a subdirectory and a shared library, and
+#                                              against an installation of that
 set -euo pipefail
 
 mode=$1
@@ -53,13 +54,18 @@ if [[ $mode == installed ]]; then
   eval "${CXX:-g++} -std=c++20 '$repo/examples/encode.cc' -o '$work/by_pkg_config' $flags"
   (cd / && expect "cosine 0.93" "$work/by_pkg_config")
 else
-  cmake -S "$here" -B "$work/build" -DPHASOR_SOURCE="$repo" -DBUILD_SHARED_LIBS=ON "$@" \
-    -DCMAKE_BUILD_TYPE=Debug
+  cmake -S "$here" -B "$work/build" -DPHASOR_SOURCE="$repo" -DBUILD_SHARED_LIBS=ON -DPHASOR_INSTALL=ON \
+    "$@" -DCMAKE_BUILD_TYPE=Debug
   targets=$(cmake --build "$work/build" --target help)
   ! grep -E '^(phasor/)?(infer|encode|trace_positions|lens|[a-z_]*_(test|bench))\b' <<<"$targets" ||
     fail "as a subproject phasor brings the targets above along"
   cmake --build "$work/build" --parallel "$(nproc)"
   "$here/symbols.sh" "$repo/include" "$(find "$work/build" -name 'libphasor.so')"
+
+  cmake --install "$work/build" --prefix "$work/shared"
+  cmake -S "$here" -B "$work/installed" -DCMAKE_PREFIX_PATH="$work/shared" "$@"
+  cmake --build "$work/installed"
+  (cd / && expect "[2, 128]" "$work/installed/embed")
 fi
 (cd / && expect "cosine 0.93" "$work/build/encode")
 (cd / && expect "[2, 128]" "$work/build/embed")
