@@ -115,6 +115,82 @@ class Tokenized {
   std::vector<std::vector<int32_t>> sequences_;
 };
 
+/// One call of embed(): a window of texts after another is tokenized and run in batches.
+class EmbedRun {
+ public:
+  /// Borrows all of these.
+  EmbedRun(Encoder& encoder, std::span<const std::string_view> texts, const EmbedOptions& options,
+           internal::EmbeddingsData& data)
+      : encoder_(encoder),
+        texts_(texts),
+        options_(options),
+        data_(data),
+        tokenized_(encoder.model(), options),
+        run_{.positions = options.positions,
+             .overflow = options.overflow,
+             .pooling = pooling_of(options, encoder.model()),
+             .stop = options.stop} {}
+
+  void operator()() {
+    for (int64_t first = 0; first < std::ssize(texts_); first += kWindowTexts) {
+      window(first, std::min(kWindowTexts, std::ssize(texts_) - first));
+    }
+  }
+
+ private:
+  void window(int64_t first, int64_t count) {
+    tokenized_.assign(texts_.subspan(first, count), first, encoder_.threads(),
+                      std::span(data_.reports).subspan(first, count));
+    const std::vector<size_t> order = tokenized_.by_length();
+    std::span<const size_t> left = order;
+    while (!left.empty() && !tokenized_.sequence(left.front()).empty()) {
+      left = left.subspan(batch(first, left));
+    }
+    for (const size_t i : left) std::ranges::fill(vector(first + i), 0.0f);  // no tokens
+    if (!left.empty()) tell(std::ssize(left));
+  }
+
+  /// Runs as many of the texts as fit one batch, from the front, and says how many.
+  int64_t batch(int64_t first, std::span<const size_t> order) {
+    token_ids_.clear();
+    offsets_ = {0};
+    for (const size_t i : order) {
+      const std::vector<int32_t>& ids = tokenized_.sequence(i);
+      const bool full = std::ssize(token_ids_) + std::ssize(ids) > kBatchTokens;
+      if (ids.empty() || (full && !token_ids_.empty())) break;
+      token_ids_.insert(token_ids_.end(), ids.begin(), ids.end());
+      offsets_.push_back(std::ssize(token_ids_));
+    }
+    hidden_.resize(token_ids_.size() * encoder_.model().config().d_model);
+    run_.hidden = hidden_;
+    const Encoding encoding = encoder_.encode_ids(token_ids_, offsets_, run_);
+    for (int64_t i = 0; i < encoding.num_sequences(); ++i) {
+      std::ranges::copy(encoding.embedding(i), vector(first + order[i]).begin());
+    }
+    tell(encoding.num_sequences());
+    return encoding.num_sequences();
+  }
+
+  std::span<float> vector(int64_t text) {
+    return data_.values.subspan(text * data_.width, data_.width);
+  }
+  void tell(int64_t count) {
+    done_ += count;
+    if (options_.progress) options_.progress(done_, std::ssize(texts_));
+  }
+
+  Encoder& encoder_;
+  std::span<const std::string_view> texts_;
+  const EmbedOptions& options_;
+  internal::EmbeddingsData& data_;
+  Tokenized tokenized_;
+  RunOptions run_;
+  std::vector<int32_t> token_ids_;  // of a batch, as the next two: one for all
+  std::vector<int64_t> offsets_;
+  std::vector<float> hidden_;
+  int64_t done_ = 0;
+};
+
 }  // namespace
 
 Embeddings::Embeddings(std::shared_ptr<const internal::EmbeddingsData> data)
@@ -133,63 +209,19 @@ int64_t Encoder::embedding_width(const EmbedOptions& options) const {
 }
 
 Embeddings Encoder::embed(const Texts& texts, const EmbedOptions& options) {
-  const std::span<const std::string_view> all = texts.get();
+  const int64_t count = std::ssize(texts.get());
   const auto data = std::make_shared<internal::EmbeddingsData>();
   data->width = embedding_width(options);
-  data->reports.resize(all.size());
-  const int64_t num_values = std::ssize(all) * data->width;
+  data->reports.resize(count);
+  const int64_t num_values = count * data->width;
   if (!options.output.empty() && std::ssize(options.output) != num_values) {
     throw InvalidArgument(
         fmt::format("the memory for vectors has {} floats; {} vectors of width {} take {}",
-                    options.output.size(), all.size(), data->width, num_values));
+                    options.output.size(), count, data->width, num_values));
   }
   if (options.output.empty()) data->own_values.resize(num_values);
   data->values = options.output.empty() ? std::span(data->own_values) : options.output;
-
-  RunOptions run{.positions = options.positions,
-                 .overflow = options.overflow,
-                 .pooling = pooling_of(options, model()),
-                 .stop = options.stop};
-  Tokenized tokenized(model(), options);
-  std::vector<float> hidden;  // of a batch; one for all
-  int64_t done = 0;
-  const auto tell = [&](int64_t count) {
-    done += count;
-    if (options.progress) options.progress(done, std::ssize(all));
-  };
-  for (size_t first = 0; first < all.size(); first += kWindowTexts) {
-    const size_t count = std::min<size_t>(kWindowTexts, all.size() - first);
-    tokenized.assign(all.subspan(first, count), static_cast<int64_t>(first), threads(),
-                     std::span(data->reports).subspan(first, count));
-    const std::vector<size_t> order = tokenized.by_length();
-    for (size_t begin = 0; begin < count;) {
-      std::vector<int32_t> token_ids;
-      std::vector<int64_t> offsets = {0};
-      size_t end = begin;
-      for (; end < count; ++end) {
-        const std::vector<int32_t>& ids = tokenized.sequence(order[end]);
-        const bool full = std::ssize(token_ids) + std::ssize(ids) > kBatchTokens;
-        if (ids.empty() || (full && end > begin)) break;
-        token_ids.insert(token_ids.end(), ids.begin(), ids.end());
-        offsets.push_back(std::ssize(token_ids));
-      }
-      if (end == begin) break;  // the others have no tokens
-      hidden.resize(token_ids.size() * model().config().d_model);
-      run.hidden = hidden;
-      const Encoding encoding = encode_ids(token_ids, offsets, run);
-      for (size_t i = begin; i < end; ++i) {
-        const auto vector = encoding.embedding(static_cast<int64_t>(i - begin));
-        std::ranges::copy(vector, &data->values[(first + order[i]) * data->width]);
-      }
-      tell(static_cast<int64_t>(end - begin));
-      begin = end;
-    }
-    for (size_t i = 0; i < count; ++i) {
-      if (!tokenized.sequence(i).empty()) continue;
-      std::ranges::fill(data->values.subspan((first + i) * data->width, data->width), 0.0f);
-      tell(1);
-    }
-  }
+  EmbedRun(*this, texts.get(), options, *data)();
   return Embeddings(data);
 }
 
