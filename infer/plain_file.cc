@@ -1,46 +1,34 @@
-// Opening and reading files of which only plain ones will do.
+// What is wrong with a model's file is a ModelError; with the user's own, InvalidArgument.
 #include "infer/plain_file.h"
 
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-
+#include "models/files.h"
 #include "phasor/errors.h"
 
 namespace infer {
+namespace {
+
+template <typename Body>
+auto as_input(const std::string& what, Body body) {
+  try {
+    return body();
+  } catch (const phasor::ModelError& error) {
+    throw phasor::InvalidArgument(what + error.what());
+  }
+}
+
+}  // namespace
 
 PlainFile::PlainFile(const std::filesystem::path& file, const std::string& what)
-    : name_(what + file.string()),
-      descriptor_(open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
-  if (descriptor_ < 0) fail(std::strerror(errno));
-  struct stat status {};
-  if (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
-    close(descriptor_);
-    fail("not a plain file");
-  }
-  size_ = static_cast<uint64_t>(status.st_size);
-}
+    : what_(what), file_(as_input(what, [&] {
+        return std::make_unique<const phasor::internal::PlainFile>(file);
+      })) {}
 
-PlainFile::~PlainFile() { close(descriptor_); }
+PlainFile::~PlainFile() = default;
+
+uint64_t PlainFile::size() const { return static_cast<uint64_t>(file_->size()); }
 
 size_t PlainFile::read(std::span<char> bytes) {
-  size_t count = 0;
-  while (count < bytes.size()) {
-    const ssize_t n = ::read(descriptor_, bytes.data() + count, bytes.size() - count);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail(fmt::format("cannot be read: {}", std::strerror(errno)));
-    if (n == 0) break;
-    count += static_cast<size_t>(n);
-  }
-  return count;
-}
-
-void PlainFile::fail(const std::string& why) const {
-  throw phasor::InvalidArgument(fmt::format("{}: {}", name_, why));
+  return as_input(what_, [&] { return file_->read(bytes); });
 }
 
 }  // namespace infer

@@ -1,11 +1,16 @@
-// A plain file that is open for reading.
+// A plain file that the user named, open for reading.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
+
+namespace phasor::internal {
+class PlainFile;
+}
 
 namespace infer {
 
@@ -16,20 +21,15 @@ class PlainFile {
   /// cannot be read, as all of these do.
   explicit PlainFile(const std::filesystem::path& file, const std::string& what = "");
   ~PlainFile();
-  PlainFile(const PlainFile&) = delete;
-  PlainFile& operator=(const PlainFile&) = delete;
 
-  uint64_t size() const { return size_; }  // in bytes
+  uint64_t size() const;  // in bytes
   /// Fills `bytes` with those that come next, and says how many there were: fewer than asked for
   /// only at the end.
   size_t read(std::span<char> bytes);
 
  private:
-  [[noreturn]] void fail(const std::string& why) const;
-
-  std::string name_;
-  uint64_t size_ = 0;
-  int descriptor_ = -1;
+  std::string what_;
+  std::unique_ptr<const phasor::internal::PlainFile> file_;
 };
 
 }  // namespace infer

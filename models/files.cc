@@ -176,17 +176,21 @@ PlainFile::PlainFile(const std::filesystem::path& file) : file_(file) {
 
 PlainFile::~PlainFile() { close(descriptor_); }
 
-std::string PlainFile::read(int64_t count) const {
-  std::string bytes(std::min(count, size_), '\0');
+size_t PlainFile::read(std::span<char> bytes) const {
   size_t done = 0;
   while (done < bytes.size()) {
     const ssize_t got = ::read(descriptor_, &bytes[done], bytes.size() - done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail(fmt::format("cannot be read: {}", std::generic_category().message(errno)));
-    if (got == 0) break;  // somebody makes it shorter
+    if (got == 0) break;
     done += static_cast<size_t>(got);
   }
-  bytes.resize(done);
+  return done;
+}
+
+std::string PlainFile::read(int64_t count) const {
+  std::string bytes(std::min(count, size_), '\0');
+  bytes.resize(read(std::span(bytes)));  // shorter where somebody has cut it off
   return bytes;
 }
 

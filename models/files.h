@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -35,7 +36,10 @@ class PlainFile {
 
   int descriptor() const { return descriptor_; }
   int64_t size() const { return size_; }
-  /// The first bytes, `count` or all there are.
+  /// Fills `bytes` with those that come next, and says how many there were: fewer than asked for
+  /// only at the end. Throws ModelError.
+  size_t read(std::span<char> bytes) const;
+  /// The next bytes, `count` or all there are.
   std::string read(int64_t count) const;
 
  private:
