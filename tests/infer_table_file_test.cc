@@ -118,8 +118,8 @@ TEST(TableFileTest, WhatIsNoTableIsRefusedInOneLine) {
                            const std::vector<std::string>& words) {
     expect_refused(folder.write(name, bytes), words);
   };
-  expect_refused(folder.path() / "none.npy", {"No such file"});
-  expect_refused(folder.path() / "none.npz", {"No such file"});
+  expect_refused(folder.path() / "none.npy", {"no such file"});
+  expect_refused(folder.path() / "none.npz", {"no such file"});
   refused("a.txt", "1 2 3", {".npy", ".npz", ".safetensors"});
   refused("empty.npy", "", {"no .npy file"});
   refused("text.npy", "this is a text, and a rather long one", {"no .npy file"});
