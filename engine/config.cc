@@ -3,7 +3,6 @@
 #include "phasor/config.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cmath>
 

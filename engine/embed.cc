@@ -1,24 +1,20 @@
 // Texts to vectors: tokenized, sorted by length, run in batches, put in order.
 
+#include "engine/embed.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <utility>
 
 #include "engine/parallel_for.h"
-#include "phasor/encoder.h"
 #include "phasor/errors.h"
 
 namespace phasor {
 
-struct internal::EmbeddingsData {
-  int64_t width = 0;
-  std::vector<float> own_values;    // [B, E]; empty where the caller gave memory
-  std::span<float> values;          // [B, E]
-  std::vector<TextReport> reports;  // [B]
-};
-
+namespace internal {
 namespace {
 
 constexpr int64_t kWindowTexts = 4096;  // that are tokenized at once
@@ -64,9 +60,8 @@ class Tokenized {
   void assign(std::span<const std::string_view> texts, int64_t first, int threads,
               std::span<TextReport> reports) {
     sequences_.assign(texts.size(), {});
-    internal::parallel_for(std::ssize(texts), threads, [&](int64_t i) {
-      reports[i] = tokenize(texts[i], first + i, sequences_[i]);
-    });
+    parallel_for(std::ssize(texts), threads,
+                 [&](int64_t i) { reports[i] = tokenize(texts[i], first + i, sequences_[i]); });
   }
 
   const std::vector<int32_t>& sequence(size_t i) const { return sequences_[i]; }
@@ -119,16 +114,18 @@ class Tokenized {
 class EmbedRun {
  public:
   /// Borrows all of these.
-  EmbedRun(Encoder& encoder, std::span<const std::string_view> texts, const EmbedOptions& options,
-           internal::EmbeddingsData& data)
-      : encoder_(encoder),
+  EmbedRun(const Model& model, int threads, std::span<const std::string_view> texts,
+           const EmbedOptions& options, const EncodeBatch& encode, EmbeddingsData& data)
+      : model_(model),
+        threads_(threads),
         texts_(texts),
         options_(options),
+        encode_(encode),
         data_(data),
-        tokenized_(encoder.model(), options),
+        tokenized_(model, options),
         run_{.positions = options.positions,
              .overflow = options.overflow,
-             .pooling = pooling_of(options, encoder.model()),
+             .pooling = pooling_of(options, model),
              .stop = options.stop} {}
 
   void operator()() {
@@ -139,7 +136,7 @@ class EmbedRun {
 
  private:
   void window(int64_t first, int64_t count) {
-    tokenized_.assign(texts_.subspan(first, count), first, encoder_.threads(),
+    tokenized_.assign(texts_.subspan(first, count), first, threads_,
                       std::span(data_.reports).subspan(first, count));
     const std::vector<size_t> order = tokenized_.by_length();
     std::span<const size_t> left = order;
@@ -161,9 +158,9 @@ class EmbedRun {
       token_ids_.insert(token_ids_.end(), ids.begin(), ids.end());
       offsets_.push_back(std::ssize(token_ids_));
     }
-    hidden_.resize(token_ids_.size() * encoder_.model().config().d_model);
+    hidden_.resize(token_ids_.size() * model_.config().d_model);
     run_.hidden = hidden_;
-    const Encoding encoding = encoder_.encode_ids(token_ids_, offsets_, run_);
+    const Encoding encoding = encode_({token_ids_, offsets_}, run_);
     for (int64_t i = 0; i < encoding.num_sequences(); ++i) {
       std::ranges::copy(encoding.embedding(i), vector(first + order[i]).begin());
     }
@@ -179,10 +176,12 @@ class EmbedRun {
     if (options_.progress) options_.progress(done_, std::ssize(texts_));
   }
 
-  Encoder& encoder_;
+  const Model& model_;
+  const int threads_;
   std::span<const std::string_view> texts_;
   const EmbedOptions& options_;
-  internal::EmbeddingsData& data_;
+  const EncodeBatch& encode_;
+  EmbeddingsData& data_;
   Tokenized tokenized_;
   RunOptions run_;
   std::vector<int32_t> token_ids_;  // of a batch, as the next two: one for all
@@ -193,6 +192,31 @@ class EmbedRun {
 
 }  // namespace
 
+int64_t embedding_width(const Model& model, const EmbedOptions& options) {
+  return pooling_of(options, model).width(model.config().d_model);
+}
+
+std::shared_ptr<const EmbeddingsData> embed(const Model& model, int threads,
+                                            std::span<const std::string_view> texts,
+                                            const EmbedOptions& options,
+                                            const EncodeBatch& encode) {
+  const auto data = std::make_shared<EmbeddingsData>();
+  data->width = embedding_width(model, options);
+  data->reports.resize(texts.size());
+  const int64_t num_values = std::ssize(texts) * data->width;
+  if (!options.output.empty() && std::ssize(options.output) != num_values) {
+    throw InvalidArgument(
+        fmt::format("the memory for vectors has {} floats; {} vectors of width {} take {}",
+                    options.output.size(), texts.size(), data->width, num_values));
+  }
+  if (options.output.empty()) data->own_values.resize(num_values);
+  data->values = options.output.empty() ? std::span(data->own_values) : options.output;
+  EmbedRun(model, threads, texts, options, encode, *data)();
+  return data;
+}
+
+}  // namespace internal
+
 Embeddings::Embeddings(std::shared_ptr<const internal::EmbeddingsData> data)
     : data_(std::move(data)) {}
 int64_t Embeddings::size() const { return std::ssize(data_->reports); }
@@ -202,27 +226,6 @@ const TextReport& Embeddings::report(int64_t i) const& { return data_->reports.a
 std::span<const float> Embeddings::operator[](int64_t i) const& {
   report(i);
   return values().subspan(i * width(), width());
-}
-
-int64_t Encoder::embedding_width(const EmbedOptions& options) const {
-  return pooling_of(options, model()).width(model().config().d_model);
-}
-
-Embeddings Encoder::embed(const Texts& texts, const EmbedOptions& options) {
-  const int64_t count = std::ssize(texts.get());
-  const auto data = std::make_shared<internal::EmbeddingsData>();
-  data->width = embedding_width(options);
-  data->reports.resize(count);
-  const int64_t num_values = count * data->width;
-  if (!options.output.empty() && std::ssize(options.output) != num_values) {
-    throw InvalidArgument(
-        fmt::format("the memory for vectors has {} floats; {} vectors of width {} take {}",
-                    options.output.size(), count, data->width, num_values));
-  }
-  if (options.output.empty()) data->own_values.resize(num_values);
-  data->values = options.output.empty() ? std::span(data->own_values) : options.output;
-  EmbedRun(*this, texts.get(), options, *data)();
-  return Embeddings(data);
 }
 
 }  // namespace phasor

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <limits>
 
+#include "engine/embed.h"
 #include "engine/encoding.h"
 #include "engine/forward.h"
 #include "engine/mlm.h"
@@ -82,7 +83,6 @@ struct Encoder::Impl {
 };
 
 Encoding Encoder::Impl::encode_ids(const TokenBatch& batch, const RunOptions& options) {
-  const Exclusive mine(busy);
   check_batch(batch, model->config());
   check_run(options, batch.size(), model->config());
   const TeamSize team(threads);
@@ -151,18 +151,27 @@ Encoder Encoder::replica() const {
                                         impl_->engine, impl_->weights));
 }
 
+Embeddings Encoder::embed(const Texts& texts, const EmbedOptions& options) {
+  const Exclusive mine(impl_->busy);
+  const auto encode = [this](const TokenBatch& batch, const RunOptions& run) {
+    return impl_->encode_ids(batch, run);
+  };
+  return Embeddings(internal::embed(model(), threads(), texts.get(), options, encode));
+}
+
+int64_t Encoder::embedding_width(const EmbedOptions& options) const {
+  return internal::embedding_width(model(), options);
+}
+
 Encoding Encoder::encode(const Texts& texts, const RunOptions& options) {
   const bool truncates = options.overflow == Overflow::kTruncate;
   const TokenizeOptions tokenize = {
       .max_tokens = truncates ? model().max_tokens(options.positions).value_or(0) : 0};
-  std::vector<int32_t> token_ids;
-  std::vector<int64_t> offsets = {0};
+  std::vector<std::vector<int32_t>> sequences;
   for (const std::string_view text : texts.get()) {
-    const std::vector<int32_t> ids = model().tokenizer().encode(text, tokenize).ids;
-    token_ids.insert(token_ids.end(), ids.begin(), ids.end());
-    offsets.push_back(std::ssize(token_ids));
+    sequences.push_back(model().tokenizer().encode(text, tokenize).ids);
   }
-  return encode_ids(token_ids, offsets, options);
+  return encode_ids(sequences, options);
 }
 
 Encoding Encoder::encode_ids(std::span<const int32_t> token_ids, const RunOptions& options) {
@@ -171,6 +180,7 @@ Encoding Encoder::encode_ids(std::span<const int32_t> token_ids, const RunOption
 
 Encoding Encoder::encode_ids(std::span<const int32_t> token_ids, std::span<const int64_t> offsets,
                              const RunOptions& options) {
+  const Exclusive mine(impl_->busy);
   return impl_->encode_ids({token_ids, offsets}, options);
 }
 
@@ -195,6 +205,7 @@ std::vector<float> Encoder::mlm_logits(std::span<const float> hidden) {
 }
 
 std::vector<PrimitiveInfo> Encoder::primitives() const {
+  const Exclusive mine(impl_->busy);
   return impl_->workers[impl_->last_worker].primitives();
 }
 

@@ -204,6 +204,7 @@ void PositionSource::check(const std::vector<double>& positions) const {
 }
 
 void PositionSource::rows(std::span<const double> positions, float* out) const {
+  const float scale = run_.scale();
   for (const double position : positions) {
     if (sinusoids_ == nullptr) {
       table_row(position, out);
@@ -212,7 +213,7 @@ void PositionSource::rows(std::span<const double> positions, float* out) const {
     } else {
       sinusoids_->copy_row(position, out);
     }
-    for (int64_t c = 0; c < width_; ++c) out[c] *= run_.scale();
+    for (int64_t c = 0; c < width_; ++c) out[c] *= scale;
     out += width_;
   }
 }

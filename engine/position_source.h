@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "phasor/model.h"
@@ -12,7 +11,7 @@
 
 namespace phasor::internal {
 
-/// A sinusoidal table, some rows of which are computed once and kept: sines are dear.
+/// A sinusoidal table, some rows of which are computed once and kept, because sines are slow.
 class SinusoidTable {
  public:
   SinusoidTable(SinusoidalLayout layout, double base, int64_t width)

@@ -40,7 +40,8 @@ void check_batch(const TokenBatch& batch, const ModelConfig& config) {
                       s, begin, end, num_tokens));
     }
     if (begin == end) {
-      throw InvalidArgument(fmt::format("sequence {} has no tokens; give at least one", s));
+      throw InvalidArgument(fmt::format("sequence {} has no tokens; give at least one", s),
+                            ErrorCode::kEmptyText);
     }
     for (int64_t t = 0; t < end - begin; ++t) {
       const int32_t id = batch.token_ids[begin + t];

@@ -4,6 +4,7 @@
 #include <phasor/phasor.h>
 
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,22 +13,21 @@ namespace {
 
 struct Job {
   std::vector<std::string> texts;
-  std::vector<float> vectors = {};  // [texts, width]
-  std::string error = {};           // empty: done
+  std::vector<float> vectors = {};       // [texts, width]
+  std::exception_ptr failure = nullptr;  // null: done
 };
 
-/// An Encoder belongs to one thread, and so do the errors of what it is given.
+/// On a thread of its own: what is thrown is kept for the one that waits.
 void run(phasor::Encoder& encoder, Job& job) {
-  job.vectors.resize(job.texts.size() * encoder.embedding_width());
   try {
+    job.vectors.resize(job.texts.size() * encoder.embedding_width());
     const auto result = encoder.embed(job.texts, {.output = job.vectors});
     for (int64_t i = 0; i < result.size(); ++i) {
-      const int64_t dropped = result.report(i).dropped_tokens;
-      if (dropped > 0)
-        std::printf("text %lld lost %lld tokens\n", (long long)i, (long long)dropped);
+      const auto dropped = static_cast<int>(result.report(i).dropped_tokens);
+      if (dropped > 0) std::printf("a text lost its last %d tokens\n", dropped);
     }
-  } catch (const phasor::Error& error) {
-    job.error = error.what();
+  } catch (...) {
+    job.failure = std::current_exception();
   }
 }
 
@@ -37,24 +37,24 @@ int main(int argc, char** argv) {
   try {
     const auto model = phasor::Model::load(argc > 1 ? argv[1] : "sinusoidal");
     phasor::Encoder first(model, {.threads = 1});
-    phasor::Encoder second = first.replica();  // for the other thread, over the same packed weights
+    phasor::Encoder second = first.replica();  // an Encoder belongs to one thread at a time
     Job jobs[] = {{.texts = {"Tom bit a dog.", "A dog bit Tom.", "It rains."}},
                   {.texts = {"The old man gave the boy a book.", "bytes that are no text: \xff"}}};
-    std::thread other([&] { run(second, jobs[1]); });
+    std::jthread other([&] { run(second, jobs[1]); });
     run(first, jobs[0]);
     other.join();
     for (const Job& job : jobs) {
-      if (!job.error.empty()) throw phasor::InvalidArgument(job.error);
-      std::printf("[%zu, %lld]\n", job.texts.size(), (long long)first.embedding_width());
+      if (job.failure) std::rethrow_exception(job.failure);
+      std::printf("[%zu, %zu]\n", job.texts.size(), job.vectors.size() / job.texts.size());
     }
   } catch (const phasor::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     switch (error.code()) {
       case phasor::ErrorCode::kNotFound:
       case phasor::ErrorCode::kInvalidModel:
-        return 4;  // another folder may help
+        return 4;  // get the folder again
       case phasor::ErrorCode::kUnsupported:
-        return 5;  // only another model will
+        return 5;  // choose another model
       default:
         return 3;
     }

@@ -1,7 +1,6 @@
 // "Understanding positional embeddings in transformer models".
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "infer/claim_list.h"

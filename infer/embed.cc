@@ -206,7 +206,7 @@ int stream(const EmbedArguments& arguments, LineReader& lines, const Interrupts&
   Setup setup(arguments);
   const bool refuses_long = setup.options.overflow == phasor::Overflow::kError;
   phasor::EmbedOptions how = setup.options;
-  // The line's number is known here alone, so that it is cut first and refused by its report.
+  // The library does not know the line's number: the text is cut, and its report refuses it.
   if (refuses_long) how.overflow = phasor::Overflow::kTruncate;
   format.width = setup.encoder.embedding_width(how);
   format.metadata = {{"model", arguments.common.model},

@@ -2,7 +2,6 @@
 
 #include "phasor/lens/scores.h"
 
-#include <algorithm>
 #include <array>
 #include <numeric>
 

@@ -102,11 +102,11 @@ const Family& family_of(const ConfigReader& reader) {
                   ErrorCode::kUnsupported);
   }
   const std::string version = reader.text({"transformers_version"}, "");
-  reader.refuse("model_type", version.empty()
-                                  ? allowed
-                                  : fmt::format("{}. The file is from Transformers {}; a later "
-                                                "phasor may know this type",
-                                                allowed, version),
+  reader.refuse("model_type",
+                version.empty() ? allowed
+                                : fmt::format("{}. The file is from Transformers {}; a later "
+                                              "phasor may know this type",
+                                              allowed, version),
                 ErrorCode::kUnsupported);
 }
 
@@ -120,8 +120,7 @@ void refuse_other_architectures(const ConfigReader& reader, const Family& family
     if (!other) continue;
     const nlohmann::json* const value = reader.value(key);
     if (value != nullptr && !asks_for_nothing(*value)) {
-      reader.refuse(key, "absent: phasor implements no such positions",
-                    ErrorCode::kUnsupported);
+      reader.refuse(key, "absent: phasor implements no such positions", ErrorCode::kUnsupported);
     }
   }
 }

@@ -40,8 +40,7 @@ class ConfigReader {
   /// The keys that are not among `known`.
   std::vector<std::string> keys_besides(std::span<const std::string_view> known) const;
 
-  [[noreturn]] void fail(std::string_view what,
-                         ErrorCode code = ErrorCode::kInvalidModel) const;
+  [[noreturn]] void fail(std::string_view what, ErrorCode code = ErrorCode::kInvalidModel) const;
   /// "key is value; it must be …".
   [[noreturn]] void refuse(std::string_view key, std::string_view must_be,
                            ErrorCode code = ErrorCode::kInvalidModel) const;

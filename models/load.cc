@@ -209,12 +209,12 @@ std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
     add_note(special_tokens_note(*tokenizer, model->config_));
     model->tokenizer_ = std::move(tokenizer);
   } catch (const ModelError& error) {
-    model->tokenizer_problem_ = error.what();
+    model->tokenizer_problem_ = error;
   }
   try {
     model->sentence_ = read_sentence_config(folder, model->config_.d_model, model->notes_);
   } catch (const ModelError& error) {
-    model->sentence_problem_ = error.what();
+    model->sentence_problem_ = error;
     add_note(fmt::format("no sentence vectors: {}", error.what()));
   }
   return model;

@@ -46,14 +46,14 @@ std::shared_ptr<const Model> Model::create(ModelConfig config, Weights weights,
   model->weights_ = std::move(weights);
   model->storage_ = std::move(storage);
   model->tokenizer_ = std::move(tokenizer);
-  model->tokenizer_problem_ = "the model was made without a tokenizer; give token ids";
+  model->tokenizer_problem_.emplace("the model was made without a tokenizer; give token ids");
   return model;
 }
 
 const ModelConfig& Model::config() const { return config_; }
 const Weights& Model::weights() const { return weights_; }
 bool Model::has_tokenizer() const { return tokenizer_ != nullptr; }
-bool Model::has_sentence() const { return sentence_problem_.empty(); }
+bool Model::has_sentence() const { return !sentence_problem_; }
 const std::filesystem::path& Model::folder() const { return folder_; }
 const std::map<std::string, std::string>& Model::metadata() const { return metadata_; }
 const std::vector<std::string>& Model::unused_tensors() const { return unused_tensors_; }
@@ -61,12 +61,12 @@ const std::vector<std::string>& Model::unused_keys() const { return unused_keys_
 const std::vector<std::string>& Model::notes() const { return notes_; }
 
 const Tokenizer& Model::tokenizer() const {
-  if (tokenizer_ == nullptr) throw ModelError(tokenizer_problem_);
+  if (tokenizer_ == nullptr) throw *tokenizer_problem_;
   return *tokenizer_;
 }
 
 const SentenceConfig& Model::sentence() const {
-  if (!has_sentence()) throw ModelError(sentence_problem_);
+  if (!has_sentence()) throw *sentence_problem_;
   return sentence_;
 }
 

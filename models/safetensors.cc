@@ -114,7 +114,7 @@ class EntryReader {
         fail(fmt::format("shape {} has more elements than any file", shape_text(entry.shape)));
       }
     }
-    return (bits + 7) / 8;
+    return bits / 8 + (bits % 8 != 0 ? 1 : 0);
   }
 
   const std::string where_;

@@ -86,7 +86,7 @@ TEST(CliBenchTest, DefaultShapesThatAreTooLongAreLeftOutWithANote) {
   EXPECT_NE(result.err.find(" 128"), std::string::npos) << result.err;
 
   const TempFolder folder;  // with room for 7 tokens
-  folder.write("config.json", small_config().dump());
+  folder.write("config.json", small_config_json().dump());
   folder.write("model.safetensors", safetensors_bytes(small_tensors()));
   expect_infer_fails({"bench", "-q", "-m", folder.path().string()}, 3, {"7", "--shape"});
   EXPECT_EQ(bench_json({"-m", folder.path().string(), "--shape", "2x7", "-t", "1"}).size(), 1u);

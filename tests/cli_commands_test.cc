@@ -122,7 +122,7 @@ TEST(CliInfoTest, TextHoldsTheSameFacts) {
 
 TEST(CliInfoTest, LongLinesAreWrappedBesideTheirLabels) {
   const TempFolder folder;
-  folder.write("config.json", small_config().dump());
+  folder.write("config.json", small_config_json().dump());
   folder.write("model.safetensors", safetensors_bytes(small_tensors()));
   const std::vector<std::string> lines = lines_of(run_infer({"info", folder.path().string()}).out);
   EXPECT_EQ(std::count_if(lines.begin(), lines.end(),
@@ -166,7 +166,7 @@ TEST(CliInfoTest, ShowsWhatSentenceTransformersFilesSay) {
 
 TEST(CliInfoTest, SaysThatDamagedWeightsCannotBeRun) {
   const TempFolder folder;
-  folder.write("config.json", small_config().dump());
+  folder.write("config.json", small_config_json().dump());
   std::vector<TestTensor> tensors = small_tensors();
   tensors[2].bytes.replace(0, 4, float_bytes({NAN}));
   tensors.push_back({"decoder.weight", {2, 2}});
@@ -195,7 +195,7 @@ TEST(CliInfoTest, NotesOnTheFilesAreShownThereAndBeforeARun) {
 
 TEST(CliInfoTest, SaysWhyThereIsNoTokenizer) {
   const TempFolder folder;
-  folder.write("config.json", small_config().dump());
+  folder.write("config.json", small_config_json().dump());
   folder.write("model.safetensors", safetensors_bytes(small_tensors()));
   const json info = infer_json({"info", folder.path().string()}).at(0);
   EXPECT_TRUE(info["tokenizer"]["description"].is_null());

@@ -268,7 +268,7 @@ TEST(CliCompareTest, TextsLongerThanTrainedAreCutAndItSaysSo) {
 
 TEST(CliCompareTest, ModelsWithoutHeadOrTokenizerAnswerWhatTheyCan) {
   const TempFolder folder;
-  folder.write("config.json", small_config().dump());
+  folder.write("config.json", small_config_json().dump());
   folder.write("model.safetensors", safetensors_bytes(small_tensors()));
   const std::string small = folder.path().string();
   const json object =

@@ -82,7 +82,7 @@ TEST(CliErrorsTest, BadModelsExitWith4) {
   const TempFolder folder;
   expect_infer_fails({"-m", "no-such-model", "x"}, 4, {"no-such-model", "sinusoidal"});
   expect_infer_fails({"-m", folder.path().string(), "x"}, 4, {"config.json"});
-  folder.write("config.json", small_config().dump());
+  folder.write("config.json", small_config_json().dump());
   expect_infer_fails({"-m", folder.path().string(), "--ids", "1"}, 4, {"model.safetensors"});
   folder.write("model.safetensors", safetensors_bytes(small_tensors()));
   expect_infer_fails({"-m", folder.path().string(), "x"}, 4, {"token ids"});
@@ -100,7 +100,7 @@ TEST(CliErrorsTest, LinksThatLeadNowhereAreNoBackendErrors) {
   std::filesystem::create_symlink("l.safetensors", loop);
   expect_infer_fails({"compare", "none", "learned", "-i", loop.string()}, 3, {"l.safetensors"});
   expect_infer_fails({"-m", loop.string(), "x"}, 4, {"l.safetensors"});
-  folder.write("config.json", small_config().dump());
+  folder.write("config.json", small_config_json().dump());
   folder.write("model.safetensors", safetensors_bytes(small_tensors()));
   const json info = infer_json({"info", folder.path().string()}).at(0);
   EXPECT_EQ(info["bytes_on_disk"], std::filesystem::file_size(folder.path() / "model.safetensors"));

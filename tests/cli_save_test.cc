@@ -112,7 +112,8 @@ TEST(CliSaveTest, HoldsWhatTheLibraryComputes) {
   const auto saved = saved_by_infer(folder.path() / "states.safetensors");
   Encoder encoder(Model::load(bundled_model("sinusoidal")));
   Trace trace = Trace::hidden_states_and_attentions();
-  const Encoding out = encoder.encode(std::span(kTexts), {.observer = &trace, .pooling = Pooling()});
+  const Encoding out =
+      encoder.encode(std::span(kTexts), {.observer = &trace, .pooling = Pooling()});
 
   size_t count = 0;
   const auto expect_floats = [&](const std::string& name, const std::vector<int64_t>& shape,

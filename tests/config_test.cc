@@ -54,7 +54,7 @@ json fairseq(const std::string& model_type) {
 }
 
 TEST(ConfigTest, PhasorSpellsEverythingOut) {
-  json config = small_config();
+  json config = small_config_json();
   config["norm_order"] = "pre";
   config["activation"] = "silu";
   config["embedding_norm"] = true;
@@ -101,7 +101,7 @@ TEST(ConfigTest, PhasorSpellsEverythingOut) {
 }
 
 TEST(ConfigTest, PhasorMayHaveARelativeBias) {
-  json config = small_config();
+  json config = small_config_json();
   config["position"] = {{"kind", "relative_bias"}, {"num_buckets", 8}};
   const PositionConfig position = read(config).config.position;
   EXPECT_EQ(position.kind, PositionKind::kRelativeBias);
@@ -113,7 +113,7 @@ TEST(ConfigTest, PhasorReadsEveryLayoutByItsName) {
   for (const auto layout :
        {SinusoidalLayout::kPaper, SinusoidalLayout::kMarian, SinusoidalLayout::kT2T,
         SinusoidalLayout::kFairseq, SinusoidalLayout::kOpenNmt}) {
-    json config = small_config();
+    json config = small_config_json();
     config["position"] = {{"kind", "sinusoidal"}, {"layout", std::string(to_string(layout))}};
     EXPECT_EQ(read(config).config.position.layout, layout);
     EXPECT_EQ(read(config).config.position.base, 10000.0);
@@ -231,7 +231,7 @@ TEST(ConfigTest, BucketsThatNoRelativeBiasHas) {
 }
 
 TEST(ConfigTest, AnOffsetThatNeedsEndlessSinusoidsIsRefused) {
-  json config = small_config();
+  json config = small_config_json();
   config["position"] = {{"kind", "sinusoidal"}, {"layout", "paper"}, {"first_position", 1024}};
   EXPECT_EQ(read(config).config.position.first_position, 1024);
   config["position"]["first_position"] = 1 << 24;
@@ -271,7 +271,7 @@ TEST(ConfigTest, ActivationsHaveManyNames) {
   EXPECT_EQ(read(with(bert(), "hidden_act", "gelu_pytorch_tanh")).config.activation,
             Activation::kGeluTanh);
   EXPECT_EQ(read(with(bert(), "hidden_act", "relu")).config.activation, Activation::kRelu);
-  EXPECT_EQ(read(with(small_config(), "activation", "gelu_tanh")).config.activation,
+  EXPECT_EQ(read(with(small_config_json(), "activation", "gelu_tanh")).config.activation,
             Activation::kGeluTanh);
 }
 
@@ -283,7 +283,7 @@ TEST(ConfigTest, NullCountsAsMissing) {
 TEST(ConfigTest, MissingKeysAreNamed) {
   for (const char* const key : {"d_model", "d_ff", "num_layers", "num_heads", "vocab_size",
                                 "norm_order", "position", "model_type"}) {
-    json config = small_config();
+    json config = small_config_json();
     config.erase(key);
     expect_refused(config, {key, "missing"});
   }
@@ -296,29 +296,32 @@ TEST(ConfigTest, MissingKeysAreNamed) {
 }
 
 TEST(ConfigTest, ValuesOfTheWrongType) {
-  expect_refused(with(small_config(), "d_model", "four"), {"d_model", "\"four\"", "whole number"});
-  expect_refused(with(small_config(), "d_model", 4.5), {"d_model", "4.5"});
-  expect_refused(with(small_config(), "final_norm", "yes"), {"final_norm", "\"yes\"", "true"});
-  expect_refused(with(small_config(), "activation", 3), {"activation", "3"});
-  expect_refused(with(small_config(), "layer_norm_eps", "1e-5"), {"layer_norm_eps", "\"1e-5\""});
-  expect_refused(with(small_config(), "position", "learned"), {"position", "\"learned\""});
+  expect_refused(with(small_config_json(), "d_model", "four"),
+                 {"d_model", "\"four\"", "whole number"});
+  expect_refused(with(small_config_json(), "d_model", 4.5), {"d_model", "4.5"});
+  expect_refused(with(small_config_json(), "final_norm", "yes"), {"final_norm", "\"yes\"", "true"});
+  expect_refused(with(small_config_json(), "activation", 3), {"activation", "3"});
+  expect_refused(with(small_config_json(), "layer_norm_eps", "1e-5"),
+                 {"layer_norm_eps", "\"1e-5\""});
+  expect_refused(with(small_config_json(), "position", "learned"), {"position", "\"learned\""});
   expect_refused(with(bert(), "model_type", 7), {"model_type", "7"});
 }
 
 TEST(ConfigTest, SizesThatNoEncoderHas) {
-  expect_refused(with(small_config(), "d_model", 0), {"d_model", "0"});
-  expect_refused(with(small_config(), "num_layers", -2), {"num_layers", "-2"});
-  expect_refused(with(small_config(), "vocab_size", 9000000000000000000), {"vocab_size"});
-  expect_refused(with(small_config(), "d_ff", 18446744073709551615u), {"d_ff", "1844674407370955"});
-  expect_refused(with(small_config(), "num_heads", 3), {"4", "multiple", "3"});
-  expect_refused(with(small_config(), "num_heads", 5), {"num_heads", "5"});
-  expect_refused(with(small_config(), "max_positions", 0), {"max_positions", "learned"});
-  expect_refused(with(small_config(), "layer_norm_eps", 0), {"layer_norm_eps", "0"});
+  expect_refused(with(small_config_json(), "d_model", 0), {"d_model", "0"});
+  expect_refused(with(small_config_json(), "num_layers", -2), {"num_layers", "-2"});
+  expect_refused(with(small_config_json(), "vocab_size", 9000000000000000000), {"vocab_size"});
+  expect_refused(with(small_config_json(), "d_ff", 18446744073709551615u),
+                 {"d_ff", "1844674407370955"});
+  expect_refused(with(small_config_json(), "num_heads", 3), {"4", "multiple", "3"});
+  expect_refused(with(small_config_json(), "num_heads", 5), {"num_heads", "5"});
+  expect_refused(with(small_config_json(), "max_positions", 0), {"max_positions", "learned"});
+  expect_refused(with(small_config_json(), "layer_norm_eps", 0), {"layer_norm_eps", "0"});
   expect_refused(with(bert(), "pad_token_id", 30), {"pad_token_id", "30", "29"});
 }
 
 TEST(ConfigTest, PositionsThatPhasorDoesNotKnow) {
-  json config = small_config();
+  json config = small_config_json();
   config["position"] = {{"kind", "rotary"}};
   expect_refused(config,
                  {"position", "kind", "\"rotary\"", "sinusoidal, learned, none, relative_bias"});
@@ -331,7 +334,7 @@ TEST(ConfigTest, PositionsThatPhasorDoesNotKnow) {
 }
 
 TEST(ConfigTest, OddWidthsHaveNoOpenNmtLayout) {
-  json config = with(small_config(), "d_model", 5);
+  json config = with(small_config_json(), "d_model", 5);
   config["num_heads"] = 1;
   config["position"] = {{"kind", "sinusoidal"}, {"layout", "opennmt"}};
   expect_refused(config, {"opennmt", "5"});
@@ -396,7 +399,7 @@ TEST(ConfigTest, CodeOfTheModelsOwnIsNoted) {
 }
 
 TEST(ConfigTest, KeysThatPhasorsOwnTypeDoesNotHaveAreNoted) {
-  json config = with(small_config(), "final_nrom", true);
+  json config = with(small_config_json(), "final_nrom", true);
   config["position"]["bass"] = 500;
   const std::vector<std::string> notes = read(config).notes;
   ASSERT_EQ(notes.size(), 2u);

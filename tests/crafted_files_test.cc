@@ -56,7 +56,7 @@ TEST(PlainFileTest, AFolderMayHoldFifosUnderEveryNameThatIsRead) {
         "config_sentence_transformers.json", "model.safetensors.index.json"}) {
     const TempFolder folder;
     if (!std::string_view(name).ends_with("config.json")) {
-      folder.write("config.json", small_config().dump());
+      folder.write("config.json", small_config_json().dump());
     }
     if (!std::string_view(name).starts_with("model.safe")) {
       folder.write("model.safetensors", safetensors_bytes(small_tensors()));

@@ -1,10 +1,13 @@
 // Encoder::embed(): the pipeline of an application, against its steps one by one.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cmath>
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <latch>
 #include <limits>
 #include <list>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <stop_token>
 #include <string>
@@ -16,6 +19,8 @@
 #include "tests/expect_close.h"
 #include "tests/expect_error.h"
 #include "tests/random_model.h"
+#include "tests/run_program.h"
+#include "tests/test_files.h"
 
 namespace phasor {
 namespace {
@@ -244,27 +249,107 @@ TEST(EncoderTest, ASecondCallWhileOneRunsIsRefusedAndTheFirstIsRight) {
   EXPECT_TRUE(observer.busy);
 }
 
-TEST(EncoderTest, AnEncoderUsedFromTwoThreadsRefusesOneOfThemAndNeverGivesAWrongResult) {
-  const auto model = random_model(small_config(), 8);
+// Holds a run at its first event until it is let go.
+class Holding : public Observer {
+ public:
+  bool wants(Hook hook, int64_t) const override { return hook == Hook::kFullEmbed; }
+  void observe(const HookEvent&) override {
+    entered.count_down();
+    leave.wait();
+  }
+  std::latch entered{1}, leave{1};
+};
+
+TEST(EncoderTest, WhileOneThreadRunsAnEncoderAnotherIsRefusedWhateverItAsksFor) {
+  const auto model = bundled();
   Encoder encoder(model, {.threads = 1});
-  const TokenIds ids = random_ids(*model, 12, 1);
+  const TokenIds ids = {5, 6, 7};
   const std::vector<float> expected = hidden_of(encoder.encode_ids(ids));
-  std::atomic<int> right = 0, wrong = 0;
-  const auto work = [&] {
-    for (int i = 0; i < 300; ++i) {
-      try {
-        const Encoding encoding = encoder.encode_ids(ids);
-        ++(std::ranges::equal(encoding.hidden(0), expected) ? right : wrong);
-      } catch (const InvalidArgument& error) {
-        if (error.code() != ErrorCode::kBusy) ++wrong;
-      }
+  Holding observer;
+  std::vector<float> held;
+  std::thread other([&] { held = hidden_of(encoder.encode_ids(ids, {.observer = &observer})); });
+  observer.entered.wait();
+  const std::vector<std::function<void()>> calls = {
+      [&] { encoder.encode_ids(ids); }, [&] { encoder.encode("Tom"); },
+      [&] { encoder.embed("Tom"); }, [&] { encoder.mlm_logits(expected); },
+      [&] { encoder.primitives(); }};
+  for (const auto& call : calls) {
+    try {
+      call();
+      ADD_FAILURE() << "two runs at once";
+    } catch (const InvalidArgument& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kBusy) << error.what();
     }
-  };
-  std::thread other(work);
-  work();
+  }
+  observer.leave.count_down();
   other.join();
-  EXPECT_EQ(wrong, 0);
-  EXPECT_GT(right, 0);
+  expect_same_bits(held, expected, "the run that was there first");
+  expect_same_bits(hidden_of(encoder.encode_ids(ids)), expected, "afterwards");
+}
+
+TEST(EmbedTest, TheEncoderIsTakenForTheWholeCall) {
+  Encoder encoder(bundled(), {.threads = 1});
+  bool refused = false;
+  encoder.embed("Tom", {.progress = [&](int64_t, int64_t) {
+                  try {
+                    encoder.encode("Tom");
+                  } catch (const InvalidArgument& error) {
+                    refused = error.code() == ErrorCode::kBusy;
+                  }
+                }});
+  EXPECT_TRUE(refused);
+}
+
+/// A model whose tokenizer puts no special tokens round a text.
+std::shared_ptr<const Model> bare_model(const TempFolder& folder) {
+  const std::filesystem::path from = bundled_model("learned");
+  nlohmann::json config = nlohmann::json::parse(read_text_file(from / "config.json"));
+  config["tokenizer"]["prefix"] = config["tokenizer"]["suffix"] = nlohmann::json::array();
+  folder.write("config.json", config.dump());
+  for (const char* const name : {"model.safetensors", "tokenizer.model"}) {
+    std::filesystem::create_symlink(from / name, folder.path() / name);
+  }
+  return Model::load(folder.path());
+}
+
+TEST(EmbedTest, ATextWithoutATokenHasAVectorOfZerosAndIsCounted) {
+  const TempFolder folder;
+  Encoder encoder(bare_model(folder), {.threads = 1});
+  std::vector<float> memory(3 * 128, 7.0f);
+  int64_t last = 0;
+  const Embeddings out = encoder.embed(
+      {"", "Tom", ""}, {.output = memory, .progress = [&](int64_t n, int64_t) { last = n; }});
+  EXPECT_EQ(last, 3);
+  EXPECT_EQ(out.report(0).num_tokens, 0);
+  EXPECT_GT(out.report(1).num_tokens, 0);
+  const Embeddings alone = encoder.embed("Tom");
+  expect_independent_of_batch(out[1], alone[0], "Tom", Precision::kFloat32);
+  for (const int64_t i : {0, 2}) {
+    EXPECT_TRUE(std::ranges::all_of(out[i], [](float value) { return value == 0; }));
+  }
+  try {
+    encoder.encode("");
+    FAIL() << "no tokens were run";
+  } catch (const InvalidArgument& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kEmptyText);
+  }
+}
+
+TEST(EmbedTest, OtherPoliciesRunAWholeTextAsEncodeDoesUnlessALengthIsGiven) {
+  Encoder encoder(Model::load(bundled_model("learned")), {.threads = 1});
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += "dog ";
+  for (const auto overflow : {Overflow::kClamp, Overflow::kInterpolate, Overflow::kWindow}) {
+    const std::string name(to_string(overflow));
+    const Embeddings all = encoder.embed(text, {.overflow = overflow});
+    EXPECT_EQ(all.report(0).num_tokens, 202) << name;
+    const Encoding run = encoder.encode(text, {.overflow = overflow, .pooling = Pooling()});
+    expect_same_bits(all[0], run.embedding(0), name);
+    const Embeddings cut = encoder.embed(text, {.max_tokens = 50, .overflow = overflow});
+    EXPECT_EQ(cut.report(0).num_tokens, 50) << name;
+    EXPECT_EQ(cut.report(0).dropped_tokens, 152) << name;
+  }
+  EXPECT_THROW(encoder.embed(text, {.max_tokens = 1}), InvalidArgument);
 }
 
 }  // namespace

@@ -408,7 +408,8 @@ TEST(HooksTest, WhatAnObserverThrowsLeavesEncodeOnceAndTheEncoderStaysUsable) {
     const std::vector<TokenIds> batch(count, ids);
     EXPECT_THROW(encoder.encode_ids(batch, {.observer = &thrower}), std::logic_error);
     EXPECT_EQ(thrower.thrown, 1);
-    expect_independent_of_batch(hidden_of(encoder.encode_ids(ids)), run.encoding.hidden(0), "after");
+    expect_independent_of_batch(hidden_of(encoder.encode_ids(ids)), run.encoding.hidden(0),
+                                "after");
   }
 }
 

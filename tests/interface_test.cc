@@ -21,6 +21,7 @@ static_assert(sizeof(EncoderOptions) == 80 && offsetof(EncoderOptions, reserved)
 static_assert(sizeof(LoadOptions) == 104 && offsetof(LoadOptions, reserved) == 40);
 static_assert(sizeof(RunOptions) == 208 && offsetof(RunOptions, reserved) == 144);
 static_assert(sizeof(EmbedOptions) == 256 && offsetof(EmbedOptions, reserved) == 192);
+static_assert(sizeof(TokenizeOptions) == 48 && offsetof(TokenizeOptions, reserved) == 16);
 static_assert(sizeof(TextReport) == 40);
 static_assert(sizeof(Encoder) == 8 && sizeof(Encoding) == 16 && sizeof(Embeddings) == 16 &&
               sizeof(Positions) == 16);

@@ -40,7 +40,7 @@ ModelConfig random_config() {
 std::shared_ptr<const Model> load_small(
     const std::function<void(json&, std::vector<TestTensor>&)>& change = {}) {
   const TempFolder folder;
-  json config = small_config();
+  json config = small_config_json();
   std::vector<TestTensor> tensors = small_tensors();
   if (change) change(config, tensors);
   folder.write("config.json", config.dump());
@@ -357,7 +357,7 @@ TEST(ModelTest, FoldersThatAreNoModels) {
   const TempFolder folder;
   expect_error<ModelError>([&] { Model::load(folder.path()); },
                            {folder.path().string(), "no config.json"});
-  folder.write("config.json", small_config().dump());
+  folder.write("config.json", small_config_json().dump());
   expect_error<ModelError>([&] { Model::load(folder.path()); }, {"no model.safetensors"});
   folder.write("pytorch_model.bin", "x");
   expect_error<ModelError>([&] { Model::load(folder.path()); },
@@ -378,10 +378,10 @@ TEST(ModelTest, AFolderAboveOneOrMoreModelsNamesThem) {
   folder.write("2_Dense/config.json", R"({"in_features": 4, "out_features": 2})");
   folder.write("2_Dense/model.safetensors", safetensors_bytes(small_tensors()));
   expect_refused({"tokenizer files"});
-  folder.write("snapshots/5c38/config.json", small_config().dump());
+  folder.write("snapshots/5c38/config.json", small_config_json().dump());
   expect_refused({"in a folder below; give that one: ", folder.path() / "snapshots/5c38"});
   for (const std::string name : {"a", "b", "c", "d", "e"}) {
-    folder.write(name + "/config.json", small_config().dump());
+    folder.write(name + "/config.json", small_config_json().dump());
   }
   expect_refused({"give one of them: " + (folder.path() / "a").string() + ", ", "(6 in all)"});
   EXPECT_NO_THROW(find_model(folder.path()));
@@ -402,7 +402,7 @@ class Nobody {
 
 TEST(ModelTest, AnUnreadableFolder) {
   const TempFolder folder;
-  const fs::path config = folder.write("model/config.json", small_config().dump());
+  const fs::path config = folder.write("model/config.json", small_config_json().dump());
   fs::permissions(folder.path(), fs::perms(0755));
   fs::permissions(config, fs::perms::none);
   {
@@ -433,7 +433,7 @@ TEST(ModelTest, ABundledModelIsFoundByItsName) {
 TEST(ModelTest, ABrokenTokenizerDoesNotKeepTheWeightsFromBeingLoaded) {
   const auto model = [] {
     const TempFolder folder;
-    json config = small_config();
+    json config = small_config_json();
     config["tokenizer"] = {{"type", "wordpiece"}};
     folder.write("config.json", config.dump());
     folder.write("model.safetensors", safetensors_bytes(small_tensors()));

@@ -14,12 +14,7 @@ using namespace internal;
 
 namespace {
 
-// The thread sanitizer cannot see libgomp's barriers.
-#ifdef __SANITIZE_THREAD__
-constexpr int kThreads[] = {1};
-#else
 constexpr int kThreads[] = {1, 4};
-#endif
 
 TEST(ParallelForTest, CallsTheBodyOnceForEachIndex) {
   for (const int threads : kThreads) {

@@ -142,9 +142,10 @@ TEST(PositionsInEncoderTest, NoneAddsNothing) {
   expect_matches_reference(model, {random_ids(*model, 30, 1)}, {.positions = Positions::none()});
   Encoder encoder(model);
   const TokenIds ids = random_ids(*model, 6, 1);
-  expect_close<float, float>(hidden_of(encoder.encode_ids(ids, {.positions = Positions::none()})),
-               hidden_of(encoder.encode_ids(ids, {.positions = Positions().scaled(0)})), 1e-6,
-               "none against scaled by 0");
+  expect_close<float, float>(
+      hidden_of(encoder.encode_ids(ids, {.positions = Positions::none()})),
+      hidden_of(encoder.encode_ids(ids, {.positions = Positions().scaled(0)})), 1e-6,
+      "none against scaled by 0");
 }
 
 TEST(PositionsInEncoderTest, LearnedAndReplacedTablesMatchTheReference) {

@@ -22,7 +22,7 @@ constexpr const char* kDense = "linear.weight";
 class SentenceConfigTest : public testing::Test {
  protected:
   SentenceConfigTest() {
-    folder_.write("config.json", small_config().dump());
+    folder_.write("config.json", small_config_json().dump());
     folder_.write("model.safetensors", safetensors_bytes(small_tensors()));
   }
 

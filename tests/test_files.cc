@@ -71,7 +71,7 @@ std::string float_bytes(const std::vector<float>& values) {
   return bytes;
 }
 
-nlohmann::json small_config() {
+nlohmann::json small_config_json() {
   return nlohmann::json::parse(R"({
     "model_type": "phasor", "d_model": 4, "d_ff": 6, "num_layers": 2, "num_heads": 2,
     "vocab_size": 5, "max_positions": 7, "norm_order": "post", "layer_norm_eps": 1e-5,

@@ -48,8 +48,8 @@ std::string float_bytes(const std::vector<float>& values);
 
 /// A small, complete config.json of type phasor: d_model 4, d_ff 6, 2 layers, 2 heads, vocabulary
 /// 5, 7 learned positions, no tokenizer.
-nlohmann::json small_config();
-/// All tensors that small_config() asks for; the values of each count up from its place in the
+nlohmann::json small_config_json();
+/// All tensors that small_config_json() asks for; the values of each count up from its place in the
 /// list.
 std::vector<TestTensor> small_tensors();
 

@@ -300,7 +300,7 @@ TEST(TokenizerFamiliesTest, TokensThatFilesAddAreCheckedAgainstTheVocabulary) {
 /// A model with `rows` rows in its embedding and a tokenizer of T5's class.
 std::shared_ptr<const Model> model_with_vocabulary(int64_t rows) {
   const TempFolder folder;
-  json config = small_config();
+  json config = small_config_json();
   config["vocab_size"] = rows;
   std::vector<TestTensor> tensors = small_tensors();
   tensors.at(0) = {"token_embedding.weight", {rows, 4}};

@@ -109,4 +109,4 @@ struct ModelConfig {
 /// no multiple of num_heads, …).
 void validate(const ModelConfig& config);
 
-}  // namespace gnu::visibility("default")]]phasor
+}  // namespace phasor

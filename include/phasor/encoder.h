@@ -92,15 +92,16 @@ struct RunOptions {
 struct EmbedOptions {
   std::optional<Pooling> pooling = {};     // empty: Model::sentence().pooling
   std::optional<std::string> prompt = {};  // put before every text; empty: Model::sentence().prompt
-  /// Texts are cut to so many tokens, special tokens included. 0: Model::sentence().max_tokens, or
-  /// else ModelConfig::max_positions, or else 2048; in no case more than the positions reach, and
-  /// under kClamp, kInterpolate and kWindow all of a text.
+  /// Texts are cut to so many tokens, special tokens included; under kError a longer one is
+  /// refused. 0: Model::sentence().max_tokens, or else ModelConfig::max_positions, or else 2048,
+  /// and no more than the positions reach; but under kClamp, kInterpolate and kWindow texts are not
+  /// cut.
   int64_t max_tokens = 0;
   Overflow overflow = Overflow::kTruncate;  // of a text that is longer
   Positions positions = {};
   /// Where the vectors go, [B, E], the caller's; empty: to memory of the Embeddings.
   std::span<float> output = {};
-  Progress progress = {};     // counts texts
+  Progress progress = {};     // counts texts; must not use the Encoder
   std::stop_token stop = {};  // ends the call with ErrorCode::kCancelled
   std::array<uint64_t, 8> reserved = {};
 };
@@ -112,7 +113,7 @@ struct PrimitiveInfo {
 };
 
 /// The result of a run. Sequence i of the B in the batch has T_i tokens, N in all. A value; copies
-/// share the data. What it returns is borrowed from it, hence no call on a temporary.
+/// share the data. What it returns is borrowed from it, so it cannot be called on a temporary.
 class Encoding {
  public:
   int64_t num_sequences() const;
@@ -251,4 +252,4 @@ class Encoder {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace gnu::visibility("default")]]phasor
+}  // namespace phasor

@@ -99,4 +99,4 @@ class Observer {
   virtual void observe(const HookEvent& event) = 0;
 };
 
-}  // namespace gnu::visibility("default")]]phasor
+}  // namespace phasor

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "phasor/config.h"
+#include "phasor/errors.h"
 #include "phasor/pooling.h"
 #include "phasor/positions.h"
 #include "phasor/tokenizer.h"
@@ -142,9 +143,9 @@ class Model {
   std::shared_ptr<const void> storage_;
   std::function<void()> release_pages_;  // of storage_, where that is files
   std::shared_ptr<const Tokenizer> tokenizer_;
-  std::string tokenizer_problem_;  // why tokenizer_ is null
+  std::optional<ModelError> tokenizer_problem_;  // why tokenizer_ is null
   SentenceConfig sentence_;
-  std::string sentence_problem_;  // why sentence() throws
+  std::optional<ModelError> sentence_problem_;  // what sentence() throws
   std::filesystem::path folder_;
   std::map<std::string, std::string> metadata_;
   std::vector<std::string> unused_tensors_;
@@ -162,7 +163,9 @@ std::filesystem::path find_model(const std::filesystem::path& folder_or_name);
 bool add_models_folder(const std::filesystem::path& folder);
 
 #ifdef PHASOR_MODELS_DIR  // where the bundled models are, as the CMake target or pkg-config say
-inline const bool kModelsDirIsKnown = add_models_folder(PHASOR_MODELS_DIR);
+// Hidden: each library and program of a process adds its own.
+[[gnu::visibility("hidden")]] inline const bool kModelsFolderAdded =
+    add_models_folder(PHASOR_MODELS_DIR);
 #endif
 
-}  // namespace gnu::visibility("default")]]phasor
+}  // namespace phasor

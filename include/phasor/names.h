@@ -37,4 +37,4 @@ requires std::is_enum_v<Enum> Enum parse(std::string_view name) {
   return static_cast<Enum>(index_of(names<Enum>(), name));
 }
 
-}  // namespace gnu::visibility("default")]]phasor
+}  // namespace phasor

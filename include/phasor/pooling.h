@@ -65,4 +65,4 @@ struct SentenceConfig {
   std::string source;      // where the pooling is from: "1_Pooling/config.json"; empty: nowhere
 };
 
-}  // namespace gnu::visibility("default")]]phasor
+}  // namespace phasor

@@ -119,4 +119,4 @@ class Positions {
   std::shared_ptr<const State> state_;  // null: the model's own
 };
 
-}  // namespace gnu::visibility("default")]]phasor
+}  // namespace phasor

@@ -34,4 +34,4 @@ Precision fastest_precision();
 /// empty where it is.
 std::string why_slow(Precision precision);
 
-}  // namespace gnu::visibility("default")]]phasor
+}  // namespace phasor

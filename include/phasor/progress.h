@@ -10,4 +10,4 @@ namespace [[gnu::visibility("default")]] phasor {
 /// What it throws ends the call.
 using Progress = std::function<void(int64_t done, int64_t total)>;
 
-}  // namespace gnu::visibility("default")]]phasor
+}  // namespace phasor

@@ -57,4 +57,4 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
-}  // namespace gnu::visibility("default")]]phasor
+}  // namespace phasor

@@ -27,6 +27,7 @@ struct TokenizeOptions {
   /// Above 0: text tokens are dropped from the end so that no more than this many remain, special
   /// tokens included.
   int64_t max_tokens = 0;
+  std::array<uint64_t, 4> reserved = {};
 };
 
 struct Tokens {
@@ -67,4 +68,4 @@ class Tokenizer {
   virtual std::vector<std::string> notes() const { return {}; }
 };
 
-}  // namespace gnu::visibility("default")]]phasor
+}  // namespace phasor

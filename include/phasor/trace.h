@@ -58,4 +58,4 @@ class Trace : public Observer {
   int64_t num_layers_ = 0;
 };
 
-}  // namespace gnu::visibility("default")]]phasor
+}  // namespace phasor

@@ -54,4 +54,4 @@ std::vector<HeadProfile> head_profiles(std::span<const float> pattern, int64_t n
                                        int64_t num_tokens,
                                        std::span<const int64_t> separators = {});
 
-}  // namespace gnu::visibility("default")]]phasor
+}  // namespace phasor

@@ -48,4 +48,4 @@ std::vector<int32_t> reordered(std::span<const int32_t> token_ids, std::span<con
 double order_sensitivity(std::span<const float> states, std::span<const float> reordered_states,
                          std::span<const int64_t> order, int64_t d_model);
 
-}  // namespace gnu::visibility("default")]]phasor
+}  // namespace phasor

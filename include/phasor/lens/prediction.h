@@ -18,4 +18,4 @@ struct TokenScore {
 std::vector<TokenScore> score_tokens(std::span<const float> logits, int64_t vocab_size,
                                      std::span<const int32_t> token_ids);
 
-}  // namespace gnu::visibility("default")]]phasor
+}  // namespace phasor

@@ -17,7 +17,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -87,4 +86,4 @@ std::vector<ProbeReport> probe_positions(Encoder& encoder, std::span<const Probe
                                          const RunOptions& options = {}, uint64_t seed = 1,
                                          const Progress& progress = {});
 
-}  // namespace gnu::visibility("default")]]phasor
+}  // namespace phasor

@@ -72,4 +72,4 @@ std::vector<PartShare> direct_position_path(const Model& model, const Trace& tra
                                             int64_t sequence = 0,
                                             std::span<const ResidualCut> cuts = {});
 
-}  // namespace gnu::visibility("default")]]phasor
+}  // namespace phasor

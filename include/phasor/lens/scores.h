@@ -66,4 +66,4 @@ ScoreShares score_shares(const ScoreTerms& terms, int64_t head);
 /// Of all heads together, each with the weight of its scores' variance.
 ScoreShares score_shares(const ScoreTerms& terms);
 
-}  // namespace gnu::visibility("default")]]phasor
+}  // namespace phasor

@@ -101,4 +101,4 @@ double smoothness(std::span<const double> table, int64_t d_model);
 /// source.
 double position_group_cosine(const Split& split);
 
-}  // namespace gnu::visibility("default")]]phasor
+}  // namespace phasor

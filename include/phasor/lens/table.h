@@ -155,4 +155,4 @@ struct PlaneMap {
 /// Deterministic: on each axis, the first row that is off the mean is on the positive side.
 PlaneMap principal_plane(std::span<const double> table, int64_t d_model);
 
-}  // namespace gnu::visibility("default")]]phasor
+}  // namespace phasor
