@@ -193,7 +193,13 @@ class EmbedRun {
 }  // namespace
 
 int64_t embedding_width(const Model& model, const EmbedOptions& options) {
-  return pooling_of(options, model).width(model.config().d_model);
+  constexpr int64_t kMostColumns = int64_t{1} << 24;
+  const int64_t width = pooling_of(options, model).width(model.config().d_model);
+  if (width < 1 || width > kMostColumns) {
+    throw InvalidArgument(fmt::format("the pooling makes vectors of width {}; it must be 1 to {}",
+                                      width, kMostColumns));
+  }
+  return width;
 }
 
 std::shared_ptr<const EmbeddingsData> embed(const Model& model, int threads,

@@ -133,6 +133,7 @@ Encoder::Encoder(std::shared_ptr<const Model> model, EncoderOptions options) {
   if (options.max_plans < 1) {
     throw InvalidArgument(fmt::format("max_plans is {}; at least 1 is needed", options.max_plans));
   }
+  check_value(names<Precision>(), static_cast<size_t>(options.precision));
   // Packing moves values where a matmul multiplies them: a few count as one multiplication.
   const TeamSize team(team_for(16 * model->config().d_model * model->config().d_ff, threads));
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);

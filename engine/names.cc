@@ -15,6 +15,12 @@
 
 namespace phasor {
 
+void check_value(const EnumNames& names, size_t value) {
+  if (value < names.all.size()) return;
+  throw InvalidArgument(fmt::format("there is no {} with the number {}; there are: {}", names.what,
+                                    value, fmt::join(names.all, ", ")));
+}
+
 size_t index_of(const EnumNames& names, std::string_view name) {
   const auto found = std::find(names.all.begin(), names.all.end(), name);
   if (found == names.all.end()) {

@@ -41,6 +41,11 @@ void write_row(const std::vector<ColumnPair>& pairs, double position, int64_t d_
 }  // namespace
 
 std::vector<ColumnPair> column_pairs(SinusoidalLayout layout, int64_t d_model, double base) {
+  constexpr int64_t kMostColumns = int64_t{1} << 24;
+  if (d_model < 1 || d_model > kMostColumns) {
+    throw InvalidArgument(
+        fmt::format("the width of the sinusoids is {}; it must be 1 to {}", d_model, kMostColumns));
+  }
   if (layout == SinusoidalLayout::kOpenNmt && d_model % 2 != 0) {
     throw InvalidArgument(fmt::format(
         "the opennmt layout needs an even width, not {}; paper and marian take any", d_model));

@@ -23,7 +23,7 @@ bool all_finite(std::span<const float> values) {
 }  // namespace
 
 void check_batch(const TokenBatch& batch, const ModelConfig& config) {
-  if (batch.size() < 1) throw InvalidArgument("the batch is empty; give at least one text");
+  if (batch.size() < 1) throw InvalidArgument("the batch is empty; give at least one sequence");
   const int64_t num_tokens = std::ssize(batch.token_ids);
   if (batch.offsets.front() != 0 || batch.offsets.back() != num_tokens) {
     throw InvalidArgument(
@@ -55,6 +55,7 @@ void check_batch(const TokenBatch& batch, const ModelConfig& config) {
 }
 
 void check_run(const RunOptions& options, int64_t num_sequences, const ModelConfig& config) {
+  check_value(names<Overflow>(), static_cast<size_t>(options.overflow));
   for (const ResidualCut& cut : options.cut_residuals) {
     if (cut.layer < 0 || cut.layer >= config.num_layers) {
       throw InvalidArgument(

@@ -23,10 +23,12 @@ class TeamSize {
   int before_;
 };
 
-/// What an option `threads` means. Throws InvalidArgument below 0.
+/// What an option `threads` means. Throws InvalidArgument below 0 and above 1024.
 inline int team_size(int threads) {
-  if (threads < 0) {
-    throw InvalidArgument(fmt::format("threads is {}; it must be 0 (all cores) or more", threads));
+  constexpr int kMostThreads = 1024;
+  if (threads < 0 || threads > kMostThreads) {
+    throw InvalidArgument(
+        fmt::format("threads is {}; it must be 0 (all cores) to {}", threads, kMostThreads));
   }
   return threads > 0 ? threads : omp_get_max_threads();
 }

@@ -51,10 +51,9 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", error.what());
     switch (error.code()) {
       case phasor::ErrorCode::kNotFound:
-      case phasor::ErrorCode::kInvalidModel:
-        return 4;  // get the folder again
-      case phasor::ErrorCode::kUnsupported:
-        return 5;  // choose another model
+      case phasor::ErrorCode::kInvalidModel:  // get the folder again
+      case phasor::ErrorCode::kUnsupported:   // choose another model
+        return 4;
       default:
         return 3;
     }

@@ -31,8 +31,8 @@ void models(const Comparison& comparison, SideBySide& page) {
   const auto side_of = [&](size_t i) -> const Side& { return *comparison.sides[i]; };
   const auto config = [&](size_t i) { return side_of(i).model().config(); };
   page.heading("Compared");
-  page.both("", [&](size_t i) { return side_of(i).label; });
-  page.both("model", [&](size_t i) { return side_of(i).model_name; });
+  page.both("", [&](size_t i) { return printable(side_of(i).label); });
+  page.both("model", [&](size_t i) { return printable(side_of(i).model_name); });
   page.both("positions", [&](size_t i) {
     return describe_positions(config(i).position, side_of(i).options.positions);
   });

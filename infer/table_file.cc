@@ -44,7 +44,12 @@ void append(std::string_view bytes, std::vector<double>& values) {
   }
 }
 
-void refuse_too_large(const std::filesystem::path& file, uint64_t bytes) {
+void refuse_too_large(const std::filesystem::path& file, uint64_t bytes, uint64_t columns) {
+  constexpr uint64_t kMostColumns = 8192;
+  if (columns > kMostColumns) {
+    fail(file,
+         fmt::format("its matrix has {} columns; at most {} are read", columns, kMostColumns));
+  }
   if (bytes <= kMostBytes) return;
   fail(file, fmt::format("its matrix takes {} bytes; at most {} are read", bytes, kMostBytes));
 }
@@ -137,7 +142,7 @@ Matrix read_npy_matrix(const std::filesystem::path& file, const NpyHeader& heade
     fail(file, fmt::format("{} bytes and a header of {} are no matrix [{}, {}]", source.size,
                            header.bytes, rows, columns));
   }
-  refuse_too_large(file, size);
+  refuse_too_large(file, size, columns);
   Matrix matrix{.values = {}, .rows = header.rows, .columns = header.columns};
   matrix.values.reserve(size / width);
   std::array<char, 1 << 16> part;
@@ -246,7 +251,7 @@ Matrix read_safetensors(const std::filesystem::path& file) {
     const std::string name = pick(file, names);
     const phasor::SafetensorsFile::Entry& entry = opened->entries().at(name);
     const auto [rows, columns] = std::pair(entry.shape[0], entry.shape[1]);
-    refuse_too_large(file, static_cast<uint64_t>(entry.num_bytes));
+    refuse_too_large(file, static_cast<uint64_t>(entry.num_bytes), static_cast<uint64_t>(columns));
     if (entry.dtype == "F64") {
       Matrix matrix{.values = {}, .rows = rows, .columns = columns};
       append<double>(

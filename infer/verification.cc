@@ -38,7 +38,8 @@ void compare(Verification& v, Check& check, int64_t i, const std::vector<int64_t
   for (size_t e = 0; e < want.size(); ++e) {
     const double diff = std::abs(double{got[e]} - double{want[e]});
     if (!(diff <= check.max_diff)) check.max_diff = std::isnan(check.max_diff) ? NAN : diff;
-    const bool close = diff <= v.golden.atol + v.golden.rtol * std::abs(double{want[e]});
+    const bool close =
+        std::isfinite(want[e]) && diff <= v.golden.atol + v.golden.rtol * std::abs(double{want[e]});
     if (v.exact() && !close && check.ok()) {
       check.first_difference = fmt::format("{} of {} differs at element {}: got {}, want {}",
                                            check.tensor, name, e, got[e], want[e]);

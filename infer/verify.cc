@@ -40,7 +40,7 @@ std::string to_text(const Verification& v, const Output& output) {
       v.exact() ? fmt::format("|got - want| <= {} + {}*|want|", v.golden.atol, v.golden.rtol)
                 : fmt::format("{}, the last state's mean cosine >= {}", to_string(v.precision),
                               Verification::kLeastCosine);
-  std::string out = output.heading(v.folder) +
+  std::string out = output.heading(printable(v.folder)) +
                     fmt::format(": {}, {} items, {}\n", v.family, v.golden.items.size(), bound);
   if (!v.tokenizer_problem.empty()) {
     out += fmt::format("  token ids from the reference, not from text: {}\n",

@@ -211,6 +211,12 @@ bool is_file(const std::filesystem::path& file) {
   return std::filesystem::is_regular_file(file, ignored);
 }
 
+bool is_there(const std::filesystem::path& file) {
+  std::error_code error;
+  return std::filesystem::symlink_status(file, error).type() !=
+         std::filesystem::file_type::not_found;
+}
+
 std::string read_file(const std::filesystem::path& file, int64_t max_bytes) {
   const PlainFile opened(file);
   if (opened.size() > max_bytes) {

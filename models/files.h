@@ -69,6 +69,10 @@ nlohmann::json parse_json_object(std::string_view text, std::string_view what);
 /// Whether a plain file of this name is there; false where that cannot be known.
 bool is_file(const std::filesystem::path& file);
 
+/// Whether anything of this name is there, be it a link to nothing: a file whose absence has a
+/// meaning is read where this is true, and refused by name where it cannot be read.
+bool is_there(const std::filesystem::path& file);
+
 /// A JSON value in one line of at most 60 characters, for messages; the same cost for any value.
 std::string value_text(const nlohmann::json& value);
 

@@ -77,9 +77,10 @@ std::optional<int64_t> Model::max_tokens(const Positions& positions) const {
 
 std::vector<float> Model::position_vectors(int64_t num_tokens, const Positions& positions,
                                            Overflow overflow) const {
-  if (num_tokens < 1) {
-    throw InvalidArgument(
-        fmt::format("a sequence of {} tokens has no positions; it needs at least 1", num_tokens));
+  constexpr int64_t kMostTokens = int64_t{1} << 24;
+  if (num_tokens < 1 || num_tokens > kMostTokens) {
+    throw InvalidArgument(fmt::format("position vectors are made for 1 to {} tokens, not for {}",
+                                      kMostTokens, num_tokens));
   }
   SinusoidTable sinusoids = SinusoidTable::of(config_);
   PositionSource source(*this, positions, sinusoids);

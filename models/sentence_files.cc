@@ -26,7 +26,7 @@ constexpr size_t kMaxModules = 32;
 /// A JSON object and the reader that borrows it; an empty object where the file is missing.
 struct OptionalFile {
   explicit OptionalFile(const fs::path& file)
-      : json(is_file(file) ? read_json_object(file) : nlohmann::json::object()),
+      : json(is_there(file) ? read_json_object(file) : nlohmann::json::object()),
         reader(file.string(), json) {}
   OptionalFile(const OptionalFile&) = delete;
   OptionalFile& operator=(const OptionalFile&) = delete;
@@ -198,10 +198,10 @@ class ModuleReader {
 
 SentenceConfig read_modules(const fs::path& folder, int64_t d_model,
                             std::vector<std::string>& notes) {
-  if (is_file(folder / kModules)) return ModuleReader(folder, d_model).read();
+  if (is_there(folder / kModules)) return ModuleReader(folder, d_model).read();
   SentenceConfig config;
   const fs::path pooling = fs::path("1_Pooling") / "config.json";
-  if (!is_file(folder / pooling)) return config;
+  if (!is_there(folder / pooling)) return config;
   config.source = pooling.string();
   config.pooling.modes = read_pooling(folder / pooling, d_model);
   notes.push_back(
@@ -215,7 +215,7 @@ int64_t read_max_tokens(const fs::path& folder, const ConfigReader& tokenizer) {
   for (const char* const family :
        {"bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"}) {
     const fs::path file = folder / fmt::format("sentence_{}_config.json", family);
-    if (!is_file(file)) continue;
+    if (!is_there(file)) continue;
     const OptionalFile sentence(file);
     if (sentence.reader.boolean({"do_lower_case"}, false) &&
         !tokenizer.boolean({"do_lower_case"}, false)) {
@@ -237,7 +237,13 @@ std::string read_prompt(const fs::path& folder) {
   const std::string name = file.reader.text({"default_prompt_name"}, "");
   if (name.empty()) return {};
   const ConfigReader prompts = file.reader.object("prompts");
-  return prompts.text({name});
+  std::string prompt = prompts.text({name});
+  constexpr size_t kMostBytes = 1 << 16;
+  if (prompt.size() > kMostBytes) {
+    prompts.fail(fmt::format("the prompt {} has {} bytes; at most {} are read", value_text(name),
+                             prompt.size(), kMostBytes));
+  }
+  return prompt;
 }
 
 }  // namespace

@@ -108,6 +108,11 @@ std::shared_ptr<const Tokenizer> load_spelled_out(const fs::path& folder,
                          .unk = reader.text({"unk"}, ""),
                          .mask = reader.text({"mask"}, ""),
                          .pad = reader.text({"pad"}, "")};
+  constexpr size_t kMostSpecials = 16;
+  if (spec.prefix.size() + spec.suffix.size() > kMostSpecials) {
+    reader.fail(fmt::format("{} special tokens round a text; at most {} are put there",
+                            spec.prefix.size() + spec.suffix.size(), kMostSpecials));
+  }
   read_model(folder / file, spec);
   return make_sentencepiece_tokenizer(spec);
 }

@@ -131,7 +131,7 @@ std::string model_of_tokenizer_json(const json& root) {
 std::shared_ptr<const Tokenizer> load_wordpiece(const fs::path& folder, const ConfigReader& config,
                                                 std::vector<AddedToken> added) {
   const fs::path vocab_txt = folder / "vocab.txt", tokenizer_json = folder / "tokenizer.json";
-  const bool has_vocab_txt = is_file(vocab_txt), has_json = is_file(tokenizer_json);
+  const bool has_vocab_txt = is_file(vocab_txt), has_json = is_there(tokenizer_json);
   const bool says_case = config.has("do_lower_case");
   WordPieceSpec spec{.kind = "BERT", .added = std::move(added)};
   bool json_says_case = false;

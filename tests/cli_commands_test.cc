@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <regex>
 #include <set>
 
@@ -234,6 +235,20 @@ TEST(CliVerifyTest, NamesTheFirstLayerThatDiffers) {
   EXPECT_EQ(layers.exit_code, 1);
   EXPECT_TRUE(contains(layers.out, "first difference: hidden_states.0 of item 0 has shape"))
       << layers.out;
+}
+
+TEST(CliVerifyTest, AnInfiniteReferenceIsNotMetByAnything) {
+  const TempFolder folder;
+  const fs::path copy = copy_of_bundled(folder, "none");
+  std::string bytes = read_text_file(copy / "golden.safetensors");
+  uint64_t header_size = 0;
+  std::memcpy(&header_size, bytes.data(), 8);
+  const float infinite = std::numeric_limits<float>::infinity();
+  for (size_t at = 8 + header_size; at + 4 <= bytes.size(); at += 4) {
+    std::memcpy(&bytes[at], &infinite, 4);
+  }
+  std::ofstream(copy / "golden.safetensors", std::ios::binary) << bytes;
+  EXPECT_EQ(run_infer({"verify", copy.string()}).exit_code, 1);
 }
 
 TEST(CliVerifyTest, AChangedWeightShowsWhereItActs) {

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
 #include <random>
 
 #include "models/files.h"
@@ -207,6 +208,42 @@ TEST(VocabJsonTest, OnlyOneFlatObjectOfIdsIsRead) {
   }
   expect_error<ModelError>([&] { read("{" + repeat("\"\":1,", 1 << 22) + "\"\":1}"); },
                            {"vocab.json", "more than 4194304"});
+}
+
+/// A copy of a bundled model, of links.
+void link_model(const TempFolder& folder) {
+  for (const char* const name : {"config.json", "model.safetensors", "tokenizer.model"}) {
+    fs::create_symlink(bundled_model("learned") / name, folder.path() / name);
+  }
+}
+
+TEST(SentenceFilesTest, ALinkToNothingIsNoMissingFile) {
+  for (const char* const name :
+       {"modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"}) {
+    const TempFolder folder;
+    link_model(folder);
+    EXPECT_TRUE(Model::load(folder.path())->has_sentence());
+    fs::create_symlink("../blobs/gone", folder.path() / name);
+    expect_error<ModelError>([&] { Model::load(folder.path())->sentence(); }, {name});
+  }
+}
+
+TEST(SentenceFilesTest, APromptOfManyBytesIsRefused) {
+  const TempFolder folder;
+  link_model(folder);
+  const json config = {{"default_prompt_name", "x"}, {"prompts", {{"x", repeat("a", 65537)}}}};
+  folder.write("config_sentence_transformers.json", config.dump());
+  expect_error<ModelError>([&] { Model::load(folder.path())->sentence(); }, {"65537", "65536"});
+}
+
+TEST(TokenizerFilesTest, ManySpecialTokensRoundATextAreRefused) {
+  const TempFolder folder;
+  link_model(folder);
+  json config = json::parse(std::ifstream(bundled_model("learned") / "config.json"));
+  config["tokenizer"]["prefix"] = std::vector<std::string>(17, "[CLS]");
+  fs::remove(folder.path() / "config.json");
+  folder.write("config.json", config.dump());
+  expect_error<ModelError>([&] { Model::load(folder.path())->tokenizer(); }, {"18", "16"});
 }
 
 }  // namespace

@@ -136,6 +136,14 @@ TEST(EmbedTest, OddTextsAreReportedAndLongOnesRefusedWhereAskedFor) {
         << error.what();
   }
   EXPECT_THROW(encoder.embed("a", {.max_tokens = -1}), InvalidArgument);
+  for (const int64_t out : {int64_t{-1}, int64_t{1} << 40}) {
+    const Pooling absurd{.projections = {Projection{.in = 128, .out = out}}};
+    EXPECT_THROW(encoder.embed("a", {.pooling = absurd}), InvalidArgument);
+  }
+  EXPECT_THROW(encoder.embed("a", {.pooling = Pooling{.modes = {}}}), InvalidArgument);
+  EXPECT_THROW(bundled()->position_vectors(int64_t{1} << 40), InvalidArgument);
+  EXPECT_THROW(Encoder(bundled(), {.threads = 1'000'000'000}), InvalidArgument);
+  EXPECT_THROW(Encoder(bundled(), {.precision = static_cast<Precision>(99)}), InvalidArgument);
 }
 
 TEST(EmbedTest, ProgressCountsEveryTextAndAStopEndsTheCall) {

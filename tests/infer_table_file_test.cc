@@ -205,6 +205,9 @@ TEST(TableFileTest, TooLargeTablesAndHeadersAreRefusedUnread) {
   const std::string table = npy("<f4", "(1048576, 1024)", "");
   sparse("a.npy", table, table.size() + (uintmax_t{1} << 32));
   expect_refused(folder.path() / "a.npy", {"4294967296 bytes", "268435456"});
+  const std::string wide = npy("<f4", "(2, 8193)", "");
+  sparse("wide.npy", wide, wide.size() + 2 * 8193 * 4);
+  expect_refused(folder.path() / "wide.npy", {"8193 columns", "8192"});
   const std::string header =
       R"({"t": {"dtype": "F32", "shape": [1048576, 1024], "data_offsets": [0, 4294967296]}})";
   const std::string file = phasor::safetensors_bytes(header, "");

@@ -375,7 +375,7 @@ TEST(WordPieceTest, LongPiecesAreFoundAsShortOnesAre) {
 TEST(WordPieceTest, AWordTakesNoMoreThanItsLengthTimesThatOfTheLongestPiece) {
   std::string word;
   for (int i = 0; i < 10000; ++i) word += "é";
-  json vocab = {{"é", 7}, {"@@é", 8}, {"@@" + word + "x", 9}};
+  json vocab = {{"é", 7}, {"@@é", 8}, {"@@" + word.substr(0, 1000) + "x", 9}};
   for (int id = 10; id < 50; ++id) vocab[std::to_string(id)] = id;
   const auto tokenizer = load(without_normalizing(vocab, 10000));
   const double start = cpu_seconds();
@@ -383,6 +383,12 @@ TEST(WordPieceTest, AWordTakesNoMoreThanItsLengthTimesThatOfTheLongestPiece) {
   EXPECT_LT(cpu_seconds() - start, 10);  // minutes where each length is tried
   expect_error<ModelError>([] { load(without_normalizing(json::object(), 10001)); },
                            {"max_input_chars_per_word is 10001", "1 to 10000"});
+}
+
+// Each token holds a copy of its piece.
+TEST(WordPieceTest, PiecesOfMoreThanAKilobyteAreRefused) {
+  const json vocab = {{std::string(1025, 'a'), 7}};
+  expect_error<ModelError>([&] { load(without_normalizing(vocab, 100)); }, {"1025 bytes", "1024"});
 }
 
 }  // namespace

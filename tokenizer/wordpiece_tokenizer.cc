@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "phasor/errors.h"
 #include "tokenizer/longest_prefix.h"
 #include "tokenizer/special_tokens.h"
 #include "tokenizer/vocabulary.h"
@@ -135,6 +136,14 @@ class WordPieceTokenizer : public Tokenizer {
 }  // namespace
 
 std::shared_ptr<const Tokenizer> make_wordpiece_tokenizer(const WordPieceSpec& spec) {
+  constexpr size_t kMostBytes = 1024;  // of a piece: each token holds a copy of its own
+  const auto refuse_long = [&](const std::string& piece) {
+    if (piece.size() <= kMostBytes) return;
+    throw ModelError(fmt::format("{}: a piece of {} bytes; at most {} are read", spec.file,
+                                 piece.size(), kMostBytes));
+  };
+  refuse_long(spec.continuation);
+  for (const std::string& piece : spec.pieces) refuse_long(piece);
   return std::make_shared<WordPieceTokenizer>(spec);
 }
 

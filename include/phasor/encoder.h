@@ -99,7 +99,8 @@ struct EmbedOptions {
   int64_t max_tokens = 0;
   Overflow overflow = Overflow::kTruncate;  // of a text that is longer
   Positions positions = {};
-  /// Where the vectors go, [B, E], the caller's; empty: to memory of the Embeddings.
+  /// Where the vectors go, [B, W] with W = Encoder::embedding_width(), the caller's; empty: to
+  /// memory of the Embeddings.
   std::span<float> output = {};
   Progress progress = {};     // counts texts; must not use the Encoder
   std::stop_token stop = {};  // ends the call with ErrorCode::kCancelled
@@ -165,11 +166,11 @@ struct TextReport {
 class Embeddings {
  public:
   int64_t size() const;   // B
-  int64_t width() const;  // E
-  /// [B, E]; EmbedOptions::output where that was given.
+  int64_t width() const;  // W
+  /// [B, W]; EmbedOptions::output where that was given.
   std::span<const float> values() const&;
   std::span<const float> values() && = delete;
-  /// Vector i, [E]. Throws std::out_of_range where there is none, as does report().
+  /// Vector i, [W]. Throws std::out_of_range where there is none, as does report().
   std::span<const float> operator[](int64_t i) const&;
   std::span<const float> operator[](int64_t i) && = delete;
   const TextReport& report(int64_t i) const&;
@@ -182,8 +183,9 @@ class Embeddings {
 };
 
 /// Runs a model. Holds packed weights, primitives and scratch memory, so it belongs to one thread
-/// at a time: a call while another thread is in one throws InvalidArgument (ErrorCode::kBusy). Use
-/// one Encoder a thread, made with replica(), which shares the packed weights.
+/// at a time: a call that runs it, or primitives(), throws InvalidArgument (ErrorCode::kBusy) while
+/// another runs. Use one Encoder a thread, made with replica(), which shares the packed weights.
+/// One that was moved from can only be assigned to or destroyed.
 ///
 /// The bits of a sequence's result do not depend on the batch it came in, on its place there, or on
 /// the number of threads: in int8 on every machine, in float32 and bfloat16 with AVX-512. Elsewhere
@@ -206,10 +208,11 @@ class Encoder {
   /// projections and normalisation. Texts of like length are run together, in batches and on all
   /// threads, so that any number of texts takes little more memory than their vectors. Throws
   /// InvalidArgument (an output of the wrong size, a text that is too long under Overflow::kError,
-  /// what encode() throws), ModelError (no tokenizer, or Model::sentence()'s own problem where it
-  /// is asked), and Error with kCancelled.
+  /// positions that do not suit the model), ModelError (no tokenizer, or Model::sentence()'s own
+  /// problem where it is asked), and Error with kCancelled.
   Embeddings embed(const Texts& texts, const EmbedOptions& options = {});
-  /// E of embed() with these options. Throws as Model::sentence() where that is asked.
+  /// W, the width of embed()'s vectors with these options: of Pooling, not of the token embedding.
+  /// Throws as Model::sentence() where that is asked.
   int64_t embedding_width(const EmbedOptions& options = {}) const;
 
   /// The hidden states of the texts as they are: no prompt, and no length but the positions'.

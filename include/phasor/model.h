@@ -113,7 +113,8 @@ class Model {
   std::optional<int64_t> max_tokens(const Positions& positions = {}) const;
   /// The vectors that a run adds to the tokens of a sequence of this length (tokens that do not
   /// advance the position counter left aside), [num_tokens, E]; zeros where none are added. Throws
-  /// InvalidArgument as a run does.
+  /// InvalidArgument as a run does, and under kTruncate and kWindow for more tokens than there are
+  /// positions.
   std::vector<float> position_vectors(int64_t num_tokens, const Positions& positions = {},
                                       Overflow overflow = Overflow::kError) const;
   /// Where it was loaded from; empty for create().
@@ -162,10 +163,14 @@ std::filesystem::path find_model(const std::filesystem::path& folder_or_name);
 /// A further folder in which find_model() seeks models by name. Any thread. Returns true.
 bool add_models_folder(const std::filesystem::path& folder);
 
-#ifdef PHASOR_MODELS_DIR  // where the bundled models are, as the CMake target or pkg-config say
-// Hidden: each library and program of a process adds its own.
+// Where the bundled models are: as the CMake target says, or with pkg-config, which cannot quote a
+// path, beside the installed headers. Hidden: each library and program of a process adds its own.
+#if defined(PHASOR_MODELS_DIR)
 [[gnu::visibility("hidden")]] inline const bool kModelsFolderAdded =
     add_models_folder(PHASOR_MODELS_DIR);
+#elif defined(PHASOR_INSTALLED)
+[[gnu::visibility("hidden")]] inline const bool kModelsFolderAdded =
+    add_models_folder(std::filesystem::path(__FILE__).parent_path() / "../../share/phasor/models");
 #endif
 
 }  // namespace phasor

@@ -23,12 +23,17 @@ struct EnumNames {
 template <typename Enum>
 const EnumNames& names();
 
+/// Throws InvalidArgument where `value` is none of the enum's.
+void check_value(const EnumNames& names, size_t value);
+
 /// The place of `name`. Throws InvalidArgument listing the names there are.
 size_t index_of(const EnumNames& names, std::string_view name);
 
 template <typename Enum>
 requires std::is_enum_v<Enum> std::string_view to_string(Enum value) {
-  return names<Enum>().all[static_cast<size_t>(value)];
+  const auto all = names<Enum>().all;
+  const auto i = static_cast<size_t>(value);
+  return i < all.size() ? all[i] : std::string_view("?");
 }
 
 /// The inverse of to_string(). Throws as index_of().

@@ -36,7 +36,8 @@ std::vector<double> sinusoidal_table(SinusoidalLayout layout, int64_t rows, int6
                                      double base = 10000.0, int64_t first_position = 0);
 
 /// What to do with a sequence longer than a table of positions (Press et al. 2021 for why it
-/// matters). A sinusoidal table never ends, so no policy ever applies to it.
+/// matters). A sinusoidal table never ends, so that no policy applies to it in encode(); embed()
+/// has lengths of its own.
 enum class Overflow {
   kError,        // InvalidArgument naming both lengths
   kTruncate,     // keep the leading tokens (and, for a text, its closing special tokens)

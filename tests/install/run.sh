@@ -49,9 +49,13 @@ if [[ $mode == installed ]]; then
   cmake -S "$here" -B "$work/build" -DCMAKE_PREFIX_PATH="$prefix" "$@"
   cmake --build "$work/build"
 
-  # Without CMake. eval: pkg-config quotes the space in the folder's name for a shell.
-  flags=$(PKG_CONFIG_PATH="$(dirname "$(find "$prefix" -name phasor.pc)")" pkg-config --cflags --libs phasor)
-  eval "${CXX:-g++} -std=c++20 '$repo/examples/encode.cc' -o '$work/by_pkg_config' $flags"
+  # Without CMake, by a name without spaces, which pkg-config cannot hand on.
+  ln -s "$prefix" "$work/prefix"
+  export PKG_CONFIG_PATH
+  PKG_CONFIG_PATH=$(dirname "$(find "$work/prefix/" -name phasor.pc)")
+  # shellcheck disable=SC2046
+  "${CXX:-g++}" -std=c++20 "$repo/examples/encode.cc" -o "$work/by_pkg_config" \
+    $(pkg-config --cflags --libs phasor)
   (cd / && expect "cosine 0.93" "$work/by_pkg_config")
 else
   cmake -S "$here" -B "$work/build" -DPHASOR_SOURCE="$repo" -DBUILD_SHARED_LIBS=ON -DPHASOR_INSTALL=ON \
