@@ -30,7 +30,7 @@ void ConfigReader::refuse(std::string_view key, std::string_view must_be, ErrorC
 }
 
 void ConfigReader::missing(Keys keys) const {
-  fail(fmt::format("the key {} is missing", fmt::join(keys, " or ")));
+  fail(fmt::format("the key {} is missing", fmt::join(keys.begin(), keys.end(), " or ")));
 }
 
 int64_t ConfigReader::integer(Keys keys, int64_t min, int64_t max,
