@@ -41,7 +41,7 @@ if [[ $mode == installed ]]; then
   done
   [[ $(ls "$prefix/share/phasor/models") == $'learned\nnone\nsinusoidal' ]] ||
     fail "more than the three models are installed"
-  (cd "$repo/include" && find . -type f) | while read -r header; do
+  (cd "$repo/include" && find . -name '*.h') | while read -r header; do
     [[ -f $prefix/include/$header ]] || fail "$header is not installed"
   done
   (cd / && expect Tom "$prefix/bin/infer" -q "Tom bit a dog.")
