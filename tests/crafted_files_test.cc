@@ -129,7 +129,8 @@ TEST(ParseJsonTest, EveryValueIsReadAsItIs) {
 }
 
 TEST(ParseJsonTest, DepthIsBounded) {
-  for (const auto& [open, close] : {std::pair("[", "]"), {"{\"k\":", "}"}}) {
+  for (const auto& brackets : {std::pair("[", "]"), {"{\"k\":", "}"}}) {
+    const char *const open = brackets.first, *const close = brackets.second;
     const std::string core = *open == '[' ? "" : "0";
     const auto nested = [&](int64_t depth) {
       return repeat(open, depth) + core + repeat(close, depth);
