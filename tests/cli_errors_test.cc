@@ -46,8 +46,10 @@ TEST(CliErrorsTest, NamesThatNoFileCanHaveExitWith3) {
   const TempFolder folder;
   const std::string name(300, 'x'), loop = folder.path() / "loop";
   std::filesystem::create_symlink("loop", loop);
-  for (const auto& [prefix, why] : {std::pair(name, "name too long"),
-                                    std::pair(loop + "/a", "Too many levels of symbolic links")}) {
+  for (const auto& file : {std::pair(name, "name too long"),
+                           std::pair(loop + "/a", "Too many levels of symbolic links")}) {
+    const std::string& prefix = file.first;
+    const char* const why = file.second;
     const auto fails = [&](std::vector<std::string> arguments) {
       expect_infer_fails(arguments, 3, {prefix, why});
     };
