@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <exception>
+#include <mutex>
 
 namespace phasor::internal {
 
 void parallel_for(int64_t count, int threads, const std::function<void(int64_t i)>& body) {
+  std::mutex mutex;  // of the next two
   std::exception_ptr failure;
   int64_t failed = count;
   const auto team = static_cast<int>(std::clamp<int64_t>(count, 1, threads));
@@ -16,7 +18,7 @@ void parallel_for(int64_t count, int threads, const std::function<void(int64_t i
     try {
       body(i);
     } catch (...) {
-#pragma omp critical(phasor_parallel_for)
+      const std::lock_guard lock(mutex);
       if (i < failed) {
         failed = i;
         failure = std::current_exception();
