@@ -26,9 +26,9 @@ enum class PoolingMode {
 struct Projection {
   int64_t in = 0;
   int64_t out = 0;
-  std::vector<float> weight;  // [out, in]
-  std::vector<float> bias;    // [out]
-  bool tanh = false;          // f; else the identity
+  std::vector<float> weight = {};  // [out, in]
+  std::vector<float> bias = {};    // [out]
+  bool tanh = false;               // f; else the identity
 
   bool operator==(const Projection&) const = default;
 };
