@@ -250,7 +250,8 @@ TEST(CliTest, HelpAndVersionGoToStandardOutput) {
                                                     {"verify", "--help"}}) {
     const ProgramResult result = run_infer(arguments);
     EXPECT_EQ(result.exit_code, 0);
-    EXPECT_TRUE(contains(result.out, "Usage: infer"));
+    EXPECT_TRUE(contains(result.out, "\nUsage: infer")) << result.out;
+    EXPECT_TRUE(contains(result.out, "\nExamples:\n  infer")) << result.out;
     EXPECT_EQ(result.err, "");
   }
   for (const char* option : {"--model", "--positions", "--ids", "--threads", "--save", "--overflow",
