@@ -4,7 +4,7 @@
 #include <numeric>
 #include <random>
 
-#include "tests/random_model.h"
+#include "tests/support/random_model.h"
 
 namespace phasor::bench {
 

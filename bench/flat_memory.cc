@@ -13,7 +13,7 @@
 
 #include "bench/bench_models.h"
 #include "phasor/encoder.h"
-#include "tests/resident_memory.h"
+#include "tests/support/resident_memory.h"
 
 int main(int argc, char** argv) {
   using namespace phasor;

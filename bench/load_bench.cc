@@ -22,8 +22,8 @@
 #include <string>
 
 #include "phasor/encoder.h"
-#include "tests/family_files.h"
-#include "tests/test_files.h"
+#include "tests/support/family_files.h"
+#include "tests/support/test_files.h"
 
 namespace phasor::bench {
 namespace {

@@ -13,7 +13,7 @@
 #include "engine/kernels.h"
 #include "engine/norm.h"
 #include "engine/onednn.h"
-#include "infer/matmul_limit.h"
+#include "infer/commands/bench/matmul_limit.h"
 
 namespace phasor::bench {
 

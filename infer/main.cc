@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "infer/commands.h"
-#include "infer/options.h"
-#include "infer/terminal.h"
-#include "infer/waiting.h"
+#include "infer/cli/options.h"
+#include "infer/render/terminal.h"
+#include "infer/commands/embed/waiting.h"
 #include "phasor/errors.h"
 
 namespace infer {

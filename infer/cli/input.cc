@@ -1,0 +1,114 @@
+// The sequences that a user gives to infer, as token ids.
+#include "infer/cli/input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "phasor/errors.h"
+
+namespace infer {
+namespace {
+
+constexpr size_t kBatchSize = 32;
+
+/// What the tokenizer puts round every text.
+std::vector<int32_t> special_tokens(const phasor::Model& model) {
+  if (!model.has_tokenizer()) return {};
+  try {
+    return model.tokenizer().encode("").ids;
+  } catch (const phasor::InvalidArgument&) {  // nothing at all
+    return {};
+  }
+}
+
+/// The mask as this model's texts write it; "[MASK]" where the model has none.
+std::string mask_piece(const phasor::Tokenizer& tokenizer) {
+  const std::optional<int32_t> id = tokenizer.mask_id();
+  return id ? tokenizer.piece(*id) : "[MASK]";
+}
+
+}  // namespace
+
+std::optional<int32_t> mask_to_fill(const phasor::Model& model) {
+  if (!model.weights().mlm_head || !model.has_tokenizer()) return std::nullopt;
+  return model.tokenizer().mask_id();
+}
+
+Input input_from_text(const phasor::Model& model, const std::string& text, int64_t max_tokens) {
+  const phasor::Tokenizer& tokenizer = model.tokenizer();
+  const bool has_mask = text.find(mask_piece(tokenizer)) != std::string::npos;
+  const bool fills = has_mask && mask_to_fill(model);
+  phasor::Tokens tokens =
+      tokenizer.encode(text, {.parse_special = fills, .max_tokens = max_tokens});
+  return {.text = text,
+          .token_ids = std::move(tokens.ids),
+          .pieces = std::move(tokens.pieces),
+          .invalid_bytes = tokens.invalid_bytes,
+          .dropped = tokens.dropped,
+          .mask_as_text = has_mask && !fills};
+}
+
+Input input_from_ids(const phasor::Model& model, std::vector<int32_t> token_ids) {
+  Input input{.text = std::nullopt, .token_ids = std::move(token_ids), .pieces = {}};
+  if (!model.has_tokenizer()) return input;
+  const phasor::Tokenizer& tokenizer = model.tokenizer();
+  for (const int32_t id : input.token_ids) {
+    const bool known = id >= 0 && id < tokenizer.vocab_size();
+    input.pieces.push_back(known ? tokenizer.piece(id) : "?");
+  }
+  return input;
+}
+
+std::string invalid_bytes_note(int64_t invalid_bytes) {
+  return invalid_bytes == 1
+             ? "1 byte was not UTF-8 and was read as U+FFFD"
+             : fmt::format("{} bytes were not UTF-8 and were read as U+FFFD", invalid_bytes);
+}
+
+std::vector<int64_t> text_places(const phasor::Model& model, std::span<const int32_t> token_ids) {
+  const std::vector<int32_t> special = special_tokens(model);
+  std::vector<int64_t> places;
+  for (int64_t t = 0; t < std::ssize(token_ids); ++t) {
+    const bool is_special =
+        std::find(special.begin(), special.end(), token_ids[t]) != special.end();
+    if (!is_special) places.push_back(t);
+  }
+  return places;
+}
+
+std::vector<std::vector<int64_t>> special_places(const phasor::Model& model,
+                                                 std::span<const Input> inputs) {
+  std::vector<std::vector<int64_t>> special(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const std::vector<int64_t> text = text_places(model, inputs[i].token_ids);
+    for (int64_t t = 0; t < std::ssize(inputs[i].token_ids); ++t) {
+      if (!std::binary_search(text.begin(), text.end(), t)) special[i].push_back(t);
+    }
+  }
+  return special;
+}
+
+std::vector<std::span<const Input>> batches_of(std::span<const Input> inputs, size_t alone) {
+  std::vector<std::span<const Input>> batches;
+  for (std::span<const Input> rest = inputs; !rest.empty();) {
+    const size_t most = batches.size() < alone ? 1 : kBatchSize;
+    batches.push_back(rest.first(std::min(most, rest.size())));
+    rest = rest.subspan(batches.back().size());
+  }
+  return batches;
+}
+
+std::vector<std::vector<int32_t>> token_ids_of(std::span<const Input> inputs) {
+  std::vector<std::vector<int32_t>> sequences;
+  for (const Input& input : inputs) sequences.push_back(input.token_ids);
+  return sequences;
+}
+
+void keep_leading_tokens(Input& input, int64_t num_tokens) {
+  input.dropped += std::ssize(input.token_ids) - num_tokens;
+  input.token_ids.resize(num_tokens);
+  if (!input.pieces.empty()) input.pieces.resize(num_tokens);
+}
+
+}  // namespace infer

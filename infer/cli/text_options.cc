@@ -1,0 +1,157 @@
+// The options of the subcommands that run texts and show what happens: which texts, and how.
+#include "infer/cli/text_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "infer/commands.h"
+#include "infer/render/report.h"
+#include "infer/render/terminal.h"
+#include "phasor/errors.h"
+#include "phasor/version.h"
+
+namespace infer {
+namespace {
+
+phasor::Overflow parse_overflow_option(const std::string& name) {
+  try {
+    return phasor::parse<phasor::Overflow>(name);
+  } catch (const phasor::InvalidArgument& error) {
+    throw UsageError(fmt::format("--overflow: {}", error.what()));
+  }
+}
+
+/// The row of the first token, which --positions may have changed.
+int64_t first_position(const phasor::PositionConfig& own, const phasor::Positions& positions,
+                       std::span<const Recording> recordings) {
+  const bool replaced = layout_name(own, positions) != layout_name(own, {});
+  if (!replaced || recordings.empty()) return own.first_position;
+  return std::lround(recordings.front().encoding.positions(0).front());
+}
+
+}  // namespace
+
+const CLI::Option* add_texts(CLI::App& app, TextOptions& options) {
+  const CLI::Option* texts =
+      add_words(app, "TEXT", "texts; - stands for the lines of standard input");
+  add_model(app, options.common);
+  add_language(app, options.common);
+  add_prefix(app, options.common);
+  app.add_option("--positions", options.positions,
+                 "none, sinusoidal[:LAYOUT] or learned instead of the model's own; LAYOUT is "
+                 "paper, marian, t2t, fairseq or opennmt")
+      ->type_name("KIND");
+  app.add_option("--ids", options.ids, "token ids like \"5 17 9\" instead of texts; repeatable")
+      ->type_name("IDS")
+      ->allow_extra_args(false);
+  app.add_option("--overflow", options.overflow,
+                 "a text longer than the table of positions: error (default), truncate, clamp, "
+                 "interpolate or window")
+      ->type_name("POLICY");
+  return texts;
+}
+
+void add_save(CLI::App& app, TextOptions& options) {
+  app.add_option("--save", options.save, "write all activations to .safetensors or .npz")
+      ->type_name("FILE");
+  app.add_option("--hooks", options.hooks,
+                 "what --save writes instead: all, or TransformerLens' names with commas, like "
+                 "attn.hook_pattern,blocks.0.hook_mlp_out")
+      ->type_name("NAMES")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+}
+
+void take_texts(const CLI::Option& texts, TextOptions& options) {
+  options.words = words(texts);
+  if (!options.words.empty() && !options.ids.empty()) {
+    throw UsageError("--ids and texts exclude each other; give one of them");
+  }
+  const bool for_texts = !options.common.language.empty() || !options.common.prefix.empty();
+  if (for_texts && !options.ids.empty()) {
+    throw UsageError("--lang and --prefix are for texts, not for --ids; leave them out");
+  }
+  if (!options.hooks.empty() && options.save.empty()) {
+    throw UsageError("--hooks says what to write into a file; name it with --save");
+  }
+  if (!options.save.empty()) check_save_path(options.save);
+}
+
+phasor::RunOptions run_options(const TextOptions& options, const phasor::PositionConfig& own) {
+  return {.positions = parse_positions(options.positions, own),
+          .overflow = parse_overflow_option(options.overflow)};
+}
+
+std::vector<Input> read_inputs(const phasor::Encoder& encoder, const TextOptions& options,
+                               const phasor::RunOptions& run,
+                               const std::vector<std::string>& more_texts) {
+  const phasor::Model& model = encoder.model();
+  int64_t max_tokens = options.max_tokens;
+  if (max_tokens == 0 && run.overflow == phasor::Overflow::kTruncate) {
+    max_tokens = encoder.model().max_tokens(run.positions).value_or(0);
+  }
+  std::vector<Input> inputs;
+  for (const std::string& list : options.ids) {
+    inputs.push_back(input_from_ids(model, parse_ids(list)));
+    const int64_t tokens = std::ssize(inputs.back().token_ids);
+    if (options.max_tokens > 0 && tokens > options.max_tokens) {
+      keep_leading_tokens(inputs.back(), options.max_tokens);
+    }
+  }
+  for (const std::string& text : read_texts(options.words, options.common.prefix)) {
+    inputs.push_back(input_from_text(model, text, max_tokens));
+  }
+  for (const std::string& text : more_texts) {
+    inputs.push_back(input_from_text(model, options.common.prefix + text, max_tokens));
+  }
+  return inputs;
+}
+
+std::map<std::string, std::string> metadata(const TextOptions& options,
+                                            const phasor::Encoder& encoder,
+                                            const phasor::RunOptions& run,
+                                            std::span<const Recording> recordings) {
+  const phasor::PositionConfig& own = encoder.model().config().position;
+  return {{"model", options.common.model},
+          {"layout", layout_name(own, run.positions)},
+          {"first_position", fmt::format("{}", first_position(own, run.positions, recordings))},
+          {"precision", std::string(phasor::to_string(encoder.precision()))},
+          {"version", PHASOR_VERSION}};
+}
+
+std::vector<Recording> record_all(const TextOptions& options, phasor::Encoder& encoder,
+                                  std::span<const Input> inputs, const phasor::RunOptions& run) {
+  const HookTrace trace(options.hooks, encoder.model().config().num_layers);
+  std::vector<Recording> recordings;
+  for (const std::span<const Input> part : batches_of(inputs)) {
+    recordings.push_back(record(encoder, part, run, trace));
+  }
+  return recordings;
+}
+
+void note_cut_texts(const CommonOptions& options, const std::string& file,
+                    std::span<const Input> inputs, int64_t max_tokens) {
+  const auto cut = std::count_if(inputs.begin(), inputs.end(),
+                                 [](const Input& input) { return input.dropped > 0; });
+  if (options.quiet || cut == 0) return;
+  report_note(fmt::format("{}: {} texts were cut to {} tokens", file, cut, max_tokens));
+}
+
+void print_notes(const TextOptions& options, const phasor::Encoder& encoder,
+                 const phasor::RunOptions& run, const Observed& text, size_t number, size_t count) {
+  if (options.common.quiet) return;
+  const phasor::Model& model = encoder.model();
+  if (number == 0) {
+    report_note(
+        describe_model(options.common.model, model.config(), run.positions, encoder.precision()));
+    note_slow(options.common.precision);
+    for (const std::string& note : model.notes()) report_note(note);
+  }
+  for (const std::string& note : notes(text, model, run)) {
+    report_note(count > 1 ? fmt::format("text {}: {}", number + 1, note) : note);
+  }
+}
+
+}  // namespace infer

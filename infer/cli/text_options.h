@@ -1,0 +1,74 @@
+// The options of the subcommands that run texts and show what happens: which texts, and how.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "infer/experiment/activations.h"
+#include "infer/cli/input.h"
+#include "infer/experiment/observed.h"
+#include "infer/cli/options.h"
+#include "phasor/encoder.h"
+
+namespace infer {
+
+struct TextOptions {
+  CommonOptions common;
+  std::vector<std::string> words;
+  std::vector<std::string> ids;
+  std::string positions;
+  std::string overflow = "error";
+  std::string save;                // a file's name; empty: nothing is saved
+  std::vector<std::string> hooks;  // what of; empty: hidden states and attentions
+  int64_t max_tokens = 0;          // texts are cut to so many tokens; 0: they are not
+
+  bool has_input() const { return !words.empty() || !ids.empty(); }
+};
+
+/// The texts, -m, --lang, --prefix, --positions, --ids, --overflow.
+const CLI::Option* add_texts(CLI::App& app, TextOptions& options);
+/// --save and --hooks.
+void add_save(CLI::App& app, TextOptions& options);
+/// After parse(): takes the texts. Throws UsageError where options exclude each other or
+/// need one another.
+void take_texts(const CLI::Option& texts, TextOptions& options);
+
+/// Throws UsageError for names that are none.
+phasor::RunOptions run_options(const TextOptions& options, const phasor::PositionConfig& own);
+
+/// The ids and texts, tokenized, and cut where that was asked for; `more_texts` come last.
+std::vector<Input> read_inputs(const phasor::Encoder& encoder, const TextOptions& options,
+                               const phasor::RunOptions& run,
+                               const std::vector<std::string>& more_texts = {});
+
+/// What to write into a file's metadata.
+std::map<std::string, std::string> metadata(const TextOptions& options,
+                                            const phasor::Encoder& encoder,
+                                            const phasor::RunOptions& run,
+                                            std::span<const Recording> recordings);
+
+/// Runs all inputs and keeps what is to be saved of them.
+std::vector<Recording> record_all(const TextOptions& options, phasor::Encoder& encoder,
+                                  std::span<const Input> inputs, const phasor::RunOptions& run);
+/// Calls visit(number, recording, i) for each sequence of each recording.
+template <typename Visit>
+void for_each_sequence(std::span<const Recording> recordings, Visit visit) {
+  size_t number = 0;
+  for (const Recording& recording : recordings) {
+    for (int64_t i = 0; i < recording.encoding.num_sequences(); ++i) visit(number++, recording, i);
+  }
+}
+
+/// On stderr, unless quiet: how many texts of a file were cut.
+void note_cut_texts(const CommonOptions& options, const std::string& file,
+                    std::span<const Input> inputs, int64_t max_tokens);
+
+/// On stderr, unless quiet: what is run, before the first text, and what should be known about
+/// each.
+void print_notes(const TextOptions& options, const phasor::Encoder& encoder,
+                 const phasor::RunOptions& run, const Observed& text, size_t number, size_t count);
+
+}  // namespace infer

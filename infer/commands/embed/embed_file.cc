@@ -1,0 +1,263 @@
+// A file that infer embed fills for a long time: partial data, the record of how far it has come,
+// and fingerprints that tell whether both still belong to what a run is about.
+#include "infer/commands/embed/embed_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include "infer/files/plain_file.h"
+#include "infer/files/temporary_file.h"
+#include "phasor/errors.h"
+
+namespace infer {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr uint64_t kMostRecordBytes = 1 << 20;
+
+/// Throws InvalidArgument where the file is longer than a record ever is.
+std::string read_record(const fs::path& name) {
+  PlainFile file(name, "--resume: ");
+  if (file.size() > kMostRecordBytes) {
+    throw phasor::InvalidArgument(fmt::format("--resume: {}: {} bytes; a record has at most {}",
+                                              name.string(), file.size(), kMostRecordBytes));
+  }
+  std::string text(file.size(), '\0');
+  text.resize(file.read(text));
+  return text;
+}
+
+}  // namespace
+
+PartialFile::PartialFile(const fs::path& path, std::map<std::string, std::string> made_with,
+                         bool resume)
+    : path_(path),
+      partial_(path.string() + ".partial"),
+      record_(path.string() + ".partial.json"),
+      made_with_(std::move(made_with)) {
+  refuse_to_replace("-o", path);
+  std::error_code ignored;
+  const fs::path folder = path.parent_path();
+  if (!folder.empty() && fs::status(folder, ignored).type() == fs::file_type::not_found) {
+    throw phasor::InvalidArgument(fmt::format("-o: cannot write {}: there is no folder {}; make it",
+                                              path.string(), folder.string()));
+  }
+  try {
+    open_partial();
+    if (resume && fs::exists(record_, ignored)) {
+      restore();
+    } else if (unlink(record_.c_str()) != 0 && errno != ENOENT) {
+      fail(record_);  // it must never speak of other data
+    }
+  } catch (...) {
+    if (descriptor_ >= 0) close(descriptor_);
+    throw;
+  }
+}
+
+PartialFile::~PartialFile() {
+  if (descriptor_ < 0) return;
+  if (state_.lines == 0) {
+    unlink(partial_.c_str());
+    unlink(record_.c_str());
+  }
+  close(descriptor_);
+}
+
+// In a folder that others can write into, this name may lead to any file, or wait for a reader. The
+// folder's owner can replace all its files anyway, so that files of that owner are accepted, too:
+// on some file systems all files have the same owner.
+void PartialFile::open_partial() {
+  const auto not_ours = [&](std::string_view what) {
+    throw phasor::InvalidArgument(fmt::format(
+        "-o: cannot write {}: {}; remove it or choose another name", partial_.string(), what));
+  };
+  const auto refuse_other_run = [&] {
+    throw phasor::InvalidArgument(
+        fmt::format("{} is being written by another run; wait for it or choose another name",
+                    partial_.string()));
+  };
+  descriptor_ =
+      open(partial_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+  std::error_code ignored;
+  if (descriptor_ < 0 && errno == ELOOP && fs::is_symlink(partial_, ignored)) {
+    not_ours("it is a symbolic link");
+  }
+  if (descriptor_ < 0) fail(partial_);
+  using Status = struct stat;
+  Status opened{}, named{}, folder{};
+  if (fstat(descriptor_, &opened) != 0) fail(partial_);
+  if (!S_ISREG(opened.st_mode)) not_ours("it is not a plain file");
+  if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) refuse_other_run();
+  // Another run may have given the file its name, or removed it, before it was locked here.
+  const bool there = lstat(partial_.c_str(), &named) == 0 && fstat(descriptor_, &opened) == 0;
+  if (!there || named.st_ino != opened.st_ino || named.st_dev != opened.st_dev) refuse_other_run();
+  if (opened.st_nlink > 1) not_ours("the same file has another name, too");
+  const fs::path parent = partial_.has_parent_path() ? partial_.parent_path() : ".";
+  if (stat(parent.c_str(), &folder) != 0) fail(parent);
+  if (opened.st_uid != geteuid() && opened.st_uid != folder.st_uid) {
+    not_ours("it belongs to another user");
+  }
+}
+
+void PartialFile::fail(const fs::path& file) const {
+  const int reason = errno;
+  throw phasor::InvalidArgument(fmt::format("-o: cannot write {}: {}{}", file.string(),
+                                            std::strerror(reason), how_to_go_on()));
+}
+
+void PartialFile::refuse(const std::string& why) const {
+  throw phasor::InvalidArgument(
+      fmt::format("--resume: {}: {}; leave --resume out to begin again", record_.string(), why));
+}
+
+std::string PartialFile::how_to_go_on() const {
+  return state_.lines > 0 ? "; when that is put right, --resume goes on" : "";
+}
+
+void PartialFile::restore() {
+  struct stat partial {};
+  if (fstat(descriptor_, &partial) != 0) fail(partial_);
+  try {
+    const json record = json::parse(read_record(record_));
+    const auto before = record.at("made_with").get<std::map<std::string, std::string>>();
+    for (const auto& [what, now] : made_with_) {
+      const auto found = before.find(what);
+      const std::string then = found == before.end() ? "?" : found->second;
+      if (then != now) refuse(fmt::format("it was made with {} {}, not {}", what, then, now));
+    }
+    const auto count = [&](const char* what, int64_t most) {
+      const json& number = record.at(what);
+      const bool good =
+          number.is_number_unsigned() && number.get<uint64_t>() <= static_cast<uint64_t>(most);
+      if (!good) {
+        refuse(fmt::format("its \"{}\" is {}; with {} bytes in {} it is a number from 0 to {}",
+                           what, number.is_number() ? number.dump() : number.type_name(),
+                           partial.st_size, partial_.string(), most));
+      }
+      return number.get<int64_t>();
+    };
+    PartialState state{.lines = count("lines", partial.st_size),
+                       .bytes = count("bytes", partial.st_size),
+                       .input = record.at("input"),
+                       .rows = record.at("rows")};
+    state.lines_cut = count("lines_cut", state.lines);
+    state.lines_invalid = count("lines_invalid", state.lines);
+    if (state.lines > 0) state_ = std::move(state);
+  } catch (const json::exception&) {
+    refuse("it is damaged");
+  }
+}
+
+bool PartialFile::begin(const VectorFormat& format, const std::function<bool()>& stop) {
+  if (state_.lines > 0 && !check_rows(format, stop)) return false;
+  if (ftruncate(descriptor_, state_.bytes) != 0) fail(partial_);
+  if (lseek(descriptor_, state_.bytes, SEEK_SET) < 0) fail(partial_);
+  if (state_.lines > 0) return true;
+  const std::string header = format.header(0);
+  write(header);
+  PartialState state = state_;
+  state.bytes = std::ssize(header);
+  write_state(state);
+  state_ = std::move(state);
+  return true;
+}
+
+// The header is not read: commit() writes it anew, maybe not to its end.
+bool PartialFile::check_rows(const VectorFormat& format, const std::function<bool()>& stop) {
+  constexpr int64_t kBlock = 1 << 20;
+  std::string block;
+  int64_t at = std::ssize(format.header(0)), ends = 0;
+  const int64_t bytes = state_.bytes - at, row = 4 * format.width;
+  while (at < state_.bytes) {
+    if (stop()) return false;
+    block.resize(static_cast<size_t>(std::min(kBlock, state_.bytes - at)));
+    const ssize_t count = pread(descriptor_, block.data(), block.size(), at);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) {
+      throw phasor::InvalidArgument(fmt::format("--resume: {} cannot be read: {}",
+                                                partial_.string(),
+                                                count < 0 ? std::strerror(errno) : "it ends"));
+    }
+    block.resize(static_cast<size_t>(count));
+    rows_.extend(block);
+    ends += std::ranges::count(block, '\n');
+    at += count;
+  }
+  const bool text = format.kind == VectorFormat::Kind::kJsonLines;
+  const bool fits = text ? ends == state_.lines && block.ends_with('\n')
+                         : bytes >= 0 && bytes % row == 0 && bytes / row == state_.lines;
+  if (!fits) {
+    refuse(fmt::format("the {} bytes of {} are not {} vectors of {} numbers", state_.bytes,
+                       partial_.string(), state_.lines, format.width));
+  }
+  if (rows_.text() != state_.rows) {
+    refuse(fmt::format("{} was changed since", partial_.string()));
+  }
+  return true;
+}
+
+void PartialFile::append(std::string_view rows, PartialState state) {
+  write(rows);
+  rows_.extend(rows);
+  state.bytes = state_.bytes + std::ssize(rows);
+  state.rows = rows_.text();
+  write_state(state);
+  state_ = std::move(state);
+}
+
+void PartialFile::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written >= 0) {
+      bytes.remove_prefix(static_cast<size_t>(written));
+    } else if (errno != EINTR) {
+      fail(partial_);
+    }
+  }
+}
+
+// A new record takes the place of the old one whole, so that there always is one. It need not reach
+// the disk before the rows do: --resume holds one against the other.
+void PartialFile::write_state(const PartialState& state) const {
+  const json record = {{"made_with", made_with_},
+                       {"lines", state.lines},
+                       {"bytes", state.bytes},
+                       {"input", state.input},
+                       {"rows", state.rows},
+                       {"lines_cut", state.lines_cut},
+                       {"lines_invalid", state.lines_invalid}};
+  const std::string text = record.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  try {
+    TemporaryFile file("-o", record_, {.name = record_.string() + ".tmp", .sync = false});
+    file.write(std::as_bytes(std::span(text)));
+    file.commit();
+  } catch (const phasor::InvalidArgument& error) {
+    throw phasor::InvalidArgument(error.what() + how_to_go_on());
+  }
+}
+
+void PartialFile::commit(std::string_view header) {
+  if (lseek(descriptor_, 0, SEEK_SET) < 0) fail(partial_);
+  write(header);
+  // Some file systems say only here that there was no room.
+  if (fsync(descriptor_) != 0 && errno != EINVAL) fail(partial_);
+  if (rename(partial_.c_str(), path_.c_str()) != 0) fail(path_);
+  close(std::exchange(descriptor_, -1));
+  unlink(record_.c_str());
+}
+
+}  // namespace infer

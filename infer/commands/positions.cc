@@ -1,0 +1,216 @@
+// infer positions [TABLE [TABLE]]: tables of position vectors, by themselves.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "infer/render/claims_report.h"
+#include "infer/commands.h"
+#include "infer/cli/only.h"
+#include "infer/cli/options.h"
+#include "infer/render/position_report.h"
+#include "infer/files/save.h"
+#include "phasor/errors.h"
+#include "phasor/version.h"
+
+namespace infer {
+namespace {
+
+constexpr const char* kDescription =
+    "Shows a table of position vectors, or two beside each other: computed, a model's own, or from "
+    "a\nfile.";
+
+constexpr const char* kFooter = R"(A TABLE is one of
+  paper, marian, t2t, fairseq, opennmt   a sinusoidal table of that layout (paper where none is given)
+  random                                 numbers between -1 and 1, to compare with
+  FILE.npy, FILE.npz, FILE.safetensors   a matrix [positions, width]
+  DIR or NAME                            the table of a model
+Sections (--only picks some of them):
+  values      the numbers
+  image       all of them as a heat map
+  curves      columns over positions
+  distances   1 - cos between every two positions
+  clock       the angle of each pair of columns
+  map         the positions in the plane that holds most of their variance
+  properties  what holds of the whole table, beside a table of random rows
+  against     how like each other two tables are
+
+Examples:
+  infer positions
+  infer positions --length 100 --width 512 --only image
+  infer positions -m learned --only map,properties
+  infer positions paper learned --only properties,against
+  infer positions marian --width 512 --length 100 --svg figures
+  infer positions --claims)";
+
+struct PositionsArguments {
+  CommonOptions common;
+  std::vector<std::string> tables;
+  TableSize size;
+  std::vector<std::string> only;
+  std::string save, svg;
+  bool csv = false;
+  bool claims = false;
+};
+
+void check_layout(const std::string& name) {
+  try {
+    phasor::parse<phasor::SinusoidalLayout>(name);
+  } catch (const phasor::InvalidArgument& error) {
+    throw UsageError(fmt::format("--layout: {}", error.what()));
+  }
+}
+
+std::optional<int> parse_arguments(int argc, char** argv, PositionsArguments& arguments) {
+  CLI::App app(kDescription, "infer positions");
+  app.footer(kFooter);
+  std::string kind, layout, model, file;
+  const CLI::Option* words = add_words(app, "TABLE", "one table or two, see below");
+  app.add_option("--kind", kind, "sinusoidal (default) or random: what is computed")
+      ->type_name("KIND");
+  app.add_option("--layout", layout,
+                 "of the sinusoidal table: paper (default), marian, t2t, fairseq or opennmt")
+      ->type_name("LAYOUT");
+  app.add_option("-m,--model", model, "the table of a checkpoint's folder or a bundled model")
+      ->type_name("DIR|NAME");
+  app.add_option("--table", file, "a table in a .npy, .npz or .safetensors file")
+      ->type_name("FILE");
+  app.add_option("--length", arguments.size.length,
+                 "positions (default: 16, or all that a model or file has, up to 512)")
+      ->type_name("T");
+  app.add_option("--width", arguments.size.width, "columns of a computed table (default: 32)")
+      ->type_name("D");
+  app.add_option("--base", arguments.size.base, "n of a sinusoidal table (default: 10000)")
+      ->type_name("N");
+  add_only(app, "section", arguments.only);
+  app.add_flag("--claims", arguments.claims,
+               "what well-known tutorials claim, computed and judged; exits 1 where a computed "
+               "number is not what theory gives");
+  app.add_option("--save", arguments.save, "write the table to .npy, .npz or .safetensors")
+      ->type_name("FILE");
+  app.add_option("--svg", arguments.svg, "write the sections' figures to a folder")
+      ->type_name("DIR");
+  app.add_flag("--csv", arguments.csv, "print the values, a line for each position");
+  add_json_and_quiet(app, arguments.common);
+  if (const auto done = parse(app, argc, argv)) return done;
+
+  if (!kind.empty() && kind != "sinusoidal" && kind != "random") {
+    throw UsageError(fmt::format(
+        "--kind: '{}' is neither sinusoidal nor random; for a learned table name its model", kind));
+  }
+  if (!layout.empty() && kind == "random") {
+    throw UsageError("--layout is for sinusoidal tables, not for --kind random");
+  }
+  if (!layout.empty()) check_layout(layout);
+  const std::string computed = !layout.empty() ? layout : kind == "sinusoidal" ? "paper" : kind;
+  for (const std::string& table : {computed, model, file}) {
+    if (!table.empty()) arguments.tables.push_back(table);
+  }
+  for (const std::string& word : infer::words(*words)) arguments.tables.push_back(word);
+  return std::nullopt;
+}
+
+void check(const PositionsArguments& arguments) {
+  const std::vector<std::string>& tables = arguments.tables;
+  if (arguments.claims && (!tables.empty() || arguments.size.length || arguments.size.width ||
+                           arguments.size.base || !arguments.only.empty() || arguments.csv ||
+                           !arguments.save.empty() || !arguments.svg.empty())) {
+    throw UsageError("--claims is about tables of its own; only --json and -q go with it");
+  }
+  if (tables.size() > 2) {
+    throw UsageError(fmt::format("{} tables were given ({}); at most two are shown", tables.size(),
+                                 fmt::join(tables, ", ")));
+  }
+  const bool computes = tables.empty() || std::ranges::any_of(tables, is_computed);
+  if (!computes && (arguments.size.width || arguments.size.base)) {
+    throw UsageError("--width and --base are for computed tables; models and files have their own");
+  }
+  if (arguments.csv && arguments.common.json) {
+    throw UsageError("--csv and --json exclude each other; give one of them");
+  }
+  if (tables.size() == 2 && (arguments.csv || !arguments.save.empty())) {
+    throw UsageError("--csv and --save are for one table; give one");
+  }
+  const bool is_npy = std::filesystem::path(arguments.save).extension() == ".npy";
+  if (!arguments.save.empty() && !is_npy) check_save_path(arguments.save);
+}
+
+std::vector<TableSection> parse_sections(const PositionsArguments& arguments) {
+  const auto why_not = [&](size_t i) -> std::string {
+    const bool possible = static_cast<TableSection>(i) != TableSection::kAgainst;
+    if (possible || arguments.tables.size() == 2) return "";
+    return "give two tables, like infer positions paper learned";
+  };
+  std::vector<TableSection> sections;
+  for (const size_t i : picked(arguments.only, kTableSectionNames, why_not)) {
+    sections.push_back(static_cast<TableSection>(i));
+  }
+  return sections;
+}
+
+/// The tables asked for, equally long. One that is computed takes the other one's size.
+std::vector<NamedTable> find_tables(const PositionsArguments& arguments) {
+  std::vector<std::string> names = arguments.tables;
+  if (names.empty()) names.emplace_back("paper");
+  std::vector<std::optional<NamedTable>> found(names.size());
+  TableSize size = arguments.size;
+  for (const bool computed : {false, true}) {  // what is computed comes last
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (is_computed(names[i]) != computed) continue;
+      found[i] = find_table(names[i], computed ? size : arguments.size);
+      if (computed) continue;
+      if (!arguments.size.length) size.length = found[i]->rows();
+      if (!arguments.size.width) size.width = found[i]->width();
+    }
+  }
+  int64_t rows = found.front()->rows();
+  for (const auto& table : found) rows = std::min(rows, table->rows());
+  std::vector<NamedTable> tables;
+  for (auto& table : found) {
+    if (table->rows() > rows && !arguments.common.quiet) {
+      report_note(fmt::format("{}: the first {} of {} positions, as many as the other table has",
+                              table->name, rows, table->rows()));
+    }
+    tables.push_back(first_rows(*std::move(table), rows));
+  }
+  return tables;
+}
+
+void save_table(const NamedTable& table, const std::filesystem::path& path) {
+  const std::vector<float> values(table.values.values.begin(), table.values.values.end());
+  const SavedTensor tensor("positions", {table.rows(), table.width()},
+                           std::span<const float>(values));
+  if (path.extension() == ".npy") {
+    save_npy(path, tensor);
+    return;
+  }
+  save(path, std::span(&tensor, 1),
+       {{"table", table.description},
+        {"first_position", fmt::format("{}", table.first_position)},
+        {"version", PHASOR_VERSION}});
+}
+
+}  // namespace
+
+int positions(int argc, char** argv) {
+  PositionsArguments arguments;
+  if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
+  check(arguments);
+  if (arguments.claims) return show_claims(arguments.common.json, arguments.common.quiet);
+  const PositionsPage page = [&] {
+    Progress progress(arguments.common.quiet);
+    return make_page(parse_sections(arguments), find_tables(arguments), progress);
+  }();
+  if (!arguments.save.empty()) save_table(page.tables[0], arguments.save);
+  if (!arguments.svg.empty()) write_figures(page, arguments.svg, arguments.common.quiet);
+  Output output;
+  if (arguments.csv) {
+    output.write(to_csv(page.tables[0]));
+  } else {
+    output.write(arguments.common.json ? to_json(page) + "\n" : to_text(page, output));
+  }
+  return 0;
+}
+
+}  // namespace infer

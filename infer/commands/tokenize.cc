@@ -1,0 +1,71 @@
+// infer tokenize TEXT…: the pieces and ids that a tokenizer makes of a text.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "infer/commands.h"
+#include "infer/cli/input.h"
+#include "infer/cli/options.h"
+#include "infer/render/terminal.h"
+#include "phasor/model.h"
+#include "phasor/tokenizer.h"
+
+namespace infer {
+namespace {
+
+std::string to_json(const std::string& text, const phasor::Tokens& tokens) {
+  const nlohmann::ordered_json json = {
+      {"text", text}, {"ids", tokens.ids}, {"pieces", tokens.pieces}};
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string to_text(const std::string& text, const phasor::Tokens& tokens, const Output& output) {
+  TokenRow token{"token", {}}, id{"id", {}};
+  for (const std::string& piece : tokens.pieces) token.cells.push_back(printable(piece));
+  for (const int32_t i : tokens.ids) id.cells.push_back(fmt::format("{}", i));
+  return output.heading(printable(text)) + "\n" + token_table({token, id}, output.width());
+}
+
+}  // namespace
+
+constexpr const char* kFooter = R"(Examples:
+  infer tokenize "Tom bit a dog."
+  infer tokenize --special "Tom [MASK] a dog."
+  infer tokenize -m nllb-200-distilled-600M --lang eng_Latn "Tom bit a dog."
+  cat sentences.txt | infer tokenize --json -)";
+
+int tokenize(int argc, char** argv) {
+  CommonOptions common;
+  bool special = false;
+  CLI::App app("Prints the pieces and ids of each TEXT.", "infer tokenize");
+  app.footer(kFooter);
+  const CLI::Option* texts =
+      add_words(app, "TEXT", "texts; - stands for the lines of standard input");
+  add_model(app, common);
+  add_language(app, common);
+  add_prefix(app, common);
+  app.add_flag("--special", special, "special tokens written in the text count as such");
+  add_json_and_quiet(app, common);
+  if (const auto done = parse(app, argc, argv)) return *done;
+  if (texts->empty()) throw UsageError("tokenize: no text was given; - reads stdin");
+
+  const auto tokenizer =
+      phasor::Tokenizer::load(phasor::find_model(common.model), {.language = common.language});
+  if (!common.quiet) {
+    for (const std::string& note : tokenizer->notes()) report_note(note);
+  }
+  Output output;
+  bool first = true;
+  for (const std::string& text : read_texts(words(*texts), common.prefix)) {
+    const phasor::Tokens tokens = tokenizer->encode(text, {.parse_special = special});
+    if (tokens.invalid_bytes > 0 && !common.quiet) {
+      report_note(invalid_bytes_note(tokens.invalid_bytes));
+    }
+    if (!common.json && !std::exchange(first, false)) output.write("\n");
+    output.write(common.json ? to_json(text, tokens) : to_text(text, tokens, output));
+    if (output.closed()) break;
+  }
+  return 0;
+}
+
+}  // namespace infer

@@ -1,0 +1,102 @@
+// What the claims of one tutorial are made with: tables, and the list that findings go to.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <memory>
+#include <numbers>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "infer/experiment/claims.h"
+
+namespace infer::claims {
+
+using namespace phasor;
+
+inline constexpr double kCircle = 2 * std::numbers::pi;
+
+/// A table and its shape.
+struct Table {
+  int64_t rows = 0, d_model = 0;
+  std::vector<double> values;  // [rows, d_model]
+
+  double at(int64_t row, int64_t column) const { return values.at(row * d_model + column); }
+  std::span<const double> row(int64_t r) const {
+    return std::span(values).subspan(r * d_model, d_model);
+  }
+};
+
+/// Makes tables; throws InvalidArgument where the source gives another number of values.
+class Tables {
+ public:
+  explicit Tables(TableSource source) : source_(std::move(source)) {}
+  Table make(SinusoidalLayout layout, int64_t rows, int64_t d_model, double base = 10000,
+             int64_t first_position = 0) const;
+  Table paper(int64_t rows, int64_t d_model, double base = 10000,
+              int64_t first_position = 0) const {
+    return make(SinusoidalLayout::kPaper, rows, d_model, base, first_position);
+  }
+
+ private:
+  TableSource source_;
+};
+
+/// A claim before it is judged.
+struct Finding {
+  std::string text;
+  std::string computed;
+  std::optional<bool> holds;
+  std::optional<bool> should_hold;  // what theory says of it
+  bool numbers = true;              // they are those of theory
+  std::string reason = {};
+};
+
+/// The claims of one source.
+class ClaimList {
+ public:
+  explicit ClaimList(std::string source) : source_(std::move(source)) {}
+  void add(const Finding& finding);
+  const std::vector<Claim>& claims() const { return claims_; }
+
+ private:
+  std::string source_;
+  std::vector<Claim> claims_;
+};
+
+/// max |a − b|; infinite where there are NaN or the sizes differ.
+double largest_difference(std::span<const double> a, std::span<const double> b);
+inline bool near(double a, double b, double tolerance) {
+  return largest_difference({&a, 1}, {&b, 1}) <= tolerance;
+}
+
+/// Wavelength of the pair of columns (sine, cosine), from how far it turns between rows 0 and 1.
+double wavelength(const Table& table, int64_t sine, int64_t cosine);
+
+/// The sum of a paper table's entries by Dirichlet's kernel,
+///
+///     Σ_p sin ωp + cos ωp = (sin ω(T−1)/2 + cos ω(T−1)/2) · sin(ωT/2) / sin(ω/2).
+double sum_of_entries(int64_t rows, int64_t d_model, double base = 10000);
+
+/// "0.8415, 0.5403, …": each value in `format` ("{:.4f}").
+std::string listed(std::span<const double> values, const std::string& format);
+
+/// The claims of each source.
+ClaimList machine_learning_mastery(const Tables& tables, const ClaimModels& models);
+ClaimList geeks_for_geeks(const Tables& tables);
+ClaimList transformers_positional_encoding(const Tables& tables, const ClaimModels& models);
+ClaimList understanding_positional_embeddings(const Tables& tables);
+ClaimList positional_encoding_pytorch(const Tables& tables);
+
+/// Claims that take a run of a model to decide.
+Finding same_for_any_phrase(std::shared_ptr<const Model> sinusoidal);
+Finding order_is_lost_without_positions(std::shared_ptr<const Model> none,
+                                        std::shared_ptr<const Model> sinusoidal);
+Finding residual_connections_carry_positions(std::shared_ptr<const Model> sinusoidal);
+Finding learned_is_as_good_as_sinusoidal(const ClaimModels& models);
+
+}  // namespace infer::claims

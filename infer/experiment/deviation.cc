@@ -1,0 +1,56 @@
+// How far states are from those of a reference, token by token.
+#include "infer/experiment/deviation.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace infer {
+
+void Deviation::add(std::span<const float> got, std::span<const float> want, int64_t d_model) {
+  for (size_t row = 0; row < want.size(); row += d_model, ++tokens_) {
+    double gg = 0, gw = 0, ww = 0, dd = 0;
+    for (size_t i = row; i < row + d_model; ++i) {
+      const double g = got[i], w = want[i];
+      const double diff = std::abs(g - w);
+      if (!(diff <= max_diff_)) max_diff_ = std::isnan(max_diff_) ? NAN : diff;
+      gg += g * g;
+      gw += g * w;
+      ww += w * w;
+      dd += diff * diff;
+    }
+    const double lengths = std::sqrt(gg * ww);
+    const double cosine = dd == 0 ? 1 : lengths == 0 ? 0 : gw / lengths;
+    cosines_ += cosine;
+    if (!(cosine >= least_cosine_)) least_cosine_ = std::isnan(least_cosine_) ? NAN : cosine;
+    diff_squares_ += dd;
+    want_squares_ += ww;
+  }
+}
+
+double Deviation::relative_error() const {
+  return diff_squares_ == 0 ? 0 : std::sqrt(diff_squares_ / want_squares_);
+}
+
+double Deviation::mean_cosine() const { return cosines_ / static_cast<double>(tokens_); }
+
+std::string deviation_head() {
+  return fmt::format("  {:<7}{:>11}{:>11}{:>14}{:>14}", "layer", "max |diff|", "relative",
+                     "mean cosine", "least cosine");
+}
+
+std::string deviation_row(size_t l, const Deviation& deviation) {
+  return fmt::format("  {:<7}{:>11.3g}{:>11.2e}{:>14.6f}{:>14.6f}",
+                     l == 0 ? "embed" : fmt::format("{}", l), deviation.max_diff(),
+                     deviation.relative_error(), deviation.mean_cosine(), deviation.least_cosine());
+}
+
+nlohmann::ordered_json deviation_json(const Deviation& deviation) {
+  return {{"max_diff", deviation.max_diff()},
+          {"relative_error", deviation.relative_error()},
+          {"mean_cosine", deviation.mean_cosine()},
+          {"least_cosine", deviation.least_cosine()}};
+}
+
+}  // namespace infer

@@ -1,0 +1,51 @@
+// What listens to an observed run: it keeps states, and sums attention up on the way.
+#include "infer/experiment/listener.h"
+
+#include <cstdlib>
+
+namespace infer {
+
+using phasor::Hook;
+
+bool Listener::wants(Hook hook, int64_t layer) const {
+  if (hook == Hook::kPattern) return wants_.attention || wants_.patterns;
+  return trace_.wants(hook, layer);
+}
+
+void Listener::observe(const phasor::HookEvent& event) {
+  if (event.hook != Hook::kPattern || wants_.patterns) trace_.observe(event);
+  if (event.hook != Hook::kPattern || !wants_.attention) return;
+  const int64_t num_heads = event.shape[0], tokens = event.shape[1];
+  std::vector<int64_t> separators;  // of this window
+  for (const int64_t place : separators_.at(event.sequence)) {
+    const int64_t t = place - event.first_token;
+    if (t >= 0 && t < tokens) separators.push_back(t);
+  }
+  Sum& sum = sums_[{event.layer, event.sequence}];
+  sum.heads = phasor::head_profiles(event.values, num_heads, tokens, separators);
+  const auto rows = static_cast<double>(tokens);
+  for (const phasor::HeadProfile& head : sum.heads) {
+    for (int64_t i = 0; i < std::ssize(head.by_offset); ++i) {
+      sum.by_offset[i - tokens + 1] += head.by_offset[i] * rows;
+    }
+    sum.entropy += head.entropy * rows;
+    sum.entropy_share += head.entropy_share * rows;
+    sum.rows += rows;
+  }
+  ++sum.windows;
+}
+
+ObservedAttention Listener::attention(int64_t layer, int64_t sequence) const {
+  const Sum& sum = sums_.at({layer, sequence});
+  ObservedAttention attention{.by_offset = sum.by_offset,
+                              .entropy = sum.entropy / sum.rows,
+                              .entropy_share = sum.entropy_share / sum.rows};
+  if (sum.windows == 1) attention.heads = sum.heads;
+  for (auto& [offset, share] : attention.by_offset) {
+    share /= sum.rows;
+    attention.distance += share * static_cast<double>(std::abs(offset));
+  }
+  return attention;
+}
+
+}  // namespace infer

@@ -1,0 +1,48 @@
+// What listens to an observed run: it keeps states, and sums attention up on the way.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "infer/experiment/observed.h"
+#include "phasor/trace.h"
+
+namespace infer {
+
+/// Attention is summed up as it passes, so that the patterns (4·H·T² bytes a layer) are kept only
+/// where they are wanted.
+class Listener : public phasor::Observer {
+ public:
+  struct Wants {
+    bool attention = false;  // sums
+    bool patterns = false;   // whole, in trace()
+  };
+
+  /// `states` wants the hooks to be kept, patterns aside; `separators` are the places of each
+  /// sequence's special tokens.
+  Listener(phasor::Trace states, Wants wants, std::vector<std::vector<int64_t>> separators)
+      : trace_(std::move(states)), wants_(wants), separators_(std::move(separators)) {}
+  bool wants(phasor::Hook hook, int64_t layer) const override;
+  void observe(const phasor::HookEvent& event) override;
+
+  const phasor::Trace& trace() const { return trace_; }
+  ObservedAttention attention(int64_t layer, int64_t sequence) const;
+
+ private:
+  /// Of the windows of one text.
+  struct Sum {
+    std::map<int64_t, double> by_offset;  // times rows, as the entropies
+    double entropy = 0, entropy_share = 0;
+    double rows = 0;
+    int windows = 0;
+    std::vector<phasor::HeadProfile> heads;  // of the last window
+  };
+  phasor::Trace trace_;
+  Wants wants_;
+  std::vector<std::vector<int64_t>> separators_;
+  std::map<std::pair<int64_t, int64_t>, Sum> sums_;  // layer, sequence
+};
+
+}  // namespace infer

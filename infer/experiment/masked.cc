@@ -1,0 +1,210 @@
+// Hiding some of a corpus' tokens behind masks, and scoring what a model makes of them.
+#include "infer/experiment/masked.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "infer/cli/input.h"
+#include "phasor/lens.h"
+
+namespace infer {
+namespace {
+
+constexpr double kMaskedShare = 0.15;
+constexpr size_t kSequencesAtOnce = 32;
+constexpr size_t kRowsAtOnce = 64;  // of the logits, whose rows are as long as the vocabulary
+
+/// A sequence with masks, and what they hide.
+struct MaskedText {
+  std::vector<int32_t> token_ids;
+  std::vector<int64_t> places;  // of the masks that count
+  std::vector<int32_t> hidden;  // what stood there
+};
+
+/// 15 % of `count` indices, at least one, ascending.
+std::vector<int64_t> draw_masks(int64_t count, uint64_t seed) {
+  std::vector<int64_t> indices(count);
+  std::iota(indices.begin(), indices.end(), 0);
+  const auto share = std::llround(kMaskedShare * static_cast<double>(count));
+  const int64_t masks = std::clamp<int64_t>(share, 1, count);
+  std::mt19937_64 random(seed);
+  for (int64_t i = 0; i < masks; ++i) {
+    std::swap(indices[i], indices[i + static_cast<int64_t>(random() % (count - i))]);
+  }
+  indices.resize(masks);
+  std::sort(indices.begin(), indices.end());
+  return indices;
+}
+
+/// `tokens` between the special tokens, with masks at `masks`; those below `num_scored` count.
+MaskedText masked_text(const Corpus& corpus, std::span<const int32_t> tokens,
+                       std::span<const int64_t> masks, int32_t mask_id, int64_t num_scored) {
+  MaskedText text;
+  text.token_ids = corpus.prefix;
+  text.token_ids.insert(text.token_ids.end(), tokens.begin(), tokens.end());
+  text.token_ids.insert(text.token_ids.end(), corpus.suffix.begin(), corpus.suffix.end());
+  for (const int64_t mask : masks) {
+    const int64_t place = mask + std::ssize(corpus.prefix);
+    if (mask < num_scored) {
+      text.places.push_back(place);
+      text.hidden.push_back(text.token_ids[place]);
+    }
+    text.token_ids[place] = mask_id;
+  }
+  return text;
+}
+
+/// Adds what the model makes of every mask of some sequences.
+void add_scores(phasor::Encoder& encoder, const phasor::RunOptions& options,
+                std::span<const MaskedText> texts, MaskedScore& result) {
+  std::vector<std::vector<int32_t>> sequences;
+  for (const MaskedText& text : texts) sequences.push_back(text.token_ids);
+  const phasor::Encoding encoding = encoder.encode_ids(sequences, options);
+  const int64_t d_model = encoder.model().config().d_model;
+  std::vector<float> states;    // [masks, C]
+  std::vector<int32_t> hidden;  // [masks]
+  for (size_t i = 0; i < texts.size(); ++i) {
+    for (const int64_t place : texts[i].places) {
+      const auto row = encoding.hidden(static_cast<int64_t>(i)).subspan(place * d_model, d_model);
+      states.insert(states.end(), row.begin(), row.end());
+    }
+    hidden.insert(hidden.end(), texts[i].hidden.begin(), texts[i].hidden.end());
+  }
+  for (size_t first = 0; first < hidden.size(); first += kRowsAtOnce) {
+    const size_t count = std::min(kRowsAtOnce, hidden.size() - first);
+    const std::vector<float> logits =
+        encoder.mlm_logits(std::span(states).subspan(first * d_model, count * d_model));
+    for (const phasor::TokenScore& score :
+         phasor::score_tokens(logits, encoder.model().config().vocab_size,
+                              std::span(hidden).subspan(first, count))) {
+      result.losses.push_back(score.loss);
+      result.hits.push_back(score.rank == 0 ? 1 : 0);
+    }
+  }
+}
+
+MaskedScore score(phasor::Encoder& encoder, const phasor::RunOptions& options,
+                  std::span<const MaskedText> texts, Progress& progress, std::string_view what) {
+  MaskedScore result;
+  for (size_t first = 0; first < texts.size(); first += kSequencesAtOnce) {
+    progress.show(what, static_cast<int64_t>(first), std::ssize(texts));
+    const size_t count = std::min(kSequencesAtOnce, texts.size() - first);
+    add_scores(encoder, options, texts.subspan(first, count), result);
+  }
+  return result;
+}
+
+/// The whole corpus in pieces of so many text tokens, without the last piece where it is short.
+std::vector<MaskedText> cut(const Corpus& corpus, std::span<const int32_t> tokens,
+                            const std::vector<int64_t>& masks, int64_t piece, int32_t mask_id,
+                            int64_t num_scored) {
+  std::vector<MaskedText> texts;
+  for (int64_t first = 0; first < num_scored; first += piece) {
+    std::vector<int64_t> inside;
+    for (const int64_t mask : masks) {
+      if (mask >= first && mask < first + piece) inside.push_back(mask - first);
+    }
+    texts.push_back(
+        masked_text(corpus, tokens.subspan(first, piece), inside, mask_id, num_scored - first));
+  }
+  return texts;
+}
+
+}  // namespace
+
+Estimate mean_of(std::span<const double> values) {
+  const auto count = static_cast<double>(values.size());
+  if (values.empty()) return {};
+  Estimate estimate{.mean = std::accumulate(values.begin(), values.end(), 0.0) / count};
+  if (values.size() < 2) return estimate;
+  double squares = 0;
+  for (const double value : values) squares += (value - estimate.mean) * (value - estimate.mean);
+  estimate.error = std::sqrt(squares / (count - 1) / count);
+  return estimate;
+}
+
+int64_t Corpus::num_tokens() const {
+  int64_t count = 0;
+  for (const std::vector<int32_t>& text : texts) count += std::ssize(text);
+  return count;
+}
+
+Corpus tokenize_corpus(const phasor::Model& model, std::span<const std::string> lines) {
+  Corpus corpus;
+  for (const std::string& line : lines) {
+    const std::vector<int32_t> ids = model.tokenizer().encode(line).ids;
+    const std::vector<int64_t> places = text_places(model, ids);
+    if (places.empty()) continue;
+    std::vector<int32_t>& text = corpus.texts.emplace_back();
+    for (const int64_t place : places) text.push_back(ids[place]);
+    corpus.prefix.assign(ids.begin(), ids.begin() + places.front());
+    corpus.suffix.assign(ids.begin() + places.back() + 1, ids.end());
+  }
+  return corpus;
+}
+
+MaskedScore score_texts(phasor::Encoder& encoder, const phasor::RunOptions& options,
+                        const Corpus& corpus, int64_t max_tokens, uint64_t seed,
+                        Progress& progress) {
+  const int32_t mask_id = mask_to_fill(encoder.model()).value();
+  const auto room = max_tokens - std::ssize(corpus.prefix) - std::ssize(corpus.suffix);
+  std::vector<MaskedText> texts;
+  int64_t tokens = 0;
+  for (size_t i = 0; i < corpus.texts.size(); ++i) {
+    std::span<const int32_t> text = corpus.texts[i];
+    if (max_tokens > 0 && std::ssize(text) > room) text = text.first(std::max<int64_t>(room, 1));
+    const std::vector<int64_t> masks = draw_masks(std::ssize(text), seed + i);
+    texts.push_back(masked_text(corpus, text, masks, mask_id, std::ssize(text)));
+    tokens += std::ssize(text);
+  }
+  MaskedScore result = score(encoder, options, texts, progress, "masked texts");
+  result.tokens = tokens;
+  return result;
+}
+
+std::vector<LengthScore> score_lengths(phasor::Encoder& encoder, const phasor::RunOptions& options,
+                                       const Corpus& corpus, int64_t trained_length, uint64_t seed,
+                                       Progress& progress) {
+  const int32_t mask_id = mask_to_fill(encoder.model()).value();
+  const auto special = std::ssize(corpus.prefix) + std::ssize(corpus.suffix);
+  std::vector<int32_t> tokens;
+  for (const std::vector<int32_t>& text : corpus.texts) {
+    tokens.insert(tokens.end(), text.begin(), text.end());
+  }
+  std::vector<LengthScore> lengths;
+  int64_t num_scored = std::ssize(tokens);  // in whole pieces of every length
+  for (const double factor : {1.0, 1.5, 2.0}) {
+    const auto length = static_cast<int64_t>(factor * static_cast<double>(trained_length));
+    const int64_t piece = length - special;
+    if (piece < 1 || piece > std::ssize(tokens)) continue;
+    lengths.push_back({.factor = factor, .length = length, .overflow = {}, .score = {}});
+    num_scored = std::min(num_scored, std::ssize(tokens) / piece * piece);
+  }
+  if (lengths.empty()) return {};
+
+  const std::vector<int64_t> masks = draw_masks(std::ssize(tokens), seed);
+  const std::optional<int64_t> limit = encoder.model().max_tokens(options.positions);
+  std::vector<LengthScore> scores;
+  for (LengthScore& length : lengths) {
+    const std::vector<MaskedText> texts =
+        cut(corpus, tokens, masks, length.length - special, mask_id, num_scored);
+    using phasor::Overflow;
+    std::vector<std::optional<Overflow>> policies = {std::nullopt};
+    if (limit && length.length > *limit) {
+      policies = {Overflow::kClamp, Overflow::kInterpolate, Overflow::kWindow};
+    }
+    for (const std::optional<Overflow> policy : policies) {
+      phasor::RunOptions run = options;
+      run.overflow = policy.value_or(Overflow::kError);
+      length.overflow = policy;
+      length.score = score(encoder, run, texts, progress, "longer than trained");
+      length.score.tokens = num_scored;
+      scores.push_back(length);
+    }
+  }
+  return scores;
+}
+
+}  // namespace infer

@@ -1,0 +1,66 @@
+// Hiding some of a corpus' tokens behind masks, and scoring what a model makes of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "infer/cli/progress.h"
+#include "phasor/encoder.h"
+
+namespace infer {
+
+/// The texts of a corpus, tokenized: text tokens and special tokens apart.
+struct Corpus {
+  std::vector<int32_t> prefix, suffix;      // special tokens before and after every text
+  std::vector<std::vector<int32_t>> texts;  // text tokens only, none of them empty
+  int64_t num_tokens() const;
+};
+
+/// Throws ModelError where the model has no tokenizer.
+Corpus tokenize_corpus(const phasor::Model& model, std::span<const std::string> lines);
+
+/// A mean with its standard error.
+struct Estimate {
+  double mean = 0;
+  double error = 0;
+};
+Estimate mean_of(std::span<const double> values);
+
+/// What a model made of every mask, in the corpus' order.
+struct MaskedScore {
+  int64_t tokens = 0;          // text tokens seen, masked ones included
+  std::vector<double> losses;  // −ln p(token), in nats
+  std::vector<double> hits;    // 1 where the likeliest token is the right one, else 0
+
+  int64_t masks() const { return std::ssize(losses); }
+  Estimate loss() const { return mean_of(losses); }
+  Estimate accuracy() const { return mean_of(hits); }
+};
+
+/// 15 % of every text's tokens (rounded, at least one) are masked, drawn from `seed` and the text's
+/// number; each text is run by itself, cut to `max_tokens` where that is above 0. The model must
+/// have an MLM head and a mask token.
+MaskedScore score_texts(phasor::Encoder& encoder, const phasor::RunOptions& options,
+                        const Corpus& corpus, int64_t max_tokens, uint64_t seed,
+                        Progress& progress);
+
+/// A run of the whole corpus in pieces of one length.
+struct LengthScore {
+  double factor = 1;                         // of the trained length
+  int64_t length = 0;                        // tokens of a piece, special tokens included
+  std::optional<phasor::Overflow> overflow;  // empty where the positions reach as far
+  MaskedScore score;
+};
+
+/// The corpus end to end, with 15 % of its tokens masked, in pieces of 1, 1.5 and 2 times
+/// `trained_length` (those that the corpus fills). The same masked tokens are scored at every
+/// length. Where the table of positions ends before, there is a score for each policy: clamp,
+/// interpolate, window.
+std::vector<LengthScore> score_lengths(phasor::Encoder& encoder, const phasor::RunOptions& options,
+                                       const Corpus& corpus, int64_t trained_length, uint64_t seed,
+                                       Progress& progress);
+
+}  // namespace infer

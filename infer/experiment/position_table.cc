@@ -1,0 +1,198 @@
+// Finding, computing and drawing tables of position vectors.
+#include "infer/experiment/position_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <random>
+
+#include "infer/commands.h"
+#include "infer/files/table_file.h"
+#include "phasor/errors.h"
+#include "phasor/model.h"
+
+namespace infer {
+namespace {
+
+constexpr std::string_view kRandom = "random";
+constexpr int64_t kDefaultLength = 16, kDefaultWidth = 32;
+constexpr int64_t kMaxLength = 4096, kMaxWidth = 4096;
+constexpr int64_t kMostRowsByDefault = 512;  // of a model or a file
+
+std::optional<phasor::SinusoidalLayout> layout_of(const std::string& name) {
+  try {
+    return phasor::parse<phasor::SinusoidalLayout>(name);
+  } catch (const phasor::InvalidArgument&) {
+    return {};
+  }
+}
+
+std::vector<phasor::ColumnPair> neighbours(int64_t width) {
+  std::vector<phasor::ColumnPair> pairs;
+  for (int64_t i = 0; i + 1 < width; i += 2) {
+    pairs.push_back({.sine = i, .cosine = i + 1, .frequency = 0});
+  }
+  return pairs;
+}
+
+void check(const char* option, std::optional<int64_t> value, int64_t most) {
+  if (!value || (*value >= 1 && *value <= most)) return;
+  throw phasor::InvalidArgument(
+      fmt::format("{} is {}; give a whole number from 1 to {}", option, *value, most));
+}
+
+/// A layout's first position, as when it replaces a model's own.
+int64_t usual_first_position(phasor::SinusoidalLayout layout) {
+  if (layout == phasor::SinusoidalLayout::kFairseq) return 2;
+  return layout == phasor::SinusoidalLayout::kOpenNmt ? 1 : 0;
+}
+
+NamedTable computed(const std::string& name, phasor::SinusoidalLayout layout,
+                    const TableSize& size) {
+  const double base = size.base.value_or(10000);
+  if (!(base > 1) || !std::isfinite(base)) {
+    throw phasor::InvalidArgument(
+        fmt::format("--base is {}; it must be above 1, like 10000", base));
+  }
+  const int64_t rows = size.length.value_or(kDefaultLength);
+  const int64_t width = size.width.value_or(kDefaultWidth);
+  const int64_t first = usual_first_position(layout);
+  return {.name = name,
+          .description = fmt::format("sinusoidal ({}), base {:g}", name, base),
+          .kind = "sinusoidal",
+          .values = {phasor::sinusoidal_table(layout, rows, width, base, first), rows, width},
+          .first_position = first,
+          .layout = layout,
+          .base = base,
+          .pairs = phasor::column_pairs(layout, width, base)};
+}
+
+/// What a description adds where only `rows` of `available` are shown, unasked.
+std::string cut_text(int64_t rows, int64_t available) {
+  return rows < available ? fmt::format(", the first {} of {}", rows, available) : "";
+}
+
+NamedTable from_file(const std::string& name, const TableSize& size) {
+  NamedTable table{.name = std::filesystem::path(name).filename().string(),
+                   .description = name,
+                   .kind = "file",
+                   .values = read_table(name)};
+  table.pairs = neighbours(table.width());
+  const int64_t available = table.rows();
+  if (size.length.value_or(0) > available) {
+    throw phasor::InvalidArgument(
+        fmt::format("--length is {}; the table {} has {} rows", *size.length, name, available));
+  }
+  table = first_rows(std::move(table), size.length.value_or(kMostRowsByDefault));
+  if (!size.length) table.description += cut_text(table.rows(), available);
+  return table;
+}
+
+void refuse_without_vectors(const std::string& name, const phasor::Model& model) {
+  const phasor::PositionConfig& position = model.config().position;
+  if (position.kind == phasor::PositionKind::kNone) {
+    throw phasor::InvalidArgument(
+        fmt::format("the model {} has no positions to show; it sees its tokens as a set", name));
+  }
+  if (position.kind == phasor::PositionKind::kRelativeBias) {
+    throw phasor::InvalidArgument(fmt::format(
+        "the model {} has no position vectors: its positions are a bias on the attention scores, "
+        "one number for each of {} buckets of distances (up to {}) and {} heads",
+        name, position.num_buckets, position.max_distance, model.config().num_heads));
+  }
+}
+
+NamedTable from_model(const std::string& name, const TableSize& size) {
+  const auto model = phasor::Model::load(name);
+  refuse_without_vectors(name, *model);
+  const phasor::PositionConfig& own = model->config().position;
+  const int64_t width = model->config().embedding_width();
+  const std::optional<int64_t> most = model->max_tokens();
+  int64_t rows = size.length.value_or(0);
+  if (rows == 0) {
+    const int64_t trained = model->config().max_positions;
+    rows = most.value_or(trained > 0 ? trained : kMostRowsByDefault);
+    rows = std::min(rows, kMostRowsByDefault);
+  }
+  if (most && rows > *most) {
+    throw phasor::InvalidArgument(
+        fmt::format("--length is {}; the model {} has {} positions", rows, name, *most));
+  }
+  const std::vector<float> values = model->position_vectors(rows);
+
+  const bool sinusoidal = own.kind == phasor::PositionKind::kSinusoidal;
+  const std::filesystem::path path = std::filesystem::path(name).lexically_normal();
+  NamedTable table{.name = (path.has_filename() ? path : path.parent_path()).filename().string(),
+                   .description = sinusoidal
+                                      ? fmt::format("sinusoidal ({}), base {:g}, of the model {}",
+                                                    phasor::to_string(own.layout), own.base, name)
+                                      : fmt::format("learned, of the model {}", name),
+                   .kind = sinusoidal ? "sinusoidal" : "learned",
+                   .values = {{values.begin(), values.end()}, rows, width},
+                   .first_position = own.first_position};
+  if (!size.length) table.description += cut_text(rows, most.value_or(rows));
+  if (sinusoidal) {
+    table.layout = own.layout;
+    table.base = own.base;
+    table.pairs = phasor::column_pairs(own.layout, width, own.base);
+  } else {
+    table.pairs = neighbours(width);
+  }
+  return table;
+}
+
+}  // namespace
+
+bool is_computed(const std::string& name) { return name == kRandom || layout_of(name).has_value(); }
+
+NamedTable find_table(const std::string& name, const TableSize& size) {
+  check("--length", size.length, kMaxLength);
+  check("--width", size.width, kMaxWidth);
+  if (const auto layout = layout_of(name)) return computed(name, *layout, size);
+  if (name == kRandom) {
+    if (size.base) throw UsageError("--base is for sinusoidal tables, not for random ones");
+    const int64_t rows = size.length.value_or(kDefaultLength);
+    const int64_t width = size.width.value_or(kDefaultWidth);
+    return {.name = name,
+            .description = "random, uniform in −1 … 1",
+            .kind = name,
+            .values = {random_values(rows * width, 1), rows, width},
+            .pairs = neighbours(width)};
+  }
+  return is_table_file(name) ? from_file(name, size) : from_model(name, size);
+}
+
+NamedTable first_rows(NamedTable table, int64_t rows) {
+  table.values.rows = std::min(rows, table.values.rows);
+  table.values.values.resize(table.values.rows * table.values.columns);
+  return table;
+}
+
+std::vector<double> random_values(int64_t count, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<double> values(count);
+  for (double& value : values) value = static_cast<double>(random() >> 11) * 0x1p-52 - 1;
+  return values;
+}
+
+Matrix random_like(MatrixView table) {
+  Matrix random{random_values(table.rows * table.columns, 1), table.rows, table.columns};
+  const double length = mean_norm(random);
+  const double factor = length > 0 ? mean_norm(table) / length : 0;
+  for (double& value : random.values) value *= factor;
+  return random;
+}
+
+double mean_norm(MatrixView table) {
+  double sum = 0;
+  for (int64_t i = 0; i < table.rows; ++i) {
+    double squares = 0;
+    for (int64_t j = 0; j < table.columns; ++j) squares += table.at(i, j) * table.at(i, j);
+    sum += std::sqrt(squares);
+  }
+  return table.rows > 0 ? sum / static_cast<double>(table.rows) : 0;
+}
+
+}  // namespace infer

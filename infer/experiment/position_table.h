@@ -1,0 +1,57 @@
+// Tables of position vectors from wherever they come: a formula, a model, a file, or chance.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "infer/render/matrix_view.h"
+#include "phasor/positions.h"
+
+namespace infer {
+
+/// A table and how it came about.
+struct NamedTable {
+  std::string name;            // "paper", "learned", "table.npy"
+  std::string description;     // "sinusoidal (paper), base 10000"
+  std::string kind;            // sinusoidal, learned, file, random
+  Matrix values;               // [T, d]
+  int64_t first_position = 0;  // of row 0
+  /// Where a formula made it.
+  std::optional<phasor::SinusoidalLayout> layout = {};
+  double base = 0;
+  /// Columns that turn together: the layout's, else every two neighbours with frequency 0.
+  std::vector<phasor::ColumnPair> pairs = {};
+
+  int64_t rows() const { return values.rows; }
+  int64_t width() const { return values.columns; }
+};
+
+/// How large a table shall be; empty where that is left to the table.
+struct TableSize {
+  std::optional<int64_t> length = {};
+  std::optional<int64_t> width = {};  // of those that are computed
+  std::optional<double> base = {};    // likewise
+};
+
+/// What a table is called on the command line: a layout, "random", a file (.npy, .npz,
+/// .safetensors) or else a model.
+bool is_computed(const std::string& name);
+
+/// Throws InvalidArgument (a size that the table cannot have, a model without position vectors),
+/// UsageError (a width for what has one) and ModelError.
+NamedTable find_table(const std::string& name, const TableSize& size);
+
+/// Without its rows from `rows` on.
+NamedTable first_rows(NamedTable table, int64_t rows);
+
+/// Numbers between −1 and 1: the same for the same seed, everywhere.
+std::vector<double> random_values(int64_t count, uint64_t seed);
+/// A table of random rows of the same size and mean length, to compare with.
+Matrix random_like(MatrixView table);
+
+/// The mean length of the rows.
+double mean_norm(MatrixView table);
+
+}  // namespace infer

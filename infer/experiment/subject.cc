@@ -1,0 +1,63 @@
+// What is observed: a model and how it is run.
+#include "infer/experiment/subject.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace infer {
+
+using phasor::Hook;
+
+phasor::Trace hidden_states() {
+  return phasor::Trace{Hook::kFullEmbed, Hook::kResidPost, Hook::kNormalizedResidPost,
+                       Hook::kFinalNorm};
+}
+
+std::vector<Deviation> deviations(const Subject& got, const Subject& want,
+                                  std::span<const Input> inputs, std::string_view what,
+                                  Progress& progress) {
+  const phasor::ModelConfig& config = want.model().config();
+  std::vector<Deviation> deviations(config.num_layers + 1);
+  int64_t done = 0;
+  for (const std::span<const Input> batch : batches_of(inputs)) {
+    progress.show(what, done, std::ssize(inputs));
+    const auto run = [&](const Subject& subject) {
+      phasor::Trace states = hidden_states();
+      phasor::RunOptions options = subject.options;
+      options.observer = &states;
+      subject.encoder.encode_ids(token_ids_of(batch), options);
+      return states;
+    };
+    const phasor::Trace wanted = run(want), gotten = run(got);
+    for (int64_t i = 0; i < std::ssize(batch); ++i) {
+      for (int64_t l = 0; l < std::ssize(deviations); ++l) {
+        deviations[l].add(gotten.hidden_state(l, i).values, wanted.hidden_state(l, i).values,
+                          config.d_model);
+      }
+    }
+    done += std::ssize(batch);
+  }
+  return deviations;
+}
+
+std::optional<int64_t> trained_length(const phasor::Encoder& encoder,
+                                      const phasor::RunOptions& run) {
+  const int64_t trained = encoder.model().config().max_positions;
+  const std::optional<int64_t> limit = encoder.model().max_tokens(run.positions);
+  if (trained == 0) return limit;
+  return std::min(trained, limit.value_or(trained));
+}
+
+std::vector<std::string> describe_cuts(std::span<const phasor::ResidualCut> cuts) {
+  std::vector<std::string> names;
+  for (const phasor::ResidualCut& cut : cuts) {
+    const char* const site = cut.site == phasor::ResidualCut::Site::kBoth        ? ""
+                             : cut.site == phasor::ResidualCut::Site::kAttention ? ".attn"
+                                                                                 : ".mlp";
+    names.push_back(fmt::format("{}{}", cut.layer + 1, site));
+  }
+  return names;
+}
+
+}  // namespace infer

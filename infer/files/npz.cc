@@ -1,0 +1,81 @@
+// Saving to an npz file: a zip archive of NumPy's .npy files, stored without compression.
+#include <fmt/format.h>
+#include <zip.h>
+
+#include <array>
+#include <memory>
+
+#include "infer/files/save.h"
+#include "infer/files/temporary_file.h"
+#include "phasor/errors.h"
+
+namespace infer {
+namespace {
+
+[[noreturn]] void fail(const std::filesystem::path& path, const char* reason) {
+  throw phasor::InvalidArgument(fmt::format("--save: cannot write {}: {}", path.string(), reason));
+}
+
+void add(zip_t* archive, const std::filesystem::path& path, const SavedTensor& tensor,
+         const std::string& header) {
+  // libzip copies the two fragments' addresses, not their contents.
+  std::array<zip_buffer_fragment_t, 2> fragments{};
+  fragments[0].data = reinterpret_cast<zip_uint8_t*>(const_cast<char*>(header.data()));
+  fragments[0].length = header.size();
+  fragments[1].data = reinterpret_cast<zip_uint8_t*>(const_cast<std::byte*>(tensor.bytes.data()));
+  fragments[1].length = tensor.bytes.size();
+  zip_source_t* source = zip_source_buffer_fragment(archive, fragments.data(), 2, 0);
+  if (source == nullptr) fail(path, zip_strerror(archive));
+  const std::string name = tensor.name + ".npy";
+  const zip_int64_t index = zip_file_add(archive, name.c_str(), source, ZIP_FL_ENC_UTF_8);
+  if (index < 0) {
+    zip_source_free(source);
+    fail(path, zip_strerror(archive));
+  }
+  constexpr zip_uint16_t kFirstOfJanuary1980 = 1 << 5 | 1;  // the same bytes on every day
+  if (zip_set_file_compression(archive, index, ZIP_CM_STORE, 0) != 0 ||
+      zip_file_set_dostime(archive, index, 0, kFirstOfJanuary1980, 0) != 0) {
+    fail(path, zip_strerror(archive));
+  }
+}
+
+}  // namespace
+
+std::string npy_header(SavedTensor::Kind kind, std::span<const int64_t> shape) {
+  std::string sizes;
+  for (const int64_t size : shape) sizes += fmt::format("{}, ", size);
+  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
+                                 kind == SavedTensor::Kind::kInt32 ? "<i4" : "<f4", sizes);
+  constexpr size_t kPreamble = 10;  // magic, version, length
+  const size_t padded = (kPreamble + text.size() + 1 + 63) / 64 * 64;
+  text.resize(padded - kPreamble - 1, ' ');
+  text += '\n';
+  std::string header("\x93NUMPY\x01\x00", 8);
+  header += static_cast<char>(text.size() & 0xff);
+  header += static_cast<char>(text.size() >> 8);
+  return header + text;
+}
+
+void save_npz(const std::filesystem::path& path, std::span<const SavedTensor> tensors) {
+  refuse_to_replace("--save", path);
+  int code = 0;
+  zip_t* opened = zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code);
+  if (opened == nullptr) {
+    zip_error_t error;
+    zip_error_init_with_code(&error, code);
+    const std::string reason = zip_error_strerror(&error);
+    zip_error_fini(&error);
+    fail(path, reason.c_str());
+  }
+  std::unique_ptr<zip_t, decltype(&zip_discard)> archive(opened, zip_discard);
+  std::vector<std::string> headers;
+  headers.reserve(tensors.size());
+  for (const SavedTensor& tensor : tensors) {
+    add(archive.get(), path, tensor, headers.emplace_back(npy_header(tensor.kind, tensor.shape)));
+  }
+  // Writes a temporary file beside `path` and renames it; a failure removes it.
+  if (zip_close(archive.get()) != 0) fail(path, zip_strerror(archive.get()));
+  archive.release();
+}
+
+}  // namespace infer

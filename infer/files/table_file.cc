@@ -1,0 +1,297 @@
+// Reading matrices from files; nothing that stands in their headers is believed unchecked.
+#include "infer/files/table_file.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <zip.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "infer/files/plain_file.h"
+#include "phasor/errors.h"
+#include "phasor/safetensors.h"
+
+namespace infer {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the files are little-endian");
+
+constexpr std::string_view kWanted = "positions";
+constexpr uint64_t kMostBytes = uint64_t{1} << 28;  // of a matrix
+constexpr size_t kMostHeaderBytes = 10000;          // of an npy file: as NumPy, by default
+constexpr zip_int64_t kMostEntries = 1 << 16;       // of an archive; the header of each is read
+
+[[noreturn]] void fail(const std::filesystem::path& file, const std::string& why) {
+  throw phasor::InvalidArgument(fmt::format("the table {}: {}", file.string(), why));
+}
+
+template <typename T>
+void append(std::string_view bytes, std::vector<double>& values) {
+  for (size_t i = 0; i < bytes.size(); i += sizeof(T)) {
+    T value;
+    std::memcpy(&value, bytes.data() + i, sizeof(T));
+    values.push_back(static_cast<double>(value));
+  }
+}
+
+void refuse_too_large(const std::filesystem::path& file, uint64_t bytes, uint64_t columns) {
+  constexpr uint64_t kMostColumns = 8192;
+  if (columns > kMostColumns) {
+    fail(file,
+         fmt::format("its matrix has {} columns; at most {} are read", columns, kMostColumns));
+  }
+  if (bytes <= kMostBytes) return;
+  fail(file, fmt::format("its matrix takes {} bytes; at most {} are read", bytes, kMostBytes));
+}
+
+/// What stands behind 'key': in the dictionary that is an npy file's header.
+std::string_view value_of(std::string_view header, std::string_view key) {
+  const size_t at = header.find(fmt::format("'{}':", key));
+  if (at == std::string_view::npos) return {};
+  header.remove_prefix(at + key.size() + 3);
+  header.remove_prefix(std::min(header.find_first_not_of(' '), header.size()));
+  return header;
+}
+
+/// "(3, 4)…" or "(3, 4, )…"; empty where it is something else.
+std::optional<std::array<int64_t, 2>> two_sizes(std::string_view text) {
+  const std::string_view inside = text.substr(0, text.find(')'));
+  if (!text.starts_with('(') || inside.size() == text.size()) return {};
+  std::vector<int64_t> sizes;
+  for (size_t i = inside.find_first_not_of("( "); i < inside.size();) {
+    const char* const last = inside.data() + inside.size();
+    const auto [end, error] = std::from_chars(inside.data() + i, last, sizes.emplace_back());
+    if (error != std::errc() || sizes.back() < 0) return {};
+    i = inside.find_first_not_of(", ", static_cast<size_t>(end - inside.data()));
+  }
+  if (sizes.size() != 2) return {};
+  return std::array{sizes[0], sizes[1]};
+}
+
+/// The bytes of an npy file, one after another.
+struct NpySource {
+  uint64_t size = 0;  // as the file system or the archive says
+  /// Fills what it is given; how much there was: less than asked for only at the end.
+  std::function<size_t(std::span<char>)> read;
+};
+
+struct NpyHeader {
+  uint64_t bytes = 0;  // its own
+  int64_t rows = 0, columns = 0;
+  bool is_float = true;  // or double
+  bool by_columns = false;
+};
+
+/// Empty where the file is something else than a matrix in float32 or float64.
+std::optional<NpyHeader> read_npy_header(const std::filesystem::path& file,
+                                         const NpySource& source) {
+  std::array<uint8_t, 12> begin{};
+  const auto read = [&](auto bytes) {
+    const std::span<char> part(reinterpret_cast<char*>(bytes.data()), bytes.size());
+    return source.read(part) == part.size();
+  };
+  const bool is_npy =
+      read(std::span(begin).first(10)) && std::memcmp(begin.data(), "\x93NUMPY", 6) == 0;
+  if (!is_npy) fail(file, "this is no .npy file");
+  size_t length = begin[8] | begin[9] << 8;
+  const bool short_length = begin[6] == 1;
+  if (!short_length && read(std::span(begin).last(2))) {
+    length |= static_cast<size_t>(begin[10]) << 16 | static_cast<size_t>(begin[11]) << 24;
+  }
+  if (length > kMostHeaderBytes) {
+    fail(file, fmt::format("a header of {} bytes; at most {} are read", length, kMostHeaderBytes));
+  }
+  std::string header(length, '\0');
+  if (!read(std::span(header))) fail(file, "the file ends within its header");
+
+  const auto sizes = two_sizes(value_of(header, "shape"));
+  if (!sizes) return {};
+  const std::string_view type = value_of(header, "descr");
+  const bool is_float = type.starts_with("'<f4'");
+  if (!is_float && !type.starts_with("'<f8'")) return {};
+  return NpyHeader{.bytes = (short_length ? 10 : 12) + length,
+                   .rows = (*sizes)[0],
+                   .columns = (*sizes)[1],
+                   .is_float = is_float,
+                   .by_columns = !value_of(header, "fortran_order").starts_with("False")};
+}
+
+/// Exactly the numbers that the header announces, which must be all that follows it.
+Matrix read_npy_matrix(const std::filesystem::path& file, const NpyHeader& header,
+                       const NpySource& source) {
+  if (header.by_columns) {
+    fail(file, "it is stored column by column; save numpy.ascontiguousarray of it");
+  }
+  const uint64_t width = header.is_float ? 4 : 8;
+  const uint64_t size = source.size - header.bytes;  // of the numbers
+  const auto rows = static_cast<uint64_t>(header.rows);
+  const auto columns = static_cast<uint64_t>(header.columns);
+  const bool fits = source.size >= header.bytes && columns > 0 && size % width == 0 &&
+                    size / width % columns == 0 && size / width / columns == rows;
+  if (!fits) {
+    fail(file, fmt::format("{} bytes and a header of {} are no matrix [{}, {}]", source.size,
+                           header.bytes, rows, columns));
+  }
+  refuse_too_large(file, size, columns);
+  Matrix matrix{.values = {}, .rows = header.rows, .columns = header.columns};
+  matrix.values.reserve(size / width);
+  std::array<char, 1 << 16> part;
+  for (uint64_t left = size; left > 0;) {
+    const size_t count = std::min<uint64_t>(left, part.size());
+    if (source.read(std::span(part).first(count)) != count) fail(file, "it ends too early");
+    const std::string_view bytes(part.data(), count);
+    if (header.is_float) {
+      append<float>(bytes, matrix.values);
+    } else {
+      append<double>(bytes, matrix.values);
+    }
+    left -= count;
+  }
+  if (source.read(std::span(part).first(1)) != 0) fail(file, "it is longer than it says");
+  return matrix;
+}
+
+/// The one of several matrices that is meant.
+std::string pick(const std::filesystem::path& file, const std::vector<std::string>& names) {
+  if (names.empty()) fail(file, "it holds no matrix of floating-point numbers");
+  if (names.size() == 1) return names.front();
+  if (std::ranges::find(names, kWanted) != names.end()) return std::string(kWanted);
+  constexpr size_t kShown = 4;
+  const std::vector<std::string> shown(names.begin(),
+                                       names.begin() + std::min(names.size(), kShown));
+  fail(file, fmt::format("it holds {} matrices ({}{}); save the one you mean as '{}'", names.size(),
+                         fmt::join(shown, ", "), names.size() > kShown ? ", …" : "", kWanted));
+}
+
+Matrix read_npy(const std::filesystem::path& file) {
+  PlainFile plain(file, "the table ");
+  const NpySource source{plain.size(), [&](std::span<char> bytes) { return plain.read(bytes); }};
+  const std::optional<NpyHeader> header = read_npy_header(file, source);
+  if (!header) {
+    fail(file, "it holds no matrix in float32 or float64; a table is [positions, width]");
+  }
+  return read_npy_matrix(file, *header, source);
+}
+
+/// An entry of an archive from its beginning on. Nothing that the archive says of it is believed.
+class NpzEntry {
+ public:
+  NpzEntry(std::filesystem::path file, zip_t* archive, zip_uint64_t index)
+      : file_(std::move(file)), entry_(zip_fopen_index(archive, index, 0), zip_fclose) {
+    zip_stat_t stat;
+    if (entry_ == nullptr || zip_stat_index(archive, index, 0, &stat) != 0) {
+      fail(file_, "an entry cannot be read");
+    }
+    name_ = stat.name;
+    size_ = stat.size;
+    if (name_.ends_with(".npy")) name_.resize(name_.size() - 4);
+  }
+
+  const std::string& name() const { return name_; }
+  NpySource source() {
+    return {size_, [this](std::span<char> bytes) { return read(bytes); }};
+  }
+
+ private:
+  size_t read(std::span<char> bytes) {
+    size_t count = 0;
+    for (zip_int64_t n = 1; n > 0 && count < bytes.size(); count += static_cast<size_t>(n)) {
+      n = zip_fread(entry_.get(), bytes.data() + count, bytes.size() - count);
+      if (n < 0) fail(file_, fmt::format("its entry {} is damaged", name_));
+    }
+    return count;
+  }
+
+  std::filesystem::path file_;
+  std::unique_ptr<zip_file_t, decltype(&zip_fclose)> entry_;
+  std::string name_;
+  uint64_t size_ = 0;
+};
+
+Matrix read_npz(const std::filesystem::path& file) {
+  using Archive = std::unique_ptr<zip_t, decltype(&zip_discard)>;
+  PlainFile(file, "the table ");  // says why it cannot be read
+  const Archive archive(zip_open(file.c_str(), ZIP_RDONLY, nullptr), zip_discard);
+  if (archive == nullptr) fail(file, "this is no .npz file");
+  const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);
+  if (entries > kMostEntries) {
+    fail(file, fmt::format("{} entries; at most {} are read", entries, kMostEntries));
+  }
+  std::map<std::string, zip_int64_t> matrices;
+  for (zip_int64_t i = 0; i < entries; ++i) {
+    NpzEntry entry(file, archive.get(), i);
+    if (read_npy_header(file, entry.source())) matrices.emplace(entry.name(), i);
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, i] : matrices) names.push_back(name);
+  NpzEntry entry(file, archive.get(), matrices.at(pick(file, names)));
+  const NpySource source = entry.source();
+  return read_npy_matrix(file, read_npy_header(file, source).value(), source);
+}
+
+Matrix read_safetensors(const std::filesystem::path& file) {
+  try {
+    const auto opened = phasor::SafetensorsFile::open(file);
+    std::vector<std::string> names;
+    for (const auto& [name, entry] : opened->entries()) {
+      const bool is_float = entry.dtype == "F64" || entry.dtype == "F32" || entry.dtype == "F16" ||
+                            entry.dtype == "BF16";
+      if (is_float && entry.shape.size() == 2) names.push_back(name);
+    }
+    const std::string name = pick(file, names);
+    const phasor::SafetensorsFile::Entry& entry = opened->entries().at(name);
+    const auto [rows, columns] = std::pair(entry.shape[0], entry.shape[1]);
+    refuse_too_large(file, static_cast<uint64_t>(entry.num_bytes), static_cast<uint64_t>(columns));
+    if (entry.dtype == "F64") {
+      Matrix matrix{.values = {}, .rows = rows, .columns = columns};
+      append<double>(
+          {reinterpret_cast<const char*>(entry.data), static_cast<size_t>(entry.num_bytes)},
+          matrix.values);
+      return matrix;
+    }
+    const std::vector<float> values = opened->tensor(name).to_float();
+    return {{values.begin(), values.end()}, rows, columns};
+  } catch (const phasor::ModelError& error) {
+    throw phasor::InvalidArgument(fmt::format("the table {}", error.what()));
+  }
+}
+
+}  // namespace
+
+bool is_table_file(const std::filesystem::path& file) {
+  const std::string extension = file.extension().string();
+  return extension == ".npy" || extension == ".npz" || extension == ".safetensors";
+}
+
+Matrix read_table(const std::filesystem::path& file) {
+  if (!is_table_file(file)) {
+    fail(file, "its name ends in none of .npy, .npz and .safetensors, the files that are read");
+  }
+  const std::string extension = file.extension().string();
+  Matrix matrix = extension == ".npy"   ? read_npy(file)
+                  : extension == ".npz" ? read_npz(file)
+                                        : read_safetensors(file);
+  if (matrix.rows < 1 || matrix.columns < 1) {
+    fail(file, fmt::format("its matrix [{}, {}] is empty", matrix.rows, matrix.columns));
+  }
+  const auto is_float32 = [](double v) { return std::abs(v) <= std::numeric_limits<float>::max(); };
+  const auto bad = std::ranges::find_if_not(matrix.values, is_float32);
+  if (bad != matrix.values.end()) {
+    const auto i = bad - matrix.values.begin();
+    fail(file, fmt::format("row {}, column {} is {}; it must be finite, and no larger than float32",
+                           i / matrix.columns, i % matrix.columns, *bad));
+  }
+  return matrix;
+}
+
+}  // namespace infer

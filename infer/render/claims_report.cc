@@ -1,0 +1,99 @@
+// Showing the tutorials' claims with verdicts and reasons.
+#include "infer/render/claims_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "infer/experiment/claims.h"
+#include "infer/commands.h"
+#include "infer/render/terminal.h"
+#include "phasor/errors.h"
+
+namespace infer {
+namespace {
+
+/// A bundled model; null, and said so, where there is none.
+std::shared_ptr<const phasor::Model> bundled(const char* name, bool quiet) {
+  try {
+    return phasor::Model::load(name);
+  } catch (const phasor::ModelError& error) {
+    if (!quiet) report_note(fmt::format("claims about it are left out: {}", error.what()));
+    return nullptr;
+  }
+}
+
+std::string verdict(const Claim& claim, const Output& output) {
+  if (!claim.holds) return "≈";
+  return *claim.holds ? output.tinted("✔", Tint::kGreen) : output.tinted("✘", Tint::kRed);
+}
+
+/// "  ✔ what it says", and below it what was computed and why.
+std::string to_text(const Claim& claim, const Output& output) {
+  constexpr int kIndent = 4;
+  const int width = std::min(output.width(), 100);
+  const auto part = [&](const char* label, const std::string& text) {
+    const std::string labelled = label + printable(text);
+    return std::string(kIndent, ' ') + wrapped(labelled, kIndent + 2, width) + "\n";
+  };
+  std::string text = fmt::format("  {} {}\n", verdict(claim, output),
+                                 wrapped(printable(claim.text), kIndent, width));
+  text += part("= ", claim.computed);
+  if (!claim.reason.empty()) text += part("→ ", claim.reason);
+  if (!claim.as_expected) {
+    text += fmt::format("    ! {}\n", output.tinted("this is not what theory gives", Tint::kRed));
+  }
+  return text;
+}
+
+std::string to_text(const std::vector<Claim>& claims, const Output& output) {
+  std::string text, source;
+  int64_t holds = 0, fails = 0, unexpected = 0;
+  for (const Claim& claim : claims) {
+    if (claim.source != source) {
+      text += fmt::format("{}{}\n", source.empty() ? "" : "\n", output.heading(claim.source));
+    }
+    source = claim.source;
+    text += to_text(claim, output);
+    holds += claim.holds == true ? 1 : 0;
+    fails += claim.holds == false ? 1 : 0;
+    unexpected += claim.as_expected ? 0 : 1;
+  }
+  text += fmt::format("\n{} claims: {} hold (✔), {} do not (✘), {} are a matter of how much (≈)\n",
+                      claims.size(), holds, fails, std::ssize(claims) - holds - fails);
+  if (unexpected > 0) text += fmt::format("{} are not what theory gives (!)\n", unexpected);
+  return text;
+}
+
+std::string to_json(const std::vector<Claim>& claims, bool as_expected) {
+  nlohmann::ordered_json json = {{"as_expected", as_expected},
+                                 {"claims", nlohmann::ordered_json::array()}};
+  for (const Claim& claim : claims) {
+    json["claims"].push_back(
+        {{"source", claim.source},
+         {"text", claim.text},
+         {"computed", claim.computed},
+         {"holds", claim.holds ? nlohmann::ordered_json(*claim.holds) : nlohmann::ordered_json()},
+         {"reason", claim.reason},
+         {"as_expected", claim.as_expected}});
+  }
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+int show_claims(bool json, bool quiet) {
+  const std::vector<Claim> claims = tutorial_claims({.sinusoidal = bundled("sinusoidal", quiet),
+                                                     .learned = bundled("learned", quiet),
+                                                     .none = bundled("none", quiet)});
+  const bool as_expected = std::ranges::all_of(claims, &Claim::as_expected);
+  Output output;
+  output.write(json ? to_json(claims, as_expected) : to_text(claims, output));
+  return as_expected ? 0 : kCheckFailed;
+}
+
+}  // namespace infer

@@ -1,0 +1,188 @@
+// The sections about one table of position vectors, for a terminal.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "infer/render/braille.h"
+#include "infer/render/heat_map.h"
+#include "infer/render/position_report.h"
+#include "phasor/lens/table.h"
+
+namespace infer {
+namespace {
+
+using phasor::ColumnPair;
+
+constexpr int kLabelWidth = 10;  // of the column of positions, two blanks before it included
+constexpr int kMapWidth = 64, kMapHeight = 18;
+
+/// Indices of things of which there is room for `most`: all, or some from the first to the last.
+std::vector<int64_t> spread(int64_t count, int64_t most) {
+  std::vector<int64_t> chosen;
+  const int64_t shown = std::min(count, std::max<int64_t>(most, 1));
+  for (int64_t i = 0; i < shown; ++i) {
+    chosen.push_back(shown == 1 ? 0 : (i * (count - 1) + (shown - 1) / 2) / (shown - 1));
+  }
+  return chosen;
+}
+
+/// The first of them and the last two; −1 stands for those in between.
+std::vector<int64_t> ends(int64_t count, int64_t most) {
+  std::vector<int64_t> chosen;
+  if (count <= most) return spread(count, most);
+  for (int64_t i = 0; i < std::max<int64_t>(most - 3, 1); ++i) chosen.push_back(i);
+  for (const int64_t i : {int64_t{-1}, count - 2, count - 1}) chosen.push_back(i);
+  return chosen;
+}
+
+std::string position_of(const NamedTable& table, int64_t row) {
+  return fmt::format("{}", table.first_position + row);
+}
+
+std::string line_of(const std::string& label, const std::string& rest) {
+  std::string line = pad_left(label, kLabelWidth) + "  " + rest;
+  return line.erase(line.find_last_not_of(' ') + 1) + "\n";
+}
+
+/// Four decimals, and no "-0.0000".
+std::string rounded(double value) {
+  const std::string text = fmt::format("{:.4f}", value);
+  return text == "-0.0000" ? "0.0000" : text;
+}
+
+std::string values(const NamedTable& table, const Output& output) {
+  constexpr int64_t kMostRows = 12;
+  constexpr int kCell = 9;
+  const std::vector<int64_t> columns =
+      ends(table.width(), std::max((output.width() - kLabelWidth - 4) / kCell, 4));
+  const auto cells = [&](const auto& cell) {
+    std::string line;
+    for (const int64_t c : columns) line += c < 0 ? "  …" : fmt::format("{:>{}}", cell(c), kCell);
+    return line;
+  };
+  std::string text = line_of("position", cells([](int64_t c) { return fmt::format("{}", c); }));
+  for (const int64_t row : ends(table.rows(), kMostRows)) {
+    if (row < 0) {
+      text += line_of("…", "");
+      continue;
+    }
+    text += line_of(position_of(table, row),
+                    cells([&](int64_t c) { return rounded(MatrixView(table.values).at(row, c)); }));
+  }
+  return text;
+}
+
+std::string heat(const NamedTable& table, MatrixView matrix, ColourMap map, const Output& output) {
+  HeatMapOptions options{
+      .width = std::min(output.width(), 100) - 2, .colours = output.colours(), .map = map};
+  for (int64_t row = 0; row < table.rows(); ++row) {
+    options.row_labels.push_back(position_of(table, row));
+  }
+  std::string text;
+  for (const std::string& line : heat_map(matrix, options)) text += "  " + line + "\n";
+  return text + "  " + heat_map_key(matrix, options) + "\n";
+}
+
+std::string curves(const NamedTable& table, const Output& output) {
+  constexpr int64_t kMostCurves = 8;
+  const MatrixView matrix = table.values;
+  const int room = output.width() - kLabelWidth - 4 - 22;
+  const Range range = colour_range(ColourMap::kDiverging, matrix.values);
+  std::string text;
+  for (const int64_t i : spread(std::ssize(table.pairs), kMostCurves)) {
+    const ColumnPair& pair = table.pairs[i];
+    std::vector<double> column;
+    for (int64_t p = 0; p < std::min<int64_t>(table.rows(), room); ++p) {
+      column.push_back(matrix.at(p, pair.sine));
+    }
+    const std::string wavelength =
+        pair.frequency > 0
+            ? fmt::format("  wavelength {:.4g}", 2 * std::numbers::pi / pair.frequency)
+            : "";
+    text += line_of(fmt::format("column {}", pair.sine),
+                    sparkline(column, range.low, range.high) + wavelength);
+  }
+  return text;
+}
+
+std::string clock(const NamedTable& table, const Output& output) {
+  constexpr std::string_view kArrows[] = {"↑", "↗", "→", "↘", "↓", "↙", "←", "↖"};
+  constexpr int64_t kMostRows = 16;
+  constexpr int kCell = 4;
+  const Matrix hands = clock_pairs(table);
+  const MatrixView view = hands;
+  const std::vector<int64_t> pairs =
+      spread(view.columns / 2, std::min((output.width() - kLabelWidth - 2) / kCell, 16));
+  std::string head;
+  for (const int64_t k : pairs) head += fmt::format("{:>{}}", k, kCell);
+  std::string text = line_of("pair", head);
+  for (int64_t p = 0; p < std::min(table.rows(), kMostRows); ++p) {
+    std::string line;
+    for (const int64_t k : pairs) {
+      const double angle = clock_angle(view.at(p, 2 * k), view.at(p, 2 * k + 1));
+      line += pad_left(kArrows[std::lround(angle / (std::numbers::pi / 4)) % 8], kCell);
+    }
+    text += line_of(position_of(table, p), line);
+  }
+  return text;
+}
+
+std::string map(const NamedTable& table) {
+  const phasor::PlaneMap plane = phasor::principal_plane(table.values.values, table.width());
+  std::vector<double> x, y;
+  for (int64_t p = 0; p < table.rows(); ++p) {
+    x.push_back(plane.points[2 * p]);
+    y.push_back(plane.points[2 * p + 1]);
+  }
+  const Range across = range_of(x), up = range_of(y);
+  BrailleCanvas canvas(kMapWidth, kMapHeight);
+  const double scale = std::min((canvas.dots_across() - 9) / (across.high - across.low),
+                                (canvas.dots_down() - 3) / (up.high - up.low));
+  if (!std::isfinite(scale)) return "  all rows are one point\n";
+  const auto dot_x = [&](int64_t p) {
+    return static_cast<int>(std::lround((x[p] - across.low) * scale));
+  };
+  const auto dot_y = [&](int64_t p) {
+    return static_cast<int>(std::lround((up.high - y[p]) * scale));
+  };
+  canvas.dot(dot_x(0), dot_y(0));
+  for (int64_t p = 1; p < table.rows(); ++p) {
+    canvas.line(dot_x(p - 1), dot_y(p - 1), dot_x(p), dot_y(p));
+  }
+  for (const int64_t p : spread(table.rows(), 9)) {
+    canvas.text(dot_x(p) + 2, dot_y(p), position_of(table, p));
+  }
+  std::string text;
+  std::vector<std::string> lines = canvas.lines();
+  while (!lines.empty() && lines.back().empty()) lines.pop_back();
+  for (const std::string& line : lines) text += line.empty() ? "\n" : "  " + line + "\n";
+  return text + fmt::format("  across: {:.1f} % of the variance, upwards: {:.1f} %\n",
+                            100 * plane.share[0], 100 * plane.share[1]);
+}
+
+}  // namespace
+
+std::string section_text(TableSection section, const NamedTable& table, const Output& output) {
+  switch (section) {
+    case TableSection::kValues:
+      return values(table, output);
+    case TableSection::kImage:
+      return heat(table, table.values, ColourMap::kDiverging, output);
+    case TableSection::kCurves:
+      return curves(table, output);
+    case TableSection::kDistances:
+      return heat(table, cosine_distances(table), ColourMap::kSequential, output);
+    case TableSection::kClock:
+      return clock(table, output);
+    case TableSection::kMap:
+      return map(table);
+    case TableSection::kProperties:
+    case TableSection::kAgainst:
+      break;
+  }
+  return "";
+}
+
+}  // namespace infer

@@ -1,0 +1,226 @@
+// What a terminal is shown: stdout, columns that line up, bars, and the one line of an error.
+#include "infer/render/terminal.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cwchar>
+#include <filesystem>
+#include <new>
+
+#include "infer/commands.h"
+#include "phasor/errors.h"
+
+namespace infer {
+namespace {
+
+constexpr std::string_view kReplacement = "\uFFFD";
+
+/// Takes the first character off `text`; U+FFFD where its bytes are no UTF-8.
+wchar_t next_character(std::string_view& text) {
+  std::mbstate_t state{};
+  wchar_t character = 0;
+  const size_t length = std::mbrtowc(&character, text.data(), text.size(), &state);
+  const bool valid = length != static_cast<size_t>(-1) && length != static_cast<size_t>(-2);
+  text.remove_prefix(valid ? std::max<size_t>(length, 1) : 1);
+  return valid ? character : L'\uFFFD';
+}
+
+}  // namespace
+
+Output::Output() {
+  if (isatty(STDOUT_FILENO) == 0) return;
+  const char* no_color = std::getenv("NO_COLOR");
+  colours_ = no_color == nullptr || *no_color == '\0';
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    width_ = std::max<int>(size.ws_col, 40);
+  }
+}
+
+void Output::write(std::string_view text) {
+  while (!text.empty() && !closed_) {
+    const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (written >= 0) {
+      text.remove_prefix(static_cast<size_t>(written));
+    } else if (errno == EPIPE) {
+      closed_ = true;
+    } else if (errno != EINTR) {
+      throw phasor::InvalidArgument(
+          fmt::format("cannot write to standard output: {}", std::strerror(errno)));
+    }
+  }
+}
+
+std::string Output::heading(std::string_view text) const {
+  return colours_ ? fmt::format("\033[1m{}\033[0m", text) : std::string(text);
+}
+
+std::string Output::tinted(std::string_view text, Tint tint) const {
+  if (!colours_) return std::string(text);
+  return fmt::format("\033[{}m{}\033[0m", tint == Tint::kGreen ? 32 : 31, text);
+}
+
+void report_error(std::string_view message) {
+  fmt::print(stderr, "infer: {}\n", printable(message));
+}
+
+int report_current_exception() {
+  int code = kBackend;
+  try {
+    throw;
+  } catch (const UsageError& error) {
+    report_error(error.what());
+    code = kUsage;
+  } catch (const phasor::InvalidArgument& error) {
+    report_error(error.what());
+    code = kBadInput;
+  } catch (const phasor::ModelError& error) {
+    report_error(error.what());
+    code = kBadModel;
+  } catch (const std::filesystem::filesystem_error& error) {
+    report_error(fmt::format("{}: {}", error.path1().string(), error.code().message()));
+    code = kBadInput;
+  } catch (const std::bad_alloc&) {
+    report_error("out of memory; give fewer or shorter texts, or a smaller model");
+  } catch (const std::exception& error) {
+    report_error(error.what());
+  }
+  return code;
+}
+
+void report_note(std::string_view message) { fmt::print(stderr, "note: {}\n", printable(message)); }
+
+std::string printable(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::string_view before = text;
+    const wchar_t character = next_character(text);
+    if (character == L'\uFFFD') {
+      out += kReplacement;
+    } else if (character < 0x20 || (character >= 0x7f && character < 0xa0)) {
+      out += ' ';
+    } else {
+      out += before.substr(0, before.size() - text.size());
+    }
+  }
+  return out;
+}
+
+int display_width(std::string_view text) {
+  int width = 0;
+  while (!text.empty()) width += std::max(wcwidth(next_character(text)), 0);
+  return width;
+}
+
+std::string pad_left(std::string_view text, int width) {
+  return std::string(std::max(width - display_width(text), 0), ' ') + std::string(text);
+}
+
+std::string pad_right(std::string_view text, int width) {
+  return std::string(text) + std::string(std::max(width - display_width(text), 0), ' ');
+}
+
+std::string wrapped(std::string_view text, int indent, int width) {
+  std::string out;
+  int column = indent;
+  for (bool first = true; !text.empty(); first = false) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    const int word_width = display_width(word);
+    const bool fits = column + 1 + word_width <= width;
+    if (!first) out.append(fits ? " " : "\n").append(fits ? 0 : indent, ' ');
+    column = (first || !fits ? indent : column + 1) + word_width;
+    out += word;
+  }
+  return out;
+}
+
+std::string cut_right(std::string_view text, int width) {
+  if (display_width(text) <= width) return std::string(text);
+  std::string_view rest = text;
+  for (int used = 0; used < width;) {
+    std::string_view after = rest;
+    next_character(after);
+    used += display_width(rest.substr(0, rest.size() - after.size()));
+    if (used < width) rest = after;
+  }
+  return std::string(text.substr(0, text.size() - rest.size())) + "…";
+}
+
+std::string cut_left(std::string_view text, int width) {
+  if (display_width(text) <= width) return std::string(text);
+  while (!text.empty() && display_width(text) >= width) next_character(text);
+  return "…" + std::string(text);
+}
+
+std::string small_number(double value, int decimals) {
+  const double size = std::abs(value);
+  if (size == 0 || size >= 0.5 * std::pow(10, -decimals)) {
+    return fmt::format("{:.{}f}", value, decimals);
+  }
+  return size < 1e-5 ? "<1e-5" : fmt::format("{:.0e}", value);
+}
+
+std::string bar(double share, int width) {
+  constexpr std::array<std::string_view, 8> kEighths = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  if (!(share > 0)) return "";
+  const int eighths = static_cast<int>(std::lround(std::min(share, 1.0) * width * 8));
+  std::string out;
+  for (int i = 0; i < eighths / 8; ++i) out += "█";
+  return out.append(kEighths[eighths % 8]);
+}
+
+std::string sparkline(const std::vector<double>& values, double low, double high) {
+  constexpr std::array<std::string_view, 8> kHeights = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  std::string out;
+  for (const double value : values) {
+    const double share = high > low ? std::clamp((value - low) / (high - low), 0.0, 1.0) : 0;
+    out +=
+        std::isfinite(value) ? kHeights[std::min<size_t>(static_cast<size_t>(share * 8), 7)] : " ";
+  }
+  return out;
+}
+
+std::string token_table(const std::vector<TokenRow>& rows, int width) {
+  int label_width = 0;
+  size_t columns = 0;
+  for (const TokenRow& row : rows) {
+    label_width = std::max(label_width, display_width(row.label));
+    columns = std::max(columns, row.cells.size());
+  }
+  std::vector<int> widths(columns, 0);
+  for (const TokenRow& row : rows) {
+    for (size_t i = 0; i < row.cells.size(); ++i) {
+      widths[i] = std::max(widths[i], display_width(row.cells[i]));
+    }
+  }
+
+  std::string out;
+  for (size_t begin = 0, end = 0; begin < columns; begin = end) {
+    int used = 2 + label_width;
+    while (end < columns && (end == begin || used + 2 + widths[end] <= width)) {
+      used += 2 + widths[end++];
+    }
+    if (begin > 0) out += "\n";
+    for (const TokenRow& row : rows) {
+      std::string line = "  " + pad_right(row.label, label_width);
+      for (size_t i = begin; i < std::min(end, row.cells.size()); ++i) {
+        line += "  " + pad_right(row.cells[i], widths[i]);
+      }
+      line.erase(line.find_last_not_of(' ') + 1);
+      out += line + "\n";
+    }
+  }
+  return out;
+}
+
+}  // namespace infer

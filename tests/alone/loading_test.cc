@@ -1,0 +1,121 @@
+// Loading: weights read where they lie in the file, and pages let go of.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "phasor/encoder.h"
+#include "phasor/errors.h"
+#include "tests/support/expect_close.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/family_files.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+namespace {
+
+const std::vector<int32_t> kIds = {1, 5, 9, 2, 0, 7};
+
+/// A BERT whose file may be shifted by `misaligned` bytes.
+std::shared_ptr<const Model> load_bert(const TempFolder& folder, std::vector<TestTensor> tensors,
+                                       int misaligned) {
+  const FamilyCase family = bert_case();
+  folder.write("config.json", family.config.dump());
+  std::string bytes = safetensors_bytes(tensors);
+  uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), 8);
+  const std::string header = bytes.substr(8, length) + std::string(misaligned, ' ');
+  folder.write("model.safetensors", safetensors_bytes(header, bytes.substr(8 + length)));
+  return Model::load(folder.path());
+}
+
+std::vector<TestTensor> bert_tensors() {
+  const FamilyCase family = bert_case();
+  return tensors_of(family, *random_model(family.meaning, 5, family.extras));
+}
+
+TEST(LoadingTest, WhereTheDataLieDoesNotMatter) {
+  const FamilyCase family = bert_case();
+  const auto in_memory = random_model(family.meaning, 5, family.extras);
+  const Encoding expected = Encoder(in_memory).encode_ids(kIds);
+  for (int misaligned = 0; misaligned < 4; ++misaligned) {
+    const TempFolder folder;
+    const auto model = load_bert(folder, bert_tensors(), misaligned);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(model->weights().blocks[0].q.weight.data) % 4,
+              static_cast<uintptr_t>(misaligned));
+    expect_same_bits(hidden_of(Encoder(model).encode_ids(kIds)), expected.hidden(0),
+                     std::to_string(misaligned));
+  }
+}
+
+TEST(LoadingTest, ABadWeightIsFoundWhereverItLies) {
+  for (int misaligned = 0; misaligned < 2; ++misaligned) {
+    std::vector<TestTensor> tensors = bert_tensors();
+    for (TestTensor& tensor : tensors) {
+      if (!tensor.name.ends_with("layer.1.output.dense.weight")) continue;
+      tensor.bytes.replace(4 * 17, 4, float_bytes({-INFINITY}));
+    }
+    const TempFolder folder;
+    const auto model = load_bert(folder, tensors, misaligned);
+    expect_error<ModelError>([&] { Encoder encoder(model); },
+                             {"block 1 MLP down", "-inf", "element 17"});
+  }
+}
+
+TEST(LoadingTest, PagesThatWereLetGoOfComeBack) {
+  const TempFolder folder;
+  const auto model = load_bert(folder, bert_tensors(), 0);
+  const std::vector<float> embedding = model->weights().token_embedding.to_float();
+  Encoder encoder(model);
+  const Encoding before = encoder.encode_ids(kIds);
+  model->release_pages();
+  expect_same_bits(model->weights().token_embedding.to_float(), embedding, "embedding");
+  expect_same_bits(hidden_of(encoder.encode_ids(kIds)), before.hidden(0), "hidden");
+  expect_same_bits(hidden_of(Encoder(model).encode_ids(kIds)), before.hidden(0), "another encoder");
+}
+
+TEST(LoadingTest, ReleasingAModelThatIsNoFileKeepsItsWeights) {
+  const FamilyCase family = bert_case();
+  const auto model = random_model(family.meaning, 5, family.extras);
+  const std::vector<float> embedding = model->weights().token_embedding.to_float();
+  model->release_pages();
+  expect_same_bits(model->weights().token_embedding.to_float(), embedding, "embedding");
+}
+
+TEST(LoadingTest, PackedBytesAreThoseOfMatricesAndBiases) {
+  ModelConfig config = bert_case().meaning;
+  config.num_heads = 2;
+  config.d_model = 64;  // sizes that no layout pads
+  config.d_ff = 128;
+  config.vocab_size = 192;
+  Encoder encoder(random_model(config, 5, {.mlm_head = true}));
+  const auto linear = [](int64_t in, int64_t out) { return 4 * (in * out + out); };
+  const int64_t C = config.d_model, F = config.d_ff, V = config.vocab_size;
+  const int64_t blocks =
+      config.num_layers * (linear(C, 3 * C) + linear(C, C) + linear(C, F) + linear(F, C));
+  EXPECT_EQ(encoder.packed_bytes(), blocks);
+  EXPECT_EQ(encoder.replica().packed_bytes(), blocks);
+  encoder.mlm_logits(std::vector<float>(C));
+  EXPECT_EQ(encoder.packed_bytes(), blocks + linear(C, C) + linear(C, V));
+}
+
+TEST(LoadingTest, ADamagedHeadIsFoundByEveryoneWhoAsksAndHarmsNoOther) {
+  std::vector<TestTensor> tensors = bert_tensors();
+  for (TestTensor& tensor : tensors) {
+    if (!tensor.name.ends_with("transform.dense.weight")) continue;
+    tensor.bytes.replace(4 * 3, 4, float_bytes({NAN}));
+  }
+  const TempFolder folder;
+  Encoder encoder(load_bert(folder, tensors, 0)), replica = encoder.replica();
+  const int64_t bytes = encoder.packed_bytes();
+  const Encoding encoded = encoder.encode_ids(kIds);
+  for (Encoder* const asked : {&encoder, &replica, &encoder}) {
+    expect_error<ModelError>([&] { asked->mlm_logits(encoded.hidden(0)); },
+                             {"MLM head", "element 3"});
+    EXPECT_EQ(asked->packed_bytes(), bytes);
+    expect_same_bits(hidden_of(asked->encode_ids(kIds)), encoded.hidden(0), "hidden");
+  }
+}
+
+}  // namespace
+}  // namespace phasor

@@ -1,0 +1,240 @@
+// Several threads over one Model, and the loops that the library runs on several. A program of its
+// own, which .ci/run also runs under the thread sanitizer.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "phasor/encoder.h"
+#include "phasor/lens/probe.h"
+#include "tests/support/encoder_cases.h"
+#include "tests/support/expect_close.h"
+
+namespace phasor {
+namespace {
+
+constexpr int kTeam = 4;
+
+std::shared_ptr<const Model> shared_model() {
+  ModelConfig config = small_config();
+  config.d_model = 36;
+  config.position.kind = PositionKind::kSinusoidal;
+  return random_model(config, 71, {.mlm_head = true});
+}
+
+std::vector<TokenIds> texts(const Model& model) {
+  std::vector<TokenIds> texts;
+  for (int64_t length = 1; length <= 20; ++length) {
+    texts.push_back(random_ids(model, length, length));
+  }
+  return texts;
+}
+
+/// Every text by itself, then all in one batch, then scores of the last. [texts + 2]
+std::vector<std::vector<float>> work(Encoder& encoder, const std::vector<TokenIds>& texts) {
+  std::vector<std::vector<float>> results;
+  const auto keep = [&](std::span<const float> values) {
+    results.emplace_back(values.begin(), values.end());
+  };
+  for (const TokenIds& ids : texts) keep(hidden_of(encoder.encode_ids(ids)));
+  const Encoding batch = encoder.encode_ids(texts);
+  keep(batch.hidden(batch.num_sequences() - 1));
+  keep(encoder.mlm_logits(batch.hidden(0)));
+  return results;
+}
+
+void expect_same(const std::vector<std::vector<float>>& actual,
+                 const std::vector<std::vector<float>>& expected, const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    expect_independent_of_batch(actual[i], expected[i], what + ", result " + std::to_string(i));
+  }
+}
+
+/// Runs `encoders` at the same time, each on a thread of its own.
+void expect_all_give(std::vector<Encoder>& encoders, const std::vector<TokenIds>& texts,
+                     const std::vector<std::vector<float>>& expected) {
+  std::vector<std::vector<std::vector<float>>> results(encoders.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < encoders.size(); ++i) {
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < 3; ++round) results[i] = work(encoders[i], texts);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 0; i < results.size(); ++i) {
+    expect_same(results[i], expected, "thread " + std::to_string(i));
+  }
+}
+
+TEST(ThreadsTest, EncodersOverOneModelGiveOnManyThreadsWhatOneGives) {
+  const auto model = shared_model();
+  const std::vector<TokenIds> ids = texts(*model);
+  for (const int threads : {1, kTeam}) {
+    std::vector<Encoder> encoders;
+    for (int i = 0; i < 3; ++i) encoders.emplace_back(model, EncoderOptions{.threads = threads});
+    const auto expected = work(encoders[0], ids);
+    expect_all_give(encoders, ids, expected);
+  }
+}
+
+TEST(ThreadsTest, ReplicasOverOnePackedCopyGiveOnManyThreadsWhatOneGives) {
+  const auto model = shared_model();
+  const std::vector<TokenIds> ids = texts(*model);
+  Encoder original(model, {.threads = 1});
+  const auto expected = work(original, ids);
+  std::vector<Encoder> encoders;
+  for (int i = 0; i < 3; ++i) encoders.push_back(original.replica());
+  expect_all_give(encoders, ids, expected);
+}
+
+TEST(ThreadsTest, ReplicasThatAskForScoresAtOnceShareOneHead) {
+  const auto model = shared_model();
+  Encoder original(model, {.threads = 1}), other(model, {.threads = 1});
+  const int64_t without = original.packed_bytes();
+  const TokenIds ids = random_ids(*model, 5, 1);
+  const Encoding encoded = original.encode_ids(ids);
+  const std::vector<float> expected = other.mlm_logits(encoded.hidden(0));
+  const ModelConfig& config = model->config();
+  const int64_t head = other.packed_bytes() - without;
+  EXPECT_GE(head, 4 * config.d_model * (config.d_model + config.vocab_size));
+
+  std::vector<Encoder> replicas;
+  for (int i = 0; i < 3; ++i) replicas.push_back(original.replica());
+  std::vector<std::vector<float>> results(replicas.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < replicas.size(); ++i) {
+    threads.emplace_back([&, i] { results[i] = replicas[i].mlm_logits(encoded.hidden(0)); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::vector<float>& result : results) expect_same_bits(result, expected, "scores");
+  EXPECT_EQ(original.packed_bytes(), without + head) << "once, for all";
+  expect_same_bits(original.mlm_logits(encoded.hidden(0)), expected, "the original's");
+  EXPECT_EQ(original.packed_bytes(), without + head);
+}
+
+TEST(ThreadsTest, EncodersCanBeMadeAndDestroyedOnManyThreadsAtOnce) {
+  const auto model = shared_model();
+  const std::vector<TokenIds> ids = texts(*model);
+  Encoder original(model, {.threads = 1});
+  const auto expected = work(original, ids);
+  std::vector<std::vector<std::vector<float>>> results(3);
+  std::vector<std::thread> threads;
+  for (auto& result : results) {
+    threads.emplace_back([&] {
+      Encoder encoder(model, {.threads = 1});
+      result = work(encoder, ids);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& result : results) expect_same(result, expected, "own encoder");
+}
+
+TEST(ThreadsTest, OneEncoderMovesBetweenThreads) {
+  const auto model = shared_model();
+  const std::vector<TokenIds> ids = texts(*model);
+  Encoder encoder(model, {.threads = kTeam});
+  const auto expected = work(encoder, ids);
+  std::vector<std::vector<float>> results;
+  std::thread([&] { results = work(encoder, ids); }).join();
+  expect_same(results, expected, "another thread");
+}
+
+/// Keeps the states after each block, and which threads told them. At the first event it waits for
+/// a while, in which the other threads come to theirs.
+struct Witness : Observer {
+  explicit Witness(std::chrono::milliseconds wait) : wait(wait) {}
+  bool wants(Hook hook, int64_t) const override { return hook == Hook::kNormalizedResidPost; }
+  void observe(const HookEvent& event) override {
+    if (threads.empty()) std::this_thread::sleep_for(wait);
+    threads.insert(std::this_thread::get_id());
+    states[{event.sequence, event.layer}].assign(event.values.begin(), event.values.end());
+  }
+  std::chrono::milliseconds wait;
+  std::set<std::thread::id> threads;
+  std::map<std::pair<int64_t, int64_t>, std::vector<float>> states;
+};
+
+TEST(ThreadsTest, EveryThreadOfATeamTellsOneObserverOfItsGroup) {
+  using std::chrono_literals::operator""ms;
+  const auto model = shared_model();
+  const std::vector<TokenIds> batch(kTeam, random_ids(*model, 7, 1));  // a group each
+  Witness alone(0ms);
+  Encoder(model, {.threads = 1}).encode_ids(batch, {.observer = &alone});
+  Encoder encoder(model, {.threads = kTeam});
+  size_t threads = 0;
+  for (auto wait = 1ms; threads < kTeam && wait < 10'000ms; wait *= 2) {
+    Witness witness(wait);
+    encoder.encode_ids(batch, {.observer = &witness});
+    threads = witness.threads.size();
+    ASSERT_EQ(witness.states.size(), alone.states.size());
+    for (const auto& [key, state] : witness.states) {
+      expect_independent_of_batch(state, alone.states.at(key),
+                                  "block " + std::to_string(key.second));
+    }
+  }
+  EXPECT_EQ(threads, size_t{kTeam});
+}
+
+struct Thrower : Observer {
+  bool wants(Hook, int64_t) const override { return true; }
+  void observe(const HookEvent&) override {
+    ++calls;
+    throw std::logic_error("enough");
+  }
+  int calls = 0;
+};
+
+TEST(ThreadsTest, WhatAnObserverThrowsReachesTheCallerFromEveryThread) {
+  const auto model = shared_model();
+  const std::vector<TokenIds> batch(3 * kTeam, random_ids(*model, 7, 1));
+  Encoder encoder(model, {.threads = kTeam});
+  for (int round = 0; round < 10; ++round) {
+    Thrower thrower;
+    EXPECT_THROW(encoder.encode_ids(batch, {.observer = &thrower}), std::logic_error);
+    EXPECT_EQ(thrower.calls, 1);
+  }
+}
+
+TEST(ThreadsTest, OneLongTextOnAllThreadsGivesWhatOneGives) {
+  ModelConfig config = small_config();
+  config.d_model = 96;  // wide enough that every loop over rows, heads and weights is shared out
+  config.d_ff = 1536;
+  config.position.kind = PositionKind::kSinusoidal;
+  const auto model = random_model(config, 72);
+  const TokenIds ids = random_ids(*model, 260, 1);
+  for (const Precision precision : {Precision::kFloat32, Precision::kInt8}) {
+    Encoder alone(model, {.threads = 1, .precision = precision});
+    Encoder encoder(model, {.threads = kTeam, .precision = precision});
+    expect_independent_of_batch(hidden_of(encoder.encode_ids(ids)),
+                                hidden_of(alone.encode_ids(ids)), std::string(to_string(precision)),
+                                precision);
+  }
+}
+
+TEST(ThreadsTest, ProbesOfAllLayersOnAllThreadsAreThoseOfOne) {
+  ModelConfig config = small_config();
+  config.num_layers = 7;
+  config.position.kind = PositionKind::kSinusoidal;
+  const auto model = random_model(config, 73);
+  std::vector<ProbeText> texts(60, {.token_ids = {}, .places = {1, 2, 3, 4, 5, 6, 7, 8}});
+  for (size_t i = 0; i < texts.size(); ++i) texts[i].token_ids = random_ids(*model, 9, i);
+  Encoder alone(model, {.threads = 1}), encoder(model, {.threads = kTeam});
+  const auto expected = probe_positions(alone, texts, texts);
+  const auto reports = probe_positions(encoder, texts, texts);
+  ASSERT_EQ(reports.size(), 8u);
+  for (size_t l = 0; l < reports.size(); ++l) {
+    EXPECT_NEAR(reports[l].held_out.r2, expected[l].held_out.r2,
+                batch_tolerance(Precision::kFloat32) == 0 ? 0 : 1e-4);
+  }
+}
+
+}  // namespace
+}  // namespace phasor

@@ -1,0 +1,102 @@
+// A sequence's result does not depend on its batch: thousands of random batches against the same
+// sequences alone.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "phasor/encoder.h"
+#include "tests/support/encoder_cases.h"
+#include "tests/support/expect_close.h"
+
+namespace phasor {
+namespace {
+
+enum class Kind { kPostNorm, kPreNorm, kRelativeBias, kWide };
+constexpr const char* kKindNames[] = {"PostNorm", "PreNorm", "RelativeBias", "Wide"};
+
+std::shared_ptr<const Model> model_of(Kind kind) {
+  ModelConfig config = small_config();
+  config.num_heads = 4;
+  config.d_model = kind == Kind::kPostNorm ? 36 : 64;  // rows at odd addresses, and at even ones
+  config.d_ff = 3 * config.d_model;
+  config.norm_order = kind == Kind::kPostNorm ? NormOrder::kPostNorm : NormOrder::kPreNorm;
+  config.position.kind = PositionKind::kSinusoidal;
+  if (kind == Kind::kPreNorm) config.d_embedding = 20;
+  if (kind == Kind::kRelativeBias) {  // as T5
+    config.position.kind = PositionKind::kRelativeBias;
+    config.norm = NormKind::kRmsNorm;
+    config.gated_mlp = true;
+  }
+  if (kind == Kind::kWide) {  // enough work for all threads to share one sequence
+    config.d_model = 256;
+    config.d_ff = 1024;
+    config.num_layers = 1;
+  }
+  return random_model(config, 17);
+}
+
+using Case = std::tuple<Kind, Precision>;
+class BatchTest : public testing::TestWithParam<Case> {
+ protected:
+  /// Of 1 to 150 tokens, most of them short.
+  TokenIds draw_sequence() {
+    const int64_t most = std::vector<int64_t>{12, 40, 150}[random_() % 3];
+    return random_ids(*model_, 1 + static_cast<int64_t>(random_() % most), random_());
+  }
+
+  /// Numbers of 1 to 40 sequences out of `count`; some come twice.
+  std::vector<size_t> draw_batch(size_t count) {
+    std::vector<size_t> batch(1 + random_() % (random_() % 8 == 0 ? 40 : 7));
+    for (size_t& sequence : batch) sequence = random_() % count;
+    return batch;
+  }
+
+  std::mt19937_64 random_{23};
+  std::shared_ptr<const Model> model_ = model_of(std::get<Kind>(GetParam()));
+};
+
+TEST_P(BatchTest, ASequenceHasTheSameBitsAloneAndInAnyBatchOnAnyThreads) {
+  const auto precision = std::get<Precision>(GetParam());
+  std::vector<Encoder> encoders;
+  for (const int threads : {1, 2, 4, 5}) {
+    encoders.emplace_back(model_, EncoderOptions{.threads = threads, .precision = precision});
+  }
+  std::vector<TokenIds> sequences;
+  std::vector<Encoding> alone;
+  for (int i = 0; i < 40; ++i) {
+    sequences.push_back(draw_sequence());
+    alone.push_back(encoders[i % 2].encode_ids(sequences.back(), {.pooling = Pooling()}));
+  }
+  for (int round = 0; round < 300 && !HasFailure(); ++round) {
+    const std::vector<size_t> batch = draw_batch(sequences.size());
+    std::vector<TokenIds> ids;
+    for (const size_t sequence : batch) ids.push_back(sequences[sequence]);
+    Encoder& encoder = encoders[random_() % encoders.size()];
+    const Encoding together = encoder.encode_ids(ids, {.pooling = Pooling()});
+    for (size_t i = 0; i < batch.size() && !HasFailure(); ++i) {
+      const std::string what = std::to_string(i) + " of " + std::to_string(batch.size()) + ", of " +
+                               std::to_string(ids[i].size()) + " tokens, on " +
+                               std::to_string(encoder.threads()) + " threads";
+      const Encoding& expected = alone[batch[i]];
+      expect_independent_of_batch(together.hidden(i), expected.hidden(0), what, precision);
+      expect_independent_of_batch(together.embedding(i), expected.embedding(0), what, precision);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , BatchTest,
+    testing::Combine(testing::Values(Kind::kPostNorm, Kind::kPreNorm, Kind::kRelativeBias,
+                                     Kind::kWide),
+                     testing::Values(Precision::kFloat32, Precision::kBfloat16, Precision::kInt8)),
+    [](const testing::TestParamInfo<Case>& info) {
+      return std::string(kKindNames[static_cast<int>(std::get<Kind>(info.param))]) + "_" +
+             std::string(to_string(std::get<Precision>(info.param)));
+    });
+
+}  // namespace
+}  // namespace phasor

@@ -1,0 +1,364 @@
+// Encoder::embed(): the pipeline of an application, against its steps one by one.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <latch>
+#include <limits>
+#include <list>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "phasor/phasor.h"
+#include "tests/support/encoder_cases.h"
+#include "tests/support/expect_close.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/random_model.h"
+#include "tests/support/run_program.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+namespace {
+
+std::vector<std::string> random_texts(int count, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const std::vector<std::string> words = {"Tom", "dog", "bit", "a", "the", "old", "ran", "."};
+  std::vector<std::string> texts;
+  for (int i = 0; i < count; ++i) {
+    std::string text;
+    for (uint64_t n = random() % 40; n > 0; --n) text += words[random() % words.size()] + " ";
+    texts.push_back(text);
+  }
+  return texts;
+}
+
+std::shared_ptr<const Model> bundled() {
+  static const auto model = Model::load("sinusoidal");
+  return model;
+}
+
+/// The steps that embed() takes, one text at a time: prompt, length, run, pooling.
+std::vector<float> by_hand(Encoder& encoder, const std::string& text, const std::string& prompt,
+                           int64_t max_tokens, const Pooling& pooling) {
+  const auto ids =
+      encoder.model().tokenizer().encode(prompt + text, {.max_tokens = max_tokens}).ids;
+  const Encoding encoding = encoder.encode_ids(ids);
+  return pool(encoding.hidden(0), encoder.model().config().d_model, pooling);
+}
+
+TEST(EmbedTest, VectorsAreThoseOfEachTextByItselfInTheirOrder) {
+  const std::vector<std::string> texts = random_texts(700, 1);
+  Encoder encoder(bundled(), {.threads = 2});
+  const Embeddings all = encoder.embed(texts);
+  ASSERT_EQ(all.size(), 700);
+  EXPECT_EQ(all.width(), encoder.embedding_width());
+  EXPECT_EQ(all.values().size(), 700u * 128u);
+  const SentenceConfig& own = bundled()->sentence();
+  for (int64_t i = 0; i < all.size(); i += 13) {
+    const auto expected = by_hand(encoder, texts[i], own.prompt, 128, own.pooling);
+    expect_independent_of_batch(all[i], expected, "text " + std::to_string(i), Precision::kFloat32);
+  }
+}
+
+TEST(EmbedTest, OptionsReplaceWhatTheCheckpointSays) {
+  Encoder encoder(bundled(), {.threads = 1});
+  const Pooling pooling{.modes = {PoolingMode::kCls, PoolingMode::kMax}, .normalize = true};
+  const EmbedOptions options{.pooling = pooling, .prompt = "The dog ", .max_tokens = 7};
+  EXPECT_EQ(encoder.embedding_width(options), 256);
+  const std::string text = "ran after the cat, and the cat ran up the tree.";
+  const Embeddings one = encoder.embed(text, options);
+  expect_independent_of_batch(one[0], by_hand(encoder, text, "The dog ", 7, pooling), "vector",
+                              Precision::kFloat32);
+  EXPECT_EQ(one.report(0).num_tokens, 7);
+  const auto all = bundled()->tokenizer().encode("The dog " + text).ids;
+  EXPECT_EQ(one.report(0).dropped_tokens, std::ssize(all) - 7);
+
+  const Embeddings without = encoder.embed(text, {.positions = Positions::none()});
+  const Encoding run = encoder.encode(text, {.positions = Positions::none(), .pooling = Pooling()});
+  expect_independent_of_batch(without[0], run.embedding(0), "no positions", Precision::kFloat32);
+}
+
+TEST(EmbedTest, AnyRangeOfTextsIsTaken) {
+  Encoder encoder(bundled(), {.threads = 1});
+  const std::vector<std::string> strings = {"Tom bit a dog.", "It rains."};
+  const Embeddings expected = encoder.embed(strings);
+  const std::vector<std::string_view> views(strings.begin(), strings.end());
+  const std::list<std::string> list(strings.begin(), strings.end());
+  for (const Texts& texts : {Texts(views), Texts(std::span(strings)), Texts(list),
+                             Texts{"Tom bit a dog.", "It rains."}, Texts{strings[0], strings[1]}}) {
+    expect_same_bits(
+        encoder.embed(texts).size() == 2 ? expected.values() : std::span<const float>(),
+        expected.values(), "two texts");
+    const Embeddings got = encoder.embed(texts);
+    expect_same_bits(got.values(), expected.values(), "the same texts");
+  }
+  const Embeddings one = encoder.embed("It rains.");
+  expect_independent_of_batch(one[0], expected[1], "one text", Precision::kFloat32);
+  EXPECT_EQ(encoder.embed(std::vector<std::string>()).size(), 0);
+}
+
+TEST(EmbedTest, VectorsGoToTheCallersMemory) {
+  Encoder encoder(bundled(), {.threads = 1});
+  const std::vector<std::string> texts = random_texts(5, 2);
+  const Embeddings own = encoder.embed(texts);
+  std::vector<float> memory(5 * 128, -7.0f);
+  const Embeddings given = encoder.embed(texts, {.output = memory});
+  EXPECT_EQ(given.values().data(), memory.data());
+  expect_same_bits(memory, own.values(), "the caller's memory");
+  std::vector<float> small(5 * 128 - 1);
+  expect_error<InvalidArgument>([&] { encoder.embed(texts, {.output = small}); },
+                                {"639", "640", "5"});
+}
+
+TEST(EmbedTest, OddTextsAreReportedAndLongOnesRefusedWhereAskedFor) {
+  Encoder encoder(bundled(), {.threads = 1});
+  std::string long_text;
+  for (int i = 0; i < 300; ++i) long_text += "dog ";
+  const Embeddings out = encoder.embed({"Tom", "bad \xff byte", long_text, ""});
+  EXPECT_EQ(out.report(0).invalid_bytes, 0);
+  EXPECT_EQ(out.report(1).invalid_bytes, 1);
+  EXPECT_EQ(out.report(2).num_tokens, 128);
+  EXPECT_EQ(out.report(2).dropped_tokens, 300 + 2 - 128);
+  EXPECT_EQ(out.report(3).num_tokens, 2);
+  EXPECT_THROW(out.report(4), std::out_of_range);
+  EXPECT_THROW(out[-1], std::out_of_range);
+  try {
+    encoder.embed({"Tom", long_text}, {.overflow = Overflow::kError});
+    FAIL() << "a text that is too long was run";
+  } catch (const InvalidArgument& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kTooLong);
+    EXPECT_NE(std::string(error.what()).find("text 1: 302 tokens"), std::string::npos)
+        << error.what();
+  }
+  EXPECT_THROW(encoder.embed("a", {.max_tokens = -1}), InvalidArgument);
+  for (const int64_t out : {int64_t{-1}, int64_t{1} << 40}) {
+    const Pooling absurd{.projections = {Projection{.in = 128, .out = out}}};
+    EXPECT_THROW(encoder.embed("a", {.pooling = absurd}), InvalidArgument);
+  }
+  EXPECT_THROW(encoder.embed("a", {.pooling = Pooling{.modes = {}}}), InvalidArgument);
+  EXPECT_THROW(bundled()->position_vectors(int64_t{1} << 40), InvalidArgument);
+  EXPECT_THROW(Encoder(bundled(), {.threads = 1'000'000'000}), InvalidArgument);
+  EXPECT_THROW(Encoder(bundled(), {.precision = static_cast<Precision>(99)}), InvalidArgument);
+}
+
+TEST(EmbedTest, ProgressCountsEveryTextAndAStopEndsTheCall) {
+  Encoder encoder(bundled(), {.threads = 2});
+  const std::vector<std::string> texts(4200, "Tom");  // more than are tokenized at once
+  int64_t last = 0;
+  encoder.embed(texts, {.progress = [&](int64_t done, int64_t total) {
+                  EXPECT_GT(done, last);
+                  EXPECT_EQ(total, 4200);
+                  last = done;
+                }});
+  EXPECT_EQ(last, 4200);
+
+  std::stop_source stop;
+  int64_t calls = 0;
+  try {
+    encoder.embed(texts, {.progress = [&](int64_t, int64_t) { ++calls, stop.request_stop(); },
+                          .stop = stop.get_token()});
+    FAIL() << "it went on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kCancelled);
+  }
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(encoder.embed("still usable").size(), 1);
+}
+
+TEST(EncodeTest, AStopRequestedBeforeARunEndsItBeforeItsFirstBlock) {
+  const auto model = random_model(small_config(), 5);
+  Encoder encoder(model);
+  std::stop_source stop;
+  stop.request_stop();
+  try {
+    encoder.encode_ids(TokenIds{1, 2}, {.stop = stop.get_token()});
+    FAIL() << "it ran";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kCancelled);
+  }
+}
+
+TEST(EncodeTest, FlatIdsWithOffsetsAreTheSameAsSequencesByThemselves) {
+  const auto model = random_model(small_config(), 6);
+  Encoder encoder(model, {.threads = 2});
+  std::vector<TokenIds> sequences;
+  TokenIds flat;
+  std::vector<int64_t> offsets = {0};
+  for (int i = 1; i < 20; ++i) {
+    sequences.push_back(random_ids(*model, i, i));
+    flat.insert(flat.end(), sequences.back().begin(), sequences.back().end());
+    offsets.push_back(std::ssize(flat));
+  }
+  const Encoding expected = encoder.encode_ids(sequences);
+  std::vector<float> memory(flat.size() * 15);
+  const Encoding got = encoder.encode_ids(flat, offsets, {.hidden = memory});
+  EXPECT_EQ(got.hidden().data(), memory.data());
+  expect_same_bits(got.hidden(), expected.hidden(), "hidden");
+  EXPECT_TRUE(std::ranges::equal(got.offsets(), offsets));
+  EXPECT_TRUE(std::ranges::equal(got.token_ids(), flat));
+  EXPECT_EQ(got.hidden(7).data(), got.hidden().data() + offsets[7] * 15);
+  expect_error<InvalidArgument>(
+      [&] { encoder.encode_ids(flat, offsets, {.hidden = std::span(memory).first(10)}); },
+      {"10 floats", std::to_string(flat.size() * 15)});
+}
+
+TEST(EncodeTest, OffsetsThatDoNotDivideTheIdsAreRefused) {
+  const auto model = random_model(small_config(), 6);
+  Encoder encoder(model);
+  const TokenIds ids = {1, 2, 3, 4};
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  for (const std::vector<int64_t>& offsets : std::vector<std::vector<int64_t>>{{},
+                                                                               {0},
+                                                                               {0, 3},
+                                                                               {1, 4},
+                                                                               {0, 2, 2, 4},
+                                                                               {0, 3, 2, 4},
+                                                                               {0, 5, 4},
+                                                                               {0, -1, 4},
+                                                                               {0, 5},
+                                                                               {kLeast, 4},
+                                                                               {0, kMost, 4},
+                                                                               {0, kLeast, 4}}) {
+    EXPECT_THROW(encoder.encode_ids(ids, offsets), InvalidArgument);
+  }
+}
+
+// Enters the encoder again from inside a run: what a second thread would do, without the race.
+class Reentering : public Observer {
+ public:
+  explicit Reentering(Encoder& encoder) : encoder_(encoder) {}
+  bool wants(Hook hook, int64_t) const override { return hook == Hook::kFullEmbed; }
+  void observe(const HookEvent&) override {
+    try {
+      encoder_.encode_ids(TokenIds{1});
+    } catch (const InvalidArgument& error) {
+      busy = error.code() == ErrorCode::kBusy;
+    }
+  }
+  bool busy = false;
+
+ private:
+  Encoder& encoder_;
+};
+
+TEST(EncoderTest, ASecondCallWhileOneRunsIsRefusedAndTheFirstIsRight) {
+  const auto model = random_model(small_config(), 7);
+  Encoder encoder(model, {.threads = 1});
+  const TokenIds ids = {1, 2, 3};
+  const std::vector<float> expected = hidden_of(encoder.encode_ids(ids));
+  Reentering observer(encoder);
+  expect_same_bits(hidden_of(encoder.encode_ids(ids, {.observer = &observer})), expected, "first");
+  EXPECT_TRUE(observer.busy);
+}
+
+// Holds a run at its first event until it is let go.
+class Holding : public Observer {
+ public:
+  bool wants(Hook hook, int64_t) const override { return hook == Hook::kFullEmbed; }
+  void observe(const HookEvent&) override {
+    entered.count_down();
+    leave.wait();
+  }
+  std::latch entered{1}, leave{1};
+};
+
+TEST(EncoderTest, WhileOneThreadRunsAnEncoderAnotherIsRefusedWhateverItAsksFor) {
+  const auto model = bundled();
+  Encoder encoder(model, {.threads = 1});
+  const TokenIds ids = {5, 6, 7};
+  const std::vector<float> expected = hidden_of(encoder.encode_ids(ids));
+  Holding observer;
+  std::vector<float> held;
+  std::thread other([&] { held = hidden_of(encoder.encode_ids(ids, {.observer = &observer})); });
+  observer.entered.wait();
+  const std::vector<std::function<void()>> calls = {
+      [&] { encoder.encode_ids(ids); }, [&] { encoder.encode("Tom"); },
+      [&] { encoder.embed("Tom"); }, [&] { encoder.mlm_logits(expected); },
+      [&] { encoder.primitives(); }};
+  for (const auto& call : calls) {
+    try {
+      call();
+      ADD_FAILURE() << "two runs at once";
+    } catch (const InvalidArgument& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kBusy) << error.what();
+    }
+  }
+  observer.leave.count_down();
+  other.join();
+  expect_same_bits(held, expected, "the run that was there first");
+  expect_same_bits(hidden_of(encoder.encode_ids(ids)), expected, "afterwards");
+}
+
+TEST(EmbedTest, TheEncoderIsTakenForTheWholeCall) {
+  Encoder encoder(bundled(), {.threads = 1});
+  bool refused = false;
+  encoder.embed("Tom", {.progress = [&](int64_t, int64_t) {
+                  try {
+                    encoder.encode("Tom");
+                  } catch (const InvalidArgument& error) {
+                    refused = error.code() == ErrorCode::kBusy;
+                  }
+                }});
+  EXPECT_TRUE(refused);
+}
+
+/// A model whose tokenizer puts no special tokens round a text.
+std::shared_ptr<const Model> bare_model(const TempFolder& folder) {
+  const std::filesystem::path from = bundled_model("learned");
+  nlohmann::json config = nlohmann::json::parse(read_text_file(from / "config.json"));
+  config["tokenizer"]["prefix"] = config["tokenizer"]["suffix"] = nlohmann::json::array();
+  folder.write("config.json", config.dump());
+  for (const char* const name : {"model.safetensors", "tokenizer.model"}) {
+    std::filesystem::create_symlink(from / name, folder.path() / name);
+  }
+  return Model::load(folder.path());
+}
+
+TEST(EmbedTest, ATextWithoutATokenHasAVectorOfZerosAndIsCounted) {
+  const TempFolder folder;
+  Encoder encoder(bare_model(folder), {.threads = 1});
+  std::vector<float> memory(3 * 128, 7.0f);
+  int64_t last = 0;
+  const Embeddings out = encoder.embed(
+      {"", "Tom", ""}, {.output = memory, .progress = [&](int64_t n, int64_t) { last = n; }});
+  EXPECT_EQ(last, 3);
+  EXPECT_EQ(out.report(0).num_tokens, 0);
+  EXPECT_GT(out.report(1).num_tokens, 0);
+  const Embeddings alone = encoder.embed("Tom");
+  expect_independent_of_batch(out[1], alone[0], "Tom", Precision::kFloat32);
+  for (const int64_t i : {0, 2}) {
+    EXPECT_TRUE(std::ranges::all_of(out[i], [](float value) { return value == 0; }));
+  }
+  try {
+    encoder.encode("");
+    FAIL() << "no tokens were run";
+  } catch (const InvalidArgument& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kEmptyText);
+  }
+}
+
+TEST(EmbedTest, OtherPoliciesRunAWholeTextAsEncodeDoesUnlessALengthIsGiven) {
+  Encoder encoder(Model::load(bundled_model("learned")), {.threads = 1});
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += "dog ";
+  for (const auto overflow : {Overflow::kClamp, Overflow::kInterpolate, Overflow::kWindow}) {
+    const std::string name(to_string(overflow));
+    const Embeddings all = encoder.embed(text, {.overflow = overflow});
+    EXPECT_EQ(all.report(0).num_tokens, 202) << name;
+    const Encoding run = encoder.encode(text, {.overflow = overflow, .pooling = Pooling()});
+    expect_same_bits(all[0], run.embedding(0), name);
+    const Embeddings cut = encoder.embed(text, {.max_tokens = 50, .overflow = overflow});
+    EXPECT_EQ(cut.report(0).num_tokens, 50) << name;
+    EXPECT_EQ(cut.report(0).dropped_tokens, 152) << name;
+  }
+  EXPECT_THROW(encoder.embed(text, {.max_tokens = 1}), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace phasor

@@ -1,0 +1,238 @@
+// The encoder against the oracle, and the properties that hold exactly.
+#include "phasor/encoder.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "phasor/errors.h"
+#include "tests/support/encoder_cases.h"
+#include "tests/support/expect_close.h"
+#include "tests/support/reference_encoder.h"
+
+namespace phasor {
+namespace {
+
+class EncoderOnDrawnModelTest : public testing::TestWithParam<int> {};
+
+TEST_P(EncoderOnDrawnModelTest, MatchesTheReferenceAtEveryHook) {
+  const auto model = drawn_model(GetParam());
+  expect_matches_reference(
+      model, {random_ids(*model, 11, 1), random_ids(*model, 1, 2), random_ids(*model, 23, 3)});
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, EncoderOnDrawnModelTest, testing::Range(0, 40));
+
+TEST(EncoderTest, EveryNormOrderWithEveryActivationMatchesTheReference) {
+  ModelConfig config = small_config();
+  for (const auto order : {NormOrder::kPreNorm, NormOrder::kPostNorm}) {
+    for (const auto activation :
+         {Activation::kGeluErf, Activation::kGeluTanh, Activation::kRelu, Activation::kSilu}) {
+      SCOPED_TRACE(std::string(to_string(order)) + " " + std::string(to_string(activation)));
+      config.norm_order = order;
+      config.activation = activation;
+      config.final_norm = order == NormOrder::kPreNorm;
+      const auto model = random_model(config, 7);
+      expect_matches_reference(model, {random_ids(*model, 9, 1)});
+    }
+  }
+}
+
+TEST(EncoderTest, BertShapedModelMatchesTheReference) {
+  ModelConfig config = small_config();
+  config.embedding_norm = true;
+  config.norm_eps = 1e-12f;
+  config.position.kind = PositionKind::kLearned;
+  const auto model = random_model(config, 8, {.token_types = 2});
+  expect_matches_reference(model, {random_ids(*model, 12, 1), random_ids(*model, 5, 2)});
+}
+
+TEST(EncoderTest, OneHeadOneLayerOneTokenMatchesTheReference) {
+  ModelConfig config = small_config();
+  config.num_heads = 1;
+  config.num_layers = 1;
+  const auto model = random_model(config, 9);
+  expect_matches_reference(model, {{40}});
+}
+
+TEST(EncoderTest, SmallestPossibleModelMatchesTheReference) {
+  ModelConfig config = small_config();
+  config.d_model = config.d_ff = config.num_layers = config.num_heads = config.vocab_size = 1;
+  config.final_norm = true;
+  for (const auto order : {NormOrder::kPreNorm, NormOrder::kPostNorm}) {
+    config.norm_order = order;
+    expect_matches_reference(random_model(config, 10), {{0}, {0, 0, 0}});
+  }
+}
+
+TEST(EncoderTest, ThousandTokensMatchTheReference) {
+  ModelConfig config = small_config();
+  config.num_layers = 1;
+  config.position.kind = PositionKind::kSinusoidal;
+  const auto model = random_model(config, 11);
+  expect_matches_reference(model, {random_ids(*model, 1000, 1)});
+}
+
+TEST(EncoderTest, CutResidualsMatchTheReference) {
+  using Site = ResidualCut::Site;
+  for (const auto order : {NormOrder::kPreNorm, NormOrder::kPostNorm}) {
+    ModelConfig config = small_config();
+    config.norm_order = order;
+    config.position.kind = PositionKind::kLearned;
+    const auto model = random_model(config, 12);
+    const TokenIds ids = random_ids(*model, 7, 1);
+    for (const auto site : {Site::kAttention, Site::kMlp, Site::kBoth}) {
+      expect_matches_reference(model, {ids}, {.cut_residuals = {{.layer = 1, .site = site}}});
+    }
+    expect_matches_reference(model, {ids},
+                             {.cut_residuals = {{.layer = 0, .site = Site::kAttention},
+                                                {.layer = 0, .site = Site::kMlp},
+                                                {.layer = 1, .site = Site::kMlp}}});
+  }
+}
+
+TEST(EncoderTest, CuttingAResidualChangesTheResultAndOnlyOfThatRun) {
+  const auto model = random_model(small_config(), 13);
+  Encoder encoder(model);
+  const TokenIds ids = random_ids(*model, 7, 1);
+  const Encoding before = encoder.encode_ids(ids);
+  const Encoding cut = encoder.encode_ids(ids, {.cut_residuals = {{.layer = 0}}});
+  const Encoding after = encoder.encode_ids(ids);
+  expect_same_bits(after.hidden(0), before.hidden(0), "uncut run after a cut one");
+  EXPECT_FALSE(std::equal(cut.hidden(0).begin(), cut.hidden(0).end(), before.hidden(0).begin()));
+}
+
+TEST(EncoderTest, MlmLogitsMatchTheReference) {
+  for (const auto activation : {Activation::kGeluErf, Activation::kRelu}) {
+    ModelConfig config = small_config();
+    config.activation = activation;
+    const auto model = random_model(config, 14, {.mlm_head = true});
+    Encoder encoder(model);
+    const Encoding encoding = encoder.encode_ids(random_ids(*model, 6, 1));
+    const std::vector<float> logits = encoder.mlm_logits(encoding.hidden(0));
+    ASSERT_EQ(static_cast<int64_t>(logits.size()), 6 * config.vocab_size);
+    const std::vector<double> hidden(encoding.hidden(0).begin(), encoding.hidden(0).end());
+    expect_close<float, double>(logits, reference::mlm_logits(*model, hidden), 1e-4, "logits");
+
+    const auto row = encoding.hidden(0).subspan(2 * config.d_model, config.d_model);
+    const std::span<const float> all = logits;
+    expect_independent_of_batch(encoder.mlm_logits(row),
+                                all.subspan(2 * config.vocab_size, config.vocab_size),
+                                "logits of one row");
+  }
+}
+
+TEST(EncoderTest, EmbeddingIsTheMeanOfTheHiddenStates) {
+  const auto model = random_model(small_config(), 15);
+  const Encoding encoding =
+      Encoder(model).encode_ids(random_ids(*model, 10, 1), {.pooling = Pooling()});
+  std::vector<double> mean(15);
+  for (size_t i = 0; i < encoding.hidden(0).size(); ++i) mean[i % 15] += encoding.hidden(0)[i] / 10;
+  expect_close<float, double>(encoding.embedding(0), mean, 1e-6, "embedding");
+}
+
+TEST(EncoderTest, WithoutPositionsPermutingTokensPermutesOutput) {
+  ModelConfig config = small_config();
+  config.position.kind = PositionKind::kLearned;
+  for (const auto order : {NormOrder::kPreNorm, NormOrder::kPostNorm}) {
+    config.norm_order = order;
+    const auto model = random_model(config, 16);
+    Encoder encoder(model);
+    const TokenIds ids = random_ids(*model, 12, 1);
+    const std::vector<int> permutation = {5, 0, 11, 3, 2, 7, 1, 10, 4, 9, 8, 6};
+    TokenIds permuted;
+    for (const int t : permutation) permuted.push_back(ids[t]);
+
+    const RunOptions without = {.positions = Positions::none(), .pooling = Pooling()};
+    const Encoding a = encoder.encode_ids(ids, without);
+    const Encoding b = encoder.encode_ids(permuted, without);
+    std::vector<float> expected;
+    for (const int t : permutation) {
+      const auto row = a.hidden(0).subspan(t * config.d_model, config.d_model);
+      expected.insert(expected.end(), row.begin(), row.end());
+    }
+    expect_close<float, float>(b.hidden(0), expected, 1e-5, "permuted rows");
+    expect_close(b.embedding(0), a.embedding(0), 1e-5, "pooled");
+
+    const Encoding with = encoder.encode_ids(permuted);  // the counter-proof
+    const double moved = std::abs(with.hidden(0)[0] - expected[0]);
+    EXPECT_GT(moved, 1e-3) << "positions do not matter";
+  }
+}
+
+TEST(EncoderTest, ManyShapesOneAfterTheOtherStayRight) {
+  const auto model = random_model(small_config(), 18);
+  Encoder encoder(model, {.threads = 1, .max_plans = 4});
+  std::vector<TokenIds> texts;
+  std::vector<Encoding> first_pass;
+  for (int64_t length = 1; length <= 90; ++length) {  // 12 row counts
+    texts.push_back(random_ids(*model, length, length));
+    first_pass.push_back(encoder.encode_ids(texts.back()));
+  }
+  for (size_t i = 0; i < texts.size(); i += 7) {
+    const Encoding again = encoder.encode_ids(texts[i]);
+    expect_same_bits(again.hidden(0), first_pass[i].hidden(0), std::to_string(i + 1) + " tokens");
+  }
+  for (const size_t i : {0, 50, 89}) {
+    const auto expected = reference::encode(*model, texts[i]);
+    expect_close<float, double>(first_pass[i].hidden(0), expected.hidden, 1e-4,
+                                std::to_string(i + 1) + " tokens");
+  }
+}
+
+TEST(EncoderTest, ReplicaGivesTheSameBitsAndOutlivesItsOrigin) {
+  const auto model = random_model(small_config(), 19);
+  const TokenIds ids = random_ids(*model, 8, 1);
+  auto encoder = std::make_unique<Encoder>(model, EncoderOptions{.threads = 2});
+  const Encoding expected = encoder->encode_ids(ids);
+  Encoder replica = encoder->replica();
+  EXPECT_EQ(replica.threads(), 2);
+  EXPECT_EQ(&replica.model(), model.get());
+  encoder.reset();
+  expect_same_bits(hidden_of(replica.encode_ids(ids)), expected.hidden(0), "replica");
+  Encoder moved = std::move(replica);
+  expect_same_bits(hidden_of(moved.encode_ids(ids)), expected.hidden(0), "moved");
+}
+
+TEST(EncoderTest, Float16AndBFloat16WeightsGiveWhatTheirFloat32ValuesGive) {
+  // Every value below is exact in both 16-bit formats.
+  ModelConfig config = small_config();
+  const auto model = random_model(config, 20);
+  const auto rounded = [&](DType dtype) {
+    Weights weights = model->weights();
+    const auto storage = std::make_shared<std::vector<std::vector<uint16_t>>>();
+    const auto narrow = [&](Tensor& tensor) {
+      std::vector<uint16_t>& bits = storage->emplace_back();
+      for (const float value : tensor.to_float()) {
+        // ±1, ±1.5: sign, exponent 0, first mantissa bit
+        const bool negative = value<0, more = std::abs(value)> 0.2f;
+        const uint16_t one = dtype == DType::kFloat16 ? 0x3c00 : 0x3f80;
+        const uint16_t half = dtype == DType::kFloat16 ? 0x0200 : 0x0040;
+        bits.push_back((negative ? 0x8000 : 0) | one | (more ? half : 0));
+      }
+      tensor.dtype = dtype;
+      tensor.data = reinterpret_cast<const std::byte*>(bits.data());
+    };
+    storage->reserve(3);
+    narrow(weights.token_embedding);
+    narrow(weights.blocks[0].q.weight);
+    narrow(weights.blocks[1].down.bias);
+    return Model::create(config, weights, storage);
+  };
+  const TokenIds ids = random_ids(*model, 8, 1);
+  const Encoding half = Encoder(rounded(DType::kFloat16)).encode_ids(ids);
+  const Encoding brain = Encoder(rounded(DType::kBFloat16)).encode_ids(ids);
+  expect_same_bits(half.hidden(0), brain.hidden(0), "float16 against bfloat16");
+  const auto expected = reference::encode(*rounded(DType::kFloat16), ids);
+  expect_close<float, double>(half.hidden(0), expected.hidden, 1e-4, "float16");
+}
+
+TEST(EncoderTest, BackendVersionIsThatOfOneDnn) {
+  const std::string version = Encoder::backend_version();
+  EXPECT_EQ(std::count(version.begin(), version.end(), '.'), 2) << version;
+}
+
+}  // namespace
+}  // namespace phasor

@@ -1,0 +1,134 @@
+// What applications compile against: the layout of options, the names of enums, the classes of
+// errors.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <set>
+#include <string>
+#include <type_traits>
+
+#include "phasor/phasor.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+namespace {
+
+// A compiled application passes these to a newer library. A new field takes the place of
+// `reserved`; where one of these sizes or places changes, so must the library's SOVERSION.
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"  // supported where it matters: GCC and clang
+static_assert(sizeof(EncoderOptions) == 80 && offsetof(EncoderOptions, reserved) == 16);
+static_assert(sizeof(LoadOptions) == 104 && offsetof(LoadOptions, reserved) == 40);
+static_assert(sizeof(RunOptions) == 208 && offsetof(RunOptions, reserved) == 144);
+static_assert(sizeof(EmbedOptions) == 256 && offsetof(EmbedOptions, reserved) == 192);
+static_assert(sizeof(TokenizeOptions) == 48 && offsetof(TokenizeOptions, reserved) == 16);
+static_assert(sizeof(TextReport) == 40);
+static_assert(sizeof(Encoder) == 8 && sizeof(Encoding) == 16 && sizeof(Embeddings) == 16 &&
+              sizeof(Positions) == 16);
+
+// Spans borrowed from a temporary would dangle.
+template <typename Result>
+concept LendsFromTemporary = requires(Result&& result) {
+  std::move(result).hidden(0);
+}
+|| requires(Result&& result) { std::move(result).values(); };
+static_assert(!LendsFromTemporary<Encoding> && !LendsFromTemporary<Embeddings>);
+
+template <typename Enum>
+void expect_names() {
+  std::set<std::string_view> seen;
+  const EnumNames& all = names<Enum>();
+  EXPECT_FALSE(all.what.empty());
+  for (size_t i = 0; i < all.all.size(); ++i) {
+    const auto value = static_cast<Enum>(i);
+    EXPECT_EQ(parse<Enum>(to_string(value)), value);
+    EXPECT_FALSE(to_string(value).empty());
+    EXPECT_TRUE(seen.insert(to_string(value)).second) << to_string(value);
+  }
+  for (const char* const wrong : {"", "nothing of the kind", "F99"}) {
+    expect_error<InvalidArgument>([&] { parse<Enum>(wrong); },
+                                  {std::string(all.what), "\"" + std::string(wrong) + "\"",
+                                   std::string(all.all.front()), std::string(all.all.back())});
+  }
+}
+
+TEST(NamesTest, EveryEnumIsPrintedAndReadBack) {
+  expect_names<Activation>();
+  expect_names<DType>();
+  expect_names<ErrorCode>();
+  expect_names<NormKind>();
+  expect_names<NormOrder>();
+  expect_names<Overflow>();
+  expect_names<PoolingMode>();
+  expect_names<PositionKind>();
+  expect_names<Positions::Source>();
+  expect_names<Precision>();
+  expect_names<ResidualCut::Site>();
+  expect_names<ResidualSource>();
+  expect_names<RowMeasure>();
+  expect_names<SinusoidalLayout>();
+  EXPECT_EQ(to_string(Precision::kBfloat16), "bf16");
+  EXPECT_EQ(to_string(ErrorCode::kUnsupported), "unsupported");
+}
+
+template <typename Body>
+ErrorCode code_of(Body body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return ErrorCode::kBackend;
+}
+
+TEST(ErrorsTest, OneBaseCarriesACodeThatAProgramCanSwitchOn) {
+  static_assert(std::is_base_of_v<Error, InvalidArgument> && std::is_base_of_v<Error, ModelError> &&
+                std::is_base_of_v<Error, BackendError>);
+  EXPECT_EQ(code_of([] { Model::load("no such model"); }), ErrorCode::kNotFound);
+  EXPECT_EQ(code_of([] { Encoder(std::shared_ptr<const Model>()); }), ErrorCode::kInvalidArgument);
+  const TempFolder folder;
+  EXPECT_EQ(code_of([&] { Model::load(folder.path()); }), ErrorCode::kInvalidModel);
+  folder.write("config.json", R"({"model_type": "llama"})");
+  EXPECT_EQ(code_of([&] { Model::load(folder.path()); }), ErrorCode::kUnsupported);
+  folder.write("config.json", R"({"model_type": "bert", "is_decoder": true})");
+  EXPECT_EQ(code_of([&] { Model::load(folder.path()); }), ErrorCode::kUnsupported);
+  folder.write("config.json", "{");
+  EXPECT_EQ(code_of([&] { Model::load(folder.path()); }), ErrorCode::kInvalidModel);
+  Encoder encoder(Model::load(bundled_model("learned")));
+  const std::vector<int32_t> long_ids(129, 5);
+  EXPECT_EQ(code_of([&] { encoder.encode_ids(long_ids); }), ErrorCode::kTooLong);
+}
+
+TEST(LoadTest, ACopyDoesNotFeelItsFileOverwritten) {
+  const TempFolder folder;
+  for (const char* const name : {"config.json", "model.safetensors", "tokenizer.model"}) {
+    std::filesystem::copy(std::filesystem::path(bundled_model("learned")) / name,
+                          folder.path() / name);
+  }
+  const auto model = Model::load(folder.path(), {.copy = true});
+  Encoder encoder(model);
+  const Embeddings before = encoder.embed("Tom bit a dog.");
+  std::filesystem::resize_file(folder.path() / "model.safetensors", 100);
+  const Embeddings after = encoder.embed("Tom bit a dog.");
+  EXPECT_TRUE(std::ranges::equal(before.values(), after.values()));
+  Encoder again(model);  // packs, and lets go of pages that are only mapped
+  const Embeddings anew = again.embed("Tom bit a dog.");
+  EXPECT_TRUE(std::ranges::equal(before.values(), anew.values()));
+}
+
+TEST(ModelTest, ParametersAreNamedAndCounted) {
+  const auto model = Model::load(bundled_model("learned"));
+  int64_t count = 0;
+  std::set<std::string> seen;
+  for (const auto& [name, tensor] : model->parameters()) {
+    EXPECT_TRUE(seen.insert(name).second) << name;
+    EXPECT_TRUE(tensor.present()) << name;
+    count += tensor.num_elements();
+  }
+  EXPECT_EQ(count, model->num_parameters());
+  EXPECT_TRUE(seen.contains("blocks.3.attn.q.weight"));
+}
+
+}  // namespace
+}  // namespace phasor

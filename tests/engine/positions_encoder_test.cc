@@ -1,0 +1,453 @@
+// Positions in a run: every source, every edit and every overflow policy, against the oracle and
+// against runs that must be the same.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "phasor/encoder.h"
+#include "phasor/errors.h"
+#include "phasor/trace.h"
+#include "tests/support/encoder_cases.h"
+#include "tests/support/expect_close.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/resident_memory.h"
+
+namespace phasor {
+namespace {
+
+constexpr int64_t kRows = 12;  // small_config()'s max_positions
+
+std::shared_ptr<const Model> model_with(PositionConfig position, RandomModelExtras extras = {}) {
+  ModelConfig config = small_config();
+  config.d_model = 18;
+  config.position = position;
+  return random_model(config, 41, extras);
+}
+
+std::shared_ptr<const Model> learned_model(int64_t first_position = 0) {
+  return model_with({.kind = PositionKind::kLearned, .first_position = first_position});
+}
+
+PositionTable random_table(int64_t rows, uint64_t seed) {
+  ModelConfig config = small_config();
+  config.d_model = 18;
+  config.vocab_size = rows;
+  return {.rows = rows,
+          .d_model = 18,
+          .values = random_model(config, seed)->weights().token_embedding.to_float()};
+}
+
+std::vector<float> positions_of(const Encoding& encoding) {
+  return {encoding.positions(0).begin(), encoding.positions(0).end()};
+}
+
+std::vector<float> edited(const Positions& positions, int64_t num_tokens = 5) {
+  const auto model = learned_model();
+  return positions_of(
+      Encoder(model).encode_ids(random_ids(*model, num_tokens, 1), {.positions = positions}));
+}
+
+TEST(PositionsInEncoderTest, AFirstPositionFarOffTakesNoMemoryForTheRowsBeforeIt) {
+  constexpr int64_t kFirst = 1 << 24;
+  const auto model = model_with({.kind = PositionKind::kSinusoidal, .first_position = kFirst});
+  Encoder encoder(model);
+  const int64_t before = resident_memory();
+  expect_matches_reference(model, {random_ids(*model, 3, 1)});
+  // In any order: rows that are kept, that are added to them, and that lie before and after.
+  for (const int64_t num_tokens : {3, 9, 4}) {
+    for (const int64_t shift : {int64_t{0}, -kFirst, -int64_t{5}, int64_t{7}}) {
+      const std::vector<float> rows =
+          model->position_vectors(num_tokens, Positions().shifted(shift));
+      for (int64_t t = 0; t < num_tokens; ++t) {
+        std::vector<float> expected(18);
+        const PositionConfig& own = model->config().position;
+        sinusoidal_row(own.layout, own.base, static_cast<double>(kFirst + shift + t), 18,
+                       expected.data());
+        expect_same_bits(std::span(rows).subspan(t * 18, 18), expected,
+                         "token " + std::to_string(t) + " moved by " + std::to_string(shift));
+      }
+    }
+  }
+  EXPECT_LT(resident_memory() - before, 64 << 20);  // 2^24 rows are 1.2 GB
+}
+
+TEST(PositionsInEncoderTest, EverySinusoidalLayoutMatchesTheReference) {
+  for (const auto layout :
+       {SinusoidalLayout::kPaper, SinusoidalLayout::kMarian, SinusoidalLayout::kT2T,
+        SinusoidalLayout::kFairseq, SinusoidalLayout::kOpenNmt}) {
+    SCOPED_TRACE(to_string(layout));
+    const auto own = model_with(
+        {.kind = PositionKind::kSinusoidal, .layout = layout, .base = 500.0, .first_position = 4});
+    expect_matches_reference(own, {random_ids(*own, 9, 1)});
+    for (const auto& model : {own, learned_model(), model_with({})}) {  // in its own and in others
+      expect_matches_reference(model, {random_ids(*model, 20, 1)},
+                               {.positions = Positions::sinusoidal(layout, 77.0)});
+    }
+  }
+}
+
+TEST(PositionsInEncoderTest, FirstPositionIsTheModelsOwnInItsOwnLayoutElseTheLayouts) {
+  const auto model = model_with({.kind = PositionKind::kSinusoidal,
+                                 .layout = SinusoidalLayout::kFairseq,
+                                 .first_position = 7});
+  Encoder encoder(model);
+  const TokenIds ids = random_ids(*model, 2, 1);
+  const auto first = [&](SinusoidalLayout layout) {
+    const Encoding run = encoder.encode_ids(ids, {.positions = Positions::sinusoidal(layout)});
+    return run.positions(0)[0];
+  };
+  const Encoding own = encoder.encode_ids(ids);
+  EXPECT_EQ(own.positions(0)[0], 7);
+  EXPECT_EQ(first(SinusoidalLayout::kFairseq), 7);
+  EXPECT_EQ(first(SinusoidalLayout::kPaper), 0);
+  EXPECT_EQ(first(SinusoidalLayout::kOpenNmt), 1);
+  const auto other = learned_model();
+  const Encoding moved = Encoder(other).encode_ids(
+      ids, {.positions = Positions::sinusoidal(SinusoidalLayout::kFairseq)});
+  EXPECT_EQ(moved.positions(0)[0], 2);
+}
+
+TEST(PositionsInEncoderTest, StoredTableWinsOverTheComputedOne) {
+  const auto model = model_with({.kind = PositionKind::kSinusoidal, .first_position = 1},
+                                {.store_position_table = true});
+  expect_matches_reference(model, {random_ids(*model, 12, 1)});
+  EXPECT_EQ(model->max_tokens(), kRows);
+}
+
+TEST(PositionsInEncoderTest, UncountedTokensDoNotAdvanceTheCounterAndTakeTheirOwnRow) {
+  const TokenIds ids = {1, 5, 6, 1, 1, 7, 1};
+  const std::vector<float> expected = {1, 2, 3, 1, 1, 4, 1};
+  for (const auto kind : {PositionKind::kSinusoidal, PositionKind::kLearned}) {
+    const auto model = model_with({.kind = kind,
+                                   .layout = SinusoidalLayout::kFairseq,
+                                   .first_position = 2,
+                                   .uncounted_token = 1});
+    Recorder recorder;
+    const Encoding encoding = Encoder(model).encode_ids(ids, {.observer = &recorder});
+    EXPECT_EQ(positions_of(encoding), expected);
+    const auto& added = recorder.values(Hook::kPosEmbed);
+    const bool zero =
+        std::all_of(added.begin(), added.begin() + 18, [](float x) { return x == 0; });
+    EXPECT_EQ(zero, kind == PositionKind::kSinusoidal);
+    expect_matches_reference(model, {ids, {1}, {8, 9}});
+    expect_matches_reference(model, {ids}, {.positions = Positions().shifted(2).reversed()});
+  }
+}
+
+TEST(PositionsInEncoderTest, NoneAddsNothing) {
+  const auto model = learned_model();
+  expect_matches_reference(model, {random_ids(*model, 30, 1)}, {.positions = Positions::none()});
+  Encoder encoder(model);
+  const TokenIds ids = random_ids(*model, 6, 1);
+  expect_close<float, float>(
+      hidden_of(encoder.encode_ids(ids, {.positions = Positions::none()})),
+      hidden_of(encoder.encode_ids(ids, {.positions = Positions().scaled(0)})), 1e-6,
+      "none against scaled by 0");
+}
+
+TEST(PositionsInEncoderTest, LearnedAndReplacedTablesMatchTheReference) {
+  for (const int64_t first : {0, 2}) {
+    const auto model = learned_model(first);
+    const std::vector<TokenIds> batch = {random_ids(*model, 12, 1), random_ids(*model, 3, 2)};
+    expect_matches_reference(model, batch, {.positions = Positions::learned()});
+    expect_matches_reference(model, batch, {.positions = Positions::table(random_table(13, 5))});
+  }
+}
+
+TEST(PositionsInEncoderTest, ATablesRowZeroIsForTheFirstTokenWhateverTheModelsFirstPosition) {
+  const auto model = learned_model(2);
+  const TokenIds ids = random_ids(*model, 8, 1);
+  PositionTable own = {
+      .rows = kRows, .d_model = 18, .values = model->weights().position_table.to_float()};
+  own.values.erase(own.values.begin(), own.values.begin() + 2 * 18);
+  Encoder encoder(model);
+  const Encoding replaced = encoder.encode_ids(ids, {.positions = Positions::table(own)});
+  EXPECT_EQ(replaced.positions(0)[0], 0);
+  expect_same_bits(replaced.hidden(0), hidden_of(encoder.encode_ids(ids)), "own table given again");
+}
+
+TEST(PositionsInEncoderTest, PositionsShiftedTogetherWithTheirTableRowsChangeNothing) {
+  const auto model = learned_model();
+  const TokenIds ids = random_ids(*model, 9, 1);
+  const PositionTable table = random_table(9, 5);
+  PositionTable moved = random_table(3 + 9 + 2, 6);
+  std::copy(table.values.begin(), table.values.end(), moved.values.begin() + 3 * 18);
+  Encoder encoder(model);
+  const Encoding expected = encoder.encode_ids(ids, {.positions = Positions::table(table)});
+  const Encoding shifted =
+      encoder.encode_ids(ids, {.positions = Positions::table(moved).shifted(3)});
+  expect_same_bits(shifted.hidden(0), expected.hidden(0), "shifted with the rows");
+  const Encoding unmoved = encoder.encode_ids(ids, {.positions = Positions::table(moved)});
+  EXPECT_FALSE(
+      std::equal(unmoved.hidden(0).begin(), unmoved.hidden(0).end(), expected.hidden(0).begin()));
+}
+
+TEST(PositionsInEncoderTest, ScaleMultipliesTheVectorsThatAreAdded) {
+  const auto model = learned_model();
+  const TokenIds ids = random_ids(*model, 5, 1);
+  Recorder plain, scaled;
+  Encoder encoder(model);
+  encoder.encode_ids(ids, {.observer = &plain});
+  encoder.encode_ids(ids, {.observer = &scaled, .positions = Positions().scaled(-4).scaled(0.5f)});
+  std::vector<float> expected = plain.values(Hook::kPosEmbed);
+  for (float& value : expected) value *= -2;
+  expect_same_bits(scaled.values(Hook::kPosEmbed), expected, "pos_embed");
+  expect_matches_reference(model, {ids}, {.positions = Positions().scaled(0.3f)});
+}
+
+TEST(PositionEditsTest, MoveThePositionsTheyName) {
+  using Expected = std::vector<float>;
+  EXPECT_EQ(edited(Positions()), (Expected{0, 1, 2, 3, 4}));
+  EXPECT_EQ(edited(Positions().shifted(3)), (Expected{3, 4, 5, 6, 7}));
+  EXPECT_EQ(edited(Positions().swapped(1, 4)), (Expected{0, 4, 2, 3, 1}));
+  EXPECT_EQ(edited(Positions().reversed()), (Expected{4, 3, 2, 1, 0}));
+  EXPECT_EQ(edited(Positions().repeated()), (Expected{0, 0, 0, 0, 0}));
+  EXPECT_EQ(edited(Positions().at({9, 0, 9, 11, 2})), (Expected{9, 0, 9, 11, 2}));
+}
+
+TEST(PositionEditsTest, ActInTheOrderGiven) {
+  EXPECT_EQ(edited(Positions().shifted(2).at({0, 1, 2, 3, 4})),
+            (std::vector<float>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(edited(Positions().at({0, 1, 2, 3, 4}).shifted(2)),
+            (std::vector<float>{2, 3, 4, 5, 6}));
+  EXPECT_EQ(edited(Positions().reversed().repeated()), (std::vector<float>{4, 4, 4, 4, 4}));
+}
+
+TEST(PositionEditsTest, LeaveTheOriginalValueAlone) {
+  const Positions positions = Positions().shifted(1);
+  const Positions more = positions.reversed();
+  EXPECT_EQ(positions.edits().size(), 1u);
+  EXPECT_EQ(more.edits().size(), 2u);
+  EXPECT_EQ(positions.scaled(3).scale(), 3.0f);
+  EXPECT_EQ(positions.scale(), 1.0f);
+}
+
+TEST(PositionEditsTest, ShufflesAreReproduciblePermutations) {
+  const std::vector<float> once = edited(Positions().shuffled(5), 12);
+  EXPECT_EQ(edited(Positions().shuffled(5), 12), once);
+  EXPECT_NE(edited(Positions().shuffled(6), 12), once);
+  EXPECT_EQ(std::set<float>(once.begin(), once.end()).size(), 12u);
+  EXPECT_FALSE(std::is_sorted(once.begin(), once.end()));
+  EXPECT_EQ(edited(Positions().shuffled(5), 1), std::vector<float>{0});
+}
+
+TEST(PositionEditsTest, MatchTheReferenceInBatches) {
+  const auto model = learned_model(1);
+  const std::vector<TokenIds> batch = {random_ids(*model, 9, 1), random_ids(*model, 3, 2)};
+  for (const Positions& source : {Positions(), Positions::sinusoidal(SinusoidalLayout::kMarian),
+                                  Positions::table(random_table(20, 7))}) {
+    for (const Positions& positions :
+         {source.shifted(2), source.swapped(0, 2), source.reversed(), source.shuffled(99),
+          source.repeated(), source.reversed().shifted(1).swapped(1, 2).scaled(0.5f)}) {
+      expect_matches_reference(model, batch, {.positions = positions});
+    }
+  }
+}
+
+TEST(PositionEditsTest, SinusoidsTakeNegativePositions) {
+  const auto model = model_with({.kind = PositionKind::kSinusoidal});
+  expect_matches_reference(model, {random_ids(*model, 6, 1)},
+                           {.positions = Positions().shifted(-100)});
+  expect_matches_reference(model, {random_ids(*model, 3, 1)},
+                           {.positions = Positions().at({-5, 1000000, 0})});
+}
+
+TEST(PositionEditsTest, WhatCannotBeDoneIsAnErrorThatNamesTheValue) {
+  const auto model = learned_model();
+  Encoder encoder(model);
+  const TokenIds ids = random_ids(*model, 5, 1);
+  const auto expect_refused = [&](const Positions& positions,
+                                  const std::vector<std::string>& words) {
+    expect_error<InvalidArgument>([&] { encoder.encode_ids(ids, {.positions = positions}); },
+                                  words);
+    EXPECT_EQ(encoder.encode_ids(ids).num_tokens(0), 5) << "usable after the error";
+  };
+  expect_refused(Positions().shifted(8), {"12", "11"});
+  expect_refused(Positions().shifted(-1), {"-1", "11"});
+  expect_refused(Positions().at({0, 1, 2, 3, 500}), {"500", "11"});
+  expect_refused(Positions().at({0, 1, 2}), {"3", "5"});
+  expect_refused(Positions().swapped(0, 5), {"5", "4"});
+  expect_refused(Positions().swapped(-2, 0), {"-2"});
+  const PositionTable narrow = {.rows = 5, .d_model = 17, .values = std::vector<float>(5 * 17)};
+  expect_refused(Positions::table(narrow), {"17", "18"});
+}
+
+TEST(PositionEditsTest, PositionsTokenByTokenAreForOneSequence) {
+  const auto model = learned_model();
+  const std::vector<TokenIds> two = {{1, 2}, {3, 4}};
+  expect_error<InvalidArgument>(
+      [&] {
+        Encoder(model).encode_ids(two, {.positions = Positions().at({0, 1})});
+      },
+      {"2"});
+}
+
+TEST(PositionEditsTest, AModelWithoutATableHasNoLearnedPositions) {
+  const auto model = model_with({});
+  expect_error<InvalidArgument>(
+      [&] { Encoder(model).encode_ids(TokenIds{1}, {.positions = Positions::learned()}); },
+      {"table", "none"});
+}
+
+TEST(PositionEditsTest, OddWidthHasNoOpenNmtPositions) {
+  const auto model = random_model(small_config(), 42);  // 15 wide
+  const Positions positions = Positions::sinusoidal(SinusoidalLayout::kOpenNmt);
+  expect_error<InvalidArgument>(
+      [&] { Encoder(model).encode_ids(TokenIds{1}, {.positions = positions}); }, {"opennmt", "15"});
+}
+
+TEST(OverflowTest, ErrorNamesBothLengthsAndTheWayOut) {
+  for (const int64_t first : {0, 2}) {
+    const auto model = learned_model(first);
+    Encoder encoder(model);
+    EXPECT_EQ(encoder.model().max_tokens(), kRows);
+    EXPECT_EQ(encoder.encode_ids(random_ids(*model, 12, 1)).num_tokens(0), 12);
+    expect_error<InvalidArgument>([&] { encoder.encode_ids(random_ids(*model, 17, 1)); },
+                                  {"17", "12", "truncate", "clamp", "interpolate", "window"});
+    EXPECT_EQ(encoder.encode_ids(random_ids(*model, 12, 1)).num_tokens(0), 12);
+  }
+}
+
+TEST(OverflowTest, SinusoidsAndNoPositionsNeverEnd) {
+  for (const auto kind : {PositionKind::kNone, PositionKind::kSinusoidal}) {
+    const auto model = model_with({.kind = kind});
+    Encoder encoder(model);
+    EXPECT_EQ(encoder.model().max_tokens(), std::nullopt);
+    const TokenIds ids = random_ids(*model, 40, 1);
+    const Encoding expected = encoder.encode_ids(ids);
+    for (const auto overflow :
+         {Overflow::kTruncate, Overflow::kClamp, Overflow::kInterpolate, Overflow::kWindow}) {
+      expect_same_bits(hidden_of(encoder.encode_ids(ids, {.overflow = overflow})),
+                       expected.hidden(0), std::string(to_string(overflow)));
+    }
+  }
+  const auto learned = learned_model();
+  const Encoder encoder(learned);
+  EXPECT_EQ(encoder.model().max_tokens(Positions::none()), std::nullopt);
+  EXPECT_EQ(encoder.model().max_tokens(Positions::table(random_table(7, 1))), 7);
+}
+
+TEST(OverflowTest, EveryPolicyMatchesTheReference) {
+  for (const int64_t first : {0, 3}) {
+    const auto model = learned_model(first);
+    const std::vector<TokenIds> batch = {random_ids(*model, 5, 1), random_ids(*model, 12, 2),
+                                         random_ids(*model, 13, 3), random_ids(*model, 26, 4),
+                                         random_ids(*model, 42, 5)};
+    for (const auto overflow :
+         {Overflow::kTruncate, Overflow::kClamp, Overflow::kInterpolate, Overflow::kWindow}) {
+      SCOPED_TRACE(to_string(overflow));
+      expect_matches_reference(model, batch, {.overflow = overflow});
+      expect_matches_reference(model, batch,
+                               {.positions = Positions().reversed(), .overflow = overflow});
+    }
+  }
+}
+
+TEST(OverflowTest, EveryTableLengthInterpolatesEveryTextLength) {
+  for (const int64_t rows : {1, 2, 8, 15}) {
+    const Positions positions = Positions::table(random_table(rows, 8));
+    const auto model = learned_model();
+    Encoder encoder(model);
+    for (int64_t num_tokens = 1; num_tokens < 45; num_tokens += num_tokens == 26 ? 4 : 5) {
+      const Encoding encoding =
+          encoder.encode_ids(random_ids(*model, num_tokens, 1),
+                             {.positions = positions, .overflow = Overflow::kInterpolate});
+      EXPECT_EQ(encoding.positions(0).back(), std::min(num_tokens, rows) - 1);
+    }
+  }
+}
+
+TEST(OverflowTest, TruncateKeepsTheLeadingTokens) {
+  const auto model = learned_model();
+  Encoder encoder(model);
+  const TokenIds ids = random_ids(*model, 20, 1);
+  const Encoding truncated = encoder.encode_ids(ids, {.overflow = Overflow::kTruncate});
+  EXPECT_EQ(truncated.num_tokens(0), 12);
+  const TokenIds leading(ids.begin(), ids.begin() + 12);
+  EXPECT_TRUE(std::equal(leading.begin(), leading.end(), truncated.token_ids(0).begin()));
+  expect_same_bits(truncated.hidden(0), hidden_of(encoder.encode_ids(leading)), "leading tokens");
+}
+
+TEST(OverflowTest, ClampRepeatsTheLastRow) {
+  const auto model = learned_model(2);
+  Encoder encoder(model);
+  const TokenIds ids = random_ids(*model, 15, 1);
+  const Encoding clamped = encoder.encode_ids(ids, {.overflow = Overflow::kClamp});
+  std::vector<int32_t> rows;
+  for (int32_t t = 0; t < 15; ++t) rows.push_back(std::min(t + 2, 13));
+  const Encoding explicit_rows = encoder.encode_ids(ids, {.positions = Positions().at(rows)});
+  EXPECT_EQ(positions_of(clamped), std::vector<float>(rows.begin(), rows.end()));
+  expect_same_bits(clamped.hidden(0), explicit_rows.hidden(0), "clamped");
+}
+
+TEST(OverflowTest, InterpolateReadsBetweenTwoRows) {
+  const auto model = learned_model(1);
+  Encoder encoder(model);
+  const TokenIds ids = random_ids(*model, 23, 1);  // twice as dense: 0, 0.5, 1, … 11
+  Recorder recorder;
+  const Encoding encoding =
+      encoder.encode_ids(ids, {.observer = &recorder, .overflow = Overflow::kInterpolate});
+  const std::vector<float> table = model->weights().position_table.to_float();
+  const auto& added = recorder.values(Hook::kPosEmbed);
+  for (int64_t t = 0; t < 23; ++t) {
+    EXPECT_FLOAT_EQ(encoding.positions(0)[t], 1 + 0.5f * static_cast<float>(t));
+    for (int64_t c = 0; c < 18; ++c) {
+      const float below = table[(1 + t / 2) * 18 + c], above = table[(1 + (t + 1) / 2) * 18 + c];
+      EXPECT_NEAR(added[t * 18 + c], (below + above) / 2, 1e-6);
+    }
+  }
+}
+
+TEST(OverflowTest, WindowIsTheMeanOfTheWindowsRunByThemselves) {
+  const auto model = learned_model();
+  Encoder encoder(model);
+  const TokenIds ids = random_ids(*model, 29, 1);
+  const std::vector<int64_t> starts = {0, 6, 12, 17};  // step 6; the last ends with the text
+  std::vector<double> sum(29 * 18), count(29);
+  for (const int64_t start : starts) {
+    const Encoding window =
+        encoder.encode_ids(TokenIds(ids.begin() + start, ids.begin() + start + 12));
+    for (int64_t i = 0; i < 12 * 18; ++i) sum[start * 18 + i] += window.hidden(0)[i];
+    for (int64_t t = 0; t < 12; ++t) count[start + t] += 1;
+  }
+  for (int64_t i = 0; i < 29 * 18; ++i) sum[i] /= count[i / 18];
+
+  Trace trace{Hook::kNormalizedResidPost, Hook::kPattern};
+  const Encoding whole =
+      encoder.encode_ids(ids, {.observer = &trace, .overflow = Overflow::kWindow});
+  EXPECT_EQ(whole.num_tokens(0), 29);
+  expect_close<float, double>(whole.hidden(0), sum, 1e-6, "hidden");
+  expect_close<float, double>(trace.at(Hook::kNormalizedResidPost, 1).values, sum, 1e-6, "trace");
+  const auto& pattern = trace.at(Hook::kPattern, 1);
+  EXPECT_EQ(pattern.shape, (std::vector<int64_t>{3, 29, 29}));
+  EXPECT_EQ(pattern.values[28], 0) << "token 0 never saw token 28";
+}
+
+TEST(OverflowTest, WindowsOfOneRowAreTokensByThemselves) {
+  const auto model = learned_model();
+  const RunOptions options = {.positions = Positions::table(random_table(1, 9)),
+                              .overflow = Overflow::kWindow};
+  expect_matches_reference(model, {random_ids(*model, 4, 1)}, options);
+}
+
+TEST(OverflowTest, MixedBatchGivesWhatEachSequenceGivesAlone) {
+  const auto model = learned_model();
+  Encoder encoder(model, {.threads = 2});
+  std::vector<TokenIds> batch;
+  for (const int64_t length : {30, 2, 12, 13, 25}) batch.push_back(random_ids(*model, length, 1));
+  for (const auto overflow :
+       {Overflow::kTruncate, Overflow::kClamp, Overflow::kInterpolate, Overflow::kWindow}) {
+    const Encoding together = encoder.encode_ids(batch, {.overflow = overflow});
+    for (size_t i = 0; i < batch.size(); ++i) {
+      const Encoding alone = encoder.encode_ids(batch[i], {.overflow = overflow});
+      expect_independent_of_batch(together.hidden(i), alone.hidden(0),
+                                  std::string(to_string(overflow)));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace phasor

@@ -1,0 +1,302 @@
+// The precisions of linear maps: their names, and that what is multiplied is rounded exactly as
+// phasor/precision.h says.
+#include "phasor/precision.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/onednn.h"
+#include "engine/packed_weights.h"
+#include "phasor/errors.h"
+#include "tests/support/encoder_cases.h"
+#include "tests/support/expect_close.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/reference_encoder.h"
+
+namespace phasor {
+using namespace internal;
+
+namespace {
+
+constexpr Precision kAll[] = {Precision::kFloat32, Precision::kBfloat16, Precision::kInt8};
+constexpr Precision kLower[] = {Precision::kBfloat16, Precision::kInt8};
+
+TEST(PrecisionTest, NamesAreReadBackAndNothingElseIs) {
+  for (const auto& [precision, name] : {std::pair(Precision::kFloat32, "f32"),
+                                        {Precision::kBfloat16, "bf16"},
+                                        {Precision::kInt8, "int8"},
+                                        {Precision::kAuto, "auto"}}) {
+    EXPECT_EQ(to_string(precision), name);
+    EXPECT_EQ(parse<Precision>(name), precision);
+  }
+  for (const char* name : {"", "F32", "float32", "fp16", "int", "int88", " bf16"}) {
+    EXPECT_THROW(parse<Precision>(name), InvalidArgument) << name;
+  }
+}
+
+TEST(PrecisionTest, AutoIsOneThatIsNotSlowHere) {
+  const auto model = random_model(small_config(), 1);
+  EXPECT_NE(fastest_precision(), Precision::kAuto);
+  EXPECT_EQ(why_slow(fastest_precision()), "");
+  EXPECT_EQ(why_slow(Precision::kFloat32), "");
+  EXPECT_EQ(why_slow(Precision::kAuto), "");
+  const Encoder encoder(model, {.precision = Precision::kAuto});
+  EXPECT_EQ(encoder.precision(), fastest_precision());
+  EXPECT_EQ(Encoder(model).precision(), Precision::kFloat32);
+  for (const Precision precision : kAll) {
+    const Encoder asked(model, {.precision = precision});
+    EXPECT_EQ(asked.precision(), precision) << "slow or not";
+    EXPECT_EQ(asked.replica().precision(), precision);
+  }
+}
+
+/// The rounding of phasor/precision.h, with as many levels as this machine's dot products allow.
+reference::Rounding rounding_of(Precision precision) {
+  return {.precision = precision, .levels = onednn::has_int8_dot_products() ? 127 : 63};
+}
+
+struct Family {
+  std::string name;
+  std::shared_ptr<const Model> model;
+};
+
+/// What families differ in: norms, gates, biases, an embedding map; and sizes that fill no vector,
+/// or heads wider than the kernels' blocks.
+std::vector<Family> families() {
+  ModelConfig bert = small_config();
+  bert.d_model = 36;
+  bert.num_heads = 6;  // of 6
+  bert.d_ff = 77;
+  bert.embedding_norm = true;
+  bert.position.kind = PositionKind::kLearned;
+  ModelConfig mbart = bert;
+  mbart.norm_order = NormOrder::kPreNorm;
+  mbart.d_model = 64;
+  mbart.num_heads = 2;
+  mbart.d_ff = 130;
+  mbart.activation = Activation::kRelu;
+  mbart.final_norm = true;
+  ModelConfig t5 = mbart;
+  t5.norm = NormKind::kRmsNorm;
+  t5.d_model = 40;
+  t5.num_heads = 3;
+  t5.d_head = 7;
+  t5.activation = Activation::kGeluTanh;
+  t5.gated_mlp = true;
+  t5.linear_bias = false;
+  t5.embedding_norm = false;
+  t5.position = {.kind = PositionKind::kRelativeBias, .num_buckets = 8, .max_distance = 10};
+  ModelConfig albert = bert;
+  albert.num_layers = 3;
+  albert.num_layer_groups = 1;
+  albert.d_embedding = 20;
+  albert.activation = Activation::kGeluTanh;
+  ModelConfig wide = bert;
+  wide.d_model = 160;
+  wide.num_heads = 2;  // of 80
+  wide.d_ff = 96;
+  wide.activation = Activation::kSilu;
+  return {{"BERT", random_model(bert, 1, {.token_types = 2})},
+          {"mBART", random_model(mbart, 2)},
+          {"T5", random_model(t5, 3)},
+          {"ALBERT", random_model(albert, 4, {.token_types = 2})},
+          {"wide heads", random_model(wide, 5)},
+          {"odd sizes", random_model(small_config(), 6)}};
+}
+
+/// Whether int8 might round a value of the row to either side, so close is it to the middle.
+bool is_near_a_tie(std::span<const double> row, int levels) {
+  double largest = 0;
+  for (const double x : row) largest = std::max(largest, std::abs(x));
+  return std::any_of(row.begin(), row.end(), [&](double x) {
+    const double steps = std::abs(x) / largest * levels;
+    return std::abs(steps - std::floor(steps) - 0.5) < 1e-4;
+  });
+}
+
+/// Holds `y` against the oracle's map of `x`, as the engine had it, row by row. Returns how many
+/// rows no tie forbade.
+int64_t expect_map(const LinearWeights& weights, const std::vector<float>& x,
+                   const std::vector<float>& y, const reference::Rounding& rounding,
+                   const std::string& what) {
+  const int64_t out = weights.weight.shape[0], in = weights.weight.shape[1];
+  const std::vector<double> source(x.begin(), x.end());
+  const std::vector<double> expected = reference::linear(weights, source, rounding);
+  const auto rows = static_cast<int64_t>(x.size()) / in;
+  int64_t checked = 0;
+  for (int64_t n = 0; n < rows; ++n) {
+    const std::span<const double> row = std::span(source).subspan(n * in, in);
+    if (rounding.precision == Precision::kInt8 && is_near_a_tie(row, rounding.levels)) continue;
+    expect_close(std::span(y).subspan(n * out, out), std::span(expected).subspan(n * out, out),
+                 1e-5, what + ", row " + std::to_string(n));
+    ++checked;
+  }
+  return checked;
+}
+
+TEST(PrecisionTest, EveryMapMultipliesWhatWasRoundedAsDocumented) {
+  constexpr int64_t kTokens = 12;
+  for (const Family& family : families()) {
+    const ModelConfig& config = family.model->config();
+    const TokenIds ids = random_ids(*family.model, kTokens, 7);
+    for (const Precision precision : kLower) {
+      Recorder seen;
+      Encoder(family.model, {.precision = precision}).encode_ids(ids, {.observer = &seen});
+      const reference::Rounding rounding = rounding_of(precision);
+      int64_t maps = 0, checked = 0;
+      for (int64_t layer = 0; layer < config.num_layers; ++layer) {
+        const BlockWeights& block = family.model->weights().blocks[config.block_of(layer)];
+        const auto expect = [&](const LinearWeights& weights, Hook from, Hook to) {
+          checked += expect_map(weights, seen.values(from, layer), seen.values(to, layer), rounding,
+                                family.name + " in " + std::string(to_string(precision)) + ", " +
+                                    hook_path(to, layer));
+          ++maps;
+        };
+        if (config.norm_order == NormOrder::kPostNorm) {  // else they read what no hook shows
+          expect(block.q, Hook::kResidPre, Hook::kQ);
+          expect(block.k, Hook::kResidPre, Hook::kK);
+          expect(block.v, Hook::kResidPre, Hook::kV);
+        }
+        expect(block.out, Hook::kZ, Hook::kAttnOut);
+        expect(block.down, Hook::kMlpPost, Hook::kMlpOut);
+      }
+      EXPECT_GT(checked, maps * kTokens * 8 / 10) << family.name << ": too many rows near a tie";
+    }
+  }
+}
+
+/// ‖a − b‖ / ‖b‖
+template <typename T, typename U>
+double relative_error(std::span<const T> a, std::span<const U> b) {
+  double difference = 0, length = 0;
+  for (size_t i = 0; i < b.size(); ++i) {
+    difference += (a[i] - b[i]) * (a[i] - b[i]);
+    length += b[i] * b[i];
+  }
+  return std::sqrt(difference / length);
+}
+
+// Engine and oracle know a value to six digits. Now and then it lies so near the middle of two
+// levels that they round it to different sides, and the rest of the network sees that, as it sees
+// all rounding. No such value occurs in most sequences; the best of six has none.
+TEST(PrecisionTest, WholeNetworksAgreeWithTheOracleOfTheSameRounding) {
+  for (const Family& family : families()) {
+    for (const Precision precision : kLower) {
+      const std::string what = family.name + " in " + std::string(to_string(precision));
+      Encoder encoder(family.model, {.precision = precision}), f32(family.model);
+      std::vector<double> errors;
+      for (uint64_t seed = 0; seed < 6; ++seed) {
+        const TokenIds ids = random_ids(*family.model, 8, seed);
+        const reference::Result rounded =
+            reference::encode(*family.model, ids, {}, rounding_of(precision));
+        const Encoding got = encoder.encode_ids(ids), exact = f32.encode_ids(ids);
+        const double cost = relative_error<double, float>(rounded.hidden, exact.hidden(0));
+        EXPECT_LT(cost, precision == Precision::kInt8 ? 0.05 : 0.01) << what;
+        errors.push_back(relative_error<float, double>(got.hidden(0), rounded.hidden));
+        EXPECT_LT(errors.back(), cost) << what;
+      }
+      EXPECT_LT(*std::min_element(errors.begin(), errors.end()), 2e-6) << what;
+    }
+  }
+}
+
+/// One layer of width 2 whose MLP's second map reads `inputs` [d_ff] for every token, by way of the
+/// first one's bias, and multiplies them by `down` [2, d_ff].
+std::shared_ptr<const Model> mlp_of(std::vector<float> inputs, std::vector<float> down) {
+  ModelConfig config = small_config();
+  config.d_model = 2;
+  config.num_heads = config.num_layers = 1;
+  config.d_ff = std::ssize(inputs);
+  config.activation = Activation::kRelu;
+  struct Storage {
+    std::shared_ptr<const Model> others;
+    std::vector<float> zeros, inputs, down;
+  };
+  const auto storage = std::make_shared<Storage>(Storage{.others = random_model(config, 8),
+                                                         .zeros = std::vector<float>(down.size()),
+                                                         .inputs = std::move(inputs),
+                                                         .down = std::move(down)});
+  Weights weights = storage->others->weights();
+  const auto set = [](Tensor& tensor, const std::vector<float>& values) {
+    tensor.data = reinterpret_cast<const std::byte*>(values.data());
+  };
+  set(weights.blocks[0].up.weight, storage->zeros);
+  set(weights.blocks[0].up.bias, storage->inputs);
+  set(weights.blocks[0].down.weight, storage->down);
+  return Model::create(config, std::move(weights), storage);
+}
+
+/// Whole numbers from 0 to `largest` over it, which no rounding to levels can move; 1 is among
+/// them.
+std::vector<float> on_levels(int64_t count, int largest, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<float> values(count);
+  for (float& value : values) {
+    value = static_cast<float>(random() % (largest + 1)) / static_cast<float>(largest);
+  }
+  values.front() = 1;
+  return values;
+}
+
+TEST(PrecisionTest, Int8SumsAreExactUpToTheWidestMap) {
+  const reference::Rounding rounding = rounding_of(Precision::kInt8);
+  const int64_t width = max_int8_width();
+  // Of width inputs, each 2·levels at most, by weights of at most 127.
+  EXPECT_LE(width * 2 * rounding.levels * 127, int64_t{INT32_MAX});
+  EXPECT_GT((width + 1) * 2 * rounding.levels * 127, int64_t{INT32_MAX});
+  std::vector<float> extreme(2 * width, 1.0f);  // the largest sum of all, and the smallest
+  std::fill_n(&extreme[width], width, -1.0f);
+  std::vector<float> mixed = on_levels(2 * width, 127, 1);
+  for (size_t i = 0; i < mixed.size(); i += 3) mixed[i] = -mixed[i];
+  mixed[width] = 1;
+  std::vector<float> one(width);  // which is what is left of two sums of 2^30
+  one.front() = 1;
+  for (const auto& inputs :
+       {std::vector<float>(width, 1.0f), one, on_levels(width, rounding.levels, 2)}) {
+    for (const auto& down : {extreme, mixed}) {
+      const auto model = mlp_of(inputs, down);
+      Recorder seen;
+      Encoder(model, {.precision = Precision::kInt8})
+          .encode_ids(TokenIds{1, 2, 3}, {.observer = &seen});
+      EXPECT_EQ(expect_map(model->weights().blocks[0].down, seen.values(Hook::kMlpPost, 0),
+                           seen.values(Hook::kMlpOut, 0), rounding, "the widest map"),
+                3);
+    }
+  }
+}
+
+TEST(PrecisionTest, Int8RefusesAMapWhoseSumsMayOverflowAndAutoLeavesItAside) {
+  const int64_t width = max_int8_width() + 1;
+  const auto model = mlp_of(std::vector<float>(width, 1.0f), std::vector<float>(2 * width, 1.0f));
+  expect_error<InvalidArgument>(
+      [&] { Encoder encoder(model, {.precision = Precision::kInt8}); },
+      {std::to_string(width), std::to_string(max_int8_width()), "int8", "f32 or bf16"});
+  Encoder chosen(model, {.precision = Precision::kAuto});
+  EXPECT_EQ(chosen.precision(),
+            onednn::has_fast_bfloat16() ? Precision::kBfloat16 : Precision::kFloat32);
+  const Encoding result = chosen.encode_ids(TokenIds{1, 2}),
+                 exact = Encoder(model).encode_ids(TokenIds{1, 2});
+  expect_close(result.hidden(0), exact.hidden(0), 0.05, "auto");
+}
+
+TEST(PrecisionTest, Int8TakesAQuarterOfTheMemory) {
+  ModelConfig config = small_config();
+  config.num_heads = 4;  // sizes that no layout pads
+  config.d_model = 128;
+  config.d_ff = 512;
+  const auto model = random_model(config, 1);
+  const auto bytes = [&](Precision precision) {
+    return static_cast<double>(Encoder(model, {.precision = precision}).packed_bytes());
+  };
+  EXPECT_LT(bytes(Precision::kInt8), 0.3 * bytes(Precision::kFloat32));
+}
+
+}  // namespace
+}  // namespace phasor

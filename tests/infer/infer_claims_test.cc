@@ -1,0 +1,154 @@
+// The tutorials' claims: the verdicts of the design, and that a wrong table or model is noticed.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "infer/experiment/claims.h"
+#include "phasor/errors.h"
+#include "tests/support/tables.h"
+
+namespace phasor {
+using namespace infer;
+namespace {
+
+using enum SinusoidalLayout;
+
+ClaimModels bundled() {
+  const auto load = [](const std::string& name) {
+    return Model::load(PHASOR_SOURCE_DIR "/models/" + name);
+  };
+  return {.sinusoidal = load("sinusoidal"), .learned = load("learned"), .none = load("none")};
+}
+
+TEST(ClaimsTest, AllAreAsExpected) {
+  std::vector<std::string> sources;
+  for (const Claim& claim : tutorial_claims(bundled())) {
+    EXPECT_TRUE(claim.as_expected) << claim.source << ": " << claim.text << ": " << claim.computed;
+    EXPECT_FALSE(claim.computed.empty()) << claim.text;
+    EXPECT_TRUE(claim.holds.value_or(false) || !claim.reason.empty()) << claim.text;
+    if (sources.empty() || sources.back() != claim.source) sources.push_back(claim.source);
+  }
+  EXPECT_EQ(sources.size(), 5u);  // in one piece each
+}
+
+TEST(ClaimsTest, TheseDoNotHoldAndTheseAreAMatterOfHowMuch) {
+  std::vector<std::string> wrong = {
+      "Positions k run over 0 ≤ k < L/2",      "Even positions correspond to a sine",
+      "geometric progression from 2π to 2πn",  "the code leaves the last column 0",
+      "for a sequence of length 10",           "bounded between 0 and 1",
+      "Early dimensions have low frequencies", "increase monotonically up to position 250",
+      "geometric progression from π",          "varying sequence lengths"};
+  std::vector<std::string> measured = {"nearly identical results", "residual connections"};
+  const auto take = [](std::vector<std::string>& words, const std::string& text) {
+    return std::erase_if(words, [&](const auto& w) { return text.find(w) != text.npos; }) == 1;
+  };
+  for (const Claim& claim : tutorial_claims(bundled())) {
+    EXPECT_EQ(take(wrong, claim.text), claim.holds == false) << claim.text;
+    EXPECT_EQ(take(measured, claim.text), !claim.holds) << claim.text;
+  }
+  EXPECT_EQ(wrong, std::vector<std::string>());
+  EXPECT_EQ(measured, std::vector<std::string>());
+}
+
+/// Changes every value v, of row r, of what sinusoidal_table() gives.
+template <typename Change>
+TableSource changed(Change change) {
+  return
+      [change](SinusoidalLayout layout, int64_t rows, int64_t d_model, double base, int64_t first) {
+        std::vector<double> table = sinusoidal_table(layout, rows, d_model, base, first);
+        for (int64_t i = 0; i < rows * d_model; ++i) table[i] = change(table[i], i / d_model, rows);
+        return table;
+      };
+}
+
+/// sinusoidal_table() of other arguments.
+template <typename Change>
+TableSource of(Change change) {
+  return
+      [change](SinusoidalLayout layout, int64_t rows, int64_t d_model, double base, int64_t first) {
+        change(layout, base, first);
+        return sinusoidal_table(layout, rows, d_model, base, first);
+      };
+}
+
+std::map<std::string, TableSource> wrong_tables() {
+  return {
+      {"another base", of([](auto&, double& base, int64_t&) { base *= 1.01; })},
+      {"another layout", of([](auto& layout, double&, int64_t&) { layout = kMarian; })},
+      {"the next position", of([](auto&, double&, int64_t& first) { first += 1; })},
+      {"values moved to [0, 1]", changed([](double v, int64_t, int64_t) { return (v + 1) / 2; })},
+      {"float32", changed([](double v, int64_t, int64_t) { return static_cast<float>(v); })},
+      {"the share of the length",
+       changed([](double, int64_t r, int64_t rows) { return static_cast<double>(r) / rows; })},
+  };
+}
+
+TEST(ClaimsTest, AWrongTableIsNoticedByEveryClaimAboutTables) {
+  std::set<std::string> blind;  // claims that no wrong table has moved yet
+  for (const Claim& claim : tutorial_claims()) blind.insert(claim.text);
+  for (const auto& [name, table] : wrong_tables()) {
+    int64_t noticed = 0;
+    for (const Claim& claim : tutorial_claims({}, table)) {
+      if (claim.as_expected) continue;
+      ++noticed;
+      blind.erase(claim.text);
+    }
+    EXPECT_GT(noticed, 0) << name;
+  }
+  // About sizes (a table of another size is refused), and about other vectors than a table's.
+  const std::set<std::string> about_others = {
+      "The code prints the shape (1, 50, 512)", "… \"for a sequence of length 10\"",
+      "A vector filled with the position: distances are right, values are not bounded",
+      "… divided by the length: bounded, but not the same for every length"};
+  EXPECT_EQ(blind, about_others);
+}
+
+TEST(ClaimsTest, AnotherModelIsNoticed) {
+  const ClaimModels right = bundled();
+  const auto unexpected = [](const ClaimModels& models) {
+    std::vector<std::string> texts;
+    for (const Claim& claim : tutorial_claims(models)) {
+      if (!claim.as_expected) texts.push_back(claim.text.substr(0, 9));
+    }
+    return texts;
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(unexpected({right.learned, right.learned, right.none}), Texts{"The table"});
+  EXPECT_EQ(unexpected({right.sinusoidal, right.learned, right.sinusoidal}),
+            (Texts{"Without p", "Learned a"}));
+  EXPECT_EQ(unexpected({right.sinusoidal, right.none, right.none}), Texts{"Learned a"});
+  EXPECT_THROW(unexpected({right.none, right.learned, right.none}), InvalidArgument);
+
+  ModelConfig config = right.sinusoidal->config();
+  config.embedding_scale *= 1000;  // positions are lost beside the tokens
+  const auto louder = Model::create(config, right.sinusoidal->weights(), right.sinusoidal,
+                                    {right.sinusoidal, &right.sinusoidal->tokenizer()});
+  const Texts texts = unexpected({louder, right.learned, right.none});
+  EXPECT_EQ(std::count(texts.begin(), texts.end(), "Positions"), 1);
+}
+
+TEST(ClaimsTest, WithoutModelsTheOthersAreTheSame) {
+  const std::vector<Claim> all = tutorial_claims(bundled()), some = tutorial_claims();
+  EXPECT_EQ(all.size(), some.size() + 4);
+  for (const Claim& claim : some) {
+    EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](const Claim& other) {
+      return other.text == claim.text && other.computed == claim.computed;
+    })) << claim.text;
+  }
+}
+
+TEST(ClaimsTest, ATableOfTheWrongSizeIsRefused) {
+  const auto short_table = [](SinusoidalLayout layout, int64_t rows, int64_t d_model, double base,
+                              int64_t first) {
+    return sinusoidal_table(layout, rows - 1, d_model, base, first);
+  };
+  EXPECT_THROW(tutorial_claims({}, short_table), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace phasor

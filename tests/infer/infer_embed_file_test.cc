@@ -1,0 +1,264 @@
+// The files of infer embed -o: nothing foreign is written or waited for, and --resume goes on only
+// from what an earlier run wrote.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <functional>
+#include <numeric>
+
+#include "infer/commands/embed/embed_file.h"
+#include "infer/files/temporary_file.h"
+#include "phasor/errors.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/run_program.h"
+#include "tests/support/test_files.h"
+
+namespace infer {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using phasor::read_text_file;
+using phasor::TempFolder;
+
+constexpr int64_t kWidth = 3, kLines = 5;  // of a run that is interrupted
+
+const std::map<std::string, std::string> kMadeWith = {{"model", "m"}};
+
+bool never() { return false; }
+
+void expect_refused(const std::function<void()>& run, const std::vector<std::string>& words) {
+  phasor::expect_error<phasor::InvalidArgument>(run, words);
+}
+
+class PartialFileTest : public testing::TestWithParam<const char*> {
+ protected:
+  PartialFileTest()
+      : format_{.kind = VectorFormat::kind_of(GetParam()), .width = kWidth, .metadata = {}} {}
+
+  fs::path out() const { return folder_.path() / GetParam(); }
+  fs::path partial() const { return out() += ".partial"; }
+  fs::path record() const { return out() += ".partial.json"; }
+
+  void append(PartialFile& file, int64_t lines) const {
+    std::vector<float> values(lines * kWidth);
+    PartialState state = file.state();
+    std::iota(values.begin(), values.end(), static_cast<float>(state.lines * kWidth));
+    const std::string rows = format_.rows(values, state.lines + 1);
+    state.lines += lines;
+    state.input = "of the input";
+    file.append(rows, state);
+  }
+  /// Writes some lines in two windows and ends without commit().
+  void interrupted() const {
+    PartialFile file(out(), kMadeWith, false);
+    EXPECT_TRUE(file.begin(format_, never));
+    append(file, 2);
+    append(file, kLines - 2);
+  }
+  /// Goes on to 7 lines; gives the whole file's bytes.
+  std::string resumed() const {
+    PartialFile file(out(), kMadeWith, true);
+    EXPECT_TRUE(file.begin(format_, never));
+    append(file, 7 - file.state().lines);
+    file.commit(format_.header(7));
+    return read_text_file(out());
+  }
+  void expect_not_resumed(const std::vector<std::string>& words) const {
+    const std::string before = read_text_file(partial());
+    expect_refused([&] { resumed(); }, words);
+    EXPECT_TRUE(read_text_file(partial()) == before);
+    EXPECT_FALSE(fs::exists(out()));
+  }
+
+  TempFolder folder_;
+  VectorFormat format_;
+};
+
+TEST_P(PartialFileTest, WhatIsGoneOnFromGivesTheSameBytes) {
+  const std::string whole = resumed();
+  fs::remove(out());
+  interrupted();
+  EXPECT_TRUE(resumed() == whole);
+}
+
+TEST_P(PartialFileTest, ChangedNumbersOfTheRecordAreRefused) {
+  interrupted();
+  const json good = json::parse(read_text_file(record()));
+  const int64_t bytes = good["bytes"], header = std::ssize(format_.header(0));
+  const int64_t row = (bytes - header) / kLines;
+  const auto refused = [&](const json& changes) {
+    SCOPED_TRACE(changes.dump());
+    json changed = good;
+    changed.update(changes);
+    folder_.write(record().filename(), changed.dump());
+    expect_not_resumed({record().string()});
+  };
+  for (const json& lines :
+       {json(4), json(6), json(-1), json(-5), json(1.5), json(1e300), json(true), json("5"), json(),
+        json(UINT64_MAX), json(INT64_MAX), json(INT64_MAX / 4 + 2)}) {
+    refused({{"lines", lines}});
+  }
+  for (const json& number : {json(bytes - row), json(bytes - 1), json(bytes + 1), json(header),
+                             json(0), json(-1), json(1e300), json(UINT64_MAX)}) {
+    refused({{"bytes", number}});
+  }
+  refused({{"lines", 4}, {"bytes", bytes - row}});
+  for (const char* const what : {"lines_cut", "lines_invalid"}) {
+    for (const json& number : {json(-1), json(6), json(0.5), json("")}) refused({{what, number}});
+  }
+  refused({{"rows", "0123456789abcdef"}});
+  refused({{"rows", 5}});
+  folder_.write(record().filename(), good.dump());
+  resumed();
+}
+
+TEST_P(PartialFileTest, ChangedRowsAreRefused) {
+  interrupted();
+  std::string bytes = read_text_file(partial());
+  bytes[bytes.size() - 2] ^= 1;
+  folder_.write(partial().filename(), bytes);
+  expect_not_resumed({partial().string(), "changed"});
+}
+
+TEST_P(PartialFileTest, AHeaderOfAnotherLengthIsRefused) {
+  if (format_.kind != VectorFormat::Kind::kSafetensors) return;  // theirs is always as long
+  interrupted();
+  format_.metadata = {{"model", "a model of a very long name"}};
+  expect_not_resumed({partial().string(), "5 vectors of 3 numbers"});
+}
+
+TEST_P(PartialFileTest, VectorsOfAnotherWidthAreRefused) {
+  if (format_.kind == VectorFormat::Kind::kJsonLines) return;  // has no width
+  interrupted();
+  format_.width = 4;
+  expect_not_resumed({partial().string(), "5 vectors of 4 numbers"});
+}
+
+TEST_P(PartialFileTest, ASignalWhileReadingLeavesAllAsItWas) {
+  interrupted();
+  const std::string before = read_text_file(partial());
+  {
+    PartialFile file(out(), kMadeWith, true);
+    EXPECT_FALSE(file.begin(format_, [] { return true; }));
+  }
+  EXPECT_TRUE(read_text_file(partial()) == before);
+  resumed();
+}
+
+TEST_P(PartialFileTest, NothingIsWrittenThroughLinks) {
+  const fs::path other = folder_.write("other", "precious");
+  fs::create_symlink(other, partial());
+  expect_refused([&] { interrupted(); }, {partial().string(), "symbolic link"});
+  fs::remove(partial());
+  fs::create_hard_link(other, partial());
+  expect_refused([&] { interrupted(); }, {partial().string(), "another name"});
+  fs::remove(partial());
+  for (const bool hard : {false, true}) {
+    for (const char* const end : {"", ".tmp"}) {
+      const fs::path link = record() += end;
+      hard ? fs::create_hard_link(other, link) : fs::create_symlink(other, link);
+    }
+    interrupted();
+    EXPECT_FALSE(fs::is_symlink(record()));
+    fs::remove(record());
+  }
+  EXPECT_EQ(read_text_file(other), "precious");
+}
+
+TEST_P(PartialFileTest, AnotherUsersFileIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  interrupted();
+  ASSERT_EQ(chown(partial().c_str(), 4711, 4711), 0);
+  expect_not_resumed({partial().string(), "another user"});
+  ASSERT_EQ(chown(folder_.path().c_str(), 4711, 4711), 0);  // who can put any file there
+  resumed();
+}
+
+TEST_P(PartialFileTest, PipesFoldersAndDevicesAreRefusedAtOnce) {
+  const auto refused = [&](const fs::path& at, bool resume, const std::vector<std::string>& words) {
+    expect_refused([&] { PartialFile(out(), kMadeWith, resume); }, words);
+    EXPECT_TRUE(fs::exists(at));
+    fs::remove_all(at);
+  };
+  mkfifo(partial().c_str(), 0600);
+  refused(partial(), false, {partial().string(), "not a plain file"});
+  mkfifo(out().c_str(), 0600);
+  refused(out(), false, {out().string(), "not a plain file"});
+  fs::create_directory(partial());
+  refused(partial(), false, {partial().string(), "Is a directory"});
+  fs::create_directory(record());
+  refused(record(), false, {record().string(), "Is a directory"});
+  interrupted();
+  fs::remove(record());
+  mkfifo(record().c_str(), 0600);
+  refused(record(), true, {record().string(), "not a plain file"});
+  folder_.write(record().filename(), "{");
+  fs::resize_file(record(), uintmax_t{1} << 40);  // without taking room
+  refused(record(), true, {record().string(), "1099511627776 bytes"});
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, PartialFileTest,
+                         testing::Values("a.npy", "a.safetensors", "a.jsonl"),
+                         [](const auto& info) { return std::string(info.param).substr(2); });
+
+TEST(FingerprintTest, WherePartsEndMakesNoDifferenceAndWherePiecesEndDoes) {
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += std::to_string(i);
+  Fingerprint whole;
+  whole.extend(text);
+  for (const size_t size : {1, 7, 4096, 4097}) {
+    Fingerprint parts;
+    for (size_t i = 0; i < text.size(); i += size) parts.extend(text.substr(i, size));
+    EXPECT_EQ(parts.text(), whole.text()) << size;
+  }
+  whole.extend("a");
+  Fingerprint changed;
+  changed.extend(text + "b");
+  EXPECT_NE(changed.text(), whole.text());
+  Fingerprint one, other;
+  for (const char* const piece : {"ab", "c"}) one.add(piece);
+  for (const char* const piece : {"a", "bc"}) other.add(piece);
+  EXPECT_NE(one.text(), other.text());
+}
+
+TEST(FingerprintTest, OfAModelIsThatOfItsPlainFiles) {
+  const TempFolder folder;
+  folder.write("config.json", "{}");
+  folder.write("1_Pooling/config.json", "{}");
+  const std::string before = model_fingerprint(folder.path());
+  const auto in = [&](const std::string& name) { return folder.path() / name; };
+  fs::create_symlink("loop.json", in("loop.json"));
+  fs::create_symlink("nothing", in("nothing.json"));
+  fs::create_directory_symlink(".", in("self"));
+  fs::create_directory_symlink("..", in("1_Pooling/parent.json"));
+  fs::create_directory(in("folder.json"));
+  mkfifo(in("pipe.json").c_str(), 0600);
+  EXPECT_EQ(model_fingerprint(folder.path()), before);
+  folder.write("1_Pooling/config.json", "[]");
+  EXPECT_NE(model_fingerprint(folder.path()), before);
+}
+
+TEST(TemporaryFileTest, NothingIsWrittenThroughLinksOrInThePlaceOfAPipe) {
+  const TempFolder folder;
+  const fs::path other = folder.write("other", "precious"), path = folder.path() / "a";
+  const std::string temporary = path.string() + "." + std::to_string(getpid()) + ".tmp";
+  for (const fs::path& link : {fs::path(temporary), path}) {
+    fs::create_symlink(other, link);
+    TemporaryFile file("--save", path);
+    file.write(std::as_bytes(std::span("new", 3)));
+    file.commit();
+    EXPECT_EQ(read_text_file(path), "new");
+    EXPECT_FALSE(fs::is_symlink(path));
+    fs::remove(path);
+  }
+  EXPECT_EQ(read_text_file(other), "precious");
+  mkfifo(path.c_str(), 0600);
+  expect_refused([&] { TemporaryFile("--save", path); }, {"--save", path.string(), "plain file"});
+  EXPECT_TRUE(fs::is_fifo(path));
+}
+
+}  // namespace
+}  // namespace infer

@@ -1,0 +1,229 @@
+// Tables in files of other programs: read as they were written, refused in one line otherwise.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <zip.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "infer/files/save.h"
+#include "infer/files/table_file.h"
+#include "phasor/errors.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/resident_memory.h"
+#include "tests/support/run_program.h"
+#include "tests/support/test_files.h"
+
+namespace infer {
+namespace {
+
+using phasor::TempFolder;
+
+const std::vector<double> kValues = {0.5, -1, 3, 0.25, 7, -0.125};
+
+template <typename T>
+std::string bytes_of(const std::vector<double>& values) {
+  std::string bytes;
+  for (const double value : values) {
+    const T number = static_cast<T>(value);
+    bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+  }
+  return bytes;
+}
+
+/// As numpy.save writes it in format `version`.
+std::string npy(const std::string& type, const std::string& shape, const std::string& data,
+                int version = 1, const std::string& order = "False") {
+  std::string header =
+      fmt::format("{{'descr': '{}', 'fortran_order': {}, 'shape': {}, }}", type, order, shape);
+  const size_t preamble = version == 1 ? 10 : 12;
+  header.resize((preamble + header.size() + 1 + 63) / 64 * 64 - preamble - 1, ' ');
+  header += '\n';
+  std::string bytes("\x93NUMPY", 6);
+  bytes += static_cast<char>(version);
+  bytes += '\0';
+  for (size_t i = 0; i < preamble - 8; ++i) bytes += static_cast<char>(header.size() >> 8 * i);
+  return bytes + header + data;
+}
+
+void expect_table(const std::filesystem::path& file) {
+  const Matrix matrix = read_table(file);
+  EXPECT_EQ(matrix.rows, 2);
+  EXPECT_EQ(matrix.columns, 3);
+  EXPECT_EQ(matrix.values, kValues);
+}
+
+void expect_refused(const std::filesystem::path& file, std::vector<std::string> words) {
+  words.push_back(file.string());
+  phasor::expect_error<phasor::InvalidArgument>([&] { read_table(file); }, words);
+}
+
+TEST(TableFileTest, ReadsNumPysFilesOfBothWidthsAndAllVersions) {
+  const TempFolder folder;
+  for (const int version : {1, 2, 3}) {
+    expect_table(folder.write("f.npy", npy("<f4", "(2, 3)", bytes_of<float>(kValues), version)));
+    expect_table(folder.write("d.npy", npy("<f8", "(2, 3)", bytes_of<double>(kValues), version)));
+  }
+}
+
+TEST(TableFileTest, ReadsWhatSaveWrites) {
+  const TempFolder folder;
+  const std::vector<float> values(kValues.begin(), kValues.end());
+  const std::vector<int32_t> ids = {1, 2, 3, 4};
+  const std::vector<SavedTensor> tensors = {
+      {"ids", {2, 2}, std::span<const int32_t>(ids)},  // no floating-point numbers
+      {"any name", {2, 3}, std::span<const float>(values)},
+      {"one row", {6}, std::span<const float>(values)}};  // no matrix
+  for (const char* name : {"a.npz", "a.safetensors"}) {
+    save(folder.path() / name, tensors, {});
+    expect_table(folder.path() / name);
+  }
+}
+
+TEST(TableFileTest, OfSeveralMatricesItReadsTheOneNamedPositions) {
+  const TempFolder folder;
+  const std::vector<float> values(kValues.begin(), kValues.end()), others(6, 9.0f);
+  std::vector<SavedTensor> tensors = {{"another", {2, 3}, std::span<const float>(others)},
+                                      {"positions", {2, 3}, std::span<const float>(values)}};
+  for (const char* name : {"a.npz", "a.safetensors"}) {
+    save(folder.path() / name, tensors, {});
+    expect_table(folder.path() / name);
+  }
+  tensors[1].name = "b";
+  for (const char* name : {"b.npz", "b.safetensors"}) {
+    save(folder.path() / name, tensors, {});
+    expect_refused(folder.path() / name, {"2 matrices", "another, b", "positions"});
+  }
+}
+
+TEST(TableFileTest, ReadsSafetensorsInDoubleAndHalf) {
+  const TempFolder folder;
+  expect_table(
+      folder.write("d.safetensors",
+                   phasor::safetensors_bytes({{"t", {2, 3}, "F64", bytes_of<double>(kValues)}})));
+  // bfloat16 is the upper half of a float32; these numbers have no lower half.
+  std::string half;
+  const std::string whole = bytes_of<float>(kValues);
+  for (size_t i = 0; i < whole.size(); i += 4) half += whole.substr(i + 2, 2);
+  expect_table(
+      folder.write("h.safetensors", phasor::safetensors_bytes({{"t", {2, 3}, "BF16", half}})));
+}
+
+TEST(TableFileTest, WhatIsNoTableIsRefusedInOneLine) {
+  const TempFolder folder;
+  const std::string data = bytes_of<float>(kValues);
+  const auto refused = [&](const std::string& name, const std::string& bytes,
+                           const std::vector<std::string>& words) {
+    expect_refused(folder.write(name, bytes), words);
+  };
+  expect_refused(folder.path() / "none.npy", {"no such file"});
+  expect_refused(folder.path() / "none.npz", {"no such file"});
+  refused("a.txt", "1 2 3", {".npy", ".npz", ".safetensors"});
+  refused("empty.npy", "", {"no .npy file"});
+  refused("text.npy", "this is a text, and a rather long one", {"no .npy file"});
+  refused("zip.npz", "PK", {"no .npz file"});
+  refused("header.npy", npy("<f4", "(2, 3)", data).substr(0, 30), {"header"});
+  refused("short.npy", npy("<f4", "(2, 3)", data.substr(4)), {"[2, 3]"});
+  refused("long.npy", npy("<f4", "(2, 3)", data + data), {"[2, 3]"});
+  refused("huge.npy", npy("<f4", "(4611686018427387904, 4611686018427387904)", data), {"461168"});
+  refused("line.npy", npy("<f4", "(6,)", data), {"no matrix"});
+  refused("cube.npy", npy("<f4", "(1, 2, 3)", data), {"no matrix"});
+  refused("negative.npy", npy("<f4", "(-2, -3)", data), {"no matrix"});
+  refused("int.npy", npy("<i4", "(2, 3)", data), {"float32"});
+  refused("big.npy", npy(">f4", "(2, 3)", data), {"float32"});
+  refused("fortran.npy", npy("<f4", "(2, 3)", data, 1, "True"), {"column by column"});
+  refused("none.npy", npy("<f4", "(0, 3)", ""), {"empty"});
+  refused("nan.npy",
+          npy("<f4", "(1, 2)", bytes_of<float>({1, std::numeric_limits<double>::quiet_NaN()})),
+          {"row 0, column 1"});
+  refused("large.npy", npy("<f8", "(1, 2)", bytes_of<double>({1e200, 1})), {"column 0", "1e+200"});
+  refused("a.safetensors", "no safetensors", {"safetensors"});
+  refused("b.safetensors", phasor::safetensors_bytes({{"t", {6}, "F32", data}}), {"no matrix"});
+  std::filesystem::create_directory(folder.path() / "folder.npy");
+  expect_refused(folder.path() / "folder.npy", {"not a plain file"});
+}
+
+/// The files in an archive, compressed.
+std::filesystem::path write_npz(const TempFolder& folder, const std::string& name,
+                                const std::vector<std::pair<std::string, std::string>>& files) {
+  const std::filesystem::path path = folder.path() / name;
+  zip_t* const archive = zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, nullptr);
+  for (const auto& [file, bytes] : files) {
+    zip_source_t* const source = zip_source_buffer(archive, bytes.data(), bytes.size(), 0);
+    zip_file_add(archive, file.c_str(), source, 0);
+  }
+  EXPECT_EQ(zip_close(archive), 0);
+  return path;
+}
+
+TEST(TableFileTest, OfAnArchiveOnlyTheTableIsUnpacked) {
+  const TempFolder folder;
+  const std::string table = npy("<f4", "(2, 3)", bytes_of<float>(kValues));
+  std::string large = npy("<f4", "(65536, 512)", "");
+  large.resize(large.size() + (size_t{65536} * 512 * 4));
+  const auto path = write_npz(folder, "a.npz",
+                              {{"large.npy", large},
+                               {"positions.npy", table},
+                               {"columns.npy", npy("<f4", "(1, 1)", "", 1, "True")}});
+  large = std::string();
+  EXPECT_LT(std::filesystem::file_size(path), 1u << 20);
+  const int64_t before = phasor::resident_memory();
+  expect_table(path);
+  EXPECT_LT(phasor::resident_memory() - before, 16 << 20);
+}
+
+TEST(TableFileTest, MoreThanTheHeaderAnnouncesIsRefusedUnread) {
+  const TempFolder folder;
+  const std::string table = npy("<f4", "(2, 3)", bytes_of<float>(kValues));
+  const auto path =
+      write_npz(folder, "a.npz", {{"positions.npy", table + std::string(64 << 20, '\0')}});
+  const int64_t before = phasor::resident_memory();
+  expect_refused(path, {"[2, 3]", "67109016 bytes"});
+  EXPECT_LT(phasor::resident_memory() - before, 16 << 20);
+  // Nor where the archive says that there is no more.
+  std::string bytes = phasor::read_text_file(path);
+  const auto size_bytes = [](size_t size) {
+    return std::string({static_cast<char>(size), static_cast<char>(size >> 8),
+                        static_cast<char>(size >> 16), static_cast<char>(size >> 24)});
+  };
+  const std::string says = size_bytes(table.size() + (64 << 20));
+  for (size_t at = 0; (at = bytes.find(says, at)) != std::string::npos;) {
+    bytes.replace(at, 4, size_bytes(table.size()));
+  }
+  folder.write("b.npz", bytes);
+  expect_refused(folder.path() / "b.npz", {});
+  EXPECT_LT(phasor::resident_memory() - before, 16 << 20);
+}
+
+TEST(TableFileTest, TooLargeTablesAndHeadersAreRefusedUnread) {
+  const TempFolder folder;
+  const auto sparse = [&](const std::string& name, const std::string& bytes, uintmax_t size) {
+    std::filesystem::resize_file(folder.write(name, bytes), size);  // without taking room
+  };
+  const std::string table = npy("<f4", "(1048576, 1024)", "");
+  sparse("a.npy", table, table.size() + (uintmax_t{1} << 32));
+  expect_refused(folder.path() / "a.npy", {"4294967296 bytes", "268435456"});
+  const std::string wide = npy("<f4", "(2, 8193)", "");
+  sparse("wide.npy", wide, wide.size() + 2 * 8193 * 4);
+  expect_refused(folder.path() / "wide.npy", {"8193 columns", "8192"});
+  const std::string header =
+      R"({"t": {"dtype": "F32", "shape": [1048576, 1024], "data_offsets": [0, 4294967296]}})";
+  const std::string file = phasor::safetensors_bytes(header, "");
+  sparse("a.safetensors", file, file.size() + (uintmax_t{1} << 32));
+  expect_refused(folder.path() / "a.safetensors", {"4294967296 bytes", "268435456"});
+  sparse("b.npy", std::string("\x93NUMPY\x02\x00\xff\xff\xff\xff", 12), uintmax_t{1} << 33);
+  expect_refused(folder.path() / "b.npy", {"header", "4294967295"});
+}
+
+TEST(TableFileTest, PipesAreRefusedAtOnce) {
+  const TempFolder folder;
+  for (const char* const name : {"a.npy", "a.npz", "a.safetensors"}) {
+    mkfifo((folder.path() / name).c_str(), 0600);
+    expect_refused(folder.path() / name, {"not a plain file"});
+  }
+}
+
+}  // namespace
+}  // namespace infer

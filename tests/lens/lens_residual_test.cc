@@ -1,0 +1,159 @@
+// The parts of the residual stream sum to it, in every kind of model; the position's part is what
+// the direct path says.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "phasor/errors.h"
+#include "phasor/lens/residual.h"
+#include "tests/support/encoder_cases.h"
+#include "tests/support/expect_close.h"
+
+namespace phasor {
+namespace {
+
+double length(std::span<const double> x) {
+  return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0));
+}
+
+/// Runs `ids` and expects ‖h − Σ parts‖ ≤ 1e-5·‖h‖ for every token of every hidden state, and the
+/// shares of the parts to sum to 1.
+void expect_parts_sum_to_states(const std::shared_ptr<const Model>& model, const TokenIds& ids,
+                                RunOptions options = {}) {
+  Trace trace = residual_trace();
+  options.observer = &trace;
+  Encoder(model).encode_ids(ids, options);
+  const int64_t d_model = model->config().d_model;
+  int64_t visited = 0;
+  const auto check = [&](int64_t l, std::span<const ResidualPart> parts) {
+    EXPECT_EQ(l, visited++);
+    const std::vector<float>& h = trace.hidden_state(l).values;
+    for (size_t first = 0; first < h.size(); first += d_model) {
+      std::vector<double> rest(h.begin() + first, h.begin() + first + d_model);
+      const double whole = length(rest);
+      for (const ResidualPart& part : parts) {
+        for (int64_t c = 0; c < d_model; ++c) rest[c] -= part.values[first + c];
+      }
+      EXPECT_LE(length(rest), 1e-5 * whole) << "hidden_states[" << l << "]";
+    }
+    double shares = 0;
+    for (const ResidualPart& part : parts) {
+      shares += share_of(part.values, h, d_model).alignment;
+    }
+    EXPECT_NEAR(shares, 1.0, 1e-5) << "hidden_states[" << l << "]";
+  };
+  for_each_residual_state(*model, trace, 0, check, options.cut_residuals);
+  EXPECT_EQ(visited, model->config().num_layers + 1);
+}
+
+TEST(ResidualPartsTest, SumToEveryHiddenStateOfRandomModels) {
+  int pre = 0, post = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    const auto model = drawn_model(seed);
+    ++(model->config().norm_order == NormOrder::kPreNorm ? pre : post);
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    expect_parts_sum_to_states(model, random_ids(*model, 1 + static_cast<int64_t>(seed) % 9, seed));
+  }
+  EXPECT_GT(pre, 9);
+  EXPECT_GT(post, 9);
+}
+
+TEST(ResidualPartsTest, SumToEveryHiddenStateOfTheTwins) {
+  for (const char* twin : {"sinusoidal", "learned", "none"}) {
+    SCOPED_TRACE(twin);
+    const auto model = Model::load(twin);
+    expect_parts_sum_to_states(model, random_ids(*model, 30, 5));
+  }
+}
+
+TEST(ResidualPartsTest, SumToHiddenStatesWhoseResidualsWereCut) {
+  using Site = ResidualCut::Site;
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    const auto model = drawn_model(seed);
+    for (const Site site : {Site::kAttention, Site::kMlp, Site::kBoth}) {
+      SCOPED_TRACE(testing::Message() << "seed " << seed << ", site " << static_cast<int>(site));
+      expect_parts_sum_to_states(model, random_ids(*model, 6, seed),
+                                 {.cut_residuals = {{.layer = 0, .site = site}}});
+    }
+  }
+}
+
+ModelConfig sinusoidal_config(NormOrder order) {
+  ModelConfig config = small_config();
+  config.norm_order = order;
+  config.position.kind = PositionKind::kSinusoidal;
+  return config;
+}
+
+std::vector<PartShare> path(const std::shared_ptr<const Model>& model, RunOptions options = {}) {
+  Trace trace = residual_trace();
+  options.observer = &trace;
+  Encoder(model).encode_ids(random_ids(*model, 7, 2), options);
+  return direct_position_path(*model, trace, 0, options.cut_residuals);
+}
+
+TEST(DirectPathTest, InAPreNormModelThePositionVectorTravelsUnchanged) {
+  const auto model = random_model(sinusoidal_config(NormOrder::kPreNorm), 3);
+  Trace trace = residual_trace();
+  Encoder(model).encode_ids(random_ids(*model, 7, 2), {.observer = &trace});
+  const std::vector<float>& positions = trace.at(Hook::kPosEmbed).values;
+  for_each_residual_state(*model, trace, 0, [&](int64_t, std::span<const ResidualPart> parts) {
+    for (const ResidualPart& part : parts) {
+      if (part.source != ResidualSource::kPosition) continue;
+      EXPECT_EQ(part.values, std::vector<double>(positions.begin(), positions.end()));
+    }
+  });
+}
+
+TEST(DirectPathTest, IsZeroWithoutPositionsAndAboveZeroWithThem) {
+  for (const NormOrder order : {NormOrder::kPreNorm, NormOrder::kPostNorm}) {
+    const auto model = random_model(sinusoidal_config(order), 4);
+    for (const PartShare& share : path(model)) EXPECT_GT(share.norm, 0.01);
+    const std::vector<PartShare> without = path(model, {.positions = Positions::none()});
+    ASSERT_EQ(without.size(), 3u);
+    for (const PartShare& share : without) {
+      EXPECT_EQ(share.norm, 0.0);
+      EXPECT_EQ(share.alignment, 0.0);
+    }
+  }
+}
+
+TEST(DirectPathTest, ACutResidualEndsIt) {
+  for (const NormOrder order : {NormOrder::kPreNorm, NormOrder::kPostNorm}) {
+    const auto model = random_model(sinusoidal_config(order), 5);
+    const std::vector<PartShare> shares =
+        path(model, {.cut_residuals = {{.layer = 1, .site = ResidualCut::Site::kMlp}}});
+    EXPECT_GT(shares[0].norm, 0.0);
+    EXPECT_GT(shares[1].norm, 0.0);
+    EXPECT_EQ(shares[2].norm, 0.0);
+  }
+}
+
+TEST(ShareOfTest, KnownParts) {
+  const std::vector<float> states = {3, 4, 0, 2};
+  const std::vector<double> whole = {3, 4, 0, 2}, across = {-4, 3, 1, 0}, half = {1.5, 2, 0, 1};
+  EXPECT_DOUBLE_EQ(share_of(whole, states, 2).norm, 1.0);
+  EXPECT_DOUBLE_EQ(share_of(whole, states, 2).alignment, 1.0);
+  EXPECT_DOUBLE_EQ(share_of(across, states, 2).norm, (1.0 + 0.5) / 2);
+  EXPECT_DOUBLE_EQ(share_of(across, states, 2).alignment, 0.0);
+  EXPECT_DOUBLE_EQ(share_of(half, states, 2).alignment, 0.5);
+  EXPECT_THROW(share_of(whole, std::span(states).first(2), 2), InvalidArgument);
+}
+
+TEST(ResidualPartsTest, ATraceOfSomethingElseIsRefused) {
+  const auto model = random_model(sinusoidal_config(NormOrder::kPostNorm), 7);
+  Trace states{Hook::kFullEmbed};
+  Encoder(model).encode_ids(TokenIds{1, 2}, {.observer = &states});
+  EXPECT_THROW(direct_position_path(*model, states), InvalidArgument);
+  EXPECT_THROW(direct_position_path(*model, residual_trace()), InvalidArgument);
+  Trace trace = residual_trace();
+  Encoder(model).encode_ids(TokenIds{1, 2}, {.observer = &trace});
+  EXPECT_THROW(direct_position_path(*model, trace, 1), InvalidArgument);
+  ModelConfig wider = sinusoidal_config(NormOrder::kPostNorm);
+  wider.d_model = 21;
+  EXPECT_THROW(direct_position_path(*random_model(wider, 1), trace), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace phasor

@@ -1,0 +1,210 @@
+// The terms of the first block's scores sum to them, in every kind of model, and each is what its
+// name says.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "phasor/encoder.h"
+#include "phasor/errors.h"
+#include "phasor/lens/scores.h"
+#include "tests/support/encoder_cases.h"
+#include "tests/support/expect_close.h"
+#include "tests/support/shared_files.h"
+
+namespace phasor {
+namespace {
+
+std::vector<double> sum_of(const ScoreTerms& terms) {
+  std::vector<double> sum(terms.rest.size());
+  for (size_t i = 0; i < sum.size(); ++i) {
+    sum[i] = terms.token_token[i] + terms.token_position[i] + terms.position_token[i] +
+             terms.position_position[i] + terms.relative_bias[i] + terms.rest[i];
+  }
+  return sum;
+}
+
+double sum_of(const ScoreShares& shares) {
+  return shares.token_token + shares.token_position + shares.position_token +
+         shares.position_position + shares.relative_bias + shares.rest;
+}
+
+struct Recorded {
+  ScoreTrace trace;
+  ScoreTerms terms;
+};
+
+Recorded record(const Model& model, Encoder& encoder, const TokenIds& ids,
+                RunOptions options = {}) {
+  Recorded recorded;
+  options.observer = &recorded.trace;
+  encoder.encode_ids(ids, options);
+  recorded.terms = first_layer_scores(model, recorded.trace);
+  return recorded;
+}
+
+void expect_terms_sum_to_scores(const std::shared_ptr<const Model>& model, const TokenIds& ids,
+                                const RunOptions& options = {}) {
+  Encoder encoder(model);
+  const Recorded recorded = record(*model, encoder, ids, options);
+  const std::vector<double> sum = sum_of(recorded.terms);
+  expect_close<double, float>(sum, recorded.trace.at(Hook::kAttnScores, 0).values, 1e-4, "scores");
+  if (ids.size() < 2) return;
+  EXPECT_NEAR(sum_of(score_shares(recorded.terms)), 1.0, 1e-12);
+  for (int64_t h = 0; h < recorded.terms.num_heads; ++h) {
+    EXPECT_NEAR(sum_of(score_shares(recorded.terms, h)), 1.0, 1e-12) << "head " << h;
+  }
+}
+
+TEST(ScoreTermsTest, SumToTheScoresOfRandomModels) {
+  std::set<PositionKind> kinds;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const auto model = drawn_model(seed);
+    kinds.insert(model->config().position.kind);
+    const TokenIds ids = random_ids(*model, 1 + static_cast<int64_t>(seed) % 9, seed);
+    expect_terms_sum_to_scores(model, ids);
+    expect_terms_sum_to_scores(model, ids, {.positions = Positions().reversed().scaled(0.5f)});
+  }
+  EXPECT_EQ(kinds.size(), 4u);
+}
+
+TEST(ScoreTermsTest, SumToTheScoresOfFiveHundredTokens) {
+  ModelConfig config = small_config();
+  config.position.kind = PositionKind::kSinusoidal;
+  const auto model = random_model(config, 9);
+  expect_terms_sum_to_scores(model, random_ids(*model, 512, 2));
+}
+
+TEST(ScoreTermsTest, SumToTheScoresOfTheTwins) {
+  for (const char* twin : {"sinusoidal", "learned", "none"}) {
+    SCOPED_TRACE(twin);
+    const auto model = Model::load(twin);
+    expect_terms_sum_to_scores(model, random_ids(*model, 30, 5));
+  }
+}
+
+TEST(ScoreTermsTest, SumToTheScoresOfEveryReferenceModel) {
+  PHASOR_SHARED_OR_SKIP(golden, "golden");
+  for (const auto& entry : std::filesystem::directory_iterator(golden)) {
+    if (!std::filesystem::exists(entry.path() / "config.json")) continue;
+    SCOPED_TRACE(entry.path().filename());
+    const auto model = Model::load(entry.path());
+    expect_terms_sum_to_scores(model, random_ids(*model, 11, 3));
+  }
+}
+
+/// No biases and no norm before the scores: only the four terms.
+ModelConfig plain_config() {
+  ModelConfig config = small_config();
+  config.position.kind = PositionKind::kSinusoidal;
+  config.linear_bias = false;
+  return config;
+}
+
+bool all_zero(const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(), [](double value) { return value == 0; });
+}
+
+TEST(ScoreTermsTest, WithoutBiasesNothingIsLeftBesideTheFour) {
+  const auto model = random_model(plain_config(), 4);
+  Encoder encoder(model);
+  const ScoreTerms terms = record(*model, encoder, {1, 2, 3, 4, 5}).terms;
+  EXPECT_TRUE(all_zero(terms.rest));
+  EXPECT_TRUE(all_zero(terms.relative_bias));
+  EXPECT_FALSE(all_zero(terms.token_token));
+  EXPECT_FALSE(all_zero(terms.position_position));
+}
+
+TEST(ScoreTermsTest, FollowTheirTokensAndTheirPositions) {
+  const auto model = random_model(plain_config(), 5);
+  Encoder encoder(model);
+  const ScoreTerms terms = record(*model, encoder, {1, 2, 3, 4}).terms;
+  const ScoreTerms other = record(*model, encoder, {5, 6, 7, 8}).terms;
+  EXPECT_EQ(terms.position_position, other.position_position);
+  EXPECT_NE(terms.token_token, other.token_token);
+  const RunOptions shifted = {.positions = Positions().shifted(2)};
+  const ScoreTerms later = record(*model, encoder, {1, 2, 3, 4}, shifted).terms;
+  EXPECT_EQ(terms.token_token, later.token_token);
+  EXPECT_NE(terms.position_token, later.position_token);
+  EXPECT_NE(terms.token_position, later.token_position);
+  // Halved positions: the mixed terms halve, and that of two positions becomes a quarter.
+  const RunOptions halved = {.positions = Positions().scaled(0.5f)};
+  const ScoreTerms half = record(*model, encoder, {1, 2, 3, 4}, halved).terms;
+  for (size_t i = 0; i < half.rest.size(); ++i) {
+    EXPECT_NEAR(half.token_position[i], terms.token_position[i] / 2, 1e-12);
+    EXPECT_NEAR(half.position_token[i], terms.position_token[i] / 2, 1e-12);
+    EXPECT_NEAR(half.position_position[i], terms.position_position[i] / 4, 1e-12);
+  }
+}
+
+TEST(ScoreTermsTest, WithoutPositionsTheirTermsAreZeroAndEqualTokensVaryInNothing) {
+  const auto model = random_model(plain_config(), 6);
+  Encoder encoder(model);
+  const RunOptions without = {.positions = Positions::none()};
+  const ScoreTerms terms = record(*model, encoder, {1, 2, 3, 4}, without).terms;
+  for (const auto* term :
+       {&terms.token_position, &terms.position_token, &terms.position_position}) {
+    EXPECT_TRUE(all_zero(*term));
+  }
+  EXPECT_NEAR(score_shares(terms).token_token, 1.0, 1e-12);
+  EXPECT_EQ(sum_of(score_shares(record(*model, encoder, {7, 7, 7}, without).terms)), 0.0);
+  EXPECT_EQ(sum_of(score_shares(record(*model, encoder, {7}).terms)), 0.0);
+  const ScoreShares equal_tokens = score_shares(record(*model, encoder, {7, 7, 7}).terms);
+  EXPECT_NEAR(equal_tokens.token_token, 0.0, 1e-12);
+  EXPECT_NEAR(equal_tokens.position_token, 0.0, 1e-12);
+  EXPECT_NEAR(equal_tokens.token_position + equal_tokens.position_position, 1.0, 1e-12);
+}
+
+TEST(ScoreTermsTest, TheRelativeBiasIsTheTablesEntryForTheDistance) {
+  ModelConfig config = small_config();
+  config.position = {.kind = PositionKind::kRelativeBias, .num_buckets = 32, .max_distance = 50};
+  const auto model = random_model(config, 7);
+  Encoder encoder(model);
+  const RunOptions doubled = {.positions = Positions().scaled(2)};
+  const ScoreTerms terms = record(*model, encoder, random_ids(*model, 6, 1), doubled).terms;
+  const std::vector<float> table = model->weights().relative_bias.to_float();  // [32, H]
+  for (int64_t h = 0; h < 3; ++h) {
+    for (int64_t i = 0; i < 6; ++i) {
+      for (int64_t j = 0; j < 6; ++j) {  // near: a bucket for each distance
+        const int64_t bucket = j > i ? 16 + j - i : i - j;
+        EXPECT_NEAR(terms.relative_bias[(h * 6 + i) * 6 + j], 2 * table[bucket * 3 + h], 1e-4);
+      }
+    }
+  }
+  EXPECT_GT(score_shares(terms).relative_bias, 0.1);
+  EXPECT_TRUE(all_zero(terms.position_position));
+}
+
+TEST(ScoreSharesTest, AreThoseOfTermsMadeByHand) {
+  // One head of two tokens. Scores: rows (3, 1) and (0, 0); what is constant in a row counts not.
+  ScoreTerms terms{
+      1, 2, {1, 0, 5, 5}, {1, 1, 0, 0}, {0, 0, 0, 0}, {1, 0, 0, 0}, {0, 0, -5, -5}, {0, 0, 0, 0}};
+  const ScoreShares shares = score_shares(terms);
+  EXPECT_DOUBLE_EQ(shares.token_token, 0.5);
+  EXPECT_DOUBLE_EQ(shares.token_position, 0.0);
+  EXPECT_DOUBLE_EQ(shares.position_position, 0.5);
+  EXPECT_DOUBLE_EQ(shares.relative_bias, 0.0);
+  EXPECT_THROW(score_shares(terms, 1), InvalidArgument);
+  EXPECT_THROW(score_shares(terms, -1), InvalidArgument);
+}
+
+TEST(ScoreTermsTest, ATraceOfSomethingElseIsRefused) {
+  const auto model = random_model(plain_config(), 7);
+  EXPECT_THROW(first_layer_scores(*model, ScoreTrace()), InvalidArgument);
+  ScoreTrace trace;
+  Encoder(model).encode_ids(TokenIds{1, 2}, {.observer = &trace});
+  EXPECT_NO_THROW(first_layer_scores(*model, trace));
+  EXPECT_THROW(first_layer_scores(*model, trace, 1), InvalidArgument);
+  EXPECT_FALSE(trace.has(Hook::kAttnScores, 1));
+  ModelConfig other = plain_config();
+  other.num_heads = 5;
+  other.d_head = 5;
+  EXPECT_THROW(first_layer_scores(*random_model(other, 1), trace), InvalidArgument);
+  other = plain_config();
+  other.d_model = 21;
+  EXPECT_THROW(first_layer_scores(*random_model(other, 1), trace), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace phasor

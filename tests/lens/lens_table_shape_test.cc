@@ -1,0 +1,335 @@
+// Rotations, linear shifts, column spectra, and the likeness of two tables, against exact cases.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <numbers>
+#include <numeric>
+#include <vector>
+
+#include "phasor/errors.h"
+#include "phasor/lens/table.h"
+#include "phasor/positions.h"
+#include "tests/support/tables.h"
+
+namespace phasor {
+namespace {
+
+using enum SinusoidalLayout;
+using std::numbers::pi;
+
+/// A·B for square matrices.
+std::vector<double> product(const std::vector<double>& a, const std::vector<double>& b, int64_t n) {
+  std::vector<double> c(n * n);
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t k = 0; k < n; ++k) {
+      for (int64_t j = 0; j < n; ++j) c[i * n + j] += a[i * n + k] * b[k * n + j];
+    }
+  }
+  return c;
+}
+
+double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
+  return largest;
+}
+
+std::vector<double> transposed(const std::vector<double>& a, int64_t n) {
+  std::vector<double> t(n * n);
+  for (int64_t i = 0; i < n * n; ++i) t[i % n * n + i / n] = a[i];
+  return t;
+}
+
+TEST(RotationTest, IsOrthogonalAndComposes) {
+  for (const SinusoidalLayout layout : {kPaper, kMarian, kT2T, kFairseq, kOpenNmt}) {
+    for (const int64_t d_model : {2, 8, 64}) {
+      const auto one = rotation(layout, d_model, 0);
+      for (const double j : {1.0, 7.0, -3.0, 0.5}) {
+        const auto r = rotation(layout, d_model, j);
+        EXPECT_LT(largest_difference(product(r, transposed(r, d_model), d_model), one), 1e-15);
+        for (const double k : {2.0, 11.0, -1.5}) {
+          const auto both = product(r, rotation(layout, d_model, k), d_model);
+          EXPECT_LT(largest_difference(both, rotation(layout, d_model, j + k)), 2e-15);
+        }
+      }
+    }
+  }
+}
+
+TEST(RotationTest, MovesEveryRowOfTheTable) {
+  for (const SinusoidalLayout layout : {kPaper, kMarian, kT2T, kFairseq, kOpenNmt}) {
+    for (const int64_t d_model : {6, 33, 64}) {
+      if (d_model % 2 != 0 && layout != kT2T && layout != kFairseq) continue;
+      const auto r = rotation(layout, d_model, 5, 300.0);
+      const auto table = sinusoidal_table(layout, 30, d_model, 300.0);
+      for (int64_t p = 0; p + 5 < 30; ++p) {
+        for (int64_t c = 0; c < d_model; ++c) {
+          const double moved = std::inner_product(&r[c * d_model], &r[c * d_model] + d_model,
+                                                  &table[p * d_model], 0.0);
+          ASSERT_NEAR(moved, table[(p + 5) * d_model + c], 1e-14) << to_string(layout);
+        }
+      }
+    }
+  }
+}
+
+TEST(RotationTest, ALoneSineCannotBeTurned) {
+  EXPECT_THROW(rotation(kPaper, 5, 1), InvalidArgument);
+  EXPECT_THROW(rotation(kMarian, 5, 1), InvalidArgument);
+  EXPECT_THROW(rotation(kOpenNmt, 5, 1), InvalidArgument);
+}
+
+TEST(LinearShiftTest, OneMatrixMovesEverySinusoid) {
+  for (const int64_t k : {1, 5, 20}) {
+    for (const int64_t d_model : {8, 128, 300}) {
+      const LinearShift shift = linear_shift(sinusoidal_table(kT2T, 128, d_model), d_model, k);
+      EXPECT_NEAR(shift.fitted, 1, 1e-9) << d_model;
+      EXPECT_NEAR(shift.held_out, 1, 1e-6) << d_model;
+      EXPECT_LT(shift.unmoved, 0.99);
+    }
+  }
+}
+
+TEST(LinearShiftTest, RandomRowsAreFittedButNotFollowed) {
+  const LinearShift few = linear_shift(random_table(100 * 64, 1), 64, 1);
+  EXPECT_NEAR(few.fitted, 1, 1e-9);  // 50 rows in 64 dimensions
+  EXPECT_LT(few.held_out, -0.5);
+  EXPECT_NEAR(few.unmoved, -1, 0.1);  // twice the variance
+  const LinearShift many = linear_shift(random_table(2000 * 8, 2), 8, 3);
+  EXPECT_NEAR(many.fitted, 0, 0.05);
+  EXPECT_NEAR(many.held_out, 0, 0.05);
+}
+
+TEST(LinearShiftTest, RowsThatAreOneMatrixsOrbitAreFollowed) {
+  std::vector<double> table = random_table(4, 3);
+  for (int64_t p = 1; p < 30; ++p) {  // each row is the last, mirrored twice
+    const std::vector<double> last(table.end() - 4, table.end());
+    const std::vector<double> next = reflected(reflected(last, 4, 9), 4, 10);
+    table.insert(table.end(), next.begin(), next.end());
+  }
+  EXPECT_NEAR(linear_shift(table, 4, 3).held_out, 1, 1e-9);
+  EXPECT_LT(linear_shift(table, 4, 3).unmoved, 0.9);
+}
+
+TEST(LinearShiftTest, TheLearnedTableIsFollowedBetterThanRandomRowsAndWorseThanASinusoid) {
+  const LinearShift shift = linear_shift(learned_table(), 128, 1);
+  EXPECT_GT(shift.held_out, linear_shift(random_table(128 * 128, 4), 128, 1).held_out + 0.5);
+  EXPECT_LT(shift.held_out, 0.99);
+}
+
+TEST(LinearShiftTest, RowsThatDifferByRoundingAreAllMoved) {
+  std::vector<double> table = random_table(40 * 6, 5);
+  for (size_t i = 0; i < table.size(); ++i) {
+    table[i] = static_cast<double>(i % 6) - 2.5 + 1e-9 * table[i];
+  }
+  const LinearShift shift = linear_shift(table, 6, 2);
+  EXPECT_EQ(shift.fitted, 1);
+  EXPECT_EQ(shift.held_out, 1);
+  EXPECT_EQ(shift.unmoved, 1);
+}
+
+TEST(LinearShiftTest, ShiftsBeyondTheTableAreRefused) {
+  const std::vector<double> table = random_table(5 * 2, 1);
+  EXPECT_NO_THROW(linear_shift(table, 2, 3));
+  for (const int64_t k : {4, 5, 0, -1}) EXPECT_THROW(linear_shift(table, 2, k), InvalidArgument);
+}
+
+/// The columns as a table, each with length T.
+std::vector<double> table_of(const std::vector<std::vector<double>>& columns) {
+  std::vector<double> table(columns.size() * columns.front().size());
+  for (size_t i = 0; i < table.size(); ++i) {
+    table[i] = columns[i % columns.size()][i / columns.size()];
+  }
+  return table;
+}
+
+std::vector<double> wave(int64_t length, double cycles, double phase = 0, double amplitude = 1) {
+  std::vector<double> values(length);
+  for (int64_t t = 0; t < length; ++t) {
+    const double turn = static_cast<double>(t) / static_cast<double>(length);
+    values[t] = amplitude * std::sin(2 * pi * cycles * turn + phase);
+  }
+  return values;
+}
+
+TEST(ColumnPeaksTest, WholeCyclesAreOnePeakAndConstantsNone) {
+  for (const int64_t length : {30, 31, 128}) {
+    std::vector<double> sum = wave(length, 2, 0.4, 2.0);
+    const std::vector<double> weaker = wave(length, 9);
+    for (int64_t t = 0; t < length; ++t) sum[t] += weaker[t] + 5;
+    const auto peaks =
+        column_peaks(table_of({wave(length, 7, 1.0), sum, std::vector<double>(length, 0.3)}), 3);
+    EXPECT_EQ(peaks[0].cycles, 7);
+    EXPECT_NEAR(peaks[0].share, 1, 1e-12);
+    EXPECT_EQ(peaks[1].cycles, 2);
+    EXPECT_NEAR(peaks[1].share, 4.0 / 5, 1e-12);
+    EXPECT_EQ(peaks[2].cycles, 0);
+    EXPECT_EQ(peaks[2].share, 0);
+  }
+}
+
+TEST(ColumnPeaksTest, RoundingHasNoPeakAndASmallSineHas) {
+  constexpr int64_t kLength = 64;
+  const std::vector<double> noise = random_table(kLength, 10);
+  std::vector<double> nearly(kLength), stored(kLength);
+  for (int64_t t = 0; t < kLength; ++t) {
+    nearly[t] = 1 + 1e-9 * noise[t];
+    stored[t] = std::nextafter(0.3f, noise[t] < 0 ? 0.0f : 1.0f);
+  }
+  std::vector<double> small = wave(kLength, 5, 0.2, 1e-5);
+  for (double& value : small) value = static_cast<float>(1 + value);
+  const auto peaks =
+      column_peaks(table_of({nearly, stored, small, wave(kLength, 7, 0.1, 1e-9)}), 4);
+  for (const int c : {0, 1}) {
+    EXPECT_EQ(peaks[c].cycles, 0) << c;
+    EXPECT_EQ(peaks[c].share, 0) << c;
+  }
+  EXPECT_EQ(peaks[2].cycles, 5);
+  EXPECT_GT(peaks[2].share, 0.99);
+  EXPECT_EQ(peaks[3].cycles, 7);
+  EXPECT_NEAR(peaks[3].share, 1, 1e-12);
+}
+
+TEST(ColumnPeaksTest, AreThoseOfTheDefinition) {
+  for (const int64_t length : {1, 2, 3, 16, 37}) {
+    const std::vector<double> column = random_table(length, 8);
+    double energy = 0, strongest = 0;
+    int64_t cycles = 0;
+    for (int64_t f = 1; f < length; ++f) {  // both halves: f and length − f are one frequency
+      std::complex<double> sum = 0;
+      for (int64_t t = 0; t < length; ++t) {
+        sum += column[t] * std::polar(1.0, -2 * pi * static_cast<double>(f * t % length) /
+                                               static_cast<double>(length));
+      }
+      energy += std::norm(sum);
+      const double power = std::norm(sum) * (2 * f == length ? 1 : 2);
+      if (2 * f <= length && power > strongest) {
+        strongest = power;
+        cycles = f;
+      }
+    }
+    const ColumnPeak peak = column_peaks(column, 1).front();
+    EXPECT_EQ(peak.cycles, cycles) << length;
+    EXPECT_NEAR(peak.share, energy > 0 ? strongest / energy : 0, 1e-12) << length;
+  }
+}
+
+TEST(ColumnPeaksTest, EverySineKeepsAtLeastItsKnownShareAndNoiseHasLittle) {
+  for (double cycles = 0.05; cycles < 60; cycles += 0.35) {
+    for (double phase = 0; phase < pi; phase += 0.2) {
+      EXPECT_GT(column_peaks(wave(128, cycles, phase), 1).front().share, 0.4) << cycles << phase;
+    }
+  }
+  double sum = 0;
+  for (const ColumnPeak& peak : column_peaks(random_table(256 * 100, 9), 100)) sum += peak.share;
+  EXPECT_NEAR(sum / 100, std::log(128.0) / 128, 0.01);
+}
+
+TEST(TwoTablesTest, RotationScaleAndShiftMakeNoDifference) {
+  for (const std::vector<double>& table : {random_table(20 * 128, 1), learned_table()}) {
+    std::vector<double> moved = reflected(reflected(table, 128, 2), 128, 3);
+    for (size_t i = 0; i < moved.size(); ++i)
+      moved[i] = 3 * moved[i] + static_cast<double>(i % 128);
+    EXPECT_NEAR(linear_cka(table, 128, moved, 128), 1, 1e-12);
+    EXPECT_NEAR(procrustes_distance(table, 128, moved, 128), 0, 1e-12);
+  }
+}
+
+TEST(TwoTablesTest, OfOneColumnAreAsAlikeAsTheirCorrelation) {
+  const std::vector<double> a = {1, 2, 3, 6}, b = {2, 1, 5, 4};
+  // Without their means 3: (−2, −1, 0, 3) and (−1, −2, 2, 1): ⟨a, b⟩ = 7, ‖a‖² = 14, ‖b‖² = 10.
+  EXPECT_NEAR(linear_cka(a, 1, b, 1), 49.0 / 140, 1e-15);
+  EXPECT_NEAR(procrustes_distance(a, 1, b, 1), 1 - 49.0 / 140, 1e-15);
+}
+
+TEST(TwoTablesTest, LikenessIsThatOfTheGramMatrices) {
+  constexpr int64_t kRows = 12;
+  const std::vector<double> a = random_table(kRows * 5, 4), b = random_table(kRows * 9, 5);
+  const auto gram = [](std::vector<double> x, int64_t width) {  // centred on both sides
+    for (int64_t c = 0; c < width; ++c) {
+      double mean = 0;
+      for (int64_t r = 0; r < kRows; ++r) mean += x[r * width + c] / kRows;
+      for (int64_t r = 0; r < kRows; ++r) x[r * width + c] -= mean;
+    }
+    return row_matrix(x, width, RowMeasure::kDotProduct);
+  };
+  const std::vector<double> k = gram(a, 5), l = gram(b, 9);
+  const auto inner = [](const std::vector<double>& x, const std::vector<double>& y) {
+    return std::inner_product(x.begin(), x.end(), y.begin(), 0.0);
+  };
+  const double expected = inner(k, l) / std::sqrt(inner(k, k) * inner(l, l));
+  EXPECT_NEAR(linear_cka(a, 5, b, 9), expected, 1e-12);
+  EXPECT_NEAR(linear_cka(b, 9, a, 5), expected, 1e-12);
+  EXPECT_NEAR(procrustes_distance(a, 5, b, 9), procrustes_distance(b, 9, a, 5), 1e-12);
+  EXPECT_GT(linear_cka(random_table(10 * 2000, 6), 2000, random_table(10 * 2000, 7), 2000), 0.95);
+}
+
+TEST(TwoTablesTest, ColumnsAtRightAnglesHaveNothingInCommon) {
+  const auto a = table_of({wave(32, 3)}), b = table_of({wave(32, 5), wave(32, 8)});
+  EXPECT_NEAR(linear_cka(a, 1, b, 2), 0, 1e-15);
+  EXPECT_NEAR(procrustes_distance(a, 1, b, 2), 1, 1e-15);
+  const std::vector<double> constant(32, 0.1);
+  EXPECT_EQ(linear_cka(a, 1, constant, 1), 0);
+  EXPECT_EQ(procrustes_distance(a, 1, constant, 1), 1);
+  std::vector<double> nearly = random_table(32, 11);
+  for (double& value : nearly) value = 0.1 + 1e-10 * value;
+  EXPECT_EQ(linear_cka(a, 1, nearly, 1), 0);
+  EXPECT_EQ(procrustes_distance(a, 1, nearly, 1), 1);
+  EXPECT_THROW(linear_cka(a, 1, a, 2), InvalidArgument);
+  EXPECT_THROW(procrustes_distance(a, 1, a, 2), InvalidArgument);
+}
+
+TEST(StableRankTest, CountsTheDirectionsThatMatter) {
+  EXPECT_NEAR(stable_rank(std::vector<double>{3, 0, 0, 4}, 2), 25.0 / 16, 1e-15);
+  EXPECT_NEAR(stable_rank(std::vector<double>{1, 2, 2, 4, 3, 6}, 2), 1, 1e-12);  // rank one
+  std::vector<double> identity(7 * 9);
+  for (int64_t i = 0; i < 7; ++i) identity[i * 9 + i] = 2;
+  EXPECT_NEAR(stable_rank(identity, 9), 7, 1e-12);
+  EXPECT_NEAR(stable_rank(reflected(identity, 9, 1), 9), 7, 1e-12);
+  EXPECT_EQ(stable_rank(std::vector<double>(6), 2), 0);
+}
+
+TEST(PrincipalPlaneTest, OfAFlatTableKeepsEveryDistance) {
+  for (const int64_t rows : {5, 40}) {  // fewer and more rows than columns
+    const std::vector<double> flat = random_table(rows * 2, 2);
+    std::vector<double> table(rows * 20);
+    for (int64_t i = 0; i < rows * 2; ++i) table[i / 2 * 20 + 3 + i % 2] = flat[i];
+    const PlaneMap map = principal_plane(reflected(table, 20, 3), 20);
+    EXPECT_LT(largest_difference(row_matrix(map.points, 2, RowMeasure::kEuclidean),
+                                 row_matrix(flat, 2, RowMeasure::kEuclidean)),
+              1e-12);
+    EXPECT_NEAR(map.share[0] + map.share[1], 1, 1e-12);
+    EXPECT_GE(map.share[0], map.share[1]);
+    EXPECT_GT(map.points[0], 0);
+    EXPECT_GT(map.points[1], 0);
+  }
+}
+
+TEST(PrincipalPlaneTest, DoesNotDependOnTheTablesOrientation) {
+  for (const std::vector<double>& table : {learned_table(), sinusoidal_table(kPaper, 50, 128)}) {
+    const PlaneMap map = principal_plane(table, 128),
+                   turned = principal_plane(reflected(table, 128, 4), 128);
+    EXPECT_LT(largest_difference(map.points, turned.points), 1e-9);
+    EXPECT_NEAR(map.share[0], turned.share[0], 1e-12);
+  }
+}
+
+TEST(PrincipalPlaneTest, ASinusoidIsOneContinuousLine) {
+  const PlaneMap map = principal_plane(sinusoidal_table(kPaper, 250, 1024), 1024);
+  const std::vector<double> distances = row_matrix(map.points, 2, RowMeasure::kEuclidean);
+  const double across = *std::max_element(distances.begin(), distances.end());
+  for (int64_t p = 0; p + 1 < 250; ++p) EXPECT_LT(distances[p * 250 + p + 1], 0.05 * across);
+}
+
+TEST(PrincipalPlaneTest, OfEqualRowsIsOnePoint) {
+  const PlaneMap map = principal_plane(std::vector<double>(5 * 3, 0.1), 3);
+  EXPECT_EQ(map.points, std::vector<double>(10));
+  EXPECT_EQ(map.share[0], 0);
+  EXPECT_EQ(principal_plane(std::vector<double>{1, 2}, 1).points.size(), 4u);  // one axis only
+}
+
+}  // namespace
+}  // namespace phasor

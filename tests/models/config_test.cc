@@ -1,0 +1,422 @@
+// config.json of every family, and what is said about keys that phasor cannot follow.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "models/model_config.h"
+#include "phasor/errors.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+using namespace internal;
+
+namespace {
+
+using nlohmann::json;
+
+CheckpointConfig read(const json& config) {
+  const TempFolder folder;
+  return read_model_config(folder.write("config.json", config.dump()));
+}
+
+void expect_refused(const json& config, std::vector<std::string> words) {
+  words.push_back("config.json");
+  expect_error<ModelError>([&] { read(config); }, words);
+}
+
+void expect_text_refused(std::string_view text, std::vector<std::string> words) {
+  const TempFolder folder;
+  const auto file = folder.write("config.json", text);
+  words.push_back(file.string());
+  expect_error<ModelError>([&] { read_model_config(file); }, words);
+}
+
+json with(json config, const std::string& key, const json& value) {
+  config[key] = value;
+  return config;
+}
+
+json bert() {
+  return json::parse(R"({"model_type": "bert", "hidden_size": 8, "intermediate_size": 16,
+    "num_hidden_layers": 3, "num_attention_heads": 2, "vocab_size": 30, "hidden_act": "gelu",
+    "max_position_embeddings": 12, "type_vocab_size": 2, "pad_token_id": 0,
+    "layer_norm_eps": 1e-12})");
+}
+
+json fairseq(const std::string& model_type) {
+  return json::parse(R"({"d_model": 8, "encoder_ffn_dim": 16, "encoder_layers": 3,
+    "encoder_attention_heads": 2, "vocab_size": 30, "activation_function": "swish",
+    "max_position_embeddings": 12, "pad_token_id": 1, "scale_embedding": true,
+    "decoder_layers": 5, "num_hidden_layers": 5, "model_type": ")" +
+                     model_type + "\"}");
+}
+
+TEST(ConfigTest, PhasorSpellsEverythingOut) {
+  json config = small_config_json();
+  config["norm_order"] = "pre";
+  config["activation"] = "silu";
+  config["embedding_norm"] = true;
+  config["final_norm"] = true;
+  config["mlm_head"] = true;
+  config["layer_norm_eps"] = 0.25;
+  config["norm"] = "rms_norm";
+  config["d_head"] = 3;
+  config["d_embedding"] = 6;
+  config["num_layer_groups"] = 1;
+  config["gated_mlp"] = true;
+  config["linear_bias"] = false;
+  config["scale_scores"] = false;
+  config["position"] = {
+      {"kind", "sinusoidal"}, {"layout", "t2t"}, {"base", 500}, {"first_position", 3}};
+  const CheckpointConfig read_back = read(config);
+  const ModelConfig expected{.family = "phasor",
+                             .d_model = 4,
+                             .d_ff = 6,
+                             .num_layers = 2,
+                             .num_heads = 2,
+                             .d_head = 3,
+                             .d_embedding = 6,
+                             .num_layer_groups = 1,
+                             .vocab_size = 5,
+                             .max_positions = 7,
+                             .norm_order = NormOrder::kPreNorm,
+                             .norm = NormKind::kRmsNorm,
+                             .activation = Activation::kSilu,
+                             .norm_eps = 0.25f,
+                             .gated_mlp = true,
+                             .linear_bias = false,
+                             .scale_scores = false,
+                             .embedding_scale = 2.0f,
+                             .embedding_norm = true,
+                             .final_norm = true,
+                             .position = {.kind = PositionKind::kSinusoidal,
+                                          .layout = SinusoidalLayout::kT2T,
+                                          .base = 500.0,
+                                          .first_position = 3}};
+  EXPECT_EQ(read_back.config, expected);
+  EXPECT_TRUE(read_back.needs_mlm_head);
+  EXPECT_TRUE(read_back.notes.empty());
+}
+
+TEST(ConfigTest, PhasorMayHaveARelativeBias) {
+  json config = small_config_json();
+  config["position"] = {{"kind", "relative_bias"}, {"num_buckets", 8}};
+  const PositionConfig position = read(config).config.position;
+  EXPECT_EQ(position.kind, PositionKind::kRelativeBias);
+  EXPECT_EQ(position.num_buckets, 8);
+  EXPECT_EQ(position.max_distance, 128);
+}
+
+TEST(ConfigTest, PhasorReadsEveryLayoutByItsName) {
+  for (const auto layout :
+       {SinusoidalLayout::kPaper, SinusoidalLayout::kMarian, SinusoidalLayout::kT2T,
+        SinusoidalLayout::kFairseq, SinusoidalLayout::kOpenNmt}) {
+    json config = small_config_json();
+    config["position"] = {{"kind", "sinusoidal"}, {"layout", std::string(to_string(layout))}};
+    EXPECT_EQ(read(config).config.position.layout, layout);
+    EXPECT_EQ(read(config).config.position.base, 10000.0);
+  }
+}
+
+TEST(ConfigTest, BertHasLearnedPositionsFromZeroAndANormAfterTheEmbedding) {
+  const ModelConfig config = read(bert()).config;
+  EXPECT_EQ(config.norm_order, NormOrder::kPostNorm);
+  EXPECT_EQ(config.position.kind, PositionKind::kLearned);
+  EXPECT_EQ(config.position.first_position, 0);
+  EXPECT_EQ(config.max_positions, 12);
+  EXPECT_EQ(config.num_layers, 3);
+  EXPECT_EQ(config.d_ff, 16);
+  EXPECT_EQ(config.norm_eps, 1e-12f);
+  EXPECT_EQ(config.embedding_scale, 1.0f);
+  EXPECT_TRUE(config.embedding_norm);
+  EXPECT_FALSE(config.final_norm);
+  EXPECT_EQ(config.position.uncounted_token, std::nullopt);
+}
+
+TEST(ConfigTest, MarianScalesTheEmbeddingWhereAsked) {
+  const ModelConfig config = read(fairseq("marian")).config;
+  EXPECT_EQ(config.norm_order, NormOrder::kPostNorm);
+  EXPECT_EQ(config.position.kind, PositionKind::kSinusoidal);
+  EXPECT_EQ(config.position.layout, SinusoidalLayout::kMarian);
+  EXPECT_EQ(config.position.first_position, 0);
+  EXPECT_EQ(config.activation, Activation::kSilu);
+  EXPECT_EQ(config.num_layers, 3);  // the encoder's, not the decoder's 5
+  EXPECT_FLOAT_EQ(config.embedding_scale, std::sqrt(8.0f));
+  EXPECT_EQ(config.norm_eps, 1e-5f);
+  EXPECT_FALSE(config.embedding_norm);
+  json unscaled = fairseq("marian");
+  unscaled.erase("scale_embedding");
+  EXPECT_EQ(read(unscaled).config.embedding_scale, 1.0f);
+}
+
+TEST(ConfigTest, BartsFirstTwoPositionRowsAreNeverUsed) {
+  const ModelConfig config = read(fairseq("bart")).config;
+  EXPECT_EQ(config.position.kind, PositionKind::kLearned);
+  EXPECT_EQ(config.position.first_position, 2);
+  EXPECT_EQ(config.max_positions, 12);
+  EXPECT_TRUE(config.embedding_norm);
+  EXPECT_FALSE(config.final_norm);
+}
+
+TEST(ConfigTest, M2m100CountsPositionsFromAfterThePad) {
+  json json = fairseq("m2m_100");
+  json.erase("scale_embedding");
+  json.erase("activation_function");
+  const ModelConfig config = read(json).config;
+  EXPECT_EQ(config.norm_order, NormOrder::kPreNorm);
+  EXPECT_EQ(config.position.layout, SinusoidalLayout::kFairseq);
+  EXPECT_EQ(config.position.first_position, 2);
+  EXPECT_EQ(config.position.uncounted_token, 1);
+  EXPECT_EQ(config.max_positions, 12);
+  EXPECT_EQ(config.activation, Activation::kRelu);
+  EXPECT_FLOAT_EQ(config.embedding_scale, std::sqrt(8.0f));
+  EXPECT_TRUE(config.final_norm);
+}
+
+json t5(const std::string& model_type = "t5") {
+  return json::parse(R"({"d_model": 8, "d_ff": 16, "num_layers": 3, "num_decoder_layers": 5,
+    "num_heads": 2, "d_kv": 6, "vocab_size": 30, "model_type": ")" +
+                     model_type + "\"}");
+}
+
+TEST(ConfigTest, T5HasRelativePositionsAndHeadsOfTheirOwnWidth) {
+  const ModelConfig config = read(t5()).config;
+  EXPECT_EQ(config.norm_order, NormOrder::kPreNorm);
+  EXPECT_EQ(config.norm, NormKind::kRmsNorm);
+  EXPECT_EQ(config.norm_eps, 1e-6f);
+  EXPECT_EQ(config.position.kind, PositionKind::kRelativeBias);
+  EXPECT_EQ(config.position.num_buckets, 32);
+  EXPECT_EQ(config.position.max_distance, 128);
+  EXPECT_EQ(config.num_layers, 3);
+  EXPECT_EQ(config.head_dim(), 6);
+  EXPECT_EQ(config.max_positions, 0);
+  EXPECT_EQ(config.activation, Activation::kRelu);
+  EXPECT_FALSE(config.gated_mlp);
+  EXPECT_FALSE(config.linear_bias);
+  EXPECT_FALSE(config.scale_scores);
+  EXPECT_TRUE(config.final_norm);
+  json no_width = t5();
+  no_width.erase("d_kv");
+  EXPECT_EQ(read(no_width).config.head_dim(), 64);  // Transformers' default
+}
+
+TEST(ConfigTest, T5sFeedForwardNamesGateAndActivationAtOnce) {
+  const auto feed_forward = [](const json& config) {
+    const ModelConfig read_back = read(config).config;
+    return std::pair(read_back.gated_mlp, read_back.activation);
+  };
+  EXPECT_EQ(feed_forward(with(t5(), "feed_forward_proj", "gated-gelu")),
+            std::pair(true, Activation::kGeluTanh));
+  EXPECT_EQ(feed_forward(with(t5(), "feed_forward_proj", "gated-silu")),
+            std::pair(true, Activation::kSilu));
+  EXPECT_EQ(feed_forward(with(t5(), "feed_forward_proj", "gelu")),
+            std::pair(false, Activation::kGeluErf));
+  EXPECT_EQ(feed_forward(t5("mt5")), std::pair(true, Activation::kGeluTanh));
+  json spelled_out = with(t5(), "feed_forward_proj", "relu");
+  spelled_out["dense_act_fn"] = "gelu_new";
+  spelled_out["is_gated_act"] = true;
+  EXPECT_EQ(feed_forward(spelled_out), std::pair(true, Activation::kGeluTanh));
+  expect_refused(with(t5(), "feed_forward_proj", "gated-mish"), {"feed_forward_proj", "mish"});
+}
+
+TEST(ConfigTest, BucketsThatNoRelativeBiasHas) {
+  expect_refused(with(t5(), "relative_attention_num_buckets", 0), {"num_buckets is 0"});
+  expect_refused(with(t5(), "relative_attention_num_buckets", 6), {"num_buckets is 6"});
+  expect_refused(with(t5(), "relative_attention_max_distance", 8),
+                 {"max_distance is 8", "above 8"});
+  expect_refused(with(t5(), "relative_attention_max_distance", 1000000000),
+                 {"relative_attention_max_distance is 1000000000", "1 to 4096"});
+}
+
+TEST(ConfigTest, AnOffsetThatNeedsEndlessSinusoidsIsRefused) {
+  json config = small_config_json();
+  config["position"] = {{"kind", "sinusoidal"}, {"layout", "paper"}, {"first_position", 1024}};
+  EXPECT_EQ(read(config).config.position.first_position, 1024);
+  config["position"]["first_position"] = 1 << 24;
+  expect_refused(config, {"first_position is 16777216", "0 to 1024"});
+}
+
+TEST(ConfigTest, AlbertHasANarrowEmbeddingAndGroupsOfLayers) {
+  json albert = with(bert(), "model_type", "albert");
+  albert["embedding_size"] = 4;
+  albert["num_hidden_groups"] = 2;
+  const ModelConfig config = read(albert).config;
+  EXPECT_EQ(config.d_embedding, 4);
+  EXPECT_EQ(config.num_blocks(), 2);
+  EXPECT_EQ(config.block_of(1), 0);
+  EXPECT_EQ(config.block_of(2), 1);
+  albert.erase("hidden_act");
+  EXPECT_EQ(read(albert).config.activation, Activation::kGeluTanh);
+  expect_refused(with(albert, "inner_group_num", 2), {"inner_group_num is 2", "1"});
+  expect_refused(with(albert, "num_hidden_groups", 4), {"num_hidden_groups is 4", "3"});
+}
+
+TEST(ConfigTest, LayersAreSharedAsTransformersRounds) {
+  ModelConfig config;
+  config.num_layers = 18;
+  config.num_layer_groups = 14;
+  EXPECT_EQ(config.block_of(9), 6);  // 9 / (18 / 14.) is just below 7
+  EXPECT_EQ(config.block_of(17), 13);
+}
+
+TEST(ConfigTest, SomeFamiliesCodeFixesTheEpsilon) {
+  EXPECT_EQ(read(with(fairseq("bart"), "layer_norm_eps", 0.5)).config.norm_eps, 1e-5f);
+  EXPECT_EQ(read(with(bert(), "layer_norm_eps", 0.5)).config.norm_eps, 0.5f);
+}
+
+TEST(ConfigTest, ActivationsHaveManyNames) {
+  EXPECT_EQ(read(with(bert(), "hidden_act", "gelu_new")).config.activation, Activation::kGeluTanh);
+  EXPECT_EQ(read(with(bert(), "hidden_act", "gelu_pytorch_tanh")).config.activation,
+            Activation::kGeluTanh);
+  EXPECT_EQ(read(with(bert(), "hidden_act", "relu")).config.activation, Activation::kRelu);
+  EXPECT_EQ(read(with(small_config_json(), "activation", "gelu_tanh")).config.activation,
+            Activation::kGeluTanh);
+}
+
+TEST(ConfigTest, NullCountsAsMissing) {
+  EXPECT_EQ(read(with(bert(), "layer_norm_eps", nullptr)).config.norm_eps, 1e-12f);
+  expect_refused(with(bert(), "hidden_size", nullptr), {"hidden_size", "missing"});
+}
+
+TEST(ConfigTest, MissingKeysAreNamed) {
+  for (const char* const key : {"d_model", "d_ff", "num_layers", "num_heads", "vocab_size",
+                                "norm_order", "position", "model_type"}) {
+    json config = small_config_json();
+    config.erase(key);
+    expect_refused(config, {key, "missing"});
+  }
+  json config = bert();
+  config.erase("max_position_embeddings");
+  expect_refused(config, {"max_position_embeddings", "missing"});
+  config = bert();
+  config.erase("model_type");
+  expect_refused(config, {"model_type is missing", "xlm-roberta", "\"model_type\": \"bert\""});
+}
+
+TEST(ConfigTest, ValuesOfTheWrongType) {
+  expect_refused(with(small_config_json(), "d_model", "four"),
+                 {"d_model", "\"four\"", "whole number"});
+  expect_refused(with(small_config_json(), "d_model", 4.5), {"d_model", "4.5"});
+  expect_refused(with(small_config_json(), "final_norm", "yes"), {"final_norm", "\"yes\"", "true"});
+  expect_refused(with(small_config_json(), "activation", 3), {"activation", "3"});
+  expect_refused(with(small_config_json(), "layer_norm_eps", "1e-5"),
+                 {"layer_norm_eps", "\"1e-5\""});
+  expect_refused(with(small_config_json(), "position", "learned"), {"position", "\"learned\""});
+  expect_refused(with(bert(), "model_type", 7), {"model_type", "7"});
+}
+
+TEST(ConfigTest, SizesThatNoEncoderHas) {
+  expect_refused(with(small_config_json(), "d_model", 0), {"d_model", "0"});
+  expect_refused(with(small_config_json(), "num_layers", -2), {"num_layers", "-2"});
+  expect_refused(with(small_config_json(), "vocab_size", 9000000000000000000), {"vocab_size"});
+  expect_refused(with(small_config_json(), "d_ff", 18446744073709551615u),
+                 {"d_ff", "1844674407370955"});
+  expect_refused(with(small_config_json(), "num_heads", 3), {"4", "multiple", "3"});
+  expect_refused(with(small_config_json(), "num_heads", 5), {"num_heads", "5"});
+  expect_refused(with(small_config_json(), "max_positions", 0), {"max_positions", "learned"});
+  expect_refused(with(small_config_json(), "layer_norm_eps", 0), {"layer_norm_eps", "0"});
+  expect_refused(with(bert(), "pad_token_id", 30), {"pad_token_id", "30", "29"});
+}
+
+TEST(ConfigTest, PositionsThatPhasorDoesNotKnow) {
+  json config = small_config_json();
+  config["position"] = {{"kind", "rotary"}};
+  expect_refused(config,
+                 {"position", "kind", "\"rotary\"", "sinusoidal, learned, none, relative_bias"});
+  config["position"] = {{"kind", "sinusoidal"}};
+  expect_refused(config, {"layout", "missing"});
+  config["position"] = {{"kind", "sinusoidal"}, {"layout", "papers"}};
+  expect_refused(config, {"layout", "\"papers\"", "paper, marian, t2t, fairseq, opennmt"});
+  config["position"] = {{"kind", "sinusoidal"}, {"layout", "paper"}, {"base", 1}};
+  expect_refused(config, {"base", "1"});
+}
+
+TEST(ConfigTest, OddWidthsHaveNoOpenNmtLayout) {
+  json config = with(small_config_json(), "d_model", 5);
+  config["num_heads"] = 1;
+  config["position"] = {{"kind", "sinusoidal"}, {"layout", "opennmt"}};
+  expect_refused(config, {"opennmt", "5"});
+}
+
+TEST(ConfigTest, WhatPhasorDoesNotImplementIsRefusedByName) {
+  expect_refused(with(bert(), "model_type", "gpt2"), {"model_type", "\"gpt2\"", "bert", "marian"});
+  expect_refused(with(bert(), "position_embedding_type", "relative_key"),
+                 {"position_embedding_type", "relative_key", "absolute"});
+  expect_refused(with(bert(), "is_decoder", true), {"is_decoder", "true", "false"});
+  expect_refused(with(bert(), "hidden_act", "mish"), {"hidden_act", "\"mish\"", "gelu"});
+  expect_refused(with(fairseq("bart"), "normalize_before", true), {"normalize_before", "true"});
+  expect_refused(with(fairseq("marian"), "normalize_before", true), {"normalize_before", "true"});
+}
+
+TEST(ConfigTest, ADecoderIsNamedAsOne) {
+  for (const char* const model_type : {"gpt2", "llama", "mistral", "qwen3"}) {
+    expect_refused(with(bert(), "model_type", model_type),
+                   {model_type, "decoder", "encoders", "bert", "llama.cpp"});
+  }
+}
+
+TEST(ConfigTest, AnUnknownTypeMayBeOfALaterVersion) {
+  json config = with(bert(), "model_type", "bert9");
+  expect_refused(config, {"\"bert9\"", "one of: phasor, bert"});
+  config["transformers_version"] = "9.1.0";
+  expect_refused(config, {"\"bert9\"", "Transformers 9.1.0", "a later phasor"});
+}
+
+TEST(ConfigTest, KeysThatCouldChangeTheResultAreRefusedInEveryFamily) {
+  for (const json& family : {bert(), fairseq("bart"), fairseq("m2m_100")}) {
+    expect_refused(with(family, "quantization_config", {{"bits", 4}}),
+                   {"quantization_config is {\"bits\":4}", "absent"});
+    expect_refused(with(family, "pruned_heads", {{"0", {1}}}), {"pruned_heads", "{\"0\":[1]}"});
+    expect_refused(with(family, "sliding_window", 128), {"sliding_window is 128"});
+    expect_refused(with(family, "position_embedding_type", "alibi"), {"alibi", "absolute"});
+    expect_refused(with(family, "rope_theta", 10000.0), {"rope_theta is 10000.0", "positions"});
+    expect_refused(with(family, "rotary_dim", 64), {"rotary_dim is 64"});
+    json harmless = with(family, "rotary_value", false);
+    harmless["quantization_config"] = nullptr;
+    harmless["pruned_heads"] = json::object();
+    EXPECT_NO_THROW(read(harmless));
+  }
+}
+
+TEST(ConfigTest, KeysThatChangeNothingAreListed) {
+  json config = with(bert(), "hidden_dropout_prob", 0.1);
+  config["architectures"] = {"BertModel"};
+  config["rotary_value"] = false;
+  EXPECT_EQ(read(config).unused_keys,
+            (std::vector<std::string>{"architectures", "hidden_dropout_prob", "rotary_value",
+                                      "type_vocab_size"}));
+  EXPECT_TRUE(read(bert()).notes.empty());
+}
+
+TEST(ConfigTest, CodeOfTheModelsOwnIsNoted) {
+  const json config = with(bert(), "auto_map", {{"AutoModel", "modeling_bert.BertModel"}});
+  const std::vector<std::string> notes = read(config).notes;
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_NE(notes[0].find("auto_map"), std::string::npos);
+  EXPECT_NE(notes[0].find("plain bert"), std::string::npos);
+}
+
+TEST(ConfigTest, KeysThatPhasorsOwnTypeDoesNotHaveAreNoted) {
+  json config = with(small_config_json(), "final_nrom", true);
+  config["position"]["bass"] = 500;
+  const std::vector<std::string> notes = read(config).notes;
+  ASSERT_EQ(notes.size(), 2u);
+  EXPECT_NE(notes[0].find("final_nrom"), std::string::npos);
+  EXPECT_NE(notes[1].find("position.bass"), std::string::npos);
+}
+
+TEST(ConfigTest, FilesThatAreNoConfiguration) {
+  expect_text_refused("", {"not valid JSON"});
+  expect_text_refused("{\"model_type\": \"bert\"", {"not valid JSON"});
+  expect_text_refused("[]", {"[]", "object"});
+  expect_text_refused("{\"d_model\": 4, \"d_model\": 8}", {"\"d_model\"", "twice"});
+  expect_text_refused("<!doctype html>", {"HTML"});
+  expect_text_refused("version https://git-lfs.github.com/spec/v1", {"Git LFS"});
+  expect_error<ModelError>([] { read_model_config("/nowhere/config.json"); },
+                           {"/nowhere/config.json", "no such file"});
+}
+
+}  // namespace
+}  // namespace phasor

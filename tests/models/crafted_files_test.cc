@@ -1,0 +1,251 @@
+// Model folders whose files are made to hang, crash or exhaust a program that reads them.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "models/files.h"
+#include "models/vocab_json.h"
+#include "phasor/errors.h"
+#include "phasor/model.h"
+#include "phasor/tokenizer.h"
+#include "tests/support/cpu_seconds.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+using namespace internal;
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+/// Nobody writes to it: who opens it to read waits for ever.
+fs::path make_fifo(const fs::path& file) {
+  fs::create_directories(file.parent_path());
+  EXPECT_EQ(mkfifo(file.c_str(), 0600), 0) << file;
+  return file;
+}
+
+std::string repeat(std::string_view part, int64_t count) {
+  std::string text;
+  for (int64_t i = 0; i < count; ++i) text += part;
+  return text;
+}
+
+TEST(PlainFileTest, NothingWaitsForAFifoOrReadsADevice) {
+  const TempFolder folder;
+  const fs::path fifo = make_fifo(folder.path() / "fifo");
+  const fs::path zero = folder.path() / "zero";
+  fs::create_symlink("/dev/zero", zero);
+  for (const fs::path& file : {fifo, zero, folder.path()}) {
+    expect_error<ModelError>([&] { read_file(file); }, {file.string(), "not a plain file"});
+    expect_error<ModelError>([&] { read_json_object(file); }, {file.string(), "not a plain file"});
+    EXPECT_EQ(imposter_in(file), "");
+  }
+  expect_error<ModelError>([&] { find_model(fifo); }, {"not a folder"});
+}
+
+TEST(PlainFileTest, AFolderMayHoldFifosUnderEveryNameThatIsRead) {
+  for (const char* const name :
+       {"config.json", "snapshots/a/config.json", "model.safetensors", "tokenizer_config.json",
+        "tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model",
+        "modules.json", "1_Pooling/config.json", "sentence_bert_config.json",
+        "config_sentence_transformers.json", "model.safetensors.index.json"}) {
+    const TempFolder folder;
+    if (!std::string_view(name).ends_with("config.json")) {
+      folder.write("config.json", small_config_json().dump());
+    }
+    if (!std::string_view(name).starts_with("model.safe")) {
+      folder.write("model.safetensors", safetensors_bytes(small_tensors()));
+    }
+    make_fifo(folder.path() / name);
+    try {
+      Model::load(folder.path());
+    } catch (const ModelError& error) {
+      EXPECT_NE(std::string(error.what()), "") << name;
+    }
+  }
+}
+
+TEST(PlainFileTest, AFilePastTheLimitIsNotRead) {
+  const TempFolder folder;
+  const fs::path file = folder.write("config.json", "{}");
+  fs::resize_file(file, kMaxConfig + 1);  // takes no room
+  expect_error<ModelError>([&] { read_json_object(file); }, {"16777217 bytes", "16777216"});
+  fs::resize_file(file, int64_t{1} << 40);
+  expect_error<ModelError>([&] { read_file(file); }, {"1099511627776 bytes"});
+}
+
+TEST(PlainFileTest, LinksInALoopAreAFileThatCannotBeRead) {
+  const TempFolder folder;
+  fs::create_symlink("config.json", folder.path() / "config.json");
+  fs::create_directory_symlink(".", folder.path() / "self");
+  expect_error<ModelError>([&] { read_file(folder.path() / "config.json"); },
+                           {"config.json", "symbolic links"});
+  expect_error<ModelError>([&] { Model::load(folder.path()); }, {"no config.json"});
+  expect_error<ModelError>([&] { Model::load(folder.path() / "config.json"); }, {"config.json"});
+}
+
+/// A value of up to `depth` levels.
+json random_value(std::mt19937& random, int depth) {
+  switch (random() % (depth > 0 ? 8 : 6)) {
+    case 0:
+      return nullptr;
+    case 1:
+      return random() % 2 == 0;
+    case 2:
+      return random();
+    case 3:
+      return -static_cast<int64_t>(random());
+    case 4:
+      return random() / 7.0;
+    case 5:
+      return std::string(random() % 3, 'a') + "\"é\n";
+    case 6: {
+      json list = json::array();
+      for (auto n = random() % 4; n > 0; --n) list.push_back(random_value(random, depth - 1));
+      return list;
+    }
+    default: {
+      json object = json::object();
+      for (auto n = random() % 4; n > 0; --n) {
+        object[std::string(n, 'k')] = random_value(random, depth - 1);
+      }
+      return object;
+    }
+  }
+}
+
+TEST(ParseJsonTest, EveryValueIsReadAsItIs) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 2000; ++i) {
+    const json value = random_value(random, 5);
+    EXPECT_EQ(parse_json(value.dump(i % 3), "it"), value) << value;
+  }
+}
+
+TEST(ParseJsonTest, DepthIsBounded) {
+  for (const auto& brackets : {std::pair("[", "]"), {"{\"k\":", "}"}}) {
+    const char *const open = brackets.first, *const close = brackets.second;
+    const std::string core = *open == '[' ? "" : "0";
+    const auto nested = [&](int64_t depth) {
+      return repeat(open, depth) + core + repeat(close, depth);
+    };
+    EXPECT_EQ(parse_json(nested(64), "it").dump(), nested(64));
+    for (const int64_t depth : {int64_t{65}, int64_t{100'000}, int64_t{3'000'000}}) {
+      expect_error<ModelError>([&] { parse_json(nested(depth), "it"); }, {"it: ", "64 deep"});
+    }
+    expect_error<ModelError>([&] { parse_json(repeat(open, 1'000'000), "it"); }, {"64 deep"});
+  }
+}
+
+TEST(ParseJsonTest, AKeyThatIsThereTwiceIsFoundAtEveryDepth) {
+  for (const char* const text :
+       {R"({"a": 1, "a": 1})", R"([{"b": {"a": 1, "c": {}, "a": 2}}])", R"([[{"a": [], "a": []}]])",
+        R"({"x": {"a": 1}, "a": {}, "y": [], "a": 3})"}) {
+    expect_error<ModelError>([&] { parse_json(text, "it"); }, {"the key \"a\" is there twice"});
+  }
+  EXPECT_NO_THROW(parse_json(R"([{"a": 1}, {"a": {"a": 1}, "b": {"a": 2}}])", "it"));
+}
+
+TEST(ParseJsonTest, ManyObjectsTakeTheTimeOfReadingThem) {
+  const double start = cpu_seconds();
+  const std::string text = "[" + repeat("{},", 400'000) + "{}]";
+  EXPECT_EQ(parse_json(text, "it").size(), 400'001u);
+  EXPECT_LT(cpu_seconds() - start, 10);  // a minute and more where each looks through all others
+}
+
+TEST(ParseJsonTest, TheNumberOfValuesIsBounded) {
+  expect_error<ModelError>([&] { parse_json("[" + repeat("0,", 1 << 22) + "0]", "it"); },
+                           {"it: ", "4194304"});
+}
+
+TEST(ParseJsonTest, WhatIsNoJsonIsAModelError) {
+  for (const char* const text : {"", "{", "{}{}", "[1] 2", "1e999", "[-1e999]", "{\"a\" 1}",
+                                 "\"\xff\"", "{\"\xff\":1}", "nul", "\x01"}) {
+    expect_error<ModelError>([&] { parse_json(text, "it"); }, {"it: ", "not valid JSON"});
+  }
+}
+
+TEST(ValueTextTest, ItIsTheBeginningOfTheJson) {
+  std::mt19937 random(2);
+  for (int i = 0; i < 2000; ++i) {
+    const json value = random_value(random, 5);
+    std::string text = value.dump(-1, ' ', true);
+    if (text.size() > 60) text = text.substr(0, 57) + "...";
+    EXPECT_EQ(value_text(value), text);
+  }
+}
+
+TEST(ValueTextTest, ALargeValueCostsNoMoreThanASmallOne) {
+  json large = json::array();
+  for (int i = 0; i < 100'000; ++i) large.push_back({{"key", std::string(20, 'x')}});
+  const json text(std::string(1'000'000, 'x'));
+  const double start = cpu_seconds();
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_EQ(value_text(large).size(), 60u);
+    ASSERT_EQ(value_text(text).size(), 60u);
+  }
+  EXPECT_LT(cpu_seconds() - start, 5);
+}
+
+TEST(VocabJsonTest, OnlyOneFlatObjectOfIdsIsRead) {
+  const TempFolder folder;
+  const auto read = [&](std::string_view text) {
+    return read_vocab_json(folder.write("vocab.json", text));
+  };
+  EXPECT_EQ(read(R"({"": 0, "a": 1})").size(), 2u);
+  EXPECT_EQ(read(R"({"a": 4194303})")[0].second, 4194303);
+  for (const std::string& text :
+       {std::string(R"({"a": 4194304})"), std::string(R"({"a": 4294967297})"),
+        std::string(R"({"a": 1} {"b": 2})"), std::string(R"({"a": 1} 3)"),
+        std::string(R"({"a": {}})"), std::string(R"({"a": -1})"), std::string(R"({"a": 1e999})"),
+        std::string("[]"), repeat("[", 1'000'000), repeat("{\"a\":", 1'000'000), std::string()}) {
+    expect_error<ModelError>([&] { read(text); }, {"vocab.json"});
+  }
+  expect_error<ModelError>([&] { read("{" + repeat("\"\":1,", 1 << 22) + "\"\":1}"); },
+                           {"vocab.json", "more than 4194304"});
+}
+
+/// A copy of a bundled model, of links.
+void link_model(const TempFolder& folder) {
+  for (const char* const name : {"config.json", "model.safetensors", "tokenizer.model"}) {
+    fs::create_symlink(bundled_model("learned") / name, folder.path() / name);
+  }
+}
+
+TEST(SentenceFilesTest, ALinkToNothingIsNoMissingFile) {
+  for (const char* const name :
+       {"modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"}) {
+    const TempFolder folder;
+    link_model(folder);
+    EXPECT_TRUE(Model::load(folder.path())->has_sentence());
+    fs::create_symlink("../blobs/gone", folder.path() / name);
+    expect_error<ModelError>([&] { Model::load(folder.path())->sentence(); }, {name});
+  }
+}
+
+TEST(SentenceFilesTest, APromptOfManyBytesIsRefused) {
+  const TempFolder folder;
+  link_model(folder);
+  const json config = {{"default_prompt_name", "x"}, {"prompts", {{"x", repeat("a", 65537)}}}};
+  folder.write("config_sentence_transformers.json", config.dump());
+  expect_error<ModelError>([&] { Model::load(folder.path())->sentence(); }, {"65537", "65536"});
+}
+
+TEST(TokenizerFilesTest, ManySpecialTokensRoundATextAreRefused) {
+  const TempFolder folder;
+  link_model(folder);
+  json config = json::parse(std::ifstream(bundled_model("learned") / "config.json"));
+  config["tokenizer"]["prefix"] = std::vector<std::string>(17, "[CLS]");
+  fs::remove(folder.path() / "config.json");
+  folder.write("config.json", config.dump());
+  expect_error<ModelError>([&] { Model::load(folder.path())->tokenizer(); }, {"18", "16"});
+}
+
+}  // namespace
+}  // namespace phasor

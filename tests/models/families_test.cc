@@ -1,0 +1,199 @@
+// Checkpoints of every family: their files say what the family's source says, whatever wraps them.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "phasor/encoder.h"
+#include "tests/support/expect_close.h"
+#include "tests/support/family_files.h"
+#include "tests/support/reference_encoder.h"
+
+namespace phasor {
+namespace {
+
+using Change = std::function<void(std::vector<TestTensor>&)>;
+
+/// A model of the case's meaning, and the same loaded from the case's files after `change`.
+struct Loaded {
+  explicit Loaded(const FamilyCase& family, const Change& change = {})
+      : meant(random_model(family.meaning, 5, family.extras)) {
+    const TempFolder folder;
+    std::vector<TestTensor> tensors = tensors_of(family, *meant);
+    if (change) change(tensors);
+    folder.write("config.json", family.config.dump());
+    folder.write("model.safetensors", safetensors_bytes(tensors));
+    model = Model::load(folder.path());
+  }
+
+  std::shared_ptr<const Model> meant;
+  std::shared_ptr<const Model> model;
+};
+
+/// The engine on the loaded model against the oracle on the meant one.
+void expect_computes_what_is_meant(const Loaded& loaded) {
+  EXPECT_EQ(loaded.model->config(), loaded.meant->config());
+  const std::vector<int32_t> ids = {4, 9, 1, 0, 17, 4, 22, 11};  // 0 and 1 are pads somewhere
+  Encoder encoder(loaded.model, {.threads = 1});
+  const Encoding encoding = encoder.encode_ids(ids);
+  const reference::Result expected = reference::encode(*loaded.meant, ids);
+  expect_close<float, double>(encoding.hidden(0), expected.hidden, 1e-4, "hidden");
+  const bool has_head = loaded.meant->weights().mlm_head.has_value();
+  ASSERT_EQ(loaded.model->weights().mlm_head.has_value(), has_head);
+  if (!has_head) return;
+  expect_close<float, double>(encoder.mlm_logits(encoding.hidden(0)),
+                              reference::mlm_logits(*loaded.meant, expected.hidden), 1e-4,
+                              "logits");
+}
+
+/// Takes `prefix` away from every name, as a model saved without its head has them.
+Change without(const std::string& prefix) {
+  return [prefix](std::vector<TestTensor>& tensors) {
+    std::erase_if(tensors, [&](const auto& tensor) { return !tensor.name.starts_with(prefix); });
+    for (TestTensor& tensor : tensors) tensor.name.erase(0, prefix.size());
+  };
+}
+
+FamilyCase headless(FamilyCase family) {
+  family.extras.mlm_head = false;
+  return family;
+}
+
+TEST(FamiliesTest, BertWithItsHead) { expect_computes_what_is_meant(Loaded(bert_case())); }
+
+TEST(FamiliesTest, RobertaAndItsKinWithTheirHeads) {
+  for (const char* const model_type : {"roberta", "xlm-roberta", "camembert"}) {
+    SCOPED_TRACE(model_type);
+    expect_computes_what_is_meant(Loaded(roberta_case(model_type)));
+  }
+}
+
+TEST(FamiliesTest, RobertasHeadHasGeluWhateverTheEncoderHas) {
+  FamilyCase family = roberta_case("roberta");
+  family.config["hidden_act"] = "relu";
+  const auto model = Loaded(family).model;
+  EXPECT_EQ(model->config().activation, Activation::kRelu);
+  EXPECT_EQ(model->weights().mlm_head.value().activation, Activation::kGeluErf);
+}
+
+TEST(FamiliesTest, DistilBertWithLearnedAndStoredSinusoidalPositionsAndItsHead) {
+  for (const bool sinusoidal : {false, true}) {
+    FamilyCase family = distilbert_case(sinusoidal);
+    family.extras.store_position_table = true;
+    expect_computes_what_is_meant(Loaded(family));
+  }
+}
+
+TEST(FamiliesTest, DistilBertComputesASinusoidThatIsNotStored) {
+  expect_computes_what_is_meant(Loaded(distilbert_case(true)));
+}
+
+TEST(FamiliesTest, AlbertMapsItsEmbeddingAndSharesItsLayers) {
+  expect_computes_what_is_meant(Loaded(albert_case()));
+  expect_computes_what_is_meant(Loaded(headless(albert_case()), without("albert.")));
+}
+
+TEST(FamiliesTest, T5HasRelativePositionsAndMaybeAGatedMlp) {
+  for (const bool gated : {false, true}) expect_computes_what_is_meant(Loaded(t5_case(gated)));
+}
+
+TEST(FamiliesTest, T5sEncoderIsFoundBesideItsDecoderAndUnderAClassifier) {
+  const auto beside_decoder = [](std::vector<TestTensor>& tensors) {
+    const std::vector<TestTensor> encoder = tensors;
+    for (TestTensor tensor : encoder) {
+      if (!tensor.name.starts_with("encoder.")) continue;
+      tensor.name.replace(0, 2, "de");
+      tensor.bytes.assign(tensor.bytes.size(), '\0');
+      tensors.push_back(tensor);
+    }
+    tensors.push_back({"lm_head.weight", {23, 12}});
+  };
+  expect_computes_what_is_meant(Loaded(t5_case(true), beside_decoder));
+  const auto in_classifier = [](std::vector<TestTensor>& tensors) {
+    for (TestTensor& tensor : tensors) tensor.name.insert(0, "transformer.");
+    tensors.push_back({"classification_head.dense.weight", {12, 12}});
+  };
+  expect_computes_what_is_meant(Loaded(t5_case(false), in_classifier));
+}
+
+TEST(FamiliesTest, AnEncoderSavedByItselfHasNoPrefix) {
+  FamilyCase family = fairseq_case("m2m_100");
+  family.names["token_embedding"] = "model.encoder.embed_tokens";
+  expect_computes_what_is_meant(Loaded(family, without("model.encoder.")));
+}
+
+TEST(FamiliesTest, EncodersOfTranslatorsAndSummarizers) {
+  for (const char* const model_type : {"marian", "bart", "mbart", "pegasus", "m2m_100"}) {
+    SCOPED_TRACE(model_type);
+    expect_computes_what_is_meant(Loaded(fairseq_case(model_type)));
+  }
+}
+
+TEST(FamiliesTest, WithoutAHeadTheNamesHaveNoPrefix) {
+  expect_computes_what_is_meant(Loaded(headless(bert_case()), without("bert.")));
+  expect_computes_what_is_meant(Loaded(headless(roberta_case("roberta")), without("roberta.")));
+  expect_computes_what_is_meant(Loaded(headless(distilbert_case(false)), without("distilbert.")));
+  expect_computes_what_is_meant(Loaded(fairseq_case("bart"), without("model.")));
+}
+
+/// The same bits in half the bytes: float32 values that bfloat16 holds exactly.
+TestTensor in_bfloat16(const TestTensor& tensor) {
+  TestTensor narrow{.name = tensor.name, .shape = tensor.shape, .dtype = "BF16"};
+  for (size_t i = 0; i < tensor.bytes.size(); i += 4) narrow.bytes += tensor.bytes.substr(i + 2, 2);
+  return narrow;
+}
+
+TEST(FamiliesTest, DtypesMayBeMixed) {
+  const Loaded all_float(bert_case(), [](std::vector<TestTensor>& tensors) {
+    for (TestTensor& tensor : tensors) {  // cut off what bfloat16 does not hold
+      for (size_t i = 0; i < tensor.bytes.size(); i += 4) tensor.bytes[i] = tensor.bytes[i + 1] = 0;
+    }
+  });
+  const Loaded mixed(bert_case(), [](std::vector<TestTensor>& tensors) {
+    for (size_t i = 0; i < tensors.size(); i += 2) tensors[i] = in_bfloat16(tensors[i]);
+    for (size_t t = 1; t < tensors.size(); t += 2) {
+      std::string& bytes = tensors[t].bytes;
+      for (size_t i = 0; i < bytes.size(); i += 4) bytes[i] = bytes[i + 1] = 0;
+    }
+  });
+  const std::vector<int32_t> ids = {4, 9, 1, 0};
+  expect_same_bits(hidden_of(Encoder(mixed.model).encode_ids(ids)),
+                   hidden_of(Encoder(all_float.model).encode_ids(ids)), "hidden");
+}
+
+TEST(FamiliesTest, OldNamesOfNormsAndBuffersAreKnown) {
+  const Loaded loaded(bert_case(), [](std::vector<TestTensor>& tensors) {
+    for (TestTensor& tensor : tensors) {
+      const size_t norm = tensor.name.find("LayerNorm.");
+      if (norm == std::string::npos) continue;
+      const bool weight = tensor.name.ends_with("weight");
+      tensor.name = tensor.name.substr(0, norm) + "LayerNorm." + (weight ? "gamma" : "beta");
+    }
+    tensors.push_back({"bert.embeddings.position_ids", {1, 16}, "I64"});
+    tensors.push_back({"bert.pooler.dense.weight", {12, 12}});
+    tensors.push_back({"cls.seq_relationship.bias", {2}});
+  });
+  expect_computes_what_is_meant(loaded);
+  EXPECT_EQ(loaded.model->unused_tensors().size(), 3u);
+}
+
+TEST(FamiliesTest, ShardsMakeOneModel) {
+  const FamilyCase family = roberta_case("xlm-roberta");
+  const auto meant = random_model(family.meaning, 5, family.extras);
+  const std::vector<TestTensor> tensors = tensors_of(family, *meant);
+  const auto middle = tensors.begin() + static_cast<int64_t>(tensors.size() / 2);
+  const TempFolder folder;
+  folder.write("config.json", family.config.dump());
+  folder.write("a.safetensors", safetensors_bytes({tensors.begin(), middle}));
+  folder.write("b.safetensors", safetensors_bytes({middle, tensors.end()}));
+  nlohmann::json weight_map;
+  for (auto tensor = tensors.begin(); tensor != tensors.end(); ++tensor) {
+    weight_map[tensor->name] = tensor < middle ? "a.safetensors" : "b.safetensors";
+  }
+  folder.write("model.safetensors.index.json", nlohmann::json{{"weight_map", weight_map}}.dump());
+  Loaded loaded(family);
+  loaded.model = Model::load(folder.path());
+  expect_computes_what_is_meant(loaded);
+}
+
+}  // namespace
+}  // namespace phasor

@@ -1,0 +1,478 @@
+// Model::create, Model::load and find_model: what fits together, and what is said where it does
+// not.
+#include "phasor/model.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "phasor/errors.h"
+#include "phasor/positions.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/random_model.h"
+#include "tests/support/shared_files.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+ModelConfig random_config() {
+  return {.family = "phasor",
+          .d_model = 6,
+          .d_ff = 10,
+          .num_layers = 2,
+          .num_heads = 3,
+          .vocab_size = 11,
+          .max_positions = 8,
+          .position = {.kind = PositionKind::kLearned, .first_position = 2}};
+}
+
+/// Writes the small phasor checkpoint after `change` and loads it.
+std::shared_ptr<const Model> load_small(
+    const std::function<void(json&, std::vector<TestTensor>&)>& change = {}) {
+  const TempFolder folder;
+  json config = small_config_json();
+  std::vector<TestTensor> tensors = small_tensors();
+  if (change) change(config, tensors);
+  folder.write("config.json", config.dump());
+  folder.write("model.safetensors", safetensors_bytes(tensors));
+  return Model::load(folder.path());
+}
+
+TestTensor& named(std::vector<TestTensor>& tensors, const std::string& name) {
+  return *std::find_if(tensors.begin(), tensors.end(),
+                       [&](const TestTensor& tensor) { return tensor.name == name; });
+}
+
+void remove(std::vector<TestTensor>& tensors, const std::string& name) {
+  std::erase_if(tensors, [&](const TestTensor& tensor) { return tensor.name == name; });
+}
+
+/// Sets an environment variable until the end of the scope.
+class Environment {
+ public:
+  Environment(const char* name, const std::string& value) : name_(name) {
+    if (const char* const before = getenv(name)) before_ = before;
+    setenv(name, value.c_str(), 1);
+  }
+  ~Environment() {
+    if (before_) {
+      setenv(name_, before_->c_str(), 1);
+    } else {
+      unsetenv(name_);
+    }
+  }
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+TEST(ModelTest, ARandomModelHasWhatItsConfigurationAsksFor) {
+  ModelConfig config = random_config();
+  config.embedding_norm = config.final_norm = true;
+  const auto model = random_model(config, 1, {.token_types = 2, .mlm_head = true});
+  const int64_t block = 4 * (36 + 6) + 2 * 12 + (60 + 10) + (60 + 6);
+  const int64_t head = (36 + 6) + 12 + 11;
+  EXPECT_EQ(model->num_parameters(), 66 + 60 + 12 + 12 + 2 * block + 12 + head);
+  EXPECT_EQ(model->weights().position_table.shape, (std::vector<int64_t>{10, 6}));
+  EXPECT_EQ(model->config(), config);
+  EXPECT_TRUE(model->folder().empty());
+}
+
+TEST(ModelTest, TheSameSeedGivesTheSameModel) {
+  const auto values = [](uint64_t seed) {
+    return random_model(random_config(), seed)->weights().blocks[1].down.weight.to_float();
+  };
+  EXPECT_EQ(values(3), values(3));
+  EXPECT_NE(values(3), values(4));
+}
+
+TEST(ModelTest, WithoutATokenizerTheReasonIsGiven) {
+  const auto model = random_model(random_config(), 1);
+  EXPECT_FALSE(model->has_tokenizer());
+  expect_error<ModelError>([&] { model->tokenizer(); }, {"without a tokenizer"});
+}
+
+TEST(ModelTest, CreateRefusesAnImpossibleConfiguration) {
+  ModelConfig config = random_config();
+  const auto model = random_model(config, 1);
+  config.num_heads = 4;
+  expect_error<InvalidArgument>([&] { Model::create(config, model->weights(), model); },
+                                {"6", "4"});
+}
+
+TEST(ModelTest, CreateRefusesMissingTensors) {
+  const auto model = random_model(random_config(), 1);
+  Weights weights = model->weights();
+  weights.blocks[1].k.bias = {};
+  expect_error<ModelError>([&] { Model::create(model->config(), weights, model); },
+                           {"blocks.1.attn.k.bias", "missing", "[6]"});
+  weights = model->weights();
+  weights.blocks.pop_back();
+  expect_error<ModelError>([&] { Model::create(model->config(), weights, model); },
+                           {"1 blocks", "2"});
+}
+
+TEST(ModelTest, CreateRefusesTensorsOfAnotherShape) {
+  const auto model = random_model(random_config(), 1);
+  Weights weights = model->weights();
+  weights.blocks[0].up.weight.shape = {6, 10};
+  expect_error<ModelError>([&] { Model::create(model->config(), weights, model); },
+                           {"blocks.0.mlp.up.weight", "[6, 10]", "[10, 6]"});
+  weights = model->weights();
+  weights.position_table.shape = {8, 6};
+  expect_error<ModelError>([&] { Model::create(model->config(), weights, model); },
+                           {"position_embedding.weight", "[8, 6]", "[10, 6]"});
+}
+
+TEST(ModelTest, ASmallCheckpointIsLoaded) {
+  const auto model = load_small();
+  EXPECT_EQ(model->config().d_model, 4);
+  EXPECT_EQ(model->weights().token_embedding.to_float()[19], 19.0f);  // counts up from 0
+  EXPECT_EQ(model->weights().position_table.to_float()[0], 1.0f);     // the second tensor
+  EXPECT_EQ(model->metadata().at("format"), "pt");
+  EXPECT_TRUE(model->unused_tensors().empty());
+  EXPECT_TRUE(model->notes().empty());
+  EXPECT_FALSE(model->weights().mlm_head.has_value());
+  expect_error<ModelError>([&] { model->tokenizer(); }, {"no tokenizer files", "token ids"});
+}
+
+TEST(ModelTest, TensorsThatTheEncoderDoesNotUseAreListed) {
+  const auto model = load_small([](json&, std::vector<TestTensor>& tensors) {
+    tensors.push_back({"position_ids", {7}, "I64"});
+    tensors.push_back({"decoder.weight", {2}});
+  });
+  EXPECT_EQ(model->unused_tensors(), (std::vector<std::string>{"decoder.weight", "position_ids"}));
+}
+
+TEST(ModelTest, AMissingTensorIsNamed) {
+  expect_error<ModelError>(
+      [] { load_small([](json&, auto& tensors) { remove(tensors, "blocks.1.mlp_norm.bias"); }); },
+      {"model.safetensors", "'blocks.1.mlp_norm.bias'", "missing", "[4]"});
+  expect_error<ModelError>(
+      [] {
+        load_small([](json&, auto& tensors) { remove(tensors, "position_embedding.weight"); });
+      },
+      {"'position_embedding.weight'", "[7, 4]"});
+  expect_error<ModelError>([] { load_small([](json&, auto& tensors) { tensors.clear(); }); },
+                           {"'blocks.0.attn.q.weight'", "phasor model"});
+}
+
+TEST(ModelTest, ATensorOfTheWrongShapeIsNamed) {
+  expect_error<ModelError>(
+      [] {
+        load_small([](json&, auto& tensors) {
+          named(tensors, "blocks.0.attn.v.weight") = {"blocks.0.attn.v.weight", {4, 3}};
+        });
+      },
+      {"'blocks.0.attn.v.weight'", "[4, 3]", "[4, 4]"});
+  expect_error<ModelError>(
+      [] { load_small([](json& config, auto&) { config["vocab_size"] = 6; }); },
+      {"'token_embedding.weight'", "[5, 4]", "[6, 4]"});
+}
+
+TEST(ModelTest, ATensorOfTheWrongDtypeIsNamed) {
+  expect_error<ModelError>(
+      [] {
+        load_small([](json&, auto& tensors) {
+          named(tensors, "blocks.0.attn.v.bias") = {"blocks.0.attn.v.bias", {4}, "I64"};
+        });
+      },
+      {"'blocks.0.attn.v.bias'", "I64", "F32"});
+}
+
+TEST(ModelTest, APromisedMlmHeadMustBeThereAndIsTiedToTheEmbedding) {
+  const auto promise = [](json& config, std::vector<TestTensor>& tensors) {
+    config["mlm_head"] = true;
+    for (const char* const name : {"mlm.dense.bias", "mlm.norm.weight", "mlm.norm.bias"}) {
+      tensors.push_back({name, {4}});
+    }
+    tensors.push_back({"mlm.dense.weight", {4, 4}});
+  };
+  expect_error<ModelError>([&] { load_small(promise); }, {"'mlm.bias'", "missing", "[5]"});
+  const auto model = load_small([&](json& config, std::vector<TestTensor>& tensors) {
+    promise(config, tensors);
+    tensors.push_back({"mlm.bias", {5}});
+  });
+  ASSERT_TRUE(model->weights().mlm_head.has_value());
+  EXPECT_EQ(model->weights().mlm_head->decoder.data, model->weights().token_embedding.data);
+}
+
+TEST(ModelTest, AStoredSinusoidIsUsedAndNotedWhereItDiffersFromTheFormula) {
+  const auto load_with = [](const std::vector<float>& table) {
+    return load_small([&](json& config, std::vector<TestTensor>& tensors) {
+      config["position"] = {{"kind", "sinusoidal"}, {"layout", "paper"}};
+      named(tensors, "position_embedding.weight").bytes = float_bytes(table);
+    });
+  };
+  const std::vector<double> exact = sinusoidal_table(SinusoidalLayout::kPaper, 7, 4);
+  std::vector<float> table(exact.begin(), exact.end());
+  EXPECT_TRUE(load_with(table)->notes().empty());
+  table[4 * 4 + 1] += 2e-4f;
+  const auto model = load_with(table);
+  ASSERT_EQ(model->notes().size(), 1u);
+  EXPECT_NE(model->notes()[0].find("row 4"), std::string::npos) << model->notes()[0];
+  EXPECT_NE(model->notes()[0].find("paper"), std::string::npos) << model->notes()[0];
+  EXPECT_EQ(model->weights().position_table.to_float(), table);
+}
+
+TEST(ModelTest, AStoredSinusoidIsAsWideAsTheEmbedding) {
+  for (const int64_t width : {2, 6}) {
+    const auto load_with = [&](float difference) {
+      const auto exact = sinusoidal_table(SinusoidalLayout::kPaper, 7, width);
+      std::vector<float> table(exact.begin(), exact.end());
+      table.back() += difference;
+      return load_small([&](json& config, std::vector<TestTensor>& tensors) {
+        config["position"] = {{"kind", "sinusoidal"}, {"layout", "paper"}};
+        config["d_embedding"] = width;
+        named(tensors, "token_embedding.weight") = {"token_embedding.weight", {5, width}};
+        named(tensors, "position_embedding.weight") = {
+            "position_embedding.weight", {7, width}, "F32", float_bytes(table)};
+        tensors.push_back({"embedding_map.weight", {4, width}});
+        tensors.push_back({"embedding_map.bias", {4}});
+      });
+    };
+    EXPECT_EQ(load_with(0)->notes(), std::vector<std::string>{}) << width;
+    ASSERT_EQ(load_with(0.5)->notes().size(), 1u) << width;
+    EXPECT_NE(load_with(0.5)->notes()[0].find("row 6"), std::string::npos) << width;
+  }
+}
+
+TEST(ModelTest, ASinusoidNeedsNoTable) {
+  const auto model = load_small([](json& config, std::vector<TestTensor>& tensors) {
+    config["position"] = {{"kind", "sinusoidal"}, {"layout", "paper"}};
+    remove(tensors, "position_embedding.weight");
+  });
+  EXPECT_FALSE(model->weights().position_table.present());
+}
+
+/// A BERT of one layer as old conversions from TensorFlow wrote it, with its head.
+std::vector<TestTensor> bert_for_masked_lm() {
+  std::vector<TestTensor> tensors = {{"bert.embeddings.word_embeddings.weight", {9, 4}},
+                                     {"bert.embeddings.position_embeddings.weight", {7, 4}},
+                                     {"bert.embeddings.token_type_embeddings.weight", {2, 4}},
+                                     {"bert.embeddings.LayerNorm.gamma", {4}},
+                                     {"bert.embeddings.LayerNorm.beta", {4}},
+                                     {"bert.embeddings.position_ids", {1, 7}, "I64"},
+                                     {"cls.predictions.bias", {9}},
+                                     {"cls.predictions.transform.dense.weight", {4, 4}},
+                                     {"cls.predictions.transform.dense.bias", {4}},
+                                     {"cls.predictions.transform.LayerNorm.weight", {4}},
+                                     {"cls.predictions.transform.LayerNorm.bias", {4}}};
+  const std::string block = "bert.encoder.layer.0.";
+  for (const char* const name : {"attention.self.query", "attention.self.key",
+                                 "attention.self.value", "attention.output.dense"}) {
+    tensors.push_back({block + name + ".weight", {4, 4}});
+    tensors.push_back({block + name + ".bias", {4}});
+  }
+  for (const char* const name : {"attention.output.LayerNorm", "output.LayerNorm"}) {
+    tensors.push_back({block + name + ".weight", {4}});
+    tensors.push_back({block + name + ".bias", {4}});
+  }
+  tensors.push_back({block + "intermediate.dense.weight", {6, 4}});
+  tensors.push_back({block + "intermediate.dense.bias", {6}});
+  tensors.push_back({block + "output.dense.weight", {4, 6}});
+  tensors.push_back({block + "output.dense.bias", {4}});
+  return tensors;
+}
+
+std::shared_ptr<const Model> load_bert(const std::vector<TestTensor>& tensors,
+                                       const json& more_keys = json::object()) {
+  const TempFolder folder;
+  json config = json::parse(R"({"model_type": "bert", "hidden_size": 4, "intermediate_size": 6,
+    "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 9, "hidden_act": "gelu",
+    "max_position_embeddings": 7})");
+  config.update(more_keys);
+  folder.write("config.json", config.dump());
+  folder.write("model.safetensors", safetensors_bytes(tensors));
+  return Model::load(folder.path());
+}
+
+TEST(ModelTest, ABertThatIsWrappedInAnotherModelIsFound) {
+  const auto model = load_bert(bert_for_masked_lm());
+  EXPECT_EQ(model->unused_tensors(), std::vector<std::string>{"bert.embeddings.position_ids"});
+  ASSERT_TRUE(model->weights().mlm_head.has_value());
+  EXPECT_EQ(model->weights().mlm_head->decoder.data, model->weights().token_embedding.data);
+  EXPECT_TRUE(model->weights().embedding_norm.bias.present());
+}
+
+TEST(ModelTest, AnIncompleteHeadIsNotedAndLeavesTheEncoder) {
+  std::vector<TestTensor> tensors = bert_for_masked_lm();
+  remove(tensors, "cls.predictions.bias");
+  const auto without_bias = load_bert(tensors);
+  EXPECT_FALSE(without_bias->weights().mlm_head.has_value());
+  ASSERT_EQ(without_bias->notes().size(), 1u);
+  EXPECT_NE(without_bias->notes()[0].find("mlm.bias"), std::string::npos);
+  tensors = bert_for_masked_lm();
+  tensors.push_back({"cls.predictions.decoder.weight", {8, 4}});
+  EXPECT_FALSE(load_bert(tensors)->weights().mlm_head.has_value());
+}
+
+TEST(ModelTest, AHeadThatIsNotTiedNeedsADecoderOfItsOwn) {
+  const json untied = {{"tie_word_embeddings", false}};
+  std::vector<TestTensor> tensors = bert_for_masked_lm();
+  EXPECT_FALSE(load_bert(tensors, untied)->weights().mlm_head.has_value());
+  tensors.push_back({"cls.predictions.decoder.weight", {9, 4}});
+  const auto model = load_bert(tensors, untied);
+  ASSERT_TRUE(model->weights().mlm_head.has_value());
+  EXPECT_NE(model->weights().mlm_head->decoder.data, model->weights().token_embedding.data);
+}
+
+TEST(ModelTest, TwoEncodersInOneFileAreRefusedAndADecoderIsNone) {
+  std::vector<TestTensor> tensors = bert_for_masked_lm();
+  const std::string query = "encoder.layer.0.attention.self.query.weight";
+  tensors.push_back({"decoder." + query, {4, 4}});
+  EXPECT_EQ(load_bert(tensors)->unused_tensors().size(), 2u);
+  tensors.push_back({"passage.bert." + query, {4, 4}});
+  expect_error<ModelError>([&] { load_bert(tensors); },
+                           {"several encoders", "\"bert.\"", "\"passage.bert.\""});
+}
+
+TEST(ModelTest, ABertWithoutTokenTypesIsRefused) {
+  std::vector<TestTensor> tensors = bert_for_masked_lm();
+  remove(tensors, "bert.embeddings.token_type_embeddings.weight");
+  expect_error<ModelError>([&] { load_bert(tensors); },
+                           {"'bert.embeddings.token_type_embeddings.weight'", "missing"});
+}
+
+TEST(ModelTest, AFolderOrFileOfAnotherProgramIsNamed) {
+  const TempFolder folder;
+  const fs::path file = folder.write("bge-small-q8_0.gguf", "GGUF");
+  expect_error<ModelError>([&] { Model::load(folder.path()); },
+                           {"no config.json", "bge-small-q8_0.gguf", "llama.cpp"});
+  expect_error<ModelError>([&] { Model::load(file); }, {"not a folder", "GGUF"});
+}
+
+TEST(ModelTest, FoldersThatAreNoModels) {
+  const TempFolder folder;
+  expect_error<ModelError>([&] { Model::load(folder.path()); },
+                           {folder.path().string(), "no config.json"});
+  folder.write("config.json", small_config_json().dump());
+  expect_error<ModelError>([&] { Model::load(folder.path()); }, {"no model.safetensors"});
+  folder.write("pytorch_model.bin", "x");
+  expect_error<ModelError>([&] { Model::load(folder.path()); },
+                           {"pytorch_model.bin", "pickle", "python3 -c", "save_pretrained"});
+  expect_error<ModelError>([&] { Model::load(folder.path() / "config.json"); }, {"not a folder"});
+  expect_error<ModelError>([&] { Model::load(folder.path() / "config.json" / "x"); },
+                           {"config.json"});
+  expect_error<ModelError>([] { Model::load(""); }, {"no model ''"});
+  expect_error<ModelError>([] { Model::load(std::string(5000, 'x')); }, {"xxx"});
+}
+
+TEST(ModelTest, AFolderAboveOneOrMoreModelsNamesThem) {
+  const TempFolder folder;
+  const auto expect_refused = [&](const std::vector<std::string>& words) {
+    expect_error<ModelError>([&] { Model::load(folder.path()); }, words);
+  };
+  folder.write("1_Pooling/config.json", R"({"pooling_mode_cls_token": true})");
+  folder.write("2_Dense/config.json", R"({"in_features": 4, "out_features": 2})");
+  folder.write("2_Dense/model.safetensors", safetensors_bytes(small_tensors()));
+  expect_refused({"tokenizer files"});
+  folder.write("snapshots/5c38/config.json", small_config_json().dump());
+  expect_refused({"in a folder below; give that one: ", folder.path() / "snapshots/5c38"});
+  for (const std::string name : {"a", "b", "c", "d", "e"}) {
+    folder.write(name + "/config.json", small_config_json().dump());
+  }
+  expect_refused({"give one of them: " + (folder.path() / "a").string() + ", ", "(6 in all)"});
+  EXPECT_NO_THROW(find_model(folder.path()));
+}
+
+/// Without the superuser's rights, who can read everything, until the end of the scope.
+class Nobody {
+ public:
+  Nobody() : user_(geteuid()) {
+    if (user_ != 0) return;
+    EXPECT_EQ(seteuid(65534), 0);
+  }
+  ~Nobody() { EXPECT_EQ(seteuid(user_), 0); }
+
+ private:
+  const uid_t user_;
+};
+
+TEST(ModelTest, AnUnreadableFolder) {
+  const TempFolder folder;
+  const fs::path config = folder.write("model/config.json", small_config_json().dump());
+  fs::permissions(folder.path(), fs::perms(0755));
+  fs::permissions(config, fs::perms::none);
+  {
+    const Nobody nobody;
+    expect_error<ModelError>([&] { Model::load(config.parent_path()); },
+                             {"config.json", "Permission denied"});
+  }
+  fs::permissions(config.parent_path(), fs::perms::none);
+  {
+    const Nobody nobody;
+    expect_error<ModelError>([&] { Model::load(config.parent_path()); }, {"Permission denied"});
+    expect_error<ModelError>([&] { Model::load(config.parent_path() / "x"); },
+                             {"Permission denied"});
+    expect_error<ModelError>([&] { Tokenizer::load(config.parent_path()); }, {"Permission denied"});
+  }
+  fs::permissions(config.parent_path(), fs::perms(0700));
+}
+
+TEST(ModelTest, ABundledModelIsFoundByItsName) {
+  const TempFolder folder;
+  folder.write("mine/config.json", "{}");
+  const Environment environment("PHASOR_MODELS", folder.path().string());
+  EXPECT_EQ(find_model("mine"), folder.path() / "mine");
+  EXPECT_EQ(find_model(folder.path()), folder.path());
+  expect_error<ModelError>([] { find_model("yours"); }, {"'yours'", "mine"});
+}
+
+TEST(ModelTest, ABrokenTokenizerDoesNotKeepTheWeightsFromBeingLoaded) {
+  const auto model = [] {
+    const TempFolder folder;
+    json config = small_config_json();
+    config["tokenizer"] = {{"type", "wordpiece"}};
+    folder.write("config.json", config.dump());
+    folder.write("model.safetensors", safetensors_bytes(small_tensors()));
+    return Model::load(folder.path());
+  }();
+  expect_error<ModelError>([&] { model->tokenizer(); }, {"\"wordpiece\"", "sentencepiece"});
+}
+
+TEST(ModelTest, TheBundledTwinsDifferOnlyInTheirPositions) {
+  ModelConfig first;
+  for (const char* const name : {"sinusoidal", "learned", "none"}) {
+    const auto model = Model::load(bundled_model(name));
+    EXPECT_EQ(to_string(model->config().position.kind), name);
+    EXPECT_TRUE(model->weights().mlm_head.has_value());
+    EXPECT_TRUE(model->tokenizer().mask_id().has_value());
+    EXPECT_TRUE(model->unused_tensors().empty());
+    EXPECT_TRUE(model->notes().empty());
+    EXPECT_EQ(model->tokenizer().vocab_size(), model->config().vocab_size);
+    ModelConfig config = model->config();
+    config.position = {};
+    if (first.d_model == 0) first = config;
+    EXPECT_EQ(config, first);
+  }
+}
+
+TEST(ModelTest, ReferenceCheckpointsOfFourFamiliesAreLoaded) {
+  PHASOR_SHARED_OR_SKIP(golden, "golden");
+  const auto marian = Model::load(golden / "marian");
+  EXPECT_TRUE(marian->notes().empty()) << marian->notes()[0];  // the stored table is the formula's
+  EXPECT_TRUE(marian->weights().position_table.present());
+  EXPECT_TRUE(marian->has_tokenizer());
+  EXPECT_FALSE(Model::load(golden / "m2m100")->weights().position_table.present());
+  EXPECT_EQ(Model::load(golden / "bart-ids")->weights().position_table.shape[0], 66);
+  const auto bert = Model::load(golden / "bert-wordpiece");
+  EXPECT_FALSE(bert->weights().mlm_head.has_value());
+  EXPECT_EQ(bert->tokenizer().description(), "BERT (WordPiece, vocab.txt, lower case)");
+  PHASOR_SHARED_OR_SKIP(real, "real/bart-g2p-us");
+  EXPECT_EQ(Model::load(real)->config().max_positions, 64);  // its tensors are under "model."
+}
+
+}  // namespace
+}  // namespace phasor

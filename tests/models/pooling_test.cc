@@ -1,0 +1,189 @@
+// Pooling against naive oracles in double, and its edges.
+#include "phasor/pooling.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include "phasor/encoder.h"
+#include "phasor/errors.h"
+#include "tests/support/encoder_cases.h"
+#include "tests/support/expect_close.h"
+#include "tests/support/expect_error.h"
+
+namespace phasor {
+namespace {
+
+std::vector<float> random_states(int64_t num_tokens, int64_t d_model, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<float> states(num_tokens * d_model);
+  for (float& value : states) value = static_cast<float>(random() % 20001) / 1000.0f - 10.0f;
+  return states;
+}
+
+/// One column at a time, each mode by its definition.
+double oracle(PoolingMode mode, const std::vector<double>& column) {
+  const auto T = static_cast<double>(column.size());
+  double sum = 0, weighted = 0, weights = 0, largest = column[0];
+  for (size_t t = 0; t < column.size(); ++t) {
+    sum += column[t];
+    weighted += (static_cast<double>(t) + 1) * column[t];
+    weights += static_cast<double>(t) + 1;
+    if (column[t] > largest) largest = column[t];
+  }
+  switch (mode) {
+    case PoolingMode::kCls:
+      return column.front();
+    case PoolingMode::kMax:
+      return largest;
+    case PoolingMode::kMean:
+      return sum / T;
+    case PoolingMode::kMeanSqrtLen:
+      return sum / std::sqrt(T);
+    case PoolingMode::kWeightedMean:
+      return weighted / weights;
+    case PoolingMode::kLastToken:
+      return column.back();
+  }
+  return std::nan("");
+}
+
+std::vector<double> oracle(PoolingMode mode, const std::vector<float>& states, int64_t d_model) {
+  std::vector<double> pooled;
+  for (int64_t c = 0; c < d_model; ++c) {
+    std::vector<double> column;
+    for (size_t i = c; i < states.size(); i += d_model) column.push_back(states[i]);
+    pooled.push_back(oracle(mode, column));
+  }
+  return pooled;
+}
+
+constexpr PoolingMode kAllModes[] = {PoolingMode::kCls,          PoolingMode::kMax,
+                                     PoolingMode::kMean,         PoolingMode::kMeanSqrtLen,
+                                     PoolingMode::kWeightedMean, PoolingMode::kLastToken};
+
+class PoolingModeTest : public testing::TestWithParam<PoolingMode> {};
+
+TEST_P(PoolingModeTest, MatchesItsDefinition) {
+  for (const int64_t num_tokens : {1, 2, 3, 17, 200}) {
+    for (const int64_t d_model : {1, 5, 64}) {
+      const std::vector<float> states = random_states(num_tokens, d_model, num_tokens + d_model);
+      const std::vector<float> pooled = pool(states, d_model, {.modes = {GetParam()}});
+      expect_close<float, double>(pooled, oracle(GetParam(), states, d_model), 1e-7, "pooled");
+    }
+  }
+}
+
+TEST_P(PoolingModeTest, OneTokenIsItsOwnVector) {
+  const std::vector<float> state = random_states(1, 12, 1);
+  expect_same_bits(pool(state, 12, {.modes = {GetParam()}}), state, "pooled");
+}
+
+TEST_P(PoolingModeTest, EqualTokensPoolToThatTokenUpToLength) {
+  std::vector<float> states;
+  for (int t = 0; t < 4; ++t) states.insert(states.end(), {3.0f, -2.0f, 0.0f});
+  const float factor = GetParam() == PoolingMode::kMeanSqrtLen ? 2.0f : 1.0f;  // 4/√4
+  expect_same_bits(pool(states, 3, {.modes = {GetParam()}}),
+                   std::vector<float>{3.0f * factor, -2.0f * factor, 0.0f}, "pooled");
+}
+
+TEST_P(PoolingModeTest, ItsNameReadsBackAsItself) {
+  EXPECT_EQ(parse_pooling_modes(to_string(GetParam())), std::vector{GetParam()});
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, PoolingModeTest, testing::ValuesIn(kAllModes),
+                         [](const auto& info) { return std::string(to_string(info.param)); });
+
+TEST(PoolingTest, SeveralModesAreConcatenatedInTheOrderOfTheEnum) {
+  const std::vector<float> states = random_states(9, 4, 2);
+  const Pooling all{.modes = {std::rbegin(kAllModes), std::rend(kAllModes)}};
+  const std::vector<float> together = pool(states, 4, all);
+  ASSERT_EQ(std::ssize(together), all.width(4));
+  ASSERT_EQ(together.size(), 24u);
+  for (size_t m = 0; m < 6; ++m) {
+    const std::vector<float> alone = pool(states, 4, {.modes = {kAllModes[m]}});
+    expect_same_bits(std::span(together).subspan(4 * m, 4), alone,
+                     std::string(to_string(kAllModes[m])));
+  }
+}
+
+TEST(PoolingTest, NormalisedVectorsHaveLengthOneAndTheSameDirection) {
+  const std::vector<float> states = random_states(9, 6, 3);
+  const Pooling plain{.modes = {PoolingMode::kCls, PoolingMode::kMean}};
+  Pooling normalised = plain;
+  normalised.normalize = true;
+  const std::vector<float> x = pool(states, 6, plain);
+  double squares = 0;
+  for (const float value : x) squares += static_cast<double>(value) * value;
+  std::vector<double> expected;
+  for (const float value : x) expected.push_back(value / std::sqrt(squares));
+  expect_close<float, double>(pool(states, 6, normalised), expected, 1e-6, "normalised");
+}
+
+TEST(PoolingTest, AZeroVectorStaysZeroWhenNormalised) {
+  const std::vector<float> zero(8, 0.0f);
+  EXPECT_EQ(pool(zero, 4, {.normalize = true}), std::vector<float>(4, 0.0f));
+}
+
+TEST(PoolingTest, ValuesWhoseSquaresOverflowAFloatAreNormalised) {
+  const std::vector<float> pooled = pool(std::vector<float>{3e30f, -4e30f}, 2, {.normalize = true});
+  EXPECT_NEAR(pooled[0], 0.6, 1e-6);
+  EXPECT_NEAR(pooled[1], -0.8, 1e-6);
+}
+
+TEST(PoolingTest, ProjectionsComeAfterTheModesAndBeforeTheNorm) {
+  const Projection first{.in = 2, .out = 3, .weight = {1, 2, 3, 4, 5, 6}, .bias = {1, 0, -1}};
+  const Projection second{
+      .in = 3, .out = 2, .weight = {1, 0, 0, 0, 0, 1}, .bias = {0, 0}, .tanh = true};
+  Pooling pooling{.modes = {PoolingMode::kLastToken}, .projections = {first}};
+  const std::vector<float> states = {9, 9, 0.5f, -1};
+  EXPECT_EQ(pooling.width(2), 3);
+  EXPECT_EQ(pool(states, 2, pooling), (std::vector<float>{-0.5f, -2.5f, -4.5f}));
+  pooling.projections.push_back(second);
+  pooling.normalize = true;
+  const double a = std::tanh(-0.5), b = std::tanh(-4.5), norm = std::sqrt(a * a + b * b);
+  EXPECT_EQ(pooling.width(2), 2);
+  expect_close<float, double>(pool(states, 2, pooling), std::vector{a / norm, b / norm}, 1e-7,
+                              "projected");
+}
+
+TEST(PoolingTest, WhatDoesNotFitIsRefused) {
+  const std::vector<float> states(6);
+  expect_error<InvalidArgument>([&] { pool(states, 4, {}); }, {"6 values", "width 4"});
+  expect_error<InvalidArgument>([&] { pool({}, 4, {}); }, {"0 values"});
+  expect_error<InvalidArgument>([&] { pool(states, 0, {}); }, {"width 0"});
+  expect_error<InvalidArgument>([&] { pool(states, 3, {.modes = {}}); },
+                                {"no pooling", "lasttoken"});
+  const Projection wide{.in = 4, .out = 1, .weight = {1, 1, 1, 1}, .bias = {0}};
+  expect_error<InvalidArgument>([&] { pool(states, 3, {.projections = {wide}}); },
+                                {"from 4 to 1", "of 3"});
+}
+
+TEST(PoolingTest, NamesAreReadInAnyOrderAndUnknownOnesRefused) {
+  EXPECT_EQ(parse_pooling_modes("mean,cls"), (std::vector{PoolingMode::kCls, PoolingMode::kMean}));
+  EXPECT_EQ(to_string(parse_pooling_modes("lasttoken,max,max")), "max,lasttoken");
+  for (const char* const wrong : {"", "average", "cls,", ",cls", "cls, mean", "MEAN"}) {
+    expect_error<InvalidArgument>([&] { parse_pooling_modes(wrong); }, {"mean_sqrt_len"});
+  }
+}
+
+TEST(PoolingTest, ARunPoolsAsItIsTold) {
+  const auto model = random_model(small_config(), 15);
+  Encoder encoder(model);
+  const std::vector<TokenIds> batch = {random_ids(*model, 10, 1), random_ids(*model, 3, 2)};
+  const Pooling pooling{.modes = {PoolingMode::kCls, PoolingMode::kMax}, .normalize = true};
+  const Encoding encoding = encoder.encode_ids(batch, {.pooling = pooling});
+  const Encoding plain = encoder.encode_ids(batch);
+  for (int64_t i = 0; i < 2; ++i) {
+    ASSERT_EQ(encoding.embedding(i).size(), 30u);
+    expect_same_bits(encoding.embedding(i), pool(encoding.hidden(i), 15, pooling), "pooled");
+    expect_error<InvalidArgument>([&] { plain.embedding(i); }, {"RunOptions::pooling"});
+  }
+  expect_error<InvalidArgument>(
+      [&] { encoder.encode_ids(batch, {.pooling = Pooling{.modes = {}}}); }, {"no pooling mode"});
+}
+
+}  // namespace
+}  // namespace phasor

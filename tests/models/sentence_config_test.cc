@@ -1,0 +1,293 @@
+// sentence-transformers' files, as people have them and as they should not be.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "phasor/encoder.h"
+#include "phasor/errors.h"
+#include "phasor/model.h"
+#include "tests/support/expect_close.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/shared_files.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kDense = "linear.weight";
+
+/// A small model whose folder gets files of sentence-transformers.
+class SentenceConfigTest : public testing::Test {
+ protected:
+  SentenceConfigTest() {
+    folder_.write("config.json", small_config_json().dump());
+    folder_.write("model.safetensors", safetensors_bytes(small_tensors()));
+  }
+
+  /// Modules by kind, in their folders 0_…, 1_…, as sentence-transformers names them.
+  void write_modules(const std::vector<std::string>& kinds) {
+    json modules = json::array();
+    for (size_t i = 0; i < kinds.size(); ++i) {
+      const std::string path = i == 0 ? "" : std::to_string(i) + "_" + kinds[i];
+      modules.push_back({{"idx", i},
+                         {"name", std::to_string(i)},
+                         {"path", path},
+                         {"type", "sentence_transformers.models." + kinds[i]}});
+    }
+    folder_.write("modules.json", modules.dump());
+  }
+  void write(const std::string& name, const json& content) { folder_.write(name, content.dump()); }
+  void write_dense(const json& config, const std::vector<TestTensor>& tensors) {
+    write("2_Dense/config.json", config);
+    folder_.write("2_Dense/model.safetensors", safetensors_bytes(tensors));
+  }
+
+  std::shared_ptr<const Model> load() const { return Model::load(folder_.path()); }
+  SentenceConfig read() const { return load()->sentence(); }
+  /// Loading works, and asking for sentence vectors says why not.
+  void expect_refused(const std::vector<std::string>& words) const {
+    const auto model = load();
+    EXPECT_FALSE(model->has_sentence());
+    expect_error<ModelError>([&] { model->sentence(); }, words);
+    Encoder encoder(model);
+    EXPECT_EQ(encoder.encode_ids(std::vector<int32_t>{1, 2}).num_tokens(0), 2);
+    expect_error<ModelError>([&] { encoder.embed("a"); }, words);
+    ASSERT_FALSE(model->notes().empty());
+    EXPECT_NE(model->notes().back().find(words.front()), std::string::npos)
+        << model->notes().back();
+  }
+
+  TempFolder folder_;
+};
+
+TEST_F(SentenceConfigTest, WithoutFilesItIsTheMeanNotNormalised) {
+  const SentenceConfig config = read();
+  EXPECT_EQ(config.pooling, Pooling{});
+  EXPECT_EQ(config.max_tokens, 0);
+  EXPECT_EQ(config.prompt, "");
+  EXPECT_EQ(config.source, "");
+  EXPECT_TRUE(load()->notes().empty());
+}
+
+TEST_F(SentenceConfigTest, EveryFlagIsReadAndSeveralConcatenate) {
+  write_modules({"Transformer", "Pooling"});
+  const std::vector<std::pair<std::string, PoolingMode>> flags = {
+      {"cls_token", PoolingMode::kCls},
+      {"max_tokens", PoolingMode::kMax},
+      {"mean_tokens", PoolingMode::kMean},
+      {"mean_sqrt_len_tokens", PoolingMode::kMeanSqrtLen},
+      {"weightedmean_tokens", PoolingMode::kWeightedMean},
+      {"lasttoken", PoolingMode::kLastToken}};
+  json all = {{"word_embedding_dimension", 4}};
+  for (const auto& [name, mode] : flags) {
+    json one = {{"word_embedding_dimension", 4}, {"pooling_mode_mean_tokens", false}};
+    one["pooling_mode_" + name] = all["pooling_mode_" + name] = true;
+    write("1_Pooling/config.json", one);
+    EXPECT_EQ(read().pooling.modes, std::vector{mode}) << name;
+  }
+  write("1_Pooling/config.json", all);
+  EXPECT_EQ(to_string(read().pooling.modes), "cls,max,mean,mean_sqrt_len,weightedmean,lasttoken");
+  EXPECT_EQ(read().source, "1_Pooling/config.json");
+}
+
+TEST_F(SentenceConfigTest, TheNewerSpellingIsReadAndTheMeanIsTheDefaultOfBoth) {
+  write_modules({"Transformer", "Pooling"});
+  write("1_Pooling/config.json", {{"pooling_mode", "cls"}});
+  EXPECT_EQ(to_string(read().pooling.modes), "cls");
+  write("1_Pooling/config.json", {{"pooling_mode", {"mean", "cls"}}});
+  EXPECT_EQ(to_string(read().pooling.modes), "cls,mean");
+  write("1_Pooling/config.json", json::object());
+  EXPECT_EQ(to_string(read().pooling.modes), "mean");
+  write("1_Pooling/config.json", {{"pooling_mode_cls_token", true}});
+  EXPECT_EQ(to_string(read().pooling.modes), "cls,mean");
+}
+
+TEST_F(SentenceConfigTest, NormalizeIsAModule) {
+  write_modules({"Transformer", "Pooling", "Normalize"});
+  write("1_Pooling/config.json", {{"word_embedding_dimension", 4}});
+  EXPECT_TRUE(read().pooling.normalize);
+  const Encoding encoding =
+      Encoder(load()).encode_ids(std::vector<int32_t>{1, 2, 3}, {.pooling = read().pooling});
+  double squares = 0;
+  for (const float value : encoding.embedding(0)) squares += static_cast<double>(value) * value;
+  EXPECT_NEAR(squares, 1, 1e-6);
+}
+
+TEST_F(SentenceConfigTest, DenseIsRunAfterPooling) {
+  write_modules({"Transformer", "Pooling", "Dense", "Normalize"});
+  write("1_Pooling/config.json", {{"word_embedding_dimension", 4}});
+  const json config = {{"in_features", 4},
+                       {"out_features", 2},
+                       {"bias", true},
+                       {"activation_function", "torch.nn.modules.activation.Tanh"}};
+  write_dense(config, {{kDense, {2, 4}, "F32", float_bytes({1, 0, 0, 0, 0, .5, 0, .25})},
+                       {"linear.bias", {2}, "F32", float_bytes({.125, -1})}});
+  const Pooling pooling = read().pooling;
+  EXPECT_TRUE(pooling.normalize);
+  EXPECT_EQ(pooling.width(4), 2);
+  const std::vector<float> states = {.5, 1, 2, -2};
+  const double a = std::tanh(.5 + .125), b = std::tanh(.5 - .5 - 1), norm = std::hypot(a, b);
+  expect_close<float, double>(pool(states, 4, pooling), std::vector{a / norm, b / norm}, 1e-7,
+                              "projected");
+  EXPECT_EQ(Encoder(load()).embedding_width(), 2);
+}
+
+TEST_F(SentenceConfigTest, DenseWithoutBiasOrActivation) {
+  write_modules({"Transformer", "Pooling", "Dense"});
+  write("1_Pooling/config.json", json::object());
+  write_dense({{"in_features", 4},
+               {"out_features", 1},
+               {"bias", false},
+               {"activation_function", "torch.nn.modules.linear.Identity"}},
+              {{kDense, {1, 4}, "F32", float_bytes({1, 2, 3, 4})}});
+  EXPECT_EQ(pool(std::vector<float>{1, 1, 1, 2}, 4, read().pooling), std::vector<float>{14});
+}
+
+TEST_F(SentenceConfigTest, DenseThatDoesNotFitIsRefused) {
+  write_modules({"Transformer", "Pooling", "Dense"});
+  write("1_Pooling/config.json", json::object());
+  json config = {{"in_features", 4}, {"out_features", 1}, {"bias", false}};
+  write_dense(config, {{kDense, {1, 3}}});
+  expect_refused({"linear.weight", "[1, 3]", "[1, 4]"});
+  write_dense(config, {{kDense, {1, 4}, "F32", float_bytes({1, 2, NAN, 4})}});
+  expect_refused({"linear.weight", "NaN"});
+  config["bias"] = true;
+  write_dense(config, {{kDense, {1, 4}}});
+  expect_refused({"linear.bias", "missing"});
+  config["activation_function"] = "torch.nn.modules.activation.GELU";
+  write_dense(config, {});
+  expect_refused({"activation_function", "GELU", "Tanh or Identity"});
+  config["in_features"] = 5;
+  write_dense(config, {});
+  expect_refused({"in_features", "5", "4"});
+  config["in_features"] = 4;
+  config.erase("activation_function");
+  write("2_Dense/config.json", config);
+  std::filesystem::remove(folder_.path() / "2_Dense/model.safetensors");
+  folder_.write("2_Dense/pytorch_model.bin", "");
+  expect_refused({"2_Dense", "pickle"});
+}
+
+TEST_F(SentenceConfigTest, OtherModulesAndOrdersAreRefused) {
+  write("1_Pooling/config.json", json::object());
+  const std::vector<std::vector<std::string>> all = {{"Transformer", "Pooling", "LayerNorm"},
+                                                     {"WordEmbeddings", "Pooling"},
+                                                     {"Transformer", "Pooling", "Pooling"},
+                                                     {"Transformer", "Normalize", "Pooling"}};
+  for (const std::vector<std::string>& kinds : all) {
+    write_modules(kinds);
+    expect_refused({"modules.json", "type is", "a Transformer, then a Pooling"});
+  }
+  write_modules({"Transformer"});
+  expect_refused({"modules.json", "no Pooling module"});
+  folder_.write("modules.json", "{}");
+  expect_refused({"modules.json", "no list"});
+  folder_.write("modules.json", "[1]");
+  expect_refused({"modules.json", "1 is no module"});
+  folder_.write("modules.json", "[");
+  expect_refused({"modules.json", "not valid JSON"});
+}
+
+TEST_F(SentenceConfigTest, NoModuleLiesOutsideTheFolder) {
+  const TempFolder outside;
+  outside.write("config.json", "{}");
+  write("1_Pooling/config.json", json::object());
+  const std::string up = "../" + outside.path().filename().string();
+  for (const std::string& path :
+       {outside.path().string(), up, "1_Pooling/../" + up, std::string("1_Pooling/..")}) {
+    write("modules.json", json::array({{{"path", ""}, {"type", "Transformer"}},
+                                       {{"path", path}, {"type", "Pooling"}}}));
+    expect_refused({"modules.json", "path is", "inside"});
+  }
+}
+
+TEST_F(SentenceConfigTest, NobodyHasMoreThanAFewModules) {
+  write("1_Pooling/config.json", json::object());
+  std::vector<std::string> kinds = {"Transformer", "Pooling"};
+  kinds.resize(32, "Normalize");
+  write_modules(kinds);
+  EXPECT_TRUE(read().pooling.normalize);
+  kinds.resize(33, "Normalize");
+  write_modules(kinds);
+  expect_refused({"modules.json", "33 modules", "32"});
+}
+
+TEST_F(SentenceConfigTest, PoolingThatIsUnclearIsRefused) {
+  write_modules({"Transformer", "Pooling"});
+  expect_refused({"1_Pooling/config.json", "no such file"});
+  const std::vector<std::pair<json, std::vector<std::string>>> cases = {
+      {{{"word_embedding_dimension", 5}}, {"vectors of 5", "4 wide"}},
+      {{{"pooling_mode_mean_tokens", false}}, {"every pooling mode is false"}},
+      {{{"pooling_mode_mean_tokens", "yes"}}, {"pooling_mode_mean_tokens", "true or false"}},
+      {{{"pooling_mode_attention", true}}, {"pooling_mode_attention", "not known"}},
+      {{{"pooling_mode", "median"}}, {"pooling_mode", "median", "weightedmean"}},
+      {{{"include_prompt", false}}, {"include_prompt"}}};
+  for (const auto& [config, words] : cases) {
+    write("1_Pooling/config.json", config);
+    expect_refused(words);
+  }
+}
+
+TEST_F(SentenceConfigTest, ARunMaySayHowToPoolWhereTheFilesCannot) {
+  folder_.write("modules.json", "{}");
+  const RunOptions options = {.pooling = Pooling{.modes = {PoolingMode::kCls}}};
+  const Encoding encoding = Encoder(load()).encode_ids(std::vector<int32_t>{1, 2}, options);
+  expect_same_bits(encoding.embedding(0), encoding.hidden(0).first(4), "cls");
+}
+
+TEST_F(SentenceConfigTest, PoolingWithoutModulesIsUsedAndNoted) {
+  write("1_Pooling/config.json",
+        {{"pooling_mode_cls_token", true}, {"pooling_mode_mean_tokens", false}});
+  EXPECT_EQ(to_string(read().pooling.modes), "cls");
+  ASSERT_EQ(load()->notes().size(), 1u);
+  EXPECT_NE(load()->notes()[0].find("modules.json"), std::string::npos);
+}
+
+TEST_F(SentenceConfigTest, TheLengthIsTheSentenceFilesOrElseTheTokenizers) {
+  write("tokenizer_config.json", {{"model_max_length", 1e30}});
+  EXPECT_EQ(read().max_tokens, 0);
+  write("tokenizer_config.json", {{"model_max_length", 6}});
+  EXPECT_EQ(read().max_tokens, 6);
+  write("sentence_bert_config.json", {{"max_seq_length", nullptr}, {"do_lower_case", false}});
+  EXPECT_EQ(read().max_tokens, 6);
+  write("sentence_bert_config.json", {{"max_seq_length", 5}});
+  EXPECT_EQ(read().max_tokens, 5);
+  write("sentence_bert_config.json", {{"max_seq_length", 0}});
+  expect_refused({"max_seq_length is 0"});
+  std::filesystem::remove(folder_.path() / "sentence_bert_config.json");
+  write("sentence_xlm-roberta_config.json", {{"max_seq_length", 4}});
+  EXPECT_EQ(read().max_tokens, 4);
+}
+
+TEST_F(SentenceConfigTest, LowerCasingIsLeftToTheTokenizer) {
+  write("sentence_bert_config.json", {{"do_lower_case", true}});
+  expect_refused({"do_lower_case is true"});
+  write("tokenizer_config.json", {{"do_lower_case", true}});
+  EXPECT_TRUE(load()->has_sentence());
+}
+
+TEST_F(SentenceConfigTest, TheDefaultPromptIsRead) {
+  json config = {{"prompts", {{"query", "query: "}, {"document", ""}}},
+                 {"default_prompt_name", nullptr}};
+  write("config_sentence_transformers.json", config);
+  EXPECT_EQ(read().prompt, "");
+  config["default_prompt_name"] = "query";
+  write("config_sentence_transformers.json", config);
+  EXPECT_EQ(read().prompt, "query: ");
+  config["default_prompt_name"] = "passage";
+  write("config_sentence_transformers.json", config);
+  expect_refused({"passage", "missing"});
+}
+
+TEST(SentenceFilesTest, AFolderOfSentenceTransformersIsRead) {
+  PHASOR_SHARED_OR_SKIP(folder, "golden/bert-wordpiece");
+  const SentenceConfig config = Model::load(folder)->sentence();
+  EXPECT_EQ(config.pooling, (Pooling{.normalize = true}));
+  EXPECT_EQ(config.max_tokens, 64);
+  EXPECT_EQ(config.source, "1_Pooling/config.json");
+}
+
+}  // namespace
+}  // namespace phasor

@@ -1,0 +1,123 @@
+// One file or shards, and what is said about folders that hold weights in another form.
+#include "models/tensor_files.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "phasor/errors.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+using namespace internal;
+
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kIndex = "model.safetensors.index.json";
+
+void expect_refused(const TempFolder& folder, const std::vector<std::string>& words) {
+  expect_error<ModelError>([&] { TensorFiles::open(folder.path()); }, words);
+}
+
+/// Two shards, "a" in the first and "b" in the second, with this index.
+void write_shards(const TempFolder& folder, const json& index) {
+  folder.write("1.safetensors", safetensors_bytes({{"a", {1}, "F32", float_bytes({1.0f})}}));
+  folder.write("2.safetensors", safetensors_bytes({{"b", {2}, "F32", float_bytes({2.0f, 3.0f})}}));
+  folder.write(kIndex, index.dump());
+}
+
+json index_of(const json& weight_map) {
+  return {{"metadata", {{"total_size", 12}}}, {"weight_map", weight_map}};
+}
+
+TEST(TensorFilesTest, ShardsAreReadAsOneFile) {
+  const TempFolder folder;
+  write_shards(folder, index_of({{"a", "1.safetensors"}, {"b", "2.safetensors"}}));
+  const auto files = TensorFiles::open(folder.path());
+  EXPECT_EQ(files->tensors().size(), 2u);
+  EXPECT_EQ(files->tensor("a").to_float(), std::vector<float>{1.0f});
+  EXPECT_EQ(files->tensor("b").to_float(), (std::vector<float>{2.0f, 3.0f}));
+  EXPECT_EQ(files->shape("b"), std::vector<int64_t>{2});
+  EXPECT_EQ(files->metadata().at("format"), "pt");
+  EXPECT_FALSE(files->contains("c"));
+  expect_error<ModelError>([&] { files->tensor("c"); }, {kIndex, "'c'", "missing"});
+}
+
+TEST(TensorFilesTest, OneFileWinsOverShards) {
+  const TempFolder folder;
+  write_shards(folder, json::object());
+  folder.write("model.safetensors", safetensors_bytes({{"c", {1}}}));
+  EXPECT_TRUE(TensorFiles::open(folder.path())->contains("c"));
+}
+
+TEST(TensorFilesTest, AnIndexThatDoesNotFitItsShards) {
+  const TempFolder folder;
+  write_shards(folder, json::object());
+  expect_refused(folder, {kIndex, "weight_map is missing"});
+  folder.write(kIndex, index_of(json::array()).dump());
+  expect_refused(folder, {kIndex, "weight_map is []"});
+  folder.write(kIndex, index_of({{"a", "2.safetensors"}}).dump());
+  expect_refused(folder, {kIndex, "\"a\"", "2.safetensors", "belong together"});
+  folder.write(kIndex, index_of({{"a", "3.safetensors"}}).dump());
+  expect_refused(folder, {kIndex, "\"3.safetensors\"", "is not there; get all"});
+  for (const char* const outside : {"../1.safetensors", "/etc/passwd", ""}) {
+    folder.write(kIndex, index_of({{"a", outside}}).dump());
+    expect_refused(folder, {kIndex, outside, "in this folder"});
+  }
+  folder.write(kIndex, index_of({{"a", 7}}).dump());
+  expect_refused(folder, {kIndex, "7", "in this folder"});
+}
+
+TEST(TensorFilesTest, WeightsInAnotherFormAreNamedWithTheWayFromThere) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> cases = {
+      {"pytorch_model.bin", {"Python pickle", "python3 -c", "save_pretrained"}},
+      {"pytorch_model-00001-of-00002.bin", {"Python pickle", "save_pretrained"}},
+      {"model.pt", {"Python pickle"}},
+      {"tf_model.h5", {"TensorFlow", "save_pretrained"}},
+      {"flax_model.msgpack", {"Flax", "save_pretrained"}},
+      {"model-q4_0.gguf", {"llama.cpp", "get the original model"}},
+      {"onnx/model.onnx", {"ONNX", "get the original model"}},
+      {"model.fp16.safetensors", {"name it model.safetensors"}}};
+  for (const auto& [name, words] : cases) {
+    const TempFolder folder;
+    folder.write("training_args.bin", "x");
+    folder.write("2_Dense/model.safetensors", "x");
+    folder.write("old/golden.bin", "x");
+    expect_refused(folder, {"no model.safetensors"});
+    EXPECT_EQ(foreign_weights(folder.path()), "");
+    folder.write(name, "x");
+    expect_refused(folder, {"no model.safetensors", name});
+    expect_refused(folder, words);
+  }
+}
+
+TEST(TensorFilesTest, OtherFormatsUnderTheRightNameAreRecognised) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 90\n", "git lfs pull"},
+      {"GGUF\x03", "llama.cpp"},
+      {"\x08\x07\x12\x07pytorch\x1a\x05", "ONNX"},
+      {"\x89HDF\r\n\x1a\n", "TensorFlow"},
+      {"PK\x03\x04", "save_pretrained"},
+      {"\x80\x02}q", "pickle"}};
+  for (const auto& [head, word] : cases) {
+    const TempFolder folder;
+    std::string bytes = head;
+    folder.write("model.safetensors", bytes.append(600, '\0'));
+    expect_refused(folder, {"model.safetensors", word});
+  }
+}
+
+TEST(TensorFilesTest, AHeaderAsLongAsAnOnnxFilesFirstBytesIsNoOnnxFile) {
+  // 0x00120708 bytes of header: the same three bytes at the front.
+  std::string header = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+  header.append(0x00120708 - header.size(), ' ');
+  const TempFolder folder;
+  folder.write("model.safetensors", safetensors_bytes(header, float_bytes({5.0f})));
+  EXPECT_EQ(TensorFiles::open(folder.path())->tensor("a").to_float(), std::vector<float>{5.0f});
+}
+
+}  // namespace
+}  // namespace phasor

@@ -1,0 +1,87 @@
+// Every float16 and bfloat16 there is, against the formula of the standard.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "phasor/errors.h"
+#include "phasor/model.h"
+#include "tests/support/expect_error.h"
+
+namespace phasor {
+namespace {
+
+/// IEEE 754: (−1)^sign · mantissa · 2^exponent, from the fields, by ldexp.
+double value_of(uint16_t bits, int exponent_bits) {
+  const int mantissa_bits = 15 - exponent_bits;
+  const int bias = (1 << (exponent_bits - 1)) - 1;
+  const int exponent = (bits >> mantissa_bits) & ((1 << exponent_bits) - 1);
+  const int mantissa = bits & ((1 << mantissa_bits) - 1);
+  const double sign = (bits & 0x8000) != 0 ? -1.0 : 1.0;
+  if (exponent == (1 << exponent_bits) - 1) {
+    return mantissa != 0 ? std::numeric_limits<double>::quiet_NaN()
+                         : sign * std::numeric_limits<double>::infinity();
+  }
+  const int implied = exponent == 0 ? 0 : 1 << mantissa_bits;
+  return sign * std::ldexp(mantissa + implied, std::max(exponent, 1) - bias - mantissa_bits);
+}
+
+void expect_all_values(DType dtype, int exponent_bits) {
+  std::vector<uint16_t> all(65536);
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<uint16_t>(i);
+  const Tensor tensor{
+      .dtype = dtype, .shape = {65536}, .data = reinterpret_cast<const std::byte*>(all.data())};
+  const std::vector<float> floats = tensor.to_float();
+  ASSERT_EQ(floats.size(), all.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    const double expected = value_of(all[i], exponent_bits);
+    if (std::isnan(expected)) {
+      EXPECT_TRUE(std::isnan(floats[i])) << i;
+    } else {
+      EXPECT_EQ(std::bit_cast<uint32_t>(floats[i]),
+                std::bit_cast<uint32_t>(static_cast<float>(expected)))
+          << i << ": " << floats[i] << " is not " << expected;
+    }
+  }
+}
+
+TEST(TensorTest, EveryFloat16IsConvertedExactly) { expect_all_values(DType::kFloat16, 5); }
+TEST(TensorTest, EveryBFloat16IsConvertedExactly) { expect_all_values(DType::kBFloat16, 8); }
+
+TEST(TensorTest, DataMayBeUnaligned) {
+  const std::vector<float> values = {1.5f, -2.25f, 1e-42f, 3e38f};
+  std::vector<std::byte> bytes(4 * values.size() + 1);
+  std::memcpy(bytes.data() + 1, values.data(), 4 * values.size());
+  const Tensor tensor{.dtype = DType::kFloat32, .shape = {2, 2}, .data = bytes.data() + 1};
+  EXPECT_EQ(tensor.to_float(), values);
+}
+
+TEST(TensorTest, CopiesOnlyTheElementsAskedFor) {
+  const std::vector<uint16_t> halves = {0x3c00, 0x4000, 0x4200, 0x4400};  // 1, 2, 3, 4
+  const Tensor tensor{.dtype = DType::kFloat16,
+                      .shape = {4},
+                      .data = reinterpret_cast<const std::byte*>(halves.data())};
+  std::vector<float> out(3, -1.0f);
+  tensor.copy_to(out.data(), 1, 2);
+  EXPECT_EQ(out, (std::vector<float>{2.0f, 3.0f, -1.0f}));
+}
+
+TEST(TensorTest, ElementsBeyondTheEndAreRefused) {
+  const std::vector<float> values = {1.0f, 2.0f};
+  const Tensor tensor{.shape = {2}, .data = reinterpret_cast<const std::byte*>(values.data())};
+  std::vector<float> out(4);
+  expect_error<InvalidArgument>([&] { tensor.copy_to(out.data(), 1, 2); }, {"1 to 3", "has 2"});
+  expect_error<InvalidArgument>([&] { tensor.copy_to(out.data(), -1, 1); }, {"-1"});
+  expect_error<InvalidArgument>([&] { Tensor().copy_to(out.data(), 0, 1); }, {"absent"});
+}
+
+TEST(TensorTest, AnAbsentTensorHasNoValues) {
+  EXPECT_FALSE(Tensor().present());
+  EXPECT_TRUE(Tensor().to_float().empty());
+}
+
+}  // namespace
+}  // namespace phasor

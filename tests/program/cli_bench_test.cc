@@ -1,0 +1,114 @@
+// infer bench: what it measures adds up, and what it cannot measure it says in a line.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/support/infer_program.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+namespace {
+
+using nlohmann::json;
+
+/// Fast ones.
+std::vector<json> bench_json(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {"bench", "--seconds", "0.01"});
+  return infer_json(arguments);
+}
+
+TEST(CliBenchTest, TheNumbersOfAMeasurementAgreeWithEachOther) {
+  const std::vector<json> objects = bench_json({"--shape", "3x10", "--threads", "1"});
+  ASSERT_EQ(objects.size(), 1u);
+  const json& m = objects.front();
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : m.items()) keys.push_back(key);
+  EXPECT_EQ(std::set<std::string>(keys.begin(), keys.end()),
+            (std::set<std::string>{"model", "shape", "tokens", "threads", "precision", "median_ms",
+                                   "min_ms", "tokens_per_s", "gflops", "limit_share", "rss_bytes",
+                                   "impl"}));
+  EXPECT_EQ(m["model"], "sinusoidal");
+  EXPECT_EQ(m["shape"], "3x10");
+  EXPECT_EQ(m["tokens"], 30);
+  EXPECT_EQ(m["threads"], 1);
+  EXPECT_EQ(m["precision"], "f32");
+  const double seconds = m["median_ms"].get<double>() / 1e3;
+  EXPECT_LE(m["min_ms"].get<double>(), m["median_ms"].get<double>());
+  EXPECT_GT(m["min_ms"].get<double>(), 0);
+  EXPECT_NEAR(m["tokens_per_s"].get<double>() * seconds, 30, 1e-6);
+  // Six layers of four [128, 128], two [128, 512], and twice three maps of 10 × 10.
+  const double operations = 6 * 2 * (30 * (4 * 128 * 128 + 2 * 128 * 512) + 2 * 3 * 10 * 10 * 128);
+  EXPECT_NEAR(m["gflops"].get<double>() * seconds * 1e9, operations, 1e-6 * operations);
+  EXPECT_GT(m["limit_share"].get<double>(), 0);
+  const json info = infer_json({"info"}).at(0);
+  EXPECT_GT(m["rss_bytes"], info["bytes_in_memory"]["packed"]);
+  EXPECT_TRUE(m["impl"].contains("qkv"));
+  for (const auto& [name, implementation] : m["impl"].items()) {
+    EXPECT_NE(implementation, "") << name;
+  }
+}
+
+TEST(CliBenchTest, EveryShapeIsMeasuredOnEveryNumberOfThreads) {
+  const std::vector<json> objects =
+      bench_json({"--shape", "1x2", "--shape", "ragged:4-6x9,2x1", "--threads", "2,1,2"});
+  ASSERT_EQ(objects.size(), 6u);
+  const char* const shapes[] = {"1x2", "ragged:4-6x9", "2x1"};
+  for (size_t i = 0; i < objects.size(); ++i) {
+    EXPECT_EQ(objects[i]["shape"], shapes[i % 3]);
+    EXPECT_EQ(objects[i]["threads"], i < 3 ? 2 : 1);
+  }
+  const int64_t ragged = objects[1]["tokens"].get<int64_t>();
+  EXPECT_GT(ragged, 4 * 9);
+  EXPECT_LT(ragged, 6 * 9);
+  EXPECT_EQ(objects[4]["tokens"], ragged) << "drawn anew";
+}
+
+TEST(CliBenchTest, TheTableHasARowForEveryMeasurement) {
+  const ProgramResult result =
+      run_infer({"bench", "--seconds", "0", "--shape", "1x2,7x3", "-t", "1"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+  const std::vector<std::string> lines = lines_of(result.out);
+  ASSERT_EQ(lines.size(), 3u) << result.out;
+  EXPECT_TRUE(lines[0].starts_with("shape ")) << lines[0];
+  EXPECT_TRUE(lines[1].starts_with("1x2 ")) << lines[1];
+  EXPECT_TRUE(lines[2].starts_with("7x3 ")) << lines[2];
+  EXPECT_EQ(lines[0].find("oneDNN"), lines[1].find("MB") + 4) << result.out;
+}
+
+TEST(CliBenchTest, DefaultShapesThatAreTooLongAreLeftOutWithANote) {
+  const ProgramResult result =
+      run_infer({"bench", "-m", "learned", "--seconds", "0", "-t", "1", "--json"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(lines_of(result.out).size(), 5u);
+  EXPECT_EQ(lines_of(result.err).size(), 1u) << result.err;
+  EXPECT_TRUE(result.err.starts_with("note: left out: 8x512 has 512 tokens")) << result.err;
+  EXPECT_NE(result.err.find(" 128"), std::string::npos) << result.err;
+
+  const TempFolder folder;  // with room for 7 tokens
+  folder.write("config.json", small_config_json().dump());
+  folder.write("model.safetensors", safetensors_bytes(small_tensors()));
+  expect_infer_fails({"bench", "-q", "-m", folder.path().string()}, 3, {"7", "--shape"});
+  EXPECT_EQ(bench_json({"-m", folder.path().string(), "--shape", "2x7", "-t", "1"}).size(), 1u);
+}
+
+TEST(CliBenchTest, WhatIsNoShapeIsAUsageErrorThatSaysHowToWriteOne) {
+  for (const char* shape :
+       {"32", "x8", "8x", "0x16", "16x0", "4x-3", "4x5x6", "4 x5", "ragged:9-4x2", "ragged:4x2",
+        "ragged:4-6", "ragged:0-4x2", "1048577x1", "1048576x2", "99999999999999999999x1"}) {
+    expect_infer_fails({"bench", "--shape", shape}, 2, {shape, "32x128", "ragged:4-60x64"});
+  }
+}
+
+TEST(CliBenchTest, OtherMisuseIsNamed) {
+  expect_infer_fails({"bench", "-m", "learned", "--shape", "1x129"}, 3, {"1x129", "128"});
+  expect_infer_fails({"bench", "--threads", "1,many"}, 2, {"--threads", "many", "all"});
+  expect_infer_fails({"bench", "--threads", "-1"}, 2, {"-1"});
+  expect_infer_fails({"bench", "--precision", "f32,f64"}, 2, {"f64", "f32"});
+  expect_infer_fails({"bench", "--seconds", "-1"}, 2, {"-1"});
+  expect_infer_fails({"bench", "Tom"}, 2, {"Tom"});
+  expect_infer_fails({"bench", "-m", "no-such-model"}, 4, {"no-such-model"});
+}
+
+}  // namespace
+}  // namespace phasor

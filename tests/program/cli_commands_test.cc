@@ -1,0 +1,320 @@
+// infer's subcommands: tokenize, info and verify.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <regex>
+#include <set>
+
+#include "phasor/model.h"
+#include "tests/support/infer_program.h"
+#include "tests/support/shared_files.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// A copy of a bundled model, whose files a test may spoil.
+fs::path copy_of_bundled(const TempFolder& folder, const std::string& name) {
+  const fs::path copy = folder.path() / name;
+  fs::copy(bundled_model(name), copy, fs::copy_options::recursive);
+  return copy;
+}
+
+TEST(CliTokenizeTest, JsonHasTextIdsAndPieces) {
+  const std::vector<json> objects = infer_json({"tokenize", "Tom bit a dog.", "[x]"});
+  ASSERT_EQ(objects.size(), 2u);
+  ASSERT_EQ(objects[0].size(), 3u);
+  EXPECT_EQ(objects[0]["text"], "Tom bit a dog.");
+  EXPECT_EQ(objects[0]["ids"].size(), objects[0]["pieces"].size());
+  EXPECT_EQ(objects[0]["pieces"][0], "[CLS]");
+  EXPECT_EQ(objects[0]["ids"], infer_json({"-q", "Tom bit a dog."}).at(0)["ids"]);
+  EXPECT_EQ(objects[1]["text"], "[x]");
+}
+
+TEST(CliTokenizeTest, TextHasThePiecesOverTheIds) {
+  const ProgramResult result = run_infer({"tokenize", "Tom", "a"});
+  EXPECT_EQ(result.exit_code, 0);
+  const std::vector<std::string> lines = lines_of(result.out);
+  ASSERT_EQ(lines.size(), 7u);
+  EXPECT_EQ(lines[0], "Tom");
+  EXPECT_TRUE(lines[1].starts_with("  token  [CLS]  ▁Tom"));
+  EXPECT_TRUE(lines[2].starts_with("  id     "));
+  EXPECT_EQ(lines[3], "");
+}
+
+TEST(CliTokenizeTest, SpecialTokensCountOnlyWhenAskedFor) {
+  const json plain = infer_json({"tokenize", "a [MASK]"}).at(0);
+  const json special = infer_json({"tokenize", "--special", "a [MASK]"}).at(0);
+  EXPECT_EQ(special["pieces"], (json{"[CLS]", "▁a", "[MASK]", "[SEP]"}));
+  EXPECT_NE(plain["ids"], special["ids"]);
+}
+
+TEST(CliTokenizeTest, ReadsStandardInputAndSaysWhatItReplaced) {
+  const ProgramResult result = run_infer({"tokenize", "--json", "-"}, {.input = "one\n\xff\n"});
+  EXPECT_EQ(lines_of(result.out).size(), 2u);
+  EXPECT_TRUE(contains(result.err, "1 byte was not UTF-8")) << result.err;
+  EXPECT_EQ(run_infer({"tokenize", "-q", "-"}, {.input = "\xff\n"}).err, "");
+}
+
+TEST(CliTokenizeTest, NeedsNoWeights) {
+  const TempFolder folder;
+  const fs::path copy = copy_of_bundled(folder, "sinusoidal");
+  fs::remove(copy / "model.safetensors");
+  EXPECT_EQ(infer_json({"tokenize", "-m", copy.string(), "Tom"}), infer_json({"tokenize", "Tom"}));
+  fs::remove(copy / "tokenizer.model");
+  expect_infer_fails({"tokenize", "-m", copy.string(), "Tom"}, 4, {"tokenizer"});
+}
+
+TEST(CliInfoTest, SaysWhatABundledModelIs) {
+  const json learned = infer_json({"info", "-m", "learned"}).at(0);
+  EXPECT_EQ(learned["family"], "phasor");
+  EXPECT_EQ(learned["num_layers"], 6);
+  EXPECT_EQ(learned["d_model"], 128);
+  EXPECT_EQ(learned["norm_order"], "post");
+  EXPECT_EQ(learned["position"]["kind"], "learned");
+  EXPECT_EQ(learned["position"]["table_rows"], 128);
+  EXPECT_EQ(learned["position"]["usable_positions"], 128);
+  EXPECT_EQ(learned["position"]["trained_length"], 128);
+  EXPECT_EQ(learned["mlm_head"], true);
+  EXPECT_EQ(learned["unused_tensors"], json::array());
+  EXPECT_EQ(learned["bytes_on_disk"],
+            fs::file_size(bundled_model("learned") / "model.safetensors"));
+  EXPECT_EQ(learned["parameters"], Model::load(bundled_model("learned"))->num_parameters());
+  EXPECT_EQ(learned["dtypes"].size(), 1u);
+  EXPECT_EQ(learned["sentence"]["pooling"], "mean, not normalised");
+  EXPECT_EQ(learned["sentence"]["width"], 128);
+  EXPECT_TRUE(learned["sentence"]["source"].is_null());
+  // Six blocks' matrices and biases; layouts may pad them, though not these sizes.
+  const int64_t block = 4 * (128 * 128 + 128) + 2 * 128 * 512 + 512 + 128;
+  EXPECT_EQ(learned["bytes_in_memory"]["packed"], 4 * 6 * block);
+  EXPECT_EQ(learned["bytes_in_memory"]["in_place"].get<int64_t>(),
+            (8192 + 128) * 128 * (learned["dtypes"].contains("F32") ? 4 : 2));
+  const json sinusoidal = infer_json({"info"}).at(0);
+  EXPECT_EQ(sinusoidal["position"]["layout"], "paper");
+  EXPECT_TRUE(sinusoidal["position"]["table_rows"].is_null());
+  EXPECT_EQ(infer_json({"info", "none"}).at(0)["position"]["kind"], "none");
+}
+
+/// What infer info prints, each fact in a line of its own however long.
+std::string info_text(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "info");
+  const ProgramResult result = run_infer(arguments);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return std::regex_replace(result.out, std::regex("\n {17}"), " ");
+}
+
+TEST(CliInfoTest, TextHoldsTheSameFacts) {
+  const std::string out = info_text({"learned"});
+  for (const char* fact : {"6 layers, d_model 128, 4 heads, d_ff 512", "post-norm", "learned",
+                           "128 rows, 128 usable", "at most 128 tokens", "MLM head", "oneDNN",
+                           "mean, not normalised, 128 numbers (the default", "MB packed"}) {
+    EXPECT_TRUE(contains(out, fact)) << fact << "\n" << out;
+  }
+}
+
+TEST(CliInfoTest, LongLinesAreWrappedBesideTheirLabels) {
+  const TempFolder folder;
+  folder.write("config.json", small_config_json().dump());
+  folder.write("model.safetensors", safetensors_bytes(small_tensors()));
+  const std::vector<std::string> lines = lines_of(run_infer({"info", folder.path().string()}).out);
+  EXPECT_EQ(std::count_if(lines.begin(), lines.end(),
+                          [](const std::string& line) { return line.starts_with("tokenizer "); }),
+            1);
+  EXPECT_GT(std::count_if(lines.begin(), lines.end(),
+                          [](const std::string& line) { return line.starts_with("          "); }),
+            0);
+  for (const std::string& line : lines) {
+    EXPECT_LE(line.size(), 100u) << line;
+  }
+}
+
+TEST(CliInfoTest, ShowsWhatSentenceTransformersFilesSay) {
+  const TempFolder folder;
+  const fs::path copy = copy_of_bundled(folder, "none");
+  const auto write = [&](const std::string& name, const json& content) {
+    folder.write("none/" + name, content.dump());
+  };
+  write("modules.json", {{{"path", ""}, {"type", "sentence_transformers.models.Transformer"}},
+                         {{"path", "1_Pooling"}, {"type", "sentence_transformers.models.Pooling"}},
+                         {{"path", ""}, {"type", "sentence_transformers.models.Normalize"}}});
+  write("1_Pooling/config.json", {{"pooling_mode_cls_token", true}});
+  write("sentence_bert_config.json", {{"max_seq_length", 64}});
+  write("config_sentence_transformers.json",
+        {{"prompts", {{"query", "query: "}}}, {"default_prompt_name", "query"}});
+  EXPECT_EQ(infer_json({"info", copy.string()}).at(0)["sentence"],
+            (json{{"pooling", "cls,mean, normalised"},
+                  {"width", 256},
+                  {"max_tokens", 64},
+                  {"prompt", "query: "},
+                  {"source", "1_Pooling/config.json"}}));
+  const std::string text = info_text({copy.string()});
+  EXPECT_TRUE(contains(text,
+                       "cls,mean, normalised, 256 numbers (1_Pooling/config.json); texts cut "
+                       "to 64 tokens; after \"query: \""))
+      << text;
+  write("1_Pooling/config.json", {{"pooling_mode", "attention"}});
+  EXPECT_TRUE(contains(info_text({copy.string()}), "sentence vectors none: "));
+}
+
+TEST(CliInfoTest, SaysThatDamagedWeightsCannotBeRun) {
+  const TempFolder folder;
+  folder.write("config.json", small_config_json().dump());
+  std::vector<TestTensor> tensors = small_tensors();
+  tensors[2].bytes.replace(0, 4, float_bytes({NAN}));
+  tensors.push_back({"decoder.weight", {2, 2}});
+  folder.write("model.safetensors", safetensors_bytes(tensors));
+  const json info = infer_json({"info", folder.path().string()}).at(0);
+  EXPECT_TRUE(info["bytes_in_memory"]["packed"].is_null());
+  ASSERT_EQ(info["notes"].size(), 1u);
+  EXPECT_TRUE(contains(info["notes"][0], "cannot be run: the model's block 0 q weight holds nan"))
+      << info["notes"];
+  EXPECT_EQ(info["unused_tensors"], json{"decoder.weight"});
+}
+
+TEST(CliInfoTest, NotesOnTheFilesAreShownThereAndBeforeARun) {
+  const TempFolder folder;
+  const fs::path copy = copy_of_bundled(folder, "none");
+  json config = json::parse(std::ifstream(copy / "config.json"));
+  config["final_nrom"] = true;  // a slip that changes nothing and must not pass unseen
+  folder.write((copy.filename() / "config.json").string(), config.dump());
+  const json notes = infer_json({"info", copy.string()}).at(0)["notes"];
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_TRUE(contains(notes[0].get<std::string>(), "final_nrom")) << notes;
+  EXPECT_TRUE(contains(run_infer({"info", copy.string()}).out, "final_nrom"));
+  EXPECT_TRUE(contains(run_infer({"-m", copy.string(), "Tom"}).err, "final_nrom"));
+  EXPECT_EQ(infer_json({"info"}).at(0)["notes"], json::array());
+}
+
+TEST(CliInfoTest, SaysWhyThereIsNoTokenizer) {
+  const TempFolder folder;
+  folder.write("config.json", small_config_json().dump());
+  folder.write("model.safetensors", safetensors_bytes(small_tensors()));
+  const json info = infer_json({"info", folder.path().string()}).at(0);
+  EXPECT_TRUE(info["tokenizer"]["description"].is_null());
+  EXPECT_FALSE(info["tokenizer"]["problem"].get<std::string>().empty());
+}
+
+TEST(CliVerifyTest, TheBundledModelsAgreeWithTheirTraining) {
+  const ProgramResult result = run_infer({"verify", "sinusoidal", "learned", "none"});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_EQ(result.err, "");
+  const std::vector<json> objects = infer_json({"verify", "sinusoidal", "learned", "none"});
+  ASSERT_EQ(objects.size(), 3u);
+  for (const json& object : objects) {
+    EXPECT_EQ(object["ok"], true);
+    EXPECT_GT(object["texts"], 0);
+    EXPECT_EQ(object["tensors"].size(), 7u + 6 + 1);
+  }
+}
+
+TEST(CliVerifyTest, NamesTheFirstLayerThatDiffers) {
+  const TempFolder folder;
+  const fs::path copy = copy_of_bundled(folder, "sinusoidal");
+  json golden = json::parse(read_text_file(copy / "golden.json"));
+  golden["atol"] = 0;
+  golden["rtol"] = 0;
+  golden["items"][0]["ids"].push_back(7);
+  std::ofstream(copy / "golden.json") << golden.dump();
+  const ProgramResult result = run_infer({"verify", copy.string()});
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_TRUE(contains(result.out, "first difference: the ids of item 0")) << result.out;
+  EXPECT_TRUE(contains(result.out, "hidden_states.0"));
+
+  golden["items"][0]["text"] = nullptr;  // without a text only the layers can differ
+  std::ofstream(copy / "golden.json") << golden.dump();
+  const ProgramResult layers = run_infer({"verify", copy.string()});
+  EXPECT_EQ(layers.exit_code, 1);
+  EXPECT_TRUE(contains(layers.out, "first difference: hidden_states.0 of item 0 has shape"))
+      << layers.out;
+}
+
+TEST(CliVerifyTest, AnInfiniteReferenceIsNotMetByAnything) {
+  const TempFolder folder;
+  const fs::path copy = copy_of_bundled(folder, "none");
+  std::string bytes = read_text_file(copy / "golden.safetensors");
+  uint64_t header_size = 0;
+  std::memcpy(&header_size, bytes.data(), 8);
+  const float infinite = std::numeric_limits<float>::infinity();
+  for (size_t at = 8 + header_size; at + 4 <= bytes.size(); at += 4) {
+    std::memcpy(&bytes[at], &infinite, 4);
+  }
+  std::ofstream(copy / "golden.safetensors", std::ios::binary) << bytes;
+  EXPECT_EQ(run_infer({"verify", copy.string()}).exit_code, 1);
+}
+
+TEST(CliVerifyTest, AChangedWeightShowsWhereItActs) {
+  const TempFolder folder;
+  const fs::path copy = copy_of_bundled(folder, "none");
+  // The last block's last bias in the file: flip the sign and scale of its first value.
+  std::string bytes = read_text_file(copy / "model.safetensors");
+  uint64_t header_size = 0;
+  std::memcpy(&header_size, bytes.data(), 8);
+  const json header = json::parse(bytes.substr(8, header_size));
+  std::string name;
+  for (const auto& [key, value] : header.items()) {
+    if (contains(key, "5") && contains(key, "bias") && contains(key, "norm")) name = key;
+  }
+  ASSERT_FALSE(name.empty());
+  const size_t at = 8 + header_size + header[name]["data_offsets"][0].get<size_t>();
+  bytes[at] = 0;
+  bytes[at + 1] = 0x44;  // 4.0 as float16
+  std::ofstream(copy / "model.safetensors", std::ios::binary) << bytes;
+
+  const ProgramResult result = run_infer({"verify", copy.string()});
+  EXPECT_EQ(result.exit_code, 1) << name << result.out << result.err;
+  EXPECT_TRUE(contains(result.out, "first difference: hidden_states.6 of item 0")) << result.out;
+}
+
+TEST(CliVerifyTest, GoesOnAfterAFolderThatCannotBeRead) {
+  const ProgramResult result = run_infer({"verify", "--json", "no-such-model", "none"});
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_EQ(lines_of(result.out).size(), 1u);
+  EXPECT_EQ(lines_of(result.err).size(), 1u) << result.err;
+}
+
+TEST(CliVerifyTest, ReferenceFilesThatAreMissingOrBrokenAreNamed) {
+  const TempFolder folder;
+  const fs::path copy = copy_of_bundled(folder, "none");
+  folder.write("none/golden.json", "{\"items\": 3}");
+  expect_infer_fails({"verify", copy.string()}, 3, {"golden.json"});
+  folder.write("none/golden.json", R"({"atol": 1, "rtol": 1, "items": [{"ids": ["x"]}]})");
+  expect_infer_fails({"verify", copy.string()}, 3, {"golden.json"});
+  folder.write("none/golden.json", R"({"atol": 1, "rtol": 1, "items": [{"ids": [5]}]})");
+  folder.write("none/golden.safetensors", safetensors_bytes(std::vector<TestTensor>{}));
+  expect_infer_fails({"verify", copy.string()}, 3, {"0.hidden_states.0"});
+  fs::remove(copy / "golden.safetensors");
+  expect_infer_fails({"verify", copy.string()}, 4, {"golden.safetensors"});
+  fs::remove(copy / "golden.json");
+  expect_infer_fails({"verify", copy.string()}, 3, {"golden.json"});
+}
+
+TEST(CliVerifyTest, OtherFrameworksActivationsAreReached) {
+  PHASOR_SHARED_OR_SKIP(golden, "golden");
+  PHASOR_SHARED_OR_SKIP(real, "real");
+  std::vector<std::string> arguments = {"verify"};
+  for (const fs::path& group : {golden, real}) {
+    for (const auto& folder : fs::directory_iterator(group)) {
+      arguments.push_back(folder.path().string());
+    }
+  }
+  const std::vector<json> objects = infer_json(arguments);
+  ASSERT_EQ(objects.size(), arguments.size() - 1);
+  std::set<std::string> families;
+  for (const json& object : objects) {
+    EXPECT_EQ(object["ok"], true) << object;
+    families.insert(object["family"]);
+  }
+  EXPECT_GE(families.size(), 11u);
+}
+
+}  // namespace
+}  // namespace phasor

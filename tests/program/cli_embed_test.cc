@@ -1,0 +1,456 @@
+// infer embed: vectors in order in three formats, odd lines, interrupted runs, and disks that are
+// full.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+
+#include "phasor/phasor.h"
+#include "phasor/safetensors.h"
+#include "tests/support/expect_close.h"
+#include "tests/support/infer_program.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr int64_t kWidth = 128;  // of the bundled models
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// Lines that differ in length and words; `count` of them.
+std::string many_lines(int count) {
+  const std::vector<std::string> words = {"Tom", "bit", "a", "dog", "and", "the", "cat", "ran"};
+  std::string text;
+  for (int i = 0; i < count; ++i) {
+    for (int w = 0; w <= i * 7 % 13; ++w) text += words[(i + w * w) % words.size()] + " ";
+    text += std::to_string(i) + "\n";
+  }
+  return text;
+}
+
+/// The float32 values after a .npy file's header of 128 bytes, which must say [rows, width].
+std::vector<float> npy_values(const fs::path& file, int64_t rows, int64_t width = kWidth) {
+  const std::string bytes = read_text_file(file);
+  const std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (" +
+                             std::to_string(rows) + ", " + std::to_string(width) + ", ), }";
+  EXPECT_EQ(bytes.substr(0, 10), std::string("\x93NUMPY\x01\x00\x76\x00", 10));
+  EXPECT_EQ(bytes.substr(10, header.size()), header);
+  std::vector<float> values(rows * width);
+  EXPECT_EQ(bytes.size(), 128 + 4 * values.size());
+  if (bytes.size() == 128 + 4 * values.size()) {
+    if (rows > 0) std::memcpy(values.data(), bytes.data() + 128, 4 * values.size());
+  }
+  return values;
+}
+
+/// "embedding" of every line of JSON, whose "line" must count from `first`.
+std::vector<float> json_values(const std::string& text, int64_t first = 1) {
+  std::vector<float> values;
+  for (const std::string& line : lines_of(text)) {
+    const json object = json::parse(line);
+    EXPECT_EQ(object["line"], first++);
+    EXPECT_EQ(object.size(), 2u);
+    for (const json& value : object["embedding"]) values.push_back(value.get<float>());
+  }
+  return values;
+}
+
+std::vector<float> library_vectors(const std::string& model, const std::vector<std::string>& texts,
+                                   RunOptions options = {}) {
+  Encoder encoder(Model::load(bundled_model(model)));
+  if (!options.pooling) options.pooling = encoder.model().sentence().pooling;
+  std::vector<float> values;
+  for (const std::string& text : texts) {
+    const Encoding encoding = encoder.encode(text, options);
+    values.insert(values.end(), encoding.embedding(0).begin(), encoding.embedding(0).end());
+  }
+  return values;
+}
+
+std::vector<std::string> file_names(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+TEST(CliEmbedTest, LinesOfStandardInputBecomeJsonInOrder) {
+  const std::string input = many_lines(40);
+  const ProgramResult result = run_infer({"embed"}, {.input = input});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const std::vector<float> expected = library_vectors("sinusoidal", lines_of(input));
+  expect_close<float, float>(json_values(result.out), expected, 1e-5, "vectors");
+  EXPECT_TRUE(contains(result.err, "note: sentence vectors: mean, not normalised (the default"))
+      << result.err;
+  EXPECT_TRUE(contains(result.err, "40 lines, 128 numbers each")) << result.err;
+  EXPECT_EQ(run_infer({"embed", "-q"}, {.input = input}).err, "");
+}
+
+TEST(CliEmbedTest, TextsMayBeArguments) {
+  const ProgramResult result = run_infer({"embed", "-q", "Tom bit\na dog.", "[x]", ""});
+  expect_close<float, float>(json_values(result.out),
+                             library_vectors("sinusoidal", {"Tom bit\na dog.", "[x]", ""}), 1e-5,
+                             "vectors");
+  EXPECT_EQ(run_infer({"embed", "-q", "-"}, {.input = "a\nb"}).out,
+            run_infer({"embed", "-q", "a", "b"}).out);
+}
+
+TEST(CliEmbedTest, AllFormatsHoldTheSame) {
+  const TempFolder folder;
+  const std::string input = many_lines(700);  // more than one window
+  const std::string in = folder.write("in.txt", input).string();
+  for (const char* const name : {"a.npy", "a.safetensors", "a.jsonl"}) {
+    const ProgramResult result =
+        run_infer({"embed", "-q", "-i", in, "-o", (folder.path() / name).string()});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.out, "");
+  }
+  const std::vector<float> npy = npy_values(folder.path() / "a.npy", 700);
+  expect_same_bits(json_values(read_text_file(folder.path() / "a.jsonl")), npy, "jsonl");
+  const auto file = SafetensorsFile::open(folder.path() / "a.safetensors");
+  ASSERT_EQ(file->entries().size(), 1u);
+  EXPECT_EQ(file->entries().at("embeddings").shape, (std::vector<int64_t>{700, kWidth}));
+  expect_same_bits(file->tensor("embeddings").to_float(), npy, "safetensors");
+  EXPECT_EQ(file->metadata().at("model"), "sinusoidal");
+  EXPECT_TRUE(contains(file->metadata().at("pooling"), "mean, not normalised"));
+  EXPECT_EQ(file->metadata().at("precision"), "f32");
+  expect_same_bits(json_values(run_infer({"embed", "-q", "-i", in}).out), npy, "stdout");
+  EXPECT_EQ(file_names(folder.path()),
+            (std::vector<std::string>{"a.jsonl", "a.npy", "a.safetensors", "in.txt"}));
+}
+
+TEST(CliEmbedTest, PoolingNormAndPrefixAreChosen) {
+  const std::vector<std::string> texts = {"Tom bit a dog.", "Why?"};
+  const auto vectors = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"embed", "-q"});
+    options.insert(options.end(), texts.begin(), texts.end());
+    return json_values(run_infer(options).out);
+  };
+  Pooling pooling{.modes = {PoolingMode::kCls, PoolingMode::kMax}, .normalize = true};
+  expect_close<float, float>(vectors({"--pooling", "max,cls", "--normalize"}),
+                             library_vectors("sinusoidal", texts, {.pooling = pooling}), 1e-5,
+                             "cls and max");
+  pooling.normalize = false;
+  expect_close<float, float>(vectors({"--pooling", "max,cls", "--no-normalize"}),
+                             library_vectors("sinusoidal", texts, {.pooling = pooling}), 1e-5,
+                             "not normalised");
+  expect_close<float, float>(
+      vectors({"--prefix", "query: "}),
+      library_vectors("sinusoidal", {"query: Tom bit a dog.", "query: Why?"}), 1e-5, "prefix");
+  EXPECT_TRUE(contains(run_infer({"embed", "--pooling", "cls", "a"}).err,
+                       "sentence vectors: cls, not normalised (--pooling)"));
+}
+
+/// A copy of a bundled model as sentence-transformers would save it.
+fs::path sentence_model(const TempFolder& folder, int64_t max_tokens, const json& prompt) {
+  const fs::path copy = folder.path() / "model";
+  fs::copy(bundled_model("sinusoidal"), copy, fs::copy_options::recursive);
+  const auto write = [&](const std::string& name, const json& content) {
+    folder.write("model/" + name, content.dump());
+  };
+  json modules = json::array();
+  for (const std::string type : {"Transformer", "Pooling", "Normalize"}) {
+    modules.push_back({{"path", type == "Pooling" ? "1_Pooling" : ""},
+                       {"type", "sentence_transformers.models." + type}});
+  }
+  write("modules.json", modules);
+  write("1_Pooling/config.json",
+        {{"pooling_mode_cls_token", true}, {"pooling_mode_mean_tokens", false}});
+  write("sentence_bert_config.json", {{"max_seq_length", max_tokens}});
+  write("config_sentence_transformers.json",
+        {{"prompts", {{"query", "query: "}}}, {"default_prompt_name", prompt}});
+  return copy;
+}
+
+TEST(CliEmbedTest, TheModelsOwnFilesDecide) {
+  const TempFolder folder;
+  const fs::path model = sentence_model(folder, 6, "query");
+  const ProgramResult result =
+      run_infer({"embed", "-m", model.string(), "Tom", "Tom bit a dog and ran away."});
+  const auto tokenizer = Tokenizer::load(model);
+  std::vector<std::vector<int32_t>> ids;
+  for (const char* const text : {"query: Tom", "query: Tom bit a dog and ran away."}) {
+    ids.push_back(tokenizer->encode(text, {.max_tokens = 6}).ids);
+    EXPECT_EQ(ids.back().size(), 6u);
+  }
+  const RunOptions pooled = {.pooling = Model::load(model)->sentence().pooling};
+  const Encoding expected = Encoder(Model::load(model)).encode_ids(ids, pooled);
+  std::vector<float> vectors;
+  for (int i = 0; i < 2; ++i) {
+    vectors.insert(vectors.end(), expected.embedding(i).begin(), expected.embedding(i).end());
+  }
+  expect_close<float, float>(json_values(result.out), vectors, 1e-5, "vectors");
+  EXPECT_TRUE(contains(result.err, "cls, normalised (1_Pooling/config.json)")) << result.err;
+  EXPECT_TRUE(contains(result.err, "line 2: its last")) << result.err;
+  EXPECT_TRUE(contains(result.err, "tokens were cut off")) << result.err;
+  EXPECT_TRUE(contains(result.err, "before every text: \"query: \"")) << result.err;
+  const std::vector<float> without =
+      json_values(run_infer({"embed", "-q", "-m", model.string(), "--prefix", "", "Tom"}).out);
+  const Encoding plain = Encoder(Model::load(model)).encode("Tom", pooled);
+  expect_close<float, float>(without, plain.embedding(0), 1e-5, "without the prompt");
+}
+
+TEST(CliEmbedTest, OddLinesAreReportedByNumberAndCounted) {
+  std::string longest;
+  for (int i = 0; i < 300; ++i) longest += "dog ";
+  const std::string input = "Tom\n\nbad \xff\xfe\n" + longest + "\nlast\r\n";
+  const ProgramResult result = run_infer({"embed"}, {.input = input});
+  EXPECT_EQ(result.exit_code, 0);
+  const std::vector<float> vectors = json_values(result.out);
+  ASSERT_EQ(vectors.size(), 5u * kWidth);
+  const std::vector<float> rows = library_vectors("sinusoidal", {"", "last"});
+  expect_close(std::span(vectors).subspan(kWidth, kWidth), std::span(rows).first(kWidth), 1e-5,
+               "the empty line");
+  expect_close(std::span(vectors).subspan(4 * kWidth), std::span(rows).last(kWidth), 1e-5, "last");
+  for (const char* const report :
+       {"note: line 3: 2 bytes were not UTF-8", "note: line 4: its last ",
+        "too long and cut: 1; not all UTF-8: 1"}) {
+    EXPECT_TRUE(contains(result.err, report)) << report << " is not in: " << result.err;
+  }
+  for (const char* const silent : {"line 1:", "line 2:", "line 5:"}) {
+    EXPECT_FALSE(contains(result.err, silent)) << result.err;
+  }
+}
+
+TEST(CliEmbedTest, ManyLongLinesDoNotHideTheBrokenOnes) {
+  std::string longest;
+  for (int i = 0; i < 127; ++i) longest += "dog ";  // 129 tokens
+  std::string input;
+  for (int i = 0; i < 30; ++i) input += longest + "\n";
+  const ProgramResult result = run_infer({"embed"}, {.input = input + "bad \xff\n"});
+  EXPECT_TRUE(contains(result.err, "line 20: its last token was cut off\n")) << result.err;
+  EXPECT_FALSE(contains(result.err, "line 21:")) << result.err;
+  EXPECT_TRUE(contains(result.err, "further lines that are too long are only counted"));
+  EXPECT_TRUE(contains(result.err, "line 31: 1 byte was not UTF-8")) << result.err;
+  EXPECT_TRUE(contains(result.err, "too long and cut: 30; not all UTF-8: 1")) << result.err;
+}
+
+TEST(CliEmbedTest, StrictAndOverflowErrorStopAtTheLine) {
+  std::string longest;
+  for (int i = 0; i < 300; ++i) longest += "dog ";
+  expect_infer_fails({"embed", "-q", "--strict"}, 3, {"line 2", "UTF-8", "--strict"},
+                     {.input = "Tom\n\xff\n"});
+  expect_infer_fails({"embed", "-q", "--strict"}, 3, {"line 1", "cut off"}, {.input = longest});
+  expect_infer_fails({"embed", "-q", "--overflow", "error"}, 3, {"line 2", "tokens", "at most 128"},
+                     {.input = "Tom\n" + longest});
+  EXPECT_EQ(run_infer({"embed", "-q", "--overflow", "error"}, {.input = "\xff\n"}).exit_code, 0);
+}
+
+TEST(CliEmbedTest, OtherOverflowPoliciesRunTheWholeText) {
+  std::string longest;
+  for (int i = 0; i < 200; ++i) longest += "dog ";
+  const ProgramResult result =
+      run_infer({"embed", "-q", "-m", "learned", "--overflow", "window"}, {.input = longest});
+  expect_close<float, float>(json_values(result.out),
+                             library_vectors("learned", {longest}, {.overflow = Overflow::kWindow}),
+                             1e-5, "windows");
+}
+
+TEST(CliEmbedTest, ALineWithoutEndIsReadUpToALimit) {
+  const std::string endless(3 << 20, 'x');
+  const ProgramResult result = run_infer({"embed"}, {.input = endless + "\nTom\n"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(json_values(result.out).size(), 2u * kWidth);
+  EXPECT_TRUE(contains(result.err, "line 1: its last 2097152 bytes were left out")) << result.err;
+}
+
+TEST(CliEmbedTest, NoLinesGiveAnEmptyMatrix) {
+  const TempFolder folder;
+  const fs::path npy = folder.path() / "none.npy";
+  EXPECT_EQ(run_infer({"embed", "-q", "-o", npy.string()}).exit_code, 0);
+  EXPECT_TRUE(npy_values(npy, 0).empty());
+  const fs::path safetensors = folder.path() / "none.safetensors";
+  EXPECT_EQ(run_infer({"embed", "-q", "-o", safetensors.string()}).exit_code, 0);
+  EXPECT_EQ(SafetensorsFile::open(safetensors)->entries().at("embeddings").shape,
+            (std::vector<int64_t>{0, kWidth}));
+  EXPECT_EQ(run_infer({"embed", "-q"}).out, "");
+}
+
+TEST(CliEmbedTest, SimilarityIsTheCosineOfTheVectors) {
+  const std::vector<std::string> texts = {"Tom bit a dog.", "A dog bit Tom.", "It rains."};
+  const json object = infer_json({"embed", "--similarity", texts[0], texts[1], texts[2]}).at(0);
+  EXPECT_EQ(object["texts"], texts);
+  const std::vector<float> vectors = library_vectors("sinusoidal", texts);
+  for (int i = 0; i < 3; ++i) {
+    for (int j = 0; j < 3; ++j) {
+      double ab = 0, aa = 0, bb = 0;
+      for (int c = 0; c < kWidth; ++c) {
+        const double a = vectors[i * kWidth + c], b = vectors[j * kWidth + c];
+        ab += a * b;
+        aa += a * a;
+        bb += b * b;
+      }
+      EXPECT_NEAR(object["cosines"][i][j].get<double>(), ab / std::sqrt(aa * bb), 1e-5);
+    }
+  }
+  const ProgramResult table = run_infer({"embed", "-q", "--similarity", texts[0], texts[1]});
+  const std::vector<std::string> lines = lines_of(table.out);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_TRUE(contains(lines[1], "1.000")) << table.out;
+  EXPECT_TRUE(lines[2].ends_with("A dog bit Tom.")) << table.out;
+  const ProgramResult cut =
+      run_infer({"embed", "-q", "--similarity", "東京" + std::string(200, 'x'), "b"});
+  EXPECT_TRUE(contains(cut.out, "  東京xxx")) << cut.out;
+  for (const std::string& line : lines_of(cut.out)) {
+    EXPECT_LE(line.size(), 100u + 6) << "2 wide characters and … take 6 bytes more than columns";
+  }
+  EXPECT_TRUE(lines_of(cut.out).at(1).ends_with("x…")) << cut.out;
+}
+
+TEST(CliEmbedTest, WhatDoesNotFitTogetherIsAUsageError) {
+  expect_infer_fails({"embed", "-i", "a.txt", "Tom"}, 2, {"-i exclude"});
+  expect_infer_fails({"embed", "--normalize", "--no-normalize", "a"}, 2, {"exclude"});
+  expect_infer_fails({"embed", "--resume"}, 2, {"--resume", "-o"});
+  expect_infer_fails({"embed", "--resume", "-o", "a.npy", "Tom"}, 2, {"--resume", "-i"});
+  expect_infer_fails({"embed", "--similarity"}, 2, {"--similarity", "give texts"});
+  expect_infer_fails({"embed", "-o", "a.txt"}, 2, {"a.txt", ".safetensors"});
+  expect_infer_fails({"embed", "--pooling", "average", "a"}, 2,
+                     {"--pooling", "average", "lasttoken"});
+  expect_infer_fails({"embed", "--overflow", "wrap", "a"}, 2, {"--overflow", "wrap", "window"});
+}
+
+TEST(CliEmbedTest, FilesThatCannotBeReadOrWrittenAreNamed) {
+  const TempFolder folder;
+  const std::string path = folder.path().string();
+  expect_infer_fails({"embed", "-q", "-i", path + "/none.txt"}, 3, {"none.txt", "No such file"});
+  expect_infer_fails({"embed", "-q", "-i", path}, 3, {path, "Is a directory"});
+  expect_infer_fails({"embed", "-q", "-o", path + "/none/a.npy"}, 3,
+                     {"a.npy", "there is no folder " + path + "/none"});
+  fs::create_directory(folder.path() / "b.npy");
+  expect_infer_fails({"embed", "-q", "-o", path + "/b.npy"}, 3, {"b.npy", "Is a directory"});
+  EXPECT_EQ(file_names(folder.path()), std::vector<std::string>{"b.npy"});
+}
+
+class EmbedFileTest : public testing::TestWithParam<const char*> {
+ protected:
+  EmbedFileTest() : in_(folder_.write("in.txt", many_lines(1300))) {}
+
+  std::string out() const { return (folder_.path() / GetParam()).string(); }
+  fs::path partial() const { return out() + ".partial"; }
+  std::vector<std::string> arguments(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> all = {"embed", "-t", "1", "-i", in_.string(), "-o", out()};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  /// What an uninterrupted run writes.
+  std::string whole() const {
+    const TempFolder elsewhere;
+    const std::string file = (elsewhere.path() / GetParam()).string();
+    EXPECT_EQ(run_infer({"embed", "-q", "-t", "1", "-i", in_.string(), "-o", file}).exit_code, 0);
+    return read_text_file(file);
+  }
+  /// Runs until some lines are done, then sends the signal.
+  ProgramResult interrupt(int signal) const {
+    const fs::path record = out() + ".partial.json";
+    const auto some_done = [&] {
+      return fs::exists(record) && json::parse(std::ifstream(record))["lines"] > 0;
+    };
+    return run_infer(arguments(), {.signal = signal, .when = some_done});
+  }
+
+  TempFolder folder_;
+  fs::path in_;
+};
+
+TEST_P(EmbedFileTest, ARunThatIsKilledAndResumedGivesTheSameBytes) {
+  const std::string expected = whole();
+  for (const int signal : {SIGINT, SIGTERM, SIGKILL}) {
+    const ProgramResult killed = interrupt(signal);
+    ASSERT_EQ(killed.exit_code, 128 + signal) << killed.err;
+    EXPECT_FALSE(fs::exists(out()));
+    ASSERT_TRUE(fs::exists(partial()));
+    if (signal != SIGKILL) {
+      EXPECT_TRUE(contains(killed.err, "--resume goes on from")) << killed.err;
+    }
+    const ProgramResult resumed = run_infer(arguments({"--resume"}));
+    EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+    EXPECT_TRUE(contains(resumed.err, "going on after line ")) << resumed.err;
+    EXPECT_FALSE(contains(resumed.err, "1300 lines, ")) << "nothing was resumed: " << resumed.err;
+    EXPECT_TRUE(read_text_file(out()) == expected);
+    EXPECT_EQ(file_names(folder_.path()), (std::vector<std::string>{GetParam(), "in.txt"}));
+    fs::remove(out());
+  }
+}
+
+TEST_P(EmbedFileTest, ARunWithoutResumeBeginsAgain) {
+  interrupt(SIGINT);
+  ASSERT_TRUE(fs::exists(partial()));
+  const ProgramResult result = run_infer(arguments());
+  EXPECT_TRUE(contains(result.err, "1300 lines, ")) << result.err;
+  EXPECT_TRUE(read_text_file(out()) == whole());
+  EXPECT_FALSE(fs::exists(partial()));
+}
+
+TEST_P(EmbedFileTest, BytesAfterTheRecordAreWrittenAgain) {
+  interrupt(SIGKILL);
+  std::ofstream(partial(), std::ios::app | std::ios::binary) << "half a vec";
+  EXPECT_EQ(run_infer(arguments({"--resume"})).exit_code, 0);
+  EXPECT_TRUE(read_text_file(out()) == whole());
+}
+
+TEST_P(EmbedFileTest, ResumingWithOtherOptionsOrInputSaysWhatDiffers) {
+  interrupt(SIGINT);
+  const std::string before = read_text_file(partial());
+  const auto refused = [&](const std::vector<std::string>& more,
+                           const std::vector<std::string>& words) {
+    std::vector<std::string> all = arguments({"-q", "--resume"});
+    all.insert(all.end(), more.begin(), more.end());
+    expect_infer_fails(all, 3, words);
+    EXPECT_TRUE(read_text_file(partial()) == before);
+  };
+  refused({"--pooling", "cls"}, {"pooling mean, not normalised", "not cls"});
+  refused({"--normalize"}, {"pooling mean", "normalised"});
+  refused({"-m", "learned"}, {"model"});
+  refused({"--prefix", "query: "}, {"prefix", "\"query: \""});
+  refused({"--overflow", "clamp"}, {"overflow truncate", "clamp"});
+  refused({"--precision", "bf16"}, {"precision f32", "bf16"});
+  std::string changed = read_text_file(in_);
+  changed[0] = 'X';
+  folder_.write("in.txt", changed);
+  refused({}, {"the first", "lines of", "are not those"});
+  folder_.write("in.txt", "Tom\n");
+  refused({}, {"are not those"});
+  folder_.write(fs::path(out()).filename().string() + ".partial.json", "{");
+  refused({}, {"damaged"});
+}
+
+TEST_P(EmbedFileTest, AFullDiskLeavesNoFileOfThatNameAndCanBeGoneOnFrom) {
+  const std::string expected = whole();
+  // Room for one window of 512 lines, not for two.
+  const uint64_t limit = std::string(GetParam()) == "a.jsonl" ? 900000 : 400000;
+  const ProgramResult full = run_infer(arguments({"-q"}), {.file_size_limit = limit});
+  EXPECT_EQ(full.exit_code, 3);
+  EXPECT_EQ(lines_of(full.err).size(), 1u) << full.err;
+  EXPECT_TRUE(contains(full.err, "File too large") && contains(full.err, "--resume")) << full.err;
+  EXPECT_FALSE(fs::exists(out()));
+  EXPECT_EQ(run_infer(arguments({"-q", "--resume"})).exit_code, 0);
+  EXPECT_TRUE(read_text_file(out()) == expected);
+}
+
+TEST_P(EmbedFileTest, AFullDiskBeforeTheFirstLinesLeavesNothing) {
+  // Clang's OpenMP makes a file of 1024 bytes in /dev/shm, and ends the program where it may not.
+  const ProgramResult full = run_infer(arguments({"-q"}), {.file_size_limit = 2000});
+  EXPECT_EQ(full.exit_code, 3);
+  EXPECT_EQ(file_names(folder_.path()), std::vector<std::string>{"in.txt"});
+}
+
+TEST_P(EmbedFileTest, ResumingWhatWasNeverBegunBegins) {
+  const ProgramResult result = run_infer(arguments({"--resume"}));
+  EXPECT_TRUE(contains(result.err, "nothing to go on from")) << result.err;
+  EXPECT_TRUE(read_text_file(out()) == whole());
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, EmbedFileTest,
+                         testing::Values("a.npy", "a.safetensors", "a.jsonl"),
+                         [](const auto& info) { return std::string(info.param).substr(2); });
+
+}  // namespace
+}  // namespace phasor

@@ -1,0 +1,127 @@
+// Every way to misuse the command line: the exit code, and one line that says what to do.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "tests/support/infer_program.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+namespace {
+
+using nlohmann::json;
+
+TEST(CliErrorsTest, NothingToDoIsAUsageErrorWithAShortHelp) {
+  const ProgramResult result = run_infer({});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(result.err.starts_with("usage: infer")) << result.err;
+}
+
+TEST(CliErrorsTest, UsageErrorsExitWith2) {
+  expect_infer_fails({"--bogus"}, 2, {"--bogus"});
+  expect_infer_fails({"-t", "-1", "x"}, 2, {"threads", "-1"});
+  expect_infer_fails({"-t", "many", "x"}, 2, {"many"});
+  expect_infer_fails({"--positions", "rotary", "x"}, 2, {"rotary", "learned"});
+  expect_infer_fails({"--positions", "sinusoidal:paris", "x"}, 2, {"paris", "marian"});
+  expect_infer_fails({"--overflow", "wrap", "x"}, 2, {"wrap", "interpolate"});
+  expect_infer_fails({"--save", "x.txt", "x"}, 2, {"x.txt", ".safetensors", ".npz"});
+  expect_infer_fails({"--ids", "5 dog", "-q"}, 2, {"dog"});
+  expect_infer_fails({"--ids", "5", "text"}, 2, {"--ids", "text"});
+  expect_infer_fails({"-m"}, 2, {"--model"});
+  expect_infer_fails({"tokenize"}, 2, {"text"});
+  expect_infer_fails({"verify"}, 2, {"folder"});
+}
+
+TEST(CliErrorsTest, BadInputExitsWith3) {
+  expect_infer_fails({"--ids", "8192"}, 3, {"8192", "8191"});
+  expect_infer_fails({"--ids", "-1"}, 3, {"-1"});
+  expect_infer_fails({"--ids", "99999999999"}, 3, {"99999999999"});
+  expect_infer_fails({"--ids", " "}, 3, {"--ids"});
+  expect_infer_fails({"--positions", "learned", "x"}, 3, {"position table", "sinusoidal"});
+}
+
+TEST(CliErrorsTest, NamesThatNoFileCanHaveExitWith3) {
+  const TempFolder folder;
+  const std::string name(300, 'x'), loop = folder.path() / "loop";
+  std::filesystem::create_symlink("loop", loop);
+  for (const auto& file : {std::pair(name, "name too long"),
+                           std::pair(loop + "/a", "Too many levels of symbolic links")}) {
+    const std::string& prefix = file.first;
+    const char* const why = file.second;
+    const auto fails = [&](std::vector<std::string> arguments) {
+      expect_infer_fails(arguments, 3, {prefix, why});
+    };
+    for (const char* const end : {".npy", ".npz", ".safetensors"}) {
+      fails({"positions", "-q", prefix + end});
+      fails({"positions", "-q", "paper", "--save", prefix + end});
+    }
+    fails({"-q", "--save", prefix + ".npz", "Tom"});
+    fails({"embed", "-q", "-i", prefix});
+    fails({"embed", "-q", "-o", prefix + ".npy", "Tom"});
+    fails({"embed", "-q", "-o", prefix + "/a.npy", "Tom"});
+    fails({"observe", "-q", "--html", prefix, "Tom"});
+    fails({"observe", "-q", "--svg", prefix, "Tom"});
+  }
+}
+
+TEST(CliErrorsTest, OddFilesInAModelsFolderAreLeftAlone) {
+  const TempFolder folder;
+  const std::filesystem::path model = folder.path() / "model";
+  std::filesystem::copy(bundled_model("none"), model, std::filesystem::copy_options::recursive);
+  std::filesystem::create_symlink("loop.json", model / "loop.json");
+  std::filesystem::create_symlink("loop.safetensors", model / "loop.safetensors");
+  std::filesystem::create_directory(model / "folder.safetensors");
+  mkfifo((model / "pipe.json").c_str(), 0600);
+  mkfifo((model / "pipe.safetensors").c_str(), 0600);
+  const std::string out = (folder.path() / "a.npy").string();
+  EXPECT_EQ(run_infer({"embed", "-q", "-m", model.string(), "-o", out, "Tom"}).exit_code, 0);
+  EXPECT_EQ(run_infer({"info", model.string()}).exit_code, 0);
+}
+
+TEST(CliErrorsTest, BadModelsExitWith4) {
+  const TempFolder folder;
+  expect_infer_fails({"-m", "no-such-model", "x"}, 4, {"no-such-model", "sinusoidal"});
+  expect_infer_fails({"-m", folder.path().string(), "x"}, 4, {"config.json"});
+  folder.write("config.json", small_config_json().dump());
+  expect_infer_fails({"-m", folder.path().string(), "--ids", "1"}, 4, {"model.safetensors"});
+  folder.write("model.safetensors", safetensors_bytes(small_tensors()));
+  expect_infer_fails({"-m", folder.path().string(), "x"}, 4, {"token ids"});
+  EXPECT_EQ(infer_json({"-m", folder.path().string(), "--ids", "1 2"}).at(0)["pieces"],
+            json::array());
+  folder.write("config.json", R"({"model_type": "llama", "hidden_size": 4096})");
+  expect_infer_fails({"-m", folder.path().string(), "x"}, 4, {"\"llama\"", "decoder", "llama.cpp"});
+  folder.write("config.json", "{\n\n oops");
+  expect_infer_fails({"info", folder.path().string()}, 4, {"config.json"});
+}
+
+TEST(CliErrorsTest, LinksThatLeadNowhereAreNoBackendErrors) {
+  const TempFolder folder;
+  const auto loop = folder.path() / "l.safetensors";
+  std::filesystem::create_symlink("l.safetensors", loop);
+  expect_infer_fails({"compare", "none", "learned", "-i", loop.string()}, 3, {"l.safetensors"});
+  expect_infer_fails({"-m", loop.string(), "x"}, 4, {"l.safetensors"});
+  folder.write("config.json", small_config_json().dump());
+  folder.write("model.safetensors", safetensors_bytes(small_tensors()));
+  const json info = infer_json({"info", folder.path().string()}).at(0);
+  EXPECT_EQ(info["bytes_on_disk"], std::filesystem::file_size(folder.path() / "model.safetensors"));
+}
+
+TEST(CliErrorsTest, AClosedPipeIsQuiet) {
+  const ProgramResult result = run_program(
+      {"/bin/sh", "-c",
+       std::string("yes Tom | head -2000 | '") + INFER_BINARY + "' -q --json - | head -1"});
+  EXPECT_EQ(lines_of(result.out).size(), 1u);
+  EXPECT_EQ(result.err, "");
+}
+
+TEST(CliErrorsTest, AFullStandardOutputIsAnError) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "There is no /dev/full here.";
+  const ProgramResult result = run_infer({"-q", "Tom"}, {.out = "/dev/full"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_TRUE(result.err.starts_with("infer: cannot write to standard output")) << result.err;
+}
+
+}  // namespace
+}  // namespace phasor

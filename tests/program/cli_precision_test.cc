@@ -1,0 +1,188 @@
+// --precision on the command line: what it changes, what it costs, and what is said about it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "phasor/phasor.h"
+#include "tests/support/infer_program.h"
+#include "tests/support/shared_files.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+const std::string kSentences = std::string(PHASOR_SOURCE_DIR) + "/examples/sentences.txt";
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::vector<float> embedding_of(const json& line) {
+  return line["embedding"].get<std::vector<float>>();
+}
+
+TEST(CliPrecisionTest, ARunComputesInThePrecisionAskedFor) {
+  const json f32 = infer_json({"embed", "-q", "Tom bit a dog."}).at(0);
+  for (const char* name : {"f32", "bf16", "int8", "auto"}) {
+    const json line = infer_json({"embed", "-q", "--precision", name, "Tom bit a dog."}).at(0);
+    Encoder encoder(Model::load("sinusoidal"), {.precision = parse<Precision>(name)});
+    const Embeddings vectors = encoder.embed("Tom bit a dog.");
+    const std::vector<float> got = embedding_of(line);
+    ASSERT_EQ(std::ssize(got), vectors.width());
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_NEAR(got[i], vectors[0][i], 1e-5) << name << i;
+    }
+    EXPECT_EQ(line == f32, encoder.precision() == Precision::kFloat32) << name;
+    const json run = infer_json({"-q", "--precision", name, "Tom bit a dog."}).at(0);
+    EXPECT_EQ(run["layers"].size(), 7u);
+  }
+}
+
+TEST(CliPrecisionTest, AskingForASlowOneSaysSoOnce) {
+  const std::vector<std::vector<std::string>> commands = {
+      {"Tom", "Tim"},
+      {"embed", "Tom", "Tim"},
+      {"verify", "none", "none"},
+      {"compare", "none", "learned", "--only", "effect", "Tom"},
+      {"bench", "--seconds", "0", "--shape", "1x2,2x2", "-t", "1,2"}};
+  for (const char* name : {"auto", "bf16", "int8"}) {
+    const std::string why = why_slow(parse<Precision>(name));
+    for (std::vector<std::string> arguments : commands) {
+      arguments.insert(arguments.end(), {"--precision", name});
+      const ProgramResult result = run_infer(arguments);
+      EXPECT_EQ(result.exit_code, 0) << result.err;
+      const std::vector<std::string> lines = lines_of(result.err);
+      EXPECT_EQ(std::count(lines.begin(), lines.end(), "note: " + why), why.empty() ? 0 : 1)
+          << arguments[0] << " in " << name << "\n"
+          << result.err;
+      arguments.emplace_back("-q");
+      EXPECT_EQ(run_infer(arguments).err, "") << arguments[0] << " in " << name;
+    }
+  }
+}
+
+TEST(CliPrecisionTest, WhatIsNoPrecisionIsAUsageError) {
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"--precision", "fp8", "Tom"},
+        {"embed", "--precision", "fp8", "Tom"},
+        {"verify", "--precision", "fp8", "none"},
+        {"compare", "--precision", "f32,fp8", "none", "Tom"},
+        {"bench", "--precision", "f32,fp8"}}) {
+    expect_infer_fails(command, 2, {"--precision", "\"fp8\"", "bf16", "int8", "auto"});
+  }
+}
+
+TEST(CliPrecisionTest, InfoSaysWhatAutoIsAndWhatIsSlowHere) {
+  const json precision = infer_json({"info"}).at(0)["precision"];
+  EXPECT_EQ(precision["auto"], to_string(fastest_precision()));
+  EXPECT_FALSE(precision["slow"].contains(precision["auto"]));
+  for (const char* name : {"bf16", "int8"}) {
+    const std::string why = why_slow(parse<Precision>(name));
+    EXPECT_EQ(precision["slow"].value(name, ""), why);
+  }
+  EXPECT_TRUE(contains(run_infer({"info"}).out,
+                       "\nprecision        auto is " + precision["auto"].get<std::string>()));
+}
+
+TEST(CliVerifyPrecisionTest, EachHiddenStateSaysWhatThePrecisionCosts) {
+  double error = 0;  // of the last state, growing from precision to precision
+  for (const char* name : {"f32", "bf16", "int8"}) {
+    const json object = infer_json({"verify", "-q", "--precision", name, "sinusoidal"}).at(0);
+    EXPECT_EQ(object["ok"], true);
+    EXPECT_EQ(object["precision"], name);
+    if (object["precision"] == "f32") continue;
+    ASSERT_EQ(object["tensors"].size(), 7u + 1);  // no attentions
+    EXPECT_EQ(object["tensors"][0]["max_diff"], 0) << "embeddings are float32 in every precision";
+    const json& last = object["tensors"][6];
+    EXPECT_GT(last["relative_error"].get<double>(), 2 * error);
+    error = last["relative_error"].get<double>();
+    EXPECT_LT(last["least_cosine"], last["mean_cosine"]);
+    EXPECT_GT(last["mean_cosine"], object["least_mean_cosine"]);
+    // For small angles 1 − cos is half the square of the relative error.
+    EXPECT_NEAR(1 - last["mean_cosine"].get<double>(), error * error / 2, error * error / 5);
+  }
+}
+
+TEST(CliVerifyPrecisionTest, BelowTheBoundTheCheckFailsAndSaysWhy) {
+  const TempFolder folder;
+  const fs::path copy = folder.path() / "none";
+  fs::copy(bundled_model("none"), copy, fs::copy_options::recursive);
+  json golden = json::parse(read_text_file(copy / "golden.json"));
+  for (json& item : golden["items"]) {  // other inputs of the same length than the reference's
+    for (size_t t = 1; t < item["ids"].size(); ++t) item["ids"][t] = 500 + 7 * t;
+    item["text"] = nullptr;
+  }
+  std::ofstream(copy / "golden.json") << golden.dump();
+  const ProgramResult result = run_infer({"verify", "-q", "--precision", "int8", copy.string()});
+  EXPECT_EQ(result.exit_code, 1) << result.out << result.err;
+  EXPECT_TRUE(contains(result.out, "mean cosine >= 0.99")) << result.out;
+  EXPECT_TRUE(contains(result.out, "the mean cosine of hidden_states.6 is 0.")) << result.out;
+  EXPECT_TRUE(contains(result.out, ", below 0.99")) << result.out;
+}
+
+TEST(CliVerifyPrecisionTest, OtherFrameworksModelsStayAboveTheBound) {
+  PHASOR_SHARED_OR_SKIP(golden, "golden");
+  PHASOR_SHARED_OR_SKIP(real, "real");
+  for (const char* name : {"bf16", "int8"}) {
+    std::vector<std::string> arguments = {"verify", "-q", "--precision", name};
+    for (const fs::path& group : {golden, real}) {
+      for (const auto& folder : fs::directory_iterator(group)) {
+        arguments.push_back(folder.path().string());
+      }
+    }
+    for (const json& object : infer_json(arguments)) EXPECT_EQ(object["ok"], true) << object;
+  }
+}
+
+TEST(CliComparePrecisionTest, OneModelInTwoPrecisionsLayerByLayer) {
+  const std::vector<std::string> ask = {"compare", "-q", "learned", "-i", kSentences};
+  std::vector<std::string> both = ask, same = ask;
+  both.insert(both.end(), {"--precision", "f32,int8", "--only", "precision", "--only", "effect"});
+  same.insert(same.end(), {"--precision", "int8", "--precision", "int8", "--only", "precision"});
+  const json object = infer_json(both).at(0);
+  EXPECT_EQ(object["sides"][0]["label"], "f32");
+  EXPECT_EQ(object["sides"][1]["label"], "int8");
+  EXPECT_EQ(object["sides"][1]["precision"], "int8");
+  EXPECT_EQ(object["sides"][1]["model"], "learned");
+  EXPECT_EQ(object["sides"][0]["tokens"], object["sides"][1]["tokens"]);
+  const json& moved = object["moved_by_precision"];
+  ASSERT_EQ(moved.size(), 7u);
+  EXPECT_EQ(moved[0]["relative_error"], 0);
+  for (size_t l = 1; l < 7; ++l) {
+    EXPECT_EQ(moved[l]["layer"], l);
+    EXPECT_GT(moved[l]["relative_error"], 1e-3);
+    EXPECT_LT(moved[l]["relative_error"], 0.1);
+  }
+  const json unmoved = infer_json(same).at(0)["moved_by_precision"];
+  ASSERT_EQ(unmoved.size(), 7u);
+  for (const json& layer : unmoved) {
+    EXPECT_EQ(layer["max_diff"], 0);
+    EXPECT_EQ(layer["least_cosine"], 1);
+  }
+  const ProgramResult text = run_infer(both);
+  EXPECT_TRUE(contains(text.out, "Moved by precision")) << text.out;
+}
+
+TEST(CliComparePrecisionTest, BothModelsRunInAPrecisionThatIsGivenOnce) {
+  const json object =
+      infer_json({"compare", "-q", "none", "learned", "--precision", "int8", "Tom"}).at(0);
+  for (const json& side : object["sides"]) EXPECT_EQ(side["precision"], "int8");
+  EXPECT_EQ(object["sides"][1]["label"], "learned");
+  EXPECT_FALSE(object.contains("moved_by_precision"));
+}
+
+TEST(CliComparePrecisionTest, WhatCannotBeComparedIsOneSentence) {
+  expect_infer_fails({"compare", "none", "--precision", "f32,bf16,int8", "Tom"}, 2,
+                     {"--precision", "3"});
+  expect_infer_fails({"compare", "none", "learned", "--only", "precision", "Tom"}, 2,
+                     {"--only precision", "f32,int8"});
+  expect_infer_fails({"compare", "--precision", "f32,int8"}, 2, {"one with"});
+}
+
+}  // namespace
+}  // namespace phasor

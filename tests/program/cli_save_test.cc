@@ -1,0 +1,242 @@
+// infer --save: both formats, read back by other readers than the writers, and disks that are full.
+#include <gtest/gtest.h>
+#include <zip.h>
+
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <sstream>
+
+#include "phasor/phasor.h"
+#include "phasor/safetensors.h"
+#include "tests/support/infer_program.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A tensor as a file holds it.
+struct Saved {
+  std::string type;  // "<f4" or "<i4"
+  std::vector<int64_t> shape;
+  std::string bytes;
+
+  bool operator==(const Saved&) const = default;
+};
+
+std::map<std::string, Saved> read_safetensors(const fs::path& file) {
+  std::map<std::string, Saved> tensors;
+  const auto opened = SafetensorsFile::open(file);
+  for (const auto& [name, entry] : opened->entries()) {
+    const char* data = reinterpret_cast<const char*>(entry.data);
+    tensors[name] = {entry.dtype == "I32" ? "<i4" : "<f4", entry.shape,
+                     std::string(data, static_cast<size_t>(entry.num_bytes))};
+  }
+  return tensors;
+}
+
+Saved parse_npy(const std::string& bytes) {
+  EXPECT_EQ(bytes.substr(0, 8), std::string("\x93NUMPY\x01\x00", 8));
+  const size_t header_size =
+      static_cast<unsigned char>(bytes.at(8)) + 256u * static_cast<unsigned char>(bytes.at(9));
+  EXPECT_EQ((10 + header_size) % 64, 0u);
+  const std::string header = bytes.substr(10, header_size);
+  char type[4] = "";
+  int shape_at = 0;
+  const int matched =
+      std::sscanf(header.c_str(), "{'descr': '%3[<if4]', 'fortran_order': False, 'shape': (%n",
+                  type, &shape_at);
+  EXPECT_EQ(matched, 1) << header;
+  Saved saved{type, {}, bytes.substr(10 + header_size)};
+  std::istringstream shape(header.substr(shape_at));
+  for (int64_t size = 0; shape >> size;) {
+    saved.shape.push_back(size);
+    EXPECT_EQ(shape.get(), ',') << header;
+  }
+  shape.clear();
+  std::string closing, nothing;
+  shape >> closing >> nothing;
+  EXPECT_EQ(closing + nothing, "),}") << header;
+  EXPECT_EQ(header.back(), '\n');
+  return saved;
+}
+
+std::map<std::string, Saved> read_npz(const fs::path& file) {
+  std::map<std::string, Saved> tensors;
+  const std::unique_ptr<zip_t, decltype(&zip_discard)> archive(
+      zip_open(file.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, nullptr), zip_discard);
+  if (archive == nullptr) {
+    ADD_FAILURE() << file << " is no zip archive";
+    return tensors;
+  }
+  for (zip_int64_t i = 0; i < zip_get_num_entries(archive.get(), 0); ++i) {
+    zip_stat_t stat;
+    zip_stat_index(archive.get(), i, 0, &stat);
+    EXPECT_EQ(stat.comp_method, ZIP_CM_STORE);
+    std::string bytes(stat.size, '\0');
+    zip_file_t* entry = zip_fopen_index(archive.get(), i, 0);
+    EXPECT_EQ(zip_fread(entry, bytes.data(), bytes.size()), static_cast<zip_int64_t>(stat.size));
+    zip_fclose(entry);
+    const std::string name = stat.name;
+    EXPECT_TRUE(name.ends_with(".npy")) << name;
+    tensors[name.substr(0, name.size() - 4)] = parse_npy(bytes);
+  }
+  return tensors;
+}
+
+std::vector<float> floats(const Saved& saved) {
+  std::vector<float> values(saved.bytes.size() / sizeof(float));
+  std::memcpy(values.data(), saved.bytes.data(), saved.bytes.size());
+  return values;
+}
+
+std::vector<int32_t> ints(const Saved& saved) {
+  std::vector<int32_t> values(saved.bytes.size() / sizeof(int32_t));
+  std::memcpy(values.data(), saved.bytes.data(), saved.bytes.size());
+  return values;
+}
+
+const std::vector<std::string> kTexts = {"Tom bit a dog.", "Why?"};
+
+std::map<std::string, Saved> saved_by_infer(const fs::path& file) {
+  const ProgramResult result = run_infer({"-q", "--save", file.string(), kTexts[0], kTexts[1]});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return file.extension() == ".npz" ? read_npz(file) : read_safetensors(file);
+}
+
+TEST(CliSaveTest, HoldsWhatTheLibraryComputes) {
+  const TempFolder folder;
+  const auto saved = saved_by_infer(folder.path() / "states.safetensors");
+  Encoder encoder(Model::load(bundled_model("sinusoidal")));
+  Trace trace = Trace::hidden_states_and_attentions();
+  const Encoding out =
+      encoder.encode(std::span(kTexts), {.observer = &trace, .pooling = Pooling()});
+
+  size_t count = 0;
+  const auto expect_floats = [&](const std::string& name, const std::vector<int64_t>& shape,
+                                 std::span<const float> want) {
+    ASSERT_TRUE(saved.contains(name)) << name;
+    const Saved& got = saved.at(name);
+    EXPECT_EQ(got.type, "<f4") << name;
+    EXPECT_EQ(got.shape, shape) << name;
+    const std::vector<float> values = floats(got);
+    ASSERT_EQ(values.size(), want.size()) << name;
+    for (size_t i = 0; i < want.size(); ++i) {
+      ASSERT_NEAR(values[i], want[i], 1e-4) << name << "[" << i << "]";
+    }
+    ++count;
+  };
+  for (int64_t i = 0; i < 2; ++i) {
+    const int64_t tokens = out.num_tokens(i);
+    const std::string prefix = std::to_string(i) + ".";
+    for (int64_t l = 0; l <= 6; ++l) {
+      expect_floats(prefix + "hidden_states." + std::to_string(l), {tokens, 128},
+                    trace.hidden_state(l, i).values);
+    }
+    for (int64_t l = 0; l < 6; ++l) {
+      expect_floats(prefix + "attentions." + std::to_string(l), {4, tokens, tokens},
+                    trace.at(Hook::kPattern, l, i).values);
+    }
+    expect_floats(prefix + "last_hidden_state", {tokens, 128}, out.hidden(i));
+    expect_floats(prefix + "embedding", {128}, out.embedding(i));
+    const Saved& ids = saved.at(prefix + "token_ids");
+    EXPECT_EQ(ids.type, "<i4");
+    EXPECT_EQ(ids.shape, std::vector<int64_t>{tokens});
+    EXPECT_TRUE(std::ranges::equal(ints(ids), out.token_ids(i)));
+    EXPECT_TRUE(std::ranges::equal(ints(saved.at(prefix + "position_ids")), out.positions(i)));
+    count += 2;
+  }
+  EXPECT_EQ(saved.size(), count) << "there are tensors that nobody asked for";
+}
+
+TEST(CliSaveTest, BothFormatsHoldTheSame) {
+  const TempFolder folder;
+  const auto safetensors = saved_by_infer(folder.path() / "states.safetensors");
+  const auto npz = saved_by_infer(folder.path() / "states.npz");
+  EXPECT_EQ(safetensors.size(), 2u * (2 + 7 + 6 + 2));
+  EXPECT_TRUE(npz == safetensors);
+}
+
+TEST(CliSaveTest, MetadataSaysHowItWasMade) {
+  const TempFolder folder;
+  const std::string file = (folder.path() / "a.safetensors").string();
+  run_infer({"-q", "--save", file, "Tom"});
+  EXPECT_EQ(SafetensorsFile::open(file)->metadata(),
+            (std::map<std::string, std::string>{{"model", "sinusoidal"},
+                                                {"layout", "paper"},
+                                                {"first_position", "0"},
+                                                {"precision", "f32"},
+                                                {"version", PHASOR_VERSION}}));
+  run_infer({"-q", "-m", "learned", "--positions", "sinusoidal:fairseq", "--save", file, "Tom"});
+  EXPECT_EQ(SafetensorsFile::open(file)->metadata().at("layout"), "fairseq");
+  EXPECT_EQ(SafetensorsFile::open(file)->metadata().at("first_position"), "2");
+  run_infer({"-q", "-m", "learned", "--save", file, "Tom"});
+  EXPECT_EQ(SafetensorsFile::open(file)->metadata().at("layout"), "learned");
+  run_infer({"-q", "--precision", "auto", "--save", file, "Tom"});
+  EXPECT_EQ(SafetensorsFile::open(file)->metadata().at("precision"),
+            to_string(fastest_precision()));
+}
+
+TEST(CliSaveTest, TheSameRunGivesTheSameBytes) {
+  const TempFolder folder;
+  for (const char* name : {"a.npz", "a.safetensors"}) {
+    const fs::path file = folder.path() / name;
+    run_infer({"-q", "-t", "1", "--save", file.string(), "Tom"});
+    const std::string once = read_text_file(file);
+    run_infer({"-q", "-t", "1", "--save", file.string(), "Tom"});
+    EXPECT_TRUE(once == read_text_file(file)) << name;
+  }
+}
+
+TEST(CliSaveTest, NumbersTextsThroughAllBatches) {
+  const TempFolder folder;
+  const fs::path file = folder.path() / "many.npz";
+  std::string input;
+  for (int i = 0; i < 40; ++i) input += "a\n";
+  EXPECT_EQ(run_infer({"-q", "--save", file.string(), "-"}, {.input = input}).exit_code, 0);
+  const auto saved = read_npz(file);
+  EXPECT_EQ(saved.size(), 40u * 17);
+  EXPECT_TRUE(saved.contains("39.embedding"));
+}
+
+class CliFullDiskTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(CliFullDiskTest, LeavesNoHalfFile) {
+  const TempFolder folder;
+  const std::string file = (folder.path() / GetParam()).string();
+  expect_infer_fails({"--save", file, "Tom bit a dog."}, 3, {file, "File too large"},
+                     {.file_size_limit = 10000});
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
+TEST_P(CliFullDiskTest, LeavesAnEarlierFileAsItWas) {
+  const TempFolder folder;
+  const fs::path file = folder.write(GetParam(), "earlier");
+  expect_infer_fails({"--save", file.string(), "Tom bit a dog."}, 3, {file.string()},
+                     {.file_size_limit = 10000});
+  EXPECT_EQ(read_text_file(file), "earlier");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
+}
+
+TEST_P(CliFullDiskTest, AFolderThatIsNotThereIsNamed) {
+  const TempFolder folder;
+  const std::string file = (folder.path() / "none" / GetParam()).string();
+  expect_infer_fails({"--save", file, "Tom"}, 3, {file, "No such file or directory"});
+}
+
+TEST_P(CliFullDiskTest, AFolderOfThatNameStays) {
+  const TempFolder folder;
+  const fs::path file = folder.path() / GetParam();
+  fs::create_directory(file);
+  expect_infer_fails({"--save", file.string(), "Tom"}, 3, {file.string()});
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, CliFullDiskTest, testing::Values("a.safetensors", "a.npz"),
+                         [](const auto& info) { return std::string(info.param).substr(2); });
+
+}  // namespace
+}  // namespace phasor

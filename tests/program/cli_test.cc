@@ -1,0 +1,266 @@
+// The command line as its users meet it: texts in, tables and JSON out.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "phasor/version.h"
+#include "tests/support/infer_program.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+namespace {
+
+using nlohmann::json;
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string many_words(int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += "the ";
+  return text;
+}
+
+TEST(CliTest, ATextGivesTokensAndALineForEveryLayer) {
+  const ProgramResult result = run_infer({"Tom bit a dog."});
+  EXPECT_EQ(result.exit_code, 0);
+  const std::vector<std::string> lines = lines_of(result.out);
+  ASSERT_EQ(lines.size(), 13u) << result.out;  // text, 3 rows, blank, header, embed, 6 layers
+  EXPECT_EQ(lines[0], "Tom bit a dog.");
+  EXPECT_TRUE(lines[1].starts_with("  position  0")) << lines[1];
+  EXPECT_TRUE(contains(lines[2], "▁Tom")) << lines[2];
+  EXPECT_TRUE(lines[6].starts_with("  embed ")) << lines[6];
+  for (int layer = 1; layer <= 6; ++layer) {
+    EXPECT_TRUE(lines[6 + layer].starts_with("      " + std::to_string(layer) + "  "));
+    EXPECT_TRUE(lines[6 + layer].ends_with(" tokens")) << lines[6 + layer];
+  }
+  EXPECT_TRUE(result.err.starts_with("note: model sinusoidal: 6 layers")) << result.err;
+}
+
+TEST(CliTest, TableAndJsonShowTheSameNumbers) {
+  const std::vector<std::string> lines = lines_of(run_infer({"-q", "Tom bit a dog."}).out);
+  const json object = infer_json({"-q", "Tom bit a dog."}).at(0);
+  EXPECT_EQ(object["text"], "Tom bit a dog.");
+  EXPECT_EQ(object["model"], "sinusoidal");
+  ASSERT_EQ(object["layers"].size(), 7u);
+  for (size_t l = 0; l < 7; ++l) {
+    const json& layer = object["layers"][l];
+    std::istringstream row(lines.at(6 + l));
+    std::string name;
+    double norm = 0, effect = 0;
+    row >> name >> norm >> effect;
+    EXPECT_EQ(layer["layer"], l);
+    EXPECT_NEAR(layer["norm"].get<double>(), norm, 0.00501);
+    EXPECT_NEAR(layer["position_effect"].get<double>(), effect, 0.000501);
+    EXPECT_EQ(layer["attention_distance"].is_null(), l == 0);
+    if (l == 0) continue;
+    const std::string reach = lines[6 + l].substr(lines[6 + l].rfind("  ") + 2);
+    EXPECT_NEAR(layer["attention_distance"].get<double>(), std::stod(reach), 0.00501);
+  }
+  for (const char* key : {"ids", "pieces", "positions"}) EXPECT_EQ(object[key].size(), 7u) << key;
+}
+
+TEST(CliTest, EveryTextIsOneJsonLineInOrderAndAsIfAlone) {
+  const std::vector<json> both = infer_json({"-q", "Tom bit a dog.", "Why?"});
+  ASSERT_EQ(both.size(), 2u);
+  const json alone = infer_json({"-q", "Why?"}).at(0);
+  EXPECT_EQ(both[1]["ids"], alone["ids"]);
+  for (size_t l = 0; l < alone["layers"].size(); ++l) {
+    EXPECT_NEAR(both[1]["layers"][l]["norm"].get<double>(),
+                alone["layers"][l]["norm"].get<double>(), 1e-5);
+  }
+}
+
+TEST(CliTest, MoreTextsThanOneBatchHoldsKeepTheirOrder) {
+  std::string input;
+  for (int i = 0; i < 70; ++i) input += std::to_string(i) + "\n";
+  const std::vector<json> objects = infer_json({"-q", "-"}, {.input = input});
+  ASSERT_EQ(objects.size(), 70u);
+  for (int i = 0; i < 70; ++i) EXPECT_EQ(objects[i]["text"], std::to_string(i));
+}
+
+TEST(CliTest, AMaskGetsItsFiveLikeliestFillers) {
+  const json object = infer_json({"-q", "Tom [MASK] a dog."}).at(0);
+  ASSERT_EQ(object["masks"].size(), 1u);
+  const json& mask = object["masks"][0];
+  EXPECT_EQ(object["pieces"][mask["token"].get<size_t>()], "[MASK]");
+  ASSERT_EQ(mask["fillers"].size(), 5u);
+  double sum = 0, before = 1;
+  for (const json& filler : mask["fillers"]) {
+    const double probability = filler["probability"];
+    EXPECT_LE(probability, before);
+    EXPECT_GT(probability, 0);
+    before = probability;
+    sum += probability;
+  }
+  EXPECT_LE(sum, 1.0);
+
+  const ProgramResult text = run_infer({"-q", "Tom [MASK] a dog."});
+  EXPECT_TRUE(contains(text.out, mask["fillers"][0]["piece"].get<std::string>())) << text.out;
+}
+
+TEST(CliTest, ATextThatIsOnlyAMaskIsNotReadAsAList) {
+  EXPECT_EQ(infer_json({"-q", "[MASK]"}).at(0)["pieces"], (json{"[CLS]", "[MASK]", "[SEP]"}));
+  EXPECT_EQ(infer_json({"-q", "[a,b]"}).at(0)["text"], "[a,b]");
+}
+
+TEST(CliTest, SpecialTokensStayTextWithoutAMask) {
+  const json object = infer_json({"-q", "a [SEP] b"}).at(0);
+  EXPECT_EQ(std::count(object["pieces"].begin(), object["pieces"].end(), "[SEP]"), 1);
+}
+
+TEST(CliTest, IdsRunAsTheyAreGiven) {
+  const std::vector<json> objects = infer_json({"-q", "--ids", "5 17,9", "--ids", "4"});
+  ASSERT_EQ(objects.size(), 2u);
+  EXPECT_TRUE(objects[0]["text"].is_null());
+  EXPECT_EQ(objects[0]["ids"], (json{5, 17, 9}));
+  EXPECT_EQ(objects[0]["positions"], (json{0, 1, 2}));
+  EXPECT_EQ(objects[1]["masks"].size(), 1u);  // 4 is the mask
+}
+
+TEST(CliTest, WithoutPositionsNothingMoves) {
+  for (const std::vector<std::string>& choice :
+       {std::vector<std::string>{"-m", "none"}, {"--positions", "none"}}) {
+    std::vector<std::string> arguments = choice;
+    arguments.insert(arguments.end(), {"-q", "Tom bit a dog."});
+    const json layers = infer_json(arguments).at(0)["layers"];
+    EXPECT_EQ(layers.size(), 7u);
+    for (const json& layer : layers) {
+      EXPECT_LT(std::abs(layer["position_effect"].get<double>()), 1e-9);
+    }
+  }
+}
+
+TEST(CliTest, PositionsCanBeReplaced) {
+  const auto first = [](const std::string& positions) {
+    return infer_json({"-q", "-m", "learned", "--positions", positions, "Tom"}).at(0);
+  };
+  EXPECT_EQ(first("sinusoidal")["positions"], (json{0, 1, 2}));
+  EXPECT_EQ(first("sinusoidal:fairseq")["positions"], (json{2, 3, 4}));
+  EXPECT_EQ(first("sinusoidal:opennmt")["positions"], (json{1, 2, 3}));
+  EXPECT_EQ(first("learned")["layers"], infer_json({"-q", "-m", "learned", "Tom"}).at(0)["layers"]);
+  EXPECT_EQ(infer_json({"-q", "--positions", "sinusoidal:paper", "Tom"}).at(0)["layers"],
+            infer_json({"-q", "Tom"}).at(0)["layers"]);
+}
+
+TEST(CliTest, ThreadsDoNotChangeTheResult) {
+  const json one = infer_json({"-q", "-t", "1", "Tom bit a dog."}).at(0);
+  const json two = infer_json({"-q", "--threads", "2", "Tom bit a dog."}).at(0);
+  for (size_t l = 0; l < one["layers"].size(); ++l) {
+    EXPECT_NEAR(one["layers"][l]["norm"].get<double>(), two["layers"][l]["norm"].get<double>(),
+                1e-5);
+  }
+}
+
+TEST(CliTest, ATextTooLongForTheTableNeedsAPolicy) {
+  const std::string text = many_words(300);
+  expect_infer_fails({"-m", "learned", text}, 3, {"128", "truncate", "window"});
+  const json cut = infer_json({"-q", "-m", "learned", "--overflow", "truncate", text}).at(0);
+  EXPECT_EQ(cut["ids"].size(), 128u);
+  EXPECT_EQ(cut["pieces"].back(), "[SEP]");
+  EXPECT_EQ(cut["dropped"], 174);
+  const json clamp = infer_json({"-q", "-m", "learned", "--overflow", "clamp", text}).at(0);
+  EXPECT_EQ(clamp["positions"].back(), 127);
+  EXPECT_EQ(clamp["positions"][200], 127);
+  const json bend = infer_json({"-q", "-m", "learned", "--overflow", "interpolate", text}).at(0);
+  EXPECT_NEAR(bend["positions"][1].get<double>(), 127.0 / 301, 1e-6);
+  EXPECT_EQ(bend["positions"].back(), 127);
+  const json window = infer_json({"-q", "-m", "learned", "--overflow", "window", text}).at(0);
+  EXPECT_EQ(window["ids"].size(), 302u);
+  EXPECT_EQ(window["layers"].size(), 7u);
+  const json endless = infer_json({"-q", text}).at(0);
+  EXPECT_EQ(endless["positions"].back(), 301);
+}
+
+TEST(CliTest, TruncatedIdsAreReportedAsTheyWereRun) {
+  std::string ids;
+  for (int i = 0; i < 140; ++i) ids += std::to_string(5 + i) + " ";
+  const json object =
+      infer_json({"-q", "-m", "learned", "--overflow", "truncate", "--ids", ids}).at(0);
+  EXPECT_EQ(object["ids"].size(), 128u);
+  EXPECT_EQ(object["pieces"].size(), 128u);
+  EXPECT_EQ(object["dropped"], 12);
+}
+
+TEST(CliTest, LongerThanTrainedIsSaid) {
+  const ProgramResult result = run_infer({many_words(200)});
+  EXPECT_TRUE(contains(result.err, "trained on at most 128")) << result.err;
+  EXPECT_EQ(run_infer({"-q", many_words(200)}).err, "");
+}
+
+TEST(CliTest, InvalidUtf8IsReplacedAndCounted) {
+  const ProgramResult result = run_infer({"bad \xff\xfe bytes"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_TRUE(contains(result.err, "2 bytes were not UTF-8")) << result.err;
+  const json object = infer_json({"-q", "bad \xff\xfe bytes"}).at(0);
+  EXPECT_EQ(object["invalid_bytes"], 2);
+  EXPECT_EQ(object["text"], "bad \uFFFD\uFFFD bytes");
+}
+
+TEST(CliTest, ControlCharactersDoNotReachTheTerminal) {
+  EXPECT_FALSE(contains(run_infer({"red \033[31m\a\r\n text"}).out, "\033"));
+  EXPECT_EQ(lines_of(run_infer({"-q", "a\nb"}).out)[0], "a b");
+}
+
+TEST(CliTest, WideCharactersKeepColumnsAligned) {
+  const std::vector<std::string> lines = lines_of(run_infer({"-q", "日本語の文 and x"}).out);
+  // Both rows put the closing token in the same column: 5 characters that are 2 wide, 3 bytes each.
+  const size_t token = lines[2].find("[SEP]"), id = lines[3].rfind(' ') + 1;
+  const auto columns = [](const std::string& text) {
+    int count = 0;
+    for (const unsigned char byte : text) count += (byte & 0xc0) != 0x80;
+    return count;
+  };
+  EXPECT_EQ(columns(lines[2].substr(0, token)) + 5, static_cast<int>(id)) << lines[2];
+}
+
+TEST(CliTest, StandardInputHasATextALine) {
+  const std::vector<json> objects =
+      infer_json({"-q", "before", "-", "after"}, {.input = "one\r\n\nthree"});
+  std::vector<std::string> texts;
+  for (const json& object : objects) texts.push_back(object["text"]);
+  EXPECT_EQ(texts, (std::vector<std::string>{"before", "one", "", "three", "after"}));
+  EXPECT_EQ(run_infer({"-q", "-"}).out, "");
+}
+
+TEST(CliTest, OnlyTheFirstWordIsASubcommand) {
+  std::vector<std::string> texts;
+  for (const json& object : infer_json({"-q", "Tom", "info", "tokenize"})) {
+    texts.push_back(object["text"]);
+  }
+  EXPECT_EQ(texts, (std::vector<std::string>{"Tom", "info", "tokenize"}));
+  EXPECT_EQ(infer_json({"-q", "--", "tokenize"}).at(0)["text"], "tokenize");
+  EXPECT_EQ(infer_json({"-q", "--", "-m", "--ids"}).at(1)["text"], "--ids");
+}
+
+TEST(CliTest, WorksFromAnyFolder) {
+  const TempFolder folder;
+  const ProgramResult here = run_infer({"-q", "Tom"});
+  const ProgramResult there = run_infer({"-q", "Tom"}, {.directory = folder.path()});
+  EXPECT_EQ(there.exit_code, 0) << there.err;
+  EXPECT_EQ(there.out, here.out);
+}
+
+TEST(CliTest, HelpAndVersionGoToStandardOutput) {
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"--help"},
+                                                    {"tokenize", "--help"},
+                                                    {"info", "-h"},
+                                                    {"verify", "--help"}}) {
+    const ProgramResult result = run_infer(arguments);
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_TRUE(contains(result.out, "\nUsage: infer")) << result.out;
+    EXPECT_TRUE(contains(result.out, "\nExamples:\n  infer")) << result.out;
+    EXPECT_EQ(result.err, "");
+  }
+  for (const char* option : {"--model", "--positions", "--ids", "--threads", "--save", "--overflow",
+                             "--json", "--quiet", "--version", "tokenize", "Examples:"}) {
+    EXPECT_TRUE(contains(run_infer({"--help"}).out, option)) << option;
+  }
+  const std::string version = run_infer({"--version"}).out;
+  EXPECT_TRUE(contains(version, "phasor " PHASOR_VERSION ", oneDNN ")) << version;
+}
+
+}  // namespace
+}  // namespace phasor

@@ -1,0 +1,97 @@
+// infer with tokenizers of other models: languages, prefixes, notes, and folders without one.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/support/infer_program.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+fs::path fixture(const std::string& name) {
+  return fs::path(PHASOR_SOURCE_DIR) / "tests/fixtures" / name;
+}
+
+/// A folder with the small fairseq model as a tokenizer of this class.
+void make_tokenizer(const TempFolder& folder, const std::string& tokenizer_class) {
+  fs::copy_file(fixture("fairseq.model"), folder.path() / "sentencepiece.bpe.model");
+  folder.write("tokenizer_config.json", json{{"tokenizer_class", tokenizer_class}}.dump());
+}
+
+TEST(CliTokenizerTest, ALanguageIsATokenOfTheText) {
+  const TempFolder folder;
+  make_tokenizer(folder, "NllbTokenizer");
+  const auto first_piece = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"tokenize", "-m", folder.path(), "Tom"});
+    return infer_json(options).at(0)["pieces"][0];
+  };
+  EXPECT_EQ(first_piece({}), "eng_Latn");
+  EXPECT_EQ(first_piece({"--lang", "fra_Latn"}), "fra_Latn");
+  expect_infer_fails({"tokenize", "-m", folder.path(), "--lang", "fr", "Tom"}, 3,
+                     {"'fr'", "fra_Latn", "202"});
+}
+
+TEST(CliTokenizerTest, InfoShowsWhatIsPutRoundATextAndInWhichLanguage) {
+  const TempFolder folder;
+  fs::copy(bundled_model("none"), folder.path());
+  json config = json::parse(read_text_file(folder.path() / "config.json"));
+  config.erase("tokenizer");
+  folder.write("config.json", config.dump());
+  make_tokenizer(folder, "NllbTokenizer");
+  const auto frame = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), "info");
+    return infer_json(options).at(0)["tokenizer"]["frame"];
+  };
+  EXPECT_EQ(frame({}), "[CLS] … [SEP]");
+  EXPECT_EQ(frame({folder.path()}), "eng_Latn … </s>");
+  EXPECT_EQ(frame({folder.path(), "--lang", "fra_Latn"}), "fra_Latn … </s>");
+  const ProgramResult text = run_infer({"info", folder.path(), "--lang", "fra_Latn"});
+  EXPECT_NE(text.out.find("sentencepiece.bpe.model): fra_Latn … </s>"), std::string::npos)
+      << text.out;
+}
+
+TEST(CliTokenizerTest, AModelWithoutLanguagesRefusesOne) {
+  expect_infer_fails({"info", "--lang", "fr"}, 3, {"no languages", "'fr'"});
+  expect_infer_fails({"tokenize", "--lang", "fr", "Tom"}, 3, {"no languages", "'fr'"});
+  expect_infer_fails({"--lang", "fr", "Tom"}, 3, {"no languages", "'fr'"});
+}
+
+TEST(CliTokenizerTest, APrefixIsPutBeforeEveryText) {
+  const std::vector<json> with =
+      infer_json({"tokenize", "--prefix", "query: ", "Tom", "-"}, {.input = "a dog\n"});
+  const std::vector<json> without = infer_json({"tokenize", "query: Tom", "query: a dog"});
+  EXPECT_EQ(with, without);
+  EXPECT_EQ(with.at(0)["text"], "query: Tom");
+  EXPECT_EQ(infer_json({"--prefix", "[x] ", "Tom"}), infer_json({"[x] Tom"}));
+}
+
+TEST(CliTokenizerTest, LanguageAndPrefixAreNotForTokenIds) {
+  expect_infer_fails({"--prefix", "a", "--ids", "5"}, 2, {"--prefix", "--ids"});
+  expect_infer_fails({"--lang", "fr", "--ids", "5"}, 2, {"--lang", "--ids"});
+}
+
+TEST(CliTokenizerTest, WhatWasAssumedIsSaidUnlessQuiet) {
+  const TempFolder folder;
+  make_tokenizer(folder, "");
+  const ProgramResult result = run_infer({"tokenize", "-m", folder.path(), "Tom"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_NE(result.err.find("XLM-R's is assumed"), std::string::npos) << result.err;
+  EXPECT_EQ(run_infer({"tokenize", "-q", "-m", folder.path(), "Tom"}).err, "");
+}
+
+TEST(CliTokenizerTest, AByteLevelTokenizerIsRefusedWithAWayOn) {
+  const TempFolder folder;
+  folder.write("tokenizer_config.json", R"({"tokenizer_class": "RobertaTokenizer"})");
+  folder.write("vocab.json", "{}");
+  folder.write("merges.txt", "");
+  expect_infer_fails({"tokenize", "-m", folder.path(), "Tom"}, 4, {"byte-level BPE", "--ids"});
+}
+
+}  // namespace
+}  // namespace phasor

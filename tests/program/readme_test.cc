@@ -1,0 +1,272 @@
+// The commands and programs of README.md and docs/*.md run, and print what those pages show.
+//
+// PHASOR_UPDATE_README=1 readme_test writes what they print into the pages.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+
+#include "tests/support/run_program.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kSource = PHASOR_SOURCE_DIR;
+const fs::path kReadme = kSource / "README.md";
+
+/// A fenced block: where its contents lie in `lines`.
+struct Block {
+  std::string language;
+  size_t begin = 0, end = 0;
+};
+
+struct Page {
+  explicit Page(fs::path file) : path(std::move(file)), lines(lines_of(read_text_file(path))) {}
+
+  std::vector<Block> blocks() const {
+    std::vector<Block> blocks;
+    bool open = false;
+    for (size_t i = 0; i < lines.size(); ++i) {
+      if (!lines[i].starts_with("```")) continue;
+      if (open) {
+        blocks.back().end = i;
+      } else {
+        blocks.push_back({lines[i].substr(3), i + 1, i + 1});
+      }
+      open = !open;
+    }
+    return blocks;
+  }
+  std::vector<std::string> contents(const Block& block) const {
+    return {lines.begin() + block.begin, lines.begin() + block.end};
+  }
+
+  fs::path path;
+  std::vector<std::string> lines;
+};
+
+/// README.md, and docs/*.md in alphabetical order.
+std::vector<Page> pages() {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(kSource / "docs")) {
+    if (entry.path().extension() == ".md") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  files.insert(files.begin(), kReadme);
+  return {files.begin(), files.end()};
+}
+
+bool runs_infer(const std::string& line) {
+  return line.starts_with("infer ") || line.starts_with("./dev infer ");
+}
+
+/// Runs a line of a page in a folder that holds examples/ alone, where `infer` is the binary under
+/// test.
+ProgramResult run_line(std::string line, const TempFolder& folder = {}) {
+  if (line.starts_with("./dev infer")) line.erase(0, 6);
+  fs::create_directory_symlink(kSource / "examples", folder.path() / "examples");
+  const std::string path = fs::path(INFER_BINARY).parent_path().string();
+  return run_program({"/bin/sh", "-c", "PATH='" + path + "':$PATH; " + line},
+                     {.directory = folder.path()});
+}
+
+/// What stands in a block of a page: a program of the README, or what the block before printed.
+/// Empty where it may hold anything.
+std::optional<std::vector<std::string>> expected(const Page& page, size_t b) {
+  const std::vector<Block> blocks = page.blocks();
+  const fs::path program = kSource / "examples" / "encode.cc";
+  if (blocks[b].language == "cpp" && page.path == kReadme) {
+    std::vector<std::string> lines = lines_of(read_text_file(program));
+    lines.erase(lines.begin());  // the comment that says what the file is
+    return lines;
+  }
+  if (blocks[b].language != "text" || b == 0) return std::nullopt;
+  const Block& before = blocks[b - 1];
+  if (before.language == "cpp") {
+    return lines_of(run_program({(fs::path(EXAMPLES_DIR) / "encode").string()}).out);
+  }
+  const std::string& line = page.lines.at(before.begin);
+  if (before.language != "sh" || !runs_infer(line)) return std::nullopt;
+  EXPECT_EQ(before.end - before.begin, 1u) << page.path << ": whose output is shown? " << line;
+  const ProgramResult result = run_line(line);
+  EXPECT_EQ(result.exit_code, 0) << line << "\n" << result.err;
+  return lines_of(result.out);
+}
+
+/// A line of output taken apart.
+struct Line {
+  std::string rest;  // each number a '#', and no bars
+  std::vector<std::string> numbers;
+};
+
+Line take_apart(const std::string& text) {
+  Line line;
+  for (size_t i = 0; i < text.size();) {
+    const size_t digits = std::min(text.find_first_not_of("0123456789.", i), text.size());
+    const std::string word = text.substr(i, digits - i);
+    if (word.size() > 2 && word.find('.') < word.size() - 1 && word[0] != '.') {
+      line.numbers.push_back(word);
+      line.rest += '#';
+      i = digits;
+    } else if (text.compare(i, 3, "\u2588") >= 0 && text.compare(i, 3, "\u2593") <= 0) {
+      // a block or a shade of a bar, and the blanks behind it
+      i = std::min(text.find_first_not_of(' ', i + 3), text.size());
+    } else {
+      line.rest += text[i++];
+    }
+  }
+  return line;
+}
+
+/// Equal but for numbers with a point, which may differ by one in their last digit or by a share
+/// `relative` of them, and bars.
+void expect_same_output(const std::string& want, const std::string& got, double relative = 0) {
+  const Line a = take_apart(want), b = take_apart(got);
+  EXPECT_EQ(a.rest, b.rest);
+  ASSERT_EQ(a.numbers.size(), b.numbers.size()) << got;
+  for (size_t i = 0; i < a.numbers.size(); ++i) {
+    const auto digits = static_cast<double>(a.numbers[i].size() - a.numbers[i].find('.') - 1);
+    const double number = std::stod(a.numbers[i]);
+    const double tolerance = std::max(1.01 * std::pow(10, -digits), relative * std::abs(number));
+    EXPECT_NEAR(number, std::stod(b.numbers[i]), tolerance) << got;
+  }
+}
+
+/// What a page links to, but for addresses on the web, from its own folder.
+std::vector<std::string> links_of(const Page& page) {
+  const std::string text = read_text_file(page.path);
+  std::vector<std::string> links;
+  for (size_t i = text.find("]("); i != std::string::npos; i = text.find("](", i + 1)) {
+    std::string target = text.substr(i + 2, text.find(')', i) - i - 2);
+    target.erase(std::min(target.find('#'), target.size()));
+    if (!target.starts_with("http")) links.push_back(target);
+  }
+  return links;
+}
+
+/// The lines of an SVG file, without the bytes of the images in it, which are zlib's choice.
+std::vector<std::string> drawing(const fs::path& file) {
+  std::string text = read_text_file(file);
+  constexpr std::string_view kImage = "base64,";
+  for (size_t i = text.find(kImage); i != std::string::npos; i = text.find(kImage, i)) {
+    i += kImage.size();
+    text.erase(i, text.find('"', i) - i);
+  }
+  return lines_of(text);
+}
+
+/// Compares a block of a page with what it should hold.
+void expect_shows(const Page& page, const Block& block, const std::vector<std::string>& want) {
+  const std::vector<std::string> shown = page.contents(block);
+  ASSERT_EQ(shown.size(), want.size())
+      << page.path << ", line " << block.begin << "; PHASOR_UPDATE_README=1 readme_test renews it";
+  for (size_t i = 0; i < shown.size(); ++i) {
+    if (block.language == "cpp") {
+      EXPECT_EQ(shown[i], want[i]);
+    } else {
+      expect_same_output(shown[i], want[i]);
+    }
+  }
+}
+
+TEST(ReadmeTest, EveryPageShowsWhatItsCommandsAndProgramsPrint) {
+  const bool update = std::getenv("PHASOR_UPDATE_README") != nullptr;
+  size_t compared = 0;
+  for (Page& page : pages()) {
+    for (size_t b = 0; b < page.blocks().size(); ++b) {
+      const auto want = expected(page, b);
+      if (!want) continue;
+      ++compared;
+      const Block block = page.blocks()[b];
+      ASSERT_FALSE(want->empty()) << page.path << ", line " << block.begin;
+      if (update) {
+        page.lines.erase(page.lines.begin() + block.begin, page.lines.begin() + block.end);
+        page.lines.insert(page.lines.begin() + block.begin, want->begin(), want->end());
+      } else {
+        expect_shows(page, block, *want);
+      }
+    }
+    if (page.path == kReadme) {
+      EXPECT_EQ(compared, 5u);
+    }
+    if (!update) continue;
+    std::ofstream file(page.path);
+    for (const std::string& line : page.lines) file << line << "\n";
+  }
+  EXPECT_GT(compared, 3u);
+}
+
+TEST(ReadmeTest, EveryOtherCommandOfInferSucceeds) {
+  size_t commands = 0;
+  for (const Page& page : pages()) {
+    const std::vector<Block> blocks = page.blocks();
+    for (size_t b = 0; b < blocks.size(); ++b) {
+      const Block& block = blocks[b];
+      const bool compared = b + 1 < blocks.size() && blocks[b + 1].language == "text";
+      if (block.language != "sh" || compared) continue;
+      for (const std::string& line : page.contents(block)) {
+        if (!runs_infer(line)) continue;
+        const ProgramResult result = run_line(line);
+        EXPECT_EQ(result.exit_code, 0) << line << "\n" << result.err;
+        const bool to_file = line.find(" -o ") != line.npos || line.find(" > ") != line.npos;
+        EXPECT_EQ(result.out.empty(), to_file) << line;
+        ++commands;
+      }
+    }
+    if (page.path == kReadme) {
+      EXPECT_GE(commands, 8u);
+    }
+  }
+}
+
+TEST(ReadmeTest, EveryFigureIsWhatTheCommandOfItsPageDraws) {
+  const bool update = std::getenv("PHASOR_UPDATE_README") != nullptr;
+  size_t figures = 0;
+  for (const Page& page : pages()) {
+    const std::vector<std::string> links = links_of(page);
+    for (const std::string& line : page.lines) {
+      const size_t option = line.find(" --svg ");
+      if (!runs_infer(line) || option == std::string::npos) continue;
+      const size_t begin = option + 7;
+      const std::string directory = line.substr(begin, line.find(' ', begin) - begin) + "/";
+      const TempFolder folder;
+      const ProgramResult result = run_line(line, folder);
+      ASSERT_EQ(result.exit_code, 0) << line << "\n" << result.err;
+      for (const std::string& link : links) {
+        const fs::path drawn = folder.path() / link, shown = page.path.parent_path() / link;
+        if (!link.starts_with(directory)) continue;
+        ASSERT_TRUE(fs::exists(drawn)) << line << " draws no " << link;
+        ++figures;
+        if (update) {
+          fs::create_directories(shown.parent_path());
+          fs::copy_file(drawn, shown, fs::copy_options::overwrite_existing);
+        }
+        const std::vector<std::string> want = drawing(drawn), got = drawing(shown);
+        ASSERT_EQ(want.size(), got.size()) << shown;
+        // Its numbers have six digits, the last ones of which depend on the instruction set.
+        for (size_t i = 0; i < want.size(); ++i) expect_same_output(want[i], got[i], 1e-4);
+      }
+    }
+  }
+  EXPECT_GT(figures, 0u);
+}
+
+TEST(ReadmeTest, EveryFileAPageLinksToIsThere) {
+  size_t links = 0;
+  for (const Page& page : pages()) {
+    for (const std::string& target : links_of(page)) {
+      EXPECT_TRUE(fs::exists(page.path.parent_path() / target)) << page.path << ": " << target;
+      ++links;
+    }
+  }
+  EXPECT_GT(links, 0u);
+}
+
+}  // namespace
+}  // namespace phasor

@@ -1,0 +1,58 @@
+// What the encoder's tests share: small models, token ids, and a recorder of hooks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "phasor/encoder.h"
+#include "phasor/hooks.h"
+#include "phasor/model.h"
+#include "tests/support/random_model.h"
+
+namespace phasor {
+
+using TokenIds = std::vector<int32_t>;
+
+/// Post-norm, 3 heads of 5, two layers, no positions: change what the test is about.
+ModelConfig small_config();
+
+/// Every choice of a configuration drawn from `seed`, with sizes that are no multiple of 16.
+std::shared_ptr<const Model> drawn_model(uint64_t seed);
+
+/// `count` ids below the model's vocab_size.
+TokenIds random_ids(const Model& model, int64_t count, uint64_t seed);
+
+/// Keeps every event in the order it came.
+class Recorder : public Observer {
+ public:
+  struct Event {
+    Hook hook;
+    int64_t layer, sequence, first_token;
+    std::vector<int64_t> shape;
+    std::vector<float> values;
+  };
+
+  /// Keeps `hooks`; all where there are none.
+  explicit Recorder(std::vector<Hook> hooks = {}) : hooks_(std::move(hooks)) {}
+
+  bool wants(Hook hook, int64_t layer) const override;
+  void observe(const HookEvent& event) override;
+
+  const std::vector<Event>& events() const { return events_; }
+  /// The first event of this kind; fails the test where there is none.
+  const std::vector<float>& values(Hook hook, int64_t layer = -1, int64_t sequence = 0) const;
+
+ private:
+  std::vector<Hook> hooks_;
+  std::vector<Event> events_;
+};
+
+/// Runs `sequences` in one batch through engine and oracle and compares everything that comes out:
+/// ids, positions, hidden states, embeddings and every hook, each to 1e-4 of its largest value.
+void expect_matches_reference(const std::shared_ptr<const Model>& model,
+                              const std::vector<TokenIds>& sequences, RunOptions options = {});
+
+}  // namespace phasor

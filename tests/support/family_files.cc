@@ -1,0 +1,273 @@
+// The names are written out from Transformers' modeling files, not from models/families.cc.
+#include "tests/support/family_files.h"
+
+#include <cmath>
+
+#include "models/parameters.h"
+
+namespace phasor {
+using namespace internal;
+
+namespace {
+
+using nlohmann::json;
+using Names = std::map<std::string, std::string>;
+
+constexpr int64_t kWidth = 12, kMlp = 20, kLayers = 2, kHeads = 3, kVocabulary = 23, kRows = 16;
+
+/// What all families have here.
+ModelConfig sizes(const std::string& model_type) {
+  return {.family = model_type,
+          .d_model = kWidth,
+          .d_ff = kMlp,
+          .num_layers = kLayers,
+          .num_heads = kHeads,
+          .vocab_size = kVocabulary,
+          .max_positions = kRows,
+          .position = {}};
+}
+
+json bert_config(const std::string& model_type) {
+  return {{"model_type", model_type},
+          {"hidden_size", kWidth},
+          {"intermediate_size", kMlp},
+          {"num_hidden_layers", kLayers},
+          {"num_attention_heads", kHeads},
+          {"vocab_size", kVocabulary},
+          {"max_position_embeddings", kRows},
+          {"type_vocab_size", 2},
+          {"hidden_act", "gelu"}};
+}
+
+/// `names` with `prefix` before each, as a …ForMaskedLM has them.
+Names wrapped(const std::string& prefix, Names names) {
+  for (auto& [ours, theirs] : names) theirs = prefix + theirs;
+  return names;
+}
+
+Names with(Names names, const Names& more) {
+  names.insert(more.begin(), more.end());
+  return names;
+}
+
+Names bert_names() {
+  const std::string layer = "encoder.layer.{l}.";
+  return {{"token_embedding", "embeddings.word_embeddings"},
+          {"position_embedding", "embeddings.position_embeddings"},
+          {"token_type_embedding", "embeddings.token_type_embeddings"},
+          {"embedding_norm", "embeddings.LayerNorm"},
+          {"blocks.{l}.attn.q", layer + "attention.self.query"},
+          {"blocks.{l}.attn.k", layer + "attention.self.key"},
+          {"blocks.{l}.attn.v", layer + "attention.self.value"},
+          {"blocks.{l}.attn.out", layer + "attention.output.dense"},
+          {"blocks.{l}.attn_norm", layer + "attention.output.LayerNorm"},
+          {"blocks.{l}.mlp.up", layer + "intermediate.dense"},
+          {"blocks.{l}.mlp.down", layer + "output.dense"},
+          {"blocks.{l}.mlp_norm", layer + "output.LayerNorm"}};
+}
+
+}  // namespace
+
+FamilyCase bert_case() {
+  FamilyCase family{.config = bert_config("bert"), .meaning = sizes("bert"), .names = {}};
+  family.meaning.norm_eps = 1e-12f;
+  family.meaning.embedding_norm = true;
+  family.meaning.position = {.kind = PositionKind::kLearned};
+  family.extras = {.token_types = 2, .mlm_head = true};
+  const std::string head = "cls.predictions.";
+  family.names = with(wrapped("bert.", bert_names()), {{"mlm.dense", head + "transform.dense"},
+                                                       {"mlm.norm", head + "transform.LayerNorm"},
+                                                       {"mlm", "cls.predictions"}});
+  return family;
+}
+
+FamilyCase roberta_case(const std::string& model_type) {
+  FamilyCase family{.config = bert_config(model_type), .meaning = sizes(model_type), .names = {}};
+  family.config["layer_norm_eps"] = 1e-5;
+  family.config["type_vocab_size"] = 1;
+  family.config["pad_token_id"] = 1;
+  family.meaning.max_positions = kRows - 2;
+  family.meaning.norm_eps = 1e-5f;
+  family.meaning.embedding_norm = true;
+  family.meaning.position = {
+      .kind = PositionKind::kLearned, .first_position = 2, .uncounted_token = 1};
+  family.extras = {.token_types = 1, .mlm_head = true};
+  family.names = with(
+      wrapped("roberta.", bert_names()),
+      {{"mlm.dense", "lm_head.dense"}, {"mlm.norm", "lm_head.layer_norm"}, {"mlm", "lm_head"}});
+  return family;
+}
+
+FamilyCase distilbert_case(bool sinusoidal) {
+  FamilyCase family{.meaning = sizes("distilbert"), .names = {}};
+  family.config = {{"model_type", "distilbert"}, {"dim", kWidth},
+                   {"hidden_dim", kMlp},         {"n_layers", kLayers},
+                   {"n_heads", kHeads},          {"vocab_size", kVocabulary},
+                   {"activation", "relu"},       {"max_position_embeddings", kRows},
+                   {"pad_token_id", 0},          {"sinusoidal_pos_embds", sinusoidal}};
+  family.meaning.norm_eps = 1e-12f;
+  family.meaning.activation = Activation::kRelu;
+  family.meaning.embedding_norm = true;
+  family.meaning.position.kind = sinusoidal ? PositionKind::kSinusoidal : PositionKind::kLearned;
+  family.extras = {.mlm_head = true};
+  const std::string layer = "distilbert.transformer.layer.{l}.";
+  family.names = {{"token_embedding", "distilbert.embeddings.word_embeddings"},
+                  {"position_embedding", "distilbert.embeddings.position_embeddings"},
+                  {"embedding_norm", "distilbert.embeddings.LayerNorm"},
+                  {"blocks.{l}.attn.q", layer + "attention.q_lin"},
+                  {"blocks.{l}.attn.k", layer + "attention.k_lin"},
+                  {"blocks.{l}.attn.v", layer + "attention.v_lin"},
+                  {"blocks.{l}.attn.out", layer + "attention.out_lin"},
+                  {"blocks.{l}.attn_norm", layer + "sa_layer_norm"},
+                  {"blocks.{l}.mlp.up", layer + "ffn.lin1"},
+                  {"blocks.{l}.mlp.down", layer + "ffn.lin2"},
+                  {"blocks.{l}.mlp_norm", layer + "output_layer_norm"},
+                  {"mlm.dense", "vocab_transform"},
+                  {"mlm.norm", "vocab_layer_norm"},
+                  {"mlm", "vocab_projector"}};
+  return family;
+}
+
+FamilyCase albert_case() {
+  FamilyCase family{.config = bert_config("albert"), .meaning = sizes("albert"), .names = {}};
+  family.config["embedding_size"] = 7;
+  family.config["num_hidden_layers"] = 5;
+  family.config["num_hidden_groups"] = 2;
+  family.config["inner_group_num"] = 1;
+  family.config["hidden_act"] = "gelu_new";
+  ModelConfig& config = family.meaning;
+  config.d_embedding = 7;
+  config.num_layers = 5;  // layers 0, 1, 2 are of the first group
+  config.num_layer_groups = 2;
+  config.activation = Activation::kGeluTanh;
+  config.embedding_norm = true;
+  config.norm_eps = 1e-12f;
+  config.position = {.kind = PositionKind::kLearned};
+  family.extras = {.token_types = 2, .mlm_head = true};
+  const std::string layer = "albert.encoder.albert_layer_groups.{l}.albert_layers.0.";
+  family.names = {{"token_embedding", "albert.embeddings.word_embeddings"},
+                  {"position_embedding", "albert.embeddings.position_embeddings"},
+                  {"token_type_embedding", "albert.embeddings.token_type_embeddings"},
+                  {"embedding_norm", "albert.embeddings.LayerNorm"},
+                  {"embedding_map", "albert.encoder.embedding_hidden_mapping_in"},
+                  {"blocks.{l}.attn.q", layer + "attention.query"},
+                  {"blocks.{l}.attn.k", layer + "attention.key"},
+                  {"blocks.{l}.attn.v", layer + "attention.value"},
+                  {"blocks.{l}.attn.out", layer + "attention.dense"},
+                  {"blocks.{l}.attn_norm", layer + "attention.LayerNorm"},
+                  {"blocks.{l}.mlp.up", layer + "ffn"},
+                  {"blocks.{l}.mlp.down", layer + "ffn_output"},
+                  {"blocks.{l}.mlp_norm", layer + "full_layer_layer_norm"},
+                  {"mlm.dense", "predictions.dense"},
+                  {"mlm.norm", "predictions.LayerNorm"},
+                  {"mlm", "predictions"}};
+  return family;
+}
+
+FamilyCase t5_case(bool gated) {
+  FamilyCase family{.meaning = sizes("t5"), .names = {}};
+  family.config = {{"model_type", "t5"},
+                   {"d_model", kWidth},
+                   {"d_kv", 5},
+                   {"d_ff", kMlp},
+                   {"num_layers", kLayers},
+                   {"num_decoder_layers", 7},
+                   {"num_heads", kHeads},
+                   {"vocab_size", kVocabulary},
+                   {"relative_attention_num_buckets", 8},
+                   {"relative_attention_max_distance", 6},
+                   {"feed_forward_proj", gated ? "gated-gelu" : "relu"},
+                   {"layer_norm_epsilon", 1e-6}};
+  ModelConfig& config = family.meaning;
+  config.d_head = 5;
+  config.max_positions = 0;
+  config.norm_order = NormOrder::kPreNorm;
+  config.norm = NormKind::kRmsNorm;
+  config.norm_eps = 1e-6f;
+  config.activation = gated ? Activation::kGeluTanh : Activation::kRelu;
+  config.gated_mlp = gated;
+  config.linear_bias = false;
+  config.scale_scores = false;
+  config.final_norm = true;
+  config.position = {.kind = PositionKind::kRelativeBias, .num_buckets = 8, .max_distance = 6};
+  const std::string layer = "encoder.block.{l}.layer.";
+  family.names = {
+      {"token_embedding", "shared"},
+      {"relative_bias", "encoder.block.0.layer.0.SelfAttention.relative_attention_bias"},
+      {"blocks.{l}.attn.q", layer + "0.SelfAttention.q"},
+      {"blocks.{l}.attn.k", layer + "0.SelfAttention.k"},
+      {"blocks.{l}.attn.v", layer + "0.SelfAttention.v"},
+      {"blocks.{l}.attn.out", layer + "0.SelfAttention.o"},
+      {"blocks.{l}.attn_norm", layer + "0.layer_norm"},
+      {"blocks.{l}.mlp.gate", layer + "1.DenseReluDense.wi_0"},
+      {"blocks.{l}.mlp.up", layer + (gated ? "1.DenseReluDense.wi_1" : "1.DenseReluDense.wi")},
+      {"blocks.{l}.mlp.down", layer + "1.DenseReluDense.wo"},
+      {"blocks.{l}.mlp_norm", layer + "1.layer_norm"},
+      {"final_norm", "encoder.final_layer_norm"}};
+  return family;
+}
+
+FamilyCase fairseq_case(const std::string& model_type) {
+  FamilyCase family{.meaning = sizes(model_type), .names = {}};
+  family.config = {{"model_type", model_type},
+                   {"d_model", kWidth},
+                   {"encoder_ffn_dim", kMlp},
+                   {"encoder_layers", kLayers},
+                   {"encoder_attention_heads", 3},
+                   {"decoder_layers", 7},
+                   {"vocab_size", kVocabulary},
+                   {"max_position_embeddings", kRows},
+                   {"activation_function", "swish"},
+                   {"scale_embedding", true},
+                   {"pad_token_id", 1}};
+  ModelConfig& config = family.meaning;
+  config.activation = Activation::kSilu;
+  config.embedding_scale = std::sqrt(static_cast<float>(kWidth));
+  const bool pre_norm = model_type == "mbart" || model_type == "pegasus" || model_type == "m2m_100";
+  config.norm_order = pre_norm ? NormOrder::kPreNorm : NormOrder::kPostNorm;
+  config.final_norm = pre_norm;
+  if (model_type == "bart" || model_type == "mbart") {
+    config.embedding_norm = true;
+    config.position = {.kind = PositionKind::kLearned, .first_position = 2};
+  } else if (model_type == "m2m_100") {
+    config.position = {.kind = PositionKind::kSinusoidal,
+                       .layout = SinusoidalLayout::kFairseq,
+                       .first_position = 2,
+                       .uncounted_token = 1};
+  } else {
+    config.position = {.kind = PositionKind::kSinusoidal, .layout = SinusoidalLayout::kMarian};
+  }
+  const std::string layer = "model.encoder.layers.{l}.";
+  family.names = {{"token_embedding", "model.shared"},
+                  {"position_embedding", "model.encoder.embed_positions"},
+                  {"embedding_norm", "model.encoder.layernorm_embedding"},
+                  {"blocks.{l}.attn.q", layer + "self_attn.q_proj"},
+                  {"blocks.{l}.attn.k", layer + "self_attn.k_proj"},
+                  {"blocks.{l}.attn.v", layer + "self_attn.v_proj"},
+                  {"blocks.{l}.attn.out", layer + "self_attn.out_proj"},
+                  {"blocks.{l}.attn_norm", layer + "self_attn_layer_norm"},
+                  {"blocks.{l}.mlp.up", layer + "fc1"},
+                  {"blocks.{l}.mlp.down", layer + "fc2"},
+                  {"blocks.{l}.mlp_norm", layer + "final_layer_norm"},
+                  {"final_norm", "model.encoder.layer_norm"}};
+  return family;
+}
+
+std::vector<TestTensor> tensors_of(const FamilyCase& family, const Model& model) {
+  Weights weights = model.weights();
+  const std::byte* const embedding = weights.token_embedding.data;
+  std::vector<TestTensor> tensors;
+  for (const Parameter& parameter : parameters(model.config(), weights)) {
+    const Tensor& tensor = *parameter.tensor;
+    const bool tied = parameter.module == "mlm.decoder" && tensor.data == embedding;
+    if (!tensor.present() || tied) continue;
+    const std::string name =
+        with_layer(family.names.at(std::string(parameter.module)), parameter.layer);
+    tensors.push_back({.name = name + "." + std::string(parameter.leaf),
+                       .shape = tensor.shape,
+                       .bytes = float_bytes(tensor.to_float())});
+  }
+  return tensors;
+}
+
+}  // namespace phasor

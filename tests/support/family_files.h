@@ -1,0 +1,36 @@
+// Checkpoints of every family with random weights, under the names that Transformers gives them.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/support/random_model.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+
+/// A tiny checkpoint: what its files say, and what they have to mean.
+struct FamilyCase {
+  nlohmann::json config = {};  // its config.json
+  ModelConfig meaning;
+  RandomModelExtras extras = {};
+  /// phasor's module to the whole name in the file, with {l} for the layer (or its group).
+  std::map<std::string, std::string> names;
+};
+
+FamilyCase bert_case();
+/// roberta, xlm-roberta or camembert.
+FamilyCase roberta_case(const std::string& model_type);
+FamilyCase distilbert_case(bool sinusoidal);
+FamilyCase albert_case();
+/// With or without a gated MLP.
+FamilyCase t5_case(bool gated);
+/// marian, bart, mbart, pegasus or m2m_100.
+FamilyCase fairseq_case(const std::string& model_type);
+
+/// The tensors of `model` under the case's names. A decoder that is tied to the embedding is left
+/// out.
+std::vector<TestTensor> tensors_of(const FamilyCase& family, const Model& model);
+
+}  // namespace phasor

@@ -1,0 +1,369 @@
+// The oracle's forward pass, top to bottom like the paper: embed, L times attention and MLP, norm.
+#include "tests/support/reference_encoder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "tests/support/reference_positions.h"
+
+namespace phasor::reference {
+namespace {
+
+using Values = std::vector<double>;
+
+/// Empty where the tensor is absent.
+Values values_of(const Tensor& tensor) {
+  if (!tensor.present()) return {};
+  const std::vector<float> values = tensor.to_float();
+  return {values.begin(), values.end()};
+}
+
+double activate(Activation activation, double x) {
+  switch (activation) {
+    case Activation::kGeluErf:
+      return 0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2));
+    case Activation::kGeluTanh:
+      return 0.5 * x *
+             (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+    case Activation::kRelu:
+      return std::max(x, 0.0);
+    case Activation::kSilu:
+      return x / (1.0 + std::exp(-x));
+  }
+  return std::nan("");
+}
+
+Values add(const Values& a, const Values& b) {
+  Values sum(a.size());
+  for (size_t i = 0; i < a.size(); ++i) sum[i] = a[i] + b[i];
+  return sum;
+}
+
+/// Each row of x to the nearest multiples of a step, of which `levels` reach its largest magnitude.
+/// What is nearest is found in float32, so that values known exactly fall to the engine's side.
+void round_rows(Values& x, int64_t width, int levels) {
+  for (size_t row = 0; row < x.size(); row += width) {
+    float largest = 0;
+    for (int64_t i = 0; i < width; ++i) {
+      largest = std::max(largest, std::abs(static_cast<float>(x[row + i])));
+    }
+    if (largest == 0) continue;
+    const float steps = static_cast<float>(levels) / largest;
+    for (int64_t i = 0; i < width; ++i) {
+      x[row + i] =
+          double{std::nearbyint(static_cast<float>(x[row + i]) * steps)} / levels * largest;
+    }
+  }
+}
+
+void round_to(Precision precision, int levels, int64_t width, Values& x) {
+  if (precision == Precision::kInt8) round_rows(x, width, levels);
+  if (precision == Precision::kBfloat16) std::transform(x.begin(), x.end(), x.begin(), to_bfloat16);
+}
+
+}  // namespace
+
+double to_bfloat16(double x) {
+  int exponent = 0;
+  const double fraction = std::frexp(x, &exponent);  // 0.5 … 1: eight bits of it stay
+  return std::ldexp(std::nearbyint(fraction * 256), exponent - 8);
+}
+
+Values linear(const LinearWeights& weights, std::span<const double> input,
+              const Rounding& rounding) {
+  Values w = values_of(weights.weight);  // [out, in]
+  Values b = values_of(weights.bias);    // [out]
+  Values x(input.begin(), input.end());  // [T, in]
+  const int64_t num_out = weights.weight.shape[0], num_in = weights.weight.shape[1];
+  const auto num_tokens = static_cast<int64_t>(x.size()) / num_in;
+  round_to(rounding.precision, 127, num_in, w);
+  round_to(rounding.precision, rounding.levels, num_in, x);
+  if (b.empty()) b.assign(num_out, 0.0);
+  Values y(num_tokens * num_out);
+  for (int64_t t = 0; t < num_tokens; ++t) {
+    for (int64_t o = 0; o < num_out; ++o) {
+      double sum = b[o];
+      for (int64_t i = 0; i < num_in; ++i) sum += x[t * num_in + i] * w[o * num_in + i];
+      y[t * num_out + o] = sum;
+    }
+  }
+  return y;
+}
+
+namespace {
+
+/// (x − mean) / √(variance + ε) · γ + β over each row of x [T, C]
+Values layer_norm(const NormWeights& weights, double eps, const Values& x) {
+  const Values gamma = values_of(weights.weight), beta = values_of(weights.bias);  // [C]
+  const size_t width = gamma.size();
+  Values y(x.size());
+  for (size_t row = 0; row < x.size(); row += width) {
+    double mean = 0, variance = 0;
+    for (size_t c = 0; c < width; ++c) mean += x[row + c] / static_cast<double>(width);
+    for (size_t c = 0; c < width; ++c) {
+      variance += (x[row + c] - mean) * (x[row + c] - mean) / static_cast<double>(width);
+    }
+    for (size_t c = 0; c < width; ++c) {
+      y[row + c] = (x[row + c] - mean) / std::sqrt(variance + eps) * gamma[c] + beta[c];
+    }
+  }
+  return y;
+}
+
+/// x / √(mean(x²) + ε) · γ over each row of x [T, C]
+Values rms_norm(const NormWeights& weights, double eps, const Values& x) {
+  const Values gamma = values_of(weights.weight);  // [C]
+  const size_t width = gamma.size();
+  Values y(x.size());
+  for (size_t row = 0; row < x.size(); row += width) {
+    double squares = 0;
+    for (size_t c = 0; c < width; ++c) squares += x[row + c] * x[row + c];
+    const double length = std::sqrt(squares / static_cast<double>(width) + eps);
+    for (size_t c = 0; c < width; ++c) y[row + c] = x[row + c] / length * gamma[c];
+  }
+  return y;
+}
+
+Values norm(const ModelConfig& config, const NormWeights& weights, const Values& x) {
+  return config.norm == NormKind::kRmsNorm ? rms_norm(weights, config.norm_eps, x)
+                                           : layer_norm(weights, config.norm_eps, x);
+}
+
+/// T5's bucket of the distance from token i to token j, after Raffel et al.'s own code: the first
+/// half of the buckets looks back; of each half, the first half holds one distance each.
+int64_t relative_bucket(const PositionConfig& config, int64_t distance) {
+  const int64_t half = config.num_buckets / 2, exact = half / 2;
+  int64_t bucket = distance > 0 ? half : 0;
+  const auto length = static_cast<double>(std::abs(distance));
+  if (length < static_cast<double>(exact)) return bucket + std::abs(distance);
+  // How far up the logarithmic half; the small number lifts what rounding put below a whole one.
+  const double up = std::log(length / static_cast<double>(exact)) /
+                    std::log(static_cast<double>(config.max_distance) / static_cast<double>(exact));
+  const auto steps = static_cast<int64_t>(up * static_cast<double>(half - exact) + 1e-9);
+  return bucket + std::min(exact + steps, half - 1);
+}
+
+/// One run of the network over one window.
+class Run {
+ public:
+  Run(const Model& model, const RunOptions& options, const PositionSource& source,
+      const Window& window, const Rounding& rounding)
+      : config_(model.config()),
+        weights_(model.weights()),
+        options_(options),
+        source_(source),
+        window_(window),
+        rounding_(rounding),
+        num_tokens_(static_cast<int64_t>(window.token_ids.size())) {}
+
+  WindowResult forward() {
+    Values x = embed();  // [T, C]
+    for (int64_t layer = 0; layer < config_.num_layers; ++layer) x = block(layer, std::move(x));
+    if (config_.final_norm) {
+      x = record(Hook::kFinalNorm, -1, norm(config_, weights_.final_norm, x));
+    }
+    return {window_.first_token, window_.positions, std::move(x), std::move(activations_)};
+  }
+
+ private:
+  /// s·Emb[id] + P[pos] (+ type row 0), then the norm and the map to d_model, where there are such.
+  /// [T, C]
+  Values embed() {
+    const Values table = values_of(weights_.token_embedding);  // [V, E]
+    const int64_t width = table.size() / config_.vocab_size;
+    Values tokens, positions;  // [T, E]
+    for (int64_t t = 0; t < num_tokens_; ++t) {
+      for (int64_t c = 0; c < width; ++c) {
+        tokens.push_back(static_cast<double>(config_.embedding_scale) *
+                         table[window_.token_ids[t] * width + c]);
+      }
+      if (!source_.present) continue;
+      for (const double value : source_.row(window_.positions[t], width)) {
+        positions.push_back(static_cast<double>(options_.positions.scale()) * value);
+      }
+    }
+    Values x = record(Hook::kTokenEmbed, -1, tokens);
+    if (source_.present) x = add(x, record(Hook::kPosEmbed, -1, positions));
+    if (weights_.token_type_embedding.present()) {
+      const Values types = values_of(weights_.token_type_embedding);
+      Values rows;  // [T, E]
+      for (int64_t t = 0; t < num_tokens_; ++t) {
+        rows.insert(rows.end(), types.begin(), types.begin() + width);
+      }
+      x = add(x, record(Hook::kTokenTypeEmbed, -1, rows));
+    }
+    if (config_.embedding_norm) x = norm(config_, weights_.embedding_norm, x);
+    if (config_.d_embedding > 0) x = map(weights_.embedding_map, x);
+    return record(Hook::kFullEmbed, -1, x);
+  }
+
+  Values block(int64_t layer, Values x) {
+    const BlockWeights& weights = block_weights(layer);
+    const bool pre_norm = config_.norm_order == NormOrder::kPreNorm;
+    record(Hook::kResidPre, layer, x);
+
+    const Values attn_out = attention(layer, pre_norm ? norm(config_, weights.attn_norm, x) : x);
+    x = is_cut(layer, ResidualCut::Site::kAttention) ? attn_out : add(x, attn_out);
+    record(Hook::kResidMid, layer, x);
+    if (!pre_norm) x = norm(config_, weights.attn_norm, x);
+
+    const Values mlp_out = mlp(layer, pre_norm ? norm(config_, weights.mlp_norm, x) : x);
+    x = is_cut(layer, ResidualCut::Site::kMlp) ? mlp_out : add(x, mlp_out);
+    record(Hook::kResidPost, layer, x);
+    if (pre_norm) return x;
+    return record(Hook::kNormalizedResidPost, layer, norm(config_, weights.mlp_norm, x));
+  }
+
+  /// softmax(Q Kᵀ / √D + bias) V for each head, then the output matrix. [T, C]
+  Values attention(int64_t layer, const Values& x) {
+    const BlockWeights& weights = block_weights(layer);
+    const int64_t num_heads = config_.num_heads, head_dim = config_.head_dim();
+    const Values q = record(Hook::kQ, layer, map(weights.q, x));  // [T, H, D]
+    const Values k = record(Hook::kK, layer, map(weights.k, x));
+    const Values v = record(Hook::kV, layer, map(weights.v, x));
+    const auto at = [&](int64_t t, int64_t head, int64_t d) {
+      return (t * num_heads + head) * head_dim + d;
+    };
+    Values scores, pattern;  // [H, T, T]
+    Values z(q.size());      // [T, H, D]
+    for (int64_t head = 0; head < num_heads; ++head) {
+      for (int64_t i = 0; i < num_tokens_; ++i) {
+        Values row(num_tokens_);  // of the scores
+        for (int64_t j = 0; j < num_tokens_; ++j) {
+          for (int64_t d = 0; d < head_dim; ++d) row[j] += q[at(i, head, d)] * k[at(j, head, d)];
+          if (config_.scale_scores) row[j] /= std::sqrt(static_cast<double>(head_dim));
+          row[j] += relative_bias(i, j, head);
+        }
+        scores.insert(scores.end(), row.begin(), row.end());
+        const double largest = *std::max_element(row.begin(), row.end());
+        double total = 0;
+        for (double& s : row) total += s = std::exp(s - largest);
+        for (double& s : row) s /= total;
+        pattern.insert(pattern.end(), row.begin(), row.end());
+        for (int64_t j = 0; j < num_tokens_; ++j) {
+          for (int64_t d = 0; d < head_dim; ++d) z[at(i, head, d)] += row[j] * v[at(j, head, d)];
+        }
+      }
+    }
+    record(Hook::kAttnScores, layer, scores);
+    record(Hook::kPattern, layer, pattern);
+    return record(Hook::kAttnOut, layer, map(weights.out, record(Hook::kZ, layer, z)));
+  }
+
+  Values mlp(int64_t layer, const Values& x) {
+    const BlockWeights& weights = block_weights(layer);
+    const LinearWeights& first = config_.gated_mlp ? weights.gate : weights.up;
+    Values hidden = record(Hook::kMlpPre, layer, map(first, x));  // [T, F]
+    for (double& value : hidden) value = activate(config_.activation, value);
+    if (config_.gated_mlp) {
+      const Values factors = map(weights.up, x);  // [T, F]
+      for (size_t i = 0; i < hidden.size(); ++i) hidden[i] *= factors[i];
+    }
+    record(Hook::kMlpPost, layer, hidden);
+    return record(Hook::kMlpOut, layer, map(weights.down, hidden));
+  }
+
+  Values map(const LinearWeights& weights, const Values& x) const {
+    return linear(weights, x, rounding_);
+  }
+
+  /// Layers in groups of equal size share a block.
+  const BlockWeights& block_weights(int64_t layer) const {
+    if (config_.num_layer_groups == 0) return weights_.blocks[layer];
+    const double group_size =
+        static_cast<double>(config_.num_layers) / static_cast<double>(config_.num_layer_groups);
+    return weights_.blocks[static_cast<size_t>(static_cast<double>(layer) / group_size)];
+  }
+
+  double relative_bias(int64_t i, int64_t j, int64_t head) const {
+    const bool own = options_.positions.source() == Positions::Source::kModel;
+    if (config_.position.kind != PositionKind::kRelativeBias || !own) return 0;
+    const auto distance = std::llround(window_.positions[j] - window_.positions[i]);
+    const int64_t bucket = relative_bucket(config_.position, distance);
+    const Values table = values_of(weights_.relative_bias);  // [buckets, H]
+    return static_cast<double>(options_.positions.scale()) *
+           table[bucket * config_.num_heads + head];
+  }
+
+  bool is_cut(int64_t layer, ResidualCut::Site site) const {
+    return std::any_of(
+        options_.cut_residuals.begin(), options_.cut_residuals.end(), [&](const ResidualCut& cut) {
+          return cut.layer == layer && (cut.site == site || cut.site == ResidualCut::Site::kBoth);
+        });
+  }
+
+  Values record(Hook hook, int64_t layer, Values values) {
+    activations_[{hook, layer}] = {shape_of(hook), values};
+    return values;
+  }
+
+  std::vector<int64_t> shape_of(Hook hook) const {
+    switch (hook) {
+      case Hook::kQ:
+      case Hook::kK:
+      case Hook::kV:
+      case Hook::kZ:
+        return {num_tokens_, config_.num_heads, config_.head_dim()};
+      case Hook::kAttnScores:
+      case Hook::kPattern:
+        return {config_.num_heads, num_tokens_, num_tokens_};
+      case Hook::kMlpPre:
+      case Hook::kMlpPost:
+        return {num_tokens_, config_.d_ff};
+      case Hook::kTokenEmbed:
+      case Hook::kPosEmbed:
+      case Hook::kTokenTypeEmbed:
+        return {num_tokens_, config_.embedding_width()};
+      default:
+        return {num_tokens_, config_.d_model};
+    }
+  }
+
+  const ModelConfig& config_;
+  const Weights& weights_;
+  const RunOptions& options_;
+  const PositionSource& source_;
+  const Window& window_;
+  const Rounding& rounding_;
+  const int64_t num_tokens_;
+  Activations activations_;
+};
+
+}  // namespace
+
+Result encode(const Model& model, std::span<const int32_t> token_ids, const RunOptions& options,
+              const Rounding& rounding) {
+  const PositionSource source = position_source(model, options.positions);
+  const int64_t width = model.config().d_model;
+  Result result;
+  Values coverage;  // windows over each token [T]
+  for (const Window& window : plan_windows(source, token_ids, options)) {
+    const auto end = window.first_token + static_cast<int64_t>(window.token_ids.size());
+    result.token_ids.assign(token_ids.begin(), token_ids.begin() + end);
+    result.hidden.resize(end * width);
+    coverage.resize(end);
+    result.windows.push_back(Run(model, options, source, window, rounding).forward());
+    const Values& hidden = result.windows.back().hidden;
+    for (size_t i = 0; i < hidden.size(); ++i) {
+      result.hidden[window.first_token * width + i] += hidden[i];
+    }
+    for (int64_t t = window.first_token; t < end; ++t) coverage[t] += 1;
+  }
+  result.embedding.assign(width, 0.0);
+  for (size_t i = 0; i < result.hidden.size(); ++i) {
+    result.hidden[i] /= coverage[i / width];
+    result.embedding[i % width] += result.hidden[i] / static_cast<double>(coverage.size());
+  }
+  return result;
+}
+
+std::vector<double> mlm_logits(const Model& model, std::span<const double> hidden) {
+  const MlmHead& head = model.weights().mlm_head.value();
+  Values x = linear(head.dense, hidden);  // [n, C]
+  for (double& value : x) value = activate(head.activation, value);
+  x = norm(model.config(), head.norm, x);
+  return linear({.weight = head.decoder, .bias = head.bias}, x);
+}
+
+}  // namespace phasor::reference

@@ -1,0 +1,188 @@
+// The oracle's positions in naive loops and double: sources, edits, overflow.
+#include "tests/support/reference_positions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <utility>
+
+#include "phasor/errors.h"
+
+namespace phasor::reference {
+
+double sinusoid(SinusoidalLayout layout, double base, double position, int64_t d_model,
+                int64_t column) {
+  const auto paper_angle = [&](int64_t i) {
+    return position * std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(d_model));
+  };
+  if (layout == SinusoidalLayout::kPaper) {
+    const double angle = paper_angle(column / 2);
+    return column % 2 == 0 ? std::sin(angle) : std::cos(angle);
+  }
+  if (layout == SinusoidalLayout::kMarian) {
+    const int64_t num_sines = (d_model + 1) / 2;
+    return column < num_sines ? std::sin(paper_angle(column))
+                              : std::cos(paper_angle(column - num_sines));
+  }
+  const int64_t num_pairs = d_model / 2;
+  if (column == 2 * num_pairs) return 0.0;  // the odd one out
+  const int64_t i = column % num_pairs;
+  const double exponent =
+      num_pairs == 1 ? 0.0 : static_cast<double>(i) / static_cast<double>(num_pairs - 1);
+  const double angle = position / std::pow(base, exponent);
+  return column < num_pairs ? std::sin(angle) : std::cos(angle);
+}
+
+std::optional<int64_t> PositionSource::max_tokens() const {
+  if (!num_rows) return std::nullopt;
+  return *num_rows - first_position;
+}
+
+std::vector<double> PositionSource::row(double position, int64_t d_model) const {
+  std::vector<double> out(d_model, 0.0);
+  for (int64_t c = 0; c < d_model; ++c) {
+    if (num_rows) {
+      const auto below = static_cast<int64_t>(std::floor(position));
+      const int64_t above = std::min(below + 1, *num_rows - 1);
+      const double share = position - static_cast<double>(below);
+      out[c] = (1.0 - share) * table[below * d_model + c] + share * table[above * d_model + c];
+    } else if (!uncounted_token || position != *uncounted_token) {
+      out[c] = sinusoid(layout, base, position, d_model, c);
+    }
+  }
+  return out;
+}
+
+namespace {
+
+int64_t usual_first_position(SinusoidalLayout layout) {
+  if (layout == SinusoidalLayout::kFairseq) return 2;
+  return layout == SinusoidalLayout::kOpenNmt ? 1 : 0;
+}
+
+std::vector<double> widen(const std::vector<float>& values) {
+  return {values.begin(), values.end()};
+}
+
+}  // namespace
+
+PositionSource position_source(const Model& model, const Positions& positions) {
+  const PositionConfig& config = model.config().position;
+  const Tensor& stored = model.weights().position_table;
+  PositionSource source = {.present = true,
+                           .num_rows = std::nullopt,
+                           .table = {},
+                           .layout = config.layout,
+                           .base = config.base,
+                           .first_position = config.first_position,
+                           .uncounted_token = config.uncounted_token};
+  const auto use_stored_table = [&] {
+    source.num_rows = stored.shape[0];
+    source.table = widen(stored.to_float());
+  };
+  switch (positions.source()) {
+    case Positions::Source::kNone:
+      return {};
+    case Positions::Source::kModel:
+      if (config.kind == PositionKind::kNone) return {};
+      if (config.kind == PositionKind::kRelativeBias) {
+        source.present = false;  // nothing is added to the embedding
+        break;
+      }
+      if (stored.present()) use_stored_table();
+      break;
+    case Positions::Source::kSinusoidal:
+      if (config.kind != PositionKind::kSinusoidal || config.layout != positions.layout()) {
+        source.layout = positions.layout();
+        source.first_position = usual_first_position(positions.layout());
+        source.uncounted_token = std::nullopt;
+      }
+      source.base = positions.base();
+      break;
+    case Positions::Source::kLearned:
+      if (!stored.present()) throw InvalidArgument("the model has no table of positions");
+      use_stored_table();
+      break;
+    case Positions::Source::kTable:
+      source.num_rows = positions.replacement()->rows;
+      source.table = widen(positions.replacement()->values);
+      source.first_position = 0;
+      source.uncounted_token = std::nullopt;
+      break;
+  }
+  return source;
+}
+
+namespace {
+
+struct ApplyEdit {
+  std::vector<double>& p;  // p_0 … p_{T−1}
+
+  void operator()(const Positions::Shift& edit) const {
+    for (double& position : p) position += static_cast<double>(edit.offset);
+  }
+  void operator()(const Positions::Swap& edit) const { std::swap(p.at(edit.i), p.at(edit.j)); }
+  void operator()(const Positions::Reverse&) const { std::reverse(p.begin(), p.end()); }
+  void operator()(const Positions::Shuffle& edit) const {
+    std::mt19937_64 rng(edit.seed);
+    for (size_t i = p.size() - 1; i >= 1; --i) std::swap(p[i], p[rng() % (i + 1)]);
+  }
+  void operator()(const Positions::Repeat&) const { p.assign(p.size(), p.front()); }
+  void operator()(const Positions::At& edit) const {
+    if (edit.position_ids.size() != p.size()) throw InvalidArgument("one position for each token");
+    p.assign(edit.position_ids.begin(), edit.position_ids.end());
+  }
+};
+
+/// The positions of one window. [T]
+std::vector<double> positions_of(const PositionSource& source, std::span<const int32_t> token_ids,
+                                 const RunOptions& options) {
+  std::vector<double> p;
+  int64_t next = source.first_position;
+  for (const int32_t id : token_ids) {
+    p.push_back(static_cast<double>(id == source.uncounted_token ? id : next++));
+  }
+  for (const auto& edit : options.positions.edits()) std::visit(ApplyEdit{p}, edit);
+  if (!source.num_rows) return p;
+
+  const auto first = static_cast<double>(source.first_position);
+  const auto last_row = static_cast<double>(*source.num_rows - 1);
+  const double largest = *std::max_element(p.begin(), p.end());
+  for (double& position : p) {
+    if (options.overflow == Overflow::kClamp) position = std::min(position, last_row);
+    if (options.overflow == Overflow::kInterpolate && largest > last_row && position > first) {
+      // u = t·(L−1)/(T−1), counted from the first position
+      position = first + (position - first) * (last_row - first) / (largest - first);
+    }
+    if (position < 0 || position > last_row) throw InvalidArgument("outside the table");
+  }
+  return p;
+}
+
+}  // namespace
+
+std::vector<Window> plan_windows(const PositionSource& source, std::span<const int32_t> token_ids,
+                                 const RunOptions& options) {
+  const auto limit = source.max_tokens();
+  auto num_tokens = static_cast<int64_t>(token_ids.size());
+  const bool too_long = limit && num_tokens > *limit;
+  if (too_long && options.overflow == Overflow::kTruncate) num_tokens = *limit;
+
+  std::vector<int64_t> starts = {0};
+  int64_t length = num_tokens;
+  if (too_long && options.overflow == Overflow::kWindow) {
+    length = *limit;
+    const int64_t step = std::max<int64_t>(1, length / 2);
+    while (starts.back() + length < num_tokens) {
+      starts.push_back(std::min(starts.back() + step, num_tokens - length));
+    }
+  }
+  std::vector<Window> windows;
+  for (const int64_t start : starts) {
+    const auto ids = token_ids.subspan(start, length);
+    windows.push_back({start, {ids.begin(), ids.end()}, positions_of(source, ids, options)});
+  }
+  return windows;
+}
+
+}  // namespace phasor::reference

@@ -1,0 +1,92 @@
+// The longest piece that a text begins with, and the bounds on what a crafted vocabulary costs.
+#include "tokenizer/longest_prefix.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "phasor/errors.h"
+#include "tests/support/cpu_seconds.h"
+#include "tests/support/expect_error.h"
+#include "tokenizer/special_tokens.h"
+#include "tokenizer/vocabulary.h"
+
+namespace phasor {
+using namespace internal;
+
+namespace {
+
+using Pieces = std::vector<std::pair<std::string, int32_t>>;
+
+std::string random_text(std::mt19937& random, size_t max_size) {
+  std::string text(random() % (max_size + 1), ' ');
+  for (char& c : text) c = random() % 4 == 0 ? '\xe9' : static_cast<char>('a' + random() % 2);
+  return text;
+}
+
+TEST(LongestPrefixTest, FindsAllThatATextBeginsWithLongestFirst) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 300; ++round) {
+    std::set<std::string> texts;
+    for (auto n = random() % 40; n > 0; --n) texts.insert(random_text(random, 8));
+    Pieces pieces;
+    for (const std::string& text : texts) {
+      pieces.emplace_back(text, static_cast<int32_t>(pieces.size()));
+    }
+    const LongestPrefix prefixes(pieces);
+    for (int i = 0; i < 50; ++i) {
+      const std::string text = random_text(random, 12);
+      const LongestPrefix::Piece* piece = prefixes.find(text);
+      for (size_t size = text.size(); size > 0; --size) {
+        if (!texts.contains(text.substr(0, size))) continue;
+        ASSERT_NE(piece, nullptr);
+        ASSERT_EQ(piece->text, text.substr(0, size));
+        ASSERT_EQ(pieces[piece->id].first, piece->text);
+        piece = piece->shorter;
+      }
+      ASSERT_EQ(piece, nullptr) << text;
+    }
+  }
+}
+
+TEST(SpecialTokensTest, TheLongestOfSeveralThatFitIsTaken) {
+  Vocabulary vocabulary("it");
+  const std::vector<std::string> pieces = {"<a>", "<a><b>", "<a><b><c>!", "<b>"};
+  for (const std::string& piece : pieces) vocabulary.append(piece);
+  const SpecialTokens specials(vocabulary, {}, {}, pieces);
+  const Tokens tokens = specials.encode(
+      "<a><b><c> <a><b><c>!<a>", {.parse_special = true},
+      [](std::string_view part, bool, Tokens& all) { all.pieces.emplace_back(part); });
+  EXPECT_EQ(tokens.pieces,
+            (std::vector<std::string>{"", "<a><b>", "<c>", "<a><b><c>!", "", "<a>", ""}));
+}
+
+TEST(SpecialTokensTest, TheirNumberHardlyMatters) {
+  Vocabulary vocabulary("it");
+  vocabulary.reserve(50'000);
+  std::vector<std::string> pieces;
+  for (int i = 0; i < 50'000; ++i) pieces.push_back("<" + std::to_string(i) + ">");
+  for (const std::string& piece : pieces) vocabulary.append(piece);
+  const SpecialTokens specials(vocabulary, {}, {}, pieces);
+  std::string text;
+  for (int i = 0; i < 300'000; ++i) text += "<a";
+  const double start = cpu_seconds();
+  specials.encode(text + "<7>", {.parse_special = true},
+                  [](std::string_view, bool, Tokens&) { /* only the specials count */ });
+  EXPECT_LT(cpu_seconds() - start, 10);  // minutes where each is tried at each byte
+}
+
+TEST(VocabularyTest, IdsMayLeaveGapsButNotManyMoreThanThereArePieces) {
+  Vocabulary vocabulary("it");
+  vocabulary.set("a", 65535);
+  expect_error<ModelError>([&] { vocabulary.set("b", 65536); }, {"'b'", "65536", "65535"});
+  vocabulary.reserve(10);
+  vocabulary.set("b", 65575);
+  expect_error<ModelError>([&] { vocabulary.set("c", 65576); }, {"'c'", "65576", "65575"});
+  EXPECT_EQ(vocabulary.size(), 65576);
+  EXPECT_EQ(id_limit(kMaxPieces), kMaxPieces);
+}
+
+}  // namespace
+}  // namespace phasor

@@ -1,0 +1,295 @@
+// SentencePiece models that would lead libsentencepiece astray are refused; run it under the
+// address sanitizer to see where.
+#include "tokenizer/sentencepiece_check.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "phasor/errors.h"
+#include "phasor/tokenizer.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/sentencepiece_files.h"
+#include "tests/support/shared_files.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+using namespace internal;
+
+namespace {
+
+namespace fs = std::filesystem;
+using Pieces = std::vector<std::string>;
+using Words = std::vector<std::string>;
+
+std::shared_ptr<const Tokenizer> load(const std::string& model) {
+  const TempFolder folder;
+  folder.write("any.model", model);
+  return Tokenizer::load(folder.path());
+}
+
+/// Loads the model and, should that work, runs texts that reach every rule and piece of this file.
+void use(const std::string& model) {
+  const auto tokenizer = load(model);
+  for (const char* const letter : {"a", "b", "\xc3\xa9"}) {
+    std::string text;
+    for (int n = 0; n < 300; ++n) text += letter;
+    tokenizer->encode(text + "z");
+  }
+  tokenizer->encode(std::string("b\0\0a", 4));
+}
+
+void expect_refused(const std::string& model, Words words) {
+  words.push_back("any.model");
+  expect_error<ModelError>([&] { use(model); }, words);
+}
+
+void expect_refused(const TestCharsmap& charsmap, Words words) {
+  words.push_back("normalizer_spec.precompiled_charsmap");
+  expect_refused(sentencepiece_bytes({{"a"}}, charsmap.bytes()), words);
+}
+
+std::string letters(size_t count) { return std::string(count, 'a'); }
+
+std::vector<std::pair<std::string, std::string>> nested_rules(size_t count) {
+  std::vector<std::pair<std::string, std::string>> rules;
+  for (size_t n = 1; n <= count; ++n) rules.emplace_back(letters(n), "b");
+  return rules;
+}
+
+std::vector<TestPiece> nested_pieces(size_t count, PieceType type) {
+  std::vector<TestPiece> pieces;
+  for (size_t n = 1; n <= count; ++n) pieces.push_back({letters(n), type});
+  return pieces;
+}
+
+TEST(SentencePieceCheckTest, AGoodModelIsRead) {
+  const TestCharsmap charsmap = make_charsmap({{"b", "a"}, {"bc", "d"}, {"\xc3\xa9", "a"}});
+  const auto tokenizer = load(sentencepiece_bytes({{"a"}, {"d"}}, charsmap.bytes()));
+  EXPECT_EQ(tokenizer->encode("b bc\xc3\xa9").pieces, (Pieces{"▁", "a", "▁", "d", "a"}));
+}
+
+TEST(SentencePieceCheckTest, TextsOfAllKindsAreSafeWithAGoodModel) {
+  const TestCharsmap charsmap = make_charsmap({{"b", "a"}, {"bc", "d"}});
+  const auto tokenizer = load(sentencepiece_bytes({{"a"}, {"aa"}}, charsmap.bytes()));
+  const std::string hole = "\xee\x80\x80";  // U+E000
+  for (const std::string& unit : {std::string("a"), std::string("b c"), std::string(1, '\0')}) {
+    std::string text;
+    while (text.size() < 100000) text += unit;
+    EXPECT_GT(tokenizer->encode(text).ids.size(), 1u);
+  }
+  for (const std::string& text : {hole, hole + hole, "a" + hole + "b", hole + "<unk>" + hole}) {
+    EXPECT_GT(tokenizer->encode(text, {.parse_special = true}).ids.size(), 1u);
+  }
+}
+
+TEST(SentencePieceCheckTest, ATrieThatPointsOutsideItself) {
+  TestCharsmap charsmap = make_charsmap({{"b", "a"}});
+  const size_t node = 256 ^ 'b';
+  charsmap.units[0] = 0x3fffff << 10;
+  expect_refused(charsmap, {"outside itself"});
+  charsmap = make_charsmap({{"b", "a"}});
+  charsmap.units[node] |= 0x7ffffe00;
+  expect_refused(charsmap, {"outside itself"});
+}
+
+TEST(SentencePieceCheckTest, ATrieThatRunsInACircle) {
+  TestCharsmap charsmap = make_charsmap({{"ab", "a"}});
+  const size_t a = 256 ^ 'a', below_a = 512;
+  // The second letter leads to where the first one began.
+  charsmap.units[below_a ^ 'b'] = static_cast<uint32_t>((below_a ^ 'b' ^ 256) << 10) | 'b' | 0x100;
+  EXPECT_EQ(charsmap.units[a] & 0xff, static_cast<uint32_t>('a'));
+  expect_refused(charsmap, {"circle"});
+  // U+0000 leads from the root to the root.
+  charsmap = make_charsmap({{"b", "a"}});
+  charsmap.units[0] = 0x100;
+  expect_refused(charsmap, {"circle"});
+}
+
+TEST(SentencePieceCheckTest, AReplacementOutsideTheTable) {
+  TestCharsmap charsmap = make_charsmap({{"b", "a"}, {"\xc3\xa9", "\xc3\xa9"}});
+  const auto replacement_of_b = [&](uint32_t place) {
+    TestCharsmap changed = charsmap;
+    changed.units[512] = 0x80000000 | place;
+    return changed;
+  };
+  expect_refused(replacement_of_b(5), {"no replacement begins at byte 5 of 5"});
+  expect_refused(replacement_of_b(0x7fffffff), {"2147483647"});
+  expect_refused(replacement_of_b(3), {"byte 3 of 5"});  // the second byte of é
+  use(sentencepiece_bytes({{"a"}}, replacement_of_b(4).bytes()));
+}
+
+TEST(SentencePieceCheckTest, ATableThatIsNotOne) {
+  const TestCharsmap good = make_charsmap({{"b", "a"}});
+  TestCharsmap changed = good;
+  changed.table.pop_back();
+  expect_refused(changed, {"does not end in NUL"});
+  changed.table = "";
+  expect_refused(changed, {"its trie has 3072 bytes of 3072"});
+  changed.table = std::string("\xff\0", 2);
+  expect_refused(changed, {"UTF-8"});
+  changed.table = std::string(65, 'a') + '\0';
+  expect_refused(changed, {"65 bytes", "at most 64"});
+  changed = good;
+  changed.units.pop_back();
+  expect_refused(changed, {"3068", "1024"});
+  changed.units.clear();
+  expect_refused(changed, {"0 bytes of 2"});
+  const std::string bytes = good.bytes();
+  for (const size_t size : {1, 3, 4, 5, 100, 3075, 3076}) {
+    expect_refused(sentencepiece_bytes({{"a"}}, bytes.substr(0, size)), {"precompiled_charsmap"});
+  }
+}
+
+TEST(SentencePieceCheckTest, TheDenormalizersTableIsCheckedToo) {
+  TestCharsmap charsmap = make_charsmap({{"b", "a"}});
+  charsmap.units[0] = 0x3fffff << 10;
+  expect_refused(sentencepiece_bytes({{"a"}}) + bytes_field(5, bytes_field(2, charsmap.bytes())),
+                 {"denormalizer_spec.precompiled_charsmap", "outside itself"});
+}
+
+TEST(SentencePieceCheckTest, TheLastOfTwoTablesCountsAndBothAreChecked) {
+  const TestCharsmap good = make_charsmap({{"b", "a"}});
+  TestCharsmap bad = good;
+  bad.units[0] = 0x3fffff << 10;
+  for (const auto& [first, second] : {std::pair(good, bad), std::pair(bad, good)}) {
+    expect_refused(sentencepiece_bytes({{"a"}}, first.bytes()) +
+                       bytes_field(3, bytes_field(2, second.bytes())),
+                   {"outside itself"});
+  }
+}
+
+TEST(SentencePieceCheckTest, MoreNestedRulesThanTheLibraryHasRoomFor) {
+  use(sentencepiece_bytes({{"b"}}, make_charsmap(nested_rules(32)).bytes()));
+  for (const size_t count : {33, 100, 250}) {
+    expect_refused(make_charsmap(nested_rules(count)), {"more than 32 rules"});
+  }
+}
+
+TEST(SentencePieceCheckTest, MoreNestedUserDefinedPiecesThanTheLibraryHasRoomFor) {
+  use(sentencepiece_bytes(nested_pieces(64, PieceType::kUserDefined)));
+  for (const size_t count : {65, 100, 250}) {
+    expect_refused(sentencepiece_bytes(nested_pieces(count, PieceType::kUserDefined)),
+                   {"more than 64 user-defined pieces", "'a'"});
+  }
+  use(sentencepiece_bytes(nested_pieces(250, PieceType::kNormal)));
+  // Side by side they may be as many as they like.
+  std::vector<TestPiece> pieces;
+  for (char c = 'a'; c <= 'z'; ++c) {
+    for (char d = 'a'; d <= 'z'; ++d) pieces.push_back({{c, d}, PieceType::kUserDefined});
+  }
+  use(sentencepiece_bytes(pieces));
+}
+
+TEST(SentencePieceCheckTest, PiecesThatAreTooLong) {
+  for (const PieceType type : {PieceType::kNormal, PieceType::kUserDefined}) {
+    use(sentencepiece_bytes({{letters(1024), type}}));
+    for (const size_t size : {1025, 200000}) {
+      expect_refused(sentencepiece_bytes({{letters(size), type}}),
+                     {"piece 2 has", std::to_string(size), "at most 1024"});
+    }
+  }
+}
+
+TEST(SentencePieceCheckTest, PiecesThatAreNoText) {
+  const auto refuse = [](const std::string& text, const Words& words) {
+    for (const PieceType type :
+         {PieceType::kNormal, PieceType::kUserDefined, PieceType::kControl}) {
+      expect_refused(sentencepiece_bytes({{"a"}, {text, type}}), words);
+    }
+  };
+  refuse("", {"piece 3", "empty"});
+  refuse(std::string(1, '\0'), {"piece 3", "U+0000"});
+  refuse(std::string("a\0b", 3), {"piece 3", "U+0000"});
+  refuse("\xc3", {"piece 3", "UTF-8"});
+}
+
+TEST(SentencePieceCheckTest, ScoresThatAreNoNumbers) {
+  using Limits = std::numeric_limits<float>;
+  for (const float score : {Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity()}) {
+    expect_refused(sentencepiece_bytes({{"a", PieceType::kNormal, score}}), {"piece 2", "score"});
+  }
+  use(sentencepiece_bytes({{"a", PieceType::kNormal, Limits::max()},
+                           {"aa", PieceType::kUserDefined, 0},
+                           {"b", PieceType::kNormal, Limits::lowest()}}));
+}
+
+TEST(SentencePieceCheckTest, TypesOfPieces) {
+  for (const uint64_t type : {uint64_t{0}, uint64_t{7}, (uint64_t{1} << 32) + 4, ~uint64_t{0}}) {
+    expect_refused(sentencepiece_bytes({{"a", static_cast<PieceType>(type)}}),
+                   {"piece 2", "type " + std::to_string(type), "from 1 to 6"});
+  }
+  const std::string no_unknown = bytes_field(1, bytes_field(1, "a"));
+  expect_refused(no_unknown, {"0 pieces", "UNKNOWN"});
+  expect_refused(sentencepiece_bytes({{"a", PieceType::kUnknown}}), {"2 pieces", "UNKNOWN"});
+  expect_refused(sentencepiece_bytes({{"a"}, {"a"}}), {});
+  expect_refused(sentencepiece_bytes({{"<0x41>", PieceType::kByte}}), {});
+  expect_refused(sentencepiece_bytes({{"a"}}) + bytes_field(2, varint_field(35, 1)), {});
+}
+
+TEST(SentencePieceCheckTest, AnUnknownPieceOfAnotherType) {
+  const std::string unk_piece_is_a = bytes_field(2, bytes_field(45, "a"));
+  expect_refused(sentencepiece_bytes({{"a"}}) + unk_piece_is_a, {"unk_piece", "UNKNOWN"});
+  // Where it names no piece at all, the one of the type UNKNOWN is meant.
+  EXPECT_EQ(load(sentencepiece_bytes({{"b"}}) + unk_piece_is_a)->encode("\xe6\x97\xa5").ids.back(),
+            0);
+}
+
+TEST(SentencePieceCheckTest, EveryTypeOfModel) {
+  const std::vector<TestPiece> pieces = {{"a"}, {"aa"}, {"b", PieceType::kControl}};
+  for (const uint64_t type : {0, 1, 2, 3, 4, 5, 100}) {
+    const auto tokenizer =
+        load(sentencepiece_bytes(pieces) + bytes_field(2, varint_field(3, type)));
+    EXPECT_GE(tokenizer->encode("aa").ids.size(), 1u) << type;
+  }
+}
+
+TEST(SentencePieceCheckTest, ASelfTestIsNotRun) {
+  const std::string sample = bytes_field(1, letters(100)) + bytes_field(2, "something else");
+  testing::internal::CaptureStderr();
+  use(sentencepiece_bytes({{"a"}}) + bytes_field(4, bytes_field(1, sample)));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(SentencePieceCheckTest, AModelCutOffAnywhere) {
+  const TestCharsmap charsmap = make_charsmap({{"b", "a"}});
+  const std::string model = sentencepiece_bytes({{"a"}}, charsmap.bytes());
+  const size_t pieces = sentencepiece_bytes({{"a"}}).size();
+  int64_t read = 0;
+  for (size_t size = 0; size < model.size(); size += size < pieces + 20 ? 1 : 97) {
+    try {
+      use(model.substr(0, size));
+      ++read;
+    } catch (const ModelError& error) {
+      EXPECT_NE(size, pieces) << error.what();
+    }
+  }
+  EXPECT_EQ(read, 2);  // "<unk>" and "▁" are a model, and "a" makes another
+}
+
+TEST(SentencePieceCheckTest, FieldsOfOtherVersionsAreLeftToTheLibrary) {
+  use(sentencepiece_bytes({{"a"}}) + bytes_field(200, "new") + varint_field(201, 7) +
+      varint_field(1, 3));
+}
+
+TEST(SentencePieceCheckTest, EveryRealModelPasses) {
+  PHASOR_SHARED_OR_SKIP(shared, "golden");
+  int64_t models = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(shared.parent_path())) {
+    const fs::path extension = entry.path().extension();
+    if (extension != ".model" && extension != ".spm") continue;
+    std::ifstream file(entry.path(), std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    EXPECT_EQ(checked_sentencepiece_model(bytes, entry.path().string()), bytes);
+    ++models;
+  }
+  EXPECT_GE(models, 10);
+}
+
+}  // namespace
+}  // namespace phasor

@@ -1,0 +1,357 @@
+// Every class of tokenizers on small models of the project's own: ids and pieces as
+// fixtures/make_tokenizers.py finds them, and how a folder's files say which class it is.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "phasor/errors.h"
+#include "phasor/model.h"
+#include "phasor/tokenizer.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/sentencepiece_files.h"
+#include "tests/support/shared_files.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using Ids = std::vector<int32_t>;
+using Pieces = std::vector<std::string>;
+
+fs::path fixture(const std::string& name) {
+  return fs::path(PHASOR_SOURCE_DIR) / "tests/fixtures" / name;
+}
+
+/// A folder's files: JSON or text as it is, and SentencePiece models by the fixture's name.
+struct Files {
+  json files = json::object();
+  json models = json::object();
+  std::string language = {};
+};
+
+std::shared_ptr<const Tokenizer> load(const Files& wanted) {
+  const TempFolder folder;
+  for (const auto& [name, content] : wanted.files.items()) {
+    folder.write(name, content.is_string() ? content.get<std::string>() : content.dump());
+  }
+  for (const auto& [name, model] : wanted.models.items()) {
+    fs::copy_file(fixture(model), folder.path() / name);
+  }
+  return Tokenizer::load(folder.path(), {.language = wanted.language});
+}
+
+json rows() {
+  std::ifstream file(fixture("tokenizers.json"));
+  return json::parse(file);
+}
+
+json row_of(const std::string& name) {
+  for (const json& row : rows()) {
+    if (row["name"] == name) return row;
+  }
+  throw std::runtime_error("no fixture " + name);
+}
+
+std::vector<std::string> row_names() {
+  std::vector<std::string> names;
+  for (const json& row : rows()) names.push_back(row["name"]);
+  return names;
+}
+
+class TokenizerRowTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(TokenizerRowTest, MatchesItsReference) {
+  const json row = row_of(GetParam());
+  const auto tokenizer = load({row["files"], row["models"], row["language"]});
+  EXPECT_EQ(tokenizer->vocab_size(), row["vocab_size"]);
+  EXPECT_EQ(tokenizer->mask_id().value_or(-1),
+            row["mask_id"].is_null() ? json(-1) : row["mask_id"]);
+  EXPECT_EQ(tokenizer->notes(), Pieces{});
+  ASSERT_GE(row["items"].size(), 15u);
+  for (const json& item : row["items"]) {
+    const Tokens tokens = tokenizer->encode(item["text"].get<std::string>());
+    EXPECT_EQ(tokens.ids, item["ids"].get<Ids>()) << item["text"];
+    EXPECT_EQ(tokens.pieces, item["pieces"].get<Pieces>()) << item["text"];
+  }
+}
+
+std::string test_name(const testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::erase_if(name, [](unsigned char c) { return std::isalnum(c) == 0; });
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, TokenizerRowTest, testing::ValuesIn(row_names()), test_name);
+
+/// The row of this name, with files of `patch` more or instead; null takes one away.
+Files files_of(const std::string& name, const json& patch = json::object()) {
+  const json row = row_of(name);
+  Files files{row["files"], row["models"], ""};
+  for (const auto& [file, content] : patch.items()) {
+    files.files[file] = content;
+    if (content.is_null()) files.files.erase(file);
+  }
+  return files;
+}
+
+Pieces parsed(const Tokenizer& tokenizer, std::string_view text) {
+  return tokenizer.encode(text, {.parse_special = true}).pieces;
+}
+
+TEST(TokenizerFamiliesTest, EveryMaskCanBeFilled) {
+  for (const json& row : rows()) {
+    if (row["mask_id"].is_null()) continue;
+    const auto tokenizer = load({row["files"], row["models"], row["language"]});
+    const int32_t mask = tokenizer->mask_id().value();
+    const std::string text = "tom " + tokenizer->piece(mask) + " dog";
+    const Tokens plain = tokenizer->encode(text);
+    const Tokens special = tokenizer->encode(text, {.parse_special = true});
+    EXPECT_EQ(std::count(plain.ids.begin(), plain.ids.end(), mask), 0) << row["name"];
+    EXPECT_EQ(std::count(special.ids.begin(), special.ids.end(), mask), 1) << row["name"];
+    // What stands on either side is cut as it is alone.
+    const Ids before = tokenizer->encode("tom").ids, alone = tokenizer->encode("dog").ids;
+    const Ids frame = tokenizer->encode("").ids;
+    const Ids after(std::find(special.ids.begin(), special.ids.end(), mask) + 1, special.ids.end());
+    EXPECT_TRUE(std::equal(after.rbegin(), after.rend(), alone.rbegin())) << row["name"];
+    EXPECT_EQ(special.ids.size(), before.size() + 1 + alone.size() - frame.size()) << row["name"];
+  }
+}
+
+TEST(TokenizerFamiliesTest, T5CountsItsExtraIdsDownToTheVocabulary) {
+  const auto tokenizer = load(files_of("T5"));
+  EXPECT_EQ(tokenizer->piece(static_cast<int32_t>(tokenizer->vocab_size()) - 1), "<extra_id_0>");
+  EXPECT_EQ(tokenizer->piece(static_cast<int32_t>(tokenizer->vocab_size()) - 100), "<extra_id_99>");
+  EXPECT_EQ(parsed(*tokenizer, "a <extra_id_7>"), (Pieces{"▁a", "<extra_id_7>", "</s>"}));
+}
+
+TEST(TokenizerFamiliesTest, PegasusHasItsPretrainingTokensFirst) {
+  const auto tokenizer = load(files_of("Pegasus"));
+  EXPECT_EQ(tokenizer->piece(2), "<mask_1>");
+  EXPECT_EQ(tokenizer->piece(4), "<unk_2>");
+  EXPECT_EQ(tokenizer->piece(104), "<unk_102>");
+  EXPECT_EQ(tokenizer->piece(105), "<unk>");
+}
+
+TEST(TokenizerFamiliesTest, TheLanguageAskedForGoesBeforeThatOfTheFiles) {
+  Files files = files_of("mBART src_lang");
+  EXPECT_EQ(load(files)->encode("Tom").pieces.back(), "ro_RO");
+  files.language = "fr_XX";
+  EXPECT_EQ(load(files)->encode("Tom").pieces.back(), "fr_XX");
+  files = files_of("M2M100");
+  EXPECT_EQ(load(files)->encode("Tom").pieces.front(), "__zu__");
+  for (const char* const written : {"fr", "__fr__"}) {
+    files.language = written;
+    EXPECT_EQ(load(files)->encode("Tom").pieces.front(), "__fr__");
+  }
+  files = files_of("Marian");
+  EXPECT_EQ(load(files)->encode("Tom").pieces, (Pieces{"<unk>", "</s>"}));
+  files.language = ">>fra<<";
+  EXPECT_EQ(load(files)->encode("Tom").pieces.front(), ">>fra<<");
+}
+
+TEST(TokenizerFamiliesTest, APieceUnknownToSentencePieceMayBeInVocabJson) {
+  for (const std::string row : {"Marian", "M2M100"}) {
+    const Tokens before = load(files_of(row))->encode("日本語 日 naïve");
+    json vocabulary = files_of(row).files["vocab.json"];
+    const auto id = static_cast<int32_t>(vocabulary.size());
+    vocabulary["日本語"] = id;
+    vocabulary["▁日"] = id + 1;  // SentencePiece knows the space, which is a piece by itself
+    const auto tokenizer = load(files_of(row, {{"vocab.json", vocabulary}}));
+    const Tokens after = tokenizer->encode("日本語 日 naïve");
+    EXPECT_EQ(tokenizer->text_vocab_size(), id + 2) << row;
+    // Unknown characters in a row make one piece.
+    const auto found = std::find(after.ids.begin(), after.ids.end(), id) - after.ids.begin();
+    ASSERT_LT(found, std::ssize(after.ids)) << row;
+    EXPECT_EQ(after.pieces[found], "日本語") << row;
+    EXPECT_EQ(before.pieces.at(found), "<unk>") << row;
+    EXPECT_EQ(std::count(after.ids.begin(), after.ids.end(), id + 1), 0) << row;
+    EXPECT_EQ(after.ids.size(), before.ids.size()) << row;
+    EXPECT_EQ(std::count(after.pieces.begin(), after.pieces.end(), "<unk>") + 1,
+              std::count(before.pieces.begin(), before.pieces.end(), "<unk>"))
+        << row;
+  }
+}
+
+TEST(TokenizerFamiliesTest, AnUnknownPieceIsNoSpecialTokenOfVocabJson) {
+  const TempFolder folder;
+  folder.write("source.spm", sentencepiece_bytes({{"a"}}));
+  folder.write("vocab.json", R"({"</s>": 0, "<unk>": 1, "<pad>": 2, "▁": 3, "a": 4, "<b>": 5})");
+  const auto tokenizer = Tokenizer::load(folder.path());
+  EXPECT_EQ(tokenizer->encode("<b>").ids, (Ids{3, 5, 0}));
+  EXPECT_EQ(tokenizer->encode("</s>").ids, (Ids{3, 1, 0}));
+  EXPECT_EQ(tokenizer->encode("<pad>").ids, (Ids{3, 1, 4, 1, 0}));
+  EXPECT_EQ(tokenizer->encode("</s>", {.parse_special = true}).ids, (Ids{0, 0}));
+}
+
+TEST(TokenizerFamiliesTest, LettersThatOpusMtKnowsInVocabJsonAlone) {
+  PHASOR_SHARED_OR_SKIP(folder, "tokenizers/opus-mt-uk-en");
+  const auto tokenizer = Tokenizer::load(folder);
+  for (const auto& [text, piece, id] : std::vector<std::tuple<const char*, const char*, int32_t>>{
+           {"Ī", "Ī", 61428}, {"Ṣ", "Ṣ", 61454}, {"ď", "ď", 61152}, {"Ǆ", "Ž", 61111}}) {
+    const Tokens tokens = tokenizer->encode(text);
+    EXPECT_EQ(tokens.ids.at(tokens.ids.size() - 2), id) << text;
+    EXPECT_EQ(tokens.pieces.at(tokens.ids.size() - 2), piece) << text;
+    EXPECT_EQ(tokenizer->piece(id), piece);
+  }
+  EXPECT_EQ(tokenizer->encode("ĪĪ").pieces, (Pieces{"▁", "<unk>", "</s>"}));
+}
+
+TEST(TokenizerFamiliesTest, ALanguageThatIsNotThereIsRefusedWithSomethingLikeIt) {
+  const auto expect_refused = [](const std::string& row, const std::string& language,
+                                 const std::vector<std::string>& words) {
+    Files files = files_of(row);
+    files.language = language;
+    expect_error<InvalidArgument>([&] { load(files); }, words);
+  };
+  expect_refused("NLLB", "fr", {"'fr'", "fra_Latn", "202 in all"});
+  expect_refused("M2M100", "fra_Latn", {"'fra_Latn'", "fr, ", "100 in all"});
+  expect_refused("mBART", "en", {"'en'", "en_XX"});
+  expect_refused("Marian", "fr", {"'fr'", "deu, fra"});
+  expect_refused("XLM-R", "fr", {"XLM-R", "no languages", "'fr'"});
+  expect_refused("BERT uncased", "en", {"BERT", "no languages"});
+}
+
+TEST(TokenizerFamiliesTest, AWrongLanguageInTheFilesIsTheirFault) {
+  const json config = {{"tokenizer_class", "NllbTokenizer"}, {"src_lang", "en"}};
+  expect_error<ModelError>(
+      [&] {
+        load(files_of("NLLB", {{"tokenizer_config.json", config}}));
+      },
+      {"tokenizer_config.json", "src_lang", "\"en\"", "eng_Latn"});
+}
+
+TEST(TokenizerFamiliesTest, OptionsThatWouldChangeTheIdsAreRefused) {
+  const auto refuse = [](const std::string& row, json config, const std::string& key) {
+    config["tokenizer_class"] = files_of(row).files["tokenizer_config.json"]["tokenizer_class"];
+    expect_error<ModelError>(
+        [&] {
+          load(files_of(row, {{"tokenizer_config.json", config}}));
+        },
+        {"tokenizer_config.json", key});
+  };
+  refuse("Pegasus", {{"offset", 0}}, "offset");
+  refuse("M2M100", {{"language_codes", "wmt21"}}, "language_codes");
+  refuse("T5", {{"extra_ids", -1}}, "extra_ids");
+  refuse("ALBERT", {{"do_lower_case", "yes"}}, "do_lower_case");
+}
+
+TEST(TokenizerFamiliesTest, TheModelTypeDecidesWhereTheTokenizersFilesDoNot) {
+  const auto kind = [](const std::string& row, const std::string& model_type) {
+    const Files files = files_of(
+        row, {{"tokenizer_config.json", nullptr}, {"config.json", {{"model_type", model_type}}}});
+    return load(files)->description();
+  };
+  EXPECT_TRUE(kind("T5", "t5").starts_with("T5 "));
+  EXPECT_TRUE(kind("Pegasus", "pegasus").starts_with("Pegasus "));
+  EXPECT_TRUE(kind("ALBERT", "albert").starts_with("ALBERT "));
+  EXPECT_TRUE(kind("CamemBERT", "camembert").starts_with("CamemBERT "));
+  EXPECT_TRUE(kind("mBART", "mbart").starts_with("mBART "));
+  EXPECT_TRUE(kind("NLLB", "m2m_100").starts_with("NLLB "));
+  EXPECT_TRUE(kind("M2M100", "m2m_100").starts_with("M2M100 "));
+  expect_error<ModelError>([&] { kind("T5", "bert"); }, {"nothing that says", "tokenizer_class"});
+}
+
+TEST(TokenizerFamiliesTest, TheTokenizersOwnFilesGoBeforeTheModelType) {
+  const json bert = {{"model_type", "bert"}};
+  EXPECT_TRUE(
+      load(files_of("XLM-R", {{"config.json", bert}}))->description().starts_with("XLM-R "));
+  const json named = {{"model_type", "mbart"}, {"tokenizer_class", "MBart50Tokenizer"}};
+  EXPECT_TRUE(load(files_of("mBART", {{"config.json", named}, {"tokenizer_config.json", nullptr}}))
+                  ->description()
+                  .starts_with("mBART-50 "));
+}
+
+TEST(TokenizerFamiliesTest, AnAssumptionIsSaid) {
+  const auto tokenizer = load(files_of(
+      "XLM-R", {{"tokenizer_config.json", nullptr}, {"config.json", {{"model_type", "bert"}}}}));
+  EXPECT_EQ(tokenizer->description(), "XLM-R (SentencePiece, sentencepiece.bpe.model)");
+  ASSERT_EQ(tokenizer->notes().size(), 1u);
+  EXPECT_NE(tokenizer->notes()[0].find("XLM-R's is assumed"), std::string::npos);
+}
+
+TEST(TokenizerFamiliesTest, TokensThatFilesAddAreCheckedAgainstTheVocabulary) {
+  const auto notes_with = [](const json& decoder) {
+    const json config = {{"tokenizer_class", "XLMRobertaTokenizer"},
+                         {"added_tokens_decoder", decoder}};
+    return load(files_of("XLM-R", {{"tokenizer_config.json", config}}))->notes();
+  };
+  const json known = {{"0", {{"content", "<s>"}}},
+                      {"108", {{"content", "<mask>"}, {"lstrip", true}}}};
+  EXPECT_EQ(notes_with(known), Pieces{});
+  json more = known;
+  more["109"] = {{"content", "<answer>"}};
+  more["2"] = {{"content", "<s>"}};
+  ASSERT_EQ(notes_with(more).size(), 1u);
+  EXPECT_NE(notes_with(more)[0].find("'<answer>' (109)"), std::string::npos);
+  EXPECT_NE(notes_with(more)[0].find("'<s>' (2)"), std::string::npos);
+  expect_error<ModelError>([&] { notes_with({{"one", {{"content", "a"}}}}); }, {"\"one\""});
+}
+
+/// A model with `rows` rows in its embedding and a tokenizer of T5's class.
+std::shared_ptr<const Model> model_with_vocabulary(int64_t rows) {
+  const TempFolder folder;
+  json config = small_config_json();
+  config["vocab_size"] = rows;
+  std::vector<TestTensor> tensors = small_tensors();
+  tensors.at(0) = {"token_embedding.weight", {rows, 4}};
+  folder.write("config.json", config.dump());
+  folder.write("model.safetensors", safetensors_bytes(tensors));
+  folder.write("tokenizer_config.json", R"({"tokenizer_class": "T5Tokenizer"})");
+  fs::copy_file(fixture("t5.model"), folder.path() / "spiece.model");
+  return Model::load(folder.path());
+}
+
+TEST(TokenizerFamiliesTest, ATokenizerWithMoreTextIdsThanTheEmbeddingHasRowsIsAnotherModels) {
+  const auto tokenizer = load(files_of("T5"));
+  const int64_t text_ids = tokenizer->text_vocab_size();
+  EXPECT_EQ(text_ids, tokenizer->vocab_size() - 100);
+  EXPECT_EQ(model_with_vocabulary(text_ids + 100)->notes(), Pieces{});
+
+  // Without rows for the extra ids, texts are still read.
+  const auto without_extra_ids = model_with_vocabulary(text_ids);
+  EXPECT_EQ(without_extra_ids->tokenizer().encode("Tom").pieces, (Pieces{"▁Tom", "</s>"}));
+  ASSERT_EQ(without_extra_ids->notes().size(), 1u);
+  EXPECT_NE(without_extra_ids->notes()[0].find("'<extra_id_99>'"), std::string::npos);
+
+  const auto of_another = model_with_vocabulary(text_ids - 1);
+  EXPECT_FALSE(of_another->has_tokenizer());
+  expect_error<ModelError>(
+      [&] { of_another->tokenizer(); },
+      {"T5", std::to_string(text_ids) + " ids", "rows", "different models", "token ids"});
+}
+
+TEST(TokenizerFamiliesTest, AClassWithoutItsFilesSaysWhatIsMissing) {
+  const auto expect_refused = [](const json& files, const std::vector<std::string>& words) {
+    expect_error<ModelError>([&] { load({files, json::object(), ""}); }, words);
+  };
+  const auto config = [](const char* name) { return json{{"tokenizer_class", name}}; };
+  const json unigram = {{"model", {{"type", "Unigram"}, {"vocab", json::array()}}}};
+  expect_refused({{"tokenizer_config.json", config("T5Tokenizer")}},
+                 {"spiece.model", "no such file", "T5Tokenizer"});
+  expect_refused(
+      {{"tokenizer_config.json", config("XLMRobertaTokenizer")}, {"tokenizer.json", unigram}},
+      {"Unigram", "sentencepiece.bpe.model"});
+  expect_refused(
+      {{"tokenizer_config.json", config("TokenizersBackend")}, {"tokenizer.json", unigram}},
+      {"Unigram", "SentencePiece model"});
+  expect_refused({{"tokenizer_config.json", config("RobertaTokenizer")},
+                  {"vocab.json", json::object()},
+                  {"merges.txt", ""}},
+                 {"byte-level BPE", "--ids"});
+  expect_refused({{"tokenizer.json", {{"model", {{"type", "BPE"}}}}}}, {"BPE", "--ids"});
+  expect_refused({{"tokenizer_config.json", config("XLNetTokenizer")}},
+                 {"XLNetTokenizer", "--ids"});
+}
+
+}  // namespace
+}  // namespace phasor

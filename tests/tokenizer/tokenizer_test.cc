@@ -1,0 +1,374 @@
+// Tokenizers: ids and pieces against references, special tokens, limits, and bad files.
+#include "phasor/tokenizer.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "phasor/errors.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/sentencepiece_files.h"
+#include "tests/support/shared_files.h"
+#include "tests/support/test_files.h"
+#include "tokenizer/utf8.h"
+
+namespace phasor {
+using namespace internal;
+
+namespace {
+
+using nlohmann::json;
+using Pieces = std::vector<std::string>;
+using Ids = std::vector<int32_t>;
+namespace fs = std::filesystem;
+
+std::shared_ptr<const Tokenizer> bundled() { return Tokenizer::load(bundled_model("none")); }
+
+/// A folder with the bundled SentencePiece model under another name, and other files.
+std::shared_ptr<const Tokenizer> load_as(const std::string& model_file, const json& files) {
+  const TempFolder folder;
+  if (!model_file.empty()) {
+    fs::copy_file(bundled_model("none") / "tokenizer.model", folder.path() / model_file);
+  }
+  for (const auto& [name, content] : files.items()) {
+    folder.write(name, content.is_string() ? content.get<std::string>() : content.dump());
+  }
+  return Tokenizer::load(folder.path());
+}
+
+Pieces parsed(const Tokenizer& tokenizer, std::string_view text) {
+  return tokenizer.encode(text, {.parse_special = true}).pieces;
+}
+
+/// Every text of a golden.json has these ids; and these pieces, where the file has them. There
+/// "(special)" stands for a special token of any name, and the bundled models' files give the
+/// unknown piece by its name, "<unk>", where phasor says what the text said.
+void expect_golden(const fs::path& folder, bool bundled = false) {
+  const auto tokenizer = Tokenizer::load(folder);
+  std::ifstream file(folder / "golden.json");
+  const json golden = json::parse(file);
+  const int32_t unk = 1;  // of the bundled models
+  int64_t texts = 0;
+  for (const json& item : golden.at("items")) {
+    if (!item["text"].is_string()) continue;
+    const auto text = item["text"].get<std::string>();
+    const auto ids = item["ids"].get<Ids>();
+    if (ids.empty()) continue;  // an empty text without special tokens; see below
+    const Tokens tokens = tokenizer->encode(text);
+    EXPECT_EQ(tokens.ids, ids) << text;
+    EXPECT_EQ(tokens.invalid_bytes, 0) << text;
+    ASSERT_EQ(tokens.pieces.size(), tokens.ids.size()) << text;
+    ++texts;
+    if (!item.contains("pieces")) continue;
+    const auto pieces = item["pieces"].get<Pieces>();
+    ASSERT_EQ(pieces.size(), ids.size()) << text;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      if (pieces[i] == "(special)") continue;
+      if (bundled && ids[i] == unk) continue;
+      EXPECT_EQ(tokens.pieces[i], pieces[i]) << text;
+    }
+  }
+  EXPECT_GE(texts, 6) << folder;
+}
+
+TEST(TokenizerTest, BundledModelsMatchTheirReferences) {
+  for (const char* const name : {"sinusoidal", "learned", "none"}) {
+    expect_golden(bundled_model(name), true);
+  }
+}
+
+TEST(TokenizerTest, ReferenceTokenizersMatch) {
+  int64_t folders = 0;
+  for (const char* const name : {"golden", "tokenizers"}) {
+    PHASOR_SHARED_OR_SKIP(parent, name);
+    for (const auto& entry : fs::directory_iterator(parent)) {
+      if (entry.path().filename() == "bart-ids") continue;  // has no texts
+      expect_golden(entry.path());
+      ++folders;
+    }
+  }
+  EXPECT_GE(folders, 14);
+}
+
+TEST(TokenizerTest, APieceAndItsIdBelongTogether) {
+  const auto tokenizer = bundled();
+  const Tokens tokens = tokenizer->encode("Tom bit a dog.");
+  for (size_t i = 0; i < tokens.ids.size(); ++i) {
+    EXPECT_EQ(tokenizer->piece(tokens.ids[i]), tokens.pieces[i]);
+  }
+  EXPECT_EQ(tokens.pieces.front(), "[CLS]");
+  EXPECT_EQ(tokens.pieces.back(), "[SEP]");
+  EXPECT_EQ(tokenizer->piece(*tokenizer->mask_id()), "[MASK]");
+  EXPECT_EQ(tokenizer->vocab_size(), 8192);
+}
+
+TEST(TokenizerTest, IdsOutOfRangeHaveNoPiece) {
+  const auto tokenizer = bundled();
+  expect_error<InvalidArgument>([&] { tokenizer->piece(8192); }, {"8192", "0 to 8191"});
+  expect_error<InvalidArgument>([&] { tokenizer->piece(-1); }, {"-1"});
+}
+
+TEST(TokenizerTest, AnEmptyTextIsItsSpecialTokens) {
+  EXPECT_EQ(bundled()->encode("").pieces, (Pieces{"[CLS]", "[SEP]"}));
+  EXPECT_EQ(bundled()->encode("   ").pieces, (Pieces{"[CLS]", "[SEP]"}));
+}
+
+TEST(TokenizerTest, AnEmptyTextWithoutSpecialTokensIsRefused) {
+  const auto plain = load_as("any.model", json::object());
+  expect_error<InvalidArgument>([&] { plain->encode(""); }, {"empty"});
+  EXPECT_FALSE(plain->encode("a").ids.empty());
+  EXPECT_EQ(plain->mask_id(), std::nullopt);
+}
+
+TEST(TokenizerTest, SpecialTokensInATextArePlainTextUnlessAskedFor) {
+  const auto tokenizer = bundled();
+  const int32_t mask = *tokenizer->mask_id();
+  for (const int32_t id : tokenizer->encode("a [MASK] b").ids) EXPECT_NE(id, mask);
+  EXPECT_EQ(parsed(*tokenizer, "Tom [MASK] at"),
+            (Pieces{"[CLS]", "▁Tom", "[MASK]", "▁at", "[SEP]"}));
+}
+
+TEST(TokenizerTest, AMaskStandsForOnePieceWithTheSpaceBeforeIt) {
+  const auto tokenizer = bundled();
+  EXPECT_EQ(parsed(*tokenizer, "a [MASK]."), (Pieces{"[CLS]", "▁a", "[MASK]", ".", "[SEP]"}));
+  EXPECT_EQ(parsed(*tokenizer, "[MASK] at"), (Pieces{"[CLS]", "[MASK]", "▁at", "[SEP]"}));
+  EXPECT_EQ(parsed(*tokenizer, "[MASK]"), (Pieces{"[CLS]", "[MASK]", "[SEP]"}));
+  EXPECT_EQ(parsed(*tokenizer, "[MASK]   at  "), (Pieces{"[CLS]", "[MASK]", "▁at", "[SEP]"}));
+  EXPECT_EQ(parsed(*tokenizer, "[MASK] [MASK][MASK]"),
+            (Pieces{"[CLS]", "[MASK]", "[MASK]", "[MASK]", "[SEP]"}));
+}
+
+TEST(TokenizerTest, UnknownCharactersAfterAMaskStayWhatTheyAre) {
+  const Pieces pieces = parsed(*bundled(), "a [MASK]\xe6\x97\xa5 b");
+  EXPECT_EQ(pieces, (Pieces{"[CLS]", "▁a", "[MASK]", "\xe6\x97\xa5", "▁b", "[SEP]"}));
+}
+
+TEST(TokenizerTest, CharactersThatTheModelDropsLeaveNothingAfterASpecialToken) {
+  const TempFolder folder;
+  const TestCharsmap charsmap = make_charsmap({{"\x01", ""}});
+  folder.write("any.model", sentencepiece_bytes({{"a"}}, charsmap.bytes()));
+  const auto tokenizer = Tokenizer::load(folder.path());
+  EXPECT_EQ(parsed(*tokenizer, "a<unk>\x01"), (Pieces{"▁", "a", "<unk>"}));
+  EXPECT_EQ(parsed(*tokenizer, "<unk>\x01?"), (Pieces{"<unk>", "?"}));
+}
+
+TEST(TokenizerTest, ATextWithoutSpecialTokensIsTheSameEitherWay) {
+  const auto tokenizer = bundled();
+  for (const std::string text : {"", "Tom bit a dog.", "  spaces  ", "[MAS K]", "[["}) {
+    EXPECT_EQ(tokenizer->encode(text).ids, tokenizer->encode(text, {.parse_special = true}).ids);
+  }
+}
+
+TEST(TokenizerTest, TooManyTokensAreCutBeforeTheClosingSpecialOnes) {
+  const auto tokenizer = bundled();
+  const Tokens all = tokenizer->encode("Tom bit a dog.");
+  const Tokens cut = tokenizer->encode("Tom bit a dog.", {.max_tokens = 4});
+  EXPECT_EQ(cut.pieces, (Pieces{"[CLS]", all.pieces[1], all.pieces[2], "[SEP]"}));
+  EXPECT_EQ(cut.dropped, static_cast<int64_t>(all.ids.size()) - 4);
+  const auto size = static_cast<int64_t>(all.ids.size());
+  EXPECT_EQ(tokenizer->encode("Tom bit a dog.", {.max_tokens = size}).dropped, 0);
+  EXPECT_EQ(tokenizer->encode("Tom bit a dog.", {.max_tokens = 2}).pieces,
+            (Pieces{"[CLS]", "[SEP]"}));
+}
+
+TEST(TokenizerTest, ALimitBelowTheSpecialTokensIsRefused) {
+  expect_error<InvalidArgument>([] { bundled()->encode("a", {.max_tokens = 1}); },
+                                {"max_tokens is 1", "2"});
+  expect_error<InvalidArgument>([] { bundled()->encode("a", {.max_tokens = -3}); }, {"-3"});
+}
+
+TEST(TokenizerTest, InvalidUtf8BecomesReplacementCharactersAndIsCounted) {
+  const auto tokenizer = bundled();
+  const Tokens bad = tokenizer->encode("Tom \xff\xc3 bit");
+  EXPECT_EQ(bad.invalid_bytes, 2);
+  EXPECT_EQ(bad.ids, tokenizer->encode("Tom \xef\xbf\xbd\xef\xbf\xbd bit").ids);
+  EXPECT_EQ(tokenizer->encode("Tom \xef\xbf\xbd bit").invalid_bytes, 0);
+  EXPECT_EQ(tokenizer->encode(std::string_view("a\0b", 3)).invalid_bytes, 0);
+}
+
+TEST(Utf8Test, EveryCodePointIsValidButTheSurrogates) {
+  for (uint32_t c = 0; c <= 0x110000; ++c) {
+    std::string text;
+    if (c < 0x80) {
+      text = {static_cast<char>(c)};
+    } else if (c < 0x800) {
+      text = {static_cast<char>(0xc0 | c >> 6), static_cast<char>(0x80 | (c & 63))};
+    } else if (c < 0x10000) {
+      text = {static_cast<char>(0xe0 | c >> 12), static_cast<char>(0x80 | (c >> 6 & 63)),
+              static_cast<char>(0x80 | (c & 63))};
+    } else {
+      text = {static_cast<char>(0xf0 | c >> 18), static_cast<char>(0x80 | (c >> 12 & 63)),
+              static_cast<char>(0x80 | (c >> 6 & 63)), static_cast<char>(0x80 | (c & 63))};
+    }
+    const bool valid = !(c >= 0xd800 && c < 0xe000) && c < 0x110000;
+    const ValidText result = to_valid_utf8(text);
+    ASSERT_EQ(result.invalid_bytes, valid ? 0 : static_cast<int64_t>(text.size())) << c;
+    ASSERT_EQ(result.text == text, valid) << c;
+  }
+}
+
+TEST(Utf8Test, OverlongAndCutOffFormsAreInvalid) {
+  for (const std::string text : {"\xc0\x80", "\xc1\xbf", "\xe0\x80\x80", "\xf0\x80\x80\x80",
+                                 "\xf8\x88\x80\x80\x80", "\xe2\x82", "\xf0\x9f\x99", "\x80"}) {
+    EXPECT_EQ(to_valid_utf8(text).invalid_bytes, static_cast<int64_t>(text.size()));
+  }
+  EXPECT_EQ(to_valid_utf8("\xe2\x82z").text, "\xef\xbf\xbd\xef\xbf\xbdz");
+}
+
+TEST(TokenizerTest, XlmRobertaNumbersPiecesFromOneAndPutsTheMaskLast) {
+  const auto plain = load_as("any.model", json::object());
+  for (const json& files :
+       {json::object(),
+        json{{"tokenizer_config.json", {{"tokenizer_class", "XLMRobertaTokenizerFast"}}}}}) {
+    const auto tokenizer = load_as("sentencepiece.bpe.model", files);
+    EXPECT_EQ(tokenizer->vocab_size(), 8192 + 2);
+    EXPECT_EQ(tokenizer->mask_id(), 8193);
+    const Ids numbers = plain->encode("Tom bit").ids;
+    const Ids ids = tokenizer->encode("Tom bit").ids;
+    ASSERT_EQ(ids.size(), numbers.size() + 2);
+    EXPECT_EQ(ids.front(), 0);
+    EXPECT_EQ(ids.back(), 2);
+    for (size_t i = 0; i < numbers.size(); ++i) EXPECT_EQ(ids[i + 1], numbers[i] + 1);
+    EXPECT_EQ(tokenizer->encode("\xe6\x97\xa5").ids.at(2), 3);  // unknown
+    EXPECT_EQ(parsed(*tokenizer, "Tom <mask> at"),
+              (Pieces{"<s>", "▁Tom", "<mask>", "▁at", "</s>"}));
+  }
+}
+
+TEST(TokenizerTest, MarianTakesIdsFromItsVocabularyAndALanguageFromTheFront) {
+  const json vocabulary = {{"</s>", 0},    {"<unk>", 1}, {"▁Tom", 2},
+                           {">>fra<<", 3}, {"▁bit", 4},  {"<pad>", 5}};
+  const auto tokenizer =
+      load_as("source.spm", {{"vocab.json", vocabulary}, {"tokenizer_config.json", "{}"}});
+  EXPECT_EQ(tokenizer->encode("Tom bit a").ids, (Ids{2, 4, 1, 0}));
+  EXPECT_EQ(tokenizer->encode("Tom bit a").pieces, (Pieces{"▁Tom", "▁bit", "<unk>", "</s>"}));
+  EXPECT_EQ(tokenizer->encode(">>fra<< Tom").ids, (Ids{3, 2, 0}));
+  EXPECT_EQ(tokenizer->encode(">>fra<<Tom").ids, (Ids{3, 2, 0}));
+  EXPECT_EQ(tokenizer->encode(">>xyz<< Tom").ids, (Ids{1, 2, 0}));
+  EXPECT_EQ(tokenizer->encode("Tom >>fra<<").ids.front(), 2);
+  EXPECT_EQ(tokenizer->vocab_size(), 6);
+}
+
+TEST(TokenizerTest, M2m100PutsItsLanguagesAfterTheVocabulary) {
+  const json vocabulary = {{"<s>", 0}, {"<pad>", 1}, {"</s>", 2}, {"<unk>", 3}, {"▁Tom", 4}};
+  const auto load = [&](const json& config) {
+    return load_as("sentencepiece.bpe.model",
+                   {{"vocab.json", vocabulary}, {"tokenizer_config.json", config}});
+  };
+  EXPECT_EQ(load({{"tokenizer_class", "M2M100Tokenizer"}})->encode("Tom").pieces,
+            (Pieces{"__en__", "▁Tom", "</s>"}));
+  const auto french = load({{"tokenizer_class", "M2M100Tokenizer"}, {"src_lang", "fr"}});
+  EXPECT_EQ(french->encode("Tom").ids, (Ids{5 + 24, 4, 2}));
+  EXPECT_EQ(french->piece(5), "__af__");
+  EXPECT_EQ(french->vocab_size(), 105);
+  EXPECT_EQ(french->piece(104), "__zu__");
+  expect_error<ModelError>(
+      [&] {
+        load({{"tokenizer_class", "M2M100Tokenizer"}, {"src_lang", "xx"}});
+      },
+      {"src_lang", "\"xx\""});
+}
+
+TEST(TokenizerTest, FilesThatAreNoTokenizers) {
+  const json phasor = {{"tokenizer", {{"type", "sentencepiece"}, {"file", "t.model"}}}};
+  const auto load_model = [&](const std::string& bytes) {
+    load_as("", {{"config.json", phasor}, {"t.model", bytes}});
+  };
+  for (const std::string& garbage :
+       {std::string("garbage"), std::string(), std::string(1000, '\xff')}) {
+    expect_error<ModelError>([&] { load_model(garbage); },
+                             {"t.model", "not a SentencePiece model"});
+  }
+  expect_error<ModelError>([&] { load_model("<html>"); }, {"t.model", "HTML"});
+  expect_error<ModelError>([&] { load_model("version https://git-lfs"); }, {"t.model", "Git LFS"});
+  expect_error<ModelError>(
+      [&] {
+        load_as("", {{"config.json", phasor}});
+      },
+      {"t.model", "no such file"});
+}
+
+TEST(TokenizerTest, AModelThatIsCutOffPrintsNothing) {
+  std::ifstream file(bundled_model("none") / "tokenizer.model", std::ios::binary);
+  std::string bytes(100000, '\0');
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  testing::internal::CaptureStderr();
+  expect_error<ModelError>(
+      [&] {
+        load_as("", {{"t.model", bytes}});
+      },
+      {"t.model", "not a SentencePiece model", "100000 bytes"});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(TokenizerTest, KindsThatPhasorDoesNotRead) {
+  const auto load = [](const json& files) { load_as("", files); };
+  expect_error<ModelError>([&] { load(json::object()); },
+                           {"no tokenizer files", "vocab.txt", "SentencePiece"});
+  expect_error<ModelError>(
+      [&] {
+        load({{"vocab.json", "{}"}, {"merges.txt", ""}});
+      },
+      {"byte-level BPE", "--ids"});
+  for (const json& model : {json(), json(7), json::object(), json{{"type", 3}}, json::array()}) {
+    expect_error<ModelError>(
+        [&] {
+          load({{"tokenizer.json", {{"model", model}}}});
+        },
+        {"unknown kind"});
+  }
+  expect_error<ModelError>(
+      [&] {
+        load({{"tokenizer_config.json", {{"tokenizer_class", "LlamaTokenizer"}}}});
+      },
+      {"\"LlamaTokenizer\"", "MarianTokenizer", "BertTokenizer"});
+  expect_error<ModelError>([&] { Tokenizer::load("/nowhere"); }, {"/nowhere", "cannot be read"});
+}
+
+TEST(TokenizerTest, ConfigurationsThatDoNotFitTheModel) {
+  const auto load = [](const json& tokenizer) {
+    load_as("t.model", {{"config.json", {{"tokenizer", tokenizer}}}});
+  };
+  json good = {{"type", "sentencepiece"}, {"file", "t.model"}, {"prefix", {"[CLS]"}}};
+  EXPECT_NO_THROW(load(good));
+  const auto with = [&](const char* key, const json& value) {
+    json changed = good;
+    changed[key] = value;
+    return changed;
+  };
+  expect_error<ModelError>([&] { load(with("type", "bpe")); }, {"type", "\"bpe\""});
+  expect_error<ModelError>([&] { load(with("prefix", "[CLS]")); }, {"prefix", "\"[CLS]\"", "list"});
+  expect_error<ModelError>([&] { load(with("prefix", {"[BEGIN]"})); }, {"[BEGIN]", "8192"});
+  expect_error<ModelError>([&] { load(with("mask", "<mask>")); }, {"<mask>"});
+  expect_error<ModelError>([&] { load(with("unk", "[UNK]")); }, {"[UNK]"});
+  expect_error<ModelError>([&] { load(with("file", "../t.model")); }, {"file", "../t.model"});
+}
+
+TEST(TokenizerTest, TwoPiecesMayHaveOneId) {
+  const json vocabulary = {{"</s>", 0}, {"<unk>", 1}, {"<pad>", 2}, {"▁Tom", 3}, {"▁bit", 3}};
+  const auto tokenizer = load_as("source.spm", {{"vocab.json", vocabulary}});
+  EXPECT_EQ(tokenizer->encode("Tom bit").ids, (Ids{3, 3, 0}));
+  EXPECT_EQ(tokenizer->vocab_size(), 4);
+}
+
+TEST(TokenizerTest, VocabulariesWithImpossibleIds) {
+  const auto load = [](const json& vocabulary) {
+    load_as("source.spm", {{"vocab.json", vocabulary}});
+  };
+  expect_error<ModelError>([&] { load({{"</s>", -1}}); }, {"vocab.json", "</s>", "-1"});
+  expect_error<ModelError>([&] { load({{"</s>", 4000000000}}); }, {"4000000000"});
+  expect_error<ModelError>([&] { load({{"</s>", "0"}}); }, {"\"0\""});
+  expect_error<ModelError>([&] { load({{"</s>", 0}}); }, {"<unk>", "vocabulary"});
+  expect_error<ModelError>([&] { load({{"</s>", {{"id", 0}}}}); }, {"vocab.json", "</s>", "{}"});
+  expect_error<ModelError>([&] { load({{"</s>", 0.5}}); }, {"vocab.json", "</s>", "0.5"});
+  expect_error<ModelError>([&] { load({{"</s>", nullptr}}); }, {"vocab.json", "</s>", "null"});
+  expect_error<ModelError>([&] { load({{"</s>", json::array()}}); }, {"vocab.json", "</s>", "[]"});
+  expect_error<ModelError>([&] { load(json::array({1})); }, {"vocab.json", "[]", "object"});
+  expect_error<ModelError>([&] { load(7); }, {"vocab.json", "7", "object"});
+  expect_error<ModelError>([&] { load("{\"</s>\": 0"); }, {"vocab.json", "not valid JSON", "byte"});
+  expect_error<ModelError>([&] { load("version https://git-lfs"); }, {"vocab.json", "Git LFS"});
+}
+
+}  // namespace
+}  // namespace phasor

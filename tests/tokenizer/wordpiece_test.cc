@@ -1,0 +1,395 @@
+// WordPiece: words as BERT cuts them, greedy longest match, and the files it is read from.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "phasor/errors.h"
+#include "phasor/tokenizer.h"
+#include "tests/support/cpu_seconds.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/test_files.h"
+#include "tokenizer/bert_words.h"
+#include "tokenizer/unicode.h"
+#include "tokenizer/utf8.h"
+
+namespace phasor {
+using namespace internal;
+
+namespace {
+
+using nlohmann::json;
+using Pieces = std::vector<std::string>;
+using Ids = std::vector<int32_t>;
+
+Pieces words(std::string_view text, const BertWordOptions& options = {}) {
+  Pieces words;
+  for_each_bert_word(text, options, [&](std::string_view word, int64_t num_characters) {
+    int64_t counted = 0;
+    for (std::string_view rest = word; !rest.empty(); ++counted) take_character(rest);
+    EXPECT_EQ(num_characters, counted) << word;
+    words.emplace_back(word);
+  });
+  return words;
+}
+
+constexpr BertWordOptions kCased{.lower_case = false, .strip_accents = false, .split_han = true};
+
+TEST(BertWordsTest, WhiteSpaceSeparates) {
+  EXPECT_EQ(words("  a\tb\nc\rd  "), (Pieces{"a", "b", "c", "d"}));
+  EXPECT_EQ(words(""), Pieces{});
+  EXPECT_EQ(words(" \t "), Pieces{});
+  // no-break space, em space, ideographic space, line separator
+  EXPECT_EQ(words("a\u00a0b\u2003c\u3000d\u2028e"), (Pieces{"a", "b", "c", "d", "e"}));
+}
+
+TEST(BertWordsTest, ControlCharactersJoinWhatTheyStandBetween) {
+  EXPECT_EQ(words(std::string_view("a\0b\x07"
+                                   "c\x7f"
+                                   "d",
+                                   7)),
+            (Pieces{"abcd"}));
+  EXPECT_EQ(words("a\u0085b\u200bc\ufeffd\u00ade\ue000f"), (Pieces{"abcdef"}));
+  EXPECT_EQ(words("a\ufffdb"), (Pieces{"ab"}));
+}
+
+TEST(BertWordsTest, PunctuationStandsAlone) {
+  EXPECT_EQ(words("it's,ok?!"), (Pieces{"it", "'", "s", ",", "ok", "?", "!"}));
+  EXPECT_EQ(words("—“a”…¿"), (Pieces{"—", "“", "a", "”", "…", "¿"}));
+  EXPECT_EQ(words("1+1=$2 ^`|~<>"),
+            (Pieces{"1", "+", "1", "=", "$", "2", "^", "`", "|", "~", "<", ">"}));
+  EXPECT_EQ(words("a€b±c"), (Pieces{"a€b±c"}));  // symbols beyond ASCII do not
+}
+
+TEST(BertWordsTest, LowerCaseStripsAccentsComposedOrNot) {
+  EXPECT_EQ(words("CAFÉ cafe\u0301 Ünïcödé"), (Pieces{"cafe", "cafe", "unicode"}));
+  EXPECT_EQ(words("İstanbul ΣΑΣ Привет"), (Pieces{"istanbul", "σασ", "привет"}));
+  EXPECT_EQ(words("\u0301"), Pieces{});
+}
+
+TEST(BertWordsTest, CasedKeepsLettersAndAccents) {
+  EXPECT_EQ(words("CAFÉ İ", kCased), (Pieces{"CAFÉ", "İ"}));
+  EXPECT_EQ(words("cafe\u0301", kCased), (Pieces{"cafe\u0301"}));
+}
+
+TEST(BertWordsTest, CaseAndAccentsAreTwoOptions) {
+  EXPECT_EQ(words("CAFÉ İ", {.lower_case = true, .strip_accents = false}),
+            (Pieces{"café", "i\u0307"}));
+  EXPECT_EQ(words("CAFÉ İ", {.lower_case = false, .strip_accents = true}), (Pieces{"CAFE", "I"}));
+}
+
+TEST(BertWordsTest, StrippingAnAccentCanLeavePunctuation) {
+  EXPECT_EQ(words("a≠b"), (Pieces{"a", "=", "b"}));       // = and U+0338
+  EXPECT_EQ(words("a\u037eb"), (Pieces{"a", ";", "b"}));  // the Greek question mark
+  EXPECT_EQ(words("a≠b", kCased), (Pieces{"a≠b"}));
+}
+
+TEST(BertWordsTest, HanIdeographsStandAloneKanaAndHangulDoNot) {
+  EXPECT_EQ(words("日本語の文x"), (Pieces{"日", "本", "語", "の", "文", "x"}));
+  EXPECT_EQ(words("かなカナ", kCased), (Pieces{"かなカナ"}));
+  EXPECT_EQ(words("한국", kCased), (Pieces{"한국"}));
+  EXPECT_EQ(words("한"), (Pieces{"\u1112\u1161\u11ab"}));  // NFD takes hangul apart
+  EXPECT_EQ(words("\U00020000a"), (Pieces{"\U00020000", "a"}));
+  EXPECT_EQ(words("日本", {.split_han = false}), (Pieces{"日本"}));
+}
+
+TEST(UnicodeTest, HanEndsWhereItsBlocksEnd) {
+  for (const char32_t c :
+       {0x3400u, 0x4dbfu, 0x4e00u, 0x9fffu, 0xf900u, 0xfaffu, 0x20000u, 0x2ceafu, 0x2fa1fu}) {
+    EXPECT_TRUE(is_han(c)) << static_cast<uint32_t>(c);
+  }
+  for (const char32_t c :
+       {0x33ffu, 0x4dc0u, 0xa000u, 0xf8ffu, 0xfb00u, 0x1ffffu, 0x2ceb0u, 0x2fa20u}) {
+    EXPECT_FALSE(is_han(c)) << static_cast<uint32_t>(c);
+  }
+}
+
+/// "[CLS]" 0, "[SEP]" 1, "[UNK]" 2, "[MASK]" 3, then `pieces` from 4 on.
+json vocab_txt(const Pieces& pieces, const std::string& end_of_line = "\n") {
+  std::string text;
+  for (const char* const special : {"[CLS]", "[SEP]", "[UNK]", "[MASK]"})
+    text += special + end_of_line;
+  for (const std::string& piece : pieces) text += piece + end_of_line;
+  return text;
+}
+
+std::shared_ptr<const Tokenizer> load(const json& files) {
+  const TempFolder folder;
+  for (const auto& [name, content] : files.items()) {
+    folder.write(name, content.is_string() ? content.get<std::string>() : content.dump());
+  }
+  return Tokenizer::load(folder.path());
+}
+
+const Pieces kPieces = {"un",  "##aff", "##able", "##a", "unaff", "a",
+                        "dog", "é",     "##é",    ".",   "cd",    "Dog"};
+
+Pieces pieces_of(const Tokenizer& tokenizer, std::string_view text) {
+  Pieces pieces = tokenizer.encode(text).pieces;
+  return Pieces(pieces.begin() + 1, pieces.end() - 1);
+}
+
+TEST(WordPieceTest, TheLongestPieceFromTheFrontIsTaken) {
+  const auto tokenizer = load({{"vocab.txt", vocab_txt(kPieces)}});
+  EXPECT_EQ(pieces_of(*tokenizer, "unaffable"), (Pieces{"unaff", "##able"}));
+  EXPECT_EQ(pieces_of(*tokenizer, "unaaff"), (Pieces{"un", "##a", "##aff"}));
+  EXPECT_EQ(tokenizer->encode("a dog.").ids, (Ids{0, 9, 10, 13, 1}));
+}
+
+TEST(WordPieceTest, AWordIsUnknownAsAWhole) {
+  const auto tokenizer = load({{"vocab.txt", vocab_txt(kPieces)}});
+  EXPECT_EQ(pieces_of(*tokenizer, "unaffx dog"), (Pieces{"[UNK]", "dog"}));
+  EXPECT_EQ(pieces_of(*tokenizer, "dogs"), (Pieces{"[UNK]"}));
+  EXPECT_EQ(pieces_of(*tokenizer, "aff"), (Pieces{"[UNK]"}));  // only "##aff" is there
+}
+
+TEST(WordPieceTest, AWordPastAHundredCharactersIsUnknown) {
+  const auto tokenizer = load(
+      {{"vocab.txt", vocab_txt(kPieces)}, {"tokenizer_config.json", {{"strip_accents", false}}}});
+  const auto repeat = [](const std::string& part, int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += part;
+    return text;
+  };
+  EXPECT_EQ(pieces_of(*tokenizer, repeat("a", 100)).size(), 100u);
+  EXPECT_EQ(pieces_of(*tokenizer, repeat("a", 101)), (Pieces{"[UNK]"}));
+  EXPECT_EQ(pieces_of(*tokenizer, repeat("é", 100)).size(), 100u);  // characters, not bytes
+  EXPECT_EQ(pieces_of(*tokenizer, repeat("é", 101)), (Pieces{"[UNK]"}));
+}
+
+TEST(WordPieceTest, BytesThatAreNotUtf8AreLeftOutAndCounted) {
+  const auto tokenizer = load({{"vocab.txt", vocab_txt(kPieces)}});
+  const Tokens tokens = tokenizer->encode("d\xffog \xc3 a\xe2\x82");
+  EXPECT_EQ(tokens.pieces, (Pieces{"[CLS]", "dog", "a", "[SEP]"}));
+  EXPECT_EQ(tokens.invalid_bytes, 4);
+}
+
+TEST(WordPieceTest, SpecialTokensCountOnlyWhenAskedFor) {
+  const auto tokenizer = load({{"vocab.txt", vocab_txt(kPieces)}});
+  EXPECT_EQ(tokenizer->mask_id(), 3);
+  EXPECT_EQ(pieces_of(*tokenizer, "a[MASK]."), (Pieces{"a", "[UNK]", "[UNK]", "[UNK]", "."}));
+  EXPECT_EQ(tokenizer->encode("a [MASK]. [SEP]", {.parse_special = true}).ids,
+            (Ids{0, 9, 3, 13, 1, 1}));
+}
+
+TEST(WordPieceTest, TooManyTokensAreCutBeforeTheClosingOne) {
+  const auto tokenizer = load({{"vocab.txt", vocab_txt(kPieces)}});
+  const Tokens cut = tokenizer->encode("a dog . dog", {.max_tokens = 4});
+  EXPECT_EQ(cut.pieces, (Pieces{"[CLS]", "a", "dog", "[SEP]"}));
+  EXPECT_EQ(cut.dropped, 2);
+}
+
+TEST(WordPieceTest, LinesOfVocabTxtMayEndAsOnWindows) {
+  const auto tokenizer = load({{"vocab.txt", vocab_txt(kPieces, "\r\n")}});
+  EXPECT_EQ(tokenizer->vocab_size(), 16);
+  EXPECT_EQ(tokenizer->encode("dog").ids, (Ids{0, 10, 1}));
+}
+
+TEST(WordPieceTest, OfEqualLinesTheLastCounts) {
+  const auto tokenizer = load({{"vocab.txt", vocab_txt({"a", "", "dog", "a", "end"})}});
+  EXPECT_EQ(tokenizer->vocab_size(), 9);
+  EXPECT_EQ(tokenizer->encode("a dog").ids, (Ids{0, 7, 6, 1}));
+}
+
+TEST(WordPieceTest, CaseComesFromTokenizerConfig) {
+  const auto with = [](const json& config) {
+    return load({{"vocab.txt", vocab_txt(kPieces)}, {"tokenizer_config.json", config}});
+  };
+  EXPECT_EQ(pieces_of(*with({{"do_lower_case", false}}), "Dog dog"), (Pieces{"Dog", "dog"}));
+  EXPECT_EQ(pieces_of(*with({{"do_lower_case", true}}), "Dog dog"), (Pieces{"dog", "dog"}));
+  EXPECT_EQ(with({{"do_lower_case", false}})->description(), "BERT (WordPiece, vocab.txt, cased)");
+  EXPECT_EQ(with({{"do_lower_case", true}})->description(),
+            "BERT (WordPiece, vocab.txt, lower case)");
+  EXPECT_EQ(with({{"do_lower_case", true}})->notes(), Pieces{});
+}
+
+TEST(WordPieceTest, AGuessAboutCaseIsSaidWhereTheVocabularySpeaksAgainstIt) {
+  ASSERT_EQ(load({{"vocab.txt", vocab_txt(kPieces)}})->notes().size(), 1u);
+  EXPECT_NE(load({{"vocab.txt", vocab_txt(kPieces)}})->notes()[0].find("do_lower_case"),
+            std::string::npos);
+  EXPECT_EQ(load({{"vocab.txt", vocab_txt({"dog"})}})->notes(), Pieces{});
+}
+
+TEST(WordPieceTest, SpecialTokensMayHaveOtherNames) {
+  const json config = {{"cls_token", "<s>"},
+                       {"sep_token", {{"content", "</s>"}, {"lstrip", false}}},
+                       {"unk_token", "<unk>"},
+                       {"mask_token", "<mask>"}};
+  const auto tokenizer =
+      load({{"vocab.txt", "<s>\n</s>\n<unk>\n<mask>\na\n"}, {"tokenizer_config.json", config}});
+  EXPECT_EQ(tokenizer->encode("a b").pieces, (Pieces{"<s>", "a", "<unk>", "</s>"}));
+  EXPECT_EQ(tokenizer->mask_id(), 3);
+}
+
+json tokenizer_json(const json& normalizer) {
+  const json vocab = {{"[CLS]", 3}, {"[SEP]", 2}, {"[UNK]", 1}, {"[MASK]", 0},
+                      {"Dog", 4},   {"dog", 5},   {"@@s", 6}};
+  json root = {{"normalizer", {{"type", "BertNormalizer"}}},
+               {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+               {"model",
+                {{"type", "WordPiece"},
+                 {"vocab", vocab},
+                 {"unk_token", "[UNK]"},
+                 {"continuing_subword_prefix", "@@"},
+                 {"max_input_chars_per_word", 5}}}};
+  root["normalizer"].update(normalizer);
+  return root;
+}
+
+TEST(WordPieceTest, TokenizerJsonAloneIsEnough) {
+  const auto cased = load({{"tokenizer.json", tokenizer_json({{"lowercase", false}})}});
+  EXPECT_EQ(cased->encode("Dog dogs Dogsss").ids, (Ids{3, 4, 5, 6, 1, 2}));
+  EXPECT_EQ(cased->description(), "BERT (WordPiece, tokenizer.json, cased)");
+  EXPECT_EQ(cased->mask_id(), 0);
+  const auto lower = load({{"tokenizer.json", tokenizer_json({{"lowercase", true}})}});
+  EXPECT_EQ(lower->encode("Dog").ids, (Ids{3, 5, 2}));
+  EXPECT_EQ(lower->notes(), Pieces{});
+}
+
+TEST(WordPieceTest, TokenizerConfigGoesBeforeTokenizerJson) {
+  const json config = {{"tokenizer_class", "BertTokenizer"}, {"do_lower_case", false}};
+  const auto tokenizer = load({{"tokenizer.json", tokenizer_json({{"lowercase", true}})},
+                               {"tokenizer_config.json", config}});
+  EXPECT_EQ(tokenizer->encode("Dog").ids, (Ids{3, 4, 2}));
+}
+
+TEST(WordPieceTest, VocabTxtGoesBeforeTokenizerJsonWhichStillSaysTheCase) {
+  const json files = {{"vocab.txt", vocab_txt({"Dog", "dog"})},
+                      {"tokenizer.json", tokenizer_json({{"lowercase", false}})}};
+  EXPECT_EQ(load(files)->encode("Dog dog").ids, (Ids{0, 4, 5, 1}));
+  EXPECT_EQ(load(files)->notes(), Pieces{});
+}
+
+TEST(WordPieceTest, RulesThatAreNotBertsAreRefused) {
+  const auto refuse = [](const json& files, const std::vector<std::string>& message) {
+    expect_error<ModelError>([&] { load(files); }, message);
+  };
+  json root = tokenizer_json({{"type", "Lowercase"}});
+  refuse({{"tokenizer.json", root}}, {"normalizer", "BertNormalizer"});
+  root = tokenizer_json({{"clean_text", false}});
+  refuse({{"tokenizer.json", root}}, {"clean_text", "true"});
+  root = tokenizer_json(json::object());
+  root["pre_tokenizer"] = nullptr;
+  refuse({{"tokenizer.json", root}}, {"pre_tokenizer", "missing"});
+  root["pre_tokenizer"] = {{"type", "Whitespace"}};
+  refuse({{"tokenizer.json", root}}, {"pre_tokenizer", "\"Whitespace\"", "BertPreTokenizer"});
+  root["normalizer"] = 5;
+  root["pre_tokenizer"] = {{"type", "BertPreTokenizer"}};
+  refuse({{"tokenizer.json", root}}, {"normalizer", "5", "object"});
+  const auto with = [](const json& config) {
+    return json{{"vocab.txt", vocab_txt(kPieces)}, {"tokenizer_config.json", config}};
+  };
+  refuse(with({{"do_basic_tokenize", false}}), {"do_basic_tokenize"});
+  refuse(with({{"never_split", {"a"}}}), {"never_split"});
+  refuse(with({{"do_lower_case", "yes"}}), {"do_lower_case", "\"yes\""});
+  refuse(with({{"cls_token", "<cls>"}}), {"vocab.txt", "<cls>"});
+}
+
+TEST(WordPieceTest, FilesThatAreNoVocabulary) {
+  const auto refuse = [](const json& files, const std::vector<std::string>& message) {
+    expect_error<ModelError>([&] { load(files); }, message);
+  };
+  refuse({{"vocab.txt", ""}}, {"vocab.txt", "[CLS]"});
+  refuse({{"vocab.txt", "version https://git-lfs.github.com/spec/v1\n"}}, {"vocab.txt", "Git LFS"});
+  refuse({{"vocab.txt", "<!DOCTYPE html>"}}, {"vocab.txt", "HTML"});
+  refuse({{"tokenizer_config.json", {{"tokenizer_class", "BertTokenizer"}}}},
+         {"vocab.txt", "no such file"});
+  json root = tokenizer_json(json::object());
+  root["model"]["vocab"]["dog"] = -1;
+  refuse({{"tokenizer.json", root}}, {"tokenizer.json", "dog", "-1"});
+  root["model"]["vocab"]["dog"] = 4000000000;
+  refuse({{"tokenizer.json", root}}, {"4000000000"});
+}
+
+TEST(WordPieceTest, AnEmptyAddedIdIsNone) {
+  for (const char* const id : {"", "-1", "1.5", "99999999999999999999"}) {
+    expect_error<ModelError>(
+        [&] {
+          load({{"vocab.txt", vocab_txt(kPieces)},
+                {"tokenizer_config.json", {{"added_tokens_decoder", {{id, {{"content", "x"}}}}}}}});
+        },
+        {"added_tokens_decoder", "\"" + std::string(id) + "\"", "no token id"});
+  }
+}
+
+TEST(WordPieceTest, OneFarIdMakesNoLargeTable) {
+  json root = tokenizer_json(json::object());
+  root["model"]["vocab"]["far"] = 65567;  // 4 · 8 pieces + 65536 − 1
+  EXPECT_EQ(load({{"tokenizer.json", root}})->vocab_size(), 65568);
+  for (const int64_t id : {65568, (1 << 24) - 1}) {
+    root["model"]["vocab"]["far"] = id;
+    expect_error<ModelError>(
+        [&] {
+          load({{"tokenizer.json", root}});
+        },
+        {"\"far\"", std::to_string(id), "below 65568"});
+  }
+}
+
+TEST(WordPieceTest, AFileOfEmptyLinesIsRefused) {
+  expect_error<ModelError>(
+      [&] {
+        load({{"vocab.txt", std::string((1 << 22) + 1, '\n')}});
+      },
+      {"vocab.txt", "more than 4194304 lines"});
+}
+
+json without_normalizing(const json& vocab, int64_t max_characters) {
+  json root = tokenizer_json({{"lowercase", false}, {"strip_accents", false}});
+  root["model"]["vocab"].update(vocab);
+  root["model"]["max_input_chars_per_word"] = max_characters;
+  return {{"tokenizer.json", root}};
+}
+
+TEST(WordPieceTest, LongPiecesAreFoundAsShortOnesAre) {
+  std::mt19937 random(4);
+  const auto random_word = [&](size_t characters) {
+    std::string word;
+    for (size_t i = 0; i < characters; ++i) word += random() % 40 == 0 ? "é" : "a";
+    return word;
+  };
+  json vocab;
+  int32_t id = 7;
+  for (const std::string piece : {"a", "é", "@@a", "@@é"}) vocab[piece] = id++;
+  for (int i = 0; i < 200; ++i) {
+    const std::string word = (i % 2 == 0 ? "" : "@@") + random_word(1 + random() % 150);
+    if (!vocab.contains(word)) vocab[word] = id++;
+  }
+  const auto tokenizer = load(without_normalizing(vocab, 1000));
+  for (int i = 0; i < 100; ++i) {
+    const std::string word = random_word(1 + random() % 600);
+    Pieces expected;
+    for (size_t at = 0; at < word.size();) {
+      size_t size = word.size() - at;
+      const auto piece = [&] { return (at == 0 ? "" : "@@") + word.substr(at, size); };
+      while (!vocab.contains(piece())) --size;
+      expected.push_back(piece());
+      at += size;
+    }
+    EXPECT_EQ(pieces_of(*tokenizer, word), expected);
+  }
+}
+
+TEST(WordPieceTest, AWordTakesNoMoreThanItsLengthTimesThatOfTheLongestPiece) {
+  std::string word;
+  for (int i = 0; i < 10000; ++i) word += "é";
+  json vocab = {{"é", 7}, {"@@é", 8}, {"@@" + word.substr(0, 1000) + "x", 9}};
+  for (int id = 10; id < 50; ++id) vocab[std::to_string(id)] = id;
+  const auto tokenizer = load(without_normalizing(vocab, 10000));
+  const double start = cpu_seconds();
+  EXPECT_EQ(pieces_of(*tokenizer, word).size(), 10000u);
+  EXPECT_LT(cpu_seconds() - start, 10);  // minutes where each length is tried
+  expect_error<ModelError>([] { load(without_normalizing(json::object(), 10001)); },
+                           {"max_input_chars_per_word is 10001", "1 to 10000"});
+}
+
+// Each token holds a copy of its piece.
+TEST(WordPieceTest, PiecesOfMoreThanAKilobyteAreRefused) {
+  const json vocab = {{std::string(1025, 'a'), 7}};
+  expect_error<ModelError>([&] { load(without_normalizing(vocab, 100)); }, {"1025 bytes", "1024"});
+}
+
+}  // namespace
+}  // namespace phasor
