@@ -6,10 +6,10 @@
 #include <new>
 #include <string_view>
 
-#include "infer/commands.h"
 #include "infer/cli/options.h"
-#include "infer/render/terminal.h"
+#include "infer/commands.h"
 #include "infer/commands/embed/waiting.h"
+#include "infer/render/terminal.h"
 #include "phasor/errors.h"
 
 namespace infer {

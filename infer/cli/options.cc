@@ -10,8 +10,8 @@
 #include <iostream>
 #include <system_error>
 
-#include "infer/commands.h"
 #include "infer/cli/help.h"
+#include "infer/commands.h"
 #include "infer/render/terminal.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"

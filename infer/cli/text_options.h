@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "infer/experiment/activations.h"
 #include "infer/cli/input.h"
-#include "infer/experiment/observed.h"
 #include "infer/cli/options.h"
+#include "infer/experiment/activations.h"
+#include "infer/experiment/observed.h"
 #include "phasor/encoder.h"
 
 namespace infer {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "infer/commands.h"
-#include "infer/render/comparison_report.h"
 #include "infer/cli/only.h"
 #include "infer/cli/options.h"
+#include "infer/commands.h"
+#include "infer/render/comparison_report.h"
 #include "infer/render/report.h"
 #include "phasor/errors.h"
 

@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "infer/cli/options.h"
 #include "infer/commands.h"
 #include "infer/commands/info_text.h"
-#include "infer/cli/options.h"
 #include "infer/render/terminal.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"

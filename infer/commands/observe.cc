@@ -1,8 +1,8 @@
 // infer observe TEXT…: position through the layers of an encoder, before and after interventions.
 #include "infer/commands.h"
-#include "infer/experiment/observe_corpus.h"
 #include "infer/commands/observe_options.h"
 #include "infer/commands/observe_results.h"
+#include "infer/experiment/observe_corpus.h"
 
 namespace infer {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <charconv>
 
-#include "infer/commands.h"
 #include "infer/cli/only.h"
+#include "infer/commands.h"
 #include "phasor/errors.h"
 
 namespace infer {

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "infer/cli/interventions.h"
+#include "infer/cli/text_options.h"
 #include "infer/experiment/observation.h"
 #include "infer/views/observe_view.h"
-#include "infer/cli/text_options.h"
 
 namespace infer {
 

@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "infer/render/observe_figures.h"
 #include "infer/commands/observe_save.h"
+#include "infer/render/observe_figures.h"
 
 namespace infer {
 

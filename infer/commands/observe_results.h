@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
+#include "infer/commands/observe_options.h"
 #include "infer/render/figure_folder.h"
 #include "infer/render/html_report.h"
-#include "infer/commands/observe_options.h"
 #include "infer/render/terminal.h"
 
 namespace infer {

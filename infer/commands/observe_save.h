@@ -4,9 +4,9 @@
 #include <optional>
 #include <span>
 
+#include "infer/cli/text_options.h"
 #include "infer/experiment/observation.h"
 #include "infer/experiment/observed_pair.h"
-#include "infer/cli/text_options.h"
 
 namespace infer {
 

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "infer/render/claims_report.h"
-#include "infer/commands.h"
 #include "infer/cli/only.h"
 #include "infer/cli/options.h"
-#include "infer/render/position_report.h"
+#include "infer/commands.h"
 #include "infer/files/save.h"
+#include "infer/render/claims_report.h"
+#include "infer/render/position_report.h"
 #include "phasor/errors.h"
 #include "phasor/version.h"
 

@@ -3,13 +3,13 @@
 
 #include <span>
 
-#include "infer/experiment/activations.h"
-#include "infer/commands.h"
-#include "infer/experiment/observation.h"
-#include "infer/render/report.h"
-#include "infer/files/save.h"
-#include "infer/render/terminal.h"
 #include "infer/cli/text_options.h"
+#include "infer/commands.h"
+#include "infer/experiment/activations.h"
+#include "infer/experiment/observation.h"
+#include "infer/files/save.h"
+#include "infer/render/report.h"
+#include "infer/render/terminal.h"
 
 namespace infer {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "infer/commands.h"
 #include "infer/cli/input.h"
 #include "infer/cli/options.h"
+#include "infer/commands.h"
 #include "infer/render/terminal.h"
 #include "phasor/model.h"
 #include "phasor/tokenizer.h"

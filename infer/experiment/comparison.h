@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
-#include "infer/experiment/deviation.h"
-#include "infer/render/html_report.h"
 #include "infer/cli/input.h"
+#include "infer/cli/progress.h"
+#include "infer/experiment/deviation.h"
 #include "infer/experiment/masked.h"
 #include "infer/experiment/observation.h"
-#include "infer/cli/progress.h"
+#include "infer/render/html_report.h"
 #include "phasor/encoder.h"
 #include "phasor/lens.h"
 

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "infer/experiment/observed.h"
 #include "infer/cli/progress.h"
+#include "infer/experiment/observed.h"
 #include "infer/experiment/subject.h"
 
 namespace infer {

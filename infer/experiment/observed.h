@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "infer/experiment/fill_in.h"
 #include "infer/cli/input.h"
+#include "infer/experiment/fill_in.h"
 #include "phasor/lens.h"
 
 namespace infer {

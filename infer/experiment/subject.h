@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "infer/experiment/deviation.h"
 #include "infer/cli/input.h"
 #include "infer/cli/progress.h"
+#include "infer/experiment/deviation.h"
 #include "phasor/encoder.h"
 #include "phasor/trace.h"
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "infer/experiment/claims.h"
 #include "infer/commands.h"
+#include "infer/experiment/claims.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
 

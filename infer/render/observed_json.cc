@@ -2,8 +2,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "infer/views/numbers.h"
 #include "infer/render/report.h"
+#include "infer/views/numbers.h"
 
 namespace infer {
 namespace {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "infer/experiment/position_table.h"
 #include "infer/cli/progress.h"
+#include "infer/experiment/position_table.h"
 #include "infer/render/terminal.h"
 
 namespace infer {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "infer/render/matrix_view.h"
 #include "infer/experiment/observed_pair.h"
+#include "infer/render/matrix_view.h"
 #include "infer/render/side_by_side.h"
 #include "infer/render/terminal.h"
 

@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "infer/commands/bench/bench_measure.h"
-#include "infer/commands/bench/bench_shape.h"
-#include "infer/commands.h"
-#include "infer/commands/bench/matmul_limit.h"
 #include "infer/cli/options.h"
 #include "infer/cli/progress.h"
+#include "infer/commands.h"
+#include "infer/commands/bench/bench_measure.h"
+#include "infer/commands/bench/bench_shape.h"
+#include "infer/commands/bench/matmul_limit.h"
 #include "infer/render/terminal.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"

@@ -6,13 +6,13 @@
 #include <memory>
 #include <optional>
 
+#include "infer/cli/options.h"
 #include "infer/commands.h"
 #include "infer/commands/embed/embed_file.h"
 #include "infer/commands/embed/embed_format.h"
 #include "infer/commands/embed/embed_lines.h"
 #include "infer/commands/embed/embed_similarity.h"
 #include "infer/commands/embed/embed_stream.h"
-#include "infer/cli/options.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
 

@@ -6,8 +6,8 @@
 
 #include <vector>
 
-#include "infer/commands/embed/embed_lines.h"
 #include "infer/cli/input.h"
+#include "infer/commands/embed/embed_lines.h"
 
 namespace infer {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "infer/experiment/deviation.h"
 #include "infer/commands/verify/golden.h"
+#include "infer/experiment/deviation.h"
 #include "phasor/precision.h"
 
 namespace infer {

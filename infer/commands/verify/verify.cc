@@ -4,11 +4,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "infer/commands.h"
-#include "infer/experiment/deviation.h"
 #include "infer/cli/options.h"
-#include "infer/render/terminal.h"
+#include "infer/commands.h"
 #include "infer/commands/verify/verification.h"
+#include "infer/experiment/deviation.h"
+#include "infer/render/terminal.h"
 
 namespace infer {
 namespace {
