@@ -2,121 +2,101 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
-#include "infer/cli/only.h"
-#include "infer/cli/options.h"
+#include "infer/cli/text_options.h"
+#include "infer/cli/view_options.h"
 #include "infer/commands.h"
-#include "infer/render/comparison_report.h"
-#include "infer/render/report.h"
+#include "infer/experiment/many.h"
+#include "infer/render/html_report.h"
 #include "phasor/errors.h"
 
 namespace infer {
 namespace {
 
 constexpr const char* kDescription =
-    "Shows two models side by side, layer by layer: how far positions and a new order of the "
-    "tokens\nmove the states, where attention goes, what is left of the position vector, and how "
-    "well masked\ntokens are predicted.";
+    "Shows two models side by side, layer by layer, or one model with two kinds of positions or in "
+    "two\nprecisions: where they differ most, and with --only a table for each view.";
 
-constexpr const char* kFooter = R"(Tables (--only picks some of them):
-  precision  how far the states in the second --precision are from those in the first
-  effect     mean 1 - cos between the states with and without positions
-  order      how far the states move when two tokens are swapped, pairs (ngrams) are shuffled,
-             all are reversed, all are shuffled
-  attention  mean distance of what attention reads, and its share by offset
-  direct     the position vector's own share of the states, every LayerNorm frozen
-  table      the position vectors by themselves: translation invariance, locality, symmetry
-  masked     loss and accuracy on masked tokens of FILE, text by text
-  longer     loss on masked tokens at 1, 1.5 and 2 times the trained length
-Bars are relative to the longest of their table. Texts longer than the models were trained on are cut.
+constexpr const char* kExamples =
+    R"(All numbers are means over the texts. Texts longer than the models were trained on are cut.
 
 Examples:
   infer compare sinusoidal learned "Tom bit a dog."
   infer compare sinusoidal learned -i sentences.txt
   infer compare sinusoidal learned --html page.html "Tom bit a dog."
   infer compare learned --positions learned --positions none "Tom bit a dog."
-  infer compare learned --precision f32,int8 --only precision "Tom bit a dog."
+  infer compare learned --precision f32,int8 --only moved "Tom bit a dog."
   infer compare sinusoidal none --only order,effect "Tom bit a dog.")";
 
 constexpr const char* kDefaultText = "The dog ran after the cat, and the cat ran up the tree.";
 
-struct CompareArguments {
+struct Arguments {
   CommonOptions common;
-  std::vector<std::string> words;
-  std::vector<std::string> positions;
+  ViewOptions views;
+  std::vector<std::string> words, positions, ids;
   std::vector<phasor::Precision> precisions;
-  std::vector<std::string> ids;
-  std::vector<std::string> only;
   std::string file;
-  std::string html;
-  uint64_t seed = 1;
 };
 
-std::optional<int> parse_arguments(int argc, char** argv, CompareArguments& arguments) {
-  CLI::App app(kDescription, "infer compare");
-  app.footer(kFooter);
-  const CLI::Option* words = add_words(
-      app, "WORDS",
-      "two models (one, with two --positions or --precision), then texts; - is standard input");
-  app.add_option(
-         "--positions", arguments.positions,
-         "twice: what one model A runs with on either side: own, none, sinusoidal[:LAYOUT] or "
-         "learned")
-      ->type_name("KIND")
-      ->allow_extra_args(false);
-  add_precisions(app,
+/// Two models, or one twice.
+using Names = std::array<std::string, 2>;
+
+std::optional<int> parse_arguments(int argc, char** argv, Arguments& arguments) {
+  CommandLine line("infer compare", kDescription, views_help() + kExamples);
+  line.words("WORDS",
+             "two models (one, with two --positions or --precision), then texts; - is standard input",
+             arguments.words);
+  line.list("--positions", "KIND",
+            "twice: what one model A runs with on either side: own, none, sinusoidal[:LAYOUT] or "
+            "learned",
+            arguments.positions);
+  add_precisions(line,
                  "f32 (default), bf16, int8 or auto; two with a comma: what one model A runs in on "
                  "either side",
                  arguments.precisions);
-  app.add_option("-i,--input", arguments.file,
-                 "a file with a text a line, for the masked tokens; also the texts where none are "
-                 "given")
-      ->type_name("FILE");
-  app.add_option("--ids", arguments.ids, "token ids like \"5 17 9\" instead of texts; repeatable")
-      ->type_name("IDS")
-      ->allow_extra_args(false);
-  add_only(app, "table", arguments.only);
-  add_html(app, arguments.html);
-  app.add_option("--seed", arguments.seed, "for the orders and masks that are drawn (default: 1)")
-      ->type_name("N");
-  add_threads(app, arguments.common);
-  add_json_and_quiet(app, arguments.common);
-  if (const auto done = parse(app, argc, argv)) return done;
-  arguments.words = infer::words(*words);
+  line.option("-i,--input", "FILE",
+              "one text a line: for the masked tokens, and the texts where none are given",
+              arguments.file);
+  line.list("--ids", "IDS", "token ids like \"5 17 9\" instead of texts; repeatable", arguments.ids);
+  add_views(line, arguments.views);
+  add_threads(line, arguments.common);
+  add_json_and_quiet(line, arguments.common);
+  if (const auto done = line.parse(argc, argv)) return done;
+  if (arguments.views.csv && arguments.common.json) {
+    throw UsageError("--csv and --json exclude each other; give one of them");
+  }
   return std::nullopt;
 }
 
-/// Two models, or one twice; takes them off the front of `words`.
-std::array<std::string, 2> take_models(CompareArguments& arguments) {
-  const bool one_model = !arguments.positions.empty() || arguments.precisions.size() > 1;
-  const size_t count = one_model ? 1 : 2;
-  if (arguments.positions.size() == 1 || arguments.positions.size() > 2) {
+/// Takes the models off the front of the words.
+Names take_models(Arguments& arguments) {
+  const size_t positions = arguments.positions.size(), precisions = arguments.precisions.size();
+  if (positions == 1 || positions > 2) {
     throw UsageError(
         fmt::format("compare: --positions was given {} times; give it twice to compare two kinds "
                     "of positions in one model, or not at all to compare two models",
-                    arguments.positions.size()));
+                    positions));
   }
-  if (arguments.precisions.size() > 2) {
-    throw UsageError(fmt::format("compare: --precision names {}; give one, or two like f32,int8",
-                                 arguments.precisions.size()));
+  if (precisions > 2) {
+    throw UsageError(
+        fmt::format("compare: --precision names {}; give one, or two like f32,int8", precisions));
   }
+  const size_t count = positions + precisions > 1 ? 1 : 2;
   if (arguments.words.size() < count) {
     throw UsageError(
         "compare: give two models, like infer compare sinusoidal learned, or one with --positions "
         "twice, like infer compare learned --positions learned --positions none, or one with "
         "--precision f32,int8");
   }
-  const std::array<std::string, 2> models = {arguments.words.front(), arguments.words[count - 1]};
+  const Names models = {arguments.words.front(), arguments.words[count - 1]};
   arguments.words.erase(arguments.words.begin(),
                         arguments.words.begin() + static_cast<std::ptrdiff_t>(count));
+  if (!arguments.ids.empty() && !arguments.words.empty()) {
+    throw UsageError("--ids and texts exclude each other; give one of them");
+  }
   return models;
-}
-
-/// What to call a model given as a path.
-std::string label_of(const std::string& model) {
-  const std::filesystem::path path = std::filesystem::path(model).lexically_normal();
-  return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
 std::shared_ptr<const phasor::Model> load_second(const std::string& name) {
@@ -129,134 +109,163 @@ std::shared_ptr<const phasor::Model> load_second(const std::string& name) {
   return phasor::Model::load(name);
 }
 
-/// Whether the sides differ in precision alone.
-bool asks_about_precision(const CompareArguments& arguments) {
-  return arguments.precisions.size() == 2 && arguments.positions.empty();
-}
-
 /// "learned", or what the sides differ in: "own", "int8", "own int8".
-std::string side_label(const CompareArguments& arguments, const std::string& model, size_t i) {
-  std::string label = arguments.positions.empty() ? "" : arguments.positions[i];
+std::string label_of(const Arguments& arguments, const std::string& model, size_t side) {
+  std::string label = arguments.positions.empty() ? "" : arguments.positions[side];
   if (arguments.precisions.size() == 2) {
-    label += (label.empty() ? "" : " ") + std::string(to_string(arguments.precisions[i]));
+    label += (label.empty() ? "" : " ") + std::string(to_string(arguments.precisions[side]));
   }
-  return label.empty() ? label_of(model) : label;
+  if (!label.empty()) return label;
+  const std::filesystem::path path = std::filesystem::path(model).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
-std::array<Side, 2> make_sides(const CompareArguments& arguments,
-                               const std::array<std::string, 2>& names) {
-  const auto make = [&](size_t i, std::shared_ptr<const phasor::Model> model) {
-    phasor::EncoderOptions encoder_options{.threads = arguments.common.threads};
-    if (!arguments.precisions.empty()) {
-      encoder_options.precision = arguments.precisions[i % arguments.precisions.size()];
-    }
-    phasor::RunOptions options;
-    if (!arguments.positions.empty()) {
-      options.positions = parse_positions(arguments.positions[i], model->config().position);
-    }
-    Side side{.label = side_label(arguments, names[i], i),
-              .model_name = names[i],
-              .encoder = phasor::Encoder(std::move(model), encoder_options),
-              .options = options};
-    side.trained_length();  // throws where the model has no such positions
-    return side;
-  };
-  const auto first = phasor::Model::load(names[0]);
-  const auto second = names[1] == names[0] ? first : load_second(names[1]);
-  return {make(0, first), make(1, second)};
+/// A model with its positions, and what it was given.
+struct Side {
+  phasor::Encoder encoder;
+  phasor::RunOptions options = {};
+};
+
+Side make_side(const Arguments& arguments, std::shared_ptr<const phasor::Model> model, size_t side) {
+  phasor::EncoderOptions encoder_options{.threads = arguments.common.threads};
+  if (!arguments.precisions.empty()) {
+    encoder_options.precision = arguments.precisions[side % arguments.precisions.size()];
+  }
+  phasor::RunOptions options;
+  if (!arguments.positions.empty()) {
+    options.positions = parse_positions(arguments.positions[side], model->config().position);
+  }
+  return {phasor::Encoder(std::move(model), encoder_options), options};
 }
 
-std::vector<Section> parse_sections(const CompareArguments& arguments) {
-  const auto why_not = [&](size_t i) -> std::string {
-    const bool possible = static_cast<Section>(i) != Section::kPrecision;
-    if (possible || asks_about_precision(arguments)) return "";
-    return "give one model and two precisions, like --precision f32,int8, and no --positions";
-  };
-  std::vector<Section> sections;
-  for (const size_t i : picked(arguments.only, kSectionNames, why_not)) {
-    sections.push_back(static_cast<Section>(i));
-  }
-  return sections;
-}
-
-Question make_question(const CompareArguments& arguments, const std::array<Side, 2>& sides) {
-  Question question{.sections = parse_sections(arguments), .seed = arguments.seed};
-  for (const Side& side : sides) {
-    const int64_t trained = side.trained_length().value_or(0);
-    if (trained == 0) continue;
-    question.max_tokens =
-        question.max_tokens == 0 ? trained : std::min(question.max_tokens, trained);
-  }
-  if (!arguments.file.empty()) question.corpus = read_lines(arguments.file);
-  if (!arguments.ids.empty() && !arguments.words.empty()) {
-    throw UsageError("--ids and texts exclude each other; give one of them");
-  }
-  for (const std::string& list : arguments.ids) question.ids.push_back(parse_ids(list));
-  if (!arguments.ids.empty()) return question;
-  question.texts = read_texts(arguments.words);
-  if (!question.texts.empty()) return question;
+std::vector<std::string> read_texts(const Arguments& arguments,
+                                    const std::vector<std::string>& lines) {
+  if (!arguments.ids.empty()) return {};
+  std::vector<std::string> texts = infer::read_texts(arguments.words);
+  if (!texts.empty()) return texts;
   if (!arguments.words.empty()) {
     throw phasor::InvalidArgument("standard input holds no text; write one text a line");
   }
-  question.texts = question.corpus.value_or(std::vector<std::string>{kDefaultText});
-  return question;
+  return lines.empty() ? std::vector<std::string>{kDefaultText} : lines;
 }
 
-void print_notes(const Comparison& comparison, bool own_text) {
-  if (own_text && comparison.reports[0].tokens > 0) {
+std::vector<Input> make_inputs(const phasor::Model& model, const Arguments& arguments,
+                               const std::vector<std::string>& texts, int64_t max_tokens) {
+  std::vector<Input> inputs;
+  for (const std::string& list : arguments.ids) {
+    Input& input = inputs.emplace_back(input_from_ids(model, parse_ids(list)));
+    const bool longer = max_tokens > 0 && std::ssize(input.token_ids) > max_tokens;
+    if (longer) keep_leading_tokens(input, max_tokens);
+  }
+  for (const std::string& text : texts) inputs.push_back(input_from_text(model, text, max_tokens));
+  return inputs;
+}
+
+void print_notes(const Arguments& arguments, std::span<const Subject> subjects,
+                 std::span<const std::vector<Input>> inputs, int64_t max_tokens) {
+  for (const phasor::Precision precision : arguments.precisions) note_slow(precision);
+  if (arguments.words.empty() && arguments.ids.empty() && arguments.file.empty()) {
     report_note(fmt::format("no text was given; this is about \"{}\"", kDefaultText));
   }
-  for (size_t i = 0; i < 2; ++i) {
+  for (size_t side = 0; side < 2; ++side) {
     int64_t texts = 0, tokens = 0, invalid_bytes = 0;
-    for (const Input& input : comparison.reports[i].inputs) {
+    for (const Input& input : inputs[side]) {
       texts += input.dropped > 0 ? 1 : 0;
       tokens += input.dropped;
       invalid_bytes += input.invalid_bytes;
     }
-    const std::string& label = comparison.sides[i]->label;
+    const std::string& label = subjects[side].label;
     if (texts > 0) {
       report_note(fmt::format("{}: {} texts were cut to {} tokens, without their last {} in all",
-                              label, texts, comparison.question.max_tokens, tokens));
+                              label, texts, max_tokens, tokens));
     }
     if (invalid_bytes > 0) report_note(label + ": " + invalid_bytes_note(invalid_bytes));
   }
-  if (!same_tokens(comparison.reports[0], comparison.reports[1])) {
+  if (!same_tokens(inputs[0], inputs[1])) {
     report_note("the two tokenizers make different tokens of the same texts: compare with care");
   }
+}
+
+/// What is compared, one line for each property.
+std::string header(std::span<const Subject> subjects) {
+  std::string out;
+  const auto row = [&](const char* label, const auto& cell) {
+    std::string line = "  " + pad_right(label, 13) +
+                       pad_right(cut_left(cell(subjects[0]), 32), 34) + cut_left(cell(subjects[1]), 32);
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+  };
+  row("", [](const Subject& side) { return printable(side.label); });
+  row("model", [](const Subject& side) { return printable(side.name); });
+  row("positions", [](const Subject& side) { return described(side).positions; });
+  row("precision", [](const Subject& side) { return described(side).precision; });
+  row("size", [](const Subject& side) {
+    const phasor::ModelConfig& config = side.model().config();
+    return fmt::format("{} layers, d_model {}, {} heads", config.num_layers, config.d_model,
+                       config.num_heads);
+  });
+  row("trained on", [](const Subject& side) -> std::string {
+    const auto trained = trained_length(side.encoder, side.options);
+    return trained ? fmt::format("at most {} tokens", *trained) : "not said";
+  });
+  return out + "\n";
 }
 
 }  // namespace
 
 int compare(int argc, char** argv) {
-  CompareArguments arguments;
+  Arguments arguments;
   if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
-  const std::array<std::string, 2> names = take_models(arguments);
-  parse_sections(arguments);
-  std::array<Side, 2> sides = make_sides(arguments, names);
-  Question question = make_question(arguments, sides);
-  std::optional<HtmlReport> page;
-  if (!arguments.html.empty()) question.page = &page.emplace(arguments.html);
-  Comparison comparison{question, {&sides[0], &sides[1]}, {}};
+  const CommonOptions& common = arguments.common;
+  const Names names = take_models(arguments);
+  const auto first = phasor::Model::load(names[0]);
+  const auto second = names[1] == names[0] ? first : load_second(names[1]);
+  const Shown shown =
+      parse_views(arguments.views, first->config(), [&](Needs needs) -> std::string {
+        const bool lacks = needs == Needs::kFile && arguments.file.empty();
+        return lacks ? "give a file of sentences with -i FILE" : "";
+      });
+  std::array<Side, 2> sides = {make_side(arguments, first, 0), make_side(arguments, second, 1)};
+  std::vector<Subject> subjects;
+  int64_t max_tokens = 0;
+  for (size_t side = 0; side < 2; ++side) {
+    subjects.push_back({.label = label_of(arguments, names[side], side),
+                        .name = names[side],
+                        .encoder = sides[side].encoder,
+                        .options = sides[side].options});
+    // Throws where the model has no such positions.
+    const int64_t trained = trained_length(sides[side].encoder, sides[side].options).value_or(0);
+    if (trained > 0) max_tokens = max_tokens == 0 ? trained : std::min(max_tokens, trained);
+  }
+
+  Request request = request_for(arguments.views, shown);
+  if (!arguments.file.empty()) request.lines = read_lines(arguments.file);
+  request.max_tokens = max_tokens;
+  const std::vector<std::string> texts = read_texts(arguments, request.lines);
+  const std::array<std::vector<Input>, 2> inputs = {
+      make_inputs(*first, arguments, texts, max_tokens),
+      make_inputs(*second, arguments, texts, max_tokens)};
+  const bool with_page = !arguments.views.html.empty();
+  HtmlReport page;
+  std::vector<Observed> runs;
   {
-    Progress progress(arguments.common.quiet);
-    for (size_t i = 0; i < 2; ++i) {
-      comparison.reports[i] = measure(sides[i], question, progress);
-    }
-    if (question.asks(Section::kPrecision)) {
-      comparison.moved =
-          deviations(sides[1].subject(), sides[0].subject(), comparison.reports[0].inputs,
-                     sides[1].label + ": texts", progress);
-      for (SideReport& report : comparison.reports) report.tokens = comparison.moved[0].tokens();
-    }
+    Progress progress(common.quiet);
+    runs = observe_runs(subjects, arguments.file, inputs, request, progress,
+                        with_page ? HtmlReport::kMostTexts : 0,
+                        [&](size_t, size_t number, Observed&& text) {
+                          if (with_page) page.add(number, text);
+                        });
   }
-  if (!arguments.common.quiet) {
-    for (const phasor::Precision precision : arguments.precisions) note_slow(precision);
-  }
-  const bool own_text = arguments.words.empty() && arguments.ids.empty() && arguments.file.empty();
-  if (!arguments.common.quiet) print_notes(comparison, own_text);
-  if (page) page->write(arguments.common.quiet);
+  if (!common.quiet) print_notes(arguments, subjects, inputs, max_tokens);
+  if (with_page) page.write(arguments.views.html, common.quiet);
   Output output;
-  output.write(arguments.common.json ? to_json(comparison) + "\n" : to_text(comparison, output));
+  const bool as_text = !common.json && !arguments.views.csv;
+  if (as_text) output.write(header(subjects));
+  if (as_text && arguments.views.only.empty()) {
+    output.write(to_overview(runs, shown, output));
+  } else {
+    print(runs, 1, common, arguments.views, shown, output);
+  }
   return 0;
 }
 

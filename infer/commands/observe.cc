@@ -1,99 +1,207 @@
 // infer observe TEXT…: position through the layers of an encoder, before and after interventions.
+#include <fmt/format.h>
+
+#include "infer/cli/interventions.h"
+#include "infer/cli/text_options.h"
+#include "infer/cli/view_options.h"
 #include "infer/commands.h"
-#include "infer/commands/observe_options.h"
-#include "infer/commands/observe_results.h"
-#include "infer/experiment/observe_corpus.h"
+#include "infer/experiment/measures.h"
+#include "infer/files/save.h"
+#include "infer/render/html_report.h"
 
 namespace infer {
 namespace {
 
-Runs make_runs(const ObserveOptions& options, phasor::Encoder& encoder) {
+constexpr const char* kDescription =
+    "Shows what every layer of an encoder does with the positions of each TEXT, and what changes when "
+    "the\npositions are edited or a residual connection is cut.";
+
+constexpr const char* kExamples = R"(Layers and heads count from 1, tokens from 0.
+
+Examples:
+  infer observe "Tom bit a dog."
+  infer observe --cut-residual 1.attn --only direct "Tom bit a dog."
+  infer observe --edit reverse --edit scale=0.5 "Tom bit a dog."
+  infer observe --only pattern --head 2.1 "Tom bit a dog."
+  infer observe -m learned --csv "Tom bit a dog." > observed.csv
+  infer observe --html page.html --edit reverse "Tom bit a dog."
+  infer observe -i sentences.txt --only probe)";
+
+struct Arguments {
+  TextOptions texts;
+  ViewOptions views;
+  Interventions interventions;
+  std::string file;  // whose lines are observed as one; empty: there is none
+};
+
+std::optional<int> parse_arguments(int argc, char** argv, Arguments& arguments) {
+  CommandLine line("infer observe", kDescription, views_help() + kExamples);
+  add_texts(line, arguments.texts);
+  line.option("-i,--input", "FILE", "one text a line; means over these texts are shown",
+              arguments.file);
+  line.option("--max-tokens", "N", "cut every text to so many tokens", arguments.texts.max_tokens,
+              Bounds{1, 1LL << 31});
+  add_interventions(line, arguments.interventions);
+  add_views(line, arguments.views);
+  add_top_k(line, arguments.views);
+  add_save(line, arguments.texts);
+  add_threads(line, arguments.texts.common);
+  add_precision(line, arguments.texts.common);
+  add_json_and_quiet(line, arguments.texts.common);
+  if (const auto done = line.parse(argc, argv)) return done;
+  take_texts(arguments.texts);
+  if (!arguments.texts.has_input() && arguments.file.empty()) {
+    throw UsageError("observe: give a text, like infer observe \"Tom bit a dog.\"");
+  }
+  if (arguments.views.csv && arguments.texts.common.json) {
+    throw UsageError("--csv and --json exclude each other; give one of them");
+  }
+  if (!arguments.texts.save.empty() && !arguments.texts.has_input()) {
+    throw UsageError("--save is for texts, not for the lines of -i; give a text");
+  }
+  return std::nullopt;
+}
+
+Shown shown_of(const Arguments& arguments, const phasor::ModelConfig& config) {
+  return parse_views(arguments.views, config, [&](Needs needs) -> std::string {
+    const bool many = needs == Needs::kManyTexts || needs == Needs::kFile;
+    if (many && arguments.file.empty()) return "give a file of texts with -i FILE";
+    const bool two = needs == Needs::kTwoRuns && !arguments.interventions.any();
+    return two ? "give an --edit or --cut-residual that changes something" : "";
+  });
+}
+
+/// The run, or the runs before and after the interventions.
+std::vector<Subject> make_subjects(const Arguments& arguments, phasor::Encoder& encoder) {
   const phasor::ModelConfig& config = encoder.model().config();
-  Subject before{.name = options.texts.common.model,
-                 .encoder = encoder,
-                 .options = run_options(options.texts, config.position)};
-  Runs runs{.before = before, .after = std::nullopt};
-  if (!options.interventions.any()) return runs;
-  before.options = intervened(before.options, options.interventions, config);
-  before.edits = options.interventions.edits;
-  runs.after.emplace(std::move(before));
-  return runs;
+  std::vector<Subject> subjects = {{.label = "",
+                                    .name = arguments.texts.common.model,
+                                    .encoder = encoder,
+                                    .options = run_options(arguments.texts, config.position)}};
+  if (!arguments.interventions.any()) return subjects;
+  Subject after = subjects[0];
+  subjects[0].label = "before";
+  after.label = "after";
+  after.options = intervened(after.options, arguments.interventions, config);
+  after.edits = arguments.interventions.edits;
+  subjects.push_back(std::move(after));
+  return subjects;
 }
 
-/// The texts of a batch, before and after.
-std::vector<ObservedPair> observe_pairs(const Runs& runs, std::span<const Input> inputs,
-                                        const Request& request, Progress& progress) {
-  std::vector<ObservedPair> pairs;
-  for (Observed& text : observe_texts(runs.before, inputs, request, progress)) {
-    pairs.push_back({.before = std::move(text), .after = std::nullopt});
-  }
-  if (!runs.after) return pairs;
-  std::vector<Observed> after = observe_texts(*runs.after, inputs, request, progress);
-  for (size_t i = 0; i < pairs.size(); ++i) {
-    pairs[i] = make_pair(std::move(pairs[i].before), std::move(after[i]));
-  }
-  return pairs;
-}
-
-/// The lines of the file as one text.
-ObservedPair observe_file(const ObserveOptions& options, const Runs& runs, const Request& request,
-                          Progress& progress) {
-  const phasor::Encoder& encoder = runs.before.encoder;
-  TextOptions cut;
-  cut.common.prefix = options.texts.common.prefix;
-  cut.max_tokens = options.texts.max_tokens > 0
-                       ? options.texts.max_tokens
-                       : trained_length(encoder, runs.before.options).value_or(0);
-  const std::vector<Input> inputs =
-      read_inputs(encoder, cut, runs.before.options, read_lines(options.file));
-  note_cut_texts(options.texts.common, options.file, inputs, cut.max_tokens);
-  ObservedPair pair{.before = observe_corpus(runs.before, options.file, inputs, request, progress),
-                    .after = std::nullopt};
-  if (!runs.after) return pair;
-  pair.after = observe_corpus(*runs.after, options.file, inputs, request, progress);
-  pair.moved = deviations(*runs.after, runs.before, inputs, "texts, before and after", progress);
-  return pair;
-}
-
-void observe_inputs(const Runs& runs, std::span<const Input> inputs, Request request,
-                    Progress& progress, ObserveResults& results) {
-  const bool all_patterns = request.patterns;
-  size_t number = 0;
-  for (const std::span<const Input> part : batches_of(inputs, results.texts_on_page())) {
-    if (!results.wanted()) break;
-    request.patterns = all_patterns || number < results.texts_on_page();
-    for (ObservedPair& pair : observe_pairs(runs, part, request, progress)) {
-      progress.clear();
-      results.add(std::move(pair));
+/// The texts of a batch, each in its one or two runs.
+std::vector<std::vector<Observed>> observe_batch(std::span<const Subject> subjects,
+                                                 std::span<const Input> inputs,
+                                                 const Request& request, Progress& progress) {
+  std::vector<std::vector<Observed>> texts(inputs.size());
+  for (const Subject& subject : subjects) {
+    size_t i = 0;
+    for (Observed& text : observe_texts(subject, inputs, request, progress)) {
+      texts[i++].push_back(std::move(text));
     }
-    number += part.size();
-    request.seed += part.size();
   }
-  results.end_texts();
+  for (std::vector<Observed>& runs : texts) {
+    if (runs.size() == 2) measure_moved(runs[0], runs[1]);
+    for (Observed& run : runs) run.states.clear();
+  }
+  return texts;
+}
+
+/// Activations, and the arrays that were measured: {text}.… of the only run, else
+/// {text}.before.… and {text}.after.…
+void save_all(const TextOptions& options, std::span<const Subject> subjects,
+              std::span<const Input> inputs, std::span<const std::vector<Observed>> texts) {
+  Activations activations;
+  std::vector<std::vector<Recording>> recordings;
+  for (size_t side = 0; side < subjects.size(); ++side) {
+    const Subject& subject = subjects[side];
+    recordings.push_back(record_all(options, subject.encoder, inputs, subject.options));
+    for_each_sequence(
+        recordings.back(), [&](size_t number, const Recording& recording, int64_t i) {
+          const Observed& text = texts[number][side];
+          const std::string prefix =
+              fmt::format("{}.{}{}", number, subject.label, subject.label.empty() ? "" : ".");
+          activations.add(prefix, recording, i);
+          const std::vector<double> vectors(text.position_vectors.begin(),
+                                            text.position_vectors.end());
+          const int64_t tokens = text.num_tokens();
+          if (!vectors.empty()) {
+            activations.add(prefix + "position_vectors", {tokens, std::ssize(vectors) / tokens},
+                            vectors);
+          }
+          for (size_t l = 0; l < text.position_means.size(); ++l) {
+            activations.add(fmt::format("{}split.position.{}", prefix, l),
+                            {std::ssize(text.text_tokens), text.d_model}, text.position_means[l]);
+          }
+        });
+  }
+  save(options.save, activations.tensors(),
+       metadata(options, subjects[0].encoder, subjects[0].options, recordings[0]));
 }
 
 }  // namespace
 
 int observe(int argc, char** argv) {
-  ObserveOptions options;
-  if (const auto done = parse_observe(argc, argv, options)) return *done;
-  const CommonOptions& common = options.texts.common;
+  Arguments arguments;
+  if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
+  TextOptions& texts = arguments.texts;
+  const CommonOptions& common = texts.common;
   const auto model = phasor::Model::load(common.model, {.language = common.language});
-  check_head(options.shown, model->config());
+  const Shown shown = shown_of(arguments, model->config());
   phasor::Encoder encoder(model, {.threads = common.threads, .precision = common.precision});
-  const Runs runs = make_runs(options, encoder);
-  const std::vector<Input> inputs = read_inputs(encoder, options.texts, runs.before.options);
+  const std::vector<Subject> subjects = make_subjects(arguments, encoder);
+  const std::vector<Input> inputs = read_inputs(encoder, texts, subjects[0].options);
 
-  const Request request = request_for(options);
+  Request request = request_for(arguments.views, shown);
+  request.states = subjects.size() > 1;
+  request.arrays = !texts.save.empty();
+  HtmlReport page;
+  const size_t on_page = arguments.views.html.empty() ? 0 : HtmlReport::kMostTexts;
   Progress progress(common.quiet);
-  ObserveResults results(options, runs, inputs);
-  observe_inputs(runs, inputs, request, progress, results);
-  if (!options.file.empty() && results.wanted()) {
-    ObservedPair corpus = observe_file(options, runs, request, progress);
+  Output output;
+  size_t number = 0;
+  const auto show = [&](const std::vector<Observed>& runs) {
     progress.clear();
-    results.add(std::move(corpus));
+    if (!runs[0].many) print_notes(texts, encoder, subjects[0].options, runs[0], number, inputs.size());
+    print(runs, ++number, common, arguments.views, shown, output);
+  };
+
+  std::vector<std::vector<Observed>> unsaved;  // are shown when they are saved
+  for (const std::span<const Input> part : batches_of(inputs, on_page)) {
+    if (output.closed() && on_page == 0) break;
+    request.patterns = request.asks("pattern") || number + unsaved.size() < on_page;
+    for (std::vector<Observed>& runs : observe_batch(subjects, part, request, progress)) {
+      if (on_page > 0) page.add(runs);
+      if (texts.save.empty()) {
+        show(runs);
+      } else {
+        unsaved.push_back(std::move(runs));
+      }
+    }
+    request.seed += part.size();
   }
-  results.finish();
+  // First the file: where it cannot be written, the error stands alone.
+  if (!texts.save.empty()) save_all(texts, subjects, inputs, unsaved);
+  for (const std::vector<Observed>& runs : unsaved) show(runs);
+
+  if (!arguments.file.empty() && (on_page > 0 || !output.closed())) {
+    request.lines = read_lines(arguments.file);
+    request.max_tokens = texts.max_tokens > 0
+                             ? texts.max_tokens
+                             : trained_length(encoder, subjects[0].options).value_or(0);
+    request.seed = arguments.views.seed;
+    TextOptions cut;
+    cut.common.prefix = common.prefix;
+    cut.max_tokens = request.max_tokens;
+    const std::vector<std::vector<Input>> lines(
+        subjects.size(), read_inputs(encoder, cut, subjects[0].options, request.lines));
+    note_cut_texts(common, arguments.file, lines[0], cut.max_tokens);
+    const std::vector<Observed> runs =
+        observe_runs(subjects, arguments.file, lines, request, progress);
+    if (on_page > 0) page.add(runs);
+    show(runs);
+  }
+  if (on_page > 0) page.write(arguments.views.html, common.quiet);
+  print_mask_note(common, inputs);
   return 0;
 }
 

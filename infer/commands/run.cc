@@ -1,15 +1,13 @@
 // infer TEXT…: what each layer of an encoder does with the positions of a text's tokens.
 #include <fmt/format.h>
 
-#include <span>
+#include <nlohmann/json.hpp>
 
 #include "infer/cli/text_options.h"
+#include "infer/cli/view_options.h"
 #include "infer/commands.h"
-#include "infer/experiment/activations.h"
-#include "infer/experiment/observation.h"
 #include "infer/files/save.h"
-#include "infer/render/report.h"
-#include "infer/render/terminal.h"
+#include "infer/render/observed_json.h"
 
 namespace infer {
 namespace {
@@ -17,17 +15,8 @@ namespace {
 constexpr const char* kDescription =
     "Runs a Transformer encoder on each TEXT and shows what every layer does with its positions.";
 
-constexpr const char* kFooter =
-    R"(Subcommands (the first word only; infer COMMAND --help says more):
-  embed [TEXT...]             one vector for each text or line of a file
-  tokenize TEXT...            text to pieces and ids
-  info                        what a model is
-  observe TEXT...             position through the layers, before and after interventions
-  compare A B [TEXT...]       two models, or two kinds of positions, side by side
-  positions [TABLE [TABLE]]   tables of position vectors, and what tutorials say of them
-  verify DIR...               compare with reference activations
-  bench                       latency and tokens a second for shapes, threads and precisions
-
+constexpr const char* kExamples =
+    R"(
 Examples:
   infer "Tom bit a dog." "A dog bit Tom."
   infer "Tom [MASK] a dog."
@@ -39,69 +28,63 @@ Examples:
 
 Exit codes: 0 good, 1 a check failed, 2 usage, 3 bad input, 4 bad model, 5 backend.)";
 
-constexpr const char* kShortHelp = R"(usage: infer [OPTIONS] TEXT...
-       infer embed|tokenize|info|observe|compare|positions|verify|bench ...
-try:   infer "Tom bit a dog."       or "infer -" for texts from standard input
-       infer --help
-)";
-
 /// The exit code where the arguments say all there is to do.
-std::optional<int> parse_arguments(int argc, char** argv, TextOptions& arguments) {
-  CLI::App app(kDescription, "infer");
-  app.footer(kFooter);
-  const CLI::Option* texts = add_texts(app, arguments);
-  add_save(app, arguments);
-  add_threads(app, arguments.common);
-  add_precision(app, arguments.common);
-  add_json_and_quiet(app, arguments.common);
-  if (const auto done = parse(app, argc, argv)) return done;
-
-  take_texts(*texts, arguments);
-  if (!arguments.has_input()) {
-    fmt::print(stderr, "{}", kShortHelp);
-    return kUsage;
-  }
-  return std::nullopt;
+std::optional<int> parse_arguments(int argc, char** argv, TextOptions& texts, ViewOptions& views) {
+  CommandLine line("infer", kDescription, list_of_commands() + kExamples);
+  add_texts(line, texts);
+  add_save(line, texts);
+  add_top_k(line, views);
+  add_threads(line, texts.common);
+  add_precision(line, texts.common);
+  add_json_and_quiet(line, texts.common);
+  if (const auto done = line.parse(argc, argv)) return done;
+  take_texts(texts, "embed -i");
+  if (texts.has_input()) return std::nullopt;
+  fmt::print(stderr, "{}", short_help());
+  return kUsage;
 }
 
-void save_all(phasor::Encoder& encoder, std::span<const Input> inputs,
-              const phasor::RunOptions& options, const TextOptions& arguments) {
-  const std::vector<Recording> recordings = record_all(arguments, encoder, inputs, options);
+void save_all(const Subject& subject, std::span<const Input> inputs, const TextOptions& texts) {
+  const std::vector<Recording> recordings =
+      record_all(texts, subject.encoder, inputs, subject.options);
   Activations activations;
   for_each_sequence(recordings, [&](size_t number, const Recording& recording, int64_t i) {
     activations.add(fmt::format("{}.", number), recording, i);
   });
-  save(arguments.save, activations.tensors(), metadata(arguments, encoder, options, recordings));
+  save(texts.save, activations.tensors(),
+       metadata(texts, subject.encoder, subject.options, recordings));
 }
 
 }  // namespace
 
 int run(int argc, char** argv) {
-  TextOptions arguments;
-  if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
-  const auto model =
-      phasor::Model::load(arguments.common.model, {.language = arguments.common.language});
-  const phasor::RunOptions options = run_options(arguments, model->config().position);
-  phasor::Encoder encoder(
-      model, {.threads = arguments.common.threads, .precision = arguments.common.precision});
-  const std::vector<Input> inputs = read_inputs(encoder, arguments, options);
+  TextOptions texts;
+  ViewOptions views;
+  if (const auto done = parse_arguments(argc, argv, texts, views)) return *done;
+  const CommonOptions& common = texts.common;
+  const auto model = phasor::Model::load(common.model, {.language = common.language});
+  const phasor::RunOptions options = run_options(texts, model->config().position);
+  phasor::Encoder encoder(model, {.threads = common.threads, .precision = common.precision});
+  const Subject subject{.label = "", .name = common.model, .encoder = encoder, .options = options};
+  const std::vector<Input> inputs = read_inputs(encoder, texts, options);
   // First the file: where it cannot be written, the error stands alone.
-  if (!arguments.save.empty()) save_all(encoder, inputs, options, arguments);
+  if (!texts.save.empty()) save_all(subject, inputs, texts);
 
-  const Subject subject{.name = arguments.common.model, .encoder = encoder, .options = options};
-  const Request request{.measures = {Measure::kEffect, Measure::kAttention}};
-  Progress progress(arguments.common.quiet);
+  const Request request{.views = {&view("norm"), &view("effect"), &view("attention")},
+                        .top_k = views.top_k};
+  Progress progress(common.quiet);
   Output output;
   size_t number = 0;
   for (const std::span<const Input> part : batches_of(inputs)) {
     if (output.closed()) break;
     for (const Observed& text : observe_texts(subject, part, request, progress)) {
-      print_notes(arguments, encoder, options, text, number, inputs.size());
-      output.write(arguments.common.json ? summary_json(text) + "\n"
-                                         : (number == 0 ? "" : "\n") + to_text(text, output));
+      print_notes(texts, encoder, options, text, number, inputs.size());
+      output.write(common.json ? line(to_json(text)) + "\n"
+                               : (number == 0 ? "" : "\n") + to_short_text(text, output));
       ++number;
     }
   }
+  print_mask_note(common, inputs);
   return 0;
 }
 

@@ -28,7 +28,6 @@ void Listener::observe(const phasor::HookEvent& event) {
     for (int64_t i = 0; i < std::ssize(head.by_offset); ++i) {
       sum.by_offset[i - tokens + 1] += head.by_offset[i] * rows;
     }
-    sum.entropy += head.entropy * rows;
     sum.entropy_share += head.entropy_share * rows;
     sum.rows += rows;
   }
@@ -38,7 +37,6 @@ void Listener::observe(const phasor::HookEvent& event) {
 ObservedAttention Listener::attention(int64_t layer, int64_t sequence) const {
   const Sum& sum = sums_.at({layer, sequence});
   ObservedAttention attention{.by_offset = sum.by_offset,
-                              .entropy = sum.entropy / sum.rows,
                               .entropy_share = sum.entropy_share / sum.rows};
   if (sum.windows == 1) attention.heads = sum.heads;
   for (auto& [offset, share] : attention.by_offset) {

@@ -6,10 +6,19 @@
 #include <utility>
 #include <vector>
 
-#include "infer/experiment/observed.h"
+#include "phasor/lens.h"
 #include "phasor/trace.h"
 
 namespace infer {
+
+/// Where a block's attention goes, over all heads and rows; a row of several windows counts once
+/// for each.
+struct ObservedAttention {
+  std::map<int64_t, double> by_offset;          // a(δ) of phasor::attention_by_offset()
+  double distance = 0;                          // Σ_δ a(δ)·|δ|, in tokens
+  double entropy_share = 0;                     // mean over heads and rows, of ln T
+  std::vector<phasor::HeadProfile> heads = {};  // [H]; empty where the text was run in windows
+};
 
 /// Attention is summed up as it passes, so that the patterns (4·H·T² bytes a layer) are kept only
 /// where they are wanted.
@@ -33,8 +42,8 @@ class Listener : public phasor::Observer {
  private:
   /// Of the windows of one text.
   struct Sum {
-    std::map<int64_t, double> by_offset;  // times rows, as the entropies
-    double entropy = 0, entropy_share = 0;
+    std::map<int64_t, double> by_offset;  // times rows, as the entropy
+    double entropy_share = 0;
     double rows = 0;
     int windows = 0;
     std::vector<phasor::HeadProfile> heads;  // of the last window

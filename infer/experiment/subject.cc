@@ -1,4 +1,3 @@
-// What is observed: a model and how it is run.
 #include "infer/experiment/subject.h"
 
 #include <fmt/format.h>
@@ -8,6 +7,39 @@
 namespace infer {
 
 using phasor::Hook;
+using phasor::PositionKind;
+using phasor::Positions;
+
+namespace {
+
+PositionKind kind_of(const phasor::PositionConfig& own, const Positions& positions) {
+  switch (positions.source()) {
+    case Positions::Source::kNone:
+      return PositionKind::kNone;
+    case Positions::Source::kSinusoidal:
+      return PositionKind::kSinusoidal;
+    case Positions::Source::kLearned:
+    case Positions::Source::kTable:
+      return PositionKind::kLearned;
+    case Positions::Source::kModel:
+      break;
+  }
+  return own.kind;
+}
+
+/// "1.attn", "2.mlp", "3": layers count from 1.
+std::vector<std::string> describe_cuts(std::span<const phasor::ResidualCut> cuts) {
+  std::vector<std::string> names;
+  for (const phasor::ResidualCut& cut : cuts) {
+    const char* const site = cut.site == phasor::ResidualCut::Site::kBoth        ? ""
+                             : cut.site == phasor::ResidualCut::Site::kAttention ? ".attn"
+                                                                                 : ".mlp";
+    names.push_back(fmt::format("{}{}", cut.layer + 1, site));
+  }
+  return names;
+}
+
+}  // namespace
 
 phasor::Trace hidden_states() {
   return phasor::Trace{Hook::kFullEmbed, Hook::kResidPost, Hook::kNormalizedResidPost,
@@ -49,15 +81,35 @@ std::optional<int64_t> trained_length(const phasor::Encoder& encoder,
   return std::min(trained, limit.value_or(trained));
 }
 
-std::vector<std::string> describe_cuts(std::span<const phasor::ResidualCut> cuts) {
-  std::vector<std::string> names;
-  for (const phasor::ResidualCut& cut : cuts) {
-    const char* const site = cut.site == phasor::ResidualCut::Site::kBoth        ? ""
-                             : cut.site == phasor::ResidualCut::Site::kAttention ? ".attn"
-                                                                                 : ".mlp";
-    names.push_back(fmt::format("{}{}", cut.layer + 1, site));
-  }
-  return names;
+std::string layout_name(const phasor::PositionConfig& own, const Positions& positions) {
+  if (positions.source() == Positions::Source::kTable) return "table";
+  const PositionKind kind = kind_of(own, positions);
+  if (kind != PositionKind::kSinusoidal) return std::string(to_string(kind));
+  const bool computed = positions.source() == Positions::Source::kSinusoidal;
+  return std::string(to_string(computed ? positions.layout() : own.layout));
+}
+
+std::string describe_positions(const phasor::PositionConfig& own, const Positions& positions) {
+  const std::string layout = layout_name(own, positions);
+  const bool sinusoidal = kind_of(own, positions) == PositionKind::kSinusoidal;
+  return sinusoidal ? fmt::format("sinusoidal ({})", layout) : layout;
+}
+
+bool ends_with_table(const phasor::PositionConfig& own, const Positions& positions) {
+  return kind_of(own, positions) == PositionKind::kLearned;
+}
+
+Observed described(const Subject& subject) {
+  const phasor::ModelConfig& config = subject.model().config();
+  return {.label = subject.label,
+          .model = subject.name,
+          .positions = describe_positions(config.position, subject.options.positions),
+          .precision = std::string(to_string(subject.encoder.precision())),
+          .edits = subject.edits,
+          .cut_residuals = describe_cuts(subject.options.cut_residuals),
+          .num_layers = config.num_layers,
+          .num_heads = config.num_heads,
+          .d_model = config.d_model};
 }
 
 }  // namespace infer

@@ -11,12 +11,14 @@
 #include "infer/cli/input.h"
 #include "infer/cli/progress.h"
 #include "infer/experiment/deviation.h"
+#include "infer/experiment/observed.h"
 #include "phasor/encoder.h"
 #include "phasor/trace.h"
 
 namespace infer {
 
 struct Subject {
+  std::string label;         // "before", "learned"; empty: the only one
   std::string name;          // of the model
   phasor::Encoder& encoder;  // borrowed
   phasor::RunOptions options = {};
@@ -25,17 +27,19 @@ struct Subject {
   const phasor::Model& model() const { return encoder.model(); }
 };
 
-/// One encoder in its one or two runs.
-struct Runs {
-  Subject before;
-  std::optional<Subject> after;  // with the interventions
-};
+/// Which positions a run adds, for people: "sinusoidal (paper)", "learned", "none", "table".
+std::string describe_positions(const phasor::PositionConfig& own,
+                               const phasor::Positions& positions);
+/// The layout alone: "paper"; "learned", "none" or "table" where nothing is computed.
+std::string layout_name(const phasor::PositionConfig& own, const phasor::Positions& positions);
+/// Whether the positions end with a table, after so many tokens.
+bool ends_with_table(const phasor::PositionConfig& own, const phasor::Positions& positions);
+
+/// All that is known of a run before anything is measured.
+Observed described(const Subject& subject);
 
 /// The hooks of all hidden states.
 phasor::Trace hidden_states();
-
-/// "1.attn", "2.mlp", "3": the residual connections that a run cuts, counting layers from 1.
-std::vector<std::string> describe_cuts(std::span<const phasor::ResidualCut> cuts);
 
 /// How far each hidden state of `got` is from that of `want`, [L + 1], over all inputs; `what` is
 /// for the progress.

@@ -1,5 +1,3 @@
-// Puts what was observed into the page that report_page/ builds. What is drawn from it, the scripts
-// there say.
 #include "infer/render/html_report.h"
 
 #include <fmt/format.h>
@@ -10,17 +8,17 @@
 #include <span>
 #include <string_view>
 
+#include "infer/render/observed_json.h"
+#include "infer/render/page.h"
 #include "infer/render/terminal.h"
 #include "phasor/version.h"
 
 namespace infer {
 
-extern const char kReportPage[];  // report_page/report.html, in a file that CMake writes
-
 namespace {
 
-constexpr std::string_view kPlaceOfData = "REPORT_DATA";
-constexpr int64_t kMostCells = 128;  // of a pattern, along an edge
+constexpr int64_t kMostCells = 128;      // of a pattern, along an edge
+constexpr int64_t kFarthestOffset = 32;  // of a profile
 
 std::string base64(std::span<const std::byte> bytes) {
   constexpr std::string_view kDigits =
@@ -72,57 +70,51 @@ nlohmann::ordered_json vectors_json(const Observed& observed) {
           {"values", base64(std::as_bytes(values))}};
 }
 
-/// JSON that cannot end the script element it stands in: "<" occurs in its strings alone.
-std::string for_script(const nlohmann::ordered_json& json) {
-  std::string out;
-  for (const char c : line(json)) {
-    if (c == '<') {
-      out += "\\u003c";
-    } else {
-      out += c;
+/// The profiles by offset of all heads, [L, H, 2K + 1], up to the offset K.
+nlohmann::ordered_json profiles_json(const Observed& observed) {
+  const int64_t tokens = observed.num_tokens(), farthest = std::min(tokens - 1, kFarthestOffset);
+  std::vector<float> values;
+  for (const std::vector<phasor::HeadProfile>& layer : observed.heads) {
+    for (const phasor::HeadProfile& head : layer) {
+      const auto middle = head.by_offset.begin() + tokens - 1;
+      values.insert(values.end(), middle - farthest, middle + farthest + 1);
     }
   }
-  return out;
+  return {{"offsets", farthest}, {"values", base64(std::as_bytes(std::span(values)))}};
+}
+
+nlohmann::ordered_json run_json(const Observed& observed) {
+  nlohmann::ordered_json run = {
+      {"label", observed.label.empty() ? observed.model : observed.label},
+      {"observed", to_json(observed)}};
+  if (observed.many) return run;
+  if (!observed.patterns.empty()) run["patterns"] = patterns_json(observed);
+  if (!observed.heads.empty()) run["profiles"] = profiles_json(observed);
+  if (!observed.position_vectors.empty()) run["vectors"] = vectors_json(observed);
+  return run;
 }
 
 }  // namespace
 
-HtmlReport::HtmlReport(const std::filesystem::path& path) : path_(path), file_("--html", path) {}
-
-void HtmlReport::add_run(size_t i, const std::string& label, const Observed& observed) {
-  if (i >= kMostTexts) {
-    left_out_ = std::max(left_out_, i + 1 - kMostTexts);
+void HtmlReport::add(size_t number, const Observed& run) {
+  if (number >= kMostTexts) {
+    left_out_ = std::max(left_out_, number + 1 - kMostTexts);
     return;
   }
-  nlohmann::ordered_json run = {{"label", label}, {"observed", to_json(observed)}};
-  if (!observed.patterns.empty()) run["patterns"] = patterns_json(observed);
-  if (!observed.position_vectors.empty()) run["vectors"] = vectors_json(observed);
-  texts_[i]["runs"].push_back(std::move(run));
+  texts_[number]["runs"].push_back(run_json(run));
 }
 
-void HtmlReport::add_moved(size_t i, const std::vector<Deviation>& moved) {
-  if (i >= kMostTexts) return;
-  nlohmann::ordered_json& layers = texts_[i]["moved"];
-  for (const Deviation& deviation : moved) {
-    layers.push_back({{"layer", layers.size()}});
-    layers.back().update(deviation_json(deviation));
-  }
+void HtmlReport::add(std::span<const Observed> runs) {
+  const size_t number = texts_.size() + left_out_;
+  for (const Observed& run : runs) add(number, run);
 }
 
-void HtmlReport::write(bool quiet) {
-  nlohmann::ordered_json json = {{"version", PHASOR_VERSION}};
-  for (const auto& [i, text] : texts_) json["texts"].push_back(text);
-  std::string page = kReportPage;
-  page.replace(page.find(kPlaceOfData), kPlaceOfData.size(), for_script(json));
-  file_.write(std::as_bytes(std::span(page)));
-  file_.commit();
-  if (quiet) return;
-  if (left_out_ > 0) {
+void HtmlReport::write(const std::filesystem::path& path, bool quiet) const {
+  if (!quiet && left_out_ > 0) {
     report_note(
         fmt::format("the page shows the first {} texts, not the other {}", kMostTexts, left_out_));
   }
-  report_note(
-      fmt::format("wrote {} ({:.1f} MB)", path_.string(), static_cast<double>(page.size()) / 1e6));
+  write_page(path, {{"version", PHASOR_VERSION}, {"views", views_json()}, {"texts", texts_}}, quiet);
 }
 
 }  // namespace infer

@@ -1,41 +1,32 @@
-// The page of --html: everything observed about some texts, in one file that needs no network.
+// The page of infer observe and infer compare: all that was measured of some texts.
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
+#include <span>
 
-#include "infer/experiment/deviation.h"
 #include "infer/experiment/observed.h"
-#include "infer/files/temporary_file.h"
 
 namespace infer {
 
-/// A page in the making. Every text has one run, or two that are shown beside each other.
 class HtmlReport {
  public:
   /// More texts than these are left out: each takes up to a megabyte for each run.
   static constexpr size_t kMostTexts = 16;
 
-  /// Throws InvalidArgument where `path` cannot be written. It is as it was until write().
-  explicit HtmlReport(const std::filesystem::path& path);
+  /// The next text in its one or two runs. Their patterns should be there: the page keeps 8 bits of
+  /// each weight, and means of blocks where there are more than 128 × 128.
+  void add(std::span<const Observed> runs);
+  /// Adds a run to text `number`, from 0.
+  void add(size_t number, const Observed& run);
 
-  /// The next run of text `i` (from 0), like "before". Its patterns should be in `observed`: the
-  /// page keeps 8 bits of each weight, and means of blocks where there are more than 128 × 128.
-  void add_run(size_t i, const std::string& label, const Observed& observed);
-  /// How far the states of text `i` moved from its first run to its second, [L + 1].
-  void add_moved(size_t i, const std::vector<Deviation>& moved);
-
-  /// Writes the page, whole or not at all; on stderr its size, unless `quiet`.
-  void write(bool quiet);
+  /// Writes the page, whole or not at all; on stderr its size, unless `quiet`. Throws
+  /// InvalidArgument where `path` cannot be written.
+  void write(const std::filesystem::path& path, bool quiet) const;
 
  private:
-  std::filesystem::path path_;
-  TemporaryFile file_;
-  std::map<size_t, nlohmann::ordered_json> texts_;
+  nlohmann::ordered_json texts_ = nlohmann::ordered_json::array();
   size_t left_out_ = 0;
 };
 

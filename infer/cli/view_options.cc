@@ -1,0 +1,105 @@
+#include "infer/cli/view_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "infer/cli/only.h"
+#include "infer/commands.h"
+#include "infer/render/observed_json.h"
+#include "phasor/errors.h"
+
+namespace infer {
+namespace {
+
+/// "2.1".
+HeadNumber parse_head(const std::string& name, const phasor::ModelConfig& config) {
+  HeadNumber head;
+  const char* const end = name.data() + name.size();
+  const auto layer = std::from_chars(name.data(), end, head.layer);
+  const bool dot = layer.ec == std::errc() && layer.ptr != end && *layer.ptr == '.';
+  const auto rest = std::from_chars(dot ? layer.ptr + 1 : end, end, head.head);
+  if (!dot || rest.ec != std::errc() || rest.ptr != end) {
+    throw UsageError(fmt::format(
+        "--head: '{}' is no head; write LAYER.HEAD, both counted from 1, like 2.1, or all", name));
+  }
+  if (head.layer >= 1 && head.layer <= config.num_layers && head.head >= 1 &&
+      head.head <= config.num_heads) {
+    return head;
+  }
+  throw phasor::InvalidArgument(fmt::format("--head: there is no head {}; this model has 1.1 to {}.{}",
+                                            name, config.num_layers, config.num_heads));
+}
+
+std::vector<HeadNumber> parse_heads(const std::vector<std::string>& names,
+                                    const phasor::ModelConfig& config) {
+  std::vector<HeadNumber> heads;
+  for (const std::string& name : names) {
+    if (name != "all") {
+      heads.push_back(parse_head(name, config));
+      continue;
+    }
+    for (int64_t head = 0; head < config.num_layers * config.num_heads; ++head) {
+      heads.push_back({head / config.num_heads + 1, head % config.num_heads + 1});
+    }
+  }
+  return heads;
+}
+
+}  // namespace
+
+void add_views(CommandLine& line, ViewOptions& options) {
+  add_only(line, "view", options.only);
+  line.list("--head", "LAYER.HEAD",
+            "the head whose attention pattern is shown, like 2.1, or all (default: the most "
+            "positional head); repeatable",
+            options.heads, Commas::kYes);
+  line.option("--seed", "N", "for the orders and masks that are drawn (default: 1)", options.seed);
+  add_html(line, options.html);
+  line.flag("--csv", "print every number on a line: text,run,layer,head,measure,value", options.csv);
+}
+
+void add_top_k(CommandLine& line, ViewOptions& options) {
+  line.option("--top-k", "N", "the N most probable tokens for each [MASK] (default: 5)",
+              options.top_k, Bounds{1, 1000});
+}
+
+Shown parse_views(const ViewOptions& options, const phasor::ModelConfig& config,
+                  const std::function<std::string(Needs)>& why_not) {
+  std::vector<std::string_view> names = {"all"};
+  for (const View& view : views()) names.emplace_back(view.name);
+  const bool all = std::ranges::find(options.only, "all") != options.only.end();
+  Shown shown{.all_rows = !options.only.empty(), .heads = parse_heads(options.heads, config)};
+  const auto lacks = [&](size_t i) { return i == 0 ? "" : why_not(views()[i - 1].needs); };
+  for (const size_t i : picked(all ? std::vector<std::string>{} : options.only, names, lacks)) {
+    if (i == 0) continue;
+    const View& view = views()[i - 1];
+    if (view.brief || !options.only.empty()) shown.views.push_back(&view);
+  }
+  return shown;
+}
+
+Request request_for(const ViewOptions& options, const Shown& shown) {
+  Request request{.views = shown.views, .seed = options.seed, .top_k = options.top_k};
+  request.patterns = request.asks("pattern");
+  if (options.html.empty()) return request;
+  for (const View& view : views()) {  // the page shows all that a text has
+    if (view.of_texts != nullptr && !request.asks(view.name)) request.views.push_back(&view);
+  }
+  return request;
+}
+
+void print(std::span<const Observed> runs, size_t number, const CommonOptions& common,
+           const ViewOptions& options, const Shown& shown, Output& output) {
+  if (common.json) {
+    output.write(line(to_json(runs)) + "\n");
+  } else if (options.csv) {
+    output.write((number == 1 ? csv_head() : "") + to_csv(runs, number));
+  } else {
+    output.write((number == 1 ? "" : "\n") + to_text(runs, shown, output));
+  }
+}
+
+}  // namespace infer

@@ -1,0 +1,43 @@
+// The options of the commands that show views, and where their results go.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "infer/cli/command_line.h"
+#include "infer/cli/options.h"
+#include "infer/experiment/batch.h"
+#include "infer/render/observed_text.h"
+
+namespace infer {
+
+struct ViewOptions {
+  std::vector<std::string> only;
+  std::vector<std::string> heads;
+  std::string html;
+  uint64_t seed = 1;
+  int64_t top_k = 5;
+  bool csv = false;
+};
+
+/// --only, --head, --seed, --html, --csv.
+void add_views(CommandLine& line, ViewOptions& options);
+/// --top-k.
+void add_top_k(CommandLine& line, ViewOptions& options);
+
+/// What to show of a model. `why_not` says what a need of a view lacks, and nothing where it lacks
+/// nothing. Throws UsageError for names that are none, and InvalidArgument for heads that `config`
+/// does not have.
+Shown parse_views(const ViewOptions& options, const phasor::ModelConfig& config,
+                  const std::function<std::string(Needs)>& why_not);
+/// What must be measured for that.
+Request request_for(const ViewOptions& options, const Shown& shown);
+
+/// One or two runs of text `number`, from 1, on standard output: as JSON, CSV or text.
+void print(std::span<const Observed> runs, size_t number, const CommonOptions& common,
+           const ViewOptions& options, const Shown& shown, Output& output);
+
+}  // namespace infer

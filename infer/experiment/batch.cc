@@ -1,0 +1,111 @@
+#include "infer/experiment/batch.h"
+
+#include <algorithm>
+#include <set>
+
+
+namespace infer {
+namespace {
+
+using phasor::Hook;
+
+bool reads_attention(const Request& request) {
+  for (const char* name : {"attention", "entropy", "offsets", "heads", "pattern"}) {
+    if (request.asks(name)) return true;
+  }
+  return false;
+}
+
+phasor::Trace traced(const Request& request) {
+  if (request.asks("direct")) return phasor::residual_trace();
+  return phasor::Trace{Hook::kPosEmbed, Hook::kFullEmbed, Hook::kResidPost,
+                       Hook::kNormalizedResidPost, Hook::kFinalNorm};
+}
+
+}  // namespace
+
+bool Request::asks(std::string_view view) const {
+  return std::ranges::any_of(views, [&](const View* asked) { return asked->name == view; });
+}
+
+Batch::Batch(const Subject& subject, std::span<const Input> inputs, const Request& request,
+             Progress& progress)
+    : subject_(subject),
+      request_(request),
+      progress_(progress),
+      sequences_(token_ids_of(inputs)),
+      listener_(traced(request),
+                {.attention = reads_attention(request), .patterns = request.patterns},
+                special_places(subject.model(), inputs)),
+      encoding_(subject.encoder.encode_ids(sequences_,
+                                           options(subject.options.positions, listener_))) {
+  for (int64_t i = 0; i < std::ssize(inputs); ++i) begin_text(inputs[i], i);
+}
+
+phasor::RunOptions Batch::options(const phasor::Positions& positions,
+                                  phasor::Observer& observer) const {
+  phasor::RunOptions options = subject_.options;
+  options.positions = positions;
+  options.observer = &observer;
+  return options;
+}
+
+void Batch::run(const phasor::Positions& positions,
+                std::span<const std::vector<int32_t>> sequences, phasor::Observer& observer) {
+  subject_.encoder.encode_ids(sequences, options(positions, observer));
+}
+
+std::span<const float> Batch::state(int64_t l, int64_t i) const {
+  return listener_.trace().hidden_state(l, i).values;
+}
+
+bool Batch::in_windows(const Observed& text) const {
+  return subject_.options.overflow == phasor::Overflow::kWindow &&
+         text.num_tokens() >
+             subject_.model().max_tokens(subject_.options.positions).value_or(text.num_tokens());
+}
+
+bool Batch::missed_by_windows(int64_t i, std::string_view view) {
+  if (!in_windows(texts_[i])) return false;
+  texts_[i].missing[std::string(view)] = "the text was run in overlapping windows";
+  return true;
+}
+
+void Batch::miss(std::string_view view, const std::string& why) {
+  for (Observed& text : texts_) text.missing[std::string(view)] = why;
+}
+
+void Batch::begin_text(const Input& input, int64_t i) {
+  const phasor::ModelConfig& config = subject_.model().config();
+  Observed& text = texts_.emplace_back(described(subject_));
+  text.input = input;
+  text.position_ids = {encoding_.positions(i).begin(), encoding_.positions(i).end()};
+  keep_leading_tokens(text.input, encoding_.num_tokens(i));
+  sequences_[i] = text.input.token_ids;
+  text.text_tokens = text_places(subject_.model(), text.input.token_ids);
+  text.masks = mask_reports(subject_.encoder, encoding_, i);
+  const phasor::Trace& trace = listener_.trace();
+  if (trace.has(Hook::kPosEmbed, -1, i) && !in_windows(text)) {
+    text.position_vectors = trace.at(Hook::kPosEmbed, -1, i).values;
+  }
+  for (int64_t l = 0; l <= config.num_layers; ++l) {
+    const std::vector<float>& values = trace.hidden_state(l, i).values;
+    text.add("norm", {.layer = l, .cells = {phasor::mean_norm(values, config.d_model)}});
+    if (request_.states) text.states.push_back(values);
+  }
+  for (int64_t l = 0; request_.patterns && l < config.num_layers; ++l) {
+    text.patterns.push_back(trace.at(Hook::kPattern, l, i).values);
+  }
+}
+
+std::vector<Observed> observe_texts(const Subject& subject, std::span<const Input> inputs,
+                                    const Request& request, Progress& progress) {
+  Batch batch(subject, inputs, request, progress);
+  std::set<void (*)(Batch&)> done = {nullptr};
+  for (const View* view : request.views) {
+    if (done.insert(view->of_texts).second) view->of_texts(batch);
+  }
+  return std::move(batch.texts());
+}
+
+}  // namespace infer

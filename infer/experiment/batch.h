@@ -1,0 +1,74 @@
+// A batch of texts that was run once as asked. Measures read that run, run the texts again in other
+// ways, and add a table to each text.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "infer/cli/progress.h"
+#include "infer/experiment/listener.h"
+#include "infer/experiment/observed.h"
+#include "infer/experiment/subject.h"
+#include "infer/views/view.h"
+
+namespace infer {
+
+/// What is wanted of a run.
+struct Request {
+  std::vector<const View*> views = {};
+  uint64_t seed = 1;      // for what is drawn, of the first text; the next one has the next number
+  int64_t top_k = 5;      // fillers of each mask
+  bool states = false;    // keep them in Observed::states,
+  bool patterns = false;  // these (4·H·T² bytes a layer),
+  bool arrays = false;    // and the split's means by position
+  std::vector<std::string> lines = {};  // whose tokens are masked; empty: no file was given
+  int64_t max_tokens = 0;               // these lines are cut to so many; 0: they are not
+
+  bool asks(std::string_view view) const;
+};
+
+class Batch {
+ public:
+  /// Runs the inputs. Borrows all. Throws what encoding throws.
+  Batch(const Subject& subject, std::span<const Input> inputs, const Request& request,
+        Progress& progress);
+
+  const Subject& subject() const { return subject_; }
+  const Request& request() const { return request_; }
+  Progress& progress() { return progress_; }
+  const Listener& listener() const { return listener_; }
+  const std::vector<std::vector<int32_t>>& sequences() const { return sequences_; }
+  std::vector<Observed>& texts() { return texts_; }
+
+  /// hidden_states[l] of text i, [T, C].
+  std::span<const float> state(int64_t l, int64_t i) const;
+  /// The subject's run with other positions or sequences.
+  void run(const phasor::Positions& positions, std::span<const std::vector<int32_t>> sequences,
+           phasor::Observer& observer);
+  /// Whether text i was run in overlapping windows; then the view is noted as missing.
+  bool missed_by_windows(int64_t i, std::string_view view);
+  /// No text has this view.
+  void miss(std::string_view view, const std::string& why);
+
+ private:
+  phasor::RunOptions options(const phasor::Positions& positions, phasor::Observer& observer) const;
+  bool in_windows(const Observed& text) const;
+  void begin_text(const Input& input, int64_t i);
+
+  const Subject& subject_;
+  const Request& request_;
+  Progress& progress_;
+  std::vector<std::vector<int32_t>> sequences_;
+  Listener listener_;
+  phasor::Encoding encoding_;
+  std::vector<Observed> texts_;
+};
+
+/// Observes the inputs as one batch. `subject.options.observer` is not used.
+std::vector<Observed> observe_texts(const Subject& subject, std::span<const Input> inputs,
+                                    const Request& request, Progress& progress);
+
+}  // namespace infer

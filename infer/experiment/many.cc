@@ -1,0 +1,251 @@
+#include "infer/experiment/many.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "infer/experiment/masked.h"
+#include "infer/experiment/means.h"
+#include "infer/experiment/measures.h"
+#include "infer/experiment/position_table.h"
+
+namespace infer {
+namespace {
+
+constexpr int64_t kMostProbeTokens = 20000;  // the probe holds their states of all layers
+constexpr size_t kHeldOut = 4;               // every fourth text
+constexpr int64_t kMostTableRows = 512;      // the Gram matrix has the square of it
+
+phasor::Progress shown(Progress& progress, const char* what) {
+  return [&progress, what](int64_t done, int64_t total) { progress.show(what, done, total); };
+}
+
+/// The first `count` text tokens between the special ones, and where they are; empty where there
+/// are fewer.
+phasor::ProbeText cut_to(const phasor::Model& model, const Input& input, int64_t count) {
+  const std::vector<int64_t> places = text_places(model, input.token_ids);
+  if (std::ssize(places) < count) return {};
+  phasor::ProbeText text;
+  int64_t seen = 0;
+  for (int64_t t = 0; t < std::ssize(input.token_ids); ++t) {
+    const bool is_text = std::binary_search(places.begin(), places.end(), t);
+    if (is_text && seen++ >= count) continue;
+    if (is_text) text.places.push_back(std::ssize(text.token_ids));
+    text.token_ids.push_back(input.token_ids[t]);
+  }
+  return text;
+}
+
+/// So many text tokens that half of the texts have them.
+int64_t common_length(const phasor::Model& model, std::span<const Input> inputs) {
+  std::vector<int64_t> lengths;
+  for (const Input& input : inputs) {
+    lengths.push_back(std::ssize(text_places(model, input.token_ids)));
+  }
+  std::sort(lengths.begin(), lengths.end());
+  return lengths.at(lengths.size() / 2);
+}
+
+}  // namespace
+
+void split_many(Many& many) {
+  const Subject& subject = many.subject;
+  const int64_t length = common_length(subject.model(), many.inputs);
+  std::vector<std::vector<int32_t>> sequences;
+  std::vector<int64_t> places;
+  for (const Input& input : many.inputs) {
+    phasor::ProbeText text = cut_to(subject.model(), input, std::max<int64_t>(length, 2));
+    // Where the special tokens stand may differ for ids that nobody tokenized.
+    if (text.token_ids.empty() || (!places.empty() && text.places != places)) continue;
+    places = text.places;
+    sequences.push_back(std::move(text.token_ids));
+  }
+  if (sequences.size() < 2) {
+    many.means.missing["corpus"] = "it takes two texts of two tokens or more";
+    return;
+  }
+  int64_t l = 0;
+  for (const phasor::Split& split :
+       phasor::corpus_split(subject.encoder, sequences, places, subject.options,
+                            shown(many.progress, "texts, for the split of the corpus"))) {
+    many.means.add("corpus",
+                   {.layer = l++,
+                    .cells = {split.position, split.group, split.rest,
+                              phasor::stable_rank(split.position_means, many.means.d_model),
+                              phasor::smoothness(split.position_means, many.means.d_model)}});
+  }
+  many.means.tables["corpus"].note = fmt::format("The first {} tokens of the {} texts that have as many.",
+                                                 places.size(), sequences.size());
+}
+
+void probe_many(Many& many) {
+  std::array<std::vector<phasor::ProbeText>, 2> parts;  // train, held out
+  int64_t tokens = 0;
+  for (const Input& input : many.inputs) {
+    phasor::ProbeText text{input.token_ids, text_places(many.subject.model(), input.token_ids)};
+    if (text.places.empty()) continue;
+    tokens += std::ssize(text.token_ids);
+    if (tokens > kMostProbeTokens) break;
+    const size_t number = parts[0].size() + parts[1].size();
+    parts[number % kHeldOut == 1 ? 1 : 0].push_back(std::move(text));
+  }
+  if (parts[1].empty()) {
+    many.means.missing["probe"] = "it takes two texts: to train on, and to hold out";
+    return;
+  }
+  const std::vector<phasor::ProbeReport> reports = phasor::probe_positions(
+      many.subject.encoder, parts[0], parts[1], many.subject.options, many.request.seed,
+      shown(many.progress, "texts, for the probe"));
+  int64_t l = 0;
+  for (const phasor::ProbeReport& report : reports) {
+    many.means.add("probe", {.layer = l++,
+                             .cells = {report.held_out.r2, report.held_out.mean_absolute_error,
+                                       report.shuffled.r2, report.mean.r2,
+                                       report.mean.mean_absolute_error, report.train.r2}});
+  }
+  const phasor::ProbeReport& last = reports.back();
+  many.means.tables["probe"].note = fmt::format(
+      "Trained on {} tokens of {} texts, scored on {} tokens of {} others. Always predicting the mean "
+      "position: R² {:.3f}, error {:.2f}.",
+      last.num_train, parts[0].size(), last.num_held_out, parts[1].size(), last.mean.r2,
+      last.mean.mean_absolute_error);
+}
+
+void describe_table(Many& many) {
+  const phasor::Model& model = many.subject.model();
+  const int64_t rows = std::min(
+      trained_length(many.subject.encoder, many.subject.options).value_or(kMostTableRows),
+      kMostTableRows);
+  const std::vector<float> vectors =
+      model.position_vectors(rows, many.subject.options.positions, many.subject.options.overflow);
+  if (std::all_of(vectors.begin(), vectors.end(), [](float value) { return value == 0; })) {
+    many.means.missing["table"] = "no positions are added";
+    return;
+  }
+  const int64_t width = model.config().embedding_width();
+  const auto add = [&](const char* label, const std::vector<double>& table) {
+    const std::vector<float> values(table.begin(), table.end());
+    many.means.add("table", {.label = label,
+                             .cells = {static_cast<double>(rows), phasor::mean_norm(values, width),
+                                       phasor::toeplitz_r2(table, width),
+                                       phasor::position_locality(table, width),
+                                       phasor::position_symmetry(table, width)}});
+  };
+  add("own", {vectors.begin(), vectors.end()});
+  add("random", random_values(rows * width, many.request.seed));
+}
+
+namespace {
+
+/// Whether masked tokens can be scored; where not, why is noted under the view.
+bool can_mask(Many& many, const char* view) {
+  const phasor::Model& model = many.subject.model();
+  const char* const why =
+      !model.weights().mlm_head  ? "the checkpoint has no masked-language-model head"
+      : !model.has_tokenizer()   ? "the checkpoint has no tokenizer that phasor reads"
+      : !mask_to_fill(model)     ? "the tokenizer has no mask token"
+                                 : nullptr;
+  if (why != nullptr) many.means.missing[view] = why;
+  return why == nullptr;
+}
+
+/// Means over the texts, in which every token counts as much as any other.
+Observed observe_many(const Subject& subject, const std::string& file,
+                      std::span<const Input> inputs, Request request, Progress& progress,
+                      size_t with_patterns, const std::function<void(size_t number, Observed&&)>& each) {
+  Means means(described(subject));
+  size_t number = 0;
+  const Request whole = request;
+  request.states = request.arrays = false;
+  for (const std::span<const Input> batch : batches_of(inputs, with_patterns)) {
+    progress.show("texts", means.texts(), std::ssize(inputs));
+    request.patterns = static_cast<size_t>(means.texts()) < with_patterns;
+    for (Observed& text : observe_texts(subject, batch, request, progress)) {
+      means.add(text);
+      each(number++, std::move(text));
+    }
+    request.seed += batch.size();
+  }
+  Observed observed = means.result();
+  observed.many = {.file = file, .texts = means.texts(), .tokens = means.tokens()};
+  Many many{subject, inputs, whole, progress, observed};
+  for (const View* view : request.views) {
+    if (view->of_many != nullptr) view->of_many(many);
+  }
+  return observed;
+}
+
+}  // namespace
+
+void score_masked(Many& many) {
+  if (!can_mask(many, "masked")) return;
+  const Corpus corpus = tokenize_corpus(many.subject.model(), many.request.lines);
+  MaskedScore score =
+      score_texts(many.subject.encoder, many.subject.options, corpus, many.request.max_tokens,
+                  many.request.seed, many.progress);
+  const Estimate loss = score.loss(), accuracy = score.accuracy();
+  many.means.add("masked",
+                 {.label = "all",
+                  .cells = {loss.mean, loss.error, accuracy.mean, accuracy.error,
+                            static_cast<double>(score.masks()), static_cast<double>(score.tokens)}});
+  many.means.losses = std::move(score.losses);
+}
+
+void score_longer(Many& many) {
+  if (!can_mask(many, "longer")) return;
+  const auto trained = trained_length(many.subject.encoder, many.subject.options);
+  if (!trained) {
+    many.means.missing["longer"] = "the checkpoint does not say how long its texts were";
+    return;
+  }
+  const Corpus corpus = tokenize_corpus(many.subject.model(), many.request.lines);
+  const std::vector<LengthScore> lengths =
+      score_lengths(many.subject.encoder, many.subject.options, corpus, *trained,
+                    many.request.seed, many.progress);
+  for (const LengthScore& length : lengths) {
+    const Estimate loss = length.score.loss(), accuracy = length.score.accuracy();
+    many.means.add("longer",
+                   {.label = fmt::format("{}{}{}", length.length, length.overflow ? " " : "",
+                                         length.overflow ? to_string(*length.overflow) : ""),
+                    .cells = {loss.mean, loss.error, accuracy.mean, length.factor,
+                              static_cast<double>(length.score.masks()),
+                              static_cast<double>(length.score.tokens)}});
+  }
+  if (lengths.empty() || lengths.back().factor < 2) {
+    many.means.missing["longer"] = fmt::format("the file has {} tokens; twice the trained length is {}",
+                                               corpus.num_tokens(), 2 * *trained);
+  }
+}
+
+std::vector<Observed> observe_runs(
+    std::span<const Subject> subjects, const std::string& file,
+    std::span<const std::vector<Input>> inputs, const Request& request, Progress& progress,
+    size_t with_patterns,
+    const std::function<void(size_t side, size_t number, Observed&&)>& each) {
+  std::vector<Observed> runs;
+  for (size_t side = 0; side < subjects.size(); ++side) {
+    const auto take = [&](size_t number, Observed&& text) {
+      if (each) each(side, number, std::move(text));
+    };
+    runs.push_back(
+        observe_many(subjects[side], file, inputs[side], request, progress, with_patterns, take));
+  }
+  if (runs.size() < 2) return runs;
+  const bool same = same_tokens(inputs[0], inputs[1]);
+  if (same) compare_losses(runs[0], runs[1]);
+  if (request.asks("moved") && same) {
+    measure_moved(subjects[0], subjects[1], inputs[0], runs[1], progress);
+  } else if (request.asks("moved")) {
+    runs[1].missing["moved"] = "the two tokenizers make different tokens";
+  }
+  return runs;
+}
+
+bool same_tokens(std::span<const Input> a, std::span<const Input> b) {
+  return std::ranges::equal(a, b, [](const Input& x, const Input& y) {
+    return x.token_ids == y.token_ids && x.pieces == y.pieces;
+  });
+}
+
+}  // namespace infer

@@ -1,0 +1,33 @@
+// Many texts observed as one: means over texts, and what only many texts can tell.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+
+#include "infer/experiment/batch.h"
+
+namespace infer {
+
+/// What View::of_many reads, and the means that it adds to.
+struct Many {
+  const Subject& subject;
+  std::span<const Input> inputs;
+  const Request& request;
+  Progress& progress;
+  Observed& means;
+};
+
+/// Texts, tokenized for each of one or two subjects: means of each run over all tokens, how far the second
+/// run's states are from the first's, and how their losses differ. `each` gets every text by
+/// itself; the first `with_patterns` have their patterns.
+std::vector<Observed> observe_runs(
+    std::span<const Subject> subjects, const std::string& file,
+    std::span<const std::vector<Input>> inputs, const Request& request, Progress& progress,
+    size_t with_patterns = 0,
+    const std::function<void(size_t side, size_t number, Observed&&)>& each = {});
+
+/// Whether both were given the same tokens: the same ids, meaning the same pieces.
+bool same_tokens(std::span<const Input> a, std::span<const Input> b);
+
+}  // namespace infer

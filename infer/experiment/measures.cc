@@ -1,0 +1,231 @@
+#include "infer/experiment/measures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "infer/experiment/masked.h"
+
+namespace infer {
+namespace {
+
+constexpr const char* kOneToken = "the text has no two tokens that could change places";
+
+std::vector<int64_t> swapped(const Observed& text, uint64_t seed) {
+  return phasor::swapped_order(text.num_tokens(), text.text_tokens, seed);
+}
+std::vector<int64_t> shuffled_pairs(const Observed& text, uint64_t seed) {
+  return phasor::shuffled_ngrams_order(text.num_tokens(), text.text_tokens, 2, seed);
+}
+std::vector<int64_t> reversed(const Observed& text, uint64_t) {
+  return phasor::reversed_order(text.num_tokens(), text.text_tokens);
+}
+std::vector<int64_t> shuffled(const Observed& text, uint64_t seed) {
+  return phasor::shuffled_order(text.num_tokens(), text.text_tokens, seed);
+}
+/// The columns of "order".
+constexpr std::array kOrders = {swapped, shuffled_pairs, reversed, shuffled};
+
+void add_heads(const ObservedAttention& attention, int64_t l, Observed& text) {
+  int64_t number = 0;
+  for (const phasor::HeadProfile& head : attention.heads) {
+    text.add("heads", {.layer = l,
+                       .head = ++number,
+                       .cells = {head.previous, head.next, head.self, head.first, head.separators,
+                                 head.positional_share, head.mean_distance, head.entropy_share}});
+  }
+}
+
+std::vector<double> cells(const phasor::ScoreShares& shares) {
+  return {shares.token_token,       shares.token_position, shares.position_token,
+          shares.position_position, shares.relative_bias,  shares.rest};
+}
+
+void add_moved(std::span<const Deviation> deviations, Observed& text) {
+  for (int64_t l = 0; l < std::ssize(deviations); ++l) {
+    const Deviation& moved = deviations[l];
+    text.add("moved", {.layer = l,
+                       .cells = {std::max(1 - moved.mean_cosine(), 0.0), moved.relative_error(),
+                                 moved.max_diff(), moved.least_cosine()}});
+  }
+}
+
+bool same_shape(const Observed& a, const Observed& b) {
+  return a.num_layers == b.num_layers && a.d_model == b.d_model;
+}
+
+}  // namespace
+
+void measure_split(Batch& batch) {
+  for (Observed& text : batch.texts()) {
+    if (text.text_tokens.size() < 2) {
+      text.missing["split"] = text.missing["rank"] = kOneToken;
+      continue;
+    }
+    std::vector<phasor::Split> splits = phasor::latin_square_split(
+        batch.subject().encoder, text.input.token_ids, text.text_tokens, batch.subject().options,
+        [&](int64_t done, int64_t total) { batch.progress().show("rotations", done, total); });
+    for (int64_t l = 0; l < std::ssize(splits); ++l) {
+      phasor::Split& split = splits[l];
+      text.add("split", {.layer = l, .cells = {split.position, split.group, split.rest}});
+      text.add("rank", {.layer = l,
+                        .cells = {phasor::stable_rank(split.position_means, text.d_model),
+                                  phasor::smoothness(split.position_means, text.d_model)}});
+      if (batch.request().arrays) text.position_means.push_back(std::move(split.position_means));
+    }
+  }
+}
+
+void measure_direct(Batch& batch) {
+  const Subject& subject = batch.subject();
+  if (subject.model().config().position.kind == phasor::PositionKind::kRelativeBias &&
+      subject.options.positions.source() == phasor::Positions::Source::kModel) {
+    return batch.miss("direct", "positions are a bias on the scores; no vector is added");
+  }
+  for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
+    if (batch.missed_by_windows(i, "direct")) continue;
+    int64_t l = 0;
+    for (const phasor::PartShare& part :
+         phasor::direct_position_path(subject.model(), batch.listener().trace(), i,
+                                      subject.options.cut_residuals)) {
+      batch.texts()[i].add("direct", {.layer = l++, .cells = {part.norm, part.alignment}});
+    }
+  }
+}
+
+void measure_effect(Batch& batch) {
+  const Subject& subject = batch.subject();
+  // Scaled to nothing rather than removed, so that both runs cut the same windows.
+  phasor::Trace without = hidden_states();
+  batch.run(subject.options.positions.scaled(0), batch.sequences(), without);
+  const phasor::Pooling pooling =
+      subject.model().has_sentence() ? subject.model().sentence().pooling : phasor::Pooling();
+  for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
+    Observed& text = batch.texts()[i];
+    for (int64_t l = 0; l <= text.num_layers; ++l) {
+      text.add("effect", {.layer = l,
+                          .cells = {phasor::mean_cosine_distance(
+                              batch.state(l, i), without.hidden_state(l, i).values, text.d_model)}});
+    }
+    const auto pooled = [&](std::span<const float> states) {
+      return pool(states, text.d_model, pooling);
+    };
+    const std::vector<float> a = pooled(batch.state(text.num_layers, i));
+    const std::vector<float> b = pooled(without.hidden_state(text.num_layers, i).values);
+    const double moved = phasor::mean_cosine_distance(a, b, std::ssize(a));
+    text.add("pooled", {.label = "pooled", .cells = {moved}});
+    text.tables["effect"].note =
+        fmt::format("The text's pooled vector: {:.3f}.", moved);
+  }
+}
+
+void measure_order(Batch& batch) {
+  std::vector<std::vector<Row>> rows;  // of each text, a row for each layer
+  for (const Observed& text : batch.texts()) {
+    rows.emplace_back();
+    for (int64_t l = 0; l <= text.num_layers; ++l) rows.back().push_back({.layer = l, .cells = {}});
+  }
+  for (const auto& draw : kOrders) {
+    std::vector<std::vector<int64_t>> orders;
+    std::vector<std::vector<int32_t>> reordered;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      orders.push_back(draw(batch.texts()[i], batch.request().seed + i));
+      reordered.push_back(phasor::reordered(batch.sequences()[i], orders.back()));
+    }
+    phasor::Trace moved = hidden_states();
+    batch.run(batch.subject().options.positions, reordered, moved);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      for (Row& row : rows[i]) {
+        row.cells.push_back(phasor::order_sensitivity(
+            batch.state(row.layer, static_cast<int64_t>(i)),
+            moved.hidden_state(row.layer, static_cast<int64_t>(i)).values, orders[i],
+            batch.texts()[i].d_model));
+      }
+    }
+  }
+  for (size_t i = 0; i < rows.size(); ++i) {
+    Observed& text = batch.texts()[i];
+    if (text.text_tokens.size() < 2) {
+      text.missing["order"] = kOneToken;
+      continue;
+    }
+    for (Row& row : rows[i]) text.add("order", std::move(row));
+  }
+}
+
+void measure_attention(Batch& batch) {
+  for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
+    Observed& text = batch.texts()[i];
+    const bool whole = !batch.missed_by_windows(i, "heads");
+    for (int64_t l = 1; l <= text.num_layers; ++l) {
+      ObservedAttention attention = batch.listener().attention(l - 1, i);
+      text.add("attention", {.layer = l, .cells = {attention.distance}});
+      text.add("entropy", {.layer = l, .cells = {attention.entropy_share}});
+      Table& offsets = text.tables["offsets"];
+      if (l == 1) {
+        for (const auto& [offset, share] : attention.by_offset) {
+          offsets.columns.push_back(std::to_string(offset));
+        }
+      }
+      Row& row = offsets.rows.emplace_back(Row{.layer = l, .cells = {}});
+      for (const auto& [offset, share] : attention.by_offset) row.cells.push_back(share);
+      if (!whole) continue;
+      add_heads(attention, l, text);
+      text.heads.push_back(std::move(attention.heads));
+    }
+    const auto tokens = static_cast<double>(text.num_tokens());
+    text.tables["attention"].note =
+        fmt::format("Uniform attention would reach {:.2f}.", (tokens - 1 / tokens) / 3);
+  }
+}
+
+void measure_scores(Batch& batch) {
+  const Subject& subject = batch.subject();
+  if (subject.encoder.precision() != phasor::Precision::kFloat32) {
+    return batch.miss("scores", "the terms are those of a run in f32");
+  }
+  phasor::ScoreTrace trace;
+  batch.run(subject.options.positions, batch.sequences(), trace);
+  for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
+    if (batch.missed_by_windows(i, "scores")) continue;
+    Observed& text = batch.texts()[i];
+    const phasor::ScoreTerms terms = phasor::first_layer_scores(subject.model(), trace, i);
+    text.add("scores", {.label = "all", .cells = cells(phasor::score_shares(terms))});
+    for (int64_t head = 0; head < text.num_heads; ++head) {
+      text.add("scores", {.label = std::to_string(head + 1),
+                          .cells = cells(phasor::score_shares(terms, head))});
+    }
+  }
+}
+
+void measure_moved(const Observed& before, Observed& after) {
+  if (!same_shape(before, after)) return;
+  std::vector<Deviation> deviations(before.states.size());
+  for (size_t l = 0; l < deviations.size(); ++l) {
+    deviations[l].add(after.states[l], before.states[l], before.d_model);
+  }
+  add_moved(deviations, after);
+}
+
+void measure_moved(const Subject& before, const Subject& after, std::span<const Input> inputs,
+                   Observed& observed_after, Progress& progress) {
+  if (!same_shape(described(before), observed_after)) {
+    observed_after.missing["moved"] = "the two models have different shapes";
+    return;
+  }
+  add_moved(deviations(after, before, inputs, "texts, one run against the other", progress),
+            observed_after);
+}
+
+void compare_losses(const Observed& a, Observed& b) {
+  if (a.losses.empty() || a.losses.size() != b.losses.size()) return;
+  std::vector<double> differences;
+  for (size_t i = 0; i < a.losses.size(); ++i) differences.push_back(b.losses[i] - a.losses[i]);
+  const Estimate difference = mean_of(differences);
+  b.tables["masked"].note = fmt::format("Loss of {} less that of {}, mask by mask: {:+.3f} ± {:.3f}.",
+                                        b.label, a.label, difference.mean, difference.error);
+}
+
+}  // namespace infer

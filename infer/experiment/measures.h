@@ -1,0 +1,32 @@
+// How the views come about: each function measures every text of a batch, or many texts as one, and
+// adds the tables that it names.
+#pragma once
+
+#include "infer/experiment/batch.h"
+#include "infer/experiment/many.h"
+
+namespace infer {
+
+void measure_split(Batch& batch);      // split, rank
+void measure_direct(Batch& batch);     // direct
+void measure_effect(Batch& batch);     // effect, pooled
+void measure_order(Batch& batch);      // order
+void measure_attention(Batch& batch);  // attention, entropy, offsets, heads
+void measure_scores(Batch& batch);     // scores
+
+void split_many(Many& many);       // corpus
+void probe_many(Many& many);       // probe
+void describe_table(Many& many);   // table
+void score_masked(Many& many);     // masked
+void score_longer(Many& many);     // longer
+
+/// "moved" of `after`: how far its states are from those of `before`, of one text with
+/// Request::states. Models of different shapes have none.
+void measure_moved(const Observed& before, Observed& after);
+/// The same of many texts, which are run again.
+void measure_moved(const Subject& before, const Subject& after, std::span<const Input> inputs,
+                   Observed& observed_after, Progress& progress);
+/// Adds to the table "masked" of b how much its losses differ from those of a, mask by mask.
+void compare_losses(const Observed& a, Observed& b);
+
+}  // namespace infer

@@ -1,0 +1,442 @@
+#include "infer/render/observed_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+
+#include "infer/render/heat_map.h"
+
+namespace infer {
+namespace {
+
+constexpr std::string_view kNoNumber = "—";
+constexpr int kWidth = 80, kLabelWidth = 13, kSideWidth = 32, kBarWidth = 20;
+constexpr size_t kMostRows = 8;  // of a view whose rows are heads, unless all are asked for
+constexpr int64_t kMostPatternTokens = 32;
+
+std::string name_of(const Row& row) {
+  if (row.head > 0) return infer::name_of(HeadNumber{row.layer, row.head});
+  if (!row.label.empty()) return row.label;
+  return row.layer == 0 ? "embed" : fmt::format("{}", row.layer);
+}
+
+std::string trimmed(std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+std::string paragraph(std::string_view text) {
+  return "  " + wrapped(text, 2, kWidth) + "\n";
+}
+
+/// Parts of `width` columns in shades, by their shares; negative ones have no part.
+std::string stacked(std::span<const double> shares, int width) {
+  constexpr std::array<std::string_view, 6> kShades = {"█", "▒", "░", "▓", "╱", "·"};
+  std::string out;
+  double sum = 0;
+  int used = 0;
+  for (size_t part = 0; part < std::min(shares.size(), kShades.size()); ++part) {
+    sum += std::max(shares[part], 0.0);
+    for (; used < std::lround(std::min(sum, 1.0) * width); ++used) out += kShades[part];
+  }
+  return out;
+}
+
+/// One view's table of one or two runs, side by side where there is room.
+class TableText {
+ public:
+  TableText(const View& view, std::span<const Observed> runs, bool all_rows) : view_(view) {
+    for (const Observed& run : runs) {
+      labels_.push_back(run.label);
+      tables_.push_back(run.table(view.name));
+      if (tables_.back() == nullptr) continue;
+      for (const Row& row : tables_.back()->rows) {
+        if (std::ranges::none_of(rows_, [&](const Row* known) { return known->same_place(row); })) {
+          rows_.push_back(&row);
+        }
+      }
+    }
+    left_out_ = rank(all_rows);
+    measure_cells();
+  }
+
+  std::string text() const {
+    if (rows_.empty()) return "";
+    const bool beside = tables_.size() == 2 && tables_[0] != nullptr && tables_[1] != nullptr &&
+                        side_width() <= kSideWidth;
+    std::string out;
+    if (beside) {
+      out = lines({0, 1});
+    } else {
+      for (size_t side = 0; side < tables_.size(); ++side) {
+        if (tables_[side] != nullptr) out += lines({side});
+      }
+    }
+    if (left_out_ > 0) {
+      out += paragraph(fmt::format("{} more rows: --only {}", left_out_, view_.name));
+    }
+    return out;
+  }
+
+ private:
+  /// Puts the most positional heads first, and leaves the last ones out.
+  size_t rank(bool all_rows) {
+    if (view_.rows != Rows::kHeads) return 0;
+    const auto weight = [](const Row* row) { return -std::max(row->cells[0], row->cells[1]); };
+    std::ranges::stable_sort(rows_, {}, weight);
+    if (all_rows || rows_.size() <= kMostRows) return 0;
+    const size_t left_out = rows_.size() - kMostRows;
+    rows_.resize(kMostRows);
+    return left_out;
+  }
+
+  std::optional<double> number(size_t side, const Row& place, const Column& column) const {
+    if (tables_[side] == nullptr) return std::nullopt;
+    const Row* const row = tables_[side]->find(place);
+    const int64_t c = tables_[side]->column(column.key);
+    if (row == nullptr || c < 0 || std::isnan(row->cells[c])) return std::nullopt;
+    return row->cells[c];
+  }
+
+  std::string cell(size_t side, const Row& place, const Column& column) const {
+    const std::optional<double> value = number(side, place, column);
+    return value ? small_number(*value, column.decimals) : std::string(kNoNumber);
+  }
+
+  void measure_cells() {
+    for (const Column& column : view_.columns) {
+      if (!column.printed) continue;
+      int width = display_width(column.label);
+      for (size_t side = 0; side < tables_.size(); ++side) {
+        for (const Row* row : rows_) {
+          width = std::max(width, display_width(cell(side, *row, column)));
+          longest_ = std::max(longest_, number(side, *row, view_.columns[0]).value_or(0));
+        }
+      }
+      columns_.push_back(&column);
+      widths_.push_back(width + 2);
+    }
+  }
+
+  int side_width() const {
+    int width = 0;
+    for (const int each : widths_) width += each;
+    return width;
+  }
+
+  std::string cells_of(size_t side, const Row& row) const {
+    std::string out;
+    std::vector<double> shares;
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      out += pad_left(cell(side, row, *columns_[c]), widths_[c]);
+      if (static_cast<int>(c) < view_.series) {
+        shares.push_back(number(side, row, *columns_[c]).value_or(0));
+      }
+    }
+    const int room = std::min(kSideWidth - side_width() - 2, kBarWidth);
+    if (room < 6 || view_.chart == Chart::kNone) return out;
+    if (view_.chart == Chart::kStacked) return out + "  " + stacked(shares, room);
+    const bool one = view_.series == 1 && longest_ > 0;
+    return one ? out + "  " + bar(shares[0] / longest_, room) : out;
+  }
+
+  std::string lines(std::span<const size_t> sides) const {
+    const auto line = [&](std::string_view label, const auto& cells) {
+      std::string out = "  " + pad_right(label, kLabelWidth);
+      for (const size_t side : sides) {
+        out += (side != sides.front() ? "  " : "") + pad_right(cells(side), kSideWidth);
+      }
+      return trimmed(out);
+    };
+    std::string heads;
+    for (size_t c = 0; c < columns_.size(); ++c) heads += pad_left(columns_[c]->label, widths_[c]);
+    std::string out;
+    if (tables_.size() > 1) {
+      out += line("", [&](size_t side) { return cut_left(printable(labels_[side]), kSideWidth); });
+    }
+    out += line(view_.rows == Rows::kHeads ? "head" : view_.row_name,
+                [&](size_t) { return heads; });
+    for (const Row* row : rows_) {
+      out += line(name_of(*row), [&](size_t side) { return cells_of(side, *row); });
+    }
+    return out;
+  }
+  std::string lines(std::initializer_list<size_t> sides) const {
+    return lines(std::span<const size_t>(sides.begin(), sides.size()));
+  }
+
+  const View& view_;
+  std::vector<std::string> labels_;
+  std::vector<const Table*> tables_;
+  std::vector<const Row*> rows_;
+  std::vector<const Column*> columns_;
+  std::vector<int> widths_;
+  double longest_ = 0;  // number of the first column
+  size_t left_out_ = 0;
+};
+
+/// Where the runs differ in what they lack, with their names.
+std::string missing_lines(const View& view, std::span<const Observed> runs) {
+  std::string out;
+  for (const Observed& run : runs) {
+    const auto why = run.missing.find(view.name);
+    if (why == run.missing.end()) continue;
+    const std::string line = fmt::format("{} {}", kNoNumber, why->second);
+    const bool all_alike = std::ranges::all_of(runs, [&](const Observed& other) {
+      const auto found = other.missing.find(view.name);
+      return found != other.missing.end() && found->second == why->second;
+    });
+    if (all_alike) return paragraph(line);
+    out += paragraph(fmt::format("{} {}: {}", kNoNumber, run.label, why->second));
+  }
+  return out;
+}
+
+std::string note_lines(const View& view, std::span<const Observed> runs) {
+  std::string out;
+  for (const Observed& run : runs) {
+    const Table* const table = run.table(view.name);
+    if (table == nullptr || table->note.empty()) continue;
+    const bool named = runs.size() > 1 && !table->note.starts_with("Loss");
+    out += paragraph(named ? fmt::format("{}: {}", run.label, table->note) : table->note);
+  }
+  return out;
+}
+
+Matrix pattern_corner(const Observed& text, HeadNumber head) {
+  const int64_t tokens = text.num_tokens(), shown = std::min(tokens, kMostPatternTokens);
+  const float* const pattern =  // [T, T]
+      text.patterns.at(head.layer - 1).data() + (head.head - 1) * tokens * tokens;
+  Matrix corner{.values = {}, .rows = shown, .columns = shown};
+  for (int64_t i = 0; i < shown; ++i) {
+    corner.values.insert(corner.values.end(), pattern + i * tokens, pattern + i * tokens + shown);
+  }
+  return corner;
+}
+
+/// The corner of a pattern: means of blocks would blur its diagonals.
+std::string pattern_text(const Observed& text, HeadNumber head, const Output& output) {
+  const Matrix matrix = pattern_corner(text, head);
+  HeatMapOptions options{.width = std::min(output.width(), kWidth) - 2, .colours = output.colours()};
+  options.range = Range{0, 1};
+  for (const std::string& piece : text.input.pieces) {
+    if (std::ssize(options.row_labels) == matrix.rows) break;
+    options.row_labels.push_back(cut_right(printable(piece), 12));
+  }
+  std::string out = fmt::format("  head {}{}{}\n", infer::name_of(head), text.label.empty() ? "" : ", ",
+                                printable(text.label));
+  for (const std::string& line : heat_map(matrix, options)) out += "  " + line + "\n";
+  out += "  " + heat_map_key(matrix, options) + "\n";
+  if (matrix.rows < text.num_tokens()) {
+    out += fmt::format("  the first {} tokens of {}\n", matrix.rows, text.num_tokens());
+  }
+  return out;
+}
+
+std::string patterns_text(std::span<const Observed> runs, const Shown& shown, const Output& output) {
+  std::vector<HeadNumber> heads = shown.heads;
+  if (heads.empty()) heads.push_back(most_positional_head(runs[0]).value_or(HeadNumber{1, 1}));
+  std::string out;
+  for (const HeadNumber head : heads) {
+    for (const Observed& run : runs) {
+      if (!run.patterns.empty()) out += pattern_text(run, head, output);
+    }
+  }
+  return out;
+}
+
+std::string view_text(const View& view, std::span<const Observed> runs, const Shown& shown,
+                      const Output& output) {
+  const bool is_pattern = view.columns.empty();
+  const std::string body = is_pattern ? patterns_text(runs, shown, output)
+                                      : TableText(view, runs, shown.all_rows).text();
+  const std::string missing = missing_lines(view, runs);
+  if (body.empty() && missing.empty()) return "";
+  return "\n" + output.heading(view.title) + "\n" + paragraph(view.hint) + body +
+         note_lines(view, runs) + missing;
+}
+
+std::string title(const Observed& observed, const Output& output) {
+  if (observed.many) {
+    const std::string what = observed.many->file.empty()
+                                 ? "Means"
+                                 : printable(observed.many->file) + ": means";
+    return output.heading(fmt::format("{} over {} text{}, {} tokens", what, observed.many->texts,
+                                      observed.many->texts == 1 ? "" : "s", observed.many->tokens)) +
+           "\n";
+  }
+  if (!observed.input.text) return "";
+  const std::string text = printable(*observed.input.text);
+  return output.heading(text.empty() ? "(empty text)" : text) + "\n";
+}
+
+/// The numbers of a view's first column in two runs, row by row.
+struct Difference {
+  const View* view = nullptr;
+  Row place = {};                  // where it is largest
+  std::array<double, 2> there = {};
+  std::array<double, 2> mean = {};
+  double relative = 0;             // |a − b| / max(|a|, |b|)
+};
+
+std::optional<Difference> difference(const View& view, std::span<const Observed> runs) {
+  const Table* const a = runs[0].table(view.name);
+  const Table* const b = runs[1].table(view.name);
+  if (a == nullptr || b == nullptr || view.rows == Rows::kHeads || view.columns.empty()) return {};
+  Difference found{.view = &view};
+  const int64_t column = a->column(view.columns[0].key);
+  int64_t rows = 0;
+  for (const Row& row : a->rows) {
+    const Row* const other = b->find(row);
+    if (other == nullptr || column < 0) continue;
+    const double x = row.cells[column], y = other->cells[column];
+    found.mean[0] += x;
+    found.mean[1] += y;
+    ++rows;
+    if (rows > 1 && std::abs(x - y) <= std::abs(found.there[0] - found.there[1])) continue;
+    found.place = {row.layer, row.head, row.label, {}};
+    found.there = {x, y};
+  }
+  if (rows == 0) return {};
+  for (double& mean : found.mean) mean /= static_cast<double>(rows);
+  const double most = std::max(std::abs(found.there[0]), std::abs(found.there[1]));
+  if (most > 1e-6) found.relative = std::abs(found.there[0] - found.there[1]) / most;
+  return found;
+}
+
+std::vector<Difference> differences(std::span<const Observed> runs, const Shown& shown) {
+  std::vector<Difference> all;
+  for (const View* view : shown.views) {
+    if (const auto found = difference(*view, runs)) all.push_back(*found);
+  }
+  return all;
+}
+
+std::string lower_first(std::string text) {
+  text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
+std::string where(const Difference& difference) {
+  const Row& place = difference.place;
+  if (place.layer < 0) return "";
+  return place.layer == 0 ? " in the embedding" : fmt::format(" in layer {}", place.layer);
+}
+
+std::string lead(const View& view) {
+  const bool several = view.columns.size() > 1 && view.series != 1;
+  return several ? fmt::format("{} ({})", view.title, view.columns[0].label) : view.title;
+}
+
+std::vector<std::string> differences_in_words(std::span<const Observed> runs, const Shown& shown) {
+  std::vector<Difference> all = differences(runs, shown);
+  std::erase_if(all, [](const Difference& d) { return d.relative < 1e-3; });
+  std::ranges::stable_sort(all, {}, [](const Difference& d) { return -d.relative; });
+  std::vector<std::string> out;
+  const Table* const moved = runs[1].table("moved");
+  if (moved != nullptr && !moved->rows.empty()) {
+    const double last = moved->rows.back().cells[0];
+    out.push_back(last < 1e-6 ? fmt::format("The last states of {} and {} are the same.",
+                                            runs[0].label, runs[1].label)
+                              : fmt::format("The last states of {} and {} differ by 1 − cos {} on average.",
+                                            runs[0].label, runs[1].label, small_number(last)));
+  }
+  if (all.empty() && out.empty()) return {"The two runs do not differ in what was measured."};
+  for (const Difference& each : all) {
+    if (out.size() == 3) break;
+    const int decimals = each.view->columns[0].decimals;
+    out.push_back(fmt::format("{}: {} {}, {} {}{}.", lead(*each.view), runs[0].label,
+                              small_number(each.there[0], decimals), runs[1].label,
+                              small_number(each.there[1], decimals), where(each)));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string token_rows(const Observed& text, int width) {
+  TokenRow position{"position", {}}, token{"token", {}}, id{"id", {}};
+  for (const float p : text.position_ids) position.cells.push_back(fmt::format("{:.4g}", p));
+  for (const std::string& piece : text.input.pieces) token.cells.push_back(printable(piece));
+  for (const int32_t i : text.input.token_ids) id.cells.push_back(fmt::format("{}", i));
+  if (token.cells.empty()) return token_table({position, id}, width);
+  return token_table({position, token, id}, width);
+}
+
+std::vector<std::string> sentences(std::span<const Observed> runs, const Shown& shown) {
+  if (runs.size() == 2) return differences_in_words(runs, shown);
+  std::vector<std::string> out;
+  for (const View* view : shown.views) {
+    const Table* const table = runs[0].table(view->name);
+    if (out.size() == 3 || view->sentence == nullptr || table == nullptr || table->rows.empty()) continue;
+    out.push_back(view->sentence(*table));
+  }
+  return out;
+}
+
+std::string to_text(std::span<const Observed> runs, const Shown& shown, const Output& output) {
+  const Observed& first = runs[0];
+  std::string out = title(first, output);
+  if (!first.many) out += token_rows(first, std::min(output.width(), kWidth));
+  const std::vector<std::string> said = sentences(runs, shown);
+  if (!said.empty()) out += "\n";
+  for (const std::string& sentence : said) out += paragraph(printable(sentence));
+  for (const View* view : shown.views) out += view_text(*view, runs, shown, output);
+  return out;
+}
+
+std::string to_overview(std::span<const Observed> runs, const Shown& shown, const Output& output) {
+  constexpr int kTitle = 40, kNumber = 14;
+  const auto cell = [](const std::string& text) { return pad_left(cut_left(text, kNumber - 2), kNumber); };
+  std::string out = title(runs[0], output) + "\n" + "  Largest differences:\n";
+  for (const std::string& sentence : sentences(runs, shown)) out += paragraph(printable(sentence));
+  out += "\n" + output.heading("Means over the layers, and the layer where the runs differ most") + "\n";
+  out += trimmed(pad_right("", kTitle + 2) + cell(printable(runs[0].label)) +
+                 cell(printable(runs[1].label)) + "  layer");
+  for (const Difference& each : differences(runs, shown)) {
+    const int decimals = each.view->columns[0].decimals;
+    const std::string layer = each.place.layer < 0 ? ""
+                              : each.place.layer == 0
+                                  ? "embed"
+                                  : fmt::format("{}", each.place.layer);
+    out += trimmed("  " + pad_right(cut_right(lead(*each.view), kTitle), kTitle) +
+                   cell(small_number(each.mean[0], decimals)) +
+                   cell(small_number(each.mean[1], decimals)) + pad_left(layer, 7));
+  }
+  for (const View* view : shown.views) out += missing_lines(*view, runs);
+  return out + "\n  A table for each: --only NAME, or --only all.\n";
+}
+
+std::string to_short_text(const Observed& text, const Output& output) {
+  std::string out = title(text, output) + token_rows(text, output.width()) + "\n";
+  out += fmt::format("  {:>5}  {:>8}  {:<28}  {}\n", "layer", "length", "effect of positions",
+                     "reach of attention");
+  const Table& norm = text.tables.at("norm");
+  for (const Row& row : norm.rows) {
+    const auto number = [&](const char* view) -> std::optional<double> {
+      const Table* const table = text.table(view);
+      const Row* const found = table == nullptr ? nullptr : table->find(row);
+      return found == nullptr ? std::nullopt : std::optional(found->cells[0]);
+    };
+    const double effect = number("effect").value_or(0);
+    const std::optional<double> reach = number("attention");
+    out += trimmed(fmt::format(
+        "  {:>5}  {:>8.2f}  {}  {}", name_of(row), row.cells[0],
+        pad_right(fmt::format("{:>5}  {}", small_number(effect), bar(effect, kBarWidth)), 28),
+        reach ? fmt::format("{:.2f} tokens", *reach) : ""));
+  }
+  for (const MaskReport& mask : text.masks) {
+    out += fmt::format("\n  most probable tokens for the mask at position {:.4g}\n",
+                       text.position_ids[mask.token]);
+    for (const Filler& filler : mask.fillers) {
+      out += trimmed(fmt::format("    {} {:.3f} {}", pad_right(filler.piece, 16), filler.probability,
+                                 bar(filler.probability, kBarWidth)));
+    }
+  }
+  return out;
+}
+
+}  // namespace infer

@@ -1,0 +1,59 @@
+// A view: something that is measured of a run and shown. Everything about it that is not measuring
+// stands in one row of the table in views.cc; terminal, JSON, CSV, --only and the page read that row.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "infer/views/table.h"
+
+namespace infer {
+
+class Batch;
+struct Many;
+struct Observed;
+
+/// A column of a view's table.
+struct Column {
+  const char* key;    // in JSON and CSV
+  const char* label;  // for people
+  int decimals = 3;
+  bool printed = true;  // on the terminal and the page; JSON and CSV have them all
+};
+
+enum class Rows { kLayers, kHeads, kNamed };
+enum class Chart { kNone, kLines, kStacked };
+/// What a view cannot do without: two runs, several texts seen as one, or a file of such texts.
+enum class Needs { kNothing, kTwoRuns, kManyTexts, kFile };
+
+struct View {
+  const char* name;   // in --only, JSON, CSV
+  const char* title;  // a noun phrase
+  const char* hint;   // what is measured, and what small and large numbers mean
+  const char* unit = "";
+  Needs needs = Needs::kNothing;
+  Rows rows = Rows::kLayers;
+  const char* row_name = "layer";  // what kNamed rows are: their key in JSON
+  Chart chart = Chart::kNone;
+  int series = 1;     // so many columns, the first, are drawn: they share the unit
+  bool brief = true;  // shown on a terminal without being asked for
+  std::span<const Column> columns = {};
+  /// Add the view's table to each text of a batch, or to the means over many texts. Views that come
+  /// about together name the same function, which runs once.
+  void (*of_texts)(Batch&) = nullptr;
+  void (*of_many)(Many&) = nullptr;
+  /// The table in a sentence; empty where there is nothing to say.
+  std::string (*sentence)(const Table&) = nullptr;
+};
+
+/// All views, in the order in which they are shown.
+std::span<const View> views();
+/// Throws std::out_of_range for a name that none has: a mistake of the program.
+const View& view(std::string_view name);
+
+/// What `infer COMMAND --help` says about --only: a line for each view.
+std::string views_help();
+
+}  // namespace infer
