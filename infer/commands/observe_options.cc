@@ -39,7 +39,6 @@ Examples:
   infer observe --only pattern --head 2.1 "Tom bit a dog."
   infer observe -m learned --csv "Tom bit a dog." > observed.csv
   infer observe --html page.html --edit reverse "Tom bit a dog."
-  infer observe --svg figures --only split,pattern "Tom bit a dog."
   infer observe -i sentences.txt --only probe)";
 
 /// As it stands on the command line.
@@ -93,7 +92,6 @@ void add_options(CLI::App& app, ObserveOptions& options, Words& words) {
       ->type_name("N");
   add_save(app, options.texts);
   add_html(app, options.html);
-  app.add_option("--svg", options.svg, "write the views' figures to a folder")->type_name("DIR");
   add_threads(app, options.texts.common);
   add_precision(app, options.texts.common);
   app.add_flag("--csv", options.csv, "print every number in a line of its own");
@@ -153,7 +151,7 @@ Request request_for(const ObserveOptions& options) {
     for (const auto& [of, measure] : kMeasures) {
       if (of == view && !request.asks(measure)) request.measures.push_back(measure);
     }
-    if (view == View::kPattern) request.patterns = options.prints_tables() || !options.svg.empty();
+    if (view == View::kPattern) request.patterns = options.prints_tables();
   }
   return request;
 }

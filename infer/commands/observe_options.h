@@ -17,7 +17,6 @@ struct ObserveOptions {
   Interventions interventions;
   Shown shown;
   std::string html;
-  std::string svg;   // a folder for figures; empty: none are drawn
   std::string file;  // whose lines are observed as one; empty: there is none
   uint64_t seed = 1;
   bool csv = false;

@@ -1,12 +1,9 @@
-// Where the results of infer observe go: standard output, a page, figures, activations.
+// Where the results of infer observe go: standard output, a page, activations.
 #include "infer/commands/observe_results.h"
-
-#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "infer/commands/observe_save.h"
-#include "infer/render/observe_figures.h"
 
 namespace infer {
 
@@ -14,7 +11,6 @@ ObserveResults::ObserveResults(const ObserveOptions& options, const Runs& runs,
                                std::span<const Input> inputs)
     : options_(options), runs_(runs), inputs_(inputs) {
   if (!options.html.empty()) page_.emplace(options.html);
-  if (!options.svg.empty()) figures_.emplace(options.svg, options.texts.common.quiet);
 }
 
 void ObserveResults::add(ObservedPair pair) {
@@ -46,14 +42,9 @@ void ObserveResults::finish() {
 }
 
 void ObserveResults::show(const ObservedPair& pair) {
-  const bool of_corpus = pair.before.corpus.has_value();
-  if (!of_corpus) {
+  if (!pair.before.corpus) {
     print_notes(options_.texts, runs_.before.encoder, runs_.before.options, pair.before, shown_,
                 inputs_.size());
-  }
-  if (figures_) {
-    const std::string name = of_corpus ? "texts" : fmt::format("text{}", shown_ + 1);
-    write_figures(pair, options_.shown, name, *figures_);
   }
   if (options_.texts.common.json) {
     output_.write(line(to_json(pair)) + "\n");

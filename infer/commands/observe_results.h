@@ -1,4 +1,4 @@
-// Where the results of infer observe go: standard output, a page, figures, activations.
+// Where the results of infer observe go: standard output, a page, activations.
 #pragma once
 
 #include <optional>
@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "infer/commands/observe_options.h"
-#include "infer/render/figure_folder.h"
 #include "infer/render/html_report.h"
 #include "infer/render/terminal.h"
 
@@ -14,7 +13,7 @@ namespace infer {
 
 class ObserveResults {
  public:
-  /// Borrows all three. Throws InvalidArgument where a page or a folder of figures cannot be made.
+  /// Borrows all three. Throws InvalidArgument where a page cannot be made.
   ObserveResults(const ObserveOptions& options, const Runs& runs, std::span<const Input> inputs);
 
   /// How many texts, from the first on, need their patterns for the page.
@@ -37,7 +36,6 @@ class ObserveResults {
   std::span<const Input> inputs_;
   Output output_;
   std::optional<HtmlReport> page_;
-  std::optional<FigureFolder> figures_;
   std::vector<ObservedPair> unsaved_;  // are shown when they are saved
   size_t added_ = 0, shown_ = 0;
 };

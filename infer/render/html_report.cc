@@ -1,5 +1,4 @@
-// Puts what was observed into the page that report_page/ builds. What is drawn from it, the scripts
-// there say.
+// What was observed, as the data of the page.
 #include "infer/render/html_report.h"
 
 #include <fmt/format.h>
@@ -10,16 +9,15 @@
 #include <span>
 #include <string_view>
 
+#include "infer/files/temporary_file.h"
+#include "infer/render/page.h"
 #include "infer/render/terminal.h"
 #include "phasor/version.h"
 
 namespace infer {
 
-extern const char kReportPage[];  // report_page/report.html, in a file that CMake writes
-
 namespace {
 
-constexpr std::string_view kPlaceOfData = "REPORT_DATA";
 constexpr int64_t kMostCells = 128;  // of a pattern, along an edge
 
 std::string base64(std::span<const std::byte> bytes) {
@@ -72,22 +70,11 @@ nlohmann::ordered_json vectors_json(const Observed& observed) {
           {"values", base64(std::as_bytes(values))}};
 }
 
-/// JSON that cannot end the script element it stands in: "<" occurs in its strings alone.
-std::string for_script(const nlohmann::ordered_json& json) {
-  std::string out;
-  for (const char c : line(json)) {
-    if (c == '<') {
-      out += "\\u003c";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
-HtmlReport::HtmlReport(const std::filesystem::path& path) : path_(path), file_("--html", path) {}
+HtmlReport::HtmlReport(const std::filesystem::path& path) : path_(path) {
+  TemporaryFile("--html", path_);  // throws where it cannot be written
+}
 
 void HtmlReport::add_run(size_t i, const std::string& label, const Observed& observed) {
   if (i >= kMostTexts) {
@@ -112,17 +99,11 @@ void HtmlReport::add_moved(size_t i, const std::vector<Deviation>& moved) {
 void HtmlReport::write(bool quiet) {
   nlohmann::ordered_json json = {{"version", PHASOR_VERSION}};
   for (const auto& [i, text] : texts_) json["texts"].push_back(text);
-  std::string page = kReportPage;
-  page.replace(page.find(kPlaceOfData), kPlaceOfData.size(), for_script(json));
-  file_.write(std::as_bytes(std::span(page)));
-  file_.commit();
-  if (quiet) return;
-  if (left_out_ > 0) {
+  if (left_out_ > 0 && !quiet) {
     report_note(
         fmt::format("the page shows the first {} texts, not the other {}", kMostTexts, left_out_));
   }
-  report_note(
-      fmt::format("wrote {} ({:.1f} MB)", path_.string(), static_cast<double>(page.size()) / 1e6));
+  write_page(path_, json, quiet);
 }
 
 }  // namespace infer

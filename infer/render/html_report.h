@@ -10,7 +10,6 @@
 
 #include "infer/experiment/deviation.h"
 #include "infer/experiment/observed.h"
-#include "infer/files/temporary_file.h"
 
 namespace infer {
 
@@ -34,7 +33,6 @@ class HtmlReport {
 
  private:
   std::filesystem::path path_;
-  TemporaryFile file_;
   std::map<size_t, nlohmann::ordered_json> texts_;
   size_t left_out_ = 0;
 };

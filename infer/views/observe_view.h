@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "infer/experiment/observed_pair.h"
-#include "infer/render/matrix_view.h"
+#include "infer/matrix.h"
 #include "infer/render/side_by_side.h"
 #include "infer/render/terminal.h"
 
