@@ -10,6 +10,7 @@
 #include "infer/commands.h"
 #include "infer/files/save.h"
 #include "infer/render/claims_report.h"
+#include "infer/render/page.h"
 #include "infer/render/position_report.h"
 #include "phasor/errors.h"
 #include "phasor/version.h"
@@ -27,21 +28,13 @@ constexpr const char* kFooter = R"(A TABLE is one of
   FILE.npy, FILE.npz, FILE.safetensors   a matrix [positions, width]
   DIR or NAME                            the table of a model
 Sections (--only picks some of them):
-  values      the numbers
-  image       all of them as a heat map
-  curves      columns over positions
-  distances   1 - cos between every two positions
-  clock       the angle of each pair of columns
-  map         the positions in the plane that holds most of their variance
-  properties  what holds of the whole table, beside a table of random rows
-  against     how like each other two tables are
-
+{}
 Examples:
   infer positions
   infer positions --length 100 --width 512 --only image
   infer positions -m learned --only map,properties
   infer positions paper learned --only properties,against
-  infer positions marian --width 512 --length 100 --svg figures
+  infer positions marian --width 512 --length 100 --html page.html
   infer positions --claims)";
 
 struct PositionsArguments {
@@ -49,10 +42,18 @@ struct PositionsArguments {
   std::vector<std::string> tables;
   TableSize size;
   std::vector<std::string> only;
-  std::string save, svg;
+  std::string save, html;
   bool csv = false;
   bool claims = false;
 };
+
+std::string footer() {
+  std::string sections;
+  for (const TableSection& section : table_sections()) {
+    sections += fmt::format("  {:<11} {}\n", section.name, section.hint);
+  }
+  return fmt::format(kFooter, sections);
+}
 
 void check_layout(const std::string& name) {
   try {
@@ -64,7 +65,7 @@ void check_layout(const std::string& name) {
 
 std::optional<int> parse_arguments(int argc, char** argv, PositionsArguments& arguments) {
   CLI::App app(kDescription, "infer positions");
-  app.footer(kFooter);
+  app.footer(footer());
   std::string kind, layout, model, file;
   const CLI::Option* words = add_words(app, "TABLE", "one table or two, see below");
   app.add_option("--kind", kind, "sinusoidal (default) or random: what is computed")
@@ -89,8 +90,7 @@ std::optional<int> parse_arguments(int argc, char** argv, PositionsArguments& ar
                "number is not what theory gives");
   app.add_option("--save", arguments.save, "write the table to .npy, .npz or .safetensors")
       ->type_name("FILE");
-  app.add_option("--svg", arguments.svg, "write the sections' figures to a folder")
-      ->type_name("DIR");
+  add_html(app, arguments.html);
   app.add_flag("--csv", arguments.csv, "print the values, a line for each position");
   add_json_and_quiet(app, arguments.common);
   if (const auto done = parse(app, argc, argv)) return done;
@@ -115,7 +115,7 @@ void check(const PositionsArguments& arguments) {
   const std::vector<std::string>& tables = arguments.tables;
   if (arguments.claims && (!tables.empty() || arguments.size.length || arguments.size.width ||
                            arguments.size.base || !arguments.only.empty() || arguments.csv ||
-                           !arguments.save.empty() || !arguments.svg.empty())) {
+                           !arguments.save.empty() || !arguments.html.empty())) {
     throw UsageError("--claims is about tables of its own; only --json and -q go with it");
   }
   if (tables.size() > 2) {
@@ -136,16 +136,17 @@ void check(const PositionsArguments& arguments) {
   if (!arguments.save.empty() && !is_npy) check_save_path(arguments.save);
 }
 
-std::vector<TableSection> parse_sections(const PositionsArguments& arguments) {
+/// The sections that are named, or else all that can be shown.
+std::vector<TableSection> parse_sections(const std::vector<std::string>& only, size_t num_tables) {
+  const std::span<const TableSection> all = table_sections();
+  std::vector<std::string_view> names;
+  for (const TableSection& section : all) names.push_back(section.name);
   const auto why_not = [&](size_t i) -> std::string {
-    const bool possible = static_cast<TableSection>(i) != TableSection::kAgainst;
-    if (possible || arguments.tables.size() == 2) return "";
+    if (!all[i].of_two || num_tables == 2) return "";
     return "give two tables, like infer positions paper learned";
   };
   std::vector<TableSection> sections;
-  for (const size_t i : picked(arguments.only, kTableSectionNames, why_not)) {
-    sections.push_back(static_cast<TableSection>(i));
-  }
+  for (const size_t i : picked(only, names, why_not)) sections.push_back(all[i]);
   return sections;
 }
 
@@ -181,10 +182,6 @@ void save_table(const NamedTable& table, const std::filesystem::path& path) {
   const std::vector<float> values(table.values.values.begin(), table.values.values.end());
   const SavedTensor tensor("positions", {table.rows(), table.width()},
                            std::span<const float>(values));
-  if (path.extension() == ".npy") {
-    save_npy(path, tensor);
-    return;
-  }
   save(path, std::span(&tensor, 1),
        {{"table", table.description},
         {"first_position", fmt::format("{}", table.first_position)},
@@ -197,18 +194,26 @@ int positions(int argc, char** argv) {
   PositionsArguments arguments;
   if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
   check(arguments);
-  if (arguments.claims) return show_claims(arguments.common.json, arguments.common.quiet);
-  const PositionsPage page = [&] {
-    Progress progress(arguments.common.quiet);
-    return make_page(parse_sections(arguments), find_tables(arguments), progress);
+  const bool quiet = arguments.common.quiet;
+  if (arguments.claims) return show_claims(arguments.common.json, quiet);
+  const std::vector<TableSection> asked = parse_sections(arguments.only, arguments.tables.size());
+  const std::vector<TableSection> on_page = parse_sections({}, arguments.tables.size());
+  const PositionsReport report = [&] {
+    Progress progress(quiet);
+    return measure(arguments.html.empty() ? asked : on_page, find_tables(arguments), progress);
   }();
-  if (!arguments.save.empty()) save_table(page.tables[0], arguments.save);
-  if (!arguments.svg.empty()) write_figures(page, arguments.svg, arguments.common.quiet);
+  if (!arguments.save.empty()) save_table(report.tables[0], arguments.save);
+  if (!arguments.html.empty()) {
+    write_page(arguments.html, {{"version", PHASOR_VERSION}, {"tables", to_json(report, on_page)}},
+               quiet);
+  }
   Output output;
   if (arguments.csv) {
-    output.write(to_csv(page.tables[0]));
+    output.write(to_csv(report.tables[0]));
+  } else if (arguments.common.json) {
+    output.write(one_line(to_json(report, asked)) + "\n");
   } else {
-    output.write(arguments.common.json ? to_json(page) + "\n" : to_text(page, output));
+    output.write(to_text(report, asked, output));
   }
   return 0;
 }

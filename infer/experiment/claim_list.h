@@ -1,7 +1,8 @@
-// What the claims of one tutorial are made with: tables, and the list that findings go to.
+// What the claims of one tutorial are made with: tables, and what it finds.
 #pragma once
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdint>
 #include <memory>
@@ -50,23 +51,12 @@ class Tables {
 struct Finding {
   std::string text;
   std::string computed;
-  std::optional<bool> holds;
-  std::optional<bool> should_hold;  // what theory says of it
-  bool numbers = true;              // they are those of theory
+  std::optional<bool> holds = {};
+  std::optional<bool> should_hold = true;  // what theory says of it
+  bool numbers = true;                     // they are those of theory
   std::string reason = {};
 };
-
-/// The claims of one source.
-class ClaimList {
- public:
-  explicit ClaimList(std::string source) : source_(std::move(source)) {}
-  void add(const Finding& finding);
-  const std::vector<Claim>& claims() const { return claims_; }
-
- private:
-  std::string source_;
-  std::vector<Claim> claims_;
-};
+using Findings = std::vector<Finding>;
 
 /// max |a − b|; infinite where there are NaN or the sizes differ.
 double largest_difference(std::span<const double> a, std::span<const double> b);
@@ -82,15 +72,12 @@ double wavelength(const Table& table, int64_t sine, int64_t cosine);
 ///     Σ_p sin ωp + cos ωp = (sin ω(T−1)/2 + cos ω(T−1)/2) · sin(ωT/2) / sin(ω/2).
 double sum_of_entries(int64_t rows, int64_t d_model, double base = 10000);
 
-/// "0.8415, 0.5403, …": each value in `format` ("{:.4f}").
-std::string listed(std::span<const double> values, const std::string& format);
-
 /// The claims of each source.
-ClaimList machine_learning_mastery(const Tables& tables, const ClaimModels& models);
-ClaimList geeks_for_geeks(const Tables& tables);
-ClaimList transformers_positional_encoding(const Tables& tables, const ClaimModels& models);
-ClaimList understanding_positional_embeddings(const Tables& tables);
-ClaimList positional_encoding_pytorch(const Tables& tables);
+Findings machine_learning_mastery(const Tables& tables, const ClaimModels& models);
+Findings geeks_for_geeks(const Tables& tables, const ClaimModels& models);
+Findings transformers_positional_encoding(const Tables& tables, const ClaimModels& models);
+Findings understanding_positional_embeddings(const Tables& tables, const ClaimModels& models);
+Findings positional_encoding_pytorch(const Tables& tables, const ClaimModels& models);
 
 /// Claims that take a run of a model to decide.
 Finding same_for_any_phrase(std::shared_ptr<const Model> sinusoidal);

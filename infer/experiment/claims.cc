@@ -20,15 +20,6 @@ Table Tables::make(SinusoidalLayout layout, int64_t rows, int64_t d_model, doubl
   return table;
 }
 
-void ClaimList::add(const Finding& finding) {
-  claims_.push_back({.source = source_,
-                     .text = finding.text,
-                     .computed = finding.computed,
-                     .holds = finding.holds,
-                     .reason = finding.reason,
-                     .as_expected = finding.holds == finding.should_hold && finding.numbers});
-}
-
 double largest_difference(std::span<const double> a, std::span<const double> b) {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
   if (a.size() != b.size()) return kInfinite;
@@ -57,25 +48,28 @@ double sum_of_entries(int64_t rows, int64_t d_model, double base) {
   return sum;
 }
 
-std::string listed(std::span<const double> values, const std::string& format) {
-  std::string text;
-  for (const double value : values) {
-    text += (text.empty() ? "" : ", ") + fmt::format(fmt::runtime(format), value);
-  }
-  return text;
-}
-
 }  // namespace claims
 
 std::vector<Claim> tutorial_claims(const ClaimModels& models, const TableSource& table) {
   using namespace claims;
-  const Tables tables(table);
+  constexpr std::pair<const char*, Findings (*)(const Tables&, const ClaimModels&)> kSources[] = {
+      {"A Gentle Introduction to Positional Encoding (Machine Learning Mastery)",
+       machine_learning_mastery},
+      {"Positional Encoding in Transformers (GeeksforGeeks)", geeks_for_geeks},
+      {"Transformer's Positional Encoding", transformers_positional_encoding},
+      {"Understanding positional embeddings in transformer models",
+       understanding_positional_embeddings},
+      {"Positional Encoding (with PyTorch)", positional_encoding_pytorch}};
   std::vector<Claim> all;
-  for (const ClaimList& list :
-       {machine_learning_mastery(tables, models), geeks_for_geeks(tables),
-        transformers_positional_encoding(tables, models),
-        understanding_positional_embeddings(tables), positional_encoding_pytorch(tables)}) {
-    all.insert(all.end(), list.claims().begin(), list.claims().end());
+  for (const auto& [source, findings_of] : kSources) {
+    for (const Finding& found : findings_of(Tables(table), models)) {
+      all.push_back({.source = source,
+                     .text = found.text,
+                     .computed = found.computed,
+                     .holds = found.holds,
+                     .reason = found.reason,
+                     .as_expected = found.holds == found.should_hold && found.numbers});
+    }
   }
   return all;
 }

@@ -97,7 +97,6 @@ Finding same_for_any_phrase(std::shared_ptr<const Model> sinusoidal) {
                                   "{} apart",
                                   difference),
           .holds = difference == 0,
-          .should_hold = true,
           .numbers = largest_difference(added[0], table) <= 1e-6};
 }
 
@@ -110,7 +109,6 @@ Finding order_is_lost_without_positions(std::shared_ptr<const Model> none,
                               "vectors {:.1e}; sinusoidal: {:.3f}, {:.3f}",
                               without.states, without.pooled, with.states, with.pooled),
       .holds = without.states <= 1e-5 && without.pooled <= 1e-6,
-      .should_hold = true,
       .numbers = with.states > 0.05 && with.pooled > 1e-3,
       .reason = "for the same ids: a tokenizer may tell \"A\" from \"a\""};
 }
@@ -128,7 +126,6 @@ Finding residual_connections_carry_positions(std::shared_ptr<const Model> sinuso
               fmt::format("length of the position vector's direct path beside the state: {:.2f} "
                           "at the embedding, {:.2f} after layer {}; {} with layer 1's cut",
                           whole.front().norm, whole.back().norm, whole.size() - 1, cut.back().norm),
-          .holds = std::nullopt,
           .should_hold = std::nullopt,
           .numbers = whole.back().norm > 0.01 && cut.back().norm == 0,
           .reason = "the direct path alone; attention carries positions on as well"};
@@ -142,7 +139,6 @@ Finding learned_is_as_good_as_sinusoidal(const ClaimModels& models) {
               fmt::format("loss at masked words of the tutorials' sentences: sinusoidal {:.3f}, "
                           "learned {:.3f}, none {:.3f}",
                           sinusoidal, learned, none),
-          .holds = std::nullopt,
           .should_hold = std::nullopt,
           .numbers = std::abs(learned - sinusoidal) < none - std::max(learned, sinusoidal),
           .reason = "the paper compares translations; these are small models and seven sentences"};

@@ -16,28 +16,26 @@ constexpr const char* kPrinted =
     "-0.2794, 0.9602, 0.0600, 0.9982, 0.6570, 0.7539, 0.0699, 0.9976, "
     "0.9894, -0.1455, 0.0799, 0.9968, 0.4121, -0.9111, 0.0899, 0.9960";
 
-void add_the_printed_table(const Tables& tables, ClaimList& list) {
+void add_the_printed_table(const Tables& tables, Findings& list) {
   const Table table = tables.paper(10, 4);
   std::vector<double> rounded;  // to float32
   for (const double value : table.values) rounded.push_back(static_cast<float>(value));
-  const std::string printed = listed(rounded, "{:.4f}");
-  list.add({.text = "The 10×4 table that is printed",
-            .computed = fmt::format("in float32, row 1 = {}, row 9 = {}",
-                                    listed(std::span(rounded).subspan(4, 4), "{:.4f}"),
-                                    listed(std::span(rounded).subspan(36), "{:.4f}")),
-            .holds = printed == kPrinted,
-            .should_hold = true});
+  const std::string printed = fmt::format("{:.4f}", fmt::join(rounded, ", "));
+  list.push_back({.text = "The 10×4 table that is printed",
+                  .computed = fmt::format("in float32, row 1 = {:.4f}, row 9 = {:.4f}",
+                                          fmt::join(std::span(rounded).subspan(4, 4), ", "),
+                                          fmt::join(std::span(rounded).subspan(36), ", ")),
+                  .holds = printed == kPrinted});
   const double last = table.at(1, 3);
-  list.add({.text = "The last entry of its row 1 is 0.9999",
-            .computed = fmt::format("{:.4f} in float32 ({:.8f}), {:.4f} in double ({:.12f})",
-                                    rounded[7], rounded[7], last, last),
-            .holds = fmt::format("{:.4f}", rounded[7]) == "0.9999",
-            .should_hold = true,
-            .numbers = fmt::format("{:.4f}", last) == "1.0000",
-            .reason = "in float32 only"});
+  list.push_back({.text = "The last entry of its row 1 is 0.9999",
+                  .computed = fmt::format("{:.4f} in float32 ({:.8f}), {:.4f} in double ({:.12f})",
+                                          rounded[7], rounded[7], last, last),
+                  .holds = fmt::format("{:.4f}", rounded[7]) == "0.9999",
+                  .numbers = fmt::format("{:.4f}", last) == "1.0000",
+                  .reason = "in float32 only"});
 }
 
-void add_odd_width(const Tables& tables, ClaimList& list) {
+void add_odd_width(const Tables& tables, Findings& list) {
   std::string refusal = "nothing is refused";
   bool refused = false;
   try {
@@ -47,33 +45,33 @@ void add_odd_width(const Tables& tables, ClaimList& list) {
     refused = true;
   }
   const Table table = tables.paper(2, 5);
-  list.add({.text = "Only even widths can be encoded: an odd one is an error",
-            .computed =
-                fmt::format("\"{}\"; paper: PE(1) = {}", refusal, listed(table.row(1), "{:.4f}")),
-            .holds = refused,
-            .should_hold = true,
-            .numbers = near(table.at(1, 4), std::sin(std::pow(10000.0, -0.8)), 1e-15),
-            .reason = "as a choice of the layout: opennmt refuses them, the formula does not"});
+  list.push_back(
+      {.text = "Only even widths can be encoded: an odd one is an error",
+       .computed =
+           fmt::format("\"{}\"; paper: PE(1) = {:.4f}", refusal, fmt::join(table.row(1), ", ")),
+       .holds = refused,
+       .numbers = near(table.at(1, 4), std::sin(std::pow(10000.0, -0.8)), 1e-15),
+       .reason = "as a choice of the layout: opennmt refuses them, the formula does not"});
 }
 
-void add_wavelengths(const Tables& tables, ClaimList& list) {
+void add_wavelengths(const Tables& tables, Findings& list) {
   const double shortest = wavelength(tables.paper(2, 512), 0, 1);
-  list.add({.text = "The wavelengths form a geometric progression from π to 2πT",
-            .computed = fmt::format("the shortest is {:.4f}", shortest),
-            .holds = near(shortest, kCircle / 2, 1e-6),
-            .should_hold = false,
-            .numbers = near(shortest, kCircle, 1e-9),
-            .reason = "from 2π"});
+  list.push_back({.text = "The wavelengths form a geometric progression from π to 2πT",
+                  .computed = fmt::format("the shortest is {:.4f}", shortest),
+                  .holds = near(shortest, kCircle / 2, 1e-6),
+                  .should_hold = false,
+                  .numbers = near(shortest, kCircle, 1e-9),
+                  .reason = "from 2π"});
 }
 
 // x + pe[:, :, : x.size(2)] for x of 5 tokens and width 20, and a buffer of 10 rows; and for x of
 // width 4.
-void add_the_slice(const Tables& tables, ClaimList& list) {
+void add_the_slice(const Tables& tables, Findings& list) {
   const Table buffer = tables.paper(10, 20), narrow = tables.paper(10, 4);
   const int64_t sliced = std::ssize(buffer.values) / 20;
   const double difference = largest_difference(buffer.row(1).first(4), narrow.row(1));
   const double expected = std::sin(std::pow(10000.0, -0.1)) - std::sin(0.01);
-  list.add(
+  list.push_back(
       {.text = "The layer's pe[:, :, : x.size(2)] makes it suitable for varying sequence lengths",
        .computed = fmt::format("for 5 tokens it keeps all {} rows; for width 4 it is {:.4f} off "
                                "the table of width 4",
@@ -86,8 +84,8 @@ void add_the_slice(const Tables& tables, ClaimList& list) {
 
 }  // namespace
 
-ClaimList positional_encoding_pytorch(const Tables& tables) {
-  ClaimList list("Positional Encoding (with PyTorch)");
+Findings positional_encoding_pytorch(const Tables& tables, const ClaimModels&) {
+  Findings list;
   add_wavelengths(tables, list);
   add_odd_width(tables, list);
   add_the_printed_table(tables, list);

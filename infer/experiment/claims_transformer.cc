@@ -13,26 +13,25 @@ namespace {
 
 double truncated(double value) { return std::trunc(value * 1e4) / 1e4; }
 
-void add_the_first_rows(const Tables& tables, ClaimList& list) {
+void add_the_first_rows(const Tables& tables, Findings& list) {
   const Table table = tables.paper(2, 512);
   int64_t alternating = 0;
   for (int64_t c = 0; c < 512; ++c) alternating += table.at(0, c) == static_cast<double>(c % 2);
-  list.add({.text = "d = 512: PE(0) = 0, 1, 0, 1, …, 0, 1",
-            .computed = fmt::format("{} of 512 columns", alternating),
-            .holds = alternating == 512,
-            .should_hold = true});
+  list.push_back({.text = "d = 512: PE(0) = 0, 1, 0, 1, …, 0, 1",
+                  .computed = fmt::format("{} of 512 columns", alternating),
+                  .holds = alternating == 512});
 
   std::vector<double> row;
   for (const int64_t c : {0, 1, 2, 3, 510, 511}) row.push_back(truncated(table.at(1, c)));
   const std::array printed = {0.8414, 0.5403, 0.8218, 0.5696, 0.0001, 0.9999};
-  list.add({.text = "d = 512: PE(1) = 0.8414, 0.5403, 0.8218, 0.5696, …, 0.0001, 0.9999",
-            .computed = fmt::format("columns 0 to 3, 510 and 511: {}", listed(row, "{:.4f}")),
-            .holds = largest_difference(row, printed) <= 1e-9,
-            .should_hold = true,
-            .reason = "truncated after four decimals, as the text says"});
+  list.push_back(
+      {.text = "d = 512: PE(1) = 0.8414, 0.5403, 0.8218, 0.5696, …, 0.0001, 0.9999",
+       .computed = fmt::format("columns 0 to 3, 510 and 511: {:.4f}", fmt::join(row, ", ")),
+       .holds = largest_difference(row, printed) <= 1e-9,
+       .reason = "truncated after four decimals, as the text says"});
 }
 
-void add_the_exp_form(const Tables& tables, ClaimList& list) {
+void add_the_exp_form(const Tables& tables, Findings& list) {
   const Table table = tables.paper(128, 512);
   std::vector<double> other(table.values.size());
   for (int64_t p = 0; p < 128; ++p) {
@@ -43,26 +42,25 @@ void add_the_exp_form(const Tables& tables, ClaimList& list) {
     }
   }
   const double difference = largest_difference(table.values, other);
-  list.add({.text = "The loop and the exp/log form give the same values",
-            .computed = fmt::format("128 × 512: largest difference {:.1e}", difference),
-            .holds = difference <= 1e-12,
-            .should_hold = true,
-            .reason = "but for rounding"});
+  list.push_back({.text = "The loop and the exp/log form give the same values",
+                  .computed = fmt::format("128 × 512: largest difference {:.1e}", difference),
+                  .holds = difference <= 1e-12,
+                  .reason = "but for rounding"});
 }
 
-void add_the_images(const Tables& tables, ClaimList& list) {
+void add_the_images(const Tables& tables, Findings& list) {
   for (const auto& [rows, d_model] : {std::array<int64_t, 2>{128, 512}, {16, 32}}) {
     const Table table = tables.paper(rows, d_model);
     const double sum = std::accumulate(table.values.begin(), table.values.end(), 0.0);
     const bool right = near(sum, sum_of_entries(rows, d_model), 1e-8);
-    list.add({.text = fmt::format("Figure: the {}×{} table", rows, d_model),
-              .computed = fmt::format("{} × {}, sum of the entries {:.9f}", rows, d_model, sum),
-              .holds = right,
-              .should_hold = true});
+    list.push_back(
+        {.text = fmt::format("Figure: the {}×{} table", rows, d_model),
+         .computed = fmt::format("{} × {}, sum of the entries {:.9f}", rows, d_model, sum),
+         .holds = right});
   }
 }
 
-void add_the_clock(const Tables& tables, ClaimList& list) {
+void add_the_clock(const Tables& tables, Findings& list) {
   const Table table = tables.paper(128, 512);
   double off = 0, fastest = 0, slowest = kCircle;
   int64_t clockwise = 0, slower = 0;
@@ -76,14 +74,13 @@ void add_the_clock(const Tables& tables, ClaimList& list) {
     fastest = std::max(fastest, speed);
     slowest = std::min(slowest, speed);
   }
-  list.add(
+  list.push_back(
       {.text = "Figure: a clock of 256 hands on the unit circle, turning clockwise, each slower "
                "than the one before",
        .computed = fmt::format("lengths {:.1e} off 1; {} of {} steps clockwise; {} hands, from "
                                "{:.4f} to {:.6f} radians a position",
                                off, clockwise, 256 * 127, slower, fastest, slowest),
        .holds = off <= 1e-12 && clockwise == 256 * 127 && slower == 256,
-       .should_hold = true,
        .numbers =
            near(fastest, 1, 1e-12) && near(slowest, std::pow(10000.0, -510.0 / 512), 1e-12)});
 
@@ -98,16 +95,15 @@ void add_the_clock(const Tables& tables, ClaimList& list) {
           apart, std::hypot(table.at(p, 0) - table.at(q, 0), table.at(p, 1) - table.at(q, 1)));
     }
   }
-  list.add(
+  list.push_back(
       {.text = "Figure: points of one word at different positions lie on a unit circle round its "
                "embedding's first two dimensions",
        .computed = fmt::format("128 positions: {:.1e} off the circle, no two nearer than {:.4f}",
                                off_circle, apart),
-       .holds = off_circle <= 1e-12 && apart > 0,
-       .should_hold = true});
+       .holds = off_circle <= 1e-12 && apart > 0});
 }
 
-void add_linearity(const Tables& tables, ClaimList& list) {
+void add_linearity(const Tables& tables, Findings& list) {
   const Table table = tables.paper(128, 512);
   std::vector<double> off;
   for (const int64_t k : {1, 10, 100}) {
@@ -123,20 +119,20 @@ void add_linearity(const Tables& tables, ClaimList& list) {
     }
     off.push_back(largest);
   }
-  list.add({.text = "PE(pos + k) is a linear function of PE(pos)",
-            .computed = fmt::format("largest |R_k PE(p) − PE(p + k)| for k = 1, 10, 100: {}",
-                                    listed(off, "{:.1e}")),
-            .holds = *std::max_element(off.begin(), off.end()) <= 1e-12,
-            .should_hold = true,
-            .reason = "R_k turns each pair of columns by ωk, whatever the position"});
+  list.push_back(
+      {.text = "PE(pos + k) is a linear function of PE(pos)",
+       .computed = fmt::format("largest |R_k PE(p) − PE(p + k)| for k = 1, 10, 100: {:.1e}",
+                               fmt::join(off, ", ")),
+       .holds = std::ranges::max(off) <= 1e-12,
+       .reason = "R_k turns each pair of columns by ωk, whatever the position"});
 }
 
 }  // namespace
 
-ClaimList transformers_positional_encoding(const Tables& tables, const ClaimModels& models) {
-  ClaimList list("Transformer's Positional Encoding");
+Findings transformers_positional_encoding(const Tables& tables, const ClaimModels& models) {
+  Findings list;
   if (models.none && models.sinusoidal) {
-    list.add(order_is_lost_without_positions(models.none, models.sinusoidal));
+    list.push_back(order_is_lost_without_positions(models.none, models.sinusoidal));
   }
   add_the_first_rows(tables, list);
   add_the_exp_form(tables, list);
@@ -144,9 +140,9 @@ ClaimList transformers_positional_encoding(const Tables& tables, const ClaimMode
   add_the_clock(tables, list);
   add_linearity(tables, list);
   if (models.sinusoidal && models.learned && models.none) {
-    list.add(learned_is_as_good_as_sinusoidal(models));
+    list.push_back(learned_is_as_good_as_sinusoidal(models));
   }
-  if (models.sinusoidal) list.add(residual_connections_carry_positions(models.sinusoidal));
+  if (models.sinusoidal) list.push_back(residual_connections_carry_positions(models.sinusoidal));
   return list;
 }
 

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 #include <random>
 
 #include "infer/commands.h"
 #include "infer/files/table_file.h"
+#include "lens/rows.h"
 #include "phasor/errors.h"
 #include "phasor/model.h"
 
@@ -179,20 +181,23 @@ std::vector<double> random_values(int64_t count, uint64_t seed) {
 
 Matrix random_like(MatrixView table) {
   Matrix random{random_values(table.rows * table.columns, 1), table.rows, table.columns};
-  const double length = mean_norm(random);
-  const double factor = length > 0 ? mean_norm(table) / length : 0;
+  const double length = mean_norm(random.values, table.columns);
+  const double factor = length > 0 ? mean_norm(table.values, table.columns) / length : 0;
   for (double& value : random.values) value *= factor;
   return random;
 }
 
-double mean_norm(MatrixView table) {
-  double sum = 0;
-  for (int64_t i = 0; i < table.rows; ++i) {
-    double squares = 0;
-    for (int64_t j = 0; j < table.columns; ++j) squares += table.at(i, j) * table.at(i, j);
-    sum += std::sqrt(squares);
+std::vector<double> row_norms(std::span<const double> table, int64_t width) {
+  std::vector<double> norms(table.size() / width);
+  for (size_t i = 0; i < norms.size(); ++i) {
+    norms[i] = phasor::internal::norm(&table[i * width], width);
   }
-  return table.rows > 0 ? sum / static_cast<double>(table.rows) : 0;
+  return norms;
+}
+
+double mean_norm(std::span<const double> table, int64_t width) {
+  const std::vector<double> norms = row_norms(table, width);
+  return std::accumulate(norms.begin(), norms.end(), 0.0) / static_cast<double>(norms.size());
 }
 
 }  // namespace infer

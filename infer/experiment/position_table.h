@@ -3,10 +3,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "infer/render/matrix_view.h"
+#include "infer/matrix.h"
 #include "phasor/positions.h"
 
 namespace infer {
@@ -51,7 +52,8 @@ std::vector<double> random_values(int64_t count, uint64_t seed);
 /// A table of random rows of the same size and mean length, to compare with.
 Matrix random_like(MatrixView table);
 
-/// The mean length of the rows.
-double mean_norm(MatrixView table);
+/// The length of each row [T, width], and their mean.
+std::vector<double> row_norms(std::span<const double> table, int64_t width);
+double mean_norm(std::span<const double> table, int64_t width);
 
 }  // namespace infer

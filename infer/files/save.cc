@@ -1,19 +1,25 @@
-// Saving to a safetensors file: eight bytes of header length, the header in JSON, the tensors.
+// Writing tensors: a safetensors file is eight bytes of header length, the header in JSON, and the
+// tensors; an npz file is a zip archive of NumPy's .npy files, stored without compression.
 #include "infer/files/save.h"
 
 #include <fmt/format.h>
+#include <zip.h>
 
+#include <array>
 #include <bit>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "infer/commands.h"
 #include "infer/files/temporary_file.h"
+#include "phasor/errors.h"
 
 namespace infer {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "both formats are little-endian");
+static_assert(std::endian::native == std::endian::little, "all formats are little-endian");
 
+/// The eight bytes before it included.
 std::string safetensors_header(std::span<const SavedTensor> tensors,
                                const std::map<std::string, std::string>& metadata) {
   nlohmann::ordered_json header;
@@ -28,28 +34,83 @@ std::string safetensors_header(std::span<const SavedTensor> tensors,
   }
   std::string text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   text.resize((text.size() + 7) / 8 * 8, ' ');
-  return text;
+  const auto size = static_cast<uint64_t>(text.size());
+  return std::string(reinterpret_cast<const char*>(&size), sizeof size) + text;
 }
 
-}  // namespace
-
-void save_safetensors(const std::filesystem::path& path, std::span<const SavedTensor> tensors,
-                      const std::map<std::string, std::string>& metadata) {
-  const std::string header = safetensors_header(tensors, metadata);
-  const auto header_size = static_cast<uint64_t>(header.size());
+/// The header, and the tensors one after another.
+void save_flat(const std::filesystem::path& path, const std::string& header,
+               std::span<const SavedTensor> tensors) {
   TemporaryFile file("--save", path);
-  file.write(std::as_bytes(std::span(&header_size, 1)));
   file.write(std::as_bytes(std::span(header)));
   for (const SavedTensor& tensor : tensors) file.write(tensor.bytes);
   file.commit();
 }
 
-void save_npy(const std::filesystem::path& path, const SavedTensor& tensor) {
-  const std::string header = npy_header(tensor.kind, tensor.shape);
-  TemporaryFile file("--save", path);
-  file.write(std::as_bytes(std::span(header)));
-  file.write(tensor.bytes);
-  file.commit();
+[[noreturn]] void fail(const std::filesystem::path& path, const char* reason) {
+  throw phasor::InvalidArgument(fmt::format("--save: cannot write {}: {}", path.string(), reason));
+}
+
+void add(zip_t* archive, const std::filesystem::path& path, const SavedTensor& tensor,
+         const std::string& header) {
+  // libzip copies the two fragments' addresses, not their contents.
+  std::array<zip_buffer_fragment_t, 2> fragments{};
+  fragments[0].data = reinterpret_cast<zip_uint8_t*>(const_cast<char*>(header.data()));
+  fragments[0].length = header.size();
+  fragments[1].data = reinterpret_cast<zip_uint8_t*>(const_cast<std::byte*>(tensor.bytes.data()));
+  fragments[1].length = tensor.bytes.size();
+  zip_source_t* source = zip_source_buffer_fragment(archive, fragments.data(), 2, 0);
+  if (source == nullptr) fail(path, zip_strerror(archive));
+  const std::string name = tensor.name + ".npy";
+  const zip_int64_t index = zip_file_add(archive, name.c_str(), source, ZIP_FL_ENC_UTF_8);
+  if (index < 0) {
+    zip_source_free(source);
+    fail(path, zip_strerror(archive));
+  }
+  constexpr zip_uint16_t kFirstOfJanuary1980 = 1 << 5 | 1;  // the same bytes on every day
+  if (zip_set_file_compression(archive, index, ZIP_CM_STORE, 0) != 0 ||
+      zip_file_set_dostime(archive, index, 0, kFirstOfJanuary1980, 0) != 0) {
+    fail(path, zip_strerror(archive));
+  }
+}
+
+void save_npz(const std::filesystem::path& path, std::span<const SavedTensor> tensors) {
+  refuse_to_replace("--save", path);
+  int code = 0;
+  zip_t* opened = zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code);
+  if (opened == nullptr) {
+    zip_error_t error;
+    zip_error_init_with_code(&error, code);
+    const std::string reason = zip_error_strerror(&error);
+    zip_error_fini(&error);
+    fail(path, reason.c_str());
+  }
+  std::unique_ptr<zip_t, decltype(&zip_discard)> archive(opened, zip_discard);
+  std::vector<std::string> headers;
+  headers.reserve(tensors.size());
+  for (const SavedTensor& tensor : tensors) {
+    add(archive.get(), path, tensor, headers.emplace_back(npy_header(tensor.kind, tensor.shape)));
+  }
+  // Writes a temporary file beside `path` and renames it; a failure removes it.
+  if (zip_close(archive.get()) != 0) fail(path, zip_strerror(archive.get()));
+  archive.release();
+}
+
+}  // namespace
+
+std::string npy_header(SavedTensor::Kind kind, std::span<const int64_t> shape) {
+  std::string sizes;
+  for (const int64_t size : shape) sizes += fmt::format("{}, ", size);
+  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
+                                 kind == SavedTensor::Kind::kInt32 ? "<i4" : "<f4", sizes);
+  constexpr size_t kPreamble = 10;  // magic, version, length
+  const size_t padded = (kPreamble + text.size() + 1 + 63) / 64 * 64;
+  text.resize(padded - kPreamble - 1, ' ');
+  text += '\n';
+  std::string header("\x93NUMPY\x01\x00", 8);
+  header += static_cast<char>(text.size() & 0xff);
+  header += static_cast<char>(text.size() >> 8);
+  return header + text;
 }
 
 void check_save_path(const std::filesystem::path& path) {
@@ -64,10 +125,13 @@ void check_save_path(const std::filesystem::path& path) {
 
 void save(const std::filesystem::path& path, std::span<const SavedTensor> tensors,
           const std::map<std::string, std::string>& metadata) {
-  if (path.extension() == ".npz") {
+  const std::string extension = path.extension().string();
+  if (extension == ".npz") {
     save_npz(path, tensors);
+  } else if (extension == ".npy") {
+    save_flat(path, npy_header(tensors[0].kind, tensors[0].shape), tensors.first(1));
   } else {
-    save_safetensors(path, tensors, metadata);
+    save_flat(path, safetensors_header(tensors, metadata), tensors);
   }
 }
 

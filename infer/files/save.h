@@ -1,4 +1,4 @@
-// Files of named tensors: safetensors and npz, written whole or not at all.
+// Files of named tensors: safetensors, npz and npy, written whole or not at all.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,8 @@
 #include <map>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace infer {
@@ -15,14 +17,11 @@ namespace infer {
 struct SavedTensor {
   enum class Kind { kFloat32, kInt32 };
 
-  SavedTensor(std::string name, std::vector<int64_t> shape, std::span<const float> values)
+  template <typename T>
+  requires std::is_same_v<T, float> || std::is_same_v<T, int32_t> SavedTensor(
+      std::string name, std::vector<int64_t> shape, std::span<const T> values)
       : name(std::move(name)),
-        kind(Kind::kFloat32),
-        shape(std::move(shape)),
-        bytes(std::as_bytes(values)) {}
-  SavedTensor(std::string name, std::vector<int64_t> shape, std::span<const int32_t> values)
-      : name(std::move(name)),
-        kind(Kind::kInt32),
+        kind(std::is_same_v<T, float> ? Kind::kFloat32 : Kind::kInt32),
         shape(std::move(shape)),
         bytes(std::as_bytes(values)) {}
 
@@ -36,16 +35,10 @@ struct SavedTensor {
 void check_save_path(const std::filesystem::path& path);
 
 /// Writes a temporary file beside `path` and renames it. Throws InvalidArgument naming the file and
-/// the reason; then `path` is as it was. `metadata` goes into safetensors' __metadata__; npz has no
-/// place for it.
+/// the reason; then `path` is as it was. `metadata` goes into safetensors' __metadata__; npz and
+/// npy have no place for it. An npy file holds the first tensor alone, without its name.
 void save(const std::filesystem::path& path, std::span<const SavedTensor> tensors,
           const std::map<std::string, std::string>& metadata);
-
-void save_safetensors(const std::filesystem::path& path, std::span<const SavedTensor> tensors,
-                      const std::map<std::string, std::string>& metadata);
-void save_npz(const std::filesystem::path& path, std::span<const SavedTensor> tensors);
-/// The tensor alone, without its name.
-void save_npy(const std::filesystem::path& path, const SavedTensor& tensor);
 
 /// What a version 1.0 .npy file begins with, padded so that the numbers start at a multiple of 64.
 /// Every matrix's is 128 bytes long.

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "infer/render/matrix_view.h"
+#include "infer/matrix.h"
 
 namespace infer {
 

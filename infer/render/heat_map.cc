@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <span>
+#include <limits>
 
 #include "infer/render/terminal.h"
 
@@ -57,6 +57,12 @@ int terminal_colour(ColourMap map, double share) {
   return colours[std::min(i, colours.size() - 1)];
 }
 
+/// Where `value` lies in `range`, 0 … 1; 1/2 where the range is a point, and for what is no number.
+double share_of(Range range, double value) {
+  if (!(range.high > range.low) || !std::isfinite(value)) return 0.5;
+  return std::clamp((value - range.low) / (range.high - range.low), 0.0, 1.0);
+}
+
 /// Colours and shades of cells.
 class Painter {
  public:
@@ -82,9 +88,24 @@ class Painter {
   Range range_;
 };
 
-/// The cells that are shown.
+/// The cells that are shown: the mean of each block's finite numbers; blocks at the end may be
+/// smaller.
 Matrix cells_of(MatrixView matrix, const Grid& grid) {
-  return block_means(matrix, grid.block_rows, grid.block_columns);
+  Matrix means{.values = {},
+               .rows = divide_up(matrix.rows, grid.block_rows),
+               .columns = divide_up(matrix.columns, grid.block_columns)};
+  means.values.resize(means.rows * means.columns);
+  std::vector<double> counts(means.values.size());
+  for (int64_t i = 0; i < matrix.rows; ++i) {
+    for (int64_t j = 0; j < matrix.columns; ++j) {
+      if (!std::isfinite(matrix.at(i, j))) continue;
+      const int64_t block = i / grid.block_rows * means.columns + j / grid.block_columns;
+      means.values[block] += matrix.at(i, j);
+      ++counts[block];
+    }
+  }
+  for (size_t i = 0; i < counts.size(); ++i) means.values[i] /= counts[i];  // 0 / 0: NaN
+  return means;
 }
 
 Range shown_range(MatrixView cells, const HeatMapOptions& options) {
@@ -92,6 +113,23 @@ Range shown_range(MatrixView cells, const HeatMapOptions& options) {
 }
 
 }  // namespace
+
+Range range_of(std::span<const double> values) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  Range range{kInfinity, -kInfinity};
+  for (const double value : values) {
+    if (!std::isfinite(value)) continue;
+    range = {std::min(range.low, value), std::max(range.high, value)};
+  }
+  return range.low <= range.high ? range : Range{};
+}
+
+Range colour_range(ColourMap map, std::span<const double> values) {
+  const Range range = range_of(values);
+  if (map == ColourMap::kSequential) return range;
+  const double size = std::max(std::abs(range.low), std::abs(range.high));
+  return {-size, size};
+}
 
 std::vector<std::string> heat_map(MatrixView matrix, const HeatMapOptions& options) {
   const Grid grid = grid_of(matrix, options);

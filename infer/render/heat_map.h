@@ -2,26 +2,41 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "infer/render/colour_map.h"
+#include "infer/matrix.h"
 
 namespace infer {
+
+/// Maps that colour-blind readers can follow.
+enum class ColourMap {
+  kSequential,  // like viridis: dark blue to yellow, ever lighter
+  kDiverging    // blue, white, red, for numbers on both sides of zero
+};
+
+/// What the ends of a map stand for.
+struct Range {
+  double low = 0, high = 0;
+};
+/// The least and greatest finite value; 0 and 0 where there is none.
+Range range_of(std::span<const double> values);
+/// The same, and for kDiverging the same distance on both sides of zero.
+Range colour_range(ColourMap map, std::span<const double> values);
 
 struct HeatMapOptions {
   int width = 80;        // columns the lines may take, labels included; at least 20
   int max_lines = 32;    // lines that the cells may take
   bool colours = false;  // Output::colours()
   ColourMap map = ColourMap::kSequential;
-  std::optional<Range> range = {};           // what the ends of the map stand for
+  std::optional<Range> range = {};           // empty: colour_range() of the cells that are shown
   std::vector<std::string> row_labels = {};  // [rows] or none; a line shows its first row's
 };
 
 /// Lines of the same width. A matrix that fits has a cell of two columns and one line for each of
 /// its cells; in a larger one cells are means of blocks, and with colours a character is two of
 /// them (▀). Square matrices stay square.
-/// Where `options.range` is empty it is that of the cells that are shown.
 std::vector<std::string> heat_map(MatrixView matrix, const HeatMapOptions& options);
 
 /// How the lines above are to be read: "-1  ░▒▓█ 1", and "a cell is the mean of 7 × 7" where they

@@ -1,77 +1,55 @@
-// What infer positions finds out about one table or two, and how it is shown.
+// What infer positions shows of one table or two: sections, each described once, as text and JSON.
 #pragma once
 
-#include <array>
-#include <filesystem>
-#include <optional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "infer/cli/progress.h"
+#include "infer/experiment/position_properties.h"
 #include "infer/experiment/position_table.h"
 #include "infer/render/terminal.h"
 
 namespace infer {
 
-/// The parts of a page about tables, in their order.
-enum class TableSection {
-  kValues,
-  kImage,
-  kCurves,
-  kDistances,
-  kClock,
-  kMap,
-  kProperties,
-  kAgainst
-};
-inline constexpr std::array<std::string_view, 8> kTableSectionNames = {
-    "values", "image", "curves", "distances", "clock", "map", "properties", "against"};
+/// Tables, of which there are two only if both have as many rows.
+using NamedTables = std::vector<NamedTable>;
+using PropertyColumns = std::vector<std::vector<Property>>;
 
-/// A number about a table, or about two.
-struct Property {
-  std::string_view key;      // in JSON
-  std::string_view label;    // for people
-  std::string_view meaning;  // what is large and what is small
-  int decimals = 4;
-  std::optional<double> value = {};   // empty where the table has too few rows, or no such number
-  std::optional<double> random = {};  // of a table of random rows; empty where that says nothing
+/// A part of the report. It either shows each table by itself (`text`, `json`), or numbers
+/// (`measure`): a column for each table, or one of both.
+struct TableSection {
+  std::string_view name;   // of --only
+  std::string_view title;  // of the section
+  std::string_view hint;   // in the help
+  std::string_view key;    // in JSON
+  std::string (*text)(const NamedTable&, const Output&) = nullptr;
+  nlohmann::ordered_json (*json)(const NamedTable&) = nullptr;
+  PropertyColumns (*measure)(const NamedTables&, Progress&) = nullptr;
+  bool of_two = false;  // needs two tables
 };
 
-/// Every measure of phasor/lens/table.h, beside that of random_like(table).
-std::vector<Property> properties(const NamedTable& table, Progress& progress);
-/// How like each other two tables of as many rows are, beside the first and a random one.
-std::vector<Property> likeness(const NamedTable& a, const NamedTable& b);
+/// All of them, in their order.
+std::span<const TableSection> table_sections();
 
-/// 1 − cos between all rows, [T, T]; exactly 0 between a row and itself.
-Matrix cosine_distances(const NamedTable& table);
-/// The pairs' columns side by side: sine, cosine, sine, cosine, …, [T, 2·pairs].
-Matrix clock_pairs(const NamedTable& table);
-/// The angle of a pair, clockwise from twelve, in 0 … 2π.
-double clock_angle(double sine, double cosine);
-
-struct PositionsPage {
-  std::vector<TableSection> sections;
-  std::vector<NamedTable> tables;                      // one, or two with as many rows
-  std::vector<std::vector<Property>> properties = {};  // of each table, where asked for
-  std::vector<Property> against = {};                  // likewise
-
-  bool asks(TableSection section) const;
+struct PositionsReport {
+  NamedTables tables;
+  std::map<std::string_view, PropertyColumns> numbers;  // by the section's name
 };
 
-/// Measures what is asked for.
-PositionsPage make_page(std::vector<TableSection> sections, std::vector<NamedTable> tables,
+/// Measures what the sections need.
+PositionsReport measure(std::span<const TableSection> sections, NamedTables tables,
                         Progress& progress);
 
-/// A section about one table, without its title.
-std::string section_text(TableSection section, const NamedTable& table, const Output& output);
-std::string to_text(const PositionsPage& page, const Output& output);
-/// One line, without its end: all the numbers of the sections asked for.
-std::string to_json(const PositionsPage& page);
+std::string to_text(const PositionsReport& report, std::span<const TableSection> sections,
+                    const Output& output);
+/// All the numbers of the sections.
+nlohmann::ordered_json to_json(const PositionsReport& report,
+                               std::span<const TableSection> sections);
 /// "position,0,1,2,…" and a line for each row, with all digits.
 std::string to_csv(const NamedTable& table);
-/// A figure of each section asked for, in a folder that is made where there is none. Says on stderr
-/// what was written unless `quiet`. Throws InvalidArgument where it cannot be.
-void write_figures(const PositionsPage& page, const std::filesystem::path& folder, bool quiet);
 
 }  // namespace infer

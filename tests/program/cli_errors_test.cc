@@ -62,7 +62,7 @@ TEST(CliErrorsTest, NamesThatNoFileCanHaveExitWith3) {
     fails({"embed", "-q", "-o", prefix + ".npy", "Tom"});
     fails({"embed", "-q", "-o", prefix + "/a.npy", "Tom"});
     fails({"observe", "-q", "--html", prefix, "Tom"});
-    fails({"observe", "-q", "--svg", prefix, "Tom"});
+    fails({"positions", "-q", "--html", prefix});
   }
 }
 

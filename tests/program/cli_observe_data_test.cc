@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <set>
 
 #include "phasor/phasor.h"
 #include "phasor/safetensors.h"
@@ -293,42 +292,10 @@ TEST(CliObserveDataTest, EveryBadInputHasItsOneLine) {
   fails({"--save", "x.txt", kText}, 2, {".safetensors"});
   fails({"--save", "/tmp/x.npz", "--hooks", "hook_nothing", kText}, 3, {"hook_nothing"});
   fails({"--save", "/tmp/x.npz", "-i", kSentences}, 2, {"give a text"});
-  fails({"--svg", "/dev/null/figures", kText}, 3, {"/dev/null/figures"});
   fails({"-i", "/nowhere.txt"}, 3, {"/nowhere.txt"});
   fails({"--html", "/nowhere/page.html", kText}, 3, {"--html", "/nowhere/page.html"});
   fails({"--max-tokens", "0", kText}, 2, {"--max-tokens"});
   fails({"--ids", "5", kText}, 2, {"exclude"});
-}
-
-TEST(CliObserveDataTest, FiguresAreWrittenForEachTextAndView) {
-  const TempFolder folder;
-  const std::string figures = (folder.path() / "figures").string();
-  const ProgramResult result = run_infer(
-      {"observe", "-q", "--svg", figures, "--cut-residual", "1", kText, "-i", kSentences});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  std::set<std::string> got;
-  for (const auto& entry : fs::directory_iterator(figures)) {
-    got.insert(entry.path().filename().string());
-    EXPECT_TRUE(read_text_file(entry.path()).starts_with("<svg")) << entry.path();
-  }
-  std::set<std::string> want = {"text1-pattern-before.svg",
-                                "text1-pattern-after.svg",
-                                "text1-distances-before.svg",
-                                "text1-distances-after.svg",
-                                "texts-corpus-before.svg",
-                                "texts-corpus-after.svg",
-                                "texts-probe.svg"};
-  for (const std::string text : {"text1-", "texts-"}) {
-    for (const char* view : {"moved", "direct", "effect"}) want.insert(text + view + ".svg");
-    for (const char* view : {"split", "order", "offsets"}) {
-      want.insert(text + view + "-before.svg");
-      want.insert(text + view + "-after.svg");
-    }
-  }
-  EXPECT_EQ(got, want);
-  const std::string pattern = read_text_file(fs::path(figures) / "text1-pattern-before.svg");
-  EXPECT_NE(pattern.find("Attention of head 1.2, before"), std::string::npos);
-  EXPECT_NE(pattern.find("▁Tom"), std::string::npos);
 }
 
 /// The Python that has numpy; empty where there is none.

@@ -66,120 +66,6 @@ TEST(CliPositionsTest, PrintsTheTutorialsFourByFourTable) {
   EXPECT_EQ((std::vector(lines.end() - std::ssize(want), lines.end())), want);
 }
 
-TEST(CliPositionsTest, ValuesOfEveryLayoutAreTheFormulas) {
-  for (const auto layout :
-       {SinusoidalLayout::kPaper, SinusoidalLayout::kMarian, SinusoidalLayout::kT2T,
-        SinusoidalLayout::kFairseq, SinusoidalLayout::kOpenNmt}) {
-    const std::string name(to_string(layout));
-    SCOPED_TRACE(name);
-    const json table = json_of({"--layout", name, "--length", "9", "--width", "6", "--base", "50",
-                                "--only", "values"})["tables"][0];
-    const int64_t first = name == "fairseq" ? 2 : name == "opennmt" ? 1 : 0;
-    EXPECT_EQ(table["layout"], name);
-    EXPECT_EQ(table["first_position"], first);
-    ASSERT_EQ(table["values"].size(), 9u);
-    std::vector<double> row(6);
-    for (int64_t p = 0; p < 9; ++p) {
-      sinusoidal_row(layout, 50, static_cast<double>(first + p), 6, row.data());
-      EXPECT_EQ(table["values"][p], row);
-    }
-    EXPECT_EQ(json_of({name, "--length", "9", "--width", "6", "--base", "50", "--only",
-                       "values"})["tables"][0],
-              table);
-  }
-}
-
-TEST(CliPositionsTest, CsvHoldsAllDigits) {
-  const auto lines = lines_of(text_of({"--csv", "--length", "3", "--width", "3"}));
-  ASSERT_EQ(lines.size(), 4u);
-  EXPECT_EQ(lines[0], "position,0,1,2");
-  const std::vector<double> table = sinusoidal_table(SinusoidalLayout::kPaper, 3, 3);
-  for (int64_t p = 0; p < 3; ++p) {
-    std::istringstream line(lines[p + 1]);
-    std::string cell;
-    std::getline(line, cell, ',');
-    EXPECT_EQ(cell, std::to_string(p));
-    for (int64_t c = 0; c < 3; ++c) {
-      ASSERT_TRUE(std::getline(line, cell, ','));
-      EXPECT_EQ(std::stod(cell), table[3 * p + c]);
-    }
-  }
-}
-
-TEST(CliPositionsTest, PropertiesAreTheLibrarys) {
-  const json properties = json_of({"--length", "40", "--width", "16"})["tables"][0]["properties"];
-  const std::vector<double> table = sinusoidal_table(SinusoidalLayout::kPaper, 40, 16);
-  const auto expect = [&](const char* key, double value) {
-    EXPECT_EQ(properties.at(key).at("value"), value) << key;
-    EXPECT_TRUE(properties.at(key).at("random").is_number()) << key;
-  };
-  expect("toeplitz_r2", toeplitz_r2(table, 16));
-  expect("locality", position_locality(table, 16));
-  expect("symmetry", position_symmetry(table, 16));
-  expect("stable_rank", stable_rank(table, 16));
-  expect("nearest_rows", nearest_rows(table, 16).distance);
-  expect("nearest_offset", static_cast<double>(nearest_rows(table, 16).offset));
-  expect("first_rise", static_cast<double>(*first_rise(table, 16)));
-  expect("linear_shift", linear_shift(table, 16, 1).held_out);
-  expect("unmoved", linear_shift(table, 16, 1).unmoved);
-  const auto share = principal_plane(table, 16).share;
-  expect("plane_share", share[0] + share[1]);
-  EXPECT_NEAR(properties["mean_norm"]["value"], std::sqrt(8.0), 1e-12);
-  EXPECT_NEAR(properties["norm_ratio"]["value"], 1, 1e-12);
-  EXPECT_NEAR(properties["toeplitz_r2"]["value"], 1, 1e-12);
-  EXPECT_LT(properties["toeplitz_r2"]["random"], 0.5);
-}
-
-TEST(CliPositionsTest, WavelengthsEndBeforeTwoPiBaseButForTensor2tensor) {
-  const auto longest = [](const char* layout) {
-    return json_of({layout, "--width", "512", "--length", "2", "--only",
-                    "properties"})["tables"][0]["properties"]["longest_wavelength"]["value"]
-        .get<double>();
-  };
-  EXPECT_NEAR(longest("paper"), 60611.5, 0.1);
-  EXPECT_NEAR(longest("t2t"), 2 * std::numbers::pi * 10000, 1e-6);
-}
-
-TEST(CliPositionsTest, ModelsShowWhatTheyAdd) {
-  for (const std::string name : {"learned", "sinusoidal"}) {
-    Encoder encoder(Model::load(bundled_model(name)));
-    const std::vector<float> vectors = encoder.model().position_vectors(128);
-    const json table = json_of({"-m", name, "--only", "values"})["tables"][0];
-    EXPECT_EQ(table["kind"], name);
-    ASSERT_EQ(table["length"], 128);
-    ASSERT_EQ(table["width"], 128);
-    for (int64_t p = 0; p < 128; ++p) {
-      for (int64_t c = 0; c < 128; ++c) {
-        ASSERT_EQ(table["values"][p][c], static_cast<double>(vectors[p * 128 + c]));
-      }
-    }
-  }
-}
-
-TEST(CliPositionsTest, ClockHandsTurnWithTheFrequencyOfTheirPair) {
-  for (const char* layout : {"paper", "marian", "t2t"}) {
-    const json table =
-        json_of({layout, "--length", "30", "--width", "8", "--only", "clock,curves"})["tables"][0];
-    ASSERT_EQ(table["pairs"].size(), 4u);
-    for (size_t p = 0; p < 30; ++p) {
-      for (size_t k = 0; k < 4; ++k) {
-        const double turned = table["pairs"][k]["frequency"].get<double>() * static_cast<double>(p);
-        const double angle = table["angles"][p][k];
-        EXPECT_NEAR(std::remainder(angle - turned, 2 * std::numbers::pi), 0, 1e-9);
-        EXPECT_GE(angle, 0);
-        EXPECT_LT(angle, 2 * std::numbers::pi);
-      }
-    }
-  }
-}
-
-TEST(CliPositionsTest, ATableAgainstItselfIsEqual) {
-  const json against = json_of({"learned", "learned", "--only", "against"})["against"];
-  EXPECT_NEAR(against["linear_cka"]["value"], 1, 1e-9);
-  EXPECT_NEAR(against["procrustes"]["value"], 0, 1e-9);
-  EXPECT_LT(against["linear_cka"]["random"], 0.5);
-}
-
 TEST(CliPositionsTest, AComputedTableTakesTheSizeOfTheOther) {
   for (const std::vector<std::string>& tables :
        {std::vector<std::string>{"paper", "learned"}, {"learned", "paper"}}) {
@@ -232,78 +118,29 @@ TEST(CliPositionsTest, OnlyTheSectionsAskedForAreShown) {
   }
 }
 
-TEST(CliPositionsTest, EverySizeDownToOneIsShownIn100Columns) {
-  for (const char* width : {"1", "2", "3", "7", "300"}) {
-    for (const char* length : {"1", "2", "3", "5", "200"}) {
-      SCOPED_TRACE(std::string(length) + " x " + width);
-      const std::string text = text_of({"--length", length, "--width", width});
-      for (const std::string& line : lines_of(text)) {
-        const auto columns = std::ranges::count_if(
-            line, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
-        EXPECT_LE(columns, 100) << line;
-      }
-      EXPECT_FALSE(contains(text, "nan")) << text;
-      EXPECT_FALSE(contains(text, "inf")) << text;
-      json_of({"--length", length, "--width", width});
-    }
-  }
-}
-
-TEST(CliPositionsTest, FiguresAreWrittenAndNamed) {
+TEST(CliPositionsTest, ThePageHasEverySectionAndChangesNothingElse) {
   const TempFolder folder;
-  const fs::path figures = folder.path() / "new" / "figures";
-  const ProgramResult result =
-      run_infer({"positions", "--length", "6", "--width", "4", "--svg", figures.string()});
+  const std::string file = (folder.path() / "page.html").string();
+  const std::vector<std::string> arguments = {"positions", "paper", "learned", "--only", "map"};
+  std::vector<std::string> with_page = arguments;
+  with_page.insert(with_page.end(), {"--html", file});
+  const ProgramResult result = run_infer(with_page);
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  std::set<std::string> names;
-  for (const auto& entry : fs::directory_iterator(figures)) {
-    names.insert(entry.path().filename().string());
-    EXPECT_TRUE(contains(result.err, "wrote " + entry.path().string())) << result.err;
-  }
-  EXPECT_EQ(names, (std::set<std::string>{"clock.svg", "curves.svg", "distances.svg", "image.svg",
-                                          "map.svg", "offsets.svg", "rows.svg"}));
-  // Few cells are rectangles that carry their numbers.
-  const std::string image = read_text_file(figures / "image.svg");
-  const std::vector<double> table = sinusoidal_table(SinusoidalLayout::kPaper, 6, 4);
-  for (int64_t i = 0; i < 24; ++i) {
-    std::ostringstream cell;
-    cell << "<title>" << i / 4 << ", " << i % 4 << ": " << table[i] << "</title>";
-    EXPECT_TRUE(contains(image, cell.str())) << cell.str();
-  }
+  EXPECT_EQ(result.out, run_infer(arguments).out);
+  EXPECT_TRUE(contains(result.err, "note: wrote " + file + " (")) << result.err;
+
+  const std::string page = read_text_file(file), mark = "id=\"data\">";
+  const size_t from = page.find(mark) + mark.size();
+  const json data = json::parse(page.substr(from, page.find("</script>", from) - from));
+  EXPECT_EQ(data["tables"], json_of({"paper", "learned"}));
+  EXPECT_TRUE(data["version"].is_string());
 }
 
-TEST(CliPositionsTest, OnAFullDiskNoHalfFigureStays) {
+TEST(CliPositionsTest, OnAFullDiskNoHalfPageStays) {
   const TempFolder folder;
-  expect_infer_fails({"positions", "--only", "image", "--svg", folder.path().string()}, 3,
-                     {"--svg", "image.svg", "File too large"}, {.file_size_limit = 1000});
+  expect_infer_fails({"positions", "--html", (folder.path() / "page.html").string()}, 3,
+                     {"--html", "page.html", "File too large"}, {.file_size_limit = 100'000});
   EXPECT_TRUE(fs::is_empty(folder.path()));
-}
-
-TEST(CliPositionsTest, ALongTableIsCutUnlessItsLengthIsAskedFor) {
-  const TempFolder folder;
-  const std::string file = (folder.path() / "long.npy").string();
-  text_of({"--length", "600", "--width", "2", "--only", "values", "--save", file});
-  EXPECT_TRUE(contains(text_of({file, "--only", "values"}), "512 positions × 2 columns"));
-  EXPECT_TRUE(contains(text_of({file, "--only", "values"}), ", the first 512 of 600\n"));
-  const json all = json_of({file, "--only", "values", "--length", "600"})["tables"][0];
-  EXPECT_EQ(all["length"], 600);
-  ASSERT_EQ(all["values"].size(), 600u);
-  EXPECT_EQ(all["values"][599][0], static_cast<double>(static_cast<float>(std::sin(599.0))));
-}
-
-TEST(CliPositionsTest, FiguresOfTwoTablesHaveNamesOfTheirOwnAndTheSameBytesEachTime) {
-  const TempFolder folder;
-  std::vector<std::string> bytes[2];
-  for (auto& run : bytes) {
-    const fs::path figures = folder.path() / "f";
-    text_of({"paper", "learned", "-q", "--only", "image,properties", "--svg", figures.string()});
-    for (const char* name : {"1-paper-image.svg", "2-learned-image.svg", "offsets.svg"}) {
-      run.push_back(read_text_file(figures / name));
-      EXPECT_TRUE(run.back().ends_with("</svg>\n")) << name;
-    }
-    EXPECT_EQ(std::distance(fs::directory_iterator(figures), {}), 3);
-  }
-  EXPECT_TRUE(bytes[0] == bytes[1]);
 }
 
 /// infer positions --claims with these models in place of the bundled ones.
@@ -394,8 +231,7 @@ TEST(CliPositionsTest, WhatCannotBeShownIsSaidInOneLine) {
   fails({"--csv", "--json"}, 2, {"--csv", "--json"});
   fails({"paper", "marian", "--csv"}, 2, {"--csv", "one table"});
   fails({"--save", "t.txt"}, 2, {"t.txt", ".npz"});
-  const std::string file = folder.write("file", "").string();
-  fails({"--svg", file}, 3, {"--svg", file});
+  fails({"--html", "-"}, 2, {"--html", "'-'", "page.html"});
   fails({"--save", (folder.path() / "none" / "t.npy").string()}, 3, {"No such file"});
 }
 

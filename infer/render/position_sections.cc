@@ -1,4 +1,4 @@
-// The sections about one table of position vectors, for a terminal.
+// The sections about tables of position vectors.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +14,7 @@ namespace infer {
 namespace {
 
 using phasor::ColumnPair;
+using Json = nlohmann::ordered_json;
 
 constexpr int kLabelWidth = 10;  // of the column of positions, two blanks before it included
 constexpr int kMapWidth = 64, kMapHeight = 18;
@@ -111,17 +112,16 @@ std::string clock(const NamedTable& table, const Output& output) {
   constexpr std::string_view kArrows[] = {"↑", "↗", "→", "↘", "↓", "↙", "←", "↖"};
   constexpr int64_t kMostRows = 16;
   constexpr int kCell = 4;
-  const Matrix hands = clock_pairs(table);
-  const MatrixView view = hands;
+  const Matrix angles = clock_angles(table);
   const std::vector<int64_t> pairs =
-      spread(view.columns / 2, std::min((output.width() - kLabelWidth - 2) / kCell, 16));
+      spread(angles.columns, std::min((output.width() - kLabelWidth - 2) / kCell, 16));
   std::string head;
   for (const int64_t k : pairs) head += fmt::format("{:>{}}", k, kCell);
   std::string text = line_of("pair", head);
   for (int64_t p = 0; p < std::min(table.rows(), kMostRows); ++p) {
     std::string line;
     for (const int64_t k : pairs) {
-      const double angle = clock_angle(view.at(p, 2 * k), view.at(p, 2 * k + 1));
+      const double angle = MatrixView(angles).at(p, k);
       line += pad_left(kArrows[std::lround(angle / (std::numbers::pi / 4)) % 8], kCell);
     }
     text += line_of(position_of(table, p), line);
@@ -129,13 +129,10 @@ std::string clock(const NamedTable& table, const Output& output) {
   return text;
 }
 
-std::string map(const NamedTable& table) {
+std::string map(const NamedTable& table, const Output&) {
   const phasor::PlaneMap plane = phasor::principal_plane(table.values.values, table.width());
   std::vector<double> x, y;
-  for (int64_t p = 0; p < table.rows(); ++p) {
-    x.push_back(plane.points[2 * p]);
-    y.push_back(plane.points[2 * p + 1]);
-  }
+  for (size_t i = 0; i < plane.points.size(); ++i) (i % 2 == 0 ? x : y).push_back(plane.points[i]);
   const Range across = range_of(x), up = range_of(y);
   BrailleCanvas canvas(kMapWidth, kMapHeight);
   const double scale = std::min((canvas.dots_across() - 9) / (across.high - across.low),
@@ -162,27 +159,79 @@ std::string map(const NamedTable& table) {
                             100 * plane.share[0], 100 * plane.share[1]);
 }
 
+std::string image(const NamedTable& table, const Output& output) {
+  return heat(table, table.values, ColourMap::kDiverging, output);
+}
+
+std::string distances(const NamedTable& table, const Output& output) {
+  return heat(table, cosine_distances(table), ColourMap::kSequential, output);
+}
+
+Json rows_of(MatrixView matrix) {
+  Json rows = Json::array();
+  for (int64_t i = 0; i < matrix.rows; ++i) {
+    const auto row = matrix.row(i);
+    rows.push_back(std::vector<double>(row.begin(), row.end()));
+  }
+  return rows;
+}
+
+Json values_json(const NamedTable& table) { return rows_of(table.values); }
+Json distances_json(const NamedTable& table) { return rows_of(cosine_distances(table)); }
+/// [T, pairs], in radians, clockwise from twelve.
+Json angles_json(const NamedTable& table) { return rows_of(clock_angles(table)); }
+
+Json pairs_json(const NamedTable& table) {
+  Json pairs = Json::array();
+  for (const ColumnPair& pair : table.pairs) {
+    pairs.push_back({{"sine", pair.sine},
+                     {"cosine", pair.cosine < 0 ? Json() : Json(pair.cosine)},
+                     {"frequency", pair.frequency > 0 ? Json(pair.frequency) : Json()}});
+  }
+  return pairs;
+}
+
+Json map_json(const NamedTable& table) {
+  const phasor::PlaneMap plane = phasor::principal_plane(table.values.values, table.width());
+  return {{"points", rows_of({plane.points, table.rows(), 2})}, {"share", plane.share}};
+}
+
+PropertyColumns properties_of_each(const NamedTables& tables, Progress& progress) {
+  PropertyColumns columns;
+  for (const NamedTable& table : tables) columns.push_back(properties(table, progress));
+  return columns;
+}
+
+PropertyColumns likeness_of_two(const NamedTables& tables, Progress&) {
+  return {likeness(tables.at(0), tables.at(1))};
+}
+
+constexpr TableSection kSections[] = {
+    {"values", "Values", "the numbers", "values", values, values_json},
+    {"image", "Image: rows are positions, columns are columns", "all of them as a heat map",
+     "values", image, values_json},
+    {"curves", "Curves: columns over positions", "columns over positions", "pairs", curves,
+     pairs_json},
+    {"distances", "Distances: 1 − cos between every two positions",
+     "1 - cos between every two positions", "distances", distances, distances_json},
+    {"clock", "Clock hands: each pair of columns (sine, cosine) as an angle, clockwise from twelve",
+     "the angle of each pair of columns", "angles", clock, angles_json},
+    {"map", "Map: the positions in the plane that holds most of their variance, joined in order",
+     "the positions in the plane that holds most of their variance", "map", map, map_json},
+    {.name = "properties",
+     .title = "Properties",
+     .hint = "what holds of the whole table, beside a table of random rows",
+     .key = "properties",
+     .measure = properties_of_each},
+    {.name = "against",
+     .title = "Against each other",
+     .hint = "how like each other two tables are",
+     .key = "against",
+     .measure = likeness_of_two,
+     .of_two = true}};
+
 }  // namespace
 
-std::string section_text(TableSection section, const NamedTable& table, const Output& output) {
-  switch (section) {
-    case TableSection::kValues:
-      return values(table, output);
-    case TableSection::kImage:
-      return heat(table, table.values, ColourMap::kDiverging, output);
-    case TableSection::kCurves:
-      return curves(table, output);
-    case TableSection::kDistances:
-      return heat(table, cosine_distances(table), ColourMap::kSequential, output);
-    case TableSection::kClock:
-      return clock(table, output);
-    case TableSection::kMap:
-      return map(table);
-    case TableSection::kProperties:
-    case TableSection::kAgainst:
-      break;
-  }
-  return "";
-}
+std::span<const TableSection> table_sections() { return kSections; }
 
 }  // namespace infer

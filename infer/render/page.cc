@@ -1,0 +1,50 @@
+// Puts data into the page that infer/page/ builds; its scripts say what is drawn.
+#include "infer/render/page.h"
+
+#include <fmt/format.h>
+
+#include <span>
+#include <string_view>
+
+#include "infer/files/temporary_file.h"
+#include "infer/render/terminal.h"
+
+namespace infer {
+
+extern const char kReportPage[];  // infer/page/report.html, in a file that CMake writes
+
+namespace {
+
+constexpr std::string_view kPlaceOfData = "REPORT_DATA";
+
+/// JSON that cannot end the script element it stands in: "<" occurs in its strings alone.
+std::string for_script(const nlohmann::ordered_json& json) {
+  std::string out;
+  for (const char c : one_line(json)) {
+    if (c == '<') {
+      out += "\\u003c";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string one_line(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+void write_page(const std::filesystem::path& path, const nlohmann::ordered_json& data, bool quiet) {
+  std::string page = kReportPage;
+  page.replace(page.find(kPlaceOfData), kPlaceOfData.size(), for_script(data));
+  TemporaryFile file("--html", path);
+  file.write(std::as_bytes(std::span(page)));
+  file.commit();
+  if (quiet) return;
+  report_note(
+      fmt::format("wrote {} ({:.1f} MB)", path.string(), static_cast<double>(page.size()) / 1e6));
+}
+
+}  // namespace infer
