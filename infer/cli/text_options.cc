@@ -7,21 +7,13 @@
 #include <cmath>
 
 #include "infer/commands.h"
-#include "infer/render/report.h"
+#include "infer/experiment/subject.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
 #include "phasor/version.h"
 
 namespace infer {
 namespace {
-
-phasor::Overflow parse_overflow_option(const std::string& name) {
-  try {
-    return phasor::parse<phasor::Overflow>(name);
-  } catch (const phasor::InvalidArgument& error) {
-    throw UsageError(fmt::format("--overflow: {}", error.what()));
-  }
-}
 
 /// The row of the first token, which --positions may have changed.
 int64_t first_position(const phasor::PositionConfig& own, const phasor::Positions& positions,
@@ -33,39 +25,31 @@ int64_t first_position(const phasor::PositionConfig& own, const phasor::Position
 
 }  // namespace
 
-const CLI::Option* add_texts(CLI::App& app, TextOptions& options) {
-  const CLI::Option* texts =
-      add_words(app, "TEXT", "texts; - stands for the lines of standard input");
-  add_model(app, options.common);
-  add_language(app, options.common);
-  add_prefix(app, options.common);
-  app.add_option("--positions", options.positions,
-                 "none, sinusoidal[:LAYOUT] or learned instead of the model's own; LAYOUT is "
-                 "paper, marian, t2t, fairseq or opennmt")
-      ->type_name("KIND");
-  app.add_option("--ids", options.ids, "token ids like \"5 17 9\" instead of texts; repeatable")
-      ->type_name("IDS")
-      ->allow_extra_args(false);
-  app.add_option("--overflow", options.overflow,
-                 "a text longer than the table of positions: error (default), truncate, clamp, "
-                 "interpolate or window")
-      ->type_name("POLICY");
-  return texts;
+void add_texts(CommandLine& line, TextOptions& options) {
+  line.words("TEXT", "texts; - stands for the lines of standard input", options.words);
+  add_model(line, options.common);
+  add_language(line, options.common);
+  add_prefix(line, options.common);
+  line.option("--positions", "KIND",
+              "none, sinusoidal[:LAYOUT] or learned instead of the model's own; LAYOUT is paper, "
+              "marian, t2t, fairseq or opennmt",
+              options.positions);
+  line.list("--ids", "IDS", "token ids like \"5 17 9\" instead of texts; repeatable", options.ids);
+  line.option("--overflow", "POLICY",
+              "a text longer than the table of positions: error (default), truncate, clamp, "
+              "interpolate or window",
+              options.overflow);
 }
 
-void add_save(CLI::App& app, TextOptions& options) {
-  app.add_option("--save", options.save, "write all activations to .safetensors or .npz")
-      ->type_name("FILE");
-  app.add_option("--hooks", options.hooks,
-                 "what --save writes instead: all, or TransformerLens' names with commas, like "
-                 "attn.hook_pattern,blocks.0.hook_mlp_out")
-      ->type_name("NAMES")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+void add_save(CommandLine& line, TextOptions& options) {
+  line.option("--save", "FILE", "write all activations to .safetensors or .npz", options.save);
+  line.list("--hooks", "NAMES",
+            "what --save writes instead: all, or TransformerLens' names with commas, like "
+            "attn.hook_pattern,blocks.0.hook_mlp_out",
+            options.hooks, Commas::kYes);
 }
 
-void take_texts(const CLI::Option& texts, TextOptions& options) {
-  options.words = words(texts);
+void take_texts(TextOptions& options, const std::string& how) {
   if (!options.words.empty() && !options.ids.empty()) {
     throw UsageError("--ids and texts exclude each other; give one of them");
   }
@@ -77,11 +61,12 @@ void take_texts(const CLI::Option& texts, TextOptions& options) {
     throw UsageError("--hooks says what to write into a file; name it with --save");
   }
   if (!options.save.empty()) check_save_path(options.save);
+  note_file_as_text(options.words, how, options.common);
 }
 
 phasor::RunOptions run_options(const TextOptions& options, const phasor::PositionConfig& own) {
   return {.positions = parse_positions(options.positions, own),
-          .overflow = parse_overflow_option(options.overflow)};
+          .overflow = parse_name<phasor::Overflow>("--overflow", options.overflow)};
 }
 
 std::vector<Input> read_inputs(const phasor::Encoder& encoder, const TextOptions& options,
@@ -139,19 +124,37 @@ void note_cut_texts(const CommonOptions& options, const std::string& file,
   report_note(fmt::format("{}: {} texts were cut to {} tokens", file, cut, max_tokens));
 }
 
+void print_mask_note(const CommonOptions& options, std::span<const Input> inputs) {
+  const bool any = std::ranges::any_of(inputs, [](const Input& in) { return in.mask_as_text; });
+  if (options.quiet || !any) return;
+  report_note("this model has no masked-language-model head: its mask was read as plain text");
+}
+
 void print_notes(const TextOptions& options, const phasor::Encoder& encoder,
                  const phasor::RunOptions& run, const Observed& text, size_t number, size_t count) {
   if (options.common.quiet) return;
-  const phasor::Model& model = encoder.model();
+  const phasor::ModelConfig& config = encoder.model().config();
   if (number == 0) {
-    report_note(
-        describe_model(options.common.model, model.config(), run.positions, encoder.precision()));
+    report_note(fmt::format("model {}: {} layers, d_model {}, {} heads, {}-norm, positions {}, {}",
+                            options.common.model, config.num_layers, config.d_model,
+                            config.num_heads, to_string(config.norm_order),
+                            describe_positions(config.position, run.positions),
+                            to_string(encoder.precision())));
     note_slow(options.common.precision);
-    for (const std::string& note : model.notes()) report_note(note);
+    for (const std::string& note : encoder.model().notes()) report_note(note);
   }
-  for (const std::string& note : notes(text, model, run)) {
-    report_note(count > 1 ? fmt::format("text {}: {}", number + 1, note) : note);
+  const auto note = [&](const std::string& what) {
+    report_note(count > 1 ? fmt::format("text {}: {}", number + 1, what) : what);
+  };
+  if (text.input.invalid_bytes > 0) note(invalid_bytes_note(text.input.invalid_bytes));
+  if (text.input.dropped > 0) {
+    note(fmt::format("{} tokens were dropped to fit the position table", text.input.dropped));
   }
+  const int64_t tokens = text.num_tokens();
+  if (config.max_positions == 0 || tokens <= config.max_positions) return;
+  const bool table = ends_with_table(config.position, run.positions);
+  note(fmt::format("{} tokens; the model was trained on at most {}{}", tokens, config.max_positions,
+                   table ? fmt::format(" (--overflow {})", to_string(run.overflow)) : ""));
 }
 
 }  // namespace infer

@@ -63,7 +63,7 @@ void add_views(CommandLine& line, ViewOptions& options) {
 
 void add_top_k(CommandLine& line, ViewOptions& options) {
   line.option("--top-k", "N", "the N most probable tokens for each [MASK] (default: 5)",
-              options.top_k, Bounds{1, 1000});
+              options.top_k, Range{1, 1000});
 }
 
 Shown parse_views(const ViewOptions& options, const phasor::ModelConfig& config,

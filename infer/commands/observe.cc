@@ -40,7 +40,7 @@ std::optional<int> parse_arguments(int argc, char** argv, Arguments& arguments) 
   line.option("-i,--input", "FILE", "one text a line; means over these texts are shown",
               arguments.file);
   line.option("--max-tokens", "N", "cut every text to so many tokens", arguments.texts.max_tokens,
-              Bounds{1, 1LL << 31});
+              Range{1, 1LL << 31});
   add_interventions(line, arguments.interventions);
   add_views(line, arguments.views);
   add_top_k(line, arguments.views);

@@ -83,7 +83,7 @@ void Batch::begin_text(const Input& input, int64_t i) {
   keep_leading_tokens(text.input, encoding_.num_tokens(i));
   sequences_[i] = text.input.token_ids;
   text.text_tokens = text_places(subject_.model(), text.input.token_ids);
-  text.masks = mask_reports(subject_.encoder, encoding_, i);
+  text.masks = mask_reports(subject_.encoder, encoding_, i, request_.top_k);
   const phasor::Trace& trace = listener_.trace();
   if (trace.has(Hook::kPosEmbed, -1, i) && !in_windows(text)) {
     text.position_vectors = trace.at(Hook::kPosEmbed, -1, i).values;

@@ -29,7 +29,7 @@ class Means {
   struct Sum {
     Row place;
     double weight = 0;
-    std::map<std::string, double> cells;  // by column
+    std::map<std::string, double> cells = {};  // by column
   };
   Observed mean_;
   int64_t texts_ = 0, tokens_ = 0;

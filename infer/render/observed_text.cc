@@ -13,7 +13,8 @@ namespace infer {
 namespace {
 
 constexpr std::string_view kNoNumber = "—";
-constexpr int kWidth = 80, kLabelWidth = 13, kSideWidth = 32, kBarWidth = 20;
+constexpr int kWidth = 80, kLabelWidth = 13, kBarWidth = 20;
+constexpr int kSideWidth = 32;  // of each of two runs
 constexpr size_t kMostRows = 8;  // of a view whose rows are heads, unless all are asked for
 constexpr int64_t kMostPatternTokens = 32;
 
@@ -21,6 +22,13 @@ std::string name_of(const Row& row) {
   if (row.head > 0) return infer::name_of(HeadNumber{row.layer, row.head});
   if (!row.label.empty()) return row.label;
   return row.layer == 0 ? "embed" : fmt::format("{}", row.layer);
+}
+
+/// Of many decimals, numbers that would be all zeros say how small they are.
+std::string number_text(double value, const Column& column) {
+  if (column.decimals > 2) return small_number(value, column.decimals);
+  const std::string text = fmt::format("{:.{}f}", value, column.decimals);
+  return text.find_first_not_of("-0.") == std::string::npos && text[0] == '-' ? text.substr(1) : text;
 }
 
 std::string trimmed(std::string line) {
@@ -103,7 +111,7 @@ class TableText {
 
   std::string cell(size_t side, const Row& place, const Column& column) const {
     const std::optional<double> value = number(side, place, column);
-    return value ? small_number(*value, column.decimals) : std::string(kNoNumber);
+    return value ? number_text(*value, column) : std::string(kNoNumber);
   }
 
   void measure_cells() {
@@ -136,7 +144,8 @@ class TableText {
         shares.push_back(number(side, row, *columns_[c]).value_or(0));
       }
     }
-    const int room = std::min(kSideWidth - side_width() - 2, kBarWidth);
+    const int width = tables_.size() == 1 ? kWidth - kLabelWidth - 4 : kSideWidth;
+    const int room = std::min(width - side_width() - 2, kBarWidth);
     if (room < 6 || view_.chart == Chart::kNone) return out;
     if (view_.chart == Chart::kStacked) return out + "  " + stacked(shares, room);
     const bool one = view_.series == 1 && longest_ > 0;
@@ -195,13 +204,18 @@ std::string missing_lines(const View& view, std::span<const Observed> runs) {
   return out;
 }
 
+/// The tables' notes; one that all have stands once.
 std::string note_lines(const View& view, std::span<const Observed> runs) {
-  std::string out;
+  std::vector<std::string> notes;
   for (const Observed& run : runs) {
     const Table* const table = run.table(view.name);
-    if (table == nullptr || table->note.empty()) continue;
-    const bool named = runs.size() > 1 && !table->note.starts_with("Loss");
-    out += paragraph(named ? fmt::format("{}: {}", run.label, table->note) : table->note);
+    notes.push_back(table == nullptr ? "" : table->note);
+  }
+  const bool named = runs.size() > 1 && notes[0] != notes[1];
+  std::string out;
+  for (size_t side = 0; side < (named ? 2 : 1); ++side) {
+    if (notes[side].empty()) continue;
+    out += paragraph(named ? fmt::format("{}: {}", runs[side].label, notes[side]) : notes[side]);
   }
   return out;
 }
@@ -273,7 +287,14 @@ std::string title(const Observed& observed, const Output& output) {
   return output.heading(text.empty() ? "(empty text)" : text) + "\n";
 }
 
-/// The numbers of a view's first column in two runs, row by row.
+const Column& lead(const View& view) { return view.columns[view.lead]; }
+
+/// What the leading column holds: "Order sensitivity (shuffle)".
+std::string lead_name(const View& view) {
+  return view.series > 1 ? fmt::format("{} ({})", view.title, lead(view).label) : view.title;
+}
+
+/// The numbers of a view's leading column in two runs, row by row.
 struct Difference {
   const View* view = nullptr;
   Row place = {};                  // where it is largest
@@ -287,7 +308,7 @@ std::optional<Difference> difference(const View& view, std::span<const Observed>
   const Table* const b = runs[1].table(view.name);
   if (a == nullptr || b == nullptr || view.rows == Rows::kHeads || view.columns.empty()) return {};
   Difference found{.view = &view};
-  const int64_t column = a->column(view.columns[0].key);
+  const int64_t column = a->column(lead(view).key);
   int64_t rows = 0;
   for (const Row& row : a->rows) {
     const Row* const other = b->find(row);
@@ -315,20 +336,10 @@ std::vector<Difference> differences(std::span<const Observed> runs, const Shown&
   return all;
 }
 
-std::string lower_first(std::string text) {
-  text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
-  return text;
-}
-
 std::string where(const Difference& difference) {
   const Row& place = difference.place;
   if (place.layer < 0) return "";
   return place.layer == 0 ? " in the embedding" : fmt::format(" in layer {}", place.layer);
-}
-
-std::string lead(const View& view) {
-  const bool several = view.columns.size() > 1 && view.series != 1;
-  return several ? fmt::format("{} ({})", view.title, view.columns[0].label) : view.title;
 }
 
 std::vector<std::string> differences_in_words(std::span<const Observed> runs, const Shown& shown) {
@@ -347,10 +358,11 @@ std::vector<std::string> differences_in_words(std::span<const Observed> runs, co
   if (all.empty() && out.empty()) return {"The two runs do not differ in what was measured."};
   for (const Difference& each : all) {
     if (out.size() == 3) break;
-    const int decimals = each.view->columns[0].decimals;
-    out.push_back(fmt::format("{}: {} {}, {} {}{}.", lead(*each.view), runs[0].label,
-                              small_number(each.there[0], decimals), runs[1].label,
-                              small_number(each.there[1], decimals), where(each)));
+    const Column& column = lead(*each.view);
+    const std::string unit = *each.view->unit != '\0' ? fmt::format(", {}", each.view->unit) : "";
+    out.push_back(fmt::format("{}{}: {} {}, {} {}{}.", lead_name(*each.view), unit, runs[0].label,
+                              number_text(each.there[0], column), runs[1].label,
+                              number_text(each.there[1], column), where(each)));
   }
   return out;
 }
@@ -397,16 +409,19 @@ std::string to_overview(std::span<const Observed> runs, const Shown& shown, cons
   out += trimmed(pad_right("", kTitle + 2) + cell(printable(runs[0].label)) +
                  cell(printable(runs[1].label)) + "  layer");
   for (const Difference& each : differences(runs, shown)) {
-    const int decimals = each.view->columns[0].decimals;
+    const Column& column = lead(*each.view);
     const std::string layer = each.place.layer < 0 ? ""
                               : each.place.layer == 0
                                   ? "embed"
                                   : fmt::format("{}", each.place.layer);
-    out += trimmed("  " + pad_right(cut_right(lead(*each.view), kTitle), kTitle) +
-                   cell(small_number(each.mean[0], decimals)) +
-                   cell(small_number(each.mean[1], decimals)) + pad_left(layer, 7));
+    out += trimmed("  " + pad_right(cut_right(lead_name(*each.view), kTitle - 1), kTitle) +
+                   cell(number_text(each.mean[0], column)) +
+                   cell(number_text(each.mean[1], column)) + pad_left(layer, 7));
   }
-  for (const View* view : shown.views) out += missing_lines(*view, runs);
+  for (const View* view : shown.views) {
+    const std::string missing = missing_lines(*view, runs);
+    if (!missing.empty()) out += fmt::format("  {}\n  {}", view->title, missing);
+  }
   return out + "\n  A table for each: --only NAME, or --only all.\n";
 }
 

@@ -38,6 +38,7 @@ struct View {
   const char* row_name = "layer";  // what kNamed rows are: their key in JSON
   Chart chart = Chart::kNone;
   int series = 1;     // so many columns, the first, are drawn: they share the unit
+  int lead = 0;       // the column that stands for the view where there is room for one
   bool brief = true;  // shown on a terminal without being asked for
   std::span<const Column> columns = {};
   /// Add the view's table to each text of a batch, or to the means over many texts. Views that come
