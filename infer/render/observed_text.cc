@@ -344,7 +344,7 @@ std::string where(const Difference& difference) {
 
 std::vector<std::string> differences_in_words(std::span<const Observed> runs, const Shown& shown) {
   std::vector<Difference> all = differences(runs, shown);
-  std::erase_if(all, [](const Difference& d) { return d.relative < 1e-3; });
+  std::erase_if(all, [](const Difference& d) { return d.relative < 0.05; });
   std::ranges::stable_sort(all, {}, [](const Difference& d) { return -d.relative; });
   std::vector<std::string> out;
   const Table* const moved = runs[1].table("moved");
