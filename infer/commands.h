@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdexcept>
+#include <string>
 
 namespace infer {
 
@@ -18,8 +19,15 @@ class UsageError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// argv[0] is the program's or the subcommand's name. Throws phasor's errors, UsageError and
-/// CLI::ParseError.
+/// Runs what the command line asks for.
+int run_command(int argc, char** argv);
+
+/// The commands with a line on each, for `infer --help`.
+std::string list_of_commands();
+/// What `infer` by itself prints.
+std::string short_help();
+
+/// argv[0] is the program's or the subcommand's name. Throws phasor's errors and UsageError.
 int run(int argc, char** argv);
 int tokenize(int argc, char** argv);
 int embed(int argc, char** argv);

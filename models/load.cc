@@ -73,6 +73,13 @@ std::vector<std::string> models_in(const std::vector<fs::path>& folders) {
   return names;
 }
 
+/// "OWNER/MODEL", which may be meant as a path as well.
+bool is_hub_name(const fs::path& path) {
+  const std::string owner = path.parent_path().string();
+  return path.has_filename() && !owner.empty() && owner.find('/') == owner.npos && owner != "." &&
+         owner != ".." && owner != "~";
+}
+
 /// Whether a config.json is a model's: those of Pooling and Dense modules have no model_type.
 bool names_model_type(const fs::path& file) {
   try {
@@ -157,6 +164,13 @@ fs::path find_model(const fs::path& folder_or_name) {
   for (const fs::path& folder : folders) {
     if (is_name && is_file(folder / folder_or_name / "config.json")) return folder / folder_or_name;
     looked_in.push_back(folder.string());
+  }
+  if (is_hub_name(folder_or_name)) {
+    throw ModelError(
+        fmt::format("no model '{0}': there is no such folder; a model of the Hugging Face hub is "
+                    "fetched by hf download {0} --local-dir {1}; then give {1}",
+                    folder_or_name.string(), folder_or_name.filename().string()),
+        ErrorCode::kNotFound);
   }
   const std::vector<std::string> names = models_in(folders);
   throw ModelError(

@@ -96,18 +96,16 @@ phasor::ResidualCut parse_cut(const std::string& cut, int64_t num_layers) {
 
 }  // namespace
 
-void add_interventions(CLI::App& app, Interventions& interventions) {
-  app.add_option("--edit", interventions.edits,
-                 "change the positions, and show before and after: zero, scale=X, shift=N, "
-                 "swap=I,J (tokens, from 0), reverse, shuffle=SEED, repeat (the first for all) or "
-                 "table=FILE (.npy, .npz, .safetensors); repeatable, in order")
-      ->type_name("EDIT")
-      ->allow_extra_args(false);
-  app.add_option("--cut-residual", interventions.cuts,
-                 "run without a residual connection, and show before and after: LAYER, LAYER.attn "
-                 "or LAYER.mlp, from 1; repeatable")
-      ->type_name("LAYER")
-      ->allow_extra_args(false);
+void add_interventions(CommandLine& line, Interventions& interventions) {
+  line.list("--edit", "EDIT",
+            "change the positions, and show before and after: zero, scale=X, shift=N, swap=I,J "
+            "(tokens, from 0), reverse, shuffle=SEED, repeat (the first for all) or table=FILE "
+            "(.npy, .npz, .safetensors); repeatable, in order",
+            interventions.edits);
+  line.list("--cut-residual", "LAYER",
+            "run without a residual connection, and show before and after: LAYER, LAYER.attn or "
+            "LAYER.mlp, from 1; repeatable",
+            interventions.cuts);
 }
 
 phasor::RunOptions intervened(const phasor::RunOptions& run, const Interventions& interventions,

@@ -1,10 +1,10 @@
 // What is done to a run for the sake of seeing what happens: --edit and --cut-residual.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
+#include "infer/cli/command_line.h"
 #include "phasor/encoder.h"
 
 namespace infer {
@@ -16,7 +16,7 @@ struct Interventions {
   bool any() const { return !edits.empty() || !cuts.empty(); }
 };
 
-void add_interventions(CLI::App& app, Interventions& interventions);
+void add_interventions(CommandLine& line, Interventions& interventions);
 
 /// `run` with the interventions. Throws UsageError for what is none, and InvalidArgument for a
 /// layer that `config` does not have or a table that cannot be read.

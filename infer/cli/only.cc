@@ -10,12 +10,10 @@
 
 namespace infer {
 
-void add_only(CLI::App& app, std::string_view what, std::vector<std::string>& only) {
-  app.add_option("--only", only,
-                 fmt::format("one {} instead of all; repeatable, or with commas", what))
-      ->type_name("NAME")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+void add_only(CommandLine& line, std::string_view what, std::vector<std::string>& only) {
+  line.list("--only", "NAME",
+            fmt::format("one {} instead of all; repeatable, or with commas", what), only,
+            Commas::kYes);
 }
 
 std::vector<size_t> picked(const std::vector<std::string>& only,
@@ -23,7 +21,8 @@ std::vector<size_t> picked(const std::vector<std::string>& only,
                            const std::function<std::string(size_t)>& why_not) {
   for (const std::string& name : only) {
     if (std::ranges::find(names, name) != names.end()) continue;
-    throw UsageError(fmt::format("--only: '{}' is none of {}", name, fmt::join(names, ", ")));
+    throw UsageError(fmt::format("--only: '{}' is none of {}{}", name, fmt::join(names, ", "),
+                                 did_you_mean(name, names)));
   }
   std::vector<size_t> indices;
   for (size_t i = 0; i < names.size(); ++i) {

@@ -1,17 +1,18 @@
 // --only: some of what a command shows, by name.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "infer/cli/command_line.h"
+
 namespace infer {
 
 /// --only for things of the kind `what` ("view"), repeatable or with commas.
-void add_only(CLI::App& app, std::string_view what, std::vector<std::string>& only);
+void add_only(CommandLine& line, std::string_view what, std::vector<std::string>& only);
 
 /// Which of `names` are shown, by index, ascending: those in `only`, or else all that can be.
 /// `why_not(i)` says what names[i] lacks, and nothing where it lacks nothing. Throws UsageError for

@@ -4,45 +4,19 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <system_error>
 
-#include "infer/cli/help.h"
 #include "infer/commands.h"
 #include "infer/render/terminal.h"
-#include "phasor/encoder.h"
 #include "phasor/errors.h"
-#include "phasor/version.h"
 
 namespace infer {
 namespace {
-
-/// CLI11 takes a positional "[MASK]" for a list and strips its brackets, but not behind this.
-constexpr char kGuard = '\x1f';
-
-/// The arguments in the reverse order that CLI11 wants, with guards before what looks like a list.
-std::vector<std::string> guarded(const CLI::App& app, int argc, char** argv) {
-  std::vector<std::string> arguments;
-  for (int i = argc - 1; i > 0; --i) {
-    const std::string argument = argv[i];
-    const CLI::Option* before = app.get_option_no_throw(argv[i - 1]);
-    const bool is_value = i > 1 && before != nullptr && before->get_items_expected_min() > 0;
-    const bool guard = !is_value && (argument.starts_with('[') || argument.starts_with(kGuard));
-    arguments.push_back(guard ? kGuard + argument : argument);
-  }
-  return arguments;
-}
-
-phasor::Precision parse_precision(const std::string& name) {
-  try {
-    return phasor::parse<phasor::Precision>(name);
-  } catch (const phasor::InvalidArgument& error) {
-    throw UsageError(fmt::format("--precision: {}", error.what()));
-  }
-}
 
 std::vector<std::string> lines_of(std::istream& stream) {
   std::vector<std::string> lines;
@@ -55,107 +29,83 @@ std::vector<std::string> lines_of(std::istream& stream) {
 
 }  // namespace
 
-void add_model(CLI::App& app, CommonOptions& options) {
-  app.add_option("-m,--model", options.model,
-                 "a checkpoint's folder, or a bundled model: sinusoidal (default), learned, none")
-      ->type_name("DIR|NAME");
+void add_model(CommandLine& line, CommonOptions& options) {
+  line.option("-m,--model", "DIR|NAME",
+              "a checkpoint's folder, or a bundled model: sinusoidal (default), learned, none",
+              options.model);
 }
 
-void add_language(CLI::App& app, CommonOptions& options) {
-  app.add_option("--lang", options.language,
-                 "the texts' language, as the model spells it: en, en_XX, eng_Latn; for Marian the "
-                 "one to translate into")
-      ->type_name("CODE");
+void add_language(CommandLine& line, CommonOptions& options) {
+  line.option("--lang", "CODE",
+              "the texts' language, as the model spells it: en, en_XX, eng_Latn; for Marian the "
+              "one to translate into",
+              options.language);
 }
 
-void add_prefix(CLI::App& app, CommonOptions& options) {
-  app.add_option("--prefix", options.prefix, "put before every text, like \"query: \"")
-      ->type_name("TEXT");
+void add_prefix(CommandLine& line, CommonOptions& options) {
+  line.option("--prefix", "TEXT", "put before every text, like \"query: \"", options.prefix);
 }
 
-void add_threads(CLI::App& app, CommonOptions& options) {
-  app.add_option("-t,--threads", options.threads, "worker threads (default: one for each core)")
-      ->option_text("N")
-      ->check(CLI::Range(0, 1024));
+void add_threads(CommandLine& line, CommonOptions& options) {
+  line.option("-t,--threads", "N", "worker threads (default: one for each core)", options.threads,
+              Range{0, 1024});
 }
 
-void add_precision(CLI::App& app, CommonOptions& options) {
-  app.add_option_function<std::string>(
-         "--precision", [&](const std::string& name) { options.precision = parse_precision(name); },
-         "what matrices are multiplied in: f32 (default), bf16, int8, or auto, the fastest here")
-      ->type_name("P");
+void add_precision(CommandLine& line, CommonOptions& options) {
+  line.option("--precision", "P",
+              "what matrices are multiplied in: f32 (default), bf16, int8, or auto, the fastest "
+              "here",
+              [&](const std::string& name) {
+                options.precision = parse_name<phasor::Precision>("--precision", name);
+              });
 }
 
-void add_precisions(CLI::App& app, const std::string& description,
+void add_precisions(CommandLine& line, const std::string& description,
                     std::vector<phasor::Precision>& precisions) {
-  app.add_option_function<std::vector<std::string>>(
-         "--precision",
-         [&](const std::vector<std::string>& names) {
-           precisions.clear();
-           for (const std::string& name : names) precisions.push_back(parse_precision(name));
-         },
-         description)
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("P");
+  const auto take = [&precisions](const std::vector<std::string>& names) {
+    precisions.clear();
+    for (const std::string& name : names) {
+      precisions.push_back(parse_name<phasor::Precision>("--precision", name));
+    }
+  };
+  line.list("--precision", "P", description, take, Commas::kYes);
 }
 
-void add_json_and_quiet(CLI::App& app, CommonOptions& options) {
-  app.add_flag("--json", options.json, "print JSON, one object a line");
-  app.add_flag("-q,--quiet", options.quiet, "print nothing but results and errors");
+void add_json_and_quiet(CommandLine& line, CommonOptions& options) {
+  line.flag("--json", "print JSON, one object a line", options.json);
+  line.flag("-q,--quiet", "print nothing but results and errors", options.quiet);
 }
 
-void add_html(CLI::App& app, std::string& file) {
-  app.add_option("--html", file, "write a page of figures for a browser; it needs no network")
-      ->type_name("FILE")
-      ->check([](const std::string& name) {
-        const bool is_name = !name.empty() && name != "-";
-        return is_name ? "" : fmt::format("'{}' is no file; write a name like page.html", name);
-      });
+void add_html(CommandLine& line, std::string& file) {
+  line.option("--html", "FILE", "write a page of figures for a browser; it needs no network",
+              [&file](const std::string& name) {
+                if (name.empty() || name == "-") {
+                  throw UsageError(
+                      fmt::format("--html: '{}' is no file; write a name like page.html", name));
+                }
+                file = name;
+              });
 }
 
-CLI::Option* add_words(CLI::App& app, const std::string& name, const std::string& description) {
-  const CLI::callback_t accept = [](const CLI::results_t&) { return true; };
-  return app.add_option(name, accept, description)
-      ->type_size(1)
-      ->type_name("")
-      ->expected(0, -1)
-      ->allow_extra_args();
-}
-
-std::vector<std::string> words(const CLI::Option& option) {
-  std::vector<std::string> words = option.results();
-  for (std::string& word : words) {
-    if (word.starts_with(kGuard)) word.erase(0, 1);
-  }
-  return words;
-}
-
-std::optional<int> parse(CLI::App& app, int argc, char** argv) {
-  app.set_help_flag("-h,--help", "print this help");
-  app.set_version_flag(
-      "--version", [] { return "infer (" + versions() + ")"; },
-      "print phasor's and oneDNN's version");
-  app.formatter(std::make_shared<HelpFormatter>());
+size_t parse_name(const char* option, const std::string& name, const phasor::EnumNames& names) {
   try {
-    app.parse(guarded(app, argc, argv));
-  } catch (const CLI::CallForHelp&) {
-    Output().write(app.help());
-    return 0;
-  } catch (const CLI::CallForVersion& version) {
-    Output().write(std::string(version.what()) + "\n");
-    return 0;
+    return phasor::index_of(names, name);
+  } catch (const phasor::InvalidArgument& error) {
+    throw UsageError(fmt::format("{}: {}{}", option, error.what(), did_you_mean(name, names.all)));
   }
-  return std::nullopt;
+}
+
+void note_file_as_text(const std::vector<std::string>& texts, const std::string& how,
+                       const CommonOptions& options) {
+  std::error_code ignored;
+  if (options.quiet || texts.size() != 1) return;
+  if (!std::filesystem::is_regular_file(texts[0], ignored)) return;
+  report_note(fmt::format("'{0}' is a file; {1} {0} reads its lines", texts[0], how));
 }
 
 void note_slow(phasor::Precision precision) {
   const std::string why = phasor::why_slow(precision);
   if (!why.empty()) report_note(why);
-}
-
-std::string versions() {
-  return fmt::format("phasor {}, oneDNN {}", PHASOR_VERSION, phasor::Encoder::backend_version());
 }
 
 std::vector<std::string> read_texts(const std::vector<std::string>& words,
@@ -230,15 +180,13 @@ phasor::Positions parse_positions(const std::string& name, const phasor::Positio
   if (name == "sinusoidal") return Positions::sinusoidal(own.layout, own.base);
   constexpr std::string_view kPrefix = "sinusoidal:";
   if (name.starts_with(kPrefix)) {
-    try {
-      return Positions::sinusoidal(
-          phasor::parse<phasor::SinusoidalLayout>(name.substr(kPrefix.size())), own.base);
-    } catch (const phasor::InvalidArgument& error) {
-      throw UsageError(fmt::format("--positions {}: {}", name, error.what()));
-    }
+    return Positions::sinusoidal(
+        parse_name<phasor::SinusoidalLayout>("--positions", name.substr(kPrefix.size())), own.base);
   }
+  constexpr std::array<std::string_view, 4> kNames = {"own", "none", "sinusoidal", "learned"};
   throw UsageError(fmt::format(
-      "--positions: '{}' is none of own, none, sinusoidal, sinusoidal:LAYOUT, learned", name));
+      "--positions: '{}' is none of own, none, sinusoidal, sinusoidal:LAYOUT, learned{}", name,
+      did_you_mean(name, kNames)));
 }
 
 }  // namespace infer

@@ -1,15 +1,15 @@
 // What the subcommands' arguments have in common.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "infer/cli/command_line.h"
 #include "phasor/config.h"
+#include "phasor/names.h"
 #include "phasor/positions.h"
 #include "phasor/precision.h"
 
@@ -25,32 +25,32 @@ struct CommonOptions {
   bool quiet = false;
 };
 
-void add_model(CLI::App& app, CommonOptions& options);
+void add_model(CommandLine& line, CommonOptions& options);
 /// --lang and --prefix: what a model wants to know, or to read, with every text.
-void add_language(CLI::App& app, CommonOptions& options);
-void add_prefix(CLI::App& app, CommonOptions& options);
-void add_threads(CLI::App& app, CommonOptions& options);
-void add_precision(CLI::App& app, CommonOptions& options);
+void add_language(CommandLine& line, CommonOptions& options);
+void add_prefix(CommandLine& line, CommonOptions& options);
+void add_threads(CommandLine& line, CommonOptions& options);
+void add_precision(CommandLine& line, CommonOptions& options);
 /// --precision for several, with commas or repeated.
-void add_precisions(CLI::App& app, const std::string& description,
+void add_precisions(CommandLine& line, const std::string& description,
                     std::vector<phasor::Precision>& precisions);
-void add_json_and_quiet(CLI::App& app, CommonOptions& options);
+void add_json_and_quiet(CommandLine& line, CommonOptions& options);
 /// --html: where HtmlReport writes.
-void add_html(CLI::App& app, std::string& file);
-
-/// Any number of positional arguments.
-CLI::Option* add_words(CLI::App& app, const std::string& name, const std::string& description);
-/// After parse(): the arguments, letter for letter.
-std::vector<std::string> words(const CLI::Option& option);
-
-/// Parses, and prints help or version where that was asked for: then the result is the exit code.
-std::optional<int> parse(CLI::App& app, int argc, char** argv);
+void add_html(CommandLine& line, std::string& file);
 
 /// Says why a precision that was asked for is slow on this machine, where it is.
 void note_slow(phasor::Precision precision);
 
-/// "phasor 0.1.0, oneDNN 2.6.3".
-std::string versions();
+/// Says that a lone text is the name of a file, where it is, and `how` to read the file instead.
+void note_file_as_text(const std::vector<std::string>& texts, const std::string& how,
+                       const CommonOptions& options);
+
+/// The place of an option's value among the names it may have. Throws UsageError.
+size_t parse_name(const char* option, const std::string& name, const phasor::EnumNames& names);
+template <typename Enum>
+Enum parse_name(const char* option, const std::string& name) {
+  return static_cast<Enum>(parse_name(option, name, phasor::names<Enum>()));
+}
 
 /// The words, with each "-" replaced by the lines of stdin, and `prefix` before each text.
 std::vector<std::string> read_texts(const std::vector<std::string>& words,

@@ -15,14 +15,6 @@
 namespace infer {
 namespace {
 
-phasor::Overflow parse_overflow_option(const std::string& name) {
-  try {
-    return phasor::parse<phasor::Overflow>(name);
-  } catch (const phasor::InvalidArgument& error) {
-    throw UsageError(fmt::format("--overflow: {}", error.what()));
-  }
-}
-
 /// The row of the first token, which --positions may have changed.
 int64_t first_position(const phasor::PositionConfig& own, const phasor::Positions& positions,
                        std::span<const Recording> recordings) {
@@ -33,39 +25,31 @@ int64_t first_position(const phasor::PositionConfig& own, const phasor::Position
 
 }  // namespace
 
-const CLI::Option* add_texts(CLI::App& app, TextOptions& options) {
-  const CLI::Option* texts =
-      add_words(app, "TEXT", "texts; - stands for the lines of standard input");
-  add_model(app, options.common);
-  add_language(app, options.common);
-  add_prefix(app, options.common);
-  app.add_option("--positions", options.positions,
-                 "none, sinusoidal[:LAYOUT] or learned instead of the model's own; LAYOUT is "
-                 "paper, marian, t2t, fairseq or opennmt")
-      ->type_name("KIND");
-  app.add_option("--ids", options.ids, "token ids like \"5 17 9\" instead of texts; repeatable")
-      ->type_name("IDS")
-      ->allow_extra_args(false);
-  app.add_option("--overflow", options.overflow,
-                 "a text longer than the table of positions: error (default), truncate, clamp, "
-                 "interpolate or window")
-      ->type_name("POLICY");
-  return texts;
+void add_texts(CommandLine& line, TextOptions& options) {
+  line.words("TEXT", "texts; - stands for the lines of standard input", options.words);
+  add_model(line, options.common);
+  add_language(line, options.common);
+  add_prefix(line, options.common);
+  line.option("--positions", "KIND",
+              "none, sinusoidal[:LAYOUT] or learned instead of the model's own; LAYOUT is paper, "
+              "marian, t2t, fairseq or opennmt",
+              options.positions);
+  line.list("--ids", "IDS", "token ids like \"5 17 9\" instead of texts; repeatable", options.ids);
+  line.option("--overflow", "POLICY",
+              "a text longer than the table of positions: error (default), truncate, clamp, "
+              "interpolate or window",
+              options.overflow);
 }
 
-void add_save(CLI::App& app, TextOptions& options) {
-  app.add_option("--save", options.save, "write all activations to .safetensors or .npz")
-      ->type_name("FILE");
-  app.add_option("--hooks", options.hooks,
-                 "what --save writes instead: all, or TransformerLens' names with commas, like "
-                 "attn.hook_pattern,blocks.0.hook_mlp_out")
-      ->type_name("NAMES")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+void add_save(CommandLine& line, TextOptions& options) {
+  line.option("--save", "FILE", "write all activations to .safetensors or .npz", options.save);
+  line.list("--hooks", "NAMES",
+            "what --save writes instead: all, or TransformerLens' names with commas, like "
+            "attn.hook_pattern,blocks.0.hook_mlp_out",
+            options.hooks, Commas::kYes);
 }
 
-void take_texts(const CLI::Option& texts, TextOptions& options) {
-  options.words = words(texts);
+void take_texts(TextOptions& options, const std::string& how) {
   if (!options.words.empty() && !options.ids.empty()) {
     throw UsageError("--ids and texts exclude each other; give one of them");
   }
@@ -77,11 +61,12 @@ void take_texts(const CLI::Option& texts, TextOptions& options) {
     throw UsageError("--hooks says what to write into a file; name it with --save");
   }
   if (!options.save.empty()) check_save_path(options.save);
+  note_file_as_text(options.words, how, options.common);
 }
 
 phasor::RunOptions run_options(const TextOptions& options, const phasor::PositionConfig& own) {
   return {.positions = parse_positions(options.positions, own),
-          .overflow = parse_overflow_option(options.overflow)};
+          .overflow = parse_name<phasor::Overflow>("--overflow", options.overflow)};
 }
 
 std::vector<Input> read_inputs(const phasor::Encoder& encoder, const TextOptions& options,

@@ -1,7 +1,6 @@
 // The options of the subcommands that run texts and show what happens: which texts, and how.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -29,12 +28,12 @@ struct TextOptions {
 };
 
 /// The texts, -m, --lang, --prefix, --positions, --ids, --overflow.
-const CLI::Option* add_texts(CLI::App& app, TextOptions& options);
+void add_texts(CommandLine& line, TextOptions& options);
 /// --save and --hooks.
-void add_save(CLI::App& app, TextOptions& options);
-/// After parse(): takes the texts. Throws UsageError where options exclude each other or
-/// need one another.
-void take_texts(const CLI::Option& texts, TextOptions& options);
+void add_save(CommandLine& line, TextOptions& options);
+/// After parse(). Throws UsageError where options exclude each other or need one another. `how`
+/// says how the lines of a file are read, for a text that is a file's name.
+void take_texts(TextOptions& options, const std::string& how = "-i");
 
 /// Throws UsageError for names that are none.
 phasor::RunOptions run_options(const TextOptions& options, const phasor::PositionConfig& own);

@@ -54,37 +54,32 @@ struct CompareArguments {
 };
 
 std::optional<int> parse_arguments(int argc, char** argv, CompareArguments& arguments) {
-  CLI::App app(kDescription, "infer compare");
-  app.footer(kFooter);
-  const CLI::Option* words = add_words(
-      app, "WORDS",
-      "two models (one, with two --positions or --precision), then texts; - is standard input");
-  app.add_option(
-         "--positions", arguments.positions,
-         "twice: what one model A runs with on either side: own, none, sinusoidal[:LAYOUT] or "
-         "learned")
-      ->type_name("KIND")
-      ->allow_extra_args(false);
-  add_precisions(app,
+  CommandLine line("infer compare", kDescription, kFooter);
+  line.words(
+      "WORDS",
+      "two models (one, with two --positions or --precision), then texts; - is standard input",
+      arguments.words);
+  line.list("--positions", "KIND",
+            "twice: what one model A runs with on either side: own, none, sinusoidal[:LAYOUT] or "
+            "learned",
+            arguments.positions);
+  add_precisions(line,
                  "f32 (default), bf16, int8 or auto; two with a comma: what one model A runs in on "
                  "either side",
                  arguments.precisions);
-  app.add_option("-i,--input", arguments.file,
-                 "a file with a text a line, for the masked tokens; also the texts where none are "
-                 "given")
-      ->type_name("FILE");
-  app.add_option("--ids", arguments.ids, "token ids like \"5 17 9\" instead of texts; repeatable")
-      ->type_name("IDS")
-      ->allow_extra_args(false);
-  add_only(app, "table", arguments.only);
-  add_html(app, arguments.html);
-  app.add_option("--seed", arguments.seed, "for the orders and masks that are drawn (default: 1)")
-      ->type_name("N");
-  add_threads(app, arguments.common);
-  add_json_and_quiet(app, arguments.common);
-  if (const auto done = parse(app, argc, argv)) return done;
-  arguments.words = infer::words(*words);
-  return std::nullopt;
+  line.option("-i,--input", "FILE",
+              "a file with a text a line, for the masked tokens; also the texts where none are "
+              "given",
+              arguments.file);
+  line.list("--ids", "IDS", "token ids like \"5 17 9\" instead of texts; repeatable",
+            arguments.ids);
+  add_only(line, "table", arguments.only);
+  add_html(line, arguments.html);
+  line.option("--seed", "N", "for the orders and masks that are drawn (default: 1)",
+              arguments.seed);
+  add_threads(line, arguments.common);
+  add_json_and_quiet(line, arguments.common);
+  return line.parse(argc, argv);
 }
 
 /// Two models, or one twice; takes them off the front of `words`.

@@ -191,13 +191,13 @@ constexpr const char* kFooter = R"(Examples:
 
 int info(int argc, char** argv) {
   CommonOptions common;
-  CLI::App app("Says what a model is: family, sizes, norms, positions, tokenizer.", "infer info");
-  app.footer(kFooter);
-  app.add_option("MODEL", common.model, "the same as --model")->type_name("");
-  add_model(app, common);
-  add_language(app, common);
-  add_json_and_quiet(app, common);
-  if (const auto done = parse(app, argc, argv)) return *done;
+  CommandLine line("infer info",
+                   "Says what a model is: family, sizes, norms, positions, tokenizer.", kFooter);
+  line.option("MODEL", "", "the same as --model", common.model);
+  add_model(line, common);
+  add_language(line, common);
+  add_json_and_quiet(line, common);
+  if (const auto done = line.parse(argc, argv)) return *done;
 
   const Json json = describe(phasor::Model::load(common.model, {.language = common.language}));
   Output output;

@@ -78,38 +78,34 @@ std::vector<View> parse_views(const std::vector<std::string>& names,
   return views;
 }
 
-void add_options(CLI::App& app, ObserveOptions& options, Words& words) {
-  app.add_option("-i,--input", options.file, "a file whose lines are observed as one, by means")
-      ->type_name("FILE");
-  app.add_option("--max-tokens", options.texts.max_tokens, "cut every text to so many tokens")
-      ->option_text("N")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
-  add_interventions(app, options.interventions);
-  add_only(app, "view", words.only);
-  app.add_option("--head", words.head,
-                 "whose attention pattern is shown (default: the most positional head)")
-      ->type_name("LAYER.HEAD");
-  app.add_option("--seed", options.seed, "for the orders that are drawn (default: 1)")
-      ->type_name("N");
-  add_save(app, options.texts);
-  add_html(app, options.html);
-  app.add_option("--svg", options.svg, "write the views' figures to a folder")->type_name("DIR");
-  add_threads(app, options.texts.common);
-  add_precision(app, options.texts.common);
-  app.add_flag("--csv", options.csv, "print every number in a line of its own");
-  add_json_and_quiet(app, options.texts.common);
+void add_options(CommandLine& line, ObserveOptions& options, Words& words) {
+  line.option("-i,--input", "FILE", "a file whose lines are observed as one, by means",
+              options.file);
+  line.option("--max-tokens", "N", "cut every text to so many tokens", options.texts.max_tokens,
+              Range{1, int64_t{1} << 31});
+  add_interventions(line, options.interventions);
+  add_only(line, "view", words.only);
+  line.option("--head", "LAYER.HEAD",
+              "whose attention pattern is shown (default: the most positional head)", words.head);
+  line.option("--seed", "N", "for the orders that are drawn (default: 1)", options.seed);
+  add_save(line, options.texts);
+  add_html(line, options.html);
+  line.option("--svg", "DIR", "write the views' figures to a folder", options.svg);
+  add_threads(line, options.texts.common);
+  add_precision(line, options.texts.common);
+  line.flag("--csv", "print every number in a line of its own", options.csv);
+  add_json_and_quiet(line, options.texts.common);
 }
 
 }  // namespace
 
 std::optional<int> parse_observe(int argc, char** argv, ObserveOptions& options) {
-  CLI::App app(kDescription, "infer observe");
-  app.footer(kFooter);
-  const CLI::Option* texts = add_texts(app, options.texts);
+  CommandLine line("infer observe", kDescription, kFooter);
+  add_texts(line, options.texts);
   Words words;
-  add_options(app, options, words);
-  if (const auto done = parse(app, argc, argv)) return done;
-  take_texts(*texts, options.texts);
+  add_options(line, options, words);
+  if (const auto done = line.parse(argc, argv)) return done;
+  take_texts(options.texts);
   if (!options.texts.has_input() && options.file.empty()) {
     throw UsageError("observe: give a text, like infer observe \"Tom bit a dog.\"");
   }

@@ -54,46 +54,32 @@ struct PositionsArguments {
   bool claims = false;
 };
 
-void check_layout(const std::string& name) {
-  try {
-    phasor::parse<phasor::SinusoidalLayout>(name);
-  } catch (const phasor::InvalidArgument& error) {
-    throw UsageError(fmt::format("--layout: {}", error.what()));
-  }
-}
-
 std::optional<int> parse_arguments(int argc, char** argv, PositionsArguments& arguments) {
-  CLI::App app(kDescription, "infer positions");
-  app.footer(kFooter);
+  CommandLine line("infer positions", kDescription, kFooter);
   std::string kind, layout, model, file;
-  const CLI::Option* words = add_words(app, "TABLE", "one table or two, see below");
-  app.add_option("--kind", kind, "sinusoidal (default) or random: what is computed")
-      ->type_name("KIND");
-  app.add_option("--layout", layout,
-                 "of the sinusoidal table: paper (default), marian, t2t, fairseq or opennmt")
-      ->type_name("LAYOUT");
-  app.add_option("-m,--model", model, "the table of a checkpoint's folder or a bundled model")
-      ->type_name("DIR|NAME");
-  app.add_option("--table", file, "a table in a .npy, .npz or .safetensors file")
-      ->type_name("FILE");
-  app.add_option("--length", arguments.size.length,
-                 "positions (default: 16, or all that a model or file has, up to 512)")
-      ->type_name("T");
-  app.add_option("--width", arguments.size.width, "columns of a computed table (default: 32)")
-      ->type_name("D");
-  app.add_option("--base", arguments.size.base, "n of a sinusoidal table (default: 10000)")
-      ->type_name("N");
-  add_only(app, "section", arguments.only);
-  app.add_flag("--claims", arguments.claims,
-               "what well-known tutorials claim, computed and judged; exits 1 where a computed "
-               "number is not what theory gives");
-  app.add_option("--save", arguments.save, "write the table to .npy, .npz or .safetensors")
-      ->type_name("FILE");
-  app.add_option("--svg", arguments.svg, "write the sections' figures to a folder")
-      ->type_name("DIR");
-  app.add_flag("--csv", arguments.csv, "print the values, a line for each position");
-  add_json_and_quiet(app, arguments.common);
-  if (const auto done = parse(app, argc, argv)) return done;
+  std::vector<std::string> words;
+  line.words("TABLE", "one table or two, see below", words);
+  line.option("--kind", "KIND", "sinusoidal (default) or random: what is computed", kind);
+  line.option("--layout", "LAYOUT",
+              "of the sinusoidal table: paper (default), marian, t2t, fairseq or opennmt", layout);
+  line.option("-m,--model", "DIR|NAME", "the table of a checkpoint's folder or a bundled model",
+              model);
+  line.option("--table", "FILE", "a table in a .npy, .npz or .safetensors file", file);
+  line.option("--length", "T",
+              "positions (default: 16, or all that a model or file has, up to 512)",
+              arguments.size.length);
+  line.option("--width", "D", "columns of a computed table (default: 32)", arguments.size.width);
+  line.option("--base", "N", "n of a sinusoidal table (default: 10000)", arguments.size.base);
+  add_only(line, "section", arguments.only);
+  line.flag("--claims",
+            "what well-known tutorials claim, computed and judged; exits 1 where a computed number "
+            "is not what theory gives",
+            arguments.claims);
+  line.option("--save", "FILE", "write the table to .npy, .npz or .safetensors", arguments.save);
+  line.option("--svg", "DIR", "write the sections' figures to a folder", arguments.svg);
+  line.flag("--csv", "print the values, a line for each position", arguments.csv);
+  add_json_and_quiet(line, arguments.common);
+  if (const auto done = line.parse(argc, argv)) return done;
 
   if (!kind.empty() && kind != "sinusoidal" && kind != "random") {
     throw UsageError(fmt::format(
@@ -102,12 +88,12 @@ std::optional<int> parse_arguments(int argc, char** argv, PositionsArguments& ar
   if (!layout.empty() && kind == "random") {
     throw UsageError("--layout is for sinusoidal tables, not for --kind random");
   }
-  if (!layout.empty()) check_layout(layout);
+  if (!layout.empty()) parse_name<phasor::SinusoidalLayout>("--layout", layout);
   const std::string computed = !layout.empty() ? layout : kind == "sinusoidal" ? "paper" : kind;
   for (const std::string& table : {computed, model, file}) {
     if (!table.empty()) arguments.tables.push_back(table);
   }
-  for (const std::string& word : infer::words(*words)) arguments.tables.push_back(word);
+  arguments.tables.insert(arguments.tables.end(), words.begin(), words.end());
   return std::nullopt;
 }
 

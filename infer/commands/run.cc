@@ -17,16 +17,7 @@ namespace {
 constexpr const char* kDescription =
     "Runs a Transformer encoder on each TEXT and shows what every layer does with its positions.";
 
-constexpr const char* kFooter =
-    R"(Subcommands (the first word only; infer COMMAND --help says more):
-  embed [TEXT...]             one vector for each text or line of a file
-  tokenize TEXT...            text to pieces and ids
-  info                        what a model is
-  observe TEXT...             position through the layers, before and after interventions
-  compare A B [TEXT...]       two models, or two kinds of positions, side by side
-  positions [TABLE [TABLE]]   tables of position vectors, and what tutorials say of them
-  verify DIR...               compare with reference activations
-  bench                       latency and tokens a second for shapes, threads and precisions
+constexpr const char* kFooter = R"(
 
 Examples:
   infer "Tom bit a dog." "A dog bit Tom."
@@ -39,26 +30,19 @@ Examples:
 
 Exit codes: 0 good, 1 a check failed, 2 usage, 3 bad input, 4 bad model, 5 backend.)";
 
-constexpr const char* kShortHelp = R"(usage: infer [OPTIONS] TEXT...
-       infer embed|tokenize|info|observe|compare|positions|verify|bench ...
-try:   infer "Tom bit a dog."       or "infer -" for texts from standard input
-       infer --help
-)";
-
 /// The exit code where the arguments say all there is to do.
 std::optional<int> parse_arguments(int argc, char** argv, TextOptions& arguments) {
-  CLI::App app(kDescription, "infer");
-  app.footer(kFooter);
-  const CLI::Option* texts = add_texts(app, arguments);
-  add_save(app, arguments);
-  add_threads(app, arguments.common);
-  add_precision(app, arguments.common);
-  add_json_and_quiet(app, arguments.common);
-  if (const auto done = parse(app, argc, argv)) return done;
+  CommandLine line("infer", kDescription, list_of_commands() + kFooter);
+  add_texts(line, arguments);
+  add_save(line, arguments);
+  add_threads(line, arguments.common);
+  add_precision(line, arguments.common);
+  add_json_and_quiet(line, arguments.common);
+  if (const auto done = line.parse(argc, argv)) return done;
 
-  take_texts(*texts, arguments);
+  take_texts(arguments, "infer - <");
   if (!arguments.has_input()) {
-    fmt::print(stderr, "{}", kShortHelp);
+    fmt::print(stderr, "{}", short_help());
     return kUsage;
   }
   return std::nullopt;

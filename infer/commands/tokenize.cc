@@ -37,17 +37,17 @@ constexpr const char* kFooter = R"(Examples:
 int tokenize(int argc, char** argv) {
   CommonOptions common;
   bool special = false;
-  CLI::App app("Prints the pieces and ids of each TEXT.", "infer tokenize");
-  app.footer(kFooter);
-  const CLI::Option* texts =
-      add_words(app, "TEXT", "texts; - stands for the lines of standard input");
-  add_model(app, common);
-  add_language(app, common);
-  add_prefix(app, common);
-  app.add_flag("--special", special, "special tokens written in the text count as such");
-  add_json_and_quiet(app, common);
-  if (const auto done = parse(app, argc, argv)) return *done;
-  if (texts->empty()) throw UsageError("tokenize: no text was given; - reads stdin");
+  std::vector<std::string> texts;
+  CommandLine line("infer tokenize", "Prints the pieces and ids of each TEXT.", kFooter);
+  line.words("TEXT", "texts; - stands for the lines of standard input", texts);
+  add_model(line, common);
+  add_language(line, common);
+  add_prefix(line, common);
+  line.flag("--special", "special tokens written in the text count as such", special);
+  add_json_and_quiet(line, common);
+  if (const auto done = line.parse(argc, argv)) return *done;
+  if (texts.empty()) throw UsageError("tokenize: no text was given; - reads stdin");
+  note_file_as_text(texts, "infer tokenize - <", common);
 
   const auto tokenizer =
       phasor::Tokenizer::load(phasor::find_model(common.model), {.language = common.language});
@@ -56,7 +56,7 @@ int tokenize(int argc, char** argv) {
   }
   Output output;
   bool first = true;
-  for (const std::string& text : read_texts(words(*texts), common.prefix)) {
+  for (const std::string& text : read_texts(texts, common.prefix)) {
     const phasor::Tokens tokens = tokenizer->encode(text, {.parse_special = special});
     if (tokens.invalid_bytes > 0 && !common.quiet) {
       report_note(invalid_bytes_note(tokens.invalid_bytes));

@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "infer/range.h"
+
 namespace infer {
 
 struct MatrixView {
@@ -29,9 +31,6 @@ struct Matrix {
 Matrix block_means(MatrixView matrix, int64_t block_rows, int64_t block_columns);
 
 /// The least and greatest finite value; 0 and 0 where there is none.
-struct Range {
-  double low = 0, high = 0;
-};
 Range range_of(std::span<const double> values);
 
 }  // namespace infer

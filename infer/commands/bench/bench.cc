@@ -37,10 +37,12 @@ Examples:
   infer bench
   infer bench -m minilm --shape 32x128 --shape ragged:4-60x64 --threads 1,4 --json)";
 
+const std::vector<std::string> kDefaultShapes = {"1x16",   "1x128", "32x32",
+                                                 "32x128", "8x512", "ragged:4-60x64"};
+
 struct BenchArguments {
   CommonOptions common;
-  std::vector<std::string> shapes = {"1x16", "1x128", "32x32", "32x128", "8x512", "ragged:4-60x64"};
-  bool default_shapes = true;
+  std::vector<std::string> shapes = kDefaultShapes;
   std::vector<std::string> threads = {"1", "all"};
   std::vector<phasor::Precision> precisions = {phasor::Precision::kFloat32};
   double seconds = 1;
@@ -48,26 +50,20 @@ struct BenchArguments {
 
 /// The exit code where the arguments say all there is to do.
 std::optional<int> parse_arguments(int argc, char** argv, BenchArguments& arguments) {
-  CLI::App app(kDescription, "infer bench");
-  app.footer(kFooter);
-  const auto add_list = [&](const char* name, std::vector<std::string>& list, const char* what) {
-    return app.add_option(name, list, what)->delimiter(',')->allow_extra_args(false);
-  };
-  add_model(app, arguments.common);
-  add_list("--shape", arguments.shapes,
-           "32x128: 32 sequences of 128 tokens; ragged:4-60x64: 64 of 4 to 60; repeatable "
-           "(default: 1x16,1x128,32x32,32x128,8x512,ragged:4-60x64)")
-      ->type_name("SHAPE");
-  add_list("-t,--threads", arguments.threads, "numbers of threads, or all (default: 1,all)")
-      ->type_name("N");
-  add_precisions(app, "f32 (default), bf16, int8, auto; several with commas", arguments.precisions);
-  app.add_option("--seconds", arguments.seconds, "how long each measurement takes (default: 1)")
-      ->option_text("S")
-      ->check(CLI::Range(0.0, 3600.0));
-  add_json_and_quiet(app, arguments.common);
-  const std::optional<int> done = parse(app, argc, argv);
-  arguments.default_shapes = app.count("--shape") == 0;
-  return done;
+  CommandLine line("infer bench", kDescription, kFooter);
+  add_model(line, arguments.common);
+  line.list("--shape", "SHAPE",
+            "32x128: 32 sequences of 128 tokens; ragged:4-60x64: 64 of 4 to 60; repeatable "
+            "(default: 1x16,1x128,32x32,32x128,8x512,ragged:4-60x64)",
+            arguments.shapes, Commas::kYes);
+  line.list("-t,--threads", "N", "numbers of threads, or all (default: 1,all)", arguments.threads,
+            Commas::kYes);
+  add_precisions(line, "f32 (default), bf16, int8, auto; several with commas",
+                 arguments.precisions);
+  line.option("--seconds", "S", "how long each measurement takes (default: 1)", arguments.seconds,
+              Range{0, 3600});
+  add_json_and_quiet(line, arguments.common);
+  return line.parse(argc, argv);
 }
 
 /// 0 for all.
@@ -102,7 +98,7 @@ std::vector<BenchShape> fitting_shapes(const std::vector<BenchShape>& shapes,
     }
     const std::string why = fmt::format("{} has {} tokens, but the model's positions end after {}",
                                         shape.name, shape.max_tokens(), *max_tokens);
-    if (!arguments.default_shapes) {
+    if (arguments.shapes != kDefaultShapes) {
       throw phasor::InvalidArgument("--shape " + why + "; give a shorter one");
     }
     if (!arguments.common.quiet) report_note("left out: " + why);

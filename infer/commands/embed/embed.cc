@@ -41,11 +41,11 @@ Examples:
 struct EmbedArguments {
   CommonOptions common;
   std::vector<std::string> words;
-  std::string input = "-";
+  std::string input;
   std::string output;
   std::string pooling;
   std::string overflow = "truncate";
-  bool has_prefix = false;  // maybe an empty one, in place of the model's prompt
+  std::optional<std::string> prefix;  // in place of the model's prompt
   bool normalize = false;
   bool no_normalize = false;
   bool resume = false;
@@ -73,50 +73,48 @@ void check(const EmbedArguments& arguments, bool has_input) {
 
 /// The exit code where the arguments say all there is to do.
 std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& arguments) {
-  CLI::App app(kDescription, "infer embed");
-  app.footer(kFooter);
-  const CLI::Option* texts =
-      add_words(app, "TEXT", "texts; - stands for the lines of standard input");
-  add_model(app, arguments.common);
-  const CLI::Option* input =
-      app.add_option("-i,--input", arguments.input,
-                     "the file whose lines are embedded (default: -, standard input)")
-          ->type_name("FILE");
-  app.add_option("-o,--output", arguments.output,
-                 "write to .npy, .safetensors or .jsonl (default: JSON lines on standard output)")
-      ->type_name("OUT");
-  app.add_flag("--resume", arguments.resume, "go on from OUT.partial, where it is there");
-  app.add_option("--pooling", arguments.pooling,
-                 "cls, max, mean, mean_sqrt_len, weightedmean, lasttoken, or several with commas, "
-                 "instead of the model's own")
-      ->type_name("MODES");
-  app.add_flag("--normalize", arguments.normalize,
-               "vectors of length 1, whatever the model's files say");
-  app.add_flag("--no-normalize", arguments.no_normalize,
-               "vectors as they come, whatever the model's files say");
-  add_language(app, arguments.common);
-  add_prefix(app, arguments.common);
-  app.add_option("--overflow", arguments.overflow,
-                 "a text that is too long: truncate (default), error, clamp, interpolate or window")
-      ->type_name("POLICY");
-  app.add_flag("--strict", arguments.strict, "stop at a line that is cut or not all UTF-8");
-  app.add_flag("--similarity", arguments.similarity, "print the cosines between the texts instead");
-  add_threads(app, arguments.common);
-  add_precision(app, arguments.common);
-  add_json_and_quiet(app, arguments.common);
-  if (const auto done = parse(app, argc, argv)) return done;
-  arguments.words = words(*texts);
-  arguments.has_prefix = app.count("--prefix") > 0;
-  check(arguments, input->count() > 0);
+  CommandLine line("infer embed", kDescription, kFooter);
+  std::optional<std::string> input;
+  line.words("TEXT", "texts; - stands for the lines of standard input", arguments.words);
+  add_model(line, arguments.common);
+  line.option("-i,--input", "FILE",
+              "the file whose lines are embedded (default: -, standard input)", input);
+  line.option("-o,--output", "OUT",
+              "write to .npy, .safetensors or .jsonl (default: JSON lines on standard output)",
+              arguments.output);
+  line.flag("--resume", "go on from OUT.partial, where it is there", arguments.resume);
+  line.option("--pooling", "MODES",
+              "cls, max, mean, mean_sqrt_len, weightedmean, lasttoken, or several with commas, "
+              "instead of the model's own",
+              arguments.pooling);
+  line.flag("--normalize", "vectors of length 1, whatever the model's files say",
+            arguments.normalize);
+  line.flag("--no-normalize", "vectors as they come, whatever the model's files say",
+            arguments.no_normalize);
+  add_language(line, arguments.common);
+  line.option("--prefix", "TEXT",
+              "put before every text, like \"query: \", instead of the model's own prompt",
+              arguments.prefix);
+  line.option("--overflow", "POLICY",
+              "a text that is too long: truncate (default), error, clamp, interpolate or window",
+              arguments.overflow);
+  line.flag("--strict", "stop at a line that is cut or not all UTF-8", arguments.strict);
+  line.flag("--similarity", "print the cosines between the texts instead", arguments.similarity);
+  add_threads(line, arguments.common);
+  add_precision(line, arguments.common);
+  add_json_and_quiet(line, arguments.common);
+  if (const auto done = line.parse(argc, argv)) return done;
+  check(arguments, input.has_value());
+  arguments.input = input.value_or("-");
+  note_file_as_text(arguments.words, "-i", arguments.common);
   return std::nullopt;
 }
 
-template <typename Parse>
-auto parse_option(const char* option, Parse parse) {
+std::vector<phasor::PoolingMode> parse_pooling(const std::string& modes) {
   try {
-    return parse();
+    return phasor::parse_pooling_modes(modes);
   } catch (const phasor::InvalidArgument& error) {
-    throw UsageError(fmt::format("{}: {}", option, error.what()));
+    throw UsageError(fmt::format("--pooling: {}", error.what()));
   }
 }
 
@@ -124,19 +122,17 @@ auto parse_option(const char* option, Parse parse) {
 /// for what it must say.
 phasor::EmbedOptions embed_options(const EmbedArguments& arguments, const phasor::Model& model) {
   phasor::EmbedOptions options;
-  options.overflow = parse_option(
-      "--overflow", [&] { return phasor::parse<phasor::Overflow>(arguments.overflow); });
+  options.overflow = parse_name<phasor::Overflow>("--overflow", arguments.overflow);
   phasor::Pooling& pooling = options.pooling.emplace();
   if (!arguments.pooling.empty()) {
-    pooling.modes =
-        parse_option("--pooling", [&] { return phasor::parse_pooling_modes(arguments.pooling); });
+    pooling.modes = parse_pooling(arguments.pooling);
     if (model.has_sentence()) pooling.normalize = model.sentence().pooling.normalize;
   } else {
     pooling = model.sentence().pooling;
   }
   if (arguments.normalize) pooling.normalize = true;
   if (arguments.no_normalize) pooling.normalize = false;
-  if (arguments.has_prefix) options.prompt = arguments.common.prefix;
+  options.prompt = arguments.prefix;
   if (!options.prompt) options.prompt = model.has_sentence() ? model.sentence().prompt : "";
   return options;
 }
@@ -166,7 +162,7 @@ struct Setup {
     if (arguments.common.quiet) return;
     report_note(fmt::format("sentence vectors: {}, {}", pooling, precision));
     note_slow(arguments.common.precision);
-    if (!options.prompt->empty() && !arguments.has_prefix) {
+    if (!options.prompt->empty() && !arguments.prefix) {
       report_note(fmt::format("before every text: \"{}\" (config_sentence_transformers.json)",
                               *options.prompt));
     }

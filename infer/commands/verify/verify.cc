@@ -102,20 +102,21 @@ Examples:
 
 int verify(int argc, char** argv) {
   CommonOptions common;
-  CLI::App app("Compares each model with the golden.json and golden.safetensors beside it.",
-               "infer verify");
-  app.footer(kFooter);
-  const CLI::Option* folders = add_words(app, "DIR", "folders of models, or bundled models' names");
-  add_threads(app, common);
-  add_precision(app, common);
-  add_json_and_quiet(app, common);
-  if (const auto done = parse(app, argc, argv)) return *done;
-  if (folders->empty()) throw UsageError("verify: no folder was given");
+  std::vector<std::string> folders;
+  CommandLine line("infer verify",
+                   "Compares each model with the golden.json and golden.safetensors beside it.",
+                   kFooter);
+  line.words("DIR", "folders of models, or bundled models' names", folders);
+  add_threads(line, common);
+  add_precision(line, common);
+  add_json_and_quiet(line, common);
+  if (const auto done = line.parse(argc, argv)) return *done;
+  if (folders.empty()) throw UsageError("verify: no folder was given");
 
   if (!common.quiet) note_slow(common.precision);
   Output output;
   int result = 0;
-  for (const std::string& folder : words(*folders)) {
+  for (const std::string& folder : folders) {
     try {
       const Verification v = verify_folder(folder, common.threads, common.precision);
       output.write(common.json ? to_json(v) : to_text(v, output));

@@ -1,0 +1,252 @@
+// The one file that knows CLI11, which takes long to compile.
+#include "infer/cli/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+#include <type_traits>
+#include <utility>
+
+#include "infer/commands.h"
+#include "infer/render/terminal.h"
+#include "phasor/encoder.h"
+#include "phasor/version.h"
+
+namespace infer {
+namespace {
+
+/// An option and what it does, in two columns, and a frame that is the same with every CLI11.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  HelpFormatter() { column_width(32); }
+
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    std::string usage = "Usage: " + name + " [OPTIONS]";
+    const auto is_positional = [](const CLI::Option* option) { return option->get_positional(); };
+    for (const CLI::Option* option : app->get_options(is_positional)) {
+      usage += " " + make_option_usage(option);
+    }
+    return app->get_description() + "\n" + usage + "\n" + make_positionals(app) +
+           make_groups(app, mode) + "\n" + app->get_footer() + "\n";
+  }
+
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    constexpr int kWidth = 100;
+    const int indent = static_cast<int>(get_column_width());
+    const std::string name =
+        "  " + make_option_name(option, is_positional) + make_option_opts(option);
+    const bool too_long = display_width(name) >= indent;
+    return (too_long ? name + "\n" + pad_right("", indent) : pad_right(name, indent)) +
+           wrapped(make_option_desc(option), indent, kWidth) + "\n";
+  }
+};
+
+/// CLI11 takes "[MASK]" for a list and strips its brackets, but not behind this.
+constexpr char kGuard = '\x1f';
+
+std::string unguarded(const std::string& word) {
+  return word.starts_with(kGuard) ? word.substr(1) : word;
+}
+
+/// The arguments in the reverse order that CLI11 wants, with guards.
+std::vector<std::string> guarded(int argc, char** argv) {
+  std::vector<std::string> arguments;
+  for (int i = argc - 1; i > 0; --i) {
+    const std::string argument = argv[i];
+    const bool guard = argument.starts_with('[') || argument.starts_with(kGuard);
+    arguments.push_back(guard ? kGuard + argument : argument);
+  }
+  return arguments;
+}
+
+template <typename T>
+struct Plain {
+  using Type = T;
+};
+template <typename T>
+struct Plain<std::optional<T>> {
+  using Type = T;
+};
+
+/// Throws UsageError, which names the option, where `text` is no number of the range.
+template <typename Number>
+Number parse_number(const char* names, const std::string& text, std::optional<Range> range) {
+  Number number{};
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = problem == std::errc() && end == text.data() + text.size();
+  const auto value = static_cast<double>(number);
+  if (whole && !std::isnan(value) && (!range || (value >= range->low && value <= range->high))) {
+    return number;
+  }
+  const std::string_view all = names;
+  throw UsageError(fmt::format("{}: '{}' is no {}number{}", all.substr(all.find(',') + 1), text,
+                               std::is_integral_v<Number> ? "whole " : "",
+                               range
+                                   ? fmt::format(" from {:.0f} to {:.0f}", range->low, range->high)
+                               : std::is_unsigned_v<Number> ? " from 0 up"
+                                                            : ""));
+}
+
+CommandLine::TakeAll assign_to(std::vector<std::string>& target) {
+  return [&target](const std::vector<std::string>& values) { target = values; };
+}
+
+/// Levenshtein's.
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+struct CommandLine::Parser {
+  Parser(const char* name, const char* description) : app(description, name) {}
+
+  CLI::Option* add(const char* names, const char* value, const std::string& help,
+                   CommandLine::TakeAll take) {
+    const CLI::callback_t callback = [take = std::move(take)](CLI::results_t values) {
+      for (std::string& text : values) text = unguarded(text);
+      take(values);
+      return true;
+    };
+    return app.add_option(names, callback, help)->type_name(value)->type_size(1);
+  }
+
+  std::string unexpected() const {
+    std::vector<std::string> words = app.remaining();
+    const auto option =
+        std::ranges::find_if(words, [](const auto& w) { return w.starts_with('-'); });
+    if (option == words.end()) return fmt::format("'{}' is one word too many", unguarded(words[0]));
+    const std::string name = option->substr(0, option->find('='));
+    std::vector<std::string> long_names;
+    for (const CLI::Option* known : app.get_options()) {
+      for (const std::string& known_name : known->get_lnames())
+        long_names.push_back(fmt::format("--{}", known_name));
+    }
+    const std::vector<std::string_view> names(long_names.begin(), long_names.end());
+    return fmt::format("there is no option {}{}", name, did_you_mean(name, names));
+  }
+
+  CLI::App app;
+};
+
+CommandLine::CommandLine(const char* name, const char* description, std::string footer)
+    : parser_(std::make_unique<Parser>(name, description)) {
+  CLI::App& app = parser_->app;
+  app.footer(std::move(footer));
+  app.formatter(std::make_shared<HelpFormatter>());
+}
+
+CommandLine::~CommandLine() = default;
+
+void CommandLine::flag(const char* names, const char* help, bool& target) {
+  parser_->app.add_flag(names, target, help);
+}
+
+void CommandLine::option(const char* names, const char* value, const std::string& help, Take take) {
+  parser_->add(names, value, help,
+               [take = std::move(take)](const auto& values) { take(values.at(0)); });
+}
+
+template <typename T>
+requires(!std::invocable<T&, const std::string&>) void CommandLine::option(
+    const char* names, const char* value, const std::string& help, T& target,
+    std::optional<Range> range) {
+  using Value = typename Plain<T>::Type;
+  option(names, value, help, [&target, names, range](const std::string& text) {
+    if constexpr (std::is_same_v<Value, std::string>) {
+      target = text;
+    } else {
+      target = parse_number<Value>(names, text, range);
+    }
+  });
+}
+
+#define PHASOR_OPTION(T)                                                              \
+  template void CommandLine::option(const char*, const char*, const std::string&, T&, \
+                                    std::optional<Range>);                            \
+  template void CommandLine::option(const char*, const char*, const std::string&,     \
+                                    std::optional<T>&, std::optional<Range>);
+PHASOR_OPTION(std::string)
+PHASOR_OPTION(int)
+PHASOR_OPTION(int64_t)
+PHASOR_OPTION(uint64_t)
+PHASOR_OPTION(double)
+#undef PHASOR_OPTION
+
+void CommandLine::list(const char* names, const char* value, const std::string& help, TakeAll take,
+                       Commas commas) {
+  CLI::Option* const option =
+      parser_->add(names, value, help, std::move(take))->expected(1, -1)->allow_extra_args(false);
+  if (commas == Commas::kYes) option->delimiter(',');
+}
+
+void CommandLine::list(const char* names, const char* value, const std::string& help,
+                       std::vector<std::string>& target, Commas commas) {
+  list(names, value, help, assign_to(target), commas);
+}
+
+void CommandLine::words(const char* name, const char* help, std::vector<std::string>& target) {
+  parser_->add(name, "", help, assign_to(target))->expected(0, -1)->allow_extra_args();
+}
+
+std::optional<int> CommandLine::parse(int argc, char** argv) {
+  CLI::App& app = parser_->app;
+  app.set_help_flag("-h,--help", "print this help");
+  app.set_version_flag(
+      "--version", [] { return "infer (" + versions() + ")"; },
+      "print phasor's and oneDNN's version");
+  const auto fail = [&](const std::string& what) {
+    throw UsageError(fmt::format("{}; {} --help lists the options", what, app.get_name()));
+  };
+  try {
+    app.parse(guarded(argc, argv));
+  } catch (const CLI::CallForHelp&) {
+    Output().write(app.help());
+    return 0;
+  } catch (const CLI::CallForVersion& version) {
+    Output().write(std::string(version.what()) + "\n");
+    return 0;
+  } catch (const CLI::ExtrasError&) {
+    fail(parser_->unexpected());
+  } catch (const CLI::ParseError& error) {
+    fail(error.what());
+  }
+  return std::nullopt;
+}
+
+std::string_view nearest(std::string_view word, std::span<const std::string_view> names) {
+  size_t least = std::clamp<size_t>((word.size() + 1) / 3, 1, 2) + 1;
+  std::string_view best;
+  for (const std::string_view name : names) {
+    const size_t distance = edit_distance(word, name);
+    if (distance < least) best = name;
+    least = std::min(least, distance);
+  }
+  return best;
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string_view> names) {
+  const std::string_view name = nearest(word, names);
+  return name.empty() ? "" : fmt::format("; did you mean {}?", name);
+}
+
+std::string versions() {
+  return fmt::format("phasor {}, oneDNN {}", PHASOR_VERSION, phasor::Encoder::backend_version());
+}
+
+}  // namespace infer

@@ -1,0 +1,69 @@
+// The command line of a subcommand: which options there are, and where their values go.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "infer/range.h"
+
+namespace infer {
+
+/// Whether several values of a list may stand in one word.
+enum class Commas { kNo, kYes };
+
+/// `names` are an option's, like "-m,--model", or a positional argument's, like "MODEL"; `value` is
+/// what help calls the value. Targets keep what they hold where nothing is given, and must outlive
+/// parse().
+class CommandLine {
+ public:
+  using Take = std::function<void(const std::string&)>;
+  using TakeAll = std::function<void(const std::vector<std::string>&)>;
+
+  /// `name` is what the user types: "infer observe".
+  CommandLine(const char* name, const char* description, std::string footer = {});
+  ~CommandLine();
+
+  void flag(const char* names, const char* help, bool& target);
+
+  void option(const char* names, const char* value, const std::string& help, Take take);
+  /// T is std::string, int, int64_t, uint64_t or double, or a std::optional of one of them.
+  template <typename T>
+  requires(!std::invocable<T&, const std::string&>) void option(const char* names,
+                                                                const char* value,
+                                                                const std::string& help, T& target,
+                                                                std::optional<Range> range = {});
+
+  /// Repeatable, one value each time; what is given takes the place of what the target holds.
+  void list(const char* names, const char* value, const std::string& help, TakeAll take,
+            Commas commas = Commas::kNo);
+  void list(const char* names, const char* value, const std::string& help,
+            std::vector<std::string>& target, Commas commas = Commas::kNo);
+
+  /// Any number of positional arguments, letter for letter.
+  void words(const char* name, const char* help, std::vector<std::string>& target);
+
+  /// Prints help or version where that was asked for: then the result is the exit code. Throws
+  /// UsageError.
+  std::optional<int> parse(int argc, char** argv);
+
+ private:
+  struct Parser;
+  std::unique_ptr<Parser> parser_;
+};
+
+/// The one of `names` that `word` is most likely a misspelling of; empty where there is none.
+std::string_view nearest(std::string_view word, std::span<const std::string_view> names);
+/// "; did you mean NAME?", or nothing.
+std::string did_you_mean(std::string_view word, std::span<const std::string_view> names);
+
+/// "phasor 0.1.0, oneDNN 2.6.3".
+std::string versions();
+
+}  // namespace infer

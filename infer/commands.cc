@@ -1,0 +1,132 @@
+// The table of commands: what the first word may be, and what becomes of words that are misplaced.
+#include "infer/commands.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "infer/cli/command_line.h"
+#include "infer/commands/embed/waiting.h"
+#include "infer/render/terminal.h"
+
+namespace infer {
+namespace {
+
+struct Command {
+  std::string_view name;
+  std::string_view arguments;
+  std::string_view summary;
+  int (*function)(int, char**);
+  bool bounds_spinning = false;  // not where one text would feel the 5 ms of a second start
+};
+
+constexpr std::array kCommands = {
+    Command{"embed", "[TEXT...]", "one vector for each text or line of a file", embed, true},
+    Command{"tokenize", "TEXT...", "text to pieces and ids", tokenize},
+    Command{"info", "[MODEL]", "what a model is", info},
+    Command{"observe", "TEXT...", "position through the layers, before and after interventions",
+            observe, true},
+    Command{"compare", "A B [TEXT...]", "two models, or two kinds of positions, side by side",
+            compare, true},
+    Command{"positions", "[TABLE [TABLE]]",
+            "tables of position vectors, and what tutorials say of them", positions},
+    Command{"verify", "DIR...", "compare with reference activations", verify},
+    Command{"bench", "", "latency and tokens a second for shapes, threads and precisions", bench,
+            true},
+};
+
+std::vector<std::string_view> command_names() {
+  std::vector<std::string_view> names;
+  for (const Command& command : kCommands) names.push_back(command.name);
+  return names;
+}
+
+const Command* find_command(std::string_view name) {
+  const auto found = std::ranges::find(kCommands, name, &Command::name);
+  return found == kCommands.end() ? nullptr : &*found;
+}
+
+/// The options that may stand before a command and have a value in the next word.
+constexpr std::array<std::string_view, 12> kWithValue = {
+    "-m",          "--model",     "--lang",     "--prefix", "-t",     "--threads",
+    "--precision", "--positions", "--overflow", "--ids",    "--save", "--hooks"};
+
+/// The first word that is neither an option nor its value; argc where there is none.
+int first_word(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--") break;
+    if (argument == "-" || !argument.starts_with('-')) return i;
+    if (std::ranges::find(kWithValue, argument) != kWithValue.end()) ++i;
+  }
+  return argc;
+}
+
+int show_help(std::string_view name) {
+  std::string program = "infer", help = "--help";
+  std::array<char*, 3> arguments = {program.data(), help.data(), nullptr};
+  const Command* const command = find_command(name);
+  if (!name.empty() && command == nullptr) {
+    throw UsageError(fmt::format("there is no command '{}'{}; infer --help lists them", name,
+                                 did_you_mean(name, command_names())));
+  }
+  return (command == nullptr ? run : command->function)(2, arguments.data());
+}
+
+/// `meant` is the command that the first word may be a misspelling of; empty where there is none.
+int run_texts(int argc, char** argv, std::string_view meant) {
+  const std::string hint =
+      meant.empty() ? "" : fmt::format("did you mean the command infer {}?", meant);
+  try {
+    const int code = run(argc, argv);
+    const bool quiet = std::any_of(argv + 1, argv + argc, [](std::string_view argument) {
+      return argument == "-q" || argument == "--quiet";
+    });
+    if (!hint.empty() && !quiet) report_note(hint);
+    return code;
+  } catch (const UsageError& error) {
+    if (hint.empty()) throw;
+    throw UsageError(fmt::format("{}; {}", error.what(), hint));
+  }
+}
+
+}  // namespace
+
+int run_command(int argc, char** argv) {
+  // Only the first word names a command: in `infer Tom info` both words are texts.
+  const int place = first_word(argc, argv);
+  if (place >= argc) return run(argc, argv);
+  const std::string_view word = argv[place];
+  if (word == "help") return show_help(place + 1 < argc ? argv[place + 1] : "");
+  const Command* const command = find_command(word);
+  if (command == nullptr) return run_texts(argc, argv, nearest(word, command_names()));
+  if (command->bounds_spinning) bound_spinning(argv);
+  std::vector<char*> arguments(argv, argv + argc + 1);  // up to the null
+  arguments.erase(arguments.begin() + place);
+  return command->function(argc - 1, arguments.data());
+}
+
+std::string list_of_commands() {
+  std::string list = "Commands (the first word only; infer COMMAND --help says more):";
+  for (const Command& command : kCommands) {
+    list += fmt::format("\n  {:<28}{}", fmt::format("{} {}", command.name, command.arguments),
+                        command.summary);
+  }
+  return list;
+}
+
+std::string short_help() {
+  return fmt::format(R"(usage: infer [OPTIONS] TEXT...
+       infer {} ...
+try:   infer "Tom bit a dog."       or "infer -" for texts from standard input
+       infer --help
+)",
+                     fmt::join(command_names(), "|"));
+}
+
+}  // namespace infer
