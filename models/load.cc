@@ -167,8 +167,8 @@ fs::path find_model(const fs::path& folder_or_name) {
   }
   if (is_hub_name(folder_or_name)) {
     throw ModelError(
-        fmt::format("no model '{0}': there is no such folder; where it is a model of the Hugging "
-                    "Face hub, hf download {0} --local-dir {1} makes the folder {1}",
+        fmt::format("no model '{0}': there is no such folder; a model of the Hugging Face hub is "
+                    "fetched by hf download {0} --local-dir {1}; then give {1}",
                     folder_or_name.string(), folder_or_name.filename().string()),
         ErrorCode::kNotFound);
   }

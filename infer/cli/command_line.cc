@@ -230,7 +230,7 @@ std::optional<int> CommandLine::parse(int argc, char** argv) {
 }
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> names) {
-  size_t least = std::clamp<size_t>(word.size() / 3, 1, 2) + 1;
+  size_t least = std::clamp<size_t>((word.size() + 1) / 3, 1, 2) + 1;
   std::string_view best;
   for (const std::string_view name : names) {
     const size_t distance = edit_distance(word, name);

@@ -34,6 +34,36 @@ TEST(CliErrorsTest, UsageErrorsExitWith2) {
   expect_infer_fails({"verify"}, 2, {"folder"});
 }
 
+TEST(CliErrorsTest, MisspelledNamesGetTheNearest) {
+  expect_infer_fails({"observe", "--onyl", "split", "x"}, 2,
+                     {"--onyl", "did you mean --only?", "infer observe --help lists the options"});
+  expect_infer_fails({"info", "a", "b"}, 2, {"'b'", "infer info --help"});
+  expect_infer_fails({"observe", "--only", "slpit", "x"}, 2, {"slpit", "did you mean split?"});
+  expect_infer_fails({"--positions", "lerned", "x"}, 2, {"did you mean learned?"});
+  expect_infer_fails({"--precision", "int9", "x"}, 2, {"int9", "did you mean int8?"});
+  expect_infer_fails({"observ", "--html", "a.html", "x"}, 2,
+                     {"--html", "did you mean the command infer observe?"});
+  expect_infer_fails({"help", "obsreve"}, 2, {"obsreve", "did you mean observe?"});
+  expect_infer_fails({"bench", "--seconds", "soon"}, 2, {"--seconds", "'soon'", "0 to 3600"});
+}
+
+TEST(CliErrorsTest, WordsThatMayBeMisplacedAreNoted) {
+  const ProgramResult near = run_infer({"observ", "Tom"});
+  EXPECT_EQ(near.exit_code, 0);
+  EXPECT_NE(near.err.find("note: did you mean the command infer observe?"), std::string::npos);
+  EXPECT_EQ(run_infer({"-q", "observ", "Tom"}).err, "");
+
+  const TempFolder folder;
+  folder.write("lines.txt", "a\nb\n");
+  const std::string file = (folder.path() / "lines.txt").string();
+  for (const char* const command : {"embed", "observe"}) {
+    const ProgramResult result = run_infer({command, file});
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_NE(result.err.find("-i " + file + " reads its lines"), std::string::npos) << result.err;
+  }
+  EXPECT_NE(run_infer({file}).err.find("infer - < " + file), std::string::npos);
+}
+
 TEST(CliErrorsTest, BadInputExitsWith3) {
   expect_infer_fails({"--ids", "8192"}, 3, {"8192", "8191"});
   expect_infer_fails({"--ids", "-1"}, 3, {"-1"});
@@ -83,6 +113,7 @@ TEST(CliErrorsTest, OddFilesInAModelsFolderAreLeftAlone) {
 TEST(CliErrorsTest, BadModelsExitWith4) {
   const TempFolder folder;
   expect_infer_fails({"-m", "no-such-model", "x"}, 4, {"no-such-model", "sinusoidal"});
+  expect_infer_fails({"-m", "owner/bert", "x"}, 4, {"hf download owner/bert --local-dir bert"});
   expect_infer_fails({"-m", folder.path().string(), "x"}, 4, {"config.json"});
   folder.write("config.json", small_config_json().dump());
   expect_infer_fails({"-m", folder.path().string(), "--ids", "1"}, 4, {"model.safetensors"});

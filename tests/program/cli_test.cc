@@ -243,6 +243,12 @@ TEST(CliTest, WorksFromAnyFolder) {
   EXPECT_EQ(there.out, here.out);
 }
 
+TEST(CliTest, OptionsMayStandBeforeTheCommand) {
+  const ProgramResult result = run_infer({"-q", "-m", "none", "embed", "Tom"});
+  EXPECT_EQ(result.out, run_infer({"embed", "-q", "-m", "none", "Tom"}).out);
+  EXPECT_EQ(result.err, "");
+}
+
 TEST(CliTest, HelpAndVersionGoToStandardOutput) {
   for (const std::vector<std::string>& arguments : {std::vector<std::string>{"--help"},
                                                     {"tokenize", "--help"},
@@ -258,6 +264,8 @@ TEST(CliTest, HelpAndVersionGoToStandardOutput) {
                              "--json", "--quiet", "--version", "tokenize", "Examples:"}) {
     EXPECT_TRUE(contains(run_infer({"--help"}).out, option)) << option;
   }
+  EXPECT_EQ(run_infer({"help"}).out, run_infer({"--help"}).out);
+  EXPECT_EQ(run_infer({"help", "observe"}).out, run_infer({"observe", "--help"}).out);
   const std::string version = run_infer({"--version"}).out;
   EXPECT_TRUE(contains(version, "phasor " PHASOR_VERSION ", oneDNN ")) << version;
 }
