@@ -36,6 +36,9 @@ export function missing(...sentences) {
   return html("p", {class: "missing"}, `Not shown: ${sentences.join("; ")}.`);
 }
 
+/** The width of one of several charts that lie beside each other where there is room. */
+export const half = ({length}, width) => (length > 1 && width > 560 ? (width - 24) / 2 : width);
+
 /** How wide a text of 12 pixels is. */
 export const textWidth = (() => {
   const context = document.createElement("canvas").getContext("2d");
@@ -48,10 +51,10 @@ export const textWidth = (() => {
 /**
  * `keys` are those of the view that the charts depend on; `draw(view, width)` returns elements.
  * `refresh(view)` is for what can follow other keys without drawing anew. A `wide` figure takes a row,
- * a `half` one shares it where there is only one run.
+ * a `half` one shares it where there is only one run. Charts of a `beside` figure lie beside each other.
  */
 export class Figure {
-  constructor({id, title, hint, keys = [], draw, refresh, wide = false, half = false}) {
+  constructor({id, title, hint, keys = [], draw, refresh, wide, half, beside}) {
     Object.assign(this, {id, title, keys, draw, refresh});
     this.body = html("div", {class: "body"});
     this.saveButton = html(
@@ -63,7 +66,7 @@ export class Figure {
       "figure",
       {
         id,
-        class: [wide && "wide", half && "half"].filter(Boolean).join(" "),
+        class: [wide && "wide", half && "half", beside && "beside"].filter(Boolean).join(" "),
         "aria-labelledby": `${id}-title`,
       },
       html("figcaption", {}, html("h3", {id: `${id}-title`}, title), html("p", {class: "hint"}, hint)),
@@ -146,4 +149,19 @@ export function inLight(draw, ask) {
   delete document.documentElement.dataset.theme;
   draw();
   return answer;
+}
+
+/** A place that is filled later. */
+export const part = (name) => html("div", {class: name});
+
+export function section(title, ...children) {
+  return html("section", {}, html("h2", {}, title), children);
+}
+
+export function figures(all, ...classes) {
+  return html(
+    "div",
+    {class: ["figures", ...classes].join(" ")},
+    all.map(({element}) => element),
+  );
 }
