@@ -1,7 +1,7 @@
 // Attention: the map of one head, and its profile by offset.
 import {lines, sides} from "./charts.js";
 import {number} from "./data.js";
-import {Figure, html, missing} from "./figure.js";
+import {Figure, html, missing, prefix} from "./figure.js";
 import {matrices} from "./matrix.js";
 
 /** Runs whose patterns are in the page. */
@@ -9,8 +9,7 @@ export const drawable = ({runs}) => runs.filter((run) => run.cells > 0);
 
 /** Why there is none; nothing where nobody asked. */
 export function absent({runs}) {
-  const reasons = runs.map((run) => run.missing.heads).filter(Boolean);
-  return reasons.length > 0 ? [missing(...new Set(reasons))] : [];
+  return missing([...new Set(runs.map((run) => run.missing.heads).filter(Boolean))]);
 }
 
 const cursor = {row: 0, column: 0};
@@ -41,7 +40,7 @@ const map = new Figure({
         label: `Attention of layer ${layer}, head ${head}${runs.length > 1 ? ` of ${run.label}` : ""}: ${about(run, view)}`,
       })),
       read: ({run, values}, row, column) =>
-        `${runs.length > 1 ? `${run.label}: ` : ""}${run.cellName(row)} reads ${run.cellName(column)} with weight ${number(values[row * run.cells + column])}${run.cells < run.numTokens ? " on average" : ""}`,
+        `${prefix(runs, run)}${run.cellName(row)} reads ${run.cellName(column)} with weight ${number(values[row * run.cells + column])}${run.cells < run.numTokens ? " on average" : ""}`,
     });
   },
 });
@@ -50,7 +49,9 @@ const map = new Figure({
 function about(run, {views, layer, head}) {
   const {columns} = views.find(({name}) => name === "heads") ?? {columns: []};
   const numbers = run.head({layer, head});
-  return numbers ? columns.map(({key, label}) => `${label} ${number(numbers[key])}`).join(", ") : "no numbers";
+  return numbers
+    ? columns.map(({key, label}) => `${label} ${number(numbers[key])}`).join(", ")
+    : "no numbers";
 }
 
 /** The same under the choosers. */

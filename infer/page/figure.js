@@ -31,9 +31,12 @@ export function cssValue(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-/** Sentences in place of a chart. */
-export function missing(...sentences) {
-  return html("p", {class: "missing"}, `Not shown: ${sentences.join("; ")}.`);
+/** Whose what follows is, where there are two runs or tables. */
+export const prefix = (all, {label}) => (all.length > 1 ? `${label}: ` : "");
+
+/** What stands in place of charts where there are reasons for it, one element or none. */
+export function missing(reasons) {
+  return reasons.length > 0 ? [html("p", {class: "missing"}, `Not shown: ${reasons.join("; ")}.`)] : [];
 }
 
 /** The width of one of several charts that lie beside each other where there is room. */
@@ -105,10 +108,12 @@ export class Figure {
   /** All charts of the figure as they lie beside each other, in one document. */
   toSvg() {
     const frame = this.body.getBoundingClientRect();
-    const width = frame.width + 2 * kRim,
-      height = frame.height + 2 * kRim;
+    let width = 0,
+      height = 0;
     const charts = [...this.body.querySelectorAll("svg")].map((chart) => {
-      const {x, y} = chart.getBoundingClientRect();
+      const {x, y, right, bottom} = chart.getBoundingClientRect();
+      width = Math.max(width, right - frame.x + 2 * kRim);
+      height = Math.max(height, bottom - frame.y + 2 * kRim);
       const group = svg("g", {transform: `translate(${x - frame.x} ${y - frame.y})`});
       for (const {name, value} of chart.attributes) {
         if (/^(fill|font-|text-anchor)/.test(name)) group.setAttribute(name, value);

@@ -225,5 +225,5 @@ export function matrices({panels, width, type, name, label, read, cursor}) {
       });
     }
   }
-  return [box, reading, colourBar(scale, name)];
+  return [box, colourBar(scale, name), reading];
 }

@@ -3,7 +3,7 @@ import {dot, line, plot, text} from "@observablehq/plot";
 import {base, coloured, lines, sides} from "./charts.js";
 import {slider} from "./choosers.js";
 import {number} from "./data.js";
-import {Figure, figures, half, html, part, section} from "./figure.js";
+import {Figure, figures, half, html, part, prefix, section} from "./figure.js";
 import {matrices} from "./matrix.js";
 import {clockFigure} from "./vectors.js";
 import {numberTable, scrolling} from "./views.js";
@@ -11,7 +11,6 @@ import {numberTable, scrolling} from "./views.js";
 const kMostCurves = 6; // of pairs, and of positions
 
 const titleOf = (runs, {label}) => (runs.length > 1 ? label : "");
-const prefix = (runs, {label}) => (runs.length > 1 ? `${label}: ` : "");
 
 /** At most so many of 0 … count − 1, evenly spread, the first and the last among them. */
 function spread(count, most = kMostCurves) {

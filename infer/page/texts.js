@@ -70,7 +70,11 @@ export function textsPage(report) {
           "ul",
           {class: "facts"},
           runs.map((run) =>
-            html("li", {class: runs.length > 1 ? `side-${run.side}` : undefined}, facts(run, runs.length > 1, report.version)),
+            html(
+              "li",
+              {class: runs.length > 1 ? `side-${run.side}` : undefined},
+              facts(run, runs.length > 1, report.version),
+            ),
           ),
         ),
         textChooser(now) ?? "",

@@ -1,6 +1,6 @@
 // The position vectors by themselves: how far they are from each other, and their clock hands.
 import {number, place} from "./data.js";
-import {Figure, font, missing, svg} from "./figure.js";
+import {Figure, font, missing, prefix, svg} from "./figure.js";
 import {matrices} from "./matrix.js";
 
 const kMostCells = 128;
@@ -8,10 +8,9 @@ const withVectors = (runs) => runs.filter((run) => run.width > 0);
 
 function reasons(runs) {
   const without = runs.filter((run) => run.width === 0 && run.numTokens > 0);
-  return without.map((run) =>
-    missing(
-      `${runs.length > 1 ? `${run.label}: ` : ""}no position vector is added to this model’s embeddings (positions: ${run.observed.positions})`,
-    ),
+  return without.map(
+    (run) =>
+      `${prefix(runs, run)}no position vector is added to this model’s embeddings (positions: ${run.observed.positions})`,
   );
 }
 
@@ -59,16 +58,18 @@ export const distanceFigure = new Figure({
               label: `Distances between the position vectors of ${run.numTokens} tokens of ${run.label}`,
             })),
             read: ({run, values, tokens}, row, column) =>
-              `${shown.length > 1 ? `${run.label}: ` : ""}${run.name(tokens[row])} and ${run.name(tokens[column])} are ${number(values[row * tokens.length + column])} apart`,
+              `${prefix(shown, run)}${run.name(tokens[row])} and ${run.name(tokens[column])} are ${number(values[row * tokens.length + column])} apart`,
           })),
-      ...reasons(runs),
+      ...missing(reasons(runs)),
     ];
   },
 });
 
 /** The first of a layout's pairs, whose hands move within a text, and the slowest. */
 function hands({pairs}) {
-  const picked = [0, 1, 2, 3, 4, 5, 6].map((k) => Math.round((k * pairs.length) / 16)).concat(pairs.length - 1);
+  const picked = [0, 1, 2, 3, 4, 5, 6]
+    .map((k) => Math.round((k * pairs.length) / 16))
+    .concat(pairs.length - 1);
   return [...new Set(picked)].map((i) => pairs[i]);
 }
 
@@ -160,15 +161,18 @@ export const clockFigure = new Figure({
   hint: "Each pair of columns (sine, cosine) is a hand that turns clockwise as the position grows. Fast hands tell neighbours apart, slow ones far places; “turn” is how many positions a hand needs to come round. Dots: the positions before.",
   draw: ({runs, token}, width) => {
     const shown = withVectors(runs);
-    const [turning, without] = [true, false].map((has) => shown.filter(({pairs}) => pairs.length > 0 === has));
+    const [turning, without] = [true, false].map((has) =>
+      shown.filter(({pairs}) => pairs.length > 0 === has),
+    );
     return [
       ...turning.map((run) => clocks(run, Math.min(token, run.numTokens - 1), width, runs.length > 1)),
-      ...without.map((run) =>
-        missing(
-          `${runs.length > 1 ? `${run.label}: ` : ""}a learned table has no pairs of sine and cosine, and so no hands; its distances are above`,
+      ...missing([
+        ...without.map(
+          (run) =>
+            `${prefix(runs, run)}a learned table has no pairs of sine and cosine, and so no hands; its distances are above`,
         ),
-      ),
-      ...reasons(runs),
+        ...reasons(runs),
+      ]),
     ];
   },
 });

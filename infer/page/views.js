@@ -2,7 +2,7 @@
 // page's data; none is known here by name.
 import {coloured, lines, sides, stackedBars} from "./charts.js";
 import {number} from "./data.js";
-import {Figure, half, html, missing} from "./figure.js";
+import {Figure, half, html, missing, prefix} from "./figure.js";
 
 const nameOfRow = ({rows, row_name}) =>
   ({layers: ({layer}) => layer, heads: ({layer, head}) => `${layer}.${head}`})[rows] ??
@@ -13,12 +13,9 @@ const kind = ({rows, row_name}) => ({layers: "layer", heads: "layer.head"})[rows
 /** Why runs have no answer, with their names where they differ in that; nothing where nobody asked. */
 function reasons(view, runs) {
   const silent = runs.filter((run) => run.rows(view).length === 0 && run.missing[view.name]);
-  const whys = new Set(silent.map((run) => run.missing[view.name]));
-  if (whys.size === 0) return [];
-  const all = whys.size === 1 && silent.length === runs.length;
-  return [
-    missing(...(all ? whys : silent.map((run) => `${run.label}: ${run.missing[view.name]}`))),
-  ];
+  const whys = [...new Set(silent.map((run) => run.missing[view.name]))];
+  const all = whys.length === 1 && silent.length === runs.length;
+  return all ? whys : silent.map((run) => `${run.label}: ${run.missing[view.name]}`);
 }
 
 /** What a chart shows, in words. */
@@ -71,7 +68,7 @@ function curves(view, parts, runs, width) {
     chart(
       [run],
       parts.map((part) => ({...part, values: values(run, part)})),
-      runs.length > 1 ? `${run.label}: ${view.unit}` : view.unit,
+      prefix(runs, run) + view.unit,
       {width: half(runs, width), domain: [Math.min(0, ...all), Math.max(0, ...all)]},
     ),
   );
@@ -88,7 +85,7 @@ export function viewFigure(view) {
     draw: ({runs}, width) => {
       const shown = runs.filter((run) => run.rows(view).length > 0);
       const draw = view.chart === "stacked" ? bars : curves;
-      return [...(shown.length > 0 ? draw(view, parts, shown, width) : []), ...reasons(view, runs)];
+      return [...(shown.length > 0 ? draw(view, parts, shown, width) : []), ...missing(reasons(view, runs))];
     },
   });
 }
@@ -183,9 +180,11 @@ function tablesOf(run, views, titled) {
 
 /** All numbers of all views, and why those that nothing draws have none. */
 export function tables({views, runs}) {
-  const undrawn = views.filter(({chart}) => chart === "none").flatMap((view) => reasons(view, runs));
+  const undrawn = views
+    .filter(({chart}) => chart === "none")
+    .flatMap((view) => reasons(view, runs).map((why) => `${view.title}: ${why}`));
   return runs
     .flatMap((run) => tablesOf(run, views, runs.length > 1))
-    .concat(undrawn)
+    .concat(missing(undrawn))
     .filter((element) => element !== null);
 }
