@@ -39,7 +39,7 @@ function panel({rows: down, columns: across, values, width, scale: {type, domain
   const rows = labelled(down),
     columns = labelled(across);
   const left = rows.margin,
-    top = (columns.named ? columns.margin : 20) + 24;
+    top = (columns.named ? columns.margin : 20) + (title ? 24 : 4);
   const square = rows.cells === columns.cells;
   const room = Math.min(width - left - 4, square ? 480 : 720, Math.max(200, 40 * columns.cells));
   const wide = Math.max(60, room);
@@ -145,9 +145,9 @@ function colourBar({domain: [least, most], type, colours}, name) {
   return svg(
     "svg",
     {
-      width: width + 90,
+      width: width + 110,
       height: 34,
-      viewBox: `-12 0 ${width + 90} 34`,
+      viewBox: `-20 0 ${width + 110} 34`,
       "font-size": 11,
       fill: "currentColor",
       "font-family": font,

@@ -158,11 +158,11 @@ const offsets = new Figure({
 function path(run, {runs, token}, width) {
   const {points, share} = run.map;
   const at = points.map(([x, y], p) => ({x, y, p}));
-  const numbered = at.filter(({p}) => p % Math.ceil(run.length / 20) === 0);
+  const size = Math.min(width, 460);
+  const numbered = at.filter(({p}) => p % Math.ceil((23 * run.length) / size) === 0);
   const chosen = at.slice(token, token + 1);
   const percent = (of) => `${Math.round(100 * of)} %`;
   const most = Math.max(...points.flat().map(Math.abs)) * 1.08 || 1;
-  const size = Math.min(width, 460);
   return plot({
     ...base,
     width: size,
