@@ -41,7 +41,7 @@ const licences = [...folders].sort().map((folder) => {
 });
 
 const notice =
-  "The page that infer --html writes (report_page/report.html) holds parts of these libraries:\n\n" +
+  "The page that infer --html writes (infer/page/report.html) holds parts of these libraries:\n\n" +
   licences.join("\n" + "-".repeat(78) + "\n\n");
 const text = ({outputFiles}) => outputFiles[0].text.trim();
 const parts = {LICENCES: notice.replaceAll("--", "- -").trim(), STYLE: text(style), SCRIPT: text(script)};

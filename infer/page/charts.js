@@ -5,9 +5,21 @@ import {font, svg, textWidth} from "./figure.js";
 
 /** How the two sides of a comparison look, wherever they share a chart. */
 export const sides = [
-  {colour: "var(--first)", dash: undefined, dot: "var(--first)"},
-  {colour: "var(--second)", dash: "5 3", dot: "var(--surface)"},
+  {colour: "var(--first)"},
+  {colour: "var(--second)", dash: "5 3", fill: "var(--surface)"},
 ];
+
+const kColours = ["position", "token", "third", "fourth", "fifth", "sixth"];
+const kSymbols = ["circle", "triangle", "square", "diamond", "star", "wye"];
+
+/** Columns {key, label} with a colour and a symbol each, by their order; what remains is grey. */
+export const coloured = (columns) =>
+  columns.map(({key, label}, i) => ({
+    key,
+    name: label,
+    colour: `var(--${key === "rest" ? key : kColours[i % kColours.length]})`,
+    symbol: kSymbols[i % kSymbols.length],
+  }));
 
 /** Rows above a chart: entries {name, colour, dash, line}, then what the y axis measures. */
 function heading(entries, yLabel, width) {
@@ -39,23 +51,31 @@ function heading(entries, yLabel, width) {
   return {element, height: height + 26};
 }
 
-const base = {
+const kMostDots = 49; // of a line
+
+/** What all charts have in common. */
+export const base = {
   style: {fontSize: "12px", fontFamily: font, background: "none", overflow: "visible"},
 };
 
-/** Numbers of layers for an axis, as many as have room. */
-function layerTicks(numLayers, width) {
-  const step = [1, 2, 3, 4, 6, 8, 12].find((step) => (numLayers / step) * 24 <= width) ?? 24;
-  return Array.from({length: Math.floor(numLayers / step) + 1}, (_, i) => i * step);
+/** Whole numbers from `first` to `last` for an axis, as many as have room; 0 is one of them. */
+function wholeTicks(first, last, width) {
+  const step = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32].find((step) => ((last - first) / step) * 28 <= width) ?? 64;
+  const from = Math.ceil(first / step);
+  return Array.from({length: Math.floor(last / step) - from + 1}, (_, i) => (from + i) * step);
 }
 
-/** `series` of {name, colour, dash, symbol, values: [{x, y}]}; y null leaves a gap. `domain` of y. */
-export function lines({series, width, xLabel = "layer", yLabel, label, height = 210, ticks, domain}) {
+/**
+ * `series` of {name, colour, dash, symbol, fill, values: [{x, y}]}, x whole numbers or names; y null
+ * leaves a gap. `domain` of y. Many points get no symbols.
+ */
+export function lines({series, width, xLabel = "layer", yLabel, label, height = 210, domain}) {
   const head = heading(series.length > 1 ? series.map((each) => ({...each, line: true})) : [], yLabel, width);
   const rows = series
     .flatMap(({name, values}) => values.map((value) => ({...value, name})))
     .filter(({y}) => y !== null && y !== undefined);
-  const last = Math.max(1, ...rows.map(({x}) => x));
+  const xs = rows.map(({x}) => x);
+  const named = xs.some((x) => typeof x === "string");
   const chart = plot({
     ...base,
     width,
@@ -69,8 +89,9 @@ export function lines({series, width, xLabel = "layer", yLabel, label, height = 
       label: xLabel,
       labelArrow: "none",
       labelAnchor: "center",
-      ticks: ticks ?? layerTicks(last, width - 60),
-      tickFormat: "d",
+      ...(named
+        ? {type: "point"}
+        : {ticks: wholeTicks(Math.min(...xs), Math.max(...xs), width - 60), tickFormat: "d"}),
     },
     y: {label: null, zero: true, nice: true, ticks: 4, domain},
     marks: [
@@ -78,7 +99,7 @@ export function lines({series, width, xLabel = "layer", yLabel, label, height = 
       ruleY([0], {stroke: "var(--soft)"}),
       series.flatMap(({colour, dash, symbol, values, fill = colour}) => [
         lineY(values, {x: "x", y: "y", stroke: colour, strokeWidth: 2, strokeDasharray: dash}),
-        symbol === null
+        values.length > kMostDots
           ? null
           : dot(values, {x: "x", y: "y", stroke: colour, fill, symbol, r: 3, strokeWidth: 1.5}),
       ]),
@@ -115,7 +136,7 @@ export function stackedBars({rows, parts, labels, width, xLabel, yLabel, label, 
     marginRight: 4,
     marginBottom: 36,
     ariaLabel: label,
-    x: {label: null, domain: xs, padding: 0.18},
+    x: {type: "band", label: null, domain: xs, padding: 0.18},
     y: {label: null, ticks: 4, tickFormat: ".0%"},
     fx: {domain: labels, label: null, padding: 0.06},
     marks: [

@@ -1,8 +1,7 @@
 // What is chosen, and with what: lists of numbers, heads by name, a slider for the token.
 import {place} from "./data.js";
 import {html} from "./figure.js";
-import {offsetName, positionalHeads} from "./overview.js";
-import {hasHands} from "./vectors.js";
+import {positionalHeads} from "./overview.js";
 
 /** A labelled list; `change` gets the index that was chosen. */
 export function select(name, options, chosen, change) {
@@ -31,7 +30,7 @@ const kMostNamed = 10;
 
 /** Buttons for the heads of a run that look by place. */
 export function named(run, {runs, layer: chosenLayer, head: chosenHead, set}) {
-  if (!run.layers.some(({layer}) => run.heads(layer).length > 0)) return "";
+  if (run.heads.length === 0) return "";
   const found = positionalHeads(run);
   const title = runs.length > 1 ? `${run.label}, heads that look by place:` : "Heads that look by place:";
   if (found.length === 0)
@@ -40,7 +39,7 @@ export function named(run, {runs, layer: chosenLayer, head: chosenHead, set}) {
     "p",
     {},
     `${title} `,
-    found.slice(0, kMostNamed).map(({layer, head, offset, share}) =>
+    found.slice(0, kMostNamed).map(({layer, head, neighbour, rows, weight}) =>
       html(
         "button",
         {
@@ -49,26 +48,26 @@ export function named(run, {runs, layer: chosenLayer, head: chosenHead, set}) {
           "aria-pressed": layer === chosenLayer && head === chosenHead,
           click: () => set({layer, head}),
         },
-        `${layer}.${head} ${offsetName(offset)}, ${Math.round(100 * share)} %`,
+        `${layer}.${head} ${neighbour} token, ${Math.round(100 * rows)} % of rows, mean weight ${weight.toFixed(2)}`,
       ),
     ),
     found.length > kMostNamed ? `and ${found.length - kMostNamed} more, framed below` : null,
   );
 }
 
-/** Which token the clocks are about. */
+/** Which token or position the clocks and maps are about. */
 export function slider({runs, token: chosen, set}) {
-  if (!hasHands({runs})) return [];
-  const [run] = runs;
-  const says = (t) =>
-    `${run.pieces[t]}, position ` +
-    [...new Set(runs.map(({observed}) => place(observed.position_ids[t] ?? NaN)))].join(" and ");
+  const name = runs[0].pieces ? "Token" : "Position";
+  const says = (t) => {
+    const places = runs.flatMap(({positionIds}) => (t in positionIds ? [place(positionIds[t])] : []));
+    return [runs[0].pieces?.[t], `position ${[...new Set(places)].join(" and ")}`].filter(Boolean).join(", ");
+  };
   const output = html("output", {for: "choose-token"}, says(chosen));
   const input = html("input", {
     id: "choose-token",
     type: "range",
     min: 0,
-    max: run.numTokens - 1,
+    max: Math.max(...runs.map(({numTokens}) => numTokens)) - 1,
     value: chosen,
     "aria-valuetext": says(chosen),
     input: () => {
@@ -78,5 +77,5 @@ export function slider({runs, token: chosen, set}) {
       set({token});
     },
   });
-  return [html("label", {for: "choose-token"}, "Token"), input, output];
+  return [html("label", {for: "choose-token"}, name), input, output];
 }

@@ -1,4 +1,4 @@
-// What infer wrote into the page: numbers as JSON, attention patterns and position vectors as base64.
+// What infer wrote into the page: numbers as JSON, attention and position vectors as base64.
 
 function decode(base64) {
   const text = atob(base64);
@@ -7,39 +7,77 @@ function decode(base64) {
   return bytes;
 }
 
+const floats = (base64) => new Float32Array(decode(base64 ?? "").buffer);
+
 /** One text, or the means over a file of them, in one run of a model. */
 class Run {
   #patterns;
+  #profiles;
   #vectors;
 
-  constructor({label, observed, patterns, vectors}, side) {
+  constructor({observed, patterns, profiles, vectors}, label, side) {
     this.label = label;
     this.side = side; // 0 or 1
     this.observed = observed;
-    this.layers = observed.layers;
-    const {ids = [], pieces = []} = observed; // a file has none
+    this.missing = observed.missing ?? {}; // why a view that was asked for has no answer
+    const {ids = [], pieces = [], position_ids = []} = observed; // a file has none
     this.numTokens = ids.length;
+    this.positionIds = position_ids;
     this.pieces = pieces.length > 0 ? pieces : ids.map((id) => `#${id}`);
     this.cells = patterns?.cells ?? 0; // along an edge of a pattern; fewer than tokens for long texts
+    this.offsets = profiles?.offsets ?? -1; // a profile goes from −offsets to offsets
     this.width = vectors?.columns ?? 0; // of a position vector
-    this.#patterns = patterns?.values;
-    this.#vectors = vectors?.values;
+    this.#patterns = decode(patterns?.values ?? "");
+    this.#profiles = floats(profiles?.values);
+    this.#vectors = floats(vectors?.values);
   }
 
-  /** What block `layer` (from 1) and `head` (from 1) read: [cells, cells] weights from 0 to 1. */
-  pattern(layer, head) {
-    if (typeof this.#patterns === "string") this.#patterns = decode(this.#patterns);
-    const size = this.cells * this.cells;
+  /** The rows of a view's table. */
+  rows({name}) {
+    return this.observed.views[name] ?? [];
+  }
+
+  get heads() {
+    return this.rows({name: "heads"});
+  }
+
+  head({layer, head}) {
+    return this.heads.find((row) => row.layer === layer && row.head === head);
+  }
+
+  /** Layers and heads count from 1. */
+  #ofHead(values, {layer, head}, size) {
     const begin = ((layer - 1) * this.observed.num_heads + head - 1) * size;
-    return Float64Array.from(this.#patterns.subarray(begin, begin + size), (q) => (q / 255) ** 2);
+    return values.subarray(begin, begin + size);
+  }
+
+  has({layer, head}) {
+    return layer <= this.observed.num_layers && head <= this.observed.num_heads;
+  }
+
+  /** What a head reads: [cells, cells] weights from 0 to 1. */
+  pattern(head) {
+    return Float64Array.from(this.#ofHead(this.#patterns, head, this.cells ** 2), (q) => (q / 255) ** 2);
+  }
+
+  /** A head's mean weight at the offsets −offsets … offsets. */
+  profile(head) {
+    return [...this.#ofHead(this.#profiles, head, 2 * this.offsets + 1)];
   }
 
   /** The position vector that token `t` was given, [width]. */
   vector(t) {
-    if (typeof this.#vectors === "string") {
-      this.#vectors = new Float32Array(decode(this.#vectors).buffer);
-    }
     return this.#vectors.subarray(t * this.width, (t + 1) * this.width);
+  }
+
+  /** The columns of a sinusoidal layout's pairs (sine, cosine); none for other positions. */
+  get pairs() {
+    const layout = this.observed.positions.match(/^sinusoidal \((\w+)\)/)?.[1];
+    const half = layout ? Math.floor(this.width / 2) : 0;
+    return Array.from({length: half}, (_, i) => ({
+      i,
+      columns: layout === "paper" ? [2 * i, 2 * i + 1] : [i, i + half],
+    }));
   }
 
   /** The first token of a pattern's cell; that of cell + 1 is where it ends. */
@@ -47,42 +85,61 @@ class Run {
     return Math.floor((cell * this.numTokens) / this.cells);
   }
 
-  /** "▁dog", or "▁dog … ▁cat" where a cell holds several tokens. */
+  name(t) {
+    return `${this.pieces[t]} (${place(this.positionIds[t])})`;
+  }
+
+  /** "▁dog (4)", or "▁dog (4) … ▁cat (6)" where a cell holds several tokens. */
   cellName(cell) {
     const begin = this.tokenOf(cell),
       last = this.tokenOf(cell + 1) - 1;
-    const name = (t) => `${this.pieces[t]} (${place(this.observed.position_ids[t])})`;
-    return begin === last ? name(begin) : `${name(begin)} … ${name(last)}`;
-  }
-
-  heads(layer) {
-    return this.layers[layer]?.attention?.heads ?? [];
-  }
-
-  head({layer, head}) {
-    return this.heads(layer)[head - 1];
-  }
-
-  /** Why a measure that was asked for has no answer. */
-  reason(measure) {
-    return this.observed.missing[measure];
+    return begin === last ? this.name(begin) : `${this.name(begin)} … ${this.name(last)}`;
   }
 }
 
-/** {version, texts: [{runs: [Run, …one or two], moved}]}; `moved`: from one run to the other. */
+/** A table of position vectors; its rows take the place of a run's tokens. */
+class Table {
+  constructor({name: _, ...table}, label, side) {
+    Object.assign(this, {...table, label, side});
+    this.numTokens = table.length;
+    this.positionIds = table.values.map((_, p) => table.first_position + p);
+    this.sines = table.pairs.map(({sine}) => sine); // columns
+    this.pairs = table.pairs
+      .map(({sine, cosine, frequency}, i) => ({
+        i,
+        columns: [sine, cosine],
+        period: frequency === null ? null : (2 * Math.PI) / frequency,
+      }))
+      .filter(({columns}) => columns[1] !== null);
+  }
+
+  vector(p) {
+    return this.values[p];
+  }
+
+  name(p) {
+    return `position ${this.positionIds[p]}`;
+  }
+}
+
+/** Runs or tables that lie beside each other, told apart by their labels. */
+function beside(Kind, all, labelOf) {
+  const same = all.length > 1 && labelOf(all[0]) === labelOf(all[1]);
+  return all.map((each, side) => new Kind(each, labelOf(each) + (same ? ` (${side + 1})` : ""), side));
+}
+
+/** {version, views, texts: [{runs: [Run, …one or two]}]}, or {version, tables: [Table, …], against}. */
 export function readReport() {
-  const {version, texts} = JSON.parse(document.getElementById("data").textContent);
+  const {version, views, texts, tables} = JSON.parse(document.getElementById("data").textContent);
+  if (tables) {
+    return {version, tables: beside(Table, tables.tables, ({name}) => name), against: tables.against};
+  }
   return {
     version,
-    texts: texts.map((text) => {
-      const same = text.runs.length > 1 && text.runs[0].label === text.runs[1].label;
-      return {
-        ...text,
-        runs: text.runs.map(
-          (run, side) => new Run({...run, label: same ? `${run.label} (${side + 1})` : run.label}, side),
-        ),
-      };
-    }),
+    views,
+    texts: texts.map(({runs}) => ({
+      runs: beside(Run, runs, ({label, observed}) => label ?? observed.model),
+    })),
   };
 }
 
@@ -91,11 +148,14 @@ export function place(position) {
   return Number.isInteger(position) ? `${position}` : position.toFixed(2);
 }
 
+/** "1 token", "2 tokens". */
+export const count = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
+
 /** 0.157; where nothing but zeros would show, how small it is: 3e-4, and 0 for what may be rounding. */
 export function number(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const size = Math.abs(value);
   if (size < 1e-9) return "0";
-  if (size < 0.0005) return value.toExponential(0).replace("-", "−").replace("e−", "e−");
+  if (size < 0.0005) return value.toExponential(0).replaceAll("-", "−");
   return value.toFixed(size < 100 ? 3 : 1).replace("-", "−");
 }

@@ -31,10 +31,16 @@ export function cssValue(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-/** Sentences in place of a chart. */
-export function missing(...sentences) {
-  return html("p", {class: "missing"}, `Not shown: ${sentences.join("; ")}.`);
+/** Whose what follows is, where there are two runs or tables. */
+export const prefix = (all, {label}) => (all.length > 1 ? `${label}: ` : "");
+
+/** What stands in place of charts where there are reasons for it, one element or none. */
+export function missing(reasons) {
+  return reasons.length > 0 ? [html("p", {class: "missing"}, `Not shown: ${reasons.join("; ")}.`)] : [];
 }
+
+/** The width of one of several charts that lie beside each other where there is room. */
+export const half = ({length}, width) => (length > 1 && width > 560 ? (width - 24) / 2 : width);
 
 /** How wide a text of 12 pixels is. */
 export const textWidth = (() => {
@@ -48,10 +54,10 @@ export const textWidth = (() => {
 /**
  * `keys` are those of the view that the charts depend on; `draw(view, width)` returns elements.
  * `refresh(view)` is for what can follow other keys without drawing anew. A `wide` figure takes a row,
- * a `half` one shares it where there is only one run.
+ * a `half` one shares it where there is only one run. Charts of a `beside` figure lie beside each other.
  */
 export class Figure {
-  constructor({id, title, hint, keys = [], draw, refresh, wide = false, half = false}) {
+  constructor({id, title, hint, keys = [], draw, refresh, wide, half, beside}) {
     Object.assign(this, {id, title, keys, draw, refresh});
     this.body = html("div", {class: "body"});
     this.saveButton = html(
@@ -63,7 +69,7 @@ export class Figure {
       "figure",
       {
         id,
-        class: [wide && "wide", half && "half"].filter(Boolean).join(" "),
+        class: [wide && "wide", half && "half", beside && "beside"].filter(Boolean).join(" "),
         "aria-labelledby": `${id}-title`,
       },
       html("figcaption", {}, html("h3", {id: `${id}-title`}, title), html("p", {class: "hint"}, hint)),
@@ -102,10 +108,12 @@ export class Figure {
   /** All charts of the figure as they lie beside each other, in one document. */
   toSvg() {
     const frame = this.body.getBoundingClientRect();
-    const width = frame.width + 2 * kRim,
-      height = frame.height + 2 * kRim;
+    let width = 0,
+      height = 0;
     const charts = [...this.body.querySelectorAll("svg")].map((chart) => {
-      const {x, y} = chart.getBoundingClientRect();
+      const {x, y, right, bottom} = chart.getBoundingClientRect();
+      width = Math.max(width, right - frame.x + 2 * kRim);
+      height = Math.max(height, bottom - frame.y + 2 * kRim);
       const group = svg("g", {transform: `translate(${x - frame.x} ${y - frame.y})`});
       for (const {name, value} of chart.attributes) {
         if (/^(fill|font-|text-anchor)/.test(name)) group.setAttribute(name, value);
@@ -146,4 +154,19 @@ export function inLight(draw, ask) {
   delete document.documentElement.dataset.theme;
   draw();
   return answer;
+}
+
+/** A place that is filled later. */
+export const part = (name) => html("div", {class: name});
+
+export function section(title, ...children) {
+  return html("section", {}, html("h2", {}, title), children);
+}
+
+export function figures(all, ...classes) {
+  return html(
+    "div",
+    {class: ["figures", ...classes].join(" ")},
+    all.map(({element}) => element),
+  );
 }

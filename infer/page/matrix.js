@@ -1,14 +1,18 @@
-// Square matrices beside each other, with one cursor that mouse and arrow keys move and a line that
-// reads the cell under it.
+// Matrices beside each other, with one cursor that mouse and arrow keys move and a line that reads the
+// cell under it.
 import {plot, raster} from "@observablehq/plot";
 import {number} from "./data.js";
-import {cssValue, font, html, svg, textWidth} from "./figure.js";
+import {cssValue, font, half, html, svg, textWidth} from "./figure.js";
 
 const kMostLabels = 40; // tokens along an edge that are named
 
-export function ramp() {
-  return ["--ramp-0", "--ramp-1", "--ramp-2", "--ramp-3"].map(cssValue);
-}
+const kRamps = {
+  plus: ["--ramp-0", "--ramp-1", "--ramp-2", "--ramp-3"],
+  both: ["--ramp-minus-2", "--ramp-minus-1", "--ramp-0", "--ramp-1", "--ramp-2"],
+};
+
+/** Colours from 0 to the most, or from minus the most where there are numbers below 0. */
+export const ramp = (name = "plus") => kRamps[name].map(cssValue);
 
 /** A piece without its mark of a new word, and shortened, for an axis. */
 function short(piece) {
@@ -16,117 +20,134 @@ function short(piece) {
   return [...name].length > 9 ? [...name].slice(0, 8).join("") + "…" : name;
 }
 
-/** Where tokens are named beside a matrix, or numbered where they are many. */
-function edges(run, cells) {
-  const named = run.numTokens === cells && cells <= kMostLabels;
-  const texts = named ? run.pieces.map(short) : null;
-  const step = [1, 2, 4, 8, 16, 32, 64, 128].find((step) => run.numTokens / step <= 10) ?? 256;
+/** Where the `count` things along an edge of `cells` are named, or numbered where they are many. */
+function labelled({count, cells = count, names, first = 0}) {
+  const named = names !== undefined && count === cells && cells <= kMostLabels;
+  const step = [1, 2, 4, 8, 16, 32, 64, 128].find((step) => count / step <= 10) ?? 256;
   const ticks = named
-    ? texts.map((text, t) => [t + 0.5, text])
-    : Array.from({length: Math.ceil(run.numTokens / step)}, (_, i) => [
-        (i * step * cells) / run.numTokens + 0.5,
-        `${i * step}`,
+    ? names.map((name, t) => [t + 0.5, short(name)])
+    : Array.from({length: Math.ceil(count / step)}, (_, i) => [
+        (i * step * cells) / count + 0.5,
+        `${first + i * step}`,
       ]);
   const margin = Math.ceil(Math.max(...ticks.map(([, text]) => textWidth(text)))) + 8;
-  return {ticks, margin, named};
+  return {cells, ticks, margin, named};
 }
 
 /** One matrix; the returned element has `cellAt` and `show`. */
-function panel({run, values, cells, width, domain, type, title, label}) {
-  const {ticks, margin, named} = edges(run, cells);
-  const top = (named ? margin : 20) + 24;
-  const size = Math.max(60, Math.min(width - margin - 4, 480, Math.max(200, 40 * cells)));
-  const scale = size / cells;
-  const fontSize = named ? Math.min(12, Math.max(7, scale)) : 12;
+function panel({rows: down, columns: across, values, width, scale: {type, domain, colours}, title, label}) {
+  const rows = labelled(down),
+    columns = labelled(across);
+  const left = rows.margin,
+    top = (columns.named ? columns.margin : 20) + (title ? 24 : 4);
+  const square = rows.cells === columns.cells;
+  const room = Math.min(width - left - 4, square ? 480 : 720, Math.max(200, 40 * columns.cells));
+  const wide = Math.max(60, room);
+  const height = square
+    ? wide
+    : Math.min(480, Math.max((wide / columns.cells) * rows.cells, Math.min(200, 12 * rows.cells)));
+  const dx = wide / columns.cells,
+    dy = height / rows.cells;
+  const sizeOf = ({named}, step) => (named ? Math.min(12, Math.max(7, step)) : 12);
   const axes = () =>
     svg(
       "g",
-      {"font-size": fontSize, fill: "currentColor", "aria-hidden": true},
-      svg("text", {x: margin, y: 12, "font-size": 12, "font-weight": 600, "text-anchor": "start"}, title),
-      ticks.map(([at, text]) => [
-        svg("text", {x: margin - 5, y: top + at * scale, dy: "0.35em", "text-anchor": "end"}, text),
-        named
-          ? svg(
-              "text",
-              {
-                transform: `translate(${margin + at * scale} ${top - 5}) rotate(-90)`,
-                dy: "0.35em",
-                "text-anchor": "start",
-              },
-              text,
-            )
-          : svg("text", {x: margin + at * scale, y: top - 6, "text-anchor": "middle"}, text),
-      ]),
+      {fill: "currentColor", "aria-hidden": true},
+      svg("text", {x: left, y: 12, "font-size": 12, "font-weight": 600, "text-anchor": "start"}, title),
+      svg(
+        "g",
+        {"font-size": sizeOf(rows, dy), "text-anchor": "end"},
+        rows.ticks.map(([at, text]) => svg("text", {x: left - 5, y: top + at * dy, dy: "0.35em"}, text)),
+      ),
+      svg(
+        "g",
+        {"font-size": sizeOf(columns, dx), "text-anchor": columns.named ? "start" : "middle"},
+        columns.ticks.map(([at, text]) =>
+          columns.named
+            ? svg(
+                "text",
+                {transform: `translate(${left + at * dx} ${top - 5}) rotate(-90)`, dy: "0.35em"},
+                text,
+              )
+            : svg("text", {x: left + at * dx, y: top - 6}, text),
+        ),
+      ),
       svg("rect", {
-        x: margin - 0.5,
+        x: left - 0.5,
         y: top - 0.5,
-        width: size + 1,
-        height: size + 1,
+        width: wide + 1,
+        height: height + 1,
         fill: "none",
         stroke: "var(--rule)",
       }),
     );
   const element = plot({
-    width: margin + size + 4,
-    height: top + size + 4,
-    marginLeft: margin,
+    width: left + wide + 4,
+    height: top + height + 4,
+    marginLeft: left,
     marginTop: top,
     marginRight: 4,
     marginBottom: 4,
-    x: {domain: [0, cells], axis: null},
-    y: {domain: [cells, 0], axis: null},
+    x: {domain: [0, columns.cells], axis: null},
+    y: {domain: [rows.cells, 0], axis: null},
     ariaLabel: label,
-    color: {type, domain, range: ramp(), interpolate: "rgb"},
+    color: {type, domain, range: colours, interpolate: "rgb"},
     style: {background: "none", overflow: "visible", fontFamily: font},
     marks: [
       raster(values, {
-        width: cells,
-        height: cells,
+        width: columns.cells,
+        height: rows.cells,
         x1: 0,
         y1: 0,
-        x2: cells,
-        y2: cells,
+        x2: columns.cells,
+        y2: rows.cells,
         imageRendering: "pixelated",
       }),
       axes,
     ],
   });
   const cursor = svg("rect", {
-    width: Math.max(scale, 3),
-    height: Math.max(scale, 3),
+    width: Math.max(dx, 3),
+    height: Math.max(dy, 3),
     class: "cursor",
     "data-screen": "",
     fill: "none",
     visibility: "hidden",
   });
   element.append(cursor);
+  const holds = ({row, column}) => row >= 0 && row < rows.cells && column >= 0 && column < columns.cells;
+  element.holds = holds;
   element.cellAt = (event) => {
     const frame = element.getBoundingClientRect();
-    const column = Math.floor((event.clientX - frame.x - margin) / scale),
-      row = Math.floor((event.clientY - frame.y - top) / scale);
-    return row >= 0 && row < cells && column >= 0 && column < cells ? {row, column} : null;
+    const cell = {
+      row: Math.floor((event.clientY - frame.y - top) / dy),
+      column: Math.floor((event.clientX - frame.x - left) / dx),
+    };
+    return holds(cell) ? cell : null;
   };
-  element.show = ({row, column}) => {
-    cursor.setAttribute("visibility", row < cells && column < cells ? "visible" : "hidden");
-    cursor.setAttribute("x", margin + column * scale);
-    cursor.setAttribute("y", top + row * scale);
+  element.show = (cell) => {
+    cursor.setAttribute("visibility", holds(cell) ? "visible" : "hidden");
+    cursor.setAttribute("x", left + cell.column * dx);
+    cursor.setAttribute("y", top + cell.row * dy);
   };
   return element;
 }
 
-/** What the colours mean: a bar from 0 to the largest value. */
-function colourBar({domain: [, most], type, name}) {
+/** What the colours mean: a bar from the smallest value to the largest. */
+function colourBar({domain: [least, most], type, colours}, name) {
   const width = 160,
-    at = (share) => (type === "sqrt" ? Math.sqrt(share) : share) * width;
-  const colours = ramp(),
-    id = `ramp-${Math.random().toString(36).slice(2)}`;
-  const ticks = type === "sqrt" ? [0, 0.25, 1] : [0, 0.5, 1];
+    at = (value) => {
+      const share = (value - least) / (most - least);
+      return (type === "sqrt" ? Math.sqrt(share) : share) * width;
+    };
+  const id = `ramp-${name.replace(/\W+/g, "-")}`;
+  const ticks = least < 0 ? [least, 0, most] : [0, (type === "sqrt" ? 0.25 : 0.5) * most, most];
   return svg(
     "svg",
     {
-      width: width + 90,
+      width: width + 110,
       height: 34,
-      viewBox: `-12 0 ${width + 90} 34`,
+      viewBox: `-20 0 ${width + 110} 34`,
       "font-size": 11,
       fill: "currentColor",
       "font-family": font,
@@ -143,37 +164,37 @@ function colourBar({domain: [, most], type, name}) {
       ),
     ),
     svg("rect", {y: 2, width, height: 10, fill: `url(#${id})`, stroke: "var(--rule)"}),
-    ticks.map((share) =>
-      svg("text", {x: at(share), y: 25, "text-anchor": "middle"}, share === 0 ? "0" : number(share * most)),
-    ),
+    ticks.map((value) => svg("text", {x: at(value), y: 25, "text-anchor": "middle"}, number(value))),
     svg("text", {x: width + 8, y: 11}, name),
   );
 }
 
 /**
- * `panels` of {run, values [cells, cells], cells, title, label}, `read(panel, row, column)` a sentence
- * about a cell, `cursor` {row, column}, which is kept up to date.
+ * `panels` of {values [rows, columns], rows, columns, title, label}, an edge being {count, cells, names,
+ * first}; `type` sqrt or linear; `read(panel, row, column)` a sentence about a cell; `cursor` {row,
+ * column}, which is kept up to date.
  */
 export function matrices({panels, width, type, name, label, read, cursor}) {
-  const beside = panels.length > 1 && width > 560;
-  const room = beside ? (width - 24) / 2 : width;
-  const most = panels.reduce((most, {values}) => values.reduce((a, b) => Math.max(a, b), most), 0) || 1;
-  const elements = panels.map((each) => panel({...each, width: room, domain: [0, most], type}));
+  const room = half(panels, width);
+  const of = (best, start) => panels.reduce((so, {values}) => values.reduce((a, b) => best(a, b), so), start);
+  const least = of(Math.min, 0),
+    most = Math.max(of(Math.max, 0), -least) || 1;
+  const signed = least < -1e-6 * most; // by more than rounding
+  const scale = {type, domain: [signed ? -most : 0, most], colours: ramp(signed ? "both" : "plus")};
+  const elements = panels.map((each) => panel({...each, width: room, scale}));
   const reading = html(
     "output",
     {class: "reading", "aria-live": "polite"},
     "Point at a cell, or use the arrow keys, to read it.",
   );
   const show = (cell) => {
-    const last = Math.max(...panels.map(({cells}) => cells)) - 1;
-    Object.assign(cursor, {
-      row: Math.max(0, Math.min(last, cell.row)),
-      column: Math.max(0, Math.min(last, cell.column)),
-    });
+    const within = (at, edge) =>
+      Math.max(0, Math.min(at, Math.max(...panels.map((each) => each[edge].cells ?? each[edge].count)) - 1));
+    Object.assign(cursor, {row: within(cell.row, "rows"), column: within(cell.column, "columns")});
     for (const element of elements) element.show(cursor);
     reading.replaceChildren(
       ...panels
-        .filter(({cells}) => cursor.row < cells && cursor.column < cells)
+        .filter((_, i) => elements[i].holds(cursor))
         .map((each) => html("span", {}, read(each, cursor.row, cursor.column))),
     );
   };
@@ -204,5 +225,5 @@ export function matrices({panels, width, type, name, label, read, cursor}) {
       });
     }
   }
-  return [box, reading, colourBar({domain: [0, most], type, name})];
+  return [box, colourBar(scale, name), reading];
 }

@@ -1,26 +1,21 @@
 // The attention of all heads at a glance, and which of them look by place.
 import {absent, drawable} from "./attention.js";
-import {Figure, font, html, svg} from "./figure.js";
+import {Figure, font, half, html, svg} from "./figure.js";
 import {ramp} from "./matrix.js";
 
-/** Heads that look at a fixed offset in nearly every row. */
-export function positionalHeads(run) {
-  return run.layers
-    .flatMap((layer) =>
-      (layer.attention?.heads ?? [])
-        .filter((head) => (head.positional_offset ?? null) !== null)
-        .map((head) => ({
-          layer: layer.layer,
-          head: head.head,
-          offset: head.positional_offset,
-          share: head.positional_share,
-        })),
-    )
-    .sort((a, b) => b.share - a.share);
-}
+const kPositional = 0.9; // of the rows have their largest weight at the same neighbour
 
-export const offsetName = (offset) =>
-  offset === -1 ? "previous token" : offset === 1 ? "next token" : `${offset} tokens away`;
+/** Heads that look at the token before or after from nearly every row, the clearest first. */
+export function positionalHeads(run) {
+  return run.heads
+    .filter(({rows}) => rows >= kPositional)
+    .map((head) => ({
+      ...head,
+      neighbour: head.previous > head.next ? "previous" : "next",
+      weight: Math.max(head.previous, head.next),
+    }))
+    .sort((a, b) => b.rows - a.rows || b.weight - a.weight);
+}
 
 /** One picture of all patterns, a square of `size` pixels each, scaled to its largest weight. */
 function overviewImage(run, size, gap) {
@@ -39,7 +34,7 @@ function overviewImage(run, size, gap) {
   for (let layer = 1; layer <= L; ++layer) {
     for (let head = 1; head <= H; ++head) {
       const pixels = one.createImageData(run.cells, run.cells);
-      const pattern = run.pattern(layer, head),
+      const pattern = run.pattern({layer, head}),
         most = pattern.reduce((a, b) => Math.max(a, b));
       pattern.forEach((weight, i) =>
         pixels.data.set(colours[Math.round(255 * Math.sqrt(weight / most))], 4 * i),
@@ -153,16 +148,15 @@ function overview(run, width, view, titled) {
 }
 
 export const overviewFigure = new Figure({
-  id: "heads",
+  id: "overview",
   title: "All heads",
-  keys: ["text"],
   wide: true,
+  beside: true,
   hint: "Layers from top to bottom, heads from left to right, each in colours up to its own largest weight; choose one to see it above. Framed: heads that look at the token before or after in at least 90 % of the rows.",
   draw: (view, width) => {
     const runs = drawable(view);
     if (runs.length === 0) return absent(view);
-    const room = runs.length > 1 && width > 560 ? (width - 24) / 2 : width;
-    return runs.map((run) => overview(run, room, view, runs.length > 1));
+    return runs.map((run) => overview(run, half(runs, width), view, runs.length > 1));
   },
   refresh({layer, head}) {
     for (const button of this.body.querySelectorAll("button.pick")) {

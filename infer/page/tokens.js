@@ -51,7 +51,7 @@ function strip(runs) {
 
 /** The likeliest fillers of every masked token. */
 function masks(run, titled) {
-  return run.observed.masks.map(({token, fillers}) =>
+  return (run.observed.masks ?? []).map(({token, fillers}) =>
     html(
       "p",
       {},

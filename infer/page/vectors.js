@@ -1,6 +1,6 @@
 // The position vectors by themselves: how far they are from each other, and their clock hands.
 import {number, place} from "./data.js";
-import {Figure, font, missing, svg} from "./figure.js";
+import {Figure, font, missing, prefix, svg} from "./figure.js";
 import {matrices} from "./matrix.js";
 
 const kMostCells = 128;
@@ -8,10 +8,9 @@ const withVectors = (runs) => runs.filter((run) => run.width > 0);
 
 function reasons(runs) {
   const without = runs.filter((run) => run.width === 0 && run.numTokens > 0);
-  return without.map((run) =>
-    missing(
-      `${runs.length > 1 ? `${run.label}: ` : ""}no position vector is added to this model’s embeddings (positions: ${run.observed.positions})`,
-    ),
+  return without.map(
+    (run) =>
+      `${prefix(runs, run)}no position vector is added to this model’s embeddings (positions: ${run.observed.positions})`,
   );
 }
 
@@ -31,19 +30,18 @@ function distances(run) {
       values[i * cells + j] = values[j * cells + i] = Math.sqrt(sum);
     }
   }
-  return {values, cells, tokens};
+  const edge = {count: run.numTokens, cells, names: run.pieces};
+  return {values, tokens, rows: edge, columns: edge};
 }
 
-const distance = new Figure({
+export const distanceFigure = new Figure({
   id: "distances",
   title: "Distances between position vectors",
-  keys: ["text"],
   wide: true,
   half: true,
   hint: "The length of the difference of the vectors that two tokens were given. Equal along the diagonals: only how far apart two places are matters. Near 0: the model can hardly tell the two places apart.",
   draw: ({runs}, width) => {
     const shown = withVectors(runs);
-    const name = (run, t) => `${run.pieces[t]} (${place(run.observed.position_ids[t])})`;
     return [
       ...(shown.length === 0
         ? []
@@ -59,27 +57,25 @@ const distance = new Figure({
               title: shown.length > 1 ? run.label : "",
               label: `Distances between the position vectors of ${run.numTokens} tokens of ${run.label}`,
             })),
-            read: ({run, values, cells, tokens}, row, column) =>
-              `${shown.length > 1 ? `${run.label}: ` : ""}${name(run, tokens[row])} and ${name(run, tokens[column])} are ${number(values[row * cells + column])} apart`,
+            read: ({run, values, tokens}, row, column) =>
+              `${prefix(shown, run)}${run.name(tokens[row])} and ${run.name(tokens[column])} are ${number(values[row * tokens.length + column])} apart`,
           })),
-      ...reasons(runs),
+      ...missing(reasons(runs)),
     ];
   },
 });
 
-/** The two columns of each of a layout’s pairs (sine, cosine); null for a table without pairs. */
-function pairs(run) {
-  const layout = run.observed.positions.match(/^sinusoidal \((\w+)\)/)?.[1];
-  if (!layout) return null;
-  const half = Math.floor(run.width / 2);
-  // The first pairs, whose hands move within a text, and the slowest.
-  const chosen = [...new Set([0, 1, 2, 3, 4, 5, 6].map((k) => Math.round((k * half) / 16)).concat(half - 1))];
-  return chosen.map((i) => ({i, columns: layout === "paper" ? [2 * i, 2 * i + 1] : [i, i + half]}));
+/** The first of a layout's pairs, whose hands move within a text, and the slowest. */
+function hands({pairs}) {
+  const picked = [0, 1, 2, 3, 4, 5, 6]
+    .map((k) => Math.round((k * pairs.length) / 16))
+    .concat(pairs.length - 1);
+  return [...new Set(picked)].map((i) => pairs[i]);
 }
 
-/** Tokens in which a hand turns once, from two neighbouring places; null where there are none. */
+/** Positions in which a hand turns once, from two neighbouring ones; null where there are none. */
 function turn(run, [s, c]) {
-  const places = run.observed.position_ids;
+  const places = run.positionIds;
   const t = places.findIndex((p, i) => i + 1 < places.length && Math.abs(places[i + 1] - p) === 1);
   if (t < 0) return null;
   const a = run.vector(t),
@@ -88,13 +84,12 @@ function turn(run, [s, c]) {
   return Math.abs(angle) < 1e-7 ? null : (2 * Math.PI) / Math.abs(angle);
 }
 
-function clock(run, {i, columns: [s, c]}, token, x, y, size) {
+function clock(run, {i, columns: [s, c], period = turn(run, [s, c])}, token, x, y, size) {
   const tips = Array.from({length: run.numTokens}, (_, t) => [run.vector(t)[s], run.vector(t)[c]]);
   const longest = Math.max(...tips.map(([a, b]) => Math.hypot(a, b))) || 1;
   const radius = size / 2 - 8;
   const at = ([a, b]) => [(a / longest) * radius, (-b / longest) * radius];
   const [hx, hy] = at(tips[token]);
-  const period = turn(run, [s, c]);
   return svg(
     "g",
     {transform: `translate(${x + size / 2} ${y + size / 2})`},
@@ -124,7 +119,7 @@ function clock(run, {i, columns: [s, c]}, token, x, y, size) {
 }
 
 function clocks(run, token, width, titled) {
-  const all = pairs(run),
+  const all = hands(run),
     rows = Math.ceil(all.length / Math.max(2, Math.floor(width / 112)));
   const perRow = Math.ceil(all.length / rows),
     step = width / perRow;
@@ -141,7 +136,7 @@ function clocks(run, token, width, titled) {
       "font-size": 11,
       fill: "currentColor",
       "font-family": font,
-      "aria-label": `Clock hands of ${run.label} at position ${place(run.observed.position_ids[token])}: ${all.map(({i, columns: [s, c]}) => `pair ${i}: ${number(run.vector(token)[s])}, ${number(run.vector(token)[c])}`).join("; ")}`,
+      "aria-label": `Clock hands of ${run.label} at position ${place(run.positionIds[token])}: ${all.map(({i, columns: [s, c]}) => `pair ${i}: ${number(run.vector(token)[s])}, ${number(run.vector(token)[c])}`).join("; ")}`,
     },
     titled ? svg("text", {x: 0, y: 13, "font-size": 12, "font-weight": 600}, run.label) : null,
     all.map((pair, k) =>
@@ -157,29 +152,29 @@ function clocks(run, token, width, titled) {
   );
 }
 
-const hands = new Figure({
+export const clockFigure = new Figure({
   id: "clocks",
   title: "Clock hands",
-  keys: ["text", "token"],
+  keys: ["token"],
   wide: true,
   half: true,
-  hint: "Each pair of columns (sine, cosine) is a hand that turns clockwise as the position grows. Fast hands tell neighbours apart, slow ones far places; “turn” is how many positions a hand needs to come round. Dots: the tokens before.",
+  hint: "Each pair of columns (sine, cosine) is a hand that turns clockwise as the position grows. Fast hands tell neighbours apart, slow ones far places; “turn” is how many positions a hand needs to come round. Dots: the positions before.",
   draw: ({runs, token}, width) => {
     const shown = withVectors(runs);
-    const without = shown.filter((run) => !pairs(run));
+    const [turning, without] = [true, false].map((has) =>
+      shown.filter(({pairs}) => pairs.length > 0 === has),
+    );
     return [
-      ...shown
-        .filter(pairs)
-        .map((run) => clocks(run, Math.min(token, run.numTokens - 1), width, runs.length > 1)),
-      ...without.map((run) =>
-        missing(
-          `${runs.length > 1 ? `${run.label}: ` : ""}a learned table has no pairs of sine and cosine, and so no hands; its distances are above`,
+      ...turning.map((run) => clocks(run, Math.min(token, run.numTokens - 1), width, runs.length > 1)),
+      ...missing([
+        ...without.map(
+          (run) =>
+            `${prefix(runs, run)}a learned table has no pairs of sine and cosine, and so no hands; its distances are above`,
         ),
-      ),
-      ...reasons(runs),
+        ...reasons(runs),
+      ]),
     ];
   },
 });
 
-export const vectorFigures = [distance, hands];
-export const hasHands = ({runs}) => withVectors(runs).some(pairs);
+export const hasHands = ({runs}) => withVectors(runs).some(({pairs}) => pairs.length > 0);

@@ -1,5 +1,6 @@
 """A headless Chromium that is told what to do over a pipe; needs nothing but Python and Chromium."""
 
+import base64
 import json
 import os
 import select
@@ -94,6 +95,45 @@ class Browser:
         if "exceptionDetails" in answer:
             raise RuntimeError(f"{expression}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
+
+    def saved(self, figure):
+        """The SVG that a figure's button saves."""
+        return self.evaluate("""(() => {
+            const [url, click] = [URL.createObjectURL, HTMLAnchorElement.prototype.click];
+            let saved;
+            URL.createObjectURL = (blob) => { saved = blob.text(); return "data:,"; };
+            HTMLAnchorElement.prototype.click = () => {};
+            document.querySelector("#%s .save").click();
+            [URL.createObjectURL, HTMLAnchorElement.prototype.click] = [url, click];
+            return saved;
+        })()""" % figure)
+
+    def point_at(self, figure, row, column, rows, columns):
+        """Moves the mouse to a cell of a figure's first matrix."""
+        self.evaluate("""((share) => {
+            const {x, y, width, height} = document.querySelector("#%s image").getBoundingClientRect();
+            document.querySelector("#%s .panels > svg").dispatchEvent(new PointerEvent("pointermove", {
+                clientX: x + width * share[0], clientY: y + height * share[1], bubbles: true}));
+        })([%f, %f])""" % (figure, figure, (column + 0.5) / columns, (row + 0.5) / rows))
+
+    def screenshot(self, figure, rim=12):
+        """A figure as it is on the screen, as PNG."""
+        x, y, width, height = self.evaluate(
+            f"(({{x, y, width, height}}) => [x, y + scrollY, width, height])"
+            f"(document.getElementById('{figure}').getBoundingClientRect())")
+        clip = {"x": x - rim, "y": y - rim, "width": width + 2 * rim, "height": height + 2 * rim, "scale": 1}
+        return base64.b64decode(self.send("Page.captureScreenshot", captureBeyondViewport=True,
+                                          clip=clip)["data"])
+
+    def pixels(self, image):
+        """Width and height of an image's data: URL, and its red, green, blue and opacity values."""
+        return self.evaluate("""(async (url) => {
+            const image = Object.assign(new Image(), {src: url});
+            await image.decode();
+            const {width, height} = image, context = new OffscreenCanvas(width, height).getContext("2d");
+            context.drawImage(image, 0, 0);
+            return [width, height, ...context.getImageData(0, 0, width, height).data];
+        })(%s)""" % json.dumps(image))
 
     def press(self, key):
         """A key by its name, like ArrowDown."""

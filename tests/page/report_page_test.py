@@ -4,6 +4,7 @@ report_page_test INFER: exits 77, saying why, where there is no Chromium.
 """
 
 import json
+import math
 import pathlib
 import struct
 import subprocess
@@ -16,6 +17,9 @@ import browser
 
 TEXTS = ["Tom bit a dog.", "The dog ran after the cat, and the cat ran up the tree."]
 SIDES = ["sinusoidal", "learned"]
+# The figures that a chart sticks out of.
+BEYOND = ("[...document.querySelectorAll('figure:not([hidden])')].filter(figure => [...figure.querySelectorAll('svg')]"
+          ".some(svg => svg.getBoundingClientRect().right > figure.getBoundingClientRect().right)).map(e => e.id)")
 
 
 def infer(*arguments):
@@ -87,34 +91,39 @@ class ReportPageTest(unittest.TestCase):
     def picture(self, figure):
         return self.js(f"document.querySelector('#{figure} .body').innerHTML")
 
+    def assert_rows_by_layer(self, side, data):
+        """Holds a run's table by layer against the rows of all its views."""
+        views = data["texts"][0]["runs"][side]["observed"]["views"]
+        groups, labels, *rows = self.rows(side)
+        columns = [(view["name"], column["key"], column["label"]) for view in data["views"]
+                   if view["rows"] == "layers" and view["name"] in views for column in view["columns"]]
+        self.assertGreater(len(columns), 5)
+        self.assertEqual(labels[1:], [label for *_, label in columns])
+        self.assertEqual(groups[1:], list(dict.fromkeys(name for name, *_ in columns)))
+        for shown in rows:
+            layer = 0 if shown[0] == "embed" else int(shown[0])
+            for text, (name, key, _) in zip(shown[1:], columns, strict=True):
+                row = next((row for row in views[name] if row["layer"] == layer), {})
+                if row.get(key) is None:
+                    self.assertIsNone(value(text))
+                else:
+                    self.assertAlmostEqual(value(text), row[key], delta=0.051 if abs(row[key]) > 99 else 0.00051,
+                                           msg=(name, key, layer))
+
     def test_tables_hold_the_numbers_of_the_json(self):
-        for side, run in enumerate(self.data["texts"][0]["runs"]):
-            _, names, *rows = self.rows(side)
-            layers = run["observed"]["layers"]
-            self.assertEqual(len(rows), len(layers))
-            want = {"norm": lambda l: l["norm"], "effect": lambda l: l["position_effect"],
-                    "length": lambda l: l["direct_position"]["norm"],
-                    "swap": lambda l: l["order_sensitivity"]["swap"],
-                    "reverse": lambda l: l["order_sensitivity"]["reverse"],
-                    "reach": lambda l: l["attention"] and l["attention"]["distance"]}
-            for name, get in want.items():
-                for row, layer in zip(rows, layers):
-                    shown, number = value(row[names.index(name)]), get(layer)
-                    if number is None:
-                        self.assertIsNone(shown)
-                    else:
-                        self.assertAlmostEqual(shown, number, delta=0.00051, msg=(name, row))
+        for side in (0, 1):
+            self.assert_rows_by_layer(side, self.data)
 
     def test_arrow_keys_read_the_weights_that_infer_saves(self):
         layer, head, row, column = 2, 3, 2, 4
         self.choose("Layer", layer)
         self.choose("Head", head)
-        self.js("document.querySelector('#attention .panels').focus()")
+        self.js("document.querySelector('#pattern .panels').focus()")
         for _ in range(row):
             self.browser.press("ArrowDown")
         for _ in range(column):
             self.browser.press("ArrowRight")
-        shown = self.texts("#attention .reading span")
+        shown = self.texts("#pattern .reading span")
         self.assertEqual(len(shown), 2)
         for model, sentence in zip(SIDES, shown):
             weight = attention(model, TEXTS[0], layer, head)[row][column]
@@ -122,12 +131,8 @@ class ReportPageTest(unittest.TestCase):
             self.assertAlmostEqual(value(sentence.split()[-1]), weight, delta=0.0045)
 
     def test_the_mouse_reads_the_same_cell_as_the_keys(self):
-        place = self.js("(() => { const {x, y, width, height} = document.querySelector('#attention image')"
-                        ".getBoundingClientRect(); return [x, y, width, height]; })()")
-        x, y = (place[0] + place[2] * 4.5 / 7, place[1] + place[3] * 2.5 / 7)
-        self.js("document.querySelector('#attention svg').dispatchEvent(new PointerEvent('pointermove', "
-                f"{{clientX: {x}, clientY: {y}, bubbles: true}}))")
-        self.assertIn("▁bit (2) reads ▁dog (4)", self.texts("#attention .reading span")[0])
+        self.browser.point_at("pattern", row=2, column=4, rows=7, columns=7)
+        self.assertIn("▁bit (2) reads ▁dog (4)", self.texts("#pattern .reading span")[0])
 
     def choose(self, name, number):
         """Picks an option with the keys, as a native select takes them."""
@@ -140,11 +145,11 @@ class ReportPageTest(unittest.TestCase):
         self.fail(f"the keys do not choose {name} {number}")
 
     def test_choosers_change_the_picture(self):
-        before = self.picture("attention")
+        before = self.picture("pattern")
         self.choose("Layer", 4)
-        middle = self.picture("attention")
+        middle = self.picture("pattern")
         self.choose("Head", 4)
-        after = self.picture("attention")
+        after = self.picture("pattern")
         self.assertEqual(len({before, middle, after}), 3)
         self.assertIn("layer 4, head 4", after)
         self.assertEqual(self.js("document.activeElement.id"), "choose-Head")
@@ -152,13 +157,13 @@ class ReportPageTest(unittest.TestCase):
     def test_a_head_of_the_overview_can_be_chosen_with_the_keys(self):
         self.choose("Layer", 1)
         self.choose("Head", 1)
-        self.js("document.querySelector('#heads button[tabindex=\"0\"]').focus()")
+        self.js("document.querySelector('#overview button[tabindex=\"0\"]').focus()")
         self.browser.press("ArrowDown")
         self.browser.press("ArrowRight")
-        self.assertIn("layer 2, head 2", self.picture("attention"))
+        self.assertIn("layer 2, head 2", self.picture("pattern"))
         self.assertEqual(self.texts("#choose-Layer option:checked") + self.texts("#choose-Head option:checked"),
                          ["2", "2"])
-        self.assertEqual(self.js("document.querySelectorAll('#heads [aria-pressed=true]').length"), 2)
+        self.assertEqual(self.js("document.querySelectorAll('#overview [aria-pressed=true]').length"), 2)
 
     def test_tab_reaches_everything_that_can_be_chosen(self):
         self.choose("Text", 2)
@@ -186,7 +191,6 @@ class ReportPageTest(unittest.TestCase):
 
     def test_distances_are_those_of_the_sinusoid(self):
         # ‖PE(p) − PE(q)‖² = d − 2 Σ cos(ω_i (p − q)), and the bundled models scale nothing.
-        import math
         width = self.data["texts"][0]["runs"][0]["vectors"]["columns"]
         self.js("document.querySelector('#distances .panels').focus()")
         self.browser.press("ArrowRight")
@@ -198,38 +202,68 @@ class ReportPageTest(unittest.TestCase):
         page = FOLDER / "observe.html"
         infer("observe", "-q", "--html", str(page), TEXTS[1])
         observed, = map(json.loads, infer("observe", "-q", "--json", TEXTS[1]).stdout.splitlines())
-        run = data_of(page)["texts"][0]["runs"][0]
-        self.assertEqual(run["observed"], observed)
+        data = data_of(page)
+        self.assertEqual(data["texts"][0]["runs"][0]["observed"], observed)
 
         self.browser.open(page)
+        drawn = [view["name"] for view in sorted(data["views"], key=lambda view: view["rows"] != "layers")
+                 if view["chart"] != "none" and view["name"] in observed["views"]]
+        special = ["pattern", "profile", "overview", "distances", "clocks"]
+        layers = [view["name"] for view in data["views"] if view["rows"] == "layers"]
         self.assertEqual(self.js("[...document.querySelectorAll('figure:not([hidden])')].map(e => e.id)"),
-                         ["split", "direct", "effect", "reach", "entropy", "rank", "order", "attention",
-                          "profile", "heads", "distances", "clocks", "scores"])
-        _, names, *rows = self.rows(0)
-        split = names.index("position")
-        for row, layer in zip(rows, observed["layers"], strict=True):
-            for name, part in enumerate(("position", "token", "rest")):
-                self.assertAlmostEqual(value(row[split + name]), layer["split"][part], delta=0.00051)
+                         [name for name in drawn if name in layers] + special +
+                         [name for name in drawn if name not in layers])
+        self.assert_rows_by_layer(0, data)
         bars = self.js("[...document.querySelectorAll('#split title')].map(e => e.textContent)")
-        for layer in observed["layers"]:
-            shown, = [bar for bar in bars if bar.startswith(f"layer {layer['layer']}: position ")]
-            self.assertAlmostEqual(value(shown.split()[-1]), layer["split"]["position"], delta=0.00051)
+        for row in observed["views"]["split"]:
+            shown, = [bar for bar in bars if bar.startswith(f"layer {row['layer']}: position ")]
+            self.assertAlmostEqual(value(shown.split()[-1]), row["position"], delta=0.00051)
+
+    def test_a_view_is_drawn_by_what_its_data_say(self):
+        data = data_of(self.page)
+        named = {"rows": "named", "row_name": "fruit", "hint": "Which fruit.", "unit": "kilograms"}
+        columns = [{"key": "ripe", "label": "ripe fruit"}, {"key": "rest", "label": "other"}]
+        data["views"] += [
+            {"name": "bars", "title": "Fruit in bars", "chart": "stacked", "series": 2, "columns": columns, **named},
+            {"name": "lines", "title": "Fruit in lines", "chart": "lines", "series": 2, "columns": columns, **named},
+            {"name": "table", "title": "Fruit in a table", "chart": "none", "series": 0, "columns": columns, **named},
+            {"name": "own", "title": "Own columns", "chart": "none", "series": 0, "columns": [], **named}]
+        first, second = (run["observed"] for run in data["texts"][0]["runs"])
+        for name in ("bars", "lines", "table"):
+            first["views"][name] = [{"fruit": "apple", "ripe": 0.25, "rest": 0.75}, {"fruit": "pear", "ripe": 0.5}]
+            second["missing"][name] = "no fruit grows here"
+        first["views"]["own"] = [{"fruit": "plum", "0": 2, "-1": 1, "1": 3}]
+        page = FOLDER / "views.html"
+        text = pathlib.Path(self.page).read_text(encoding="utf-8")
+        begin = text.index('id="data">') + len('id="data">')
+        page.write_text(text[:begin] + json.dumps(data).replace("<", "\\u003c") +
+                        text[text.index("</script>", begin):], encoding="utf-8")
+        self.browser.open(page)
+        self.assertIn("By fruit", self.texts("h2"))
+        self.assertIn("fruit apple: ripe fruit 0.250", self.texts("#bars svg title"))
+        self.assertIn("apple", self.js("document.querySelector('#lines svg').ariaLabel"))
+        for figure in ("bars", "lines"):
+            self.assertEqual(self.texts(f"#{figure} .missing"), ["Not shown: learned: no fruit grows here."])
+        self.assertEqual(self.texts(".tables > .missing"), ["Not shown: Fruit in a table: learned: no fruit grows here."])
+        cells = self.js("[...document.querySelectorAll('.tables details')].filter(e => e.textContent.includes('wn columns'))"
+                        ".map(e => [...e.querySelectorAll('th, td')].map(cell => cell.textContent))")
+        self.assertEqual(cells, [["fruit", "−1", "0", "1", "plum", "1.000", "2.000", "3.000"]])
 
     def test_heads_that_look_by_place_are_named_and_one_click_away(self):
         page = FOLDER / "heads.html"
         infer("observe", "-q", "--html", str(page), TEXTS[1])
-        found = [(layer["layer"], head["head"], head["positional_offset"])
-                 for layer in data_of(page)["texts"][0]["runs"][0]["observed"]["layers"] if layer["attention"]
-                 for head in layer["attention"]["heads"] if head["positional_offset"] is not None]
+        heads = data_of(page)["texts"][0]["runs"][0]["observed"]["views"]["heads"]
+        found = [head for head in heads if head["rows"] >= 0.9]
         self.assertGreater(len(found), 1)
         self.browser.open(page)
         buttons = self.texts(".named-head")
-        self.assertEqual(sorted(button.split(",")[0] for button in buttons),
-                         sorted(f"{layer}.{head} {'previous' if offset < 0 else 'next'} token"
-                                for layer, head, offset in found))
+        self.assertEqual(sorted(buttons), sorted(
+            f"{head['layer']}.{head['head']} {'previous' if head['previous'] > head['next'] else 'next'} token, "
+            f"{100 * head['rows']:.0f} % of rows, mean weight {max(head['previous'], head['next']):.2f}"
+            for head in found))
         self.js("[...document.querySelectorAll('.named-head')].at(-1).click()")
         layer, head = buttons[-1].split()[0].split(".")
-        self.assertIn(f"layer {layer}, head {head}", self.picture("attention"))
+        self.assertIn(f"layer {layer}, head {head}", self.picture("pattern"))
 
     def test_an_intervention_is_shown_before_and_after(self):
         page = FOLDER / "reverse.html"
@@ -239,7 +273,7 @@ class ReportPageTest(unittest.TestCase):
         self.assertIn("edit reverse", self.texts(".facts li")[1])
         self.assertEqual(self.texts(".place-1"), self.texts(".place-0")[::-1])
         self.assertTrue(self.js("document.querySelector('#moved svg') !== null"))
-        self.assertEqual(self.js("document.querySelectorAll('#attention .panels > svg').length"), 2)
+        self.assertEqual(self.js("document.querySelectorAll('#pattern .panels > svg').length"), 2)
 
     def test_a_file_of_texts_has_charts_by_layer_and_a_probe(self):
         page = FOLDER / "file.html"
@@ -271,16 +305,13 @@ class ReportPageTest(unittest.TestCase):
         begin = time.monotonic()
         self.choose("Layer", 6)
         self.assertLess(time.monotonic() - begin, 5)
-        self.assertIn("layer 6, head ", self.picture("attention"))
+        self.assertIn("layer 6, head ", self.picture("pattern"))
         self.assertIn("512 tokens in 128 rows", self.texts(".notes")[0])
 
     def test_every_figure_is_saved_as_a_whole_svg(self):
-        self.js("URL.createObjectURL = (blob) => { (window.saved ??= []).push(blob.text()); return 'data:,'; };"
-                "HTMLAnchorElement.prototype.click = () => {};")
-        self.js("document.querySelectorAll('figure:not([hidden]) .save:not([hidden])').forEach(b => b.click())")
-        saved = self.js("Promise.all(window.saved)")
-        self.assertGreaterEqual(len(saved), 7)
-        for document in saved:
+        figures = self.js("[...document.querySelectorAll('figure:not([hidden]):has(.save:not([hidden]))')].map(e => e.id)")
+        self.assertGreaterEqual(len(figures), 7)
+        for document in map(self.browser.saved, figures):
             self.assertNotIn("var(", document)
             self.assertTrue(self.js("(text => { const svg = new DOMParser().parseFromString(text, 'image/svg+xml');"
                                     "return svg.querySelector('parsererror') === null && "
@@ -292,7 +323,7 @@ class ReportPageTest(unittest.TestCase):
                                  ".filter(e => !e.ariaHidden && !(e.ariaLabel?.length > 20)).map(e => e.outerHTML)"), [])
 
     def test_dark_and_light_differ_and_paper_is_light(self):
-        ink = "getComputedStyle(document.body).color + document.querySelector('#attention image').href.baseVal"
+        ink = "getComputedStyle(document.body).color + document.querySelector('#pattern image').href.baseVal"
         light = self.js(ink)
         self.browser.resize(dark=True)
         self.browser.wait_for_frame()
@@ -304,15 +335,13 @@ class ReportPageTest(unittest.TestCase):
         self.assertEqual(self.js(ink), dark)
 
     def test_no_width_cuts_a_chart_off(self):
-        beyond = ("[...document.querySelectorAll('figure:not([hidden])')].filter(figure => [...figure.querySelectorAll('svg')]"
-                  ".some(svg => svg.getBoundingClientRect().right > figure.getBoundingClientRect().right)).map(e => e.id)")
         for width in (360, 768, 1600):
             self.browser.open(self.page, width=width)
             self.assertEqual(self.js("document.documentElement.scrollWidth"), width)
-            self.assertEqual(self.js(beyond), [], width)
+            self.assertEqual(self.js(BEYOND), [], width)
         self.js("dispatchEvent(new Event('beforeprint'))")
         self.assertEqual(self.js("document.querySelector('main').clientWidth"), 687)
-        self.assertEqual(self.js(beyond), [])
+        self.assertEqual(self.js(BEYOND), [])
 
     def test_no_text_can_break_out(self):
         page = FOLDER / "strange.html"
@@ -335,6 +364,51 @@ class ReportPageTest(unittest.TestCase):
         for figure in ("distances", "clocks"):
             self.assertIn("none: no position vector is added", self.texts(f"#{figure} .missing")[0])
             self.assertEqual(self.js(f"document.querySelectorAll('#{figure} .body > svg:not(.colour-bar), #{figure} .panels > svg').length"), 1)
+
+    def test_tables_of_position_vectors_have_a_page(self):
+        page = FOLDER / "positions.html"
+        infer("positions", "-q", "--html", str(page), "--length", "40", *SIDES)
+        tables = data_of(page)["tables"]["tables"]
+        self.browser.open(page)
+        self.assertEqual(self.texts("h1"), ["sinusoidal and learned"])
+        self.assertEqual(self.js("[...document.querySelectorAll('figure:not([hidden])')].map(e => e.id)"),
+                         ["image", "curves", "rows", "map", "clocks", "distances", "offsets"])
+        self.assertEqual(self.js("document.querySelectorAll('figure:not(:has(svg:not(.colour-bar)))').length"), 0)
+        read = {"image": ("values", "position 2, column 1: "), "distances": ("distances", "position 2 and position 1: ")}
+        for figure, (key, sentence) in read.items():
+            self.js(f"document.querySelector('#{figure} .panels').focus()")
+            for arrow in ("ArrowDown", "ArrowDown", "ArrowRight"):
+                self.browser.press(arrow)
+            shown = self.texts(f"#{figure} .reading span")
+            for table, text in zip(tables, shown, strict=True):
+                self.assertIn(f"{table['name']}: {sentence}", text)
+                self.assertAlmostEqual(value(text.split()[-1]), table[key][2][1], delta=0.00051)
+        # The mean of P[p]·P[p + 5], beside that of P[p]·P[p], is a mean of cosines for a sinusoid.
+        width = tables[0]["width"]
+        said = self.js("document.querySelector('#offsets svg').ariaLabel")
+        self.assertAlmostEqual(value(said.split(" at 5")[0].split()[-1]), sum(
+            math.cos(5 * 10000 ** (-2 * i / width)) for i in range(width // 2)) / (width // 2), delta=0.00051)
+        properties = self.js("[...document.querySelectorAll('.numbers tbody tr')].map(row => [...row.cells].map(cell => cell.textContent))")
+        symmetry, = [row for row in properties if row[0].lower() == "symmetry"]
+        for side, table in enumerate(tables):
+            for i, key in enumerate(("value", "random")):
+                self.assertAlmostEqual(value(symmetry[1 + 2 * side + i]), table["properties"]["symmetry"][key], delta=0.00051)
+        before = self.picture("map"), self.picture("clocks")
+        self.js("document.getElementById('choose-token').focus()")
+        self.browser.press("ArrowRight")
+        self.assertEqual(self.texts(".slider output"), ["position 2"])
+        self.assertTrue(all(a != b for a, b in zip(before, (self.picture("map"), self.picture("clocks")))))
+
+    def test_tables_of_any_shape_fit_on_every_width(self):
+        for arguments in (("--length", "1", "--width", "3"), ("--length", "512", "--width", "8"), ("random",),
+                          ("paper", "marian", "--length", "30", "--width", "512")):
+            page = FOLDER / "shape.html"
+            infer("positions", "-q", "--html", str(page), *arguments)
+            for width in (360, 1200):
+                self.browser.open(page, width=width)
+                self.assertEqual(self.js("document.documentElement.scrollWidth"), width, arguments)
+                self.assertEqual(self.js(BEYOND), [], (arguments, width))
+                self.assertEqual(self.browser.problems, [], arguments)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,102 @@
+"""Saves the documentation's pictures from the pages that its commands write.
+
+A link to figures/PAGE-FIGURE.svg shows the figure FIGURE of the page that the text's command
+`infer … --html PAGE.html` writes; report.png shows the attention map of the README's page.
+"""
+
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as xml
+
+FIGURES = pathlib.Path(__file__).resolve().parent
+ROOT = FIGURES.parent.parent
+TEXT = ROOT / "docs" / "how-position-travels.md"
+README = ROOT / "README.md"
+TOLERANCE = 0.0015  # of a number with three digits, the last of which depends on the instruction set
+
+sys.path.insert(0, str(ROOT / "tests" / "page"))
+import browser  # noqa: E402
+
+
+def write_page(text, name, folder):
+    """Runs the command that writes the page `name`; returns the page's path."""
+    for line in text.read_text(encoding="utf-8").splitlines():
+        words = shlex.split(line) if line.startswith("infer ") and f"--html {name} " in line + " " else []
+        if words:
+            done = subprocess.run([INFER, *words[1:]], cwd=folder, capture_output=True, text=True)
+            if done.returncode != 0:
+                raise SystemExit(f"figures: {line}: {done.stderr}")
+            return pathlib.Path(folder) / name
+    raise SystemExit(f"figures: no command of {text.name} writes {name}, whose figures it shows")
+
+
+def figures(page, folder):
+    """{file: SVG} of what the text shows."""
+    saved = {}
+    links = re.findall(r"figures/((\w+)-(\w+)\.svg)", TEXT.read_text(encoding="utf-8"))
+    for name in dict.fromkeys(name for _, name, _ in links):
+        page.open(write_page(TEXT, f"{name}.html", folder), width=1000)
+        saved |= {file: page.saved(figure) for file, of, figure in links if of == name}
+    return saved
+
+
+def report(page, folder):
+    """The README's picture: the attention map, the mouse on "cat" reading the word before."""
+    page.open(write_page(README, "report.html", folder), width=1080)
+    page.point_at("pattern", row=10, column=9, rows=17, columns=17)
+    return page.screenshot("pattern")
+
+
+def difference(page, old, new):
+    """What differs between two SVGs but for fonts and rounding, or None.
+
+    Where things stand depends on the widths of letters; so elements, texts and pixels are compared.
+    """
+    old, new = (list(xml.fromstring(text).iter()) for text in (old, new))
+    if [each.tag for each in old] != [each.tag for each in new]:
+        return "other elements"
+    for a, b in zip(old, new):
+        was, now = (re.split(r"([−-]?\d+(?:\.\d+)?)", each.text or "") for each in (a, b))
+        numbers = [[float(number.replace("−", "-")) for number in words[1::2]] for words in (was, now)]
+        if was[::2] != now[::2] or any(abs(x - y) > TOLERANCE for x, y in zip(*numbers)):
+            return f"“{a.text}” is now “{b.text}”"
+        images = [[page.pixels(value) for name, value in each.items() if name.endswith("href")] for each in (a, b)]
+        for was, now in zip(*images):
+            if was[:2] != now[:2] or any(abs(x - y) > 3 for x, y in zip(was, now)):
+                return "other pixels"
+    return None
+
+
+def main(check):
+    with tempfile.TemporaryDirectory() as folder, browser.Browser() as page:
+        saved = figures(page, folder)
+        if not check:
+            for file, svg in saved.items():
+                (FIGURES / file).write_text(svg + "\n", encoding="utf-8")
+            (FIGURES / "report.png").write_bytes(report(page, folder))
+            return 0
+        wrong = 0
+        for file, svg in saved.items():
+            old = FIGURES / file
+            what = difference(page, old.read_text(encoding="utf-8"), svg) if old.exists() else "it is not here"
+            if what:
+                wrong += 1
+                print(f"figures: {file}: {what}; docs/figures/save draws it anew", file=sys.stderr)
+        return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    *options, INFER = sys.argv[1:] or [""]
+    if options not in ([], ["--check"]) or not INFER:
+        print("usage: docs/figures/save [--check] INFER", file=sys.stderr)
+        sys.exit(2)
+    INFER = str(pathlib.Path(INFER).resolve())
+    if not browser.program():
+        print(f"figures: skipped: none of {', '.join(browser.PROGRAMS)} is here (./dev need chromium)",
+              file=sys.stderr)
+        sys.exit(77)
+    sys.exit(main(bool(options)))

@@ -1,0 +1,173 @@
+// The page of texts: what every layer does with their positions, in one run or two.
+import {attentionFigures, headSentences} from "./attention.js";
+import {keepFocus, named, select, selectNumber, slider} from "./choosers.js";
+import {count} from "./data.js";
+import {figures, html, part, section} from "./figure.js";
+import {overviewFigure, positionalHeads} from "./overview.js";
+import {strips} from "./tokens.js";
+import {clockFigure, distanceFigure, hasHands} from "./vectors.js";
+import {tables, viewFigure} from "./views.js";
+
+export function textsPage(report) {
+  const parts = Object.fromEntries(
+    ["title", "tokens", "layerChooser", "headChooser", "named", "sentences", "slider", "tables", "notes"].map(
+      (name) => [name, part(name)],
+    ),
+  );
+  const drawn = report.views.filter(({chart}) => chart !== "none");
+  const viewFigures = drawn.map(viewFigure);
+  const kinds = drawn.map(({rows, row_name}) => (rows === "layers" ? "layer" : row_name));
+  const by = (kind) => figures(viewFigures.filter((_, i) => kinds[i] === kind));
+  clockFigure.element.insertBefore(parts.slider, clockFigure.body);
+
+  return {
+    figures: [...viewFigures, ...attentionFigures, overviewFigure, distanceFigure, clockFigure],
+    elements: [
+      parts.title,
+      section("Tokens", parts.tokens),
+      section("Layer by layer", by("layer")),
+      section(
+        "Attention",
+        html("div", {class: "choosers"}, parts.layerChooser, parts.headChooser),
+        parts.named,
+        parts.sentences,
+        figures([...attentionFigures, overviewFigure], "halves"),
+      ),
+      section("Position vectors", figures([distanceFigure, clockFigure], "halves")),
+      ...[...new Set(kinds)]
+        .filter((kind) => kind !== "layer")
+        .map((kind) => section(`By ${kind}`, by(kind))),
+      section("All numbers", parts.tables),
+      html("footer", {}, parts.notes),
+    ],
+
+    about: ({text}) => ({...report, ...report.texts[text]}),
+
+    /** A text's own first choices: its clearest positional head, its second token. */
+    start({runs}) {
+      const [clearest] = runs.flatMap(positionalHeads).sort((a, b) => b.rows - a.rows);
+      return {
+        layer: clearest?.layer ?? 1,
+        head: clearest?.head ?? 1,
+        token: Math.min(1, Math.max(0, runs[0].numTokens - 1)),
+      };
+    },
+
+    /** What belongs to a text: its title, tokens, tables. */
+    frame(now) {
+      const {runs} = now;
+      const name = nameOf(runs[0]);
+      document.title = `${name}: how position travels`;
+      document.querySelector("main").dataset.runs = runs.length;
+      parts.title.replaceChildren(
+        html("p", {class: "eyebrow"}, "How position travels through an encoder"),
+        html(
+          "h1",
+          {class: name.length > 160 ? "long" : name.startsWith("“") ? "quoted" : undefined, dir: "auto"},
+          name,
+        ),
+        html(
+          "ul",
+          {class: "facts"},
+          runs.map((run) =>
+            html(
+              "li",
+              {class: runs.length > 1 ? `side-${run.side}` : undefined},
+              facts(run, runs.length > 1, report.version),
+            ),
+          ),
+        ),
+        textChooser(now) ?? "",
+      );
+      parts.tokens.replaceChildren(...(runs[0].numTokens > 0 ? strips(runs) : []));
+      parts.tables.replaceChildren(...tables(now));
+      parts.notes.replaceChildren(...notes(runs));
+    },
+
+    /** What the attention part and the clocks are about. */
+    choosers(now) {
+      const {runs, layer, head, set} = now;
+      const most = (size) => Math.max(...runs.map(({observed}) => observed[size]));
+      keepFocus(
+        parts.layerChooser,
+        selectNumber("Layer", most("num_layers"), layer, (layer) => set({layer})),
+      );
+      keepFocus(
+        parts.headChooser,
+        selectNumber("Head", most("num_heads"), head, (head) => set({head})),
+      );
+      keepFocus(
+        parts.named,
+        runs.map((run) => named(run, now)),
+      );
+      parts.sentences.replaceChildren(...headSentences(now));
+      if (!parts.slider.contains(document.activeElement)) {
+        parts.slider.replaceChildren(...(hasHands(now) ? slider(now) : []));
+      }
+    },
+  };
+}
+
+function nameOf({observed, pieces}) {
+  if (observed.file) return `${count(observed.texts, "text")} of ${observed.file.split("/").at(-1)}`;
+  const text = observed.text ?? pieces.join(" ");
+  return text === "" ? "An empty text" : `“${text}”`;
+}
+
+function facts(run, titled, version) {
+  const {
+    tokens = run.numTokens,
+    model,
+    positions,
+    precision,
+    num_layers,
+    num_heads,
+    d_model,
+    edits = [],
+    cut_residuals: cuts = [],
+  } = run.observed;
+  return [
+    titled ? html("strong", {}, run.label) : null,
+    titled ? ": " : null,
+    [
+      `model ${model}`,
+      `positions ${positions}`,
+      ...edits.map((edit) => `edit ${edit}`),
+      ...cuts.map((cut) => `without the residual of ${cut}`),
+      count(tokens, "token"),
+      `${count(num_layers, "layer")} of ${count(num_heads, "head")}`,
+      `${d_model} wide`,
+      precision,
+      `phasor ${version}`,
+    ].join(" · "),
+  ];
+}
+
+function textChooser({texts, text: chosen, set}) {
+  if (texts.length < 2) return null;
+  const names = texts.map(({runs: [run]}, i) => `${i + 1}. ${[...nameOf(run)].slice(0, 80).join("")}`);
+  return html(
+    "div",
+    {class: "choosers"},
+    html(
+      "div",
+      {},
+      select("Text", names, chosen, (text) => {
+        set({text});
+        document.getElementById("choose-Text").focus();
+      }),
+    ),
+  );
+}
+
+function notes(runs) {
+  const sentences = [
+    "Layer 0 is the sum of the embeddings; layer l is what block l leaves behind. Attention of layer l is that of block l.",
+  ];
+  const many = runs.find((run) => run.cells > 0 && run.cells < run.numTokens);
+  sentences.push(
+    `Attention maps keep 8 bits of each weight (less than 0.004 off)${many ? `, and show the means of blocks: ${many.numTokens} tokens in ${many.cells} rows` : ""}; all other numbers are those that infer observe --json prints.`,
+  );
+  sentences.push("This page is one file and needs no network.");
+  return sentences.map((sentence) => html("p", {}, sentence));
+}

@@ -1,0 +1,190 @@
+// Charts and tables of the views. What a view is called, measured in and drawn as, infer says in the
+// page's data; none is known here by name.
+import {coloured, lines, sides, stackedBars} from "./charts.js";
+import {number} from "./data.js";
+import {Figure, half, html, missing, prefix} from "./figure.js";
+
+const nameOfRow = ({rows, row_name}) =>
+  ({layers: ({layer}) => layer, heads: ({layer, head}) => `${layer}.${head}`})[rows] ??
+  ((row) => row[row_name]);
+
+const kind = ({rows, row_name}) => ({layers: "layer", heads: "layer.head"})[rows] ?? row_name;
+
+/** Why runs have no answer, with their names where they differ in that; nothing where nobody asked. */
+function reasons(view, runs) {
+  const silent = runs.filter((run) => run.rows(view).length === 0 && run.missing[view.name]);
+  const whys = [...new Set(silent.map((run) => run.missing[view.name]))];
+  const all = whys.length === 1 && silent.length === runs.length;
+  return all ? whys : silent.map((run) => `${run.label}: ${run.missing[view.name]}`);
+}
+
+/** What a chart shows, in words. */
+function inWords(view, parts, runs) {
+  const name = nameOfRow(view);
+  const cells = (row) =>
+    parts.map((part) => `${parts.length > 1 ? `${part.name} ` : ""}${number(row[part.key])}`).join(", ");
+  return `${view.title}. ${runs
+    .map((run) => {
+      const rows = run.rows(view).map((row) => `${kind(view)} ${name(row)}: ${cells(row)}`);
+      return `${run.label}: ${rows.join("; ")}`;
+    })
+    .join(". ")}`;
+}
+
+/** Stacked bars, a panel for each run. */
+function bars(view, parts, runs, width) {
+  const name = nameOfRow(view);
+  return [
+    stackedBars({
+      width,
+      parts,
+      xLabel: kind(view),
+      yLabel: view.unit,
+      labels: runs.map(({label}) => label),
+      label: inWords(view, parts, runs),
+      rows: runs.flatMap((run) =>
+        run
+          .rows(view)
+          .flatMap((row) =>
+            parts.map(({key}) => ({x: name(row), part: key, value: row[key], side: run.label})),
+          ),
+      ),
+    }),
+  ];
+}
+
+/** Both runs in one chart, or a chart for each of them where there are several lines. */
+function curves(view, parts, runs, width) {
+  const name = nameOfRow(view);
+  const values = (run, {key}) => run.rows(view).map((row) => ({x: name(row), y: row[key]}));
+  const chart = (runs, series, yLabel, rest) =>
+    lines({xLabel: kind(view), yLabel, series, label: inWords(view, parts, runs), ...rest});
+  if (parts.length === 1) {
+    const series = runs.map((run) => ({...sides[run.side], name: run.label, values: values(run, parts[0])}));
+    return [chart(runs, series, view.unit, {width})];
+  }
+  const all = runs.flatMap((run) => run.rows(view).flatMap((row) => parts.map(({key}) => row[key] ?? 0)));
+  return runs.map((run) =>
+    chart(
+      [run],
+      parts.map((part) => ({...part, values: values(run, part)})),
+      prefix(runs, run) + view.unit,
+      {width: half(runs, width), domain: [Math.min(0, ...all), Math.max(0, ...all)]},
+    ),
+  );
+}
+
+export function viewFigure(view) {
+  const parts = coloured(view.columns.slice(0, view.series));
+  return new Figure({
+    id: view.name,
+    title: view.title,
+    hint: view.hint,
+    wide: parts.length > 1,
+    beside: parts.length > 1 && view.chart === "lines",
+    draw: ({runs}, width) => {
+      const shown = runs.filter((run) => run.rows(view).length > 0);
+      const draw = view.chart === "stacked" ? bars : curves;
+      return [...(shown.length > 0 ? draw(view, parts, shown, width) : []), ...missing(reasons(view, runs))];
+    },
+  });
+}
+
+/** A view's columns; those of one that names none are the text's own, in the order of their numbers. */
+function columnsOf(view, run) {
+  if (view.columns.length > 0) return view.columns;
+  const names = ["layer", "head", view.row_name];
+  const keys = new Set(run.rows(view).flatMap(Object.keys));
+  return [...keys]
+    .filter((key) => !names.includes(key))
+    .sort((a, b) => a - b)
+    .map((key) => ({key, label: key.replace("-", "−")}));
+}
+
+/** Groups of columns over the same rows: {name, title, columns, rows: a Map from a row's name}. */
+export function numberTable(groups, corner, attributes, caption) {
+  const names = [...new Set(groups.flatMap(({rows}) => [...rows.keys()]))];
+  const headings = html(
+    "tr",
+    {},
+    html("td", {}),
+    groups.map(({name, title, columns}) =>
+      html("th", {colspan: columns.length, scope: "colgroup", title}, name),
+    ),
+  );
+  return html(
+    "table",
+    {class: "numbers", ...attributes},
+    caption ? html("caption", {}, caption) : null,
+    html(
+      "thead",
+      {},
+      groups.length > 1 ? headings : null,
+      html(
+        "tr",
+        {},
+        html("th", {scope: "col"}, corner),
+        groups.map(({columns}) => columns.map(({label}) => html("th", {scope: "col"}, label))),
+      ),
+    ),
+    html(
+      "tbody",
+      {},
+      names.map((name) =>
+        html(
+          "tr",
+          {},
+          html("th", {scope: "row"}, name === 0 ? "embed" : `${name}`),
+          groups.map(({columns, rows}) =>
+            columns.map(({key}) => html("td", {}, number(rows.get(name)?.[key]))),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+/** The numbers of views that have the same rows, each view a group of columns. */
+function viewTable(views, run, attributes, caption) {
+  const groups = views.map((view) => ({
+    ...view,
+    columns: columnsOf(view, run),
+    rows: new Map(run.rows(view).map((row) => [nameOfRow(view)(row), row])),
+  }));
+  return numberTable(groups, kind(views[0]), attributes, caption);
+}
+
+/** A table that scrolls sideways where it has no room. */
+export const scrolling = (label, table) =>
+  html("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": label}, table);
+
+function tablesOf(run, views, titled) {
+  const answered = views.filter((view) => run.rows(view).length > 0);
+  const title = (name) => (titled ? `${run.label}, ${name[0].toLowerCase()}${name.slice(1)}` : name);
+  const common = (rows) => answered.filter((view) => view.rows === rows && view.columns.length > 0);
+  const layers = common("layers"),
+    heads = common("heads");
+  const rest = answered.filter((view) => !layers.includes(view) && !heads.includes(view));
+  const folded = (name, views) => {
+    const shown = scrolling(title(name), viewTable(views, run));
+    return html("details", {}, html("summary", {}, title(name)), shown);
+  };
+  return [
+    layers.length > 0
+      ? scrolling(title("By layer"), viewTable(layers, run, {"data-run": run.side}, title("By layer")))
+      : null,
+    heads.length > 0 ? folded("By head", heads) : null,
+    ...rest.map((view) => folded(view.title, [view])),
+  ];
+}
+
+/** All numbers of all views, and why those that nothing draws have none. */
+export function tables({views, runs}) {
+  const undrawn = views
+    .filter(({chart}) => chart === "none")
+    .flatMap((view) => reasons(view, runs).map((why) => `${view.title}: ${why}`));
+  return runs
+    .flatMap((run) => tablesOf(run, views, runs.length > 1))
+    .concat(missing(undrawn))
+    .filter((element) => element !== null);
+}
