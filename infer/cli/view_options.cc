@@ -96,9 +96,11 @@ void print(std::span<const Observed> runs, size_t number, const CommonOptions& c
   if (common.json) {
     output.write(line(to_json(runs)) + "\n");
   } else if (options.csv) {
-    output.write((number == 1 ? csv_head() : "") + to_csv(runs, number));
+    if (number == 1) output.write(csv_head());
+    output.write(to_csv(runs, number));
   } else {
-    output.write((number == 1 ? "" : "\n") + to_text(runs, shown, output));
+    if (number > 1) output.write("\n");
+    output.write(to_text(runs, shown, output));
   }
 }
 

@@ -37,7 +37,7 @@ std::string trimmed(std::string line) {
 }
 
 std::string paragraph(std::string_view text) {
-  return "  " + wrapped(text, 2, kWidth) + "\n";
+  return fmt::format("  {}\n", wrapped(text, 2, kWidth));
 }
 
 /// Parts of `width` columns in shades, by their shares; negative ones have no part.
