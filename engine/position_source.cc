@@ -178,7 +178,7 @@ void PositionSource::interpolate(std::vector<double>& positions) const {
   const auto first = static_cast<double>(first_position_);
   const double last = *std::max_element(positions.begin(), positions.end());
   if (last <= last_row()) return;
-  const auto squeezed = [&](double p) {  // multiplied first: the last is exactly L − 1
+  const auto squeezed = [&](double p) {  // multiplied first: the last is the last row exactly
     return first + (p - first) * (last_row() - first) / (last - first);
   };
   for (double& p : positions) {
