@@ -1,4 +1,4 @@
-// The table of model families: what its config.json does not say, and the names of its tensors.
+// The table of model families: what each family's config.json does not say, and its tensors' names.
 #pragma once
 
 #include <cstdint>

@@ -17,12 +17,18 @@ namespace [[gnu::visibility("default")]] phasor {
 /// x = x + f(LN(x)), Xiong et al. 2020 (arXiv 2002.04745).
 enum class NormOrder { kPreNorm, kPostNorm };
 
-/// What a norm does. kLayerNorm: (x − mean) / √(variance + ε) · γ + β, Ba et al. 2016. kRmsNorm: x
-/// / √(mean(x²) + ε) · γ, Zhang & Sennrich 2019 (arXiv 1910.07467).
+/// What a norm does.
+///
+///     kLayerNorm  (x − mean) / √(variance + ε) · γ + β  (Ba et al. 2016)
+///     kRmsNorm    x / √(mean(x²) + ε) · γ               (Zhang & Sennrich 2019, arXiv 1910.07467)
 enum class NormKind { kLayerNorm, kRmsNorm };
 
-/// The MLP's nonlinearity. kGeluErf: x·Φ(x), exact. kGeluTanh: Hendrycks & Gimpel's tanh
-/// approximation ("gelu_new"). kSilu: x·sigmoid(x) ("swish").
+/// The MLP's nonlinearity.
+///
+///     kGeluErf   x·Φ(x), exact
+///     kGeluTanh  Hendrycks & Gimpel's tanh approximation ("gelu_new")
+///     kRelu      max(x, 0)
+///     kSilu      x·sigmoid(x) ("swish")
 enum class Activation { kGeluErf, kGeluTanh, kRelu, kSilu };
 
 /// How the encoder learns a token's place. Sinusoidal and learned vectors are added to the token

@@ -66,8 +66,8 @@ bool runs_infer(const std::string& line) {
   return line.starts_with("infer ") || line.starts_with("./dev infer ");
 }
 
-/// Runs a line of a page, where `infer` is the binary under test, in a folder that holds examples/ and
-/// all-MiniLM-L6-v2, a bundled model in place of the one that the README downloads.
+/// Runs a line of a page, where `infer` is the binary under test, in a folder that holds examples/
+/// and all-MiniLM-L6-v2, a bundled model in place of the one that the README downloads.
 ProgramResult run_line(std::string line, const TempFolder& folder = {}) {
   if (line.starts_with("./dev infer")) line.erase(0, 6);
   fs::create_directory_symlink(kSource / "examples", folder.path() / "examples");
