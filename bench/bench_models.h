@@ -11,13 +11,13 @@
 namespace phasor::bench {
 
 enum class Size {
-  kBundled,   // C 128, L 6, H 4, F 512: the models that come with phasor
+  kBundled,   // C 128, L 6, H 4, F 512: the bundled models
   kMiniLmL6,  // C 384, L 6, H 12, F 1536
 };
 
 std::string name_of(Size size);
 
-/// Random weights: how long a run takes does not depend on their values.
+/// Random weights: the time of a run does not depend on their values.
 std::shared_ptr<const Model> make_model(Size size);
 
 struct Batch {

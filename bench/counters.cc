@@ -1,4 +1,3 @@
-// What a benchmark of the encoder shows beside its time.
 #include "bench/counters.h"
 
 namespace phasor::bench {

@@ -1,4 +1,4 @@
-// What a benchmark of the encoder shows beside its time.
+// The counters that a benchmark of the encoder shows.
 #pragma once
 
 #include <benchmark/benchmark.h>

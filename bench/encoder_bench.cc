@@ -1,7 +1,7 @@
 // The whole encoder from token ids to hidden states: encode/<model>/<batch>/threads:<n>.
 //
 // limit_share is the time that the run's matmuls alone would take at oneDNN's best rate, measured
-// in this program on as many threads, over the time that the run took.
+// in this program on as many threads, divided by the time of the run.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -18,7 +18,7 @@ namespace phasor::bench {
 using namespace infer;
 namespace {
 
-/// One model on one number of threads, made when the first of its benchmarks runs.
+/// One model on one number of threads, created when the first of its benchmarks runs.
 struct Subject {
   Subject(Size size, int threads)
       : encoder(make_model(size), {.threads = threads}),

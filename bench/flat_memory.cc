@@ -3,7 +3,7 @@
 //
 //   flat_memory [f32|bf16|int8] [SENTENCES]
 //
-// Prints what is resident on the way; exits 1 where it grew by 5 % or more after the first 1000.
+// Prints the resident memory at intervals; exits 1 if it grew by 5 % or more after the first 1000.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -2,10 +2,9 @@
 //
 //   load/model      Model::load: config, header, tokenizer; the weights stay in the file
 //   load/encoder    Encoder(model): packing
-//   load/encode     the first sentence, with all that is compiled for it
-//   load/exec       `infer embed` of one sentence, from exec to exit; rss_share is the most memory
-//   it
-//                   ever had resident over the size of the file
+//   load/encode     the first sentence, including all compilation
+//   load/exec       `infer embed` of one sentence, from exec to exit; rss_share is its peak
+//                   resident memory divided by the size of the file
 //
 // The file is in the system's cache. load_bench FOLDER [OPTIONS] measures another model.
 #include <benchmark/benchmark.h>
@@ -32,7 +31,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kText = "the quick brown fox jumps over the lazy dog";
 
-/// A BERT of this size with random weights and a vocabulary of made-up words.
+/// A BERT of this size with random weights and a vocabulary of invented words.
 void write_minilm(const TempFolder& folder) {
   FamilyCase family = bert_case();
   ModelConfig& config = family.meaning;
@@ -80,7 +79,7 @@ void first_encode(benchmark::State& state, const fs::path& folder) {
   }
 }
 
-/// Runs infer; returns the most memory that it had resident, in bytes.
+/// Runs infer; returns its peak resident memory in bytes.
 int64_t run_infer(const std::string& folder) {
   const pid_t child = fork();
   if (child == 0) {
@@ -107,7 +106,7 @@ void exec(benchmark::State& state, const fs::path& folder) {
 
 void register_all(const fs::path& folder) {
   using Body = void (*)(benchmark::State&, const fs::path&);
-  const std::pair<const char*, Body> all[] = {{"load/exec", exec},  // before memory is in use here
+  const std::pair<const char*, Body> all[] = {{"load/exec", exec},  // before this process grows
                                               {"load/model", load_model},
                                               {"load/encoder", make_encoder},
                                               {"load/encode", first_encode}};
@@ -116,7 +115,7 @@ void register_all(const fs::path& folder) {
         benchmark::RegisterBenchmark(name, [=](benchmark::State& state) { body(state, folder); })
             ->UseRealTime()
             ->Unit(benchmark::kMillisecond);
-    if (body == first_encode) registered->Iterations(1);  // only the first one compiles
+    if (body == first_encode) registered->Iterations(1);  // only the first run compiles
   }
 }
 

@@ -1,6 +1,5 @@
-// What observing costs: observe/<what>/<batch>/threads:<n>. Each observed run follows one that
-// nobody observes; cost_percent compares their medians, so that a busy machine tells as little as
-// possible.
+// What observing costs: observe/<what>/<batch>/threads:<n>. Each observed run follows an unobserved
+// one; cost_percent compares their medians, to reduce the effect of other load.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -16,7 +15,7 @@
 namespace phasor::bench {
 namespace {
 
-/// Listens, keeps nothing.
+/// Observes and keeps nothing.
 struct Listener : Observer {
   explicit Listener(bool all) : all(all) {}
   bool wants(Hook hook, int64_t) const override { return all || hook == Hook::kResidPost; }
@@ -39,7 +38,7 @@ double median(std::vector<double> times) {
 void observe(benchmark::State& state, Encoder& encoder, const Batch& batch, Observer* observer) {
   const auto ids = batch.token_ids(encoder.model());
   std::vector<double> plain, observed;
-  seconds(encoder, ids, nullptr);  // compiles, and fills the caches
+  seconds(encoder, ids, nullptr);  // compiles and fills the caches
   seconds(encoder, ids, observer);
   for (auto _ : state) {
     plain.push_back(seconds(encoder, ids, nullptr));

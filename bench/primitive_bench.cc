@@ -1,5 +1,5 @@
-// Each step by itself on one thread, MiniLM-L6's sizes, labelled with the implementation that was
-// chosen. limit_share: its rate over that of the model's fastest tall matmul.
+// Each step by itself on one thread, in MiniLM-L6's sizes, labelled with the chosen implementation.
+// limit_share: its rate divided by that of the model's fastest tall matmul.
 #include <benchmark/benchmark.h>
 #include <omp.h>
 
@@ -41,7 +41,7 @@ double matmul_operations(int64_t rows, int64_t in, int64_t out) {
 
 std::vector<float> values(int64_t count) { return std::vector<float>(count, 0.5f); }
 
-/// Runs `primitive`, whose arguments are set. Returns the seconds that one run took.
+/// Runs `primitive`, whose arguments are set. Returns the seconds of one run.
 double time(benchmark::State& state, onednn::Primitive& primitive) {
   std::vector<std::byte> scratchpad(primitive.scratchpad_bytes());
   const dnnl::stream stream(cpu());
@@ -100,7 +100,7 @@ void attention(benchmark::State& state) {
   state.counters["limit_share"] = rate / best_rate();
 }
 
-/// For steps that are bound by memory: bytes read and written.
+/// For steps limited by memory: bytes read and written.
 void set_bytes(benchmark::State& state, int64_t floats_an_iteration) {
   state.SetBytesProcessed(state.iterations() * floats_an_iteration *
                           static_cast<int64_t>(sizeof(float)));

@@ -1,8 +1,8 @@
-// Tokenizers: loading them, and texts a second and bytes a second through them, on one thread.
+// Tokenizers: loading time, and texts and bytes a second on one thread.
 //
 // The texts are the paragraphs of ../shared/corpus/valid.txt (English prose), the tokenizers the
-// bundled one and those of ../shared/tokenizers; without ../shared there is the bundled one on the
-// README's lines.
+// bundled one and those of ../shared/tokenizers; without ../shared, the bundled one on the README's
+// lines.
 #include <benchmark/benchmark.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Huge pages save ten thousand page faults for 40 MB of weights, which is half the time of packing.
+// Huge pages save ten thousand page faults for 40 MB of weights: half the time of packing.
 
 #include "engine/arena.h"
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 constexpr size_t kHugePage = size_t{2} << 20;
-constexpr size_t kPiece = size_t{32} << 20;  // what is never written to takes no memory
+constexpr size_t kPiece = size_t{32} << 20;  // pages that are never written take no memory
 
 size_t round_up(size_t bytes, size_t multiple) {
   return (bytes + multiple - 1) / multiple * multiple;
@@ -31,7 +31,7 @@ void* Arena::take(size_t bytes) {
     next_ = static_cast<std::byte*>(piece);
     left_ = size;
 #ifdef MADV_HUGEPAGE
-    madvise(piece, size, MADV_HUGEPAGE);  // advice: failure is no matter
+    madvise(piece, size, MADV_HUGEPAGE);  // failure does not matter
 #endif
   }
   left_ -= bytes;

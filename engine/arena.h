@@ -1,4 +1,4 @@
-// Memory for packed weights: few large pieces, on huge pages where the system gives them.
+// Memory for packed weights: few large pieces, on huge pages if the system provides them.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace phasor::internal {
 
-/// Hands out memory that lives as long as the arena.
+/// Provides memory that lives as long as the arena.
 class Arena {
  public:
   /// Aligned for oneDNN. Throws std::bad_alloc.

@@ -1,4 +1,4 @@
-// Attention as three kernels over tiles: scores, softmax, mixing.
+// Three kernels over tiles: scores, softmax, weighted sum of the values.
 
 #include "engine/attention.h"
 
@@ -11,14 +11,14 @@
 namespace phasor::internal {
 namespace {
 
-// Fewer multiplications than this are not worth waking threads for.
+// Fewer multiplications than this are not worth waking other threads.
 constexpr int64_t kParallelWork = 1 << 20;
 
 int64_t round_up(int64_t count, int64_t multiple) {
   return (count + multiple - 1) / multiple * multiple;
 }
 
-/// What a thread's scratch memory holds, and where, in floats.
+/// The layout of a thread's scratch memory, in floats.
 struct ScratchLayout {
   ScratchLayout(int64_t num_tokens, int64_t head_dim)
       : stride(packed_head_stride(head_dim)),

@@ -21,7 +21,7 @@ struct AttentionInput {
   std::optional<PlacedBias> bias = {};  // on the scores
 };
 
-/// What an observer asked for; null where it did not.
+/// The maps an observer wants; null if it does not.
 struct AttentionMaps {
   float* scores = nullptr;   // [H, T, T]
   float* pattern = nullptr;  // [H, T, T]
@@ -29,8 +29,8 @@ struct AttentionMaps {
 
 /// z [T, H, D] = softmax(scale·Q·Kᵀ + bias)·V, head by head, a tile of queries at a time: the
 /// scores of a tile stay in the first-level cache. The only step of the encoder that mixes rows.
-/// Heads are spread over the caller's OpenMP team; a token's result depends on nothing but its
-/// sequence. `scratch` has attention_scratch() floats for each thread of the team.
+/// Heads are spread over the caller's OpenMP team; a token's result depends only on its sequence.
+/// `scratch` has attention_scratch() floats for each thread of the team.
 void attend(const AttentionInput& in, const AttentionMaps& maps, float* scratch, float* z);
 
 int64_t attention_scratch(int64_t num_tokens, int64_t head_dim);

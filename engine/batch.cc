@@ -1,4 +1,3 @@
-// Windows and groups.
 
 #include "engine/batch.h"
 

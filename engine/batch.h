@@ -1,4 +1,4 @@
-// What one run computes: the sequences of a batch, packed end to end, never padded.
+// The sequences of a batch, packed end to end, never padded.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace phasor::internal {
 
-/// Sequences end to end, borrowed: number s has the ids offsets[s] … offsets[s + 1] − 1.
+/// Sequences end to end, borrowed: sequence s has the ids offsets[s] … offsets[s + 1] − 1.
 struct TokenBatch {
   std::span<const int32_t> token_ids;  // [N]
   std::span<const int64_t> offsets;    // [B + 1]
@@ -20,19 +20,19 @@ struct TokenBatch {
   }
 };
 
-/// Tokens that attend to one another: a sequence, or one window of it. Its rows lie together in the
-/// packed [N, …] buffers of its group.
+/// Tokens that attend to one another: a sequence, or one window of it. Its rows are contiguous in
+/// the packed [N, …] buffers of its group.
 struct Segment {
   int64_t sequence = 0;                // index in the caller's batch
   int64_t first_token = 0;             // of the sequence; above 0 in later windows only
   int64_t first_row = 0;               // in the group's buffers
   std::span<const int32_t> token_ids;  // [T], borrowed
-  std::vector<double> positions;       // [T], rows of the position table, maybe fractional
+  std::vector<double> positions;       // [T], rows of the position table, possibly fractional
 
   int64_t num_tokens() const { return static_cast<int64_t>(token_ids.size()); }
 };
 
-/// Whole segments that one thread takes through the whole network.
+/// Whole segments that one thread runs through the whole network.
 struct Group {
   std::vector<Segment> segments;
   int64_t offset = 0;      // rows of the groups before this one
@@ -47,8 +47,8 @@ std::vector<Segment> make_segments(const TokenBatch& batch, Overflow overflow,
                                    PositionSource& positions);
 
 struct GroupSizes {
-  int64_t min_groups = 1;        // where there are as many segments
-  int64_t target_rows = 0;       // of a group, about
+  int64_t min_groups = 1;        // if there are as many segments
+  int64_t target_rows = 0;       // approximately, of a group
   bool whole_sequences = false;  // the windows of a sequence stay together
 };
 

@@ -1,4 +1,4 @@
-// Whether a ModelConfig can be an encoder.
+// Checks of a ModelConfig.
 
 #include "phasor/config.h"
 
@@ -19,7 +19,7 @@ void require_not_negative(std::string_view name, int64_t value) {
   if (value < 0) throw InvalidArgument(fmt::format("{} is {}; it must be at least 0", name, value));
 }
 
-/// Half of the buckets for either side, half of those for one distance each.
+/// Half of the buckets are for either side; half of those hold one distance each.
 void validate_buckets(const PositionConfig& position) {
   if (position.num_buckets < 4 || position.num_buckets % 4 != 0) {
     throw InvalidArgument(

@@ -1,4 +1,4 @@
-// Texts to vectors: tokenized, sorted by length, run in batches, put in order.
+// Texts are tokenized, sorted by length, run in batches, and put in order.
 
 #include "engine/embed.h"
 
@@ -17,9 +17,9 @@ namespace phasor {
 namespace internal {
 namespace {
 
-constexpr int64_t kWindowTexts = 4096;  // that are tokenized at once
-constexpr int64_t kBatchTokens = 8192;  // that are run at once
-constexpr int64_t kLongestText = 2048;  // in tokens, where a checkpoint sets no limit at all
+constexpr int64_t kWindowTexts = 4096;  // tokenized at once
+constexpr int64_t kBatchTokens = 8192;  // run at once
+constexpr int64_t kLongestText = 2048;  // in tokens, if a checkpoint sets no limit
 
 const Pooling& pooling_of(const EmbedOptions& options, const Model& model) {
   return options.pooling ? *options.pooling : model.sentence().pooling;
@@ -46,7 +46,7 @@ int64_t longest_text(const EmbedOptions& options, const Model& model) {
   return std::min(longest, model.max_tokens(options.positions).value_or(longest));
 }
 
-/// The token ids of some of the texts, and what became of those.
+/// The token ids of some of the texts, and reports on them.
 class Tokenized {
  public:
   Tokenized(const Model& model, const EmbedOptions& options)
@@ -55,8 +55,8 @@ class Tokenized {
         max_tokens_(longest_text(options, model)),
         refuses_(options.overflow == Overflow::kError) {}
 
-  /// Tokenizes `texts` in place of those before, on so many threads; the first of them is text
-  /// number `first` of the call. What became of each goes to `reports`.
+  /// Tokenizes `texts` on that many threads, replacing the previous ones; the first is text number
+  /// `first` of the call. Writes a report for each to `reports`.
   void assign(std::span<const std::string_view> texts, int64_t first, int threads,
               std::span<TextReport> reports) {
     sequences_.assign(texts.size(), {});
@@ -65,7 +65,7 @@ class Tokenized {
   }
 
   const std::vector<int32_t>& sequence(size_t i) const { return sequences_[i]; }
-  /// The texts' numbers, the longest first: what is run together is of like length.
+  /// The texts' numbers, longest first, so that texts of similar length run together.
   std::vector<size_t> by_length() const {
     std::vector<size_t> order(sequences_.size());
     std::iota(order.begin(), order.end(), 0);
@@ -110,10 +110,10 @@ class Tokenized {
   std::vector<std::vector<int32_t>> sequences_;
 };
 
-/// One call of embed(): a window of texts after another is tokenized and run in batches.
+/// One call of embed(): tokenizes one window of texts after another and runs it in batches.
 class EmbedRun {
  public:
-  /// Borrows all of these.
+  /// Borrows its arguments.
   EmbedRun(const Model& model, int threads, std::span<const std::string_view> texts,
            const EmbedOptions& options, const EncodeBatch& encode, EmbeddingsData& data)
       : model_(model),
@@ -147,7 +147,7 @@ class EmbedRun {
     if (!left.empty()) tell(std::ssize(left));
   }
 
-  /// Runs as many of the texts as fit one batch, from the front, and says how many.
+  /// Runs as many texts from the front as fit into one batch; returns their number.
   int64_t batch(int64_t first, std::span<const size_t> order) {
     token_ids_.clear();
     offsets_ = {0};
@@ -184,7 +184,7 @@ class EmbedRun {
   EmbeddingsData& data_;
   Tokenized tokenized_;
   RunOptions run_;
-  std::vector<int32_t> token_ids_;  // of a batch, as the next two: one for all
+  std::vector<int32_t> token_ids_;  // of a batch, like the next two: reused for all
   std::vector<int64_t> offsets_;
   std::vector<float> hidden_;
   int64_t done_ = 0;

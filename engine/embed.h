@@ -1,4 +1,4 @@
-// The pipeline of Encoder::embed(), over a function that runs a batch of token ids.
+// The pipeline of Encoder::embed(), around a function that runs a batch of token ids.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ namespace phasor::internal {
 
 struct EmbeddingsData {
   int64_t width = 0;
-  std::vector<float> own_values;    // [B, E]; empty where the caller gave memory
+  std::vector<float> own_values;    // [B, E]; empty if the caller gave memory
   std::span<float> values;          // [B, E]
   std::vector<TextReport> reports;  // [B]
 };
 
 using EncodeBatch = std::function<Encoding(const TokenBatch& batch, const RunOptions& options)>;
 
-/// As Encoder::embed(), tokenizing on so many threads.
+/// Like Encoder::embed(), tokenizing on that many threads.
 std::shared_ptr<const EmbeddingsData> embed(const Model& model, int threads,
                                             std::span<const std::string_view> texts,
                                             const EmbedOptions& options, const EncodeBatch& encode);
 
-/// As Encoder::embedding_width().
+/// Like Encoder::embedding_width().
 int64_t embedding_width(const Model& model, const EmbedOptions& options);
 
 }  // namespace phasor::internal

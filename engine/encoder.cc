@@ -1,4 +1,4 @@
-// Texts to ids, ids to groups, groups to threads, and the results put together.
+// Texts become ids, ids groups, and groups run on threads; then the results are merged.
 
 #include "phasor/encoder.h"
 
@@ -24,18 +24,18 @@ using namespace internal;
 namespace {
 
 // Groups of about this many rows keep their activations in the second-level cache, and there are
-// enough of them to keep all threads busy to the end.
+// enough groups to keep all threads busy to the end.
 constexpr int64_t kGroupRows = 256;
 constexpr int64_t kAllRows = std::numeric_limits<int64_t>::max();
 
-// Waking another thread for a primitive pays from about this many multiplications on.
+// From about this many multiplications on, waking another thread for a primitive pays.
 constexpr int64_t kThreadWork = 1 << 19;
 
 int team_for(int64_t work, int threads) {
   return static_cast<int>(std::clamp<int64_t>(work / kThreadWork, 1, threads));
 }
 
-/// The only caller's right to an Encoder, for as long as it lives.
+/// Marks an Encoder as in use for as long as it lives; throws if it already is.
 class Exclusive {
  public:
   explicit Exclusive(std::atomic_flag& busy) : busy_(busy) {
@@ -77,7 +77,7 @@ struct Encoder::Impl {
   std::shared_ptr<const PackedWeights> weights;
   SinusoidTable sinusoids;
   std::vector<Worker> workers;  // [threads]
-  int last_worker = 0;          // that took the first group of the last run
+  int last_worker = 0;          // ran the first group of the last run
   std::unique_ptr<MlmScorer> mlm_scorer;
   std::atomic_flag busy;
 };
@@ -99,8 +99,8 @@ Encoding Encoder::Impl::encode_ids(const TokenBatch& batch, const RunOptions& op
 // Writes the last hidden state of all segments, end to end: [rows, C].
 void Encoder::Impl::run(const Run& run, const std::vector<Segment>& segments,
                         std::span<float> hidden) {
-  // A few long sequences are better served by the primitives' own threads; otherwise each thread
-  // takes whole groups through the whole network.
+  // A few long sequences run faster with threads inside each primitive; otherwise each thread runs
+  // whole groups through the whole network.
   const bool one_group = static_cast<int>(segments.size()) < threads;
   const std::vector<Group> groups =
       make_groups(segments, {.min_groups = one_group ? 1 : threads,
@@ -121,7 +121,7 @@ void Encoder::Impl::run(const Run& run, const std::vector<Segment>& segments,
   }
   parallel_for(std::ssize(groups), threads, [&](int64_t g) {
     const int thread = omp_get_thread_num();
-    const TeamSize alone(1);  // plans compiled in here are for one thread
+    const TeamSize alone(1);  // plans compiled here are for one thread
     run_group(groups[g], workers[thread]);
     if (g == 0) last_worker = thread;
   });
@@ -134,7 +134,7 @@ Encoder::Encoder(std::shared_ptr<const Model> model, EncoderOptions options) {
     throw InvalidArgument(fmt::format("max_plans is {}; at least 1 is needed", options.max_plans));
   }
   check_value(names<Precision>(), static_cast<size_t>(options.precision));
-  // Packing moves values where a matmul multiplies them: a few count as one multiplication.
+  // Packing only moves values: a few count as one multiplication of a matmul.
   const TeamSize team(team_for(16 * model->config().d_model * model->config().d_ff, threads));
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   auto weights = std::make_shared<const PackedWeights>(*model, engine, options.precision);

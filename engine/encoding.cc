@@ -1,4 +1,3 @@
-// Putting the result together: windows averaged where they overlap, and the pooled vectors.
 
 #include "engine/encoding.h"
 
@@ -16,7 +15,7 @@ namespace {
 // The rows of all segments, end to end, to one row for each token.
 void mean_over_windows(const std::vector<Segment>& segments, std::span<const int64_t> offsets,
                        std::span<const float> rows, int64_t width, std::span<float> means) {
-  std::vector<int32_t> windows(offsets.back());  // that have computed the token so far
+  std::vector<int32_t> windows(offsets.back());  // windows that computed the token so far
   const float* from = rows.data();
   std::fill(means.begin(), means.end(), 0.0f);
   for (const Segment& segment : segments) {

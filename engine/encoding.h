@@ -1,4 +1,4 @@
-// The data behind an Encoding, while a run fills it.
+// The data of an Encoding, filled during a run.
 #pragma once
 
 #include <cstdint>
@@ -17,28 +17,28 @@ struct EncodingData {
   std::vector<int64_t> offsets = {0};  // [B + 1]
   std::vector<int32_t> token_ids;      // [N]
   std::vector<float> positions;        // [N]
-  std::vector<float> own_hidden;       // [N, C]; empty where the caller gave memory
+  std::vector<float> own_hidden;       // [N, C]; empty if the caller gave memory
   std::span<float> hidden;             // [N, C]
-  int64_t embedding_width = 0;         // 0: there are none
+  int64_t embedding_width = 0;         // 0: none
   std::vector<float> embeddings;       // [B, embedding_width]
 };
 
-/// Collects what a run makes: the rows of all segments, then one row for each token.
+/// Collects the results of a run: the rows of all segments, then one row for each token.
 class EncodingParts {
  public:
-  /// `output`: the caller's memory for the hidden states, or empty. Throws InvalidArgument where it
-  /// is of another size.
+  /// `output`: the caller's memory for the hidden states, or empty. Throws InvalidArgument if its
+  /// size is wrong.
   EncodingParts(const std::vector<Segment>& segments, int64_t d_model, std::span<float> output);
 
-  /// Where the hidden states of all segments go, end to end.
+  /// Memory for the hidden states of all segments, end to end.
   std::span<float> rows() { return rows_; }
-  /// Averages windows where they overlap, then pools where `pooling` is given.
+  /// Averages windows where they overlap, then pools if `pooling` is given.
   std::shared_ptr<const EncodingData> finish(const std::optional<Pooling>& pooling);
 
  private:
   const std::vector<Segment>& segments_;
   std::shared_ptr<EncodingData> data_;
-  std::vector<float> window_rows_;  // where windows overlap
+  std::vector<float> window_rows_;  // if windows overlap
   std::span<float> rows_;
 };
 

@@ -1,10 +1,9 @@
 // The forward pass, top to bottom as in the paper: embed, L blocks of attention and MLP, the last
 // norm.
 //
-// N rows of C = d_model values flow through, the tokens of all sequences of the group end to end,
-// and after them a few of no token that make N a round number. Position enters at one `+`: of
-// vectors in embed(), or of a relative bias in attend(). Attention is the only step that mixes
-// rows.
+// There are N rows of C = d_model values: the tokens of all sequences of the group end to end, then
+// a few unused rows that make N a round number. Position enters at one `+`: of vectors in embed(),
+// or of a relative bias in attend(). Attention is the only step that mixes rows.
 
 #include "engine/forward.h"
 
@@ -44,7 +43,7 @@ class ForwardPass {
   // x = s·Emb[id] (+ type) + P[position], then the embedding's norm and its map to d_model.
   void embed() {
     const int64_t width = config_.embedding_width();
-    float* position_rows = a_.out;  // free until the first block
+    float* position_rows = a_.out;  // unused until the first block
     for (const Segment& segment : group_.segments) embed_tokens(segment);
     saw_embedding(Hook::kTokenEmbed, a_.x);
     if (!run_.weights.token_type_row.empty()) {
@@ -94,7 +93,7 @@ class ForwardPass {
     saw(Hook::kAttnOut, layer, a_.out);
   }
 
-  // One sequence attends to itself.
+  // Attention within one sequence.
   void attend(int64_t layer, const Segment& segment) {
     const int64_t width = config_.attention_width();
     const float* const q = a_.qkv + segment.first_row * 3 * width;
@@ -146,7 +145,7 @@ class ForwardPass {
     return a_.normed;
   }
 
-  // x += out, which `hook` sees; then, in post-norm models, the LayerNorm.
+  // x += out, observed at `hook`; then, in post-norm models, the LayerNorm.
   void add_residual(int64_t layer, ResidualCut::Site site, Hook hook, const Norm& norm) {
     const int64_t num_values = group_.num_rows * config_.d_model;
     if (is_cut(layer, site)) std::fill_n(a_.x, num_values, 0.0f);
@@ -201,7 +200,7 @@ class ForwardPass {
   void saw_heads(Hook hook, int64_t layer, const float* values) const {
     run_.watch.rows(hook, layer, group_.segments, values, {config_.num_heads, config_.head_dim()});
   }
-  // q, k or v, gathered where z will be.
+  // q, k or v, gathered in the memory of z.
   void saw_part(Hook hook, int64_t layer, int64_t part) const {
     if (!run_.watch.wants(hook, layer)) return;
     const int64_t width = config_.attention_width();

@@ -13,7 +13,7 @@
 
 namespace phasor::internal {
 
-/// What stays the same for all groups of a run. Borrowed.
+/// What all groups of a run share. Borrowed.
 struct Run {
   const Model& model;
   const PackedWeights& weights;
@@ -23,9 +23,8 @@ struct Run {
   const std::stop_token& stop;
 };
 
-/// Takes a prepared group through the encoder. Throws Error with kCancelled where a stop was
-/// requested before a block. Returns the last hidden state, [N, C], in the
-/// worker's scratch memory.
+/// Runs a prepared group through the encoder. Throws Error with kCancelled if a stop was requested
+/// before a block. Returns the last hidden state, [N, C], in the worker's scratch memory.
 const float* forward(const Run& run, const Group& group, Worker& worker);
 
 }  // namespace phasor::internal

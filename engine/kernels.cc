@@ -1,4 +1,3 @@
-// Choosing the kernels.
 
 #include "engine/kernels.h"
 

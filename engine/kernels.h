@@ -1,7 +1,7 @@
-// The loops that are ours, not oneDNN's: attention over a tile of queries, norms, quantization.
-// Each is compiled once for every instruction set that matters, and one set is chosen at run time.
+// The loops that phasor implements itself: attention over a tile of queries, norms, quantization.
+// Each is compiled for several instruction sets, and one set is chosen at run time.
 //
-// Rows are `stride` values apart. No kernel allocates, and none looks at another thread's data.
+// Rows are `stride` values apart. No kernel allocates or reads another thread's data.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace phasor::internal {
 
-/// A linear map's int8 result on its way back to float32:
-/// y[n, o] = f(row_scale[n] · column_scale[o] · (acc[n, o] − zero_point[o]) + bias[o]).
+/// Converts a linear map's int8 result to float32: y[n, o] = f(row_scale[n] · column_scale[o] ·
+/// (acc[n, o] − zero_point[o]) + bias[o]).
 struct Dequantization {
   const float* row_scale;        // [N]
   const float* column_scale;     // [out]
@@ -22,7 +22,8 @@ struct Dequantization {
 
 struct Kernels {
   const char* name;  // "avx512"
-  /// Queries of a tile, the lanes of one vector: W below. A tile is [num_keys, W].
+  /// The number of queries of a tile, which are the lanes of one vector: W below. A tile is
+  /// [num_keys, W].
   int64_t tile_queries;
 
   /// tile[j, i] = scale · q_i · k_j, for num_queries ≤ W rows of q. `keys` [num_keys, head_stride]
@@ -31,7 +32,7 @@ struct Kernels {
   void (*scores)(const float* q, int64_t q_stride, int64_t num_queries, const float* keys,
                  int64_t num_keys, int64_t head_dim, int64_t head_stride, float scale,
                  float* transposed, float* tile);
-  /// tile[j, i] = exp(tile[j, i] − max_j); inverse_sums [W] makes a pattern of it.
+  /// tile[j, i] = exp(tile[j, i] − max_j); multiplied by inverse_sums [W] it is the pattern.
   void (*softmax)(float* tile, int64_t num_keys, float* inverse_sums);
   /// z_i = inverse_sums[i] · Σ_j tile[j, i] · v_j, with `values` packed like the keys.
   void (*mix)(const float* tile, const float* inverse_sums, int64_t num_queries,
@@ -39,14 +40,14 @@ struct Kernels {
               float* z, int64_t z_stride);
 
   /// out = (x − mean) / √(var + eps) · weight + bias, row by row; `centred`: with the mean (a
-  /// LayerNorm), without it an RMS norm. x += f first, where f is not null. All [num_rows, width].
+  /// LayerNorm), without it an RMS norm. x += f first, if f is not null. All [num_rows, width].
   void (*norm)(const float* f, float* x, int64_t num_rows, int64_t width, const float* weight,
                const float* bias, bool centred, float eps, float* out);
 
   /// x = f(x), element by element.
   void (*activate)(float* x, int64_t num_values, Activation activation);
 
-  /// Each row to whole numbers 0 … 2·levels around the zero point `levels`, its largest magnitude
+  /// Rounds each row to integers 0 … 2·levels around the zero point `levels`, its largest magnitude
   /// to an end: x ≈ scale · (q − levels). x [num_rows, width] -> q, scales [num_rows].
   void (*quantize)(const float* x, int64_t num_rows, int64_t width, int32_t levels, uint8_t* q,
                    float* scales);
@@ -57,10 +58,10 @@ struct Kernels {
   void (*round_to_bfloat16)(const float* x, int64_t num_values, float* out);
 };
 
-/// Those for this machine and for the instruction sets that oneDNN is allowed to use.
+/// The kernels for this machine and the instruction sets that oneDNN may use.
 const Kernels& kernels();
 
-/// The row length of packed keys and values, known to the compiler where heads have a usual width.
+/// The row length of packed keys and values, a compile-time constant for usual head widths.
 int64_t packed_head_stride(int64_t head_dim);
 
 }  // namespace phasor::internal

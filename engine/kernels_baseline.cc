@@ -1,4 +1,4 @@
-// For every machine: what the compiler may assume by itself.
+// For every machine: the compiler's default instruction set.
 #include "engine/kernels.inc"
 
 namespace phasor::internal {

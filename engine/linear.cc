@@ -1,5 +1,5 @@
 // A linear map is one matmul primitive and one pass over its result, which is still in the cache:
-// the activation, and in int8 the way back to float32 before it.
+// in int8 the conversion to float32, then the activation.
 
 #include "engine/linear.h"
 
@@ -30,7 +30,7 @@ onednn::Primitive make(const dnnl::engine& engine, int64_t num_rows, const Packe
   return onednn::make_matmul(engine, src, weight, onednn::dense({1, out}), dst);
 }
 
-// What the rounded copy of x takes.
+// The size of the rounded copy of x.
 size_t source_bytes(int64_t num_rows, const PackedLinear& like) {
   if (like.precision == Precision::kFloat32) return 0;
   const int64_t in = onednn::matrix_size(like.weight.get_desc()).first;
@@ -105,7 +105,7 @@ void Linear::dequantize(const Piece& piece, float* y, const PackedLinear& weight
   });
 }
 
-// x, rounded as the precision says.
+// x, rounded to the precision.
 const void* Linear::source(const Piece& piece, const float* x, void* scratchpad) const {
   if (precision_ == Precision::kFloat32) return x;
   const Kernels& convert = kernels();

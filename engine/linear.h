@@ -13,14 +13,14 @@
 namespace phasor::internal {
 
 /// y = f(x·W + b) compiled for one row count; weights are given at each run, so that all layers
-/// share one compiled map. Rows are taken in pieces of 256 and a rest, so that oneDNN compiles, and
-/// keeps, few sizes of a map whatever the batches are.
+/// share one compiled map. Rows are taken in pieces of 256 and a rest, so that oneDNN compiles and
+/// keeps few sizes of a map for all batches.
 class Linear {
  public:
   /// For weights of the same size, layout and precision as `like`.
   Linear(const dnnl::engine& engine, int64_t num_rows, const PackedLinear& like);
 
-  /// x [N, in] -> y [N, out], both float32. `scratchpad` is on a cache line and has
+  /// x [N, in] -> y [N, out], both float32. `scratchpad` is aligned to a cache line and has
   /// scratchpad_bytes().
   void run(const dnnl::stream& stream, const float* x, const PackedLinear& weights, float* y,
            void* scratchpad, std::optional<Activation> activation = {});
@@ -33,9 +33,9 @@ class Linear {
     Piece(const dnnl::engine& engine, int64_t num_rows, int64_t count, const PackedLinear& like);
 
     int64_t num_rows;
-    int64_t count;        // how often, one after the other
+    int64_t count;        // number of runs, one after the other
     size_t source_bytes;  // of the scratchpad: x as the matmul reads it,
-    size_t scale_bytes;   // then its rows' scales, then what the matmul needs
+    size_t scale_bytes;   // then its rows' scales, then the matmul's scratchpad
     onednn::Primitive matmul;
   };
 
@@ -51,7 +51,7 @@ class Linear {
   std::vector<Piece> pieces_;
 };
 
-/// How many rows are compiled for so many: up to 8 more, or 16 where the rest is more than 128.
+/// The row count that is compiled for `num_rows`: up to 8 more, or 16 if the rest is more than 128.
 int64_t padded_rows(int64_t num_rows);
 
 /// x = f(x) for x [num_rows, width].

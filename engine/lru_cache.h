@@ -1,4 +1,4 @@
-// The few most recently used values by key: bounds how many compiled plans stay in memory.
+// The few most recently used values by key: limits the compiled plans in memory.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,13 @@
 
 namespace phasor::internal {
 
-/// Values are shared, so one that is in use outlives its place in the cache.
+/// Values are shared, so one in use survives its removal from the cache.
 template <typename Key, typename Value>
 class LruCache {
  public:
   explicit LruCache(size_t capacity) : capacity_(capacity) {}
 
-  /// The value of `key`, made by make() where it is not there.
+  /// The value of `key`, created by make() if it is missing.
   template <typename Make>
   std::shared_ptr<Value> get(const Key& key, Make make) {
     for (auto it = entries_.begin(); it != entries_.end(); ++it) {

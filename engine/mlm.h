@@ -16,7 +16,8 @@ class MlmScorer {
   /// Borrows the head from `weights`. Throws as PackedWeights::mlm_head().
   MlmScorer(const Model& model, const dnnl::engine& engine, const PackedWeights& weights);
 
-  /// hidden [n, C] -> logits [n, V]. Throws InvalidArgument where hidden is no whole rows.
+  /// hidden [n, C] -> logits [n, V]. Throws InvalidArgument if hidden is not a whole number of
+  /// rows.
   std::vector<float> logits(std::span<const float> hidden);
 
  private:

@@ -30,7 +30,7 @@ size_t index_of(const EnumNames& names, std::string_view name) {
   return static_cast<size_t>(found - names.all.begin());
 }
 
-// Each in the order of its enum, of which `last` is the last value.
+// Each in the order of its enum; `last` is the enum's last value.
 #define PHASOR_NAMES(Enum, last, what, ...)                                               \
   template <>                                                                             \
   const EnumNames& names<Enum>() {                                                        \

@@ -1,4 +1,4 @@
-// The residual's add and the norm join in one pass over memory.
+// The residual add and the norm are one pass over memory.
 
 #include "engine/norm.h"
 

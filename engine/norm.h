@@ -1,5 +1,5 @@
 // LayerNorm (Ba et al. 2016, arXiv 1607.06450) and RMS norm (Zhang & Sennrich 2019, arXiv
-// 1910.07467), alone and joined with the residual's add.
+// 1910.07467), alone and fused with the residual add.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The one place that knows which oneDNN it is built against.
+// The only file that depends on oneDNN's version.
 
 #include "engine/onednn.h"
 
@@ -131,7 +131,7 @@ Primitive make_matmul(const dnnl::engine& engine, const Desc& src, const Desc& w
 
 Desc preferred_weights(const dnnl::engine& engine, int64_t in, int64_t out,
                        const MatmulTypes& types) {
-  constexpr int64_t kTypicalRows = 128;  // the layout was never seen to depend on it
+  constexpr int64_t kTypicalRows = 128;  // the layout was never observed to depend on it
   const Desc any({in, out}, types.weights, dnnl::memory::format_tag::any);
   const auto bias = types.dst == Type::f32 ? std::optional(dense({1, out})) : std::nullopt;
   return make_matmul(engine, dense({kTypicalRows, in}, types.src), any, bias,
@@ -171,7 +171,7 @@ Type type_of(const Desc& desc) {
 }
 
 bool may_use(dnnl::cpu_isa isa) {
-  // A set's number has the sets that it includes as its lower bits.
+  // A set's number has the sets it includes as lower bits.
   const auto allowed = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
   return (allowed & static_cast<unsigned>(isa)) == static_cast<unsigned>(isa);
 }

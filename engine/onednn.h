@@ -1,8 +1,8 @@
-// The seam to oneDNN: the few primitives the encoder is made of, created here and nowhere else.
+// The interface to oneDNN: all primitives of the encoder are created here.
 //
-// What differs between oneDNN 2.6 and 3.x stays in onednn.cc. Every primitive has a user scratchpad
-// (the library's own is not safe between threads) and strict float32 arithmetic (whatever the
-// environment says).
+// Code for the differences between oneDNN 2.6 and 3.x is in onednn.cc. Every primitive has a user
+// scratchpad (the library's own is not thread-safe) and strict float32 arithmetic (regardless of
+// environment variables).
 #pragma once
 
 #include <cstddef>
@@ -24,9 +24,9 @@ Desc dense(const Dims& dims, Type type = Type::f32);
 /// A view with strides in elements.
 Desc strided(const Dims& dims, const Dims& strides, Type type = Type::f32);
 
-/// A compiled primitive and the memory objects of its arguments, made once and re-pointed between
-/// runs, so that running allocates nothing. Not shared between threads, nor copied: a copy would
-/// point the same memory objects elsewhere.
+/// A compiled primitive and the memory objects of its arguments, created once and re-pointed
+/// between runs, so that running allocates nothing. Not shared between threads or copied: a copy
+/// would re-point the same memory objects.
 class Primitive {
  public:
   Primitive(const dnnl::engine& engine, const dnnl::primitive& primitive,
@@ -37,7 +37,7 @@ class Primitive {
 
   /// Points argument `arg` (DNNL_ARG_…) at data of the argument's shape.
   void set(int arg, const void* data);
-  /// Uses a memory object made elsewhere: packed weights must be, since pointing a memory object at
+  /// Uses an existing memory object. Packed weights need this, because pointing a memory object at
   /// a padded layout writes to the padding.
   void set(int arg, const dnnl::memory& memory);
   /// Blocks until done. `scratchpad` has scratchpad_bytes(). Throws BackendError.
@@ -45,7 +45,7 @@ class Primitive {
 
   Desc desc(int arg) const;
   size_t scratchpad_bytes() const;
-  /// Which of oneDNN's implementations was chosen: "brg:avx512_core".
+  /// The oneDNN implementation that was chosen: "brg:avx512_core".
   const std::string& impl_info() const { return impl_info_; }
 
  private:
@@ -73,7 +73,7 @@ Desc preferred_weights(const dnnl::engine& engine, int64_t in, int64_t out,
                        const MatmulTypes& types = {});
 
 /// Copies `weight` [out, in], as PyTorch stores it, into `layout`: to `place`, which is borrowed,
-/// or into memory of its own. Where the layout's type is not `type`, values are converted.
+/// or into new memory. If the layout's type is not `type`, values are converted.
 dnnl::memory pack(const dnnl::engine& engine, const void* weight, Type type, int64_t in,
                   int64_t out, const Desc& layout, void* place = DNNL_MEMORY_ALLOCATE);
 
@@ -84,7 +84,7 @@ std::pair<int64_t, int64_t> matrix_size(const Desc& desc);
 
 /// Whether this machine has the instructions, and oneDNN may use them (ONEDNN_MAX_CPU_ISA).
 bool may_use(dnnl::cpu_isa isa);
-/// Whether four products of bytes are summed in 32 bits (VNNI), not two in 16.
+/// Whether four products of bytes are summed in 32 bits (VNNI) instead of two in 16.
 bool has_int8_dot_products();
 /// Whether bfloat16 is multiplied faster than float32.
 bool has_fast_bfloat16();

@@ -1,5 +1,4 @@
-// Packing a model's weights: to float32, to the precision asked for, then into oneDNN's layout, one
-// matrix at a time.
+// Weights are packed one matrix at a time: to float32, to the precision, then into oneDNN's layout.
 
 #include "engine/packed_weights.h"
 
@@ -27,8 +26,8 @@ T* take(Arena& arena, int64_t count) {
 
 constexpr int32_t kLargestInt8 = 127;  // a weight's magnitude
 
-/// Row o of `weight` [out, in], at most max_int8_width() wide, to whole numbers of at most 127 in
-/// magnitude.
+/// Row o of `weight` [out, in], at most max_int8_width() wide, rounded to integers of at most 127
+/// in magnitude.
 struct Int8Rows {
   Int8Rows(std::span<const float> weight, int64_t in, int64_t out, float* scales,
            int32_t* zero_points)
@@ -62,13 +61,13 @@ class Packer {
   PackedLinear linear(const std::string& name, const Tensor& weight, const Tensor& bias) {
     const FiniteValues values(name + " weight", weight);
     std::vector<float> bias_values = read_finite(name + " bias", bias);
-    bias_values.resize(weight.shape[0]);  // zeros where there is none
+    bias_values.resize(weight.shape[0]);  // zeros if there is none
     return linear(values.get(), bias_values);
   }
   PackedLinear linear(const std::string& name, const LinearWeights& weights) {
     return linear(name, weights.weight, weights.bias);
   }
-  /// Several maps of the same input as one, side by side.
+  /// Several maps of the same input, packed side by side as one.
   PackedLinear side_by_side(
       std::initializer_list<std::pair<std::string, const LinearWeights*>> parts) {
     joined_.clear();
@@ -126,8 +125,8 @@ class Packer {
   const dnnl::engine& engine_;
   Arena& arena_;
   Precision precision_;
-  std::vector<float> joined_;           // kept from block to block: fresh pages are dear
-  std::optional<onednn::Desc> layout_;  // of the last shape asked for
+  std::vector<float> joined_;           // reused for all blocks: new pages are slow
+  std::optional<onednn::Desc> layout_;  // of the last shape
   int64_t in_ = 0;
   int64_t out_ = 0;
 };
@@ -169,8 +168,8 @@ onednn::MatmulTypes matmul_types(Precision precision) {
   return {};
 }
 
-// Without dot products of four bytes, two products of u8 and s8 are added in 16 bits: 2·254·127 is
-// too much, 2·126·127 is not.
+// Without dot products of four bytes, two products of u8 and s8 are added in 16 bits: 2·254·127
+// overflows, 2·126·127 does not.
 int32_t int8_levels() { return onednn::has_int8_dot_products() ? 127 : 63; }
 
 int64_t max_int8_width() {
@@ -222,7 +221,7 @@ PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine, Pre
                       .up = packer.linear(name + "MLP up", block.up),
                       .down = packer.linear(name + "MLP down", block.down),
                       .mlp_norm = norm(name + "MLP norm", block.mlp_norm)});
-    model.release_pages();  // before the next block's are read
+    model.release_pages();  // before the next block is read
   }
   if (config.final_norm) final_norm = norm("final norm", weights.final_norm);
 }

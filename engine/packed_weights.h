@@ -1,4 +1,4 @@
-// The weights of a model in the layout in which this machine multiplies fastest.
+// The weights of a model in the fastest layout for this machine.
 #pragma once
 
 #include <cstdint>
@@ -15,30 +15,30 @@
 
 namespace phasor::internal {
 
-/// A linear map in the precision that its matmul works in. Borrows from the arena.
+/// A linear map in the precision of its matmul. Borrows from the arena.
 struct PackedLinear {
   Precision precision;  // never kAuto
   dnnl::memory weight;  // [in, out], oneDNN's layout
   dnnl::memory bias;    // [1, out]
-  // int8 alone: column o of the weight is column_scale[o] times the packed whole numbers, and
+  // int8 only: column o of the weight is column_scale[o] times the packed integers, and
   // zero_point[o] is their sum times int8_levels().
   const float* column_scale = nullptr;  // [out]
   const int32_t* zero_point = nullptr;  // [out]
 };
 
-/// What oneDNN multiplies in a precision.
+/// The matmul types of a precision.
 onednn::MatmulTypes matmul_types(Precision precision);
 
-/// Activations in int8 are whole numbers 0 … 2·levels: 8 bits, or 7 on machines whose dot products
-/// would overflow 16 bits on the way.
+/// Activations in int8 are integers 0 … 2·levels: 8 bits, or 7 on machines whose dot products would
+/// otherwise overflow 16 bits.
 int32_t int8_levels();
 
-/// The widest input of an int8 map. A sum of so many products of 0 … 2·levels and −127 … 127, and
-/// what is taken off it for the zero point, fit into 32 bits whatever the values are.
+/// The widest input of an int8 map: a sum of that many products of 0 … 2·levels and −127 … 127, and
+/// the zero point's correction, fit into 32 bits for all values.
 int64_t max_int8_width();
 
-/// What `wanted` means for such a model; kAuto leaves int8 aside where a map is too wide for it.
-/// Throws InvalidArgument where int8 was asked for and a map is wider than max_int8_width().
+/// The precision that `wanted` means for this model; kAuto avoids int8 if a map is too wide for it.
+/// Throws InvalidArgument if int8 was requested and a map is wider than max_int8_width().
 Precision precision_for(const ModelConfig& config, Precision wanted);
 
 struct Norm {
@@ -65,22 +65,22 @@ struct PackedMlmHead {
   PackedLinear decoder;  // [E, V]
 };
 
-/// Shared by an Encoder and its replicas; immutable but for the head, which comes on first use.
-/// Embeddings stay where the Model has them.
+/// Shared by an Encoder and its replicas; immutable except for the head, which is packed on first
+/// use. Embeddings are not packed: they are read from the Model.
 struct PackedWeights {
-  /// Throws ModelError where a weight is NaN or infinite: an activation may hide it from the
-  /// result; and as precision_for().
+  /// Throws ModelError if a weight is NaN or infinite, because an activation may hide it from the
+  /// result; and what precision_for() throws.
   PackedWeights(const Model& model, const dnnl::engine& engine, Precision precision);
-  int64_t bytes() const;  // of matrices and biases, and of the head's once it is packed
+  int64_t bytes() const;  // of matrices and biases, including the head's once it is packed
 
-  /// The model's head, packed by the first who asks, since few runs want scores over the
-  /// vocabulary. For any number of threads. Throws ModelError where there is none or where a weight
-  /// is NaN or infinite, every time.
+  /// The model's head, packed by the first call, because few runs need scores over the vocabulary.
+  /// Thread-safe. Throws ModelError, in every call, if there is none or a weight is NaN or
+  /// infinite.
   const PackedMlmHead& mlm_head(const Model& model, const dnnl::engine& engine) const;
 
   Precision precision;                // never kAuto
-  Arena arena;                        // has what the blocks' matrices borrow
-  std::vector<float> token_type_row;  // [E]; empty where there are no types
+  Arena arena;                        // owns the memory of the blocks' matrices
+  std::vector<float> token_type_row;  // [E]; empty if there are no types
   std::optional<Norm> embedding_norm;
   std::optional<PackedLinear> embedding_map;  // [E, C]
   std::optional<RelativeBias> relative_bias;

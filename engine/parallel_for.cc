@@ -1,4 +1,4 @@
-// An exception that leaves a parallel region ends the program: each is caught in it.
+// An exception that leaves a parallel region ends the program, so all are caught inside.
 
 #include "engine/parallel_for.h"
 
@@ -9,7 +9,7 @@
 namespace phasor::internal {
 
 void parallel_for(int64_t count, int threads, const std::function<void(int64_t i)>& body) {
-  std::mutex mutex;  // of the next two
+  std::mutex mutex;  // guards the next two
   std::exception_ptr failure;
   int64_t failed = count;
   const auto team = static_cast<int>(std::clamp<int64_t>(count, 1, threads));

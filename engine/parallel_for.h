@@ -6,8 +6,8 @@
 
 namespace phasor::internal {
 
-/// body(i) for i = 0 … count − 1, in any order, on up to `threads` threads. Of the exceptions that
-/// bodies throw, the one of the smallest i is rethrown here when all have run.
+/// body(i) for i = 0 … count − 1, in any order, on up to `threads` threads. If bodies throw, the
+/// exception of the smallest i is rethrown after all have run.
 void parallel_for(int64_t count, int threads, const std::function<void(int64_t i)>& body);
 
 }  // namespace phasor::internal

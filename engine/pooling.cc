@@ -1,4 +1,4 @@
-// The six ways to pool, then projections and the norm; sums in double.
+// The six pooling modes, projections and normalisation, with sums in double.
 
 #include "phasor/pooling.h"
 

@@ -1,4 +1,3 @@
-// Placing tokens and reading position vectors.
 
 #include "engine/position_source.h"
 
@@ -18,7 +17,7 @@ struct Overloaded : Ts... {
   using Ts::operator()...;
 };
 template <class... Ts>
-Overloaded(Ts...) -> Overloaded<Ts...>;  // clang 16 and older deduce none for an aggregate
+Overloaded(Ts...) -> Overloaded<Ts...>;  // clang 16 and older deduce no arguments for an aggregate
 
 int64_t usual_first_position(SinusoidalLayout layout) {
   switch (layout) {
@@ -174,12 +173,12 @@ void PositionSource::apply_edits(std::vector<double>& p) const {
   for (const Positions::Edit& edit : run_.edits()) std::visit(apply, edit);
 }
 
-// Squeezes the counted tokens' positions into the table: first + t becomes first + t·(L−1)/(T−1).
+// Scales the counted tokens' positions to fit the table: first + t becomes first + t·(L−1)/(T−1).
 void PositionSource::interpolate(std::vector<double>& positions) const {
   const auto first = static_cast<double>(first_position_);
   const double last = *std::max_element(positions.begin(), positions.end());
   if (last <= last_row()) return;
-  const auto squeezed = [&](double p) {  // multiplied first: the last lands on the last row exactly
+  const auto squeezed = [&](double p) {  // multiplied first: the last is the last row exactly
     return first + (p - first) * (last_row() - first) / (last - first);
   };
   for (double& p : positions) {

@@ -1,4 +1,4 @@
-// The positions of one run: which row each token takes, and what that row holds.
+// The positions of one run: the row of each token and the vector of each row.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace phasor::internal {
 
-/// A sinusoidal table, some rows of which are computed once and kept, because sines are slow.
+/// A sinusoidal table that keeps some rows, because computing sines is slow.
 class SinusoidTable {
  public:
   SinusoidTable(SinusoidalLayout layout, double base, int64_t width)
@@ -21,10 +21,10 @@ class SinusoidTable {
     return {config.position.layout, config.position.base, config.embedding_width()};
   }
 
-  /// Keeps the rows of positions first … end − 1: as many as a sequence has tokens, wherever it
-  /// starts. Where `first` is not that of the first call, nothing is kept.
+  /// Keeps the rows of positions first … end − 1: as many as a sequence has tokens, for any start.
+  /// If `first` differs from that of the first call, nothing is kept.
   void extend(int64_t first, int64_t end);
-  /// Writes row `position` [C]; one that is not kept is computed.
+  /// Writes row `position` [C]; computes it if it is not kept.
   void copy_row(double position, float* out) const;
 
  private:
@@ -35,11 +35,11 @@ class SinusoidTable {
   std::vector<float> rows_;  // [num_rows, C]
 };
 
-/// Combines a model's position config with a run's Positions. Borrows all that it is made from.
+/// Combines a model's position config with a run's Positions. Borrows its arguments.
 class PositionSource {
  public:
   /// `own` is the model's sinusoidal table, kept between runs; place() extends it. Throws
-  /// InvalidArgument where the run asks for what the model has not, or for another width.
+  /// InvalidArgument if the run needs something that the model lacks, or has another width.
   PositionSource(const Model& model, const Positions& positions, SinusoidTable& own);
 
   PositionSource(const PositionSource&) = delete;
@@ -52,14 +52,14 @@ class PositionSource {
   /// Whether a bias is added to the scores instead.
   bool is_relative() const { return kind_ == PositionKind::kRelativeBias; }
   float scale() const { return run_.scale(); }
-  /// The longest sequence whose positions all lie in the table; empty where there is no table.
+  /// The longest sequence whose positions are all in the table; empty if there is no table.
   std::optional<int64_t> max_tokens() const;
 
   /// The position of every token: from first_position on, then the run's edits, then the overflow
   /// policy (kClamp or kInterpolate). [T]. Throws InvalidArgument for a position outside the table.
   std::vector<double> place(std::span<const int32_t> token_ids, Overflow overflow);
 
-  /// Writes the vector of each position: positions [T] -> out [T, C]. Any number of threads.
+  /// Writes the vector of each position: positions [T] -> out [T, C]. Thread-safe.
   void rows(std::span<const double> positions, float* out) const;
 
  private:
@@ -76,7 +76,7 @@ class PositionSource {
   PositionKind kind_ = PositionKind::kNone;
   int64_t first_position_ = 0;
   std::optional<int32_t> uncounted_token_;
-  std::optional<int64_t> num_rows_;  // of a table that ends
+  std::optional<int64_t> num_rows_;  // of a table with an end
   // One of these three holds the vectors.
   const Tensor* stored_ = nullptr;      // the checkpoint's table,
   const float* replacement_ = nullptr;  // the run's table,

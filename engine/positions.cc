@@ -1,4 +1,4 @@
-// The sinusoidal tables, formula by formula, and the value that describes a run's positions.
+// The sinusoidal tables, and the Positions of a run.
 
 #include "phasor/positions.h"
 
@@ -30,7 +30,7 @@ double frequency(SinusoidalLayout layout, double base, int64_t pair, int64_t d_m
 
 template <typename T>
 void write_row(const std::vector<ColumnPair>& pairs, double position, int64_t d_model, T* row) {
-  row[d_model - 1] = T{0};  // where the width is odd, it may be in no pair
+  row[d_model - 1] = T{0};  // if the width is odd, it may be in no pair
   for (const ColumnPair& pair : pairs) {
     const double angle = position * pair.frequency;
     row[pair.sine] = static_cast<T>(std::sin(angle));

@@ -1,4 +1,4 @@
-// What this machine is good at.
+// The fastest precision on this machine.
 
 #include "phasor/precision.h"
 

@@ -1,5 +1,4 @@
-// T5's buckets, unrolled into a bias for every distance up to the one from which all are alike.
-
+// T5's buckets, expanded to a bias for every distance up to the one from which all are equal.
 #include "engine/relative_bias.h"
 
 #include <algorithm>
@@ -9,7 +8,7 @@
 namespace phasor::internal {
 namespace {
 
-// In float32 like the source, whose rounding decides where a bucket ends.
+// In float32 like the source, whose rounding determines where a bucket ends.
 int64_t bucket_of(int64_t distance, const PositionConfig& config) {
   const int64_t side = config.num_buckets / 2;
   const int64_t exact = side / 2;

@@ -10,14 +10,14 @@
 
 namespace phasor::internal {
 
-/// Immutable once made.
+/// Immutable.
 class RelativeBias {
  public:
-  /// `table` [num_buckets, H]: what the checkpoint holds for each bucket of distances.
+  /// `table` [num_buckets, H]: the checkpoint's bias for each bucket of distances.
   RelativeBias(const PositionConfig& config, std::span<const float> table);
 
-  /// The biases of one head, to be indexed with a distance from −max_distance() to
-  /// max_distance(); those further away have the bias of the ends.
+  /// The biases of one head, indexed with a distance from −max_distance() to max_distance(); larger
+  /// distances have the bias of the ends.
   const float* of_head(int64_t head) const {
     return &by_distance_[head * (2 * max_distance_ + 1) + max_distance_];
   }

@@ -1,4 +1,3 @@
-// Finding what is wrong with a run, and whose fault it is.
 
 #include "engine/sanity.h"
 

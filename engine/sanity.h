@@ -1,4 +1,4 @@
-// What is checked before a run and after it.
+// Checks before and after a run.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,21 @@
 namespace phasor::internal {
 
 /// Throws InvalidArgument for an empty batch, offsets that do not divide the ids into sequences of
-/// at least one token, or a token id that is not in the vocabulary.
+/// at least one token, or a token id outside the vocabulary.
 void check_batch(const TokenBatch& batch, const ModelConfig& config);
 
 /// Throws InvalidArgument for options that cannot apply to this model and batch.
 void check_run(const RunOptions& options, int64_t num_sequences, const ModelConfig& config);
 
-/// Where a hidden state is NaN or infinite: throws ModelError where an embedding of the model is to
-/// blame, or InvalidArgument where none is and so the run's positions are.
+/// If a hidden state is NaN or infinite, throws ModelError if an embedding of the model is the
+/// cause, and otherwise InvalidArgument, because then the run's positions are.
 void check_finite(std::span<const float> hidden, const Model& model);
 
-/// A tensor's values as float32, none of them NaN or infinite: where they lie, or else a widened
-/// copy. Empty where the tensor is absent. Borrows the tensor's memory.
+/// A tensor's values as float32, none of them NaN or infinite: the tensor's memory, which is
+/// borrowed, or a widened copy. Empty if the tensor is absent.
 class FiniteValues {
  public:
-  /// Throws ModelError naming the tensor where a value is NaN or infinite.
+  /// Throws ModelError naming the tensor if a value is NaN or infinite.
   FiniteValues(const std::string& name, const Tensor& tensor);
   FiniteValues(const FiniteValues&) = delete;
   FiniteValues& operator=(const FiniteValues&) = delete;

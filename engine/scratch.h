@@ -1,4 +1,4 @@
-// Memory that is allocated once and reused: aligned, grow-only.
+// Memory that is allocated once and reused; aligned, and only grows.
 #pragma once
 
 #include <sys/mman.h>
@@ -10,8 +10,8 @@
 
 namespace phasor::internal {
 
-/// Floats on whole pages, straight from the system: blocks of ever other sizes that threads take
-/// from the heap leave holes in it, and the program grows.
+/// Floats on whole pages from the system, because allocations of varying size by several threads
+/// fragment the heap.
 class ScratchBuffer {
  public:
   ScratchBuffer() = default;
@@ -20,8 +20,8 @@ class ScratchBuffer {
   ScratchBuffer& operator=(ScratchBuffer&&) = delete;
   ~ScratchBuffer() { release(); }
 
-  /// At least `count` floats. Growing throws away the contents and begins with zeros: rows of no
-  /// token are computed with what lies there. Throws std::bad_alloc.
+  /// At least `count` floats. Growing discards the contents and starts with zeros, because the
+  /// unused rows of a group are computed too. Throws std::bad_alloc.
   float* reserve(int64_t count) {
     if (count <= capacity_) return data_;
     release();
@@ -32,7 +32,7 @@ class ScratchBuffer {
     capacity_ = count;
     return data_;
   }
-  /// At least so many bytes, for a oneDNN scratchpad; may be null where it is none.
+  /// At least that many bytes, for a oneDNN scratchpad; may be null for none.
   void* reserve_bytes(size_t bytes) {
     return reserve(static_cast<int64_t>((bytes + sizeof(float) - 1) / sizeof(float)));
   }

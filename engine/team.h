@@ -1,4 +1,4 @@
-// How many threads OpenMP uses, here and now, and rows spread over them.
+// The number of OpenMP threads, and rows spread over them.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 
 namespace phasor::internal {
 
-/// libgomp keeps the team size per calling thread; the caller gets its own back.
+/// libgomp keeps the team size per calling thread; it is restored at the end.
 class TeamSize {
  public:
   explicit TeamSize(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
@@ -23,7 +23,8 @@ class TeamSize {
   int before_;
 };
 
-/// What an option `threads` means. Throws InvalidArgument below 0 and above 1024.
+/// The number of threads that an option `threads` means. Throws InvalidArgument below 0 and above
+/// 1024.
 inline int team_size(int threads) {
   constexpr int kMostThreads = 1024;
   if (threads < 0 || threads > kMostThreads) {
@@ -37,7 +38,7 @@ inline int team_size(int threads) {
 /// them: body(first, count).
 template <typename Body>
 void for_row_ranges(int64_t num_rows, int64_t width, Body body) {
-  constexpr int64_t kValues = 8192;  // fewer are not worth waking threads for
+  constexpr int64_t kValues = 8192;  // fewer are not worth waking other threads
   const int64_t most = std::max<int64_t>(1, kValues / width);
   const int64_t ranges = (num_rows + most - 1) / most;
 #pragma omp parallel for if (ranges > 1)

@@ -1,4 +1,3 @@
-// Turning tensors of the packed batch into one event for each sequence.
 
 #include "engine/watch.h"
 

@@ -1,4 +1,3 @@
-// Compiling plans for a group and laying out its scratch memory.
 
 #include "engine/worker.h"
 

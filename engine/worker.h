@@ -1,5 +1,4 @@
-// What one thread needs to take a group of sequences through the network: compiled plans and
-// scratch.
+// What one thread needs to run a group of sequences: compiled plans and scratch memory.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +34,10 @@ struct RowPlan {
 struct Activations {
   float* x;            // [N, C] the residual stream; [N, E] until the embedding map
   float* normed;       // [N, C] x after a norm
-  float* qkv;          // [N, 3, H, D], gone when the MLP runs
+  float* qkv;          // [N, 3, H, D], overwritten by the MLP
   float* z;            // [N, H, D] the heads' outputs
-  float* out;          // [N, C] what attention or the MLP adds to the residual stream
-  float* mlp;          // [N, F], where qkv was
+  float* out;          // [N, C] the output of attention or the MLP
+  float* mlp;          // [N, F], in the memory of qkv
   float* gate;         // [N, F] in a gated MLP
   float* attention;    // attention_scratch() for each thread
   AttentionMaps maps;  // of one segment at a time
@@ -51,15 +50,15 @@ class Worker {
   Worker(const dnnl::engine& engine, size_t max_plans)
       : engine_(engine), stream_(engine), row_plans_(max_plans) {}
 
-  /// Compiles what `group` needs, for the calling thread's team size, and makes room for it: after
-  /// this the forward pass allocates and creates nothing.
+  /// Compiles the plan of `group` for the calling thread's team size, and allocates its memory:
+  /// after this the forward pass allocates and creates nothing.
   void prepare(const Group& group, const ModelConfig& config, const PackedWeights& weights,
                const Watch& watch);
 
   const dnnl::stream& stream() const { return stream_; }
   RowPlan& rows() { return *rows_; }
   const Activations& activations() const { return activations_; }
-  /// What the group was compiled to.
+  /// The implementations compiled for the group.
   std::vector<PrimitiveInfo> primitives() const;
   void* scratchpad() { return scratchpad_.data(); }
 
@@ -70,7 +69,7 @@ class Worker {
   dnnl::stream stream_;
   struct PlanKey {
     int64_t num_rows;
-    int team_size;  // oneDNN splits the work when it compiles
+    int team_size;  // oneDNN divides the work at compilation
     bool operator==(const PlanKey&) const = default;
   };
   LruCache<PlanKey, RowPlan> row_plans_;

@@ -1,4 +1,4 @@
-// An application's loop: a model is loaded once, and two threads embed lists of texts.
+// An application's loop: loads a model once and embeds lists of texts on two threads.
 //
 //   embed [FOLDER|NAME]
 #include <phasor/phasor.h>
@@ -17,7 +17,7 @@ struct Job {
   std::exception_ptr failure = nullptr;  // null: done
 };
 
-/// On a thread of its own: what is thrown is kept for the one that waits.
+/// Runs on a thread of its own; an exception is kept for the thread that joins it.
 void run(phasor::Encoder& encoder, Job& job) {
   try {
     job.vectors.resize(job.texts.size() * encoder.embedding_width());

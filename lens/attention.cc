@@ -1,4 +1,4 @@
-// How far attention reaches, and which heads attend to a neighbour.
+// Attention by distance, and positional heads.
 
 #include "phasor/lens/attention.h"
 
@@ -16,7 +16,7 @@ using namespace internal;
 namespace {
 
 constexpr double kPositionalShare = 0.9;
-constexpr int64_t kFewestTokens = 3;  // of a text that has positional heads
+constexpr int64_t kFewestTokens = 3;  // of a text that can have positional heads
 
 void check_pattern(std::span<const float> pattern, int64_t num_heads, int64_t num_tokens) {
   if (num_heads < 1 || num_tokens < 1 ||

@@ -1,5 +1,3 @@
-// Making batches, and handing on what a trace recorded of them.
-
 #include "lens/batched_states.h"
 
 #include <fmt/format.h>
@@ -22,7 +20,7 @@ Trace hidden_states_of(const ModelConfig& config) {
                Hook::kFinalNorm};
 }
 
-// Positions that are given token by token are for a single sequence.
+// Positions given token by token are for a single sequence.
 bool one_by_one(const Positions& positions) {
   return std::any_of(positions.edits().begin(), positions.edits().end(),
                      [](const auto& edit) { return std::holds_alternative<Positions::At>(edit); });
@@ -45,7 +43,7 @@ void for_each_state(Encoder& encoder, int64_t count, const SequenceMaker& make,
   Trace trace = hidden_states_of(config);
   RunOptions run = options;
   run.observer = &trace;
-  run.pooling = Pooling();  // the cheapest: nobody asks for it
+  run.pooling = Pooling();  // the cheapest; the result is not used
   std::vector<std::vector<int32_t>> batch;
   int64_t tokens = 0;
   const auto run_batch = [&](int64_t first) {

@@ -1,4 +1,4 @@
-// The hidden states of many sequences, batch after batch, so that few are in memory at once.
+// The hidden states of many sequences, batch by batch, so that few are in memory at once.
 #pragma once
 
 #include <functional>
@@ -10,16 +10,16 @@
 
 namespace phasor::internal {
 
-/// Sequence i of those to run.
+/// Returns sequence i.
 using SequenceMaker = std::function<std::vector<int32_t>(int64_t sequence)>;
 /// hidden_states[l] of a sequence, [T, C]. Borrowed.
 using StateVisitor =
     std::function<void(int64_t l, int64_t sequence, std::span<const float> states)>;
 
 /// Runs `count` sequences in batches of about 4096 tokens and 128 MiB of states. Each batch is
-/// visited layer by layer, sequences in order, whatever the order in which threads were done.
-/// `options.observer` is not used. Throws InvalidArgument where the run cuts a sequence off, and
-/// what Encoder::encode_ids throws.
+/// visited layer by layer, sequences in order, independent of the order in which threads finish.
+/// `options.observer` is not used. Throws InvalidArgument if the run truncates a sequence, and what
+/// Encoder::encode_ids() throws.
 void for_each_state(Encoder& encoder, int64_t count, const SequenceMaker& make,
                     const RunOptions& options, const Progress& progress, const StateVisitor& visit);
 

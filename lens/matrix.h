@@ -12,12 +12,12 @@ namespace phasor::internal {
 
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// Borrows x. Throws InvalidArgument where it is no whole rows, or none.
+/// Borrows x. Throws InvalidArgument if it is empty or not a whole number of rows.
 inline Eigen::Map<const Matrix> as_matrix(std::span<const double> x, int64_t d_model) {
   return {x.data(), num_rows(x, d_model), d_model};
 }
 
-/// The rows without their mean; a column x that is constant but for rounding, ‖x − x̄‖ ≤ 2^-23·‖x‖,
+/// The rows without their mean; a column x that is constant up to rounding, ‖x − x̄‖ ≤ 2^-23·‖x‖,
 /// becomes exactly 0.
 inline Matrix centered(std::span<const double> x, int64_t d_model) {
   const auto rows = as_matrix(x, d_model);

@@ -1,4 +1,4 @@
-// Reorderings, and what they move.
+// Reorderings, and how far they move states.
 
 #include "phasor/lens/order.h"
 

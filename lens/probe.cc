@@ -1,4 +1,4 @@
-// Ridge regression, the choice of λ, and what a probe is worth on texts that it has not seen.
+// Ridge regression, the choice of λ, and scores on unseen texts.
 
 #include "phasor/lens/probe.h"
 
@@ -19,7 +19,7 @@ namespace {
 using Eigen::MatrixXd;
 using Eigen::RowVectorXd;
 
-// Of λ over the mean eigenvalue.
+// Exponents of λ divided by the mean eigenvalue.
 constexpr int kSmallestExponent = -8, kLargestExponent = 4;
 constexpr int64_t kParts = 3;  // one of which chooses λ
 
@@ -36,7 +36,7 @@ void check(const ProbeData& data, int64_t d_model) {
   }
 }
 
-// States that several targets are regressed on at once.
+// States for the regression of several targets at once.
 class Ridge {
  public:
   explicit Ridge(MatrixXd states) : x_(std::move(states)), mean_(x_.colwise().mean()) {
@@ -78,7 +78,7 @@ class Ridge {
   double mean_eigenvalue_;  // 0: the states are constant
 };
 
-// Rows of data that choose λ, and those that are fitted to it meanwhile.
+// Rows of data that choose λ, and those that are fitted meanwhile.
 struct Parts {
   explicit Parts(const ProbeData& data) {
     const bool by_text = !data.texts.empty() && data.texts.back() + 1 >= kParts;
@@ -97,7 +97,7 @@ MatrixXd rows_of(const MatrixXd& matrix, const std::vector<int64_t>& rows) {
   return chosen;
 }
 
-// For each of the targets [n, K].
+// One for each of the targets [n, K].
 std::vector<int> best_exponents(const MatrixXd& states, const MatrixXd& targets,
                                 const Parts& parts) {
   std::vector<int> best(targets.cols(), kLargestExponent);
@@ -165,7 +165,7 @@ ProbeScore score_probe(const Probe& probe, const ProbeData& data) {
   check(data, d_model);
   const std::span<const float> states = data.states;
   const auto count = static_cast<double>(data.targets.size());
-  const double first = data.targets.front();  // less which equal targets have no rounding
+  const double first = data.targets.front();  // subtracted, so that equal targets have no rounding
   double mean = 0;
   for (const double y : data.targets) mean += (y - first) / count;
   double squares = 0, total = 0;

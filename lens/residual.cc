@@ -1,4 +1,4 @@
-// Taking hidden states apart into what was added to the residual stream, with frozen norms.
+// Walks a recorded run block by block and collects the parts.
 
 #include "phasor/lens/residual.h"
 

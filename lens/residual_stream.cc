@@ -1,5 +1,3 @@
-// How the parts of a residual stream pass norms, the embedding map and cuts.
-
 #include "lens/residual_stream.h"
 
 #include <fmt/format.h>
@@ -12,7 +10,7 @@
 namespace phasor::internal {
 namespace {
 
-// Empty where the tensor is absent.
+// Empty if the tensor is absent.
 std::vector<float> values_of(const Tensor& tensor) {
   return tensor.present() ? tensor.to_float() : std::vector<float>();
 }
@@ -106,7 +104,7 @@ std::vector<double> ResidualStream::sum() const {
   return sum;
 }
 
-// 0 in an RMS norm, which takes no mean away.
+// 0 in an RMS norm, which subtracts no mean.
 double ResidualStream::mean(std::span<const double> row) const {
   if (config_.norm == NormKind::kRmsNorm) return 0;
   return std::accumulate(row.begin(), row.end(), 0.0) / static_cast<double>(row.size());

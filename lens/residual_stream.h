@@ -8,29 +8,30 @@
 
 namespace phasor::internal {
 
-/// A residual stream [T, C] as the list of parts that it is the sum of; [T, E] until the embedding
-/// map. Borrows the model and the trace, and throws InvalidArgument where one is not of the other.
+/// A residual stream [T, C] as a list of parts whose sum it is; [T, E] until the embedding map.
+/// Borrows the model and the trace, and throws InvalidArgument if they do not belong together.
 class ResidualStream {
  public:
   ResidualStream(const Model& model, const Trace& trace, int64_t sequence);
 
-  /// To hidden_states[0]: token, position and type join, the embedding's norm and map follow.
+  /// Computes hidden_states[0]: adds token, position and type, then applies the embedding's norm
+  /// and map.
   void embed();
 
-  /// What the trace holds.
+  /// The trace's entry.
   std::span<const float> values(Hook hook, int64_t layer) const {
     return trace_.at(hook, layer, sequence_).values;
   }
-  /// Joins the stream.
+  /// Adds a part.
   void add(ResidualSource source, Hook hook, int64_t layer);
-  /// Forgets all that came before: a residual connection was cut.
+  /// Drops all earlier parts: a residual connection was cut.
   void cut();
-  /// The norm with the statistics of `run`, the input it had in the run: [T, width].
+  /// Applies the norm with the statistics of `run`, its input in the run: [T, width].
   void normalize(const NormWeights& norm, std::span<const double> run);
   void normalize(const NormWeights& norm, std::span<const float> run);
 
   int64_t num_tokens() const { return num_tokens_; }
-  /// The biases first, and always.
+  /// The biases are first, and always present.
   std::span<const ResidualPart> parts() const { return parts_; }
 
  private:

@@ -12,15 +12,15 @@
 
 namespace phasor::internal {
 
-/// What a rounding to float32 may move a number by, relative to it: one unit in the last place, so
-/// that a value may have been rounded to either side. What varies by no more is constant.
+/// The largest relative error of a value rounded to float32 to either side: one unit in the last
+/// place. Whatever varies by no more is constant.
 constexpr double kRounding = std::numeric_limits<float>::epsilon();  // 2^-23
 
-/// The same for the squared deviations of computed hidden states, as a share of Σ‖h‖²: some eight
+/// The same for the squared deviations of computed hidden states, as a share of Σ‖h‖²: about eight
 /// such units each.
 constexpr double kStateRounding = 1e-12;
 
-/// Throws InvalidArgument where x is no whole rows, or none.
+/// Throws InvalidArgument if x is empty or not a whole number of rows.
 template <typename T>
 int64_t num_rows(std::span<const T> x, int64_t d_model) {
   const auto size = static_cast<int64_t>(x.size());
@@ -41,7 +41,7 @@ int64_t num_rows(std::span<const T> a, std::span<const U> b, int64_t d_model) {
   return rows;
 }
 
-/// Throws InvalidArgument for a place that no token has.
+/// Throws InvalidArgument for a place outside the text.
 inline void check_place(int64_t place, int64_t num_tokens) {
   if (place < 0 || place >= num_tokens) {
     throw InvalidArgument(

@@ -14,7 +14,7 @@ using namespace internal;
 
 namespace {
 
-// What block 0 reads, [T, C] each.
+// The parts of block 0's input, [T, C] each.
 struct Parts {
   Matrix token, position, other;
 };
@@ -31,7 +31,7 @@ Parts parts_of(const ResidualStream& stream, int64_t d_model) {
   return parts;
 }
 
-// The queries (or keys) of all heads that come of each part, [T, H·D]; the bias comes with `other`.
+// The queries (or keys) of all heads from each part, [T, H·D]; the bias belongs to `other`.
 Parts project(const Parts& parts, const LinearWeights& weights) {
   const std::vector<float> values = weights.weight.to_float();
   const auto width = std::ssize(values) / parts.token.cols();
@@ -47,7 +47,7 @@ Parts project(const Parts& parts, const LinearWeights& weights) {
   return projected;
 }
 
-// What the run added to scale·Q·Kᵀ of one head: [T, T].
+// The bias that the run added to scale·Q·Kᵀ of one head: [T, T].
 Matrix bias_of(const ResidualStream& stream, const ModelConfig& config, int64_t head) {
   const int64_t T = stream.num_tokens(), D = config.head_dim(), width = config.attention_width();
   const std::span<const float> scores = stream.values(Hook::kAttnScores, 0);
@@ -100,7 +100,7 @@ struct Covariances {
     squares += dot(scores.data(), scores.data(), T);
     const double mean = std::accumulate(scores.begin(), scores.end(), 0.0) / static_cast<double>(T);
     for (double& score : scores) score -= mean;
-    // A term's own mean need not be taken off: these deviations sum to 0.
+    // A term's own mean need not be subtracted: these deviations sum to 0.
     for (size_t t = 0; t < sums.size(); ++t) {
       sums[t] += dot(all_terms(terms)[t]->data() + row * T, scores.data(), T);
     }

@@ -1,4 +1,4 @@
-// The two-way split of states that arrive one by one, and what its parts look like.
+// The two-way split of states that arrive one by one, and measures of its parts.
 
 #include "phasor/lens/split.h"
 
@@ -64,7 +64,7 @@ Split TwoWaySplit::result() const {
   for (size_t i = 0; i < position_sums_.size(); ++i) mean[i % d_model_] += position_sums_[i];
   for (double& value : mean) value /= count;
 
-  // Sums over `size` states each to means without μ.
+  // Turns sums over `size` states each into means without μ.
   const auto means_of = [&](std::vector<double> sums, int64_t size) {
     for (size_t i = 0; i < sums.size(); ++i) {
       sums[i] = sums[i] / static_cast<double>(size) - mean[i % d_model_];
@@ -81,7 +81,7 @@ Split TwoWaySplit::result() const {
   };
   const double total = std::max(0.0, moved_squares_ - count * squares_of(mean));
   split.variance = total / count;
-  // A term of the sum of squares; means that are rounding have no direction, either.
+  // A term of the sum of squares; means that are only rounding are set to 0 too.
   const auto term = [&](std::vector<double>& means, int64_t states_each) {
     const double squares = static_cast<double>(states_each) * squares_of(means);
     if (squares > kStateRounding * squares_) return squares;
@@ -116,7 +116,7 @@ double smoothness(std::span<const double> table, int64_t d_model) {
 
 double position_group_cosine(const Split& split) {
   const auto d_model = std::ssize(split.mean);
-  // The rows that have a length, made unit vectors.
+  // The nonzero rows as unit vectors.
   const auto directions = [&](const std::vector<double>& means) {
     std::vector<double> units;
     for (size_t first = 0; first < means.size(); first += d_model) {

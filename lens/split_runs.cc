@@ -1,4 +1,4 @@
-// The runs that a split is made from: all rotations of one text, or many texts.
+// The runs of a split: all rotations of one text, or many texts.
 
 #include "lens/batched_states.h"
 #include "lens/rows.h"
@@ -23,7 +23,7 @@ void check_places(std::span<const int64_t> places, int64_t num_tokens) {
   }
 }
 
-// `count` sequences, each token at places[p] of sequence s being in group(s, p).
+// The split of `count` sequences, where the token at places[p] of sequence s is in group(s, p).
 template <typename Group>
 std::vector<Split> split(Encoder& encoder, int64_t count, const SequenceMaker& make, Group group,
                          std::span<const int64_t> places, const RunOptions& options,

@@ -1,4 +1,4 @@
-// How long states are, and how far apart.
+// Lengths of states, and distances between them.
 
 #include "lens/rows.h"
 #include "phasor/lens/residual.h"

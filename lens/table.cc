@@ -20,7 +20,7 @@ std::vector<double> gram(std::span<const double> table, int64_t d_model) {
   return row_matrix(table, d_model, RowMeasure::kDotProduct);
 }
 
-// W, the Gram matrix with rows moved and scaled to have minimum 0 and sum 1, but for the main
+// W, the Gram matrix with rows shifted and scaled to minimum 0 and sum 1, except for the main
 // diagonal, which is 0: [T, T].
 std::vector<double> likeness(std::span<const double> table, int64_t d_model) {
   const int64_t rows = num_rows(table, d_model);
@@ -29,7 +29,7 @@ std::vector<double> likeness(std::span<const double> table, int64_t d_model) {
   for (int64_t i = 0; i < rows; ++i) longest = std::max(longest, weights[i * rows + i]);
   for (int64_t i = 0; i < rows; ++i) {
     const std::span row(&weights[i * rows], rows);
-    // Of two products each may be off by 2ε·‖P_i‖·‖P_j‖.
+    // Each of two products may be off by 2ε·‖P_i‖·‖P_j‖.
     const double rounding = 4 * kRounding * std::sqrt(row[i] * longest);
     row[i] = std::numeric_limits<double>::infinity();
     const double lowest = *std::min_element(row.begin(), row.end());

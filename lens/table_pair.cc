@@ -1,4 +1,4 @@
-// Two tables of the same rows: how alike they are but for rotation, scale and shift.
+// The similarity of two tables with the same rows, up to rotation, scale and shift.
 
 #include <fmt/format.h>
 

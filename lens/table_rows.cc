@@ -1,4 +1,4 @@
-// The rows of a table beside each other: products, distances, the nearest two.
+// Relations between the rows of a table: products, distances, the nearest two.
 
 #include <algorithm>
 #include <limits>

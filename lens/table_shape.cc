@@ -13,7 +13,7 @@ using namespace internal;
 
 namespace {
 
-// XᵀX or XXᵀ, the smaller of both: they have the same eigenvalues σ² but for zeros.
+// XᵀX or XXᵀ, the smaller of both: they have the same eigenvalues σ² except for zeros.
 Eigen::MatrixXd smaller_gram(const Matrix& x) {
   if (x.rows() < x.cols()) return x * x.transpose();
   return x.transpose() * x;
@@ -34,7 +34,7 @@ std::vector<ColumnPeak> column_peaks(std::span<const double> table, int64_t d_mo
     ColumnPeak peak;
     double strongest = 0, energy = 0;
     for (int64_t f = 1; f <= length / 2; ++f) {
-      const bool mirrored = 2 * f < length;  // its conjugate at length − f has as much
+      const bool mirrored = 2 * f < length;  // its conjugate at length − f has the same energy
       const double power = (mirrored ? 2 : 1) * std::norm(spectrum[f]);
       energy += power;
       if (power > strongest) {

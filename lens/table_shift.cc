@@ -1,4 +1,4 @@
-// Moving a table's rows by k positions: the rotation of a sinusoid, and the best linear map.
+// Maps a table's rows to those k positions on: the rotation of a sinusoid, and the best linear map.
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ using namespace internal;
 
 namespace {
 
-// What a prediction leaves of the rows' squared distances from a mean.
+// The residual of a prediction, and the rows' squared distances from a mean.
 struct Residue {
   double left = 0;
   double total = 0;
@@ -63,7 +63,7 @@ LinearShift linear_shift(std::span<const double> table, int64_t d_model, int64_t
                     "on; from 1 to {} will do",
                     rows.rows(), k, rows.rows() - 2));
   }
-  // Weaker directions are rounding: a sinusoid's slow columns are that alike.
+  // Weaker directions are rounding: a sinusoid's slow columns are that similar.
   Eigen::CompleteOrthogonalDecomposition<Eigen::MatrixXd> fit;
   fit.setThreshold(kRounding);
   Residue fitted, held_out, unmoved;

@@ -1,4 +1,4 @@
-// Recording a run, and putting overlapping windows together again.
+// Records a run and merges overlapping windows.
 
 #include "phasor/trace.h"
 
@@ -73,7 +73,7 @@ void Trace::observe(const HookEvent& event) {
   std::vector<int64_t> whole = shape;
   for (size_t d = map ? 1 : 0; d < (map ? 3u : 1u); ++d) whole[d] += event.first_token;
   if (sum.counts.empty()) sum.counts.assign(entry.values.size(), 1.0f);
-  if (whole != entry.shape) {  // grow, keeping what is there
+  if (whole != entry.shape) {  // grow, keeping the values
     Sum grown{{whole, {}}, {}};
     int64_t size = 1;
     for (const int64_t dim : whole) size *= dim;

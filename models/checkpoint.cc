@@ -1,4 +1,3 @@
-// Walks the list of parameters and finds each one in the file.
 #include "models/checkpoint.h"
 
 #include <fmt/format.h>
@@ -26,7 +25,7 @@ class Binder {
     prefix_ = find_prefix();
   }
 
-  /// Whether the files have this tensor; its name is then used up.
+  /// Whether the files have this tensor; if so, marks its name as used.
   bool bind(const Parameter& parameter) {
     const std::optional<std::string> found = find(parameter);
     if (!found) {
@@ -60,7 +59,7 @@ class Binder {
   }
 
  private:
-  /// The names under which the parameter may be in the file, the best first.
+  /// The names the parameter may have in the file, best first.
   std::vector<std::string> names_of(const Parameter& parameter) const {
     std::vector<std::string> names;
     const auto add = [&](const ModuleName& module, std::string_view prefix) {
@@ -70,7 +69,7 @@ class Binder {
         rest.remove_prefix(std::min(one.size() + 1, rest.size()));
         const std::string base = fmt::format("{}{}.", prefix, with_layer(one, parameter.layer));
         names.push_back(base + std::string(parameter.leaf));
-        // What BERT's norms were called in TensorFlow; old conversions kept the names.
+        // BERT's norms had these names in TensorFlow; old conversions kept them.
         if (parameter.module.ends_with("norm")) {
           names.push_back(base + (parameter.leaf == "weight" ? "gamma" : "beta"));
         }
@@ -92,8 +91,7 @@ class Binder {
     return {};
   }
 
-  /// What stands before the name of the first block's query matrix. A decoder's blocks may have the
-  /// same names.
+  /// The prefix of the first block's query matrix. A decoder's blocks may have the same names.
   std::string find_prefix() const {
     const Parameter first{.module = "blocks.{l}.attn.q", .leaf = "weight", .layer = 0, .shape = {}};
     const std::string wanted = names_of(first).front();
@@ -130,7 +128,7 @@ class Binder {
   std::set<std::string> used_;
 };
 
-/// A head that nobody promised is no reason to refuse the encoder.
+/// An unexpected head is no reason to refuse the encoder.
 void drop_broken_head(const Binder& binder, const CheckpointConfig& checkpoint,
                       BoundWeights& bound) {
   for (const Parameter& parameter : parameters(checkpoint.config, bound.weights)) {

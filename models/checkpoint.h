@@ -16,12 +16,12 @@ struct BoundWeights {
   std::vector<std::string> notes;   // see Model::notes()
 };
 
-/// Throws ModelError naming the tensor that is missing, of
-/// another shape than the configuration asks for, or of a dtype that phasor does not read.
+/// Throws ModelError naming a tensor that is missing, or whose shape differs from the
+/// configuration, or whose dtype phasor does not read.
 BoundWeights bind_weights(const TensorFiles& files, const CheckpointConfig& checkpoint);
 
-/// A sentence where the stored table of a sinusoidal model differs by more than 1e-4 (and its
-/// dtype's rounding) from the formula that its family names; else empty.
+/// A sentence if the stored table of a sinusoidal model differs by more than 1e-4 (and its dtype's
+/// rounding) from its family's formula; otherwise empty.
 std::string compare_with_formula(const ModelConfig& config, const Tensor& position_table);
 
 }  // namespace phasor::internal

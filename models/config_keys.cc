@@ -1,4 +1,3 @@
-// The keys that could change the result, by name.
 #include "models/config_keys.h"
 
 #include <fmt/format.h>
@@ -12,7 +11,7 @@
 namespace phasor::internal {
 namespace {
 
-/// Types of decoders, which people try first.
+/// Types of decoders, which users often try.
 constexpr std::string_view kDecoders[] = {
     "bloom",   "codegen", "cohere",  "dbrx",     "deepseek_v2", "deepseek_v3", "falcon",
     "gemma",   "gemma2",  "gemma3",  "gpt2",     "gpt_bigcode", "gpt_neo",     "gpt_neox",
@@ -20,18 +19,18 @@ constexpr std::string_view kDecoders[] = {
     "mistral", "mixtral", "mpt",     "olmo",     "opt",         "phi",         "phi3",
     "qwen",    "qwen2",   "qwen3",   "rwkv",     "stablelm",    "starcoder2",  "xglm"};
 
-/// In whatever family; null means that the key may not be set.
+/// In every family; null means that the key must not be set.
 constexpr FixedKey kEverywhere[] = {{"is_decoder", "false"},
                                     {"position_embedding_type", "\"absolute\""},
                                     {"pruned_heads", "{}"},
                                     {"quantization_config", "null"},
                                     {"sliding_window", "null"}};
 
-/// Beginnings of keys about positions that phasor does not have. Encoders with their own code keep
-/// the model_type of the family they began from.
+/// Prefixes of keys about positions that phasor does not implement. Encoders with custom code keep
+/// the model_type of the family they derive from.
 constexpr std::string_view kOtherPositions[] = {"alibi", "relative_key", "rope", "rotary"};
 
-/// What models/model_config.cc reads for one family or another.
+/// The keys that models/model_config.cc reads for some family.
 constexpr std::string_view kRead[] = {"activation",
                                       "activation_function",
                                       "d_ff",

@@ -1,4 +1,4 @@
-// Which keys of a config.json phasor follows, which it must refuse, and which it leaves alone.
+// The keys of a config.json that phasor follows, refuses, or ignores.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace phasor::internal {
 
-/// The family that model_type names. Throws ModelError listing the families there are.
+/// The family of model_type. Throws ModelError listing the known families.
 const Family& family_of(const ConfigReader& reader);
 
-/// Throws ModelError naming a key that asks for what phasor does not implement.
+/// Throws ModelError naming a key that needs something phasor does not implement.
 void refuse_other_architectures(const ConfigReader& reader, const Family& family);
 
-/// The keys that phasor does not read for a family of Transformers, sorted.
+/// The keys that phasor ignores for a family of Transformers, sorted.
 std::vector<std::string> unread_keys(const ConfigReader& reader, const Family& family);
 
 }  // namespace phasor::internal

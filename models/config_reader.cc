@@ -1,4 +1,3 @@
-// Looks keys up and turns everything unexpected into a ModelError of one line.
 #include "models/config_reader.h"
 
 #include <fmt/format.h>

@@ -15,11 +15,11 @@
 namespace phasor::internal {
 
 /// Reads keys from one JSON object. A key whose value is null counts as missing. All functions
-/// throw ModelError: for a value of another type or out of range, and for a missing key where there
-/// is no fallback.
+/// throw ModelError: for a value of the wrong type or out of range, and for a missing key without a
+/// fallback.
 class ConfigReader {
  public:
-  /// Names under which one thing is known; the first that is there is read.
+  /// Alternative names of one key; the first that exists is read.
   using Keys = std::initializer_list<std::string_view>;
 
   /// `object` is borrowed; `where` names it in messages ("models/x/config.json").
@@ -30,10 +30,10 @@ class ConfigReader {
   double number(Keys keys, double above, double max, std::optional<double> fallback = {}) const;
   bool boolean(Keys keys, std::optional<bool> fallback = {}) const;
   std::string text(Keys keys, std::optional<std::string> fallback = {}) const;
-  std::vector<std::string> texts(Keys keys) const;  // a list; empty where missing
+  std::vector<std::string> texts(Keys keys) const;  // a list; empty if missing
 
   bool has(std::string_view key) const { return find({key}).value != nullptr; }
-  /// Null where the key is missing.
+  /// Null if the key is missing.
   const nlohmann::json* value(std::string_view key) const { return find({key}).value; }
   /// The object under `key`, read with "where: key" in messages.
   ConfigReader object(std::string_view key) const;

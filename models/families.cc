@@ -1,4 +1,4 @@
-// One row for each family. To add one, add a row; see CONTRIBUTING.md.
+// To add a family, add a row; see CONTRIBUTING.md.
 #include "models/families.h"
 
 namespace phasor::internal {

@@ -1,4 +1,4 @@
-// The table of model families: what each one's config.json leaves unsaid, and its tensors' names.
+// The table of model families: what each family's config.json does not say, and its tensors' names.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +11,26 @@
 namespace phasor::internal {
 
 /// A tensor's module under phasor's name ("blocks.{l}.attn.q") and in the family's files
-/// ("layers.{l}.self_attn.q_proj"; alternatives are separated by '|', the first found wins).
-/// Whatever wraps the encoder ("bert.", "model.encoder.") stands before it in the file and is found
-/// there, except where `outside`: these are whole names.
+/// ("layers.{l}.self_attn.q_proj"; alternatives are separated by '|', the first found wins). The
+/// prefix of a wrapper ("bert.", "model.encoder.") is found in the file, except if `outside`: these
+/// are whole names.
 struct ModuleName {
   std::string_view ours;
   std::string_view theirs;
   bool outside = false;
 };
 
-/// A key of config.json that must have one value, because phasor implements no other. The value is
-/// written as JSON; a missing key is fine.
+/// A key of config.json that must have a certain value, because phasor implements no other. The
+/// value is JSON; the key may be missing.
 struct FixedKey {
   std::string_view key;
   std::string_view value;
 };
 
-/// Where a sequence's first token stands.
+/// The position of a sequence's first token.
 enum class FirstPosition { kZero, kTwo, kAfterPad };
 
-/// A model family: a row of data. Only `spelled_out` families say these things in config.json.
+/// A model family: a row of data. The config.json of `spelled_out` families states all of this.
 struct Family {
   std::string_view model_type;
   bool spelled_out = false;  // phasor's own: config.json states every choice below
@@ -39,7 +39,7 @@ struct Family {
   NormKind norm = NormKind::kLayerNorm;
   PositionKind position_kind = PositionKind::kNone;
   SinusoidalLayout layout = SinusoidalLayout::kPaper;
-  std::string_view sinusoidal_if = {};  // a key: where it is true, positions are sinusoidal
+  std::string_view sinusoidal_if = {};  // a key: if true, positions are sinusoidal
   FirstPosition first_position = FirstPosition::kZero;
   bool pad_is_uncounted = false;    // PositionConfig::uncounted_token = pad_token_id
   int64_t rows_beyond_maximum = 0;  // of the position table, above max_position_embeddings
@@ -51,19 +51,19 @@ struct Family {
   bool linear_bias = true;
   bool scale_scores = true;
   bool needs_token_types = false;
-  std::optional<bool> scale_embedding = {};  // set: by √d_model, with this where the key is missing
+  std::optional<bool> scale_embedding = {};  // set: by √d_model, this value if the key is missing
   Activation default_activation = Activation::kGeluErf;
-  bool default_gate = false;   // ModelConfig::gated_mlp, where config.json does not say
-  int64_t default_d_head = 0;  // above 0: config.json may say another, as d_kv
+  bool default_gate = false;   // ModelConfig::gated_mlp, if config.json does not say
+  int64_t default_d_head = 0;  // above 0: config.json may override it, as d_kv
   double default_eps = 1e-5;
-  bool fixed_eps = false;  // the source's own code says it, whatever is in config.json
+  bool fixed_eps = false;  // fixed in the source's code; config.json is ignored
   std::optional<Activation> head_activation = {};  // of the MLM head; empty: the encoder's
   std::span<const FixedKey> fixed_keys = {};
   std::span<const ModuleName> modules;    // missing ones are never read from the file
   std::span<const ModuleName> head = {};  // of the masked-language model, if any; whole names
 };
 
-/// Null where phasor does not know this config.json's model_type.
+/// Null if phasor does not know this config.json's model_type.
 const Family* find_family(std::string_view model_type);
 
 /// All families, for messages and lists.

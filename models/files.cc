@@ -1,4 +1,3 @@
-// The plain file and JSON reading behind config.json, tokenizer files and safetensors headers.
 #include "models/files.h"
 
 #include <fcntl.h>
@@ -24,8 +23,8 @@ constexpr size_t kMaxDepth = 64;
 constexpr int64_t kMaxValues = int64_t{1} << 22;
 constexpr size_t kMaxValueText = 60;
 
-/// Builds the value that a parser reads. (nlohmann's own builder, with a callback, looks through
-/// all of the parent at each object's end.)
+/// Builds the value that a parser reads. (nlohmann's own builder, with a callback, scans the whole
+/// parent at the end of each object.)
 class JsonBuilder : public nlohmann::json_sax<json> {
  public:
   explicit JsonBuilder(std::string_view what) : what_(what) {}
@@ -81,8 +80,8 @@ class JsonBuilder : public nlohmann::json_sax<json> {
 
   const std::string_view what_;
   json root_;
-  json* next_ = &root_;      // where a value goes that is not an array's, and then the value
-  std::vector<json*> open_;  // the arrays and objects round it
+  json* next_ = &root_;      // the place for a value that is not in an array
+  std::vector<json*> open_;  // the enclosing arrays and objects
   int64_t count_ = 0;
 };
 
@@ -101,12 +100,12 @@ json must_be_object(json parsed, std::string_view what) {
   return parsed;
 }
 
-/// The beginning of a string in quotation marks, in ASCII.
+/// The beginning of a string, in quotation marks and ASCII.
 std::string quoted(const std::string& text) {
   return json(text.substr(0, kMaxValueText)).dump(-1, ' ', true, json::error_handler_t::replace);
 }
 
-/// Appends the beginning of `value`'s text, of kMaxValueText characters at least where it has them.
+/// Appends the beginning of `value`'s text, at least kMaxValueText characters if it has as many.
 void append_text(const json& value, std::string& text) {
   if (value.is_structured()) {
     text += value.is_array() ? '[' : '{';
@@ -190,7 +189,7 @@ size_t PlainFile::read(std::span<char> bytes) const {
 
 std::string PlainFile::read(int64_t count) const {
   std::string bytes(std::min(count, size_), '\0');
-  bytes.resize(read(std::span(bytes)));  // shorter where somebody has cut it off
+  bytes.resize(read(std::span(bytes)));  // shorter if it was truncated meanwhile
   return bytes;
 }
 

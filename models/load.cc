@@ -29,18 +29,18 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
-/// What add_models_folder() was given.
+/// The folders of add_models_folder().
 struct AddedFolders {
   std::mutex mutex;
   std::vector<fs::path> folders;
 
   static AddedFolders& get() {
-    static AddedFolders added;  // made on first use, maybe before main()
+    static AddedFolders added;  // created on first use, possibly before main()
     return added;
   }
 };
 
-/// Where bundled models are sought, in this order.
+/// The folders searched for bundled models, in this order.
 std::vector<fs::path> model_folders() {
   std::vector<fs::path> folders;
   if (const char* const asked_for = std::getenv("PHASOR_MODELS"); asked_for && *asked_for) {
@@ -89,8 +89,8 @@ bool names_model_type(const fs::path& file) {
   }
 }
 
-/// Folders with a config.json of a model, up to two levels below `folder`: a hub's cache keeps them
-/// in snapshots/…, sentence-transformers once kept them in 0_Transformer.
+/// Folders with a config.json of a model, up to two levels below `folder`: a hub's cache has them
+/// in snapshots/…, old sentence-transformers in 0_Transformer.
 std::vector<std::string> models_below(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -104,7 +104,7 @@ std::vector<std::string> models_below(const fs::path& folder) {
   return names;
 }
 
-/// What a folder without config.json most likely is.
+/// The most likely kind of a folder without config.json.
 [[noreturn]] void no_config(const fs::path& folder) {
   std::error_code error;
   fs::directory_iterator entries(folder, error);
@@ -128,7 +128,7 @@ std::vector<std::string> models_below(const fs::path& folder) {
       folder.string(), found.empty() ? "" : "; ", found));
 }
 
-/// Throws ModelError where plain text gives ids without a row in the embedding.
+/// Throws ModelError if plain text gives ids without a row in the embedding.
 void check_fits(const Tokenizer& tokenizer, const ModelConfig& config) {
   if (tokenizer.text_vocab_size() <= config.vocab_size) return;
   throw ModelError(fmt::format(

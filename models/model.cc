@@ -1,4 +1,4 @@
-// Model: checks that weights and configuration belong together, and answers questions about them.
+// Model: checks that weights and configuration fit together, and describes them.
 #include "phasor/model.h"
 
 #include <fmt/format.h>
@@ -97,7 +97,7 @@ void Model::release_pages() const {
 }
 
 std::vector<std::pair<std::string, Tensor>> Model::parameters() const {
-  Weights weights = weights_;  // only a non-const one can be walked; it shares the tensors' data
+  Weights weights = weights_;  // a non-const copy for the walk; it shares the tensors' data
   std::vector<std::pair<std::string, Tensor>> all;
   for (const Parameter& parameter : internal::parameters(config_, weights)) {
     const bool tied =

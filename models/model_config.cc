@@ -1,4 +1,4 @@
-// The one place that knows the many names config.json files have for the same thing.
+// The only file with the different names config.json files use for the same value.
 #include "models/model_config.h"
 
 #include <fmt/format.h>
@@ -17,11 +17,11 @@ namespace {
 
 constexpr int64_t kMaxWidth = int64_t{1} << 17;
 constexpr int64_t kMaxLayers = 1000;
-constexpr int64_t kMaxDistance = 4096;       // of a relative bias, for each of which a head has one
+constexpr int64_t kMaxDistance = 4096;       // of a relative bias: a head has one for each distance
 constexpr int64_t kMaxFirstPosition = 1024;  // of sinusoids, which are computed from 0 on
 constexpr int64_t kMaxRows = int64_t{1} << 24;  // of vocabularies and position tables
 
-/// The value of `key` as one of `values` by its name, as to_string() has it.
+/// The value of `key`, which is one of the names of `values` (see to_string()).
 template <typename Enum>
 Enum parse(const ConfigReader& reader, std::string_view key, std::initializer_list<Enum> values) {
   const std::string name = reader.text({key});
@@ -33,7 +33,7 @@ Enum parse(const ConfigReader& reader, std::string_view key, std::initializer_li
   reader.refuse(key, fmt::format("one of: {}", fmt::join(names, ", ")));
 }
 
-/// `name` is the value of `key`, or a part of it.
+/// `name` is the value of `key` or a part of it.
 Activation activation_of(const ConfigReader& reader, std::string_view key, std::string_view name) {
   constexpr std::pair<std::string_view, Activation> kNames[] = {
       {"gelu", Activation::kGeluErf},       {"gelu_python", Activation::kGeluErf},
@@ -57,7 +57,7 @@ void read_activation(const ConfigReader& reader, const Family& family, ModelConf
     config.activation = activation_of(reader, key, reader.text({key}));
     return;
   }
-  // T5's way: "relu", or "gated-gelu", where gelu has always meant the tanh approximation.
+  // T5's names: "relu", or "gated-gelu", where gelu always means the tanh approximation.
   constexpr std::string_view kKey = "feed_forward_proj", kGated = "gated-";
   if (reader.has(kKey)) {
     std::string name = reader.text({kKey});
@@ -66,7 +66,7 @@ void read_activation(const ConfigReader& reader, const Family& family, ModelConf
     const bool gated_gelu = config.gated_mlp && name == "gelu";
     config.activation = gated_gelu ? Activation::kGeluTanh : activation_of(reader, kKey, name);
   }
-  // Transformers writes what follows from it beside it, and believes that when reading.
+  // Transformers also writes the values derived from it, and reads those.
   constexpr std::string_view kActivation = "dense_act_fn";
   if (reader.has(kActivation)) {
     config.activation = activation_of(reader, kActivation, reader.text({kActivation}));
@@ -76,7 +76,7 @@ void read_activation(const ConfigReader& reader, const Family& family, ModelConf
 
 void read_sizes(const ConfigReader& reader, const Family& family, ModelConfig& config) {
   config.d_model = reader.integer({"d_model", "hidden_size", "dim"}, 1, kMaxWidth);
-  // The encoder's own keys come first: num_hidden_layers may speak of encoder and decoder.
+  // The encoder's own keys come first: num_hidden_layers may include the decoder.
   config.d_ff = reader.integer({"encoder_ffn_dim", "intermediate_size", "d_ff", "hidden_dim"}, 1,
                                8 * kMaxWidth);
   config.num_layers = reader.integer(
@@ -95,7 +95,7 @@ void read_sizes(const ConfigReader& reader, const Family& family, ModelConfig& c
   }
 }
 
-/// What the family's row says, for the families of Transformers.
+/// Values from the family's row, for the families of Transformers.
 void read_by_row(const ConfigReader& reader, const Family& family, ModelConfig& config) {
   config.norm_order = family.norm_order;
   config.norm = family.norm;
@@ -167,7 +167,7 @@ PositionConfig read_position(const ConfigReader& reader) {
   return position;
 }
 
-/// phasor's own type, where config.json says it all.
+/// phasor's own type, whose config.json states everything.
 void read_spelled_out(const ConfigReader& reader, CheckpointConfig& checkpoint) {
   ModelConfig& config = checkpoint.config;
   config.norm_order = parse(reader, "norm_order", {NormOrder::kPostNorm, NormOrder::kPreNorm});

@@ -1,4 +1,3 @@
-// Walks a Weights and says what each of its tensors is called and how large it has to be.
 #include "models/parameters.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// The list of tensors that an encoder of a given configuration has, with their shapes.
+// The tensors of an encoder with a given configuration, and their shapes.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +23,14 @@ struct Parameter {
 };
 inline constexpr int64_t kAnyRows = -1;
 
-/// Puts `layer` in place of {l}.
+/// Replaces {l} by `layer`.
 std::string with_layer(std::string_view pattern, int64_t layer);
 
-/// Every tensor that `config` and weights.mlm_head ask for, in the order of the forward pass.
+/// Every tensor that `config` and weights.mlm_head require, in the order of the forward pass.
 /// Resizes weights.blocks to config.num_layers.
 std::vector<Parameter> parameters(const ModelConfig& config, Weights& weights);
 
-/// Whether a tensor of this shape may stand for `parameter`.
+/// Whether a tensor of this shape fits `parameter`.
 bool shape_fits(const Parameter& parameter, const std::vector<int64_t>& shape);
 
 /// "[8192, 128]"; "any" for kAnyRows.

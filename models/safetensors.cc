@@ -1,4 +1,4 @@
-// Maps a safetensors file and believes nothing in its header that it has not checked.
+// The header is untrusted: every value is checked before use.
 #include "phasor/safetensors.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ constexpr int64_t kLengthBytes = 8;
 constexpr uint64_t kMaxHeader = 100'000'000;  // the limit of the reference implementation
 constexpr size_t kMaxDimensions = 8;
 
-/// Bits of one element, by the header's name for its dtype; 0 for a name that is not known.
+/// Bits of one element, by the header's name for its dtype; 0 for an unknown name.
 int64_t bits_of(std::string_view dtype) {
   constexpr std::pair<std::string_view, int64_t> kBits[] = {
       {"F64", 64},    {"F32", 32}, {"F16", 16}, {"BF16", 16},   {"I64", 64},
@@ -40,7 +40,7 @@ int64_t bits_of(std::string_view dtype) {
   return 0;
 }
 
-/// One tensor's header entry on the way to an Entry. Everything throws ModelError.
+/// Turns one tensor's header entry into an Entry. All functions throw ModelError.
 class EntryReader {
  public:
   EntryReader(const std::filesystem::path& file, const std::string& name, const json& value)
@@ -122,7 +122,7 @@ class EntryReader {
   const json& value_;
 };
 
-/// The whole file in memory of its own, to be unmapped; MAP_FAILED and errno where that cannot be.
+/// The whole file in anonymous memory, to be unmapped; on failure MAP_FAILED and errno.
 void* read_all(int descriptor, off_t size) {
   void* const memory =
       mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -131,7 +131,7 @@ void* read_all(int descriptor, off_t size) {
     const ssize_t count = read(descriptor, static_cast<char*>(memory) + have, size - have);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) {
-      const int reason = count == 0 ? EIO : errno;  // 0: it has become shorter
+      const int reason = count == 0 ? EIO : errno;  // 0: the file became shorter
       munmap(memory, size);
       errno = reason;
       return MAP_FAILED;
@@ -235,7 +235,7 @@ void SafetensorsFile::read_header() {
 
 void SafetensorsFile::release_pages() const {
   if (is_copy_) return;
-  // Nothing was ever written to the mapping, so nothing is lost. Advice: failure is no matter.
+  // The mapping is never written to, so nothing is lost. Failure does not matter.
   madvise(const_cast<std::byte*>(bytes_), size_, MADV_DONTNEED);
 }
 

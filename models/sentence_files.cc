@@ -1,4 +1,3 @@
-// Reads what sentence-transformers saves beside a checkpoint, module by module.
 #include "models/sentence_files.h"
 
 #include <fmt/format.h>
@@ -23,7 +22,7 @@ constexpr const char* kModules = "modules.json";
 constexpr int64_t kMaxTokens = int64_t{1} << 30;
 constexpr size_t kMaxModules = 32;
 
-/// A JSON object and the reader that borrows it; an empty object where the file is missing.
+/// A JSON object and the reader that borrows it; an empty object if the file is missing.
 struct OptionalFile {
   explicit OptionalFile(const fs::path& file)
       : json(is_there(file) ? read_json_object(file) : nlohmann::json::object()),
@@ -35,7 +34,7 @@ struct OptionalFile {
   ConfigReader reader;
 };
 
-/// The newer spelling: "pooling_mode": "mean", or a list of such names.
+/// The newer form: "pooling_mode": "mean", or a list of such names.
 std::vector<PoolingMode> modes_by_name(const ConfigReader& reader) {
   const bool list = reader.value("pooling_mode")->is_array();
   const std::vector<std::string> names =
@@ -210,7 +209,7 @@ SentenceConfig read_modules(const fs::path& folder, int64_t d_model,
   return config;
 }
 
-/// How long a text may be: sentence_bert_config.json, or else what the tokenizer was made for.
+/// The maximum length of a text: from sentence_bert_config.json, otherwise the tokenizer's.
 int64_t read_max_tokens(const fs::path& folder, const ConfigReader& tokenizer) {
   for (const char* const family :
        {"bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"}) {
@@ -227,7 +226,7 @@ int64_t read_max_tokens(const fs::path& folder, const ConfigReader& tokenizer) {
       return sentence.reader.integer({"max_seq_length"}, 1, kMaxTokens);
     }
   }
-  // Tokenizers without a limit say 1e30.
+  // Tokenizers without a limit have 1e30.
   const double limit = tokenizer.number({"model_max_length"}, 0, 1e300, 1e30);
   return limit < static_cast<double>(kMaxTokens) ? static_cast<int64_t>(limit) : 0;
 }

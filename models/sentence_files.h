@@ -1,4 +1,4 @@
-// sentence-transformers' files beside a checkpoint: how it makes one vector of a text.
+// sentence-transformers' files in a model's folder: how one vector of a text is made.
 #pragma once
 
 #include <filesystem>
@@ -11,8 +11,8 @@ namespace phasor::internal {
 
 /// Reads modules.json and the modules it names (Pooling, Dense, Normalize),
 /// sentence_bert_config.json and config_sentence_transformers.json. Without any of them: the mean,
-/// not normalised. `notes` gets what a careful reader should know. Throws ModelError naming file,
-/// key and value where they ask for something that phasor does not do.
+/// not normalised. Adds to `notes` what users should know. Throws ModelError naming file, key and
+/// value if they need something that phasor does not implement.
 SentenceConfig read_sentence_config(const std::filesystem::path& folder, int64_t d_model,
                                     std::vector<std::string>& notes);
 

@@ -1,4 +1,3 @@
-// Fills in what a row of the table leaves to the folder: the model, the ids, the language.
 #include "models/sentencepiece_files.h"
 
 #include <fmt/format.h>
@@ -27,7 +26,7 @@ void read_model(const fs::path& file, SentencePieceSpec& spec) {
   }
 }
 
-/// Marian's languages: what its vocabulary has between `before` and `after`.
+/// Marian's languages: the text between `before` and `after` in its vocabulary.
 void find_languages(const SentencePieceSpec& spec, TokenizerLanguages& languages) {
   if (!languages.codes.empty() || languages.before.empty() || !spec.vocabulary) return;
   const size_t marks = languages.before.size() + languages.after.size();
@@ -39,7 +38,7 @@ void find_languages(const SentencePieceSpec& spec, TokenizerLanguages& languages
   }
 }
 
-/// The code that `asked_for`, a code or the token for one, means.
+/// The code of `asked_for`, which is a code or the token of one.
 std::string choose_language(const std::string& asked_for, const TokenizerLanguages& languages,
                             const SentencePieceSpec& spec) {
   for (const std::string& code : languages.codes) {

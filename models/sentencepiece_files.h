@@ -1,4 +1,4 @@
-// The files of a SentencePiece tokenizer: its model, vocab.json, and what says how to use them.
+// The files of a SentencePiece tokenizer: its model, vocab.json, and the configuration of both.
 #pragma once
 
 #include <filesystem>
@@ -15,16 +15,16 @@ namespace phasor::internal {
 /// The row of the class, without "Fast".
 std::optional<TokenizerFamily> find_tokenizer_family(std::string_view tokenizer_class);
 
-/// `config` is tokenizer_config.json. Throws InvalidArgument for a language that is not there.
+/// `config` is tokenizer_config.json. Throws InvalidArgument for an unknown language.
 std::shared_ptr<const Tokenizer> load_family(const std::filesystem::path& folder,
                                              TokenizerFamily family, const ConfigReader& config,
                                              const LoadOptions& options);
 
-/// phasor's own way: everything is in config.json's "tokenizer".
+/// phasor's own format: everything is in config.json's "tokenizer".
 std::shared_ptr<const Tokenizer> load_spelled_out(const std::filesystem::path& folder,
                                                   const ConfigReader& reader);
 
-/// The model alone: no special tokens, ids as SentencePiece numbers them.
+/// Only the model: no special tokens, and SentencePiece's own ids.
 std::shared_ptr<const Tokenizer> load_plain(const std::filesystem::path& model);
 
 }  // namespace phasor::internal

@@ -1,4 +1,4 @@
-// Tensors as they lie in the file, and their exact conversion to float32.
+// The exact conversion of tensors to float32.
 #include <fmt/format.h>
 
 #include <bit>

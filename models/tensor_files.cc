@@ -1,4 +1,3 @@
-// Opens one file or all shards, or says what else people put into such folders.
 #include "models/tensor_files.h"
 
 #include <fmt/format.h>
@@ -27,7 +26,7 @@ constexpr std::pair<std::string_view, std::string_view> kForeign[] = {
     {".gguf", "llama.cpp's format"},       {".onnx", "an ONNX graph"},
     {".safetensors", "under another name"}};
 
-/// Of the files in `folder` and its subfolders (ONNX graphs lie in "onnx/"), relative to it.
+/// The files in `folder` and its subfolders (ONNX graphs are in "onnx/"), relative to it.
 std::vector<std::string> file_names(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -72,7 +71,7 @@ std::string foreign_weights(const fs::path& folder) {
   for (const auto& [extension, what] : kForeign) {
     for (const std::string& name : names) {
       if (!name.ends_with(extension) || !holds_weights(name)) continue;
-      // A subfolder's may be of a Dense module, or of another model.
+      // A subfolder may belong to a Dense module or to another model.
       if (extension == ".safetensors" && fs::path(name).has_parent_path()) continue;
       return fmt::format("{} is {}, {}", name, what, advice(extension, folder.string()));
     }

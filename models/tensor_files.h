@@ -1,4 +1,4 @@
-// The safetensors files of a model's folder, seen as one.
+// The safetensors files of a model's folder, combined.
 #pragma once
 
 #include <filesystem>
@@ -11,19 +11,19 @@
 
 namespace phasor::internal {
 
-/// model.safetensors, or all the shards that model.safetensors.index.json lists. Immutable; what is
-/// borrowed from it lives as long as it.
+/// model.safetensors, or all the shards that model.safetensors.index.json lists. Immutable.
+/// Borrowed data lives as long as this object.
 class TensorFiles {
  public:
-  /// `copy`: see SafetensorsFile::open(). Throws ModelError saying what is in the folder instead (a
+  /// `copy`: see SafetensorsFile::open(). Throws ModelError saying what the folder has instead (a
   /// pickle, GGUF, …) and what to do.
   static std::shared_ptr<const TensorFiles> open(const std::filesystem::path& folder,
                                                  bool copy = false);
 
-  /// All tensors' names with the file that each lies in.
+  /// The names of all tensors, each with its file.
   const std::map<std::string, const SafetensorsFile*>& tensors() const { return tensors_; }
   bool contains(const std::string& name) const { return tensors_.count(name) > 0; }
-  /// Throw ModelError where there is no such tensor or its dtype is none of F32, F16 and BF16.
+  /// Throw ModelError if there is no such tensor or its dtype is not F32, F16 or BF16.
   const std::vector<int64_t>& shape(const std::string& name) const;
   Tensor tensor(const std::string& name) const;
   /// Of the first file.

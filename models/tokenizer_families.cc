@@ -1,4 +1,4 @@
-// One row for each tokenizer class. Transformers' tokenization_*.py are the sources.
+// The sources are Transformers' tokenization_*.py.
 #include "models/tokenizer_families.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ using Pieces = std::vector<std::string>;
 constexpr int64_t kMaxExtraIds = 10000;
 constexpr int32_t kPegasusOffset = 103;
 
-/// Where fairseq's special tokens come first and SentencePiece's pieces after them.
+/// fairseq's special tokens come first, then SentencePiece's pieces.
 std::vector<std::pair<std::string, int32_t>> fairseq_tokens() {
   return {{"<s>", 0}, {"<pad>", 1}, {"</s>", 2}, {"<unk>", 3}};
 }

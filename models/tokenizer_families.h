@@ -10,11 +10,11 @@
 
 namespace phasor::internal {
 
-/// The languages of a multilingual tokenizer. A special token "{lang}" of its row stands for that
-/// of the language chosen: `before` + code + `after`.
+/// The languages of a multilingual tokenizer. A special token "{lang}" of its row stands for the
+/// chosen language's token: `before` + code + `after`.
 struct TokenizerLanguages {
   std::vector<std::string> codes = {};
-  std::string fallback = {};  // where nothing says which; empty: "{lang}" then stands for nothing
+  std::string fallback = {};  // if none is given; empty: "{lang}" is then left out
   std::string before = {};
   std::string after = {};
 
@@ -25,7 +25,7 @@ struct TokenizerLanguages {
 /// A tokenizer class of Transformers: a row of data.
 struct TokenizerFamily {
   std::string tokenizer_class;           // without "Fast"
-  std::vector<std::string> model_types;  // of config.json, where nothing else says the class
+  std::vector<std::string> model_types;  // of config.json, if nothing else names the class
   std::string model_file;
   bool has_vocab_json = false;
   SentencePieceSpec spec;  // all but file, model and vocabulary

@@ -1,5 +1,5 @@
-// Tokenizer::load: which tokenizer a folder's files make. What its own files say counts, and the
-// model's type only where they say nothing: multilingual-e5-small is a BERT with XLM-R's tokenizer.
+// Tokenizer::load: chooses the tokenizer of a folder. The tokenizer's own files decide, and the
+// model's type only if they say nothing: multilingual-e5-small is a BERT with XLM-R's tokenizer.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -25,15 +25,15 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-/// Classes of Transformers whose texts are cut as BERT's are.
+/// Classes of Transformers that split texts like BERT's.
 constexpr std::string_view kWordPieceClasses[] = {"BertTokenizer", "DistilBertTokenizer",
                                                   "ElectraTokenizer", "MobileBertTokenizer"};
 
-/// The folder, as far as every kind of tokenizer wants it.
+/// What all kinds of tokenizers need of the folder.
 struct Files {
   fs::path folder;
   std::vector<std::string> names;  // sorted
-  json config;                     // config.json, {} where it is missing
+  json config;                     // config.json, {} if missing
   json tokenizer_config;           // tokenizer_config.json, likewise
   LoadOptions options;
 
@@ -116,7 +116,7 @@ std::vector<std::string> class_names() {
   return names;
 }
 
-/// What a folder without a tokenizer that phasor reads has instead.
+/// What a folder has instead of a tokenizer that phasor reads.
 std::string what_there_is(const Files& files) {
   if (files.has("merges.txt")) {
     return "a byte-level BPE tokenizer (vocab.json, merges.txt), which phasor does not read";
@@ -144,7 +144,7 @@ std::string what_there_is(const Files& files) {
       ErrorCode::kUnsupported);
 }
 
-/// The only SentencePiece model of a folder with nothing that says how to use it.
+/// The only SentencePiece model of a folder without a tokenizer configuration.
 std::optional<fs::path> bare_model(const Files& files) {
   std::optional<fs::path> model;
   if (files.has("config.json") || files.has("tokenizer_config.json")) return std::nullopt;
@@ -157,7 +157,7 @@ std::optional<fs::path> bare_model(const Files& files) {
   return model;
 }
 
-/// The family whose files these are; where several have the same, config.json's model_type decides.
+/// The family with these files; if several have the same, config.json's model_type decides.
 std::optional<TokenizerFamily> family_by_files(const Files& files) {
   const std::string model_type = files.config_reader().text({"model_type"}, "");
   std::vector<TokenizerFamily> candidates = tokenizer_families();
@@ -192,7 +192,7 @@ std::shared_ptr<const Tokenizer> load_by_files(const Files& files) {
   unsupported(files);
 }
 
-/// The tokenizer's class without "Fast"; empty where none in particular is named.
+/// The tokenizer's class without "Fast"; empty if no specific one is named.
 std::string tokenizer_class(const Files& files) {
   for (const ConfigReader& reader : {files.tokenizer_reader(), files.config_reader()}) {
     std::string name = reader.text({"tokenizer_class"}, "");

@@ -1,4 +1,3 @@
-// The language codes of multilingual tokenizers. Their order is that of the tokens' ids.
 #include "models/tokenizer_languages.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// The language codes of multilingual tokenizers.
+// The language codes of multilingual tokenizers, in the order of the tokens' ids.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ std::vector<std::string> mbart_languages();    // "en_XX"
 std::vector<std::string> mbart50_languages();  // mBART's and 27 more
 std::vector<std::string> nllb_languages();     // "eng_Latn"
 
-/// For messages: all codes, or the twelve that are most like `like` and how many there are.
+/// For messages: all codes, or the twelve most similar to `like` and the number of all.
 std::string list_languages(std::vector<std::string> codes, std::string_view like);
 
 }  // namespace phasor::internal

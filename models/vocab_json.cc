@@ -1,4 +1,4 @@
-// Reads the pairs as they come: a tree of 60000 entries would take several times as long.
+// Reads the pairs one by one: a tree of 60000 entries would take several times as long.
 #include "models/vocab_json.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ using nlohmann::json;
 
 constexpr uint64_t kMaxId = kMaxPieces - 1;
 
-/// What nlohmann's parser calls, in the order of the file.
+/// Called by nlohmann's parser in the order of the file.
 class PairReader : public nlohmann::json_sax<json> {
  public:
   explicit PairReader(std::string file) : file_(std::move(file)) {}

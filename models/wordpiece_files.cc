@@ -1,4 +1,4 @@
-// Options come from two files that say the same in different words.
+// Options come from two files, which use different keys.
 #include "models/wordpiece_files.h"
 
 #include <fmt/format.h>
@@ -66,7 +66,7 @@ void read_special(const ConfigReader& config, std::string_view key, std::string&
   piece = value->is_object() ? config.object(key).text({"content"}) : config.text({key});
 }
 
-/// Where tokenizer.json asks for anything but BERT's rules, texts would be cut wrongly.
+/// If tokenizer.json has other rules than BERT's, texts would be split wrongly.
 ConfigReader of_type(const ConfigReader& root, std::string_view key, const std::string& type) {
   const ConfigReader part = root.object(key);
   if (part.text({"type"}, "") != type) part.refuse("type", fmt::format("\"{}\"", type));

@@ -13,12 +13,11 @@
 
 namespace phasor::internal {
 
-/// "WordPiece", "Unigram", "BPE", …: the model's type in a tokenizer.json; empty where it says
-/// none.
+/// "WordPiece", "Unigram", "BPE", …: the model's type in a tokenizer.json; empty if it has none.
 std::string model_of_tokenizer_json(const nlohmann::json& root);
 
-/// Takes the pieces from vocab.txt or else from tokenizer.json, and each option from
-/// tokenizer_config.json (`config`), or else from tokenizer.json, or else as BERT has it.
+/// Takes the pieces from vocab.txt, otherwise from tokenizer.json, and each option from
+/// tokenizer_config.json (`config`), otherwise from tokenizer.json, otherwise BERT's default.
 std::shared_ptr<const Tokenizer> load_wordpiece(const std::filesystem::path& folder,
                                                 const ConfigReader& config,
                                                 std::vector<AddedToken> added);

@@ -1,4 +1,4 @@
-// ALBERT's cleaning of texts, which Google wrote for XLNet and Transformers keeps.
+// The rules are XLNet's, as in Transformers.
 #include "tokenizer/albert_text.h"
 
 #include "tokenizer/unicode.h"
@@ -7,7 +7,7 @@
 namespace phasor::internal {
 namespace {
 
-/// As Python's split() sees it: the separators of ASCII (0x1c to 0x1f) count too.
+/// White space as in Python's split(): ASCII's separators (0x1c to 0x1f) count too.
 bool separates(char32_t c) { return is_white_space(c) || (c >= 0x1c && c <= 0x1f); }
 
 std::string collapse_spaces(std::string_view text) {

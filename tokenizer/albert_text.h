@@ -1,4 +1,4 @@
-// What ALBERT does to a text before SentencePiece sees it.
+// ALBERT's preparation of a text for SentencePiece.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct AlbertTextOptions {
 /// UTF-8.
 std::string prepare_albert_text(std::string_view text, const AlbertTextOptions& options);
 
-/// Whether the tokenizer splits this piece again, before its comma: "9," and "▁1999,".
+/// Whether the tokenizer splits this piece again before its comma: "9," and "▁1999,".
 bool is_number_with_comma(std::string_view piece);
 
 }  // namespace phasor::internal

@@ -1,4 +1,4 @@
-// One pass over a text: ASCII by a table, all else by Unicode's rules.
+// One pass over a text: ASCII by a table, other characters by Unicode's rules.
 #include "tokenizer/bert_words.h"
 
 #include <array>
@@ -79,7 +79,7 @@ class WordCutter {
   }
 
   void add_normalized(char32_t c) {
-    constexpr char32_t kCapitalIWithDot = U'\u0130';  // the one that becomes two, "i" and a dot
+    constexpr char32_t kCapitalIWithDot = U'\u0130';  // becomes two: "i" and a dot
     if (options_.strip_accents || (options_.lower_case && c == kCapitalIWithDot)) {
       PartsBuffer buffer;
       for (const int32_t part : canonical_parts(c, buffer)) {

@@ -1,4 +1,4 @@
-// The words of a text as BERT sees them, before WordPiece cuts them up.
+// BERT's words of a text, before WordPiece splits them.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct BertWordOptions {
 };
 
 /// Calls `visit` with each word of `text`, which is valid UTF-8, and its number of characters.
-/// White space separates words, each punctuation mark is one, and control characters, NUL and
-/// U+FFFD are left out. The rules are BertNormalizer's and BertPreTokenizer's in Hugging Face
+/// White space separates words, each punctuation mark is a word, and control characters, NUL and
+/// U+FFFD are dropped. The rules are BertNormalizer's and BertPreTokenizer's in Hugging Face
 /// tokenizers. A word is valid during the call.
 void for_each_bert_word(
     std::string_view text, const BertWordOptions& options,

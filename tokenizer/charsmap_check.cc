@@ -1,6 +1,6 @@
 // A table of normalization rules is a uint32 (the trie's bytes), the trie, which is a double array
-// of darts-clone, and the replacements, each of which ends in NUL. libsentencepiece follows the
-// trie's offsets and the replacements' places as they are.
+// of darts-clone, and the replacements, each of which ends in NUL. libsentencepiece does not check
+// the trie's offsets or the replacements' places.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,12 +17,12 @@ namespace phasor::internal {
 namespace {
 
 constexpr size_t kMaxBytes = size_t{1} << 22;  // Unicode's own rules take 250 KB
-constexpr size_t kBlockUnits = 256;            // a unit's children lie in one block of the trie
+constexpr size_t kBlockUnits = 256;            // a unit's children are in one block of the trie
 constexpr size_t kMaxReplacement = 64;         // bytes; Unicode's longest has 33
-constexpr int32_t kMaxRules = 32;              // the library's array for the rules of one place
+constexpr int32_t kMaxRules = 32;              // the library's array for the rules at one place
 
-/// A double array: the child of `node` by a byte is the unit at its base XOR the byte, if that has
-/// the byte as its label; a node that ends a rule has the rule's value at its base.
+/// A double array: the child of `node` by a byte is the unit at its base XOR the byte, if that
+/// unit's label is the byte; a node that ends a rule has the rule's value at its base.
 class Trie {
  public:
   explicit Trie(std::string_view bytes) : units_(bytes.size() / sizeof(uint32_t)) {
@@ -36,7 +36,7 @@ class Trie {
   }
   bool ends_rule(size_t node) const { return (units_[node] & 0x100) != 0; }
   size_t value(size_t node) const { return units_[base(node)] & 0x7fffffff; }
-  /// The first byte from `byte` on by which `node` has a child; 256 where there is none.
+  /// The first byte from `byte` on for which `node` has a child; 256 if there is none.
   size_t next_child(size_t node, size_t byte) const {
     const size_t from = base(node);
     while (byte < 256 && (units_[from ^ byte] & 0x800000ff) != byte) ++byte;
@@ -47,8 +47,8 @@ class Trie {
   std::vector<uint32_t> units_;
 };
 
-/// Walks through all that a text can reach. Words may share their endings, so a node can have
-/// several parents, but a way back would let a text match without end.
+/// Visits every node that a text can reach. Words may share endings, so a node can have several
+/// parents, but a cycle would let a text match without end.
 std::string trie_fault(const Trie& trie, std::string_view table) {
   enum State : uint8_t { kNew, kOpen, kDone };
   struct Visit {
@@ -56,7 +56,7 @@ std::string trie_fault(const Trie& trie, std::string_view table) {
     size_t next_byte;
   };
   std::vector<State> states(trie.size(), kNew);
-  std::vector<int32_t> rules(trie.size(), 0);  // the most on any way from the node down
+  std::vector<int32_t> rules(trie.size(), 0);  // the maximum on any path down from the node
   std::vector<Visit> path;
   const auto open = [&](size_t node) {
     states[node] = kOpen;
@@ -69,7 +69,7 @@ std::string trie_fault(const Trie& trie, std::string_view table) {
     const size_t byte = trie.next_child(node, from);
     const size_t child = trie.base(node) ^ byte;
     if (byte < 256 && states[child] == kNew) {
-      path.back().next_byte = byte;  // comes back to it when the child is done
+      path.back().next_byte = byte;  // resumes here after the child
       inside = open(child);
     } else if (byte < 256) {
       if (states[child] == kOpen) return "its trie runs in a circle";

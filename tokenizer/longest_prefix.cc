@@ -1,4 +1,4 @@
-// Binary search, and from there back along what begins what.
+// Binary search, then back along the chain of prefixes.
 #include "tokenizer/longest_prefix.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ const LongestPrefix::Piece* LongestPrefix::find(std::string_view text) const {
       std::upper_bound(pieces_.begin(), pieces_.end(), text,
                        [](std::string_view t, const Piece& piece) { return t < piece.text; });
   if (after == pieces_.begin()) return nullptr;
-  // The last piece that is not behind `text` begins with every piece that `text` begins with.
+  // The last piece that does not sort after `text` begins with every piece that `text` begins with.
   const Piece* piece = &*std::prev(after);
   const auto end = std::mismatch(piece->text.begin(), piece->text.end(), text.begin(), text.end());
   const auto common = static_cast<size_t>(end.first - piece->text.begin());

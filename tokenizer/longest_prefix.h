@@ -1,4 +1,4 @@
-// The longest of many pieces that a text begins with, in a time that hardly depends on their
+// Finds the longest of many pieces that a text begins with, in time almost independent of their
 // number.
 #pragma once
 
@@ -19,13 +19,13 @@ class LongestPrefix {
     const Piece* shorter;  // the longest of the others that this one begins with, or null
   };
 
-  /// Empty pieces are left out.
+  /// Empty pieces are ignored.
   explicit LongestPrefix(const std::vector<std::pair<std::string, int32_t>>& pieces);
   LongestPrefix(const LongestPrefix&) = delete;  // pieces point at each other
   LongestPrefix& operator=(const LongestPrefix&) = delete;
 
-  /// Null where there is none. Its `shorter` are all the others that `text` begins with. Takes a
-  /// comparison of `text` with log₂(number of pieces) of them.
+  /// Null if there is none. The chain of its `shorter` has all others that `text` begins with.
+  /// Compares `text` with log₂(number of pieces) pieces.
   const Piece* find(std::string_view text) const;
 
  private:

@@ -1,5 +1,5 @@
-// Reads the protocol buffer field by field, since libsentencepiece installs no header for it. The
-// fields are those of sentencepiece_model.proto; what it does not name is left to the library.
+// Reads the protocol buffer field by field, because libsentencepiece installs no header for it. The
+// fields are those of sentencepiece_model.proto; unknown ones are left to the library.
 #include "tokenizer/sentencepiece_check.h"
 
 #include <fmt/format.h>
@@ -20,8 +20,8 @@ namespace {
 
 constexpr int64_t kMaxPieces = int64_t{1} << 21;
 constexpr size_t kMaxPieceBytes = 1024;             // the library recurses once for each byte
-constexpr size_t kMaxTotalBytes = size_t{1} << 24;  // it takes about 35 bytes for each of them
-constexpr size_t kMaxNested = 64;                   // the array of its PrefixMatcher
+constexpr size_t kMaxTotalBytes = size_t{1} << 24;  // the library takes about 35 bytes for each
+constexpr size_t kMaxNested = 64;                   // the size of an array of its PrefixMatcher
 
 enum WireType { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 enum PieceType { kNormal = 1, kUnknown = 2, kUserDefined = 4, kLastType = 6 };
@@ -30,8 +30,8 @@ struct Field {
   uint64_t number = 0;
   uint64_t wire_type = 0;
   uint64_t value = 0;           // of kVarint and kFixed32
-  std::string_view bytes = {};  // of the others
-  std::string_view whole = {};  // with its tag
+  std::string_view bytes = {};  // of the other types
+  std::string_view whole = {};  // including its tag
 
   bool is(uint64_t wanted, WireType type) const { return number == wanted && wire_type == type; }
 };
@@ -47,7 +47,7 @@ std::optional<uint64_t> take_varint(std::string_view& message) {
   return std::nullopt;
 }
 
-/// The first field of `message`, which it loses.
+/// Removes the first field from `message` and returns it.
 std::optional<Field> take_field(std::string_view& message) {
   const char* const begin = message.data();
   const std::optional<uint64_t> tag = take_varint(message);
@@ -168,10 +168,10 @@ void ModelCheck::check_rules(std::string_view normalizer, const char* name) cons
   });
 }
 
-/// The library writes all user-defined pieces that begin at one place of a text into one array.
+/// The library writes all user-defined pieces that match at one place of a text into one array.
 void ModelCheck::check_nesting() {
   std::sort(user_defined_.begin(), user_defined_.end());
-  std::vector<std::string_view> nested;  // each begins with the one before
+  std::vector<std::string_view> nested;  // each begins with the previous one
   for (const std::string_view piece : user_defined_) {
     while (!nested.empty() && !piece.starts_with(nested.back())) nested.pop_back();
     nested.push_back(piece);

@@ -1,4 +1,4 @@
-// What must hold in a SentencePiece model before libsentencepiece may read it.
+// Checks a SentencePiece model before libsentencepiece reads it.
 #pragma once
 
 #include <string>
@@ -6,15 +6,15 @@
 
 namespace phasor::internal {
 
-/// What libsentencepiece may read of `model`, the bytes of `file`: all but self_test_data, texts
-/// that it would tokenize while it loads, however long they take, and print where they differ.
-/// Throws ModelError where `model` is not a SentencePiece model, or has what the library follows
-/// without looking: a table of normalization rules that points outside itself, more matches at one
-/// place than its arrays hold, pieces that overflow its stack.
+/// `model`, the bytes of `file`, without self_test_data: texts that libsentencepiece would tokenize
+/// during loading, for any length of time, printing differences. Throws ModelError if `model` is
+/// not a SentencePiece model, or has something that the library does not check: a table of
+/// normalization rules that points outside itself, more matches at one place than its arrays hold,
+/// pieces that overflow its stack.
 std::string checked_sentencepiece_model(std::string_view model, const std::string& file);
 
-/// What is wrong with a table of normalization rules, NormalizerSpec's precompiled_charsmap; empty
-/// where all is well. See tokenizer/charsmap_check.cc.
+/// The fault of a table of normalization rules, NormalizerSpec's precompiled_charsmap; empty if
+/// there is none. See tokenizer/charsmap_check.cc.
 std::string charsmap_fault(std::string_view charsmap);
 
 }  // namespace phasor::internal

@@ -1,4 +1,4 @@
-// The one file that knows the SentencePiece library (whose header declares a namespace absl).
+// The only file that includes SentencePiece's header (which declares a namespace absl).
 #include "tokenizer/sentencepiece_tokenizer.h"
 
 #include <fmt/format.h>
@@ -19,13 +19,13 @@ namespace {
 
 using sentencepiece::SentencePieceProcessor;
 
-/// A private-use character that stands where a special token was; see encode_joined().
+/// A private-use character in place of a special token; see encode_joined().
 constexpr std::string_view kHole = "\xee\x80\x80";  // U+E000
 
 std::unique_ptr<SentencePieceProcessor> load_processor(const SentencePieceSpec& spec) {
   const std::string model = checked_sentencepiece_model(spec.model, spec.file);
   auto processor = std::make_unique<SentencePieceProcessor>();
-  // SentencePiece's own message names a line of its source code, so it is left out.
+  // SentencePiece's own message names a line of its source code, so it is not shown.
   if (!processor->LoadFromSerializedProto(model).ok()) {
     throw ModelError(fmt::format("{}: not a SentencePiece model ({} bytes); get the file again",
                                  spec.file, spec.model.size()));
@@ -57,7 +57,7 @@ Vocabulary make_vocabulary(const SentencePieceSpec& spec, const SentencePiecePro
   return vocabulary;
 }
 
-/// The special tokens that do not stand round every text.
+/// The special tokens that are not added to every text.
 std::vector<std::string> other_specials(const SentencePieceSpec& spec, const std::string& unk,
                                         const Vocabulary& vocabulary,
                                         const SentencePieceProcessor& processor) {
@@ -105,7 +105,7 @@ class SentencePieceTokenizer : public Tokenizer {
   const std::optional<AlbertTextOptions> albert_;
   const bool leading_language_code_;
   const bool new_word_after_special_;
-  const bool has_vocabulary_;  // the ids are vocab.json's
+  const bool has_vocabulary_;  // ids are from vocab.json
   const std::string description_;
   const std::vector<std::string> notes_;
 };
@@ -139,7 +139,7 @@ std::vector<int32_t> SentencePieceTokenizer::number_ids() const {
 }
 
 int64_t SentencePieceTokenizer::text_vocab_size() const {
-  // All of vocab.json but the special tokens, which come last, if at all; see id_of().
+  // All of vocab.json except the special tokens, which come last if they are in it; see id_of().
   int64_t size = has_vocabulary_ ? vocabulary_.size() : 0;
   while (size > 0 && specials_.contains(vocabulary_.piece(static_cast<int32_t>(size - 1)))) --size;
   return std::max(size, int64_t{*std::ranges::max_element(id_of_number_)} + 1);
@@ -175,8 +175,8 @@ std::string_view SentencePieceTokenizer::take_language_code(std::string_view tex
   return text.substr(code.size());
 }
 
-/// With ids from vocab.json, a piece that SentencePiece does not know may be known there, though
-/// not as a special token.
+/// With ids from vocab.json, a piece unknown to SentencePiece may be in vocab.json, but not as a
+/// special token.
 int32_t SentencePieceTokenizer::id_of(std::string_view piece, int32_t number) const {
   if (!has_vocabulary_ || number != processor_->unk_id()) return id_of_number_[number];
   return specials_.contains(piece) ? unk_ : vocabulary_.lookup(piece).value_or(unk_);
@@ -184,7 +184,7 @@ int32_t SentencePieceTokenizer::id_of(std::string_view piece, int32_t number) co
 
 void SentencePieceTokenizer::append(std::string_view piece, int32_t number, Tokens& tokens) const {
   const int32_t id = id_of(piece, number);
-  const bool by_name = has_vocabulary_ && id == unk_;  // "<unk>" instead of what the text said
+  const bool by_name = has_vocabulary_ && id == unk_;  // "<unk>" instead of the text's characters
   tokens.ids.push_back(id);
   tokens.pieces.emplace_back(by_name ? unk_piece_ : piece);
 }
@@ -210,7 +210,7 @@ void SentencePieceTokenizer::encode_plain(std::string_view text, Tokens& tokens)
   }
 }
 
-/// Encodes "▁1999," as "▁1999" and then ",", where a piece for all of it would hide the number.
+/// Encodes "▁1999," as "▁1999" and then ",", because a piece for all of it would hide the number.
 void SentencePieceTokenizer::encode_number_with_comma(std::string_view piece,
                                                       Tokens& tokens) const {
   constexpr std::string_view kSpace = "\xe2\x96\x81";  // U+2581, as SentencePiece writes a space
@@ -222,7 +222,7 @@ void SentencePieceTokenizer::encode_number_with_comma(std::string_view piece,
   for (const auto& part : encoded.pieces()) {
     std::string_view text = part.piece();
     int32_t id = part.id();
-    // SentencePiece puts a space before every text, which inside a word must go again.
+    // SentencePiece puts a space before every text; inside a word it is removed.
     if (std::exchange(first, false) && !begins_word && text.starts_with(kSpace)) {
       text.remove_prefix(kSpace.size());
       if (text.empty()) continue;
@@ -233,14 +233,14 @@ void SentencePieceTokenizer::encode_number_with_comma(std::string_view piece,
   append(",", processor_->PieceToId(","), tokens);
 }
 
-/// Encodes `text` as if it followed something in the same word, so that the space which
-/// SentencePiece puts before every text does not make "[MASK]." end with the piece "▁.".
+/// Encodes `text` as if it followed something in the same word, so that SentencePiece's space
+/// before every text does not make "[MASK]." end with the piece "▁.".
 void SentencePieceTokenizer::encode_joined(std::string_view text, Tokens& tokens) const {
   if (text.empty()) return;
   const auto encoded = cut(std::string(kHole) + std::string(text));
   for (const auto& piece : encoded.pieces()) {
     if (piece.end() <= kHole.size()) continue;  // the hole itself, or the space before it
-    // Unknown characters in a row make one piece, which may then begin with the hole.
+    // Consecutive unknown characters become one piece, which may begin with the hole.
     std::string_view rest = piece.piece();
     if (const size_t hole = piece.begin() == 0 ? rest.find(kHole) : rest.npos; hole != rest.npos) {
       rest.remove_prefix(hole + kHole.size());

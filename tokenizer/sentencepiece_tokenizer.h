@@ -1,4 +1,4 @@
-// A SentencePiece model with the id numbering and special tokens that a model family puts round it.
+// A SentencePiece model with a model family's ids and special tokens.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace phasor::internal {
 
-/// All that tells one SentencePiece tokenizer from another, as plain data.
+/// Everything that distinguishes SentencePiece tokenizers, as plain data.
 ///
 /// Ids: with `vocabulary` a piece has the id given there, or that of `unk`; without it piece number
-/// n has the id n + offset. `fixed` names ids apart from that rule, and `appended` pieces take the
-/// ids after the last one.
+/// n has the id n + offset. `fixed` lists exceptions, and `appended` pieces take the ids after the
+/// last one.
 struct SentencePieceSpec {
   std::string kind = {};   // for people: "XLM-R"
   std::string file = {};   // the model's path, for messages
@@ -36,16 +36,16 @@ struct SentencePieceSpec {
   std::string pad = {};                  // empty: none
   /// A text may begin with a code such as ">>fra<<", which is one token (Marian).
   bool leading_language_code = false;
-  /// Texts are prepared as ALBERT's are; see tokenizer/albert_text.h.
+  /// Texts are prepared like ALBERT's; see tokenizer/albert_text.h.
   std::optional<AlbertTextOptions> albert = {};
-  /// What follows a special token in a text starts a new word even where no space comes between,
-  /// as Transformers has it; else "[MASK]." ends with the piece ".", as in running text.
+  /// The text after a special token starts a new word even without a space, as in Transformers;
+  /// otherwise "[MASK]." ends with the piece ".", as in running text.
   bool new_word_after_special = false;
   std::vector<std::string> notes = {};  // see Tokenizer::notes()
-  std::vector<AddedToken> added = {};   // what tokenizer_config.json adds, or lists once more
+  std::vector<AddedToken> added = {};   // tokens that tokenizer_config.json adds or repeats
 };
 
-/// Throws ModelError where spec.model is no SentencePiece model or a special token is unknown.
+/// Throws ModelError if spec.model is not a SentencePiece model or a special token is unknown.
 std::shared_ptr<const Tokenizer> make_sentencepiece_tokenizer(const SentencePieceSpec& spec);
 
 }  // namespace phasor::internal

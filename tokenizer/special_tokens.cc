@@ -1,4 +1,3 @@
-// Finds special tokens in a text and leaves what lies between them to the tokenizer.
 #include "tokenizer/special_tokens.h"
 
 #include <fmt/format.h>
@@ -16,7 +15,7 @@ std::string_view without_trailing_spaces(std::string_view text) {
   return text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
 }
 
-/// All pieces of `lists` but empty ones.
+/// All pieces of `lists` except empty ones.
 std::vector<std::pair<std::string, int32_t>> with_ids(
     std::initializer_list<const std::vector<std::string>*> lists, const Vocabulary& vocabulary) {
   std::vector<std::pair<std::string, int32_t>> all;

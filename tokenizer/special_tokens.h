@@ -1,4 +1,4 @@
-// What tokenizers share: special tokens round and inside a text, the limit on tokens, and bytes
+// What tokenizers share: special tokens around and inside a text, the limit on tokens, and bytes
 // that are not UTF-8.
 #pragma once
 
@@ -17,19 +17,19 @@ namespace phasor::internal {
 
 class SpecialTokens {
  public:
-  /// Appends the tokens of a part of a text in which no special token stands. `after_special`: a
-  /// special token of the text comes before it.
+  /// Appends the tokens of a part of a text without special tokens. `after_special`: it follows a
+  /// special token of the text.
   using EncodePart = std::function<void(std::string_view part, bool after_special, Tokens& tokens)>;
 
-  /// `prefix` and `suffix` stand round every text; they and `others` are those that a text can
-  /// spell. Throws ModelError for one that is not in `vocabulary`.
+  /// `prefix` and `suffix` are added to every text; they and `others` may be written in a text.
+  /// Throws ModelError for one that is not in `vocabulary`.
   SpecialTokens(const Vocabulary& vocabulary, const std::vector<std::string>& prefix,
                 const std::vector<std::string>& suffix, const std::vector<std::string>& others);
 
   Tokens encode(std::string_view text, const TokenizeOptions& options,
                 const EncodePart& encode_part) const;
 
-  /// Whether `piece` is one of the tokens that a text can spell.
+  /// Whether `piece` is one of the tokens that may be written in a text.
   bool contains(std::string_view piece) const;
 
  private:

@@ -1,4 +1,4 @@
-// utf8proc's tables behind the names that tokenizers use.
+// Implemented with utf8proc's tables.
 #include "tokenizer/unicode.h"
 
 #include <utf8proc.h>
@@ -46,7 +46,7 @@ bool is_han(char32_t character) {
   struct Block {
     char32_t first, last;
   };
-  // utf8proc does not know scripts. These are Unicode's blocks of CJK ideographs up to extension E.
+  // utf8proc has no scripts. These are Unicode's blocks of CJK ideographs up to extension E.
   static constexpr Block kBlocks[] = {{0x3400, 0x4dbf},   {0x4e00, 0x9fff},   {0xf900, 0xfaff},
                                       {0x20000, 0x2a6df}, {0x2a700, 0x2b73f}, {0x2b740, 0x2b81f},
                                       {0x2b820, 0x2ceaf}, {0x2f800, 0x2fa1f}};
@@ -75,7 +75,7 @@ std::string to_nfkd(std::string_view text) {
       static_cast<utf8proc_ssize_t>(text.size()), &bytes,
       static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT));
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(bytes, &std::free);
-  if (size < 0) throw std::bad_alloc();  // the text is valid, so only memory can be missing
+  if (size < 0) throw std::bad_alloc();  // the text is valid, so this is the only possible failure
   return std::string(reinterpret_cast<const char*>(bytes), static_cast<size_t>(size));
 }
 

@@ -1,4 +1,4 @@
-// What tokenizers ask about characters, in Unicode's terms and with utf8proc's answers.
+// Properties of characters that tokenizers need, in Unicode's terms.
 #pragma once
 
 #include <array>
@@ -15,13 +15,13 @@ bool is_punctuation(char32_t character);      // P
 bool is_nonspacing_mark(char32_t character);  // Mn: most accents
 bool is_combining(char32_t character);        // canonical combining class above 0
 bool is_decimal_digit(char32_t character);    // Nd
-/// Han ideographs, compatibility ones too; neither kana nor hangul.
+/// Han ideographs, including compatibility ideographs; not kana or hangul.
 bool is_han(char32_t character);
 
-/// The lower-case character for this one; "i" for U+0130, "σ" for "Σ" wherever it stands.
+/// The lower-case form of this character; "i" for U+0130, "σ" for "Σ" at any place.
 char32_t to_lower(char32_t character);
 
-/// What a character is composed of, fully and canonically (NFD), written to `buffer`.
+/// The full canonical decomposition (NFD) of a character, written to `buffer`.
 using PartsBuffer = std::array<int32_t, 8>;
 std::span<const int32_t> canonical_parts(char32_t character, PartsBuffer& buffer);
 

@@ -1,4 +1,4 @@
-// UTF-8 by utf8proc, which takes well-formed characters only (Unicode 15, table 3-7).
+// utf8proc accepts only well-formed characters (Unicode 15, table 3-7).
 #include "tokenizer/utf8.h"
 
 #include <utf8proc.h>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
-/// The character at the front of `text` and its length; a negative length where it is ill-formed.
+/// The character at the front of `text` and its length; a negative length if it is ill-formed.
 struct Decoded {
   int32_t character = 0;
   utf8proc_ssize_t length = 0;
@@ -31,7 +31,7 @@ Decoded decode(std::string_view text) {
 ValidText to_valid_utf8(std::string_view bytes) {
   ValidText result;
   result.text.reserve(bytes.size());
-  size_t begin = 0;  // of what is well-formed and not yet copied
+  size_t begin = 0;  // start of the well-formed bytes not yet copied
   for (size_t at = 0; at < bytes.size();) {
     if (static_cast<unsigned char>(bytes[at]) < 0x80) {
       ++at;

@@ -1,4 +1,4 @@
-// UTF-8: texts made valid as SentencePiece does it, and their characters one by one.
+// UTF-8: makes texts valid as SentencePiece does, and reads their characters.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ struct ValidText {
   int64_t invalid_bytes = 0;
 };
 
-/// Puts U+FFFD in place of every byte that is no part of a well-formed character (overlong forms,
+/// Replaces every byte that is not part of a well-formed character by U+FFFD (overlong forms,
 /// surrogates and numbers past U+10FFFF are ill-formed), and counts those bytes.
 ValidText to_valid_utf8(std::string_view bytes);
 
 /// Removes the first character of `text`, which must not be empty, and returns it; for a byte that
-/// is no part of one, U+FFFD.
+/// is not part of one, U+FFFD.
 char32_t take_character(std::string_view& text);
 
 void append_character(char32_t character, std::string& text);

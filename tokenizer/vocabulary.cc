@@ -1,4 +1,3 @@
-// Two ways of looking the same pairs up.
 #include "tokenizer/vocabulary.h"
 
 #include <fmt/format.h>

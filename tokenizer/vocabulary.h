@@ -11,11 +11,11 @@
 
 namespace phasor::internal {
 
-/// At most; the largest tokenizers known have a million.
+/// The maximum; the largest known tokenizers have a million.
 constexpr int64_t kMaxPieces = int64_t{1} << 22;
 
-/// What the ids of a vocabulary of so many pieces must be below. There may be gaps between ids, but
-/// not so many that a small file takes a large table.
+/// The limit on the ids of a vocabulary with that many pieces. Ids may have gaps, but not so many
+/// that a small file needs a large table.
 int64_t id_limit(int64_t num_pieces);
 
 class Vocabulary {
@@ -23,25 +23,24 @@ class Vocabulary {
   /// `file` names the vocabulary in messages.
   explicit Vocabulary(std::string file) : file_(std::move(file)) {}
 
-  /// Makes room for ids below id_limit(num_pieces); without it the limit is that of no pieces.
+  /// Allows ids below id_limit(num_pieces); without it the limit is that of zero pieces.
   void reserve(int64_t num_pieces);
-  /// Where a piece or an id comes twice, the first stays. Throws ModelError for ids beyond the
-  /// limit.
+  /// If a piece or an id comes twice, the first counts. Throws ModelError for ids beyond the limit.
   void set(std::string_view piece, int64_t id);
   void append(std::string_view piece) { set(piece, size()); }
 
   /// Ids run from 0 to size() − 1.
   int64_t size() const { return static_cast<int64_t>(pieces_.size()); }
   int64_t longest_piece() const { return longest_piece_; }  // in bytes
-  /// Empty for an id that stands for nothing. Throws InvalidArgument for an id out of range.
+  /// Empty for an id without a piece. Throws InvalidArgument for an id out of range.
   const std::string& piece(int32_t id) const;
   std::optional<int32_t> lookup(std::string_view piece) const;
-  /// As lookup(), but throws ModelError where there is no such piece.
+  /// Like lookup(), but throws ModelError if there is no such piece.
   int32_t find(std::string_view piece) const;
 
  private:
   std::string file_;
-  // Deques, since ids_ views their elements.
+  // Deques, because ids_ has views of their elements.
   std::deque<std::string> pieces_;   // by id
   std::deque<std::string> aliases_;  // further pieces of an id
   std::unordered_map<std::string_view, int32_t> ids_;
@@ -49,13 +48,13 @@ class Vocabulary {
   int64_t id_limit_ = id_limit(0);
 };
 
-/// A token beside a tokenizer's own ones, as files list it.
+/// A token added to a tokenizer's own ones, as files list it.
 struct AddedToken {
   std::string piece;
   int64_t id = 0;
 };
 
-/// `notes`, and one more where not all of `added` are in the vocabulary under their ids.
+/// `notes`, and one more if not all of `added` are in the vocabulary under their ids.
 std::vector<std::string> all_notes(std::vector<std::string> notes,
                                    const std::vector<AddedToken>& added,
                                    const Vocabulary& vocabulary);

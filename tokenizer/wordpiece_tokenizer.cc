@@ -1,4 +1,4 @@
-// Greedy longest match from the front of each word, without an allocation for each try.
+// Greedy longest match from the front of each word, without an allocation per attempt.
 #include "tokenizer/wordpiece_tokenizer.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ Vocabulary make_vocabulary(const WordPieceSpec& spec) {
   return vocabulary;
 }
 
-/// In bytes. Pieces of up to this are looked up at one length after the other.
+/// In bytes. Pieces up to this length are looked up one length at a time.
 constexpr size_t kShortPiece = 64;
 
 std::vector<std::pair<std::string, int32_t>> long_pieces(const WordPieceSpec& spec,
@@ -59,7 +59,7 @@ class WordPieceTokenizer : public Tokenizer {
 
   Tokens encode(std::string_view text, const TokenizeOptions& options) const override {
     return specials_.encode(text, options, [&](std::string_view part, bool, Tokens& tokens) {
-      std::string rest;  // one for all words
+      std::string rest;  // reused for all words
       for_each_bert_word(part, words_, [&](std::string_view word, int64_t num_characters) {
         append_word(word, num_characters, rest, tokens);
       });
@@ -72,7 +72,7 @@ class WordPieceTokenizer : public Tokenizer {
   std::vector<std::string> notes() const override { return notes_; }
 
  private:
-  /// The special tokens that the vocabulary happens to have.
+  /// The special tokens that are in the vocabulary.
   std::vector<std::string> spelled(const WordPieceSpec& spec) const {
     std::vector<std::string> pieces = {spec.unk, spec.mask, spec.pad};
     std::erase_if(pieces, [&](const std::string& piece) { return !vocabulary_.lookup(piece); });
@@ -104,7 +104,7 @@ class WordPieceTokenizer : public Tokenizer {
     }
   }
 
-  /// The longest piece that `rest` begins with and that is longer than `prefix`.
+  /// The longest piece at the front of `rest` that is longer than `prefix`.
   std::optional<int32_t> longest_match(std::string_view rest, size_t prefix) const {
     const auto fits = [&](size_t size) {
       return size > prefix && (size == rest.size() || !is_inside_character(rest[size]));
@@ -122,7 +122,7 @@ class WordPieceTokenizer : public Tokenizer {
   }
 
   const Vocabulary vocabulary_;
-  const LongestPrefix long_pieces_;  // those above kShortPiece
+  const LongestPrefix long_pieces_;  // longer than kShortPiece
   const SpecialTokens specials_;
   const BertWordOptions words_;
   const std::string continuation_;
@@ -136,7 +136,7 @@ class WordPieceTokenizer : public Tokenizer {
 }  // namespace
 
 std::shared_ptr<const Tokenizer> make_wordpiece_tokenizer(const WordPieceSpec& spec) {
-  constexpr size_t kMostBytes = 1024;  // of a piece: each token holds a copy of its own
+  constexpr size_t kMostBytes = 1024;  // of a piece: each token holds its own copy
   const auto refuse_long = [&](const std::string& piece) {
     if (piece.size() <= kMostBytes) return;
     throw ModelError(fmt::format("{}: a piece of {} bytes; at most {} are read", spec.file,

@@ -1,8 +1,8 @@
-// The blueprint of an encoder: every choice that decides what its weights mean.
+// The configuration of an encoder: every choice that determines what its weights compute.
 //
 // Plain data. Shape letters, here and everywhere: N tokens in the batch, B sequences, T tokens of
-// one sequence, C d_model, H heads, D head_dim (C/H but for some T5), F d_ff, L layers, V
-// vocabulary, E embedding_width (C but for ALBERT).
+// one sequence, C d_model, H heads, D head_dim (C/H except in some T5), F d_ff, L layers, V
+// vocabulary, E embedding_width (C except in ALBERT).
 #pragma once
 
 #include <cstdint>
@@ -17,21 +17,26 @@ namespace [[gnu::visibility("default")]] phasor {
 /// x = x + f(LN(x)), Xiong et al. 2020 (arXiv 2002.04745).
 enum class NormOrder { kPreNorm, kPostNorm };
 
-/// What a norm does. kLayerNorm: (x − mean) / √(variance + ε) · γ + β, Ba et al. 2016. kRmsNorm: x
-/// / √(mean(x²) + ε) · γ, Zhang & Sennrich 2019 (arXiv 1910.07467).
+/// What a norm does.
+///
+///     kLayerNorm  (x − mean) / √(variance + ε) · γ + β  (Ba et al. 2016)
+///     kRmsNorm    x / √(mean(x²) + ε) · γ               (Zhang & Sennrich 2019, arXiv 1910.07467)
 enum class NormKind { kLayerNorm, kRmsNorm };
 
-/// The MLP's nonlinearity. kGeluErf: x·Φ(x), exact. kGeluTanh: Hendrycks & Gimpel's tanh
-/// approximation ("gelu_new"). kSilu: x·sigmoid(x) ("swish").
+/// The MLP's nonlinearity.
+///
+///     kGeluErf   x·Φ(x), exact
+///     kGeluTanh  Hendrycks & Gimpel's tanh approximation ("gelu_new")
+///     kRelu      max(x, 0)
+///     kSilu      x·sigmoid(x) ("swish")
 enum class Activation { kGeluErf, kGeluTanh, kRelu, kSilu };
 
-/// What tells the encoder where a token stands. Sinusoidal and learned vectors are added to the
-/// token embedding. A relative bias is added to the attention scores: a number for each head and
-/// each bucket of distances between the two tokens (Raffel et al. 2020, arXiv 1910.10683).
+/// How the encoder learns a token's place. Sinusoidal and learned vectors are added to the token
+/// embedding. A relative bias is added to the attention scores: a number for each head and each
+/// bucket of distances between the two tokens (Raffel et al. 2020, arXiv 1910.10683).
 enum class PositionKind { kNone, kSinusoidal, kLearned, kRelativeBias };
 
-/// The five incompatible tables that are all called "sinusoidal". d = width, n = base, p =
-/// position.
+/// The five incompatible tables that are called "sinusoidal". d = width, n = base, p = position.
 ///
 ///     kPaper    angle p·n^(−2i/d) of pair i; columns sin, cos, sin, cos, …
 ///               (Vaswani et al. 2017)
@@ -51,11 +56,11 @@ struct PositionConfig {
   SinusoidalLayout layout = SinusoidalLayout::kPaper;  // kSinusoidal only
   double base = 10000.0;                               // kSinusoidal only
   int64_t first_position = 0;  // the row that a sequence's first token takes
-  /// Where set, tokens with this id do not advance the position counter and take the row of this
+  /// If set, tokens with this id do not advance the position counter and take the row of this
   /// number, whose sinusoid is zero (fairseq, RoBERTa, M2M100).
   std::optional<int32_t> uncounted_token = std::nullopt;
-  /// kRelativeBias only. Half of the buckets are for tokens to the right; of each half, the first
-  /// half are for one distance each and the others grow logarithmically up to max_distance.
+  /// kRelativeBias only. Half of the buckets are for tokens to the right. Of each half, the first
+  /// half hold one distance each, and the others grow logarithmically up to max_distance.
   int64_t num_buckets = 32;
   int64_t max_distance = 128;
 
@@ -70,14 +75,14 @@ struct ModelConfig {
   int64_t num_layers = 0;
   int64_t num_heads = 0;
   int64_t d_head = 0;  // D; 0: d_model / num_heads
-  /// E, the width of the embedding, from which a linear map leads to d_model; 0: there is no such
-  /// map, and embeddings are d_model wide.
+  /// E, the width of the embedding, which a linear map turns into d_model; 0: there is no such map,
+  /// and embeddings are d_model wide.
   int64_t d_embedding = 0;
   /// Groups of consecutive layers that share one block's weights; 0: each layer has its own.
   int64_t num_layer_groups = 0;
   int64_t vocab_size = 0;
-  /// The longest sequence seen in training, in tokens; 0 where the files do not say. A limit only
-  /// where the positions come from a table of that many rows.
+  /// The longest sequence seen in training, in tokens; 0 if the files do not say. A limit only if
+  /// the positions come from a table of that many rows.
   int64_t max_positions = 0;
   NormOrder norm_order = NormOrder::kPostNorm;
   NormKind norm = NormKind::kLayerNorm;
@@ -93,11 +98,11 @@ struct ModelConfig {
 
   int64_t head_dim() const { return d_head > 0 ? d_head : d_model / num_heads; }
   int64_t attention_width() const { return num_heads * head_dim(); }  // of q, k, v and z
-  float score_scale() const;  // what Q·Kᵀ is multiplied with
+  float score_scale() const;  // what Q·Kᵀ is multiplied by
   int64_t embedding_width() const { return d_embedding > 0 ? d_embedding : d_model; }
   int64_t num_blocks() const { return num_layer_groups > 0 ? num_layer_groups : num_layers; }
-  /// The block of weights that a layer uses: ⌊layer / (num_layers / num_blocks)⌋, in double and
-  /// with its rounding, as Transformers' ALBERT computes it.
+  /// The block of weights that a layer uses: ⌊layer / (num_layers / num_blocks)⌋, in double with
+  /// its rounding, as Transformers' ALBERT computes it.
   int64_t block_of(int64_t layer) const {
     return static_cast<int64_t>(static_cast<double>(layer) / (static_cast<double>(num_layers) /
                                                               static_cast<double>(num_blocks())));
@@ -105,8 +110,8 @@ struct ModelConfig {
   bool operator==(const ModelConfig&) const = default;
 };
 
-/// Throws InvalidArgument naming the first field that no encoder can have (a size below 1, d_model
-/// no multiple of num_heads, …).
+/// Throws InvalidArgument naming the first invalid field (a size below 1, d_model not a multiple of
+/// num_heads, …).
 void validate(const ModelConfig& config);
 
 }  // namespace phasor

@@ -1,7 +1,7 @@
 // The encoder: texts or token ids in, hidden states or sentence vectors out.
 //
 // Options may grow: new fields take the place of `reserved`, whose zeros mean the default, so that
-// a compiled application goes on working. Leave `reserved` alone.
+// a compiled application keeps working. Do not set `reserved`.
 #pragma once
 
 #include <array>
@@ -32,13 +32,13 @@ struct EmbeddingsData;
 namespace [[gnu::visibility("default")]] phasor {
 
 struct EncoderOptions {
-  int threads = 0;  // worker threads of this Encoder; 0: OMP_NUM_THREADS, or else one for each core
-  Precision precision = Precision::kFloat32;  // what linear maps multiply in
-  /// For how many row counts each thread keeps its plans; the least recently used go first, and
-  /// come back in 30 µs, since oneDNN keeps what it compiled. Whatever the batches, it compiles a
-  /// matmul for at most 24 row counts, once for each number of threads that share one. Scratch
+  int threads = 0;  // worker threads of this Encoder; 0: OMP_NUM_THREADS, otherwise one per core
+  Precision precision = Precision::kFloat32;  // number format of the linear maps
+  /// For how many row counts each thread keeps its plans. The least recently used are dropped first
+  /// and rebuilt in 30 µs, because oneDNN keeps what it compiled. For any batches, it compiles a
+  /// matmul for at most 24 row counts, once for each number of threads that share it. Scratch
   /// memory grows to that of the largest group of a run: about 256 rows and a sequence, or all
-  /// sequences where they are fewer than threads.
+  /// sequences if there are fewer than threads.
   int max_plans = 16;
   std::array<uint64_t, 8> reserved = {};
 };
@@ -73,17 +73,17 @@ struct ResidualCut {
   Site site = Site::kBoth;
 };
 
-/// What is special about one run. The model is never touched.
+/// Options of one run. The model is never changed.
 struct RunOptions {
   Observer* observer = nullptr;  // borrowed for the call
   Positions positions = {};
   Overflow overflow = Overflow::kError;
   std::vector<ResidualCut> cut_residuals = {};
-  /// Makes one vector of each sequence, too: Encoding::embedding(). Empty: none are made.
+  /// If set, also makes one vector of each sequence: Encoding::embedding().
   std::optional<Pooling> pooling = {};
-  /// Where the hidden states go, [N, C], the caller's; empty: to memory of the Encoding.
+  /// The caller's memory for the hidden states, [N, C]; empty: memory of the Encoding.
   std::span<float> hidden = {};
-  /// A stop that was requested ends the run before the next block, with ErrorCode::kCancelled.
+  /// A requested stop ends the run before the next block, with ErrorCode::kCancelled.
   std::stop_token stop = {};
   std::array<uint64_t, 8> reserved = {};
 };
@@ -92,46 +92,47 @@ struct RunOptions {
 struct EmbedOptions {
   std::optional<Pooling> pooling = {};     // empty: Model::sentence().pooling
   std::optional<std::string> prompt = {};  // put before every text; empty: Model::sentence().prompt
-  /// Texts are cut to so many tokens, special tokens included; under kError a longer one is
-  /// refused. 0: Model::sentence().max_tokens, or else ModelConfig::max_positions, or else 2048,
-  /// and no more than the positions reach; but under kClamp, kInterpolate and kWindow texts are not
-  /// cut.
+  /// Texts are cut to this many tokens, special tokens included; under kError a longer one is
+  /// refused. 0: Model::sentence().max_tokens, or if that is not set ModelConfig::max_positions, or
+  /// 2048, and no more than the positions reach; under kClamp, kInterpolate and kWindow texts are
+  /// not cut.
   int64_t max_tokens = 0;
   Overflow overflow = Overflow::kTruncate;  // of a text that is longer
   Positions positions = {};
-  /// Where the vectors go, [B, W] with W = Encoder::embedding_width(), the caller's; empty: to
-  /// memory of the Embeddings.
+  /// The caller's memory for the vectors, [B, W] with W = Encoder::embedding_width(); empty: memory
+  /// of the Embeddings.
   std::span<float> output = {};
   Progress progress = {};     // counts texts; must not use the Encoder
   std::stop_token stop = {};  // ends the call with ErrorCode::kCancelled
   std::array<uint64_t, 8> reserved = {};
 };
 
-/// A step of the forward pass and which of oneDNN's implementations does it here.
+/// A step of the forward pass and the oneDNN implementation that runs it on this machine.
 struct PrimitiveInfo {
   std::string name;            // "qkv", "scores", "up", …
   std::string implementation;  // "brg:avx512_core"
 };
 
 /// The result of a run. Sequence i of the B in the batch has T_i tokens, N in all. A value; copies
-/// share the data. What it returns is borrowed from it, so it cannot be called on a temporary.
+/// share the data. Its spans are borrowed from it, so its functions cannot be called on a
+/// temporary.
 class Encoding {
  public:
   int64_t num_sequences() const;
-  /// Where each sequence begins in the batch, and where the last ends: [B + 1].
+  /// The start of each sequence in the batch, and the end of the last: [B + 1].
   std::span<const int64_t> offsets() const&;
-  /// After truncation, where that was asked for. [N]
+  /// After truncation, if any. [N]
   std::span<const int32_t> token_ids() const&;
   /// The position each token was given: its row of the table, counted from the table's row 0;
   /// fractional under Overflow::kInterpolate, within the first window under Overflow::kWindow. [N]
   std::span<const float> positions() const&;
   /// The last hidden states. [N, C]
   std::span<const float> hidden() const&;
-  /// The hidden states pooled: [B, Pooling::width(C)]. Throws InvalidArgument where
-  /// RunOptions::pooling was not given.
+  /// The hidden states pooled: [B, Pooling::width(C)]. Throws InvalidArgument if
+  /// RunOptions::pooling was not set.
   std::span<const float> embeddings() const&;
 
-  /// The same of sequence i. These throw std::out_of_range where there is none.
+  /// The same for sequence i. They throw std::out_of_range if there is none.
   int64_t num_tokens(int64_t i) const;
   std::span<const int32_t> token_ids(int64_t i) const&;  // [T]
   std::span<const float> positions(int64_t i) const&;    // [T]
@@ -154,11 +155,11 @@ class Encoding {
   std::shared_ptr<const internal::EncodingData> data_;
 };
 
-/// What became of a text on its way to a vector.
+/// How a text was turned into a vector.
 struct TextReport {
-  int64_t num_tokens = 0;      // that were run; 0: the text has none, and its vector is zeros
-  int64_t dropped_tokens = 0;  // that were cut off
-  int64_t invalid_bytes = 0;   // that were not UTF-8 and became U+FFFD
+  int64_t num_tokens = 0;      // run; 0: the text has none, and its vector is zeros
+  int64_t dropped_tokens = 0;  // cut off
+  int64_t invalid_bytes = 0;   // not UTF-8, replaced by U+FFFD
   std::array<uint64_t, 2> reserved = {};
 };
 
@@ -167,10 +168,10 @@ class Embeddings {
  public:
   int64_t size() const;   // B
   int64_t width() const;  // W
-  /// [B, W]; EmbedOptions::output where that was given.
+  /// [B, W]; EmbedOptions::output if that was given.
   std::span<const float> values() const&;
   std::span<const float> values() && = delete;
-  /// Vector i, [W]. Throws std::out_of_range where there is none, as does report().
+  /// Vector i, [W]. Throws std::out_of_range if there is none, as does report().
   std::span<const float> operator[](int64_t i) const&;
   std::span<const float> operator[](int64_t i) && = delete;
   const TextReport& report(int64_t i) const&;
@@ -184,12 +185,12 @@ class Embeddings {
 
 /// Runs a model. Holds packed weights, primitives and scratch memory, so it belongs to one thread
 /// at a time: a call that runs it, or primitives(), throws InvalidArgument (ErrorCode::kBusy) while
-/// another runs. Use one Encoder a thread, made with replica(), which shares the packed weights.
-/// One that was moved from can only be assigned to or destroyed.
+/// another runs. Use one Encoder per thread, made with replica(), which shares the packed weights.
+/// A moved-from Encoder can only be assigned to or destroyed.
 ///
-/// The bits of a sequence's result do not depend on the batch it came in, on its place there, or on
-/// the number of threads: in int8 on every machine, in float32 and bfloat16 with AVX-512. Elsewhere
-/// oneDNN sums in an order that depends on the number of rows and threads, which moves float32 by
+/// The bits of a sequence's result do not depend on its batch, its place in the batch, or the
+/// number of threads: in int8 on every machine, in float32 and bfloat16 with AVX-512. Elsewhere
+/// oneDNN sums in an order that depends on the number of rows and threads, which changes float32 by
 /// up to 1e-6 of the result's largest value (in BERT-base; less in fewer layers) and emulated
 /// bfloat16 by up to 1e-2.
 class Encoder {
@@ -205,26 +206,26 @@ class Encoder {
   Encoder replica() const;
 
   /// One vector of each text, made as the checkpoint's own files say: prompt, length, pooling,
-  /// projections and normalisation. Texts of like length are run together, in batches and on all
+  /// projections and normalisation. Texts of similar length are run together, in batches and on all
   /// threads, so that any number of texts takes little more memory than their vectors. Throws
   /// InvalidArgument (an output of the wrong size, a text that is too long under Overflow::kError,
-  /// positions that do not suit the model), ModelError (no tokenizer, or Model::sentence()'s own
-  /// problem where it is asked), and Error with kCancelled.
+  /// positions that do not suit the model), ModelError (no tokenizer, or what Model::sentence()
+  /// throws if it is used), and Error with kCancelled.
   Embeddings embed(const Texts& texts, const EmbedOptions& options = {});
-  /// W, the width of embed()'s vectors with these options: of Pooling, not of the token embedding.
-  /// Throws as Model::sentence() where that is asked.
+  /// W, the width of embed()'s vectors with these options: that of the pooled vector, not of the
+  /// token embedding. Throws what Model::sentence() throws if it is used.
   int64_t embedding_width(const EmbedOptions& options = {}) const;
 
-  /// The hidden states of the texts as they are: no prompt, and no length but the positions'.
-  /// Throws InvalidArgument (empty batch, empty text where there are no special tokens, an id
-  /// outside the vocabulary, a text too long and Overflow::kError, positions outside the table, an
-  /// unknown layer, an output of the wrong size), ModelError (no tokenizer; NaN or infinite
-  /// embeddings), and Error with kCancelled.
+  /// The hidden states of the texts as they are: no prompt, and no limit on the length other than
+  /// that of the positions. Throws InvalidArgument (empty batch, empty text where there are no
+  /// special tokens, an id outside the vocabulary, a text too long and Overflow::kError, positions
+  /// outside the table, an unknown layer, an output of the wrong size), ModelError (no tokenizer;
+  /// NaN or infinite embeddings), and Error with kCancelled.
   Encoding encode(const Texts& texts, const RunOptions& options = {});
 
-  /// The same from token ids, which are taken as they are: no special token is added. One sequence;
-  /// several, of which number i has the ids offsets[i] … offsets[i + 1] − 1 (offsets [B + 1], from
-  /// 0 to the number of ids); or several by themselves.
+  /// The same from token ids; no special token is added. One sequence; several in one array, where
+  /// sequence i has the ids offsets[i] … offsets[i + 1] − 1 (offsets [B + 1], from 0 to the number
+  /// of ids); or several arrays.
   Encoding encode_ids(std::span<const int32_t> token_ids, const RunOptions& options = {});
   Encoding encode_ids(std::span<const int32_t> token_ids, std::span<const int64_t> offsets,
                       const RunOptions& options = {});
@@ -232,16 +233,17 @@ class Encoder {
                       const RunOptions& options = {});
 
   /// Scores over the vocabulary for `hidden` [n, C]: [n, V], before the softmax. Throws ModelError
-  /// where the checkpoint carries no masked-language-model head.
+  /// if the checkpoint has no masked-language-model head.
   std::vector<float> mlm_logits(std::span<const float> hidden);
 
-  /// What the last run was compiled to, in the order of the forward pass; empty before the first.
-  /// Attention's steps are those of one of the run's sequences: others depend on their length.
+  /// The implementations that the last run used, in the order of the forward pass; empty before the
+  /// first run. Attention's steps are those of one of the run's sequences: others depend on their
+  /// length.
   std::vector<PrimitiveInfo> primitives() const;
 
-  /// What the packed matrices and biases take, in bytes; replicas share them. Those of a
-  /// masked-language-model head count once mlm_logits() was called. Embeddings are read where the
-  /// Model has them.
+  /// The size of the packed matrices and biases, in bytes; replicas share them. Those of a
+  /// masked-language-model head count after the first mlm_logits(). Embeddings are not packed: they
+  /// are read from the Model.
   int64_t packed_bytes() const;
   const Model& model() const;
   int threads() const;

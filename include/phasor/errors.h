@@ -1,9 +1,9 @@
 // What phasor throws: Error, with a code for programs and one line for people.
 //
 // The line says what is wrong, the offending value, the allowed range, and what to do. The three
-// classes tell whose turn it is to act. Nothing else is thrown on purpose but std::out_of_range for
-// an index into a result; std::bad_alloc passes through. After a throw the object that threw is as
-// usable as before. The library never aborts, never exits and never prints.
+// classes say who has to act. The only other exceptions are std::out_of_range for an index into a
+// result, and std::bad_alloc. After a throw the object is as usable as before. The library never
+// aborts, exits or prints.
 #pragma once
 
 #include <stdexcept>
@@ -14,13 +14,13 @@ namespace [[gnu::visibility("default")]] phasor {
 /// Values keep their numbers; new ones are added at the end.
 enum class ErrorCode {
   kInvalidArgument,  // the caller's input: a token id out of range, an empty batch, …
-  kEmptyText,        // a sequence without a token
-  kTooLong,          // a text longer than the positions, where no policy says what to do
+  kEmptyText,        // a sequence without tokens
+  kTooLong,          // a text longer than the positions, and no policy for it
   kBusy,             // an Encoder is running: on another thread, or around its own observer
-  kCancelled,        // the caller asked for it (std::stop_token)
+  kCancelled,        // the caller requested it (std::stop_token)
   kNotFound,         // no such model
   kInvalidModel,     // a checkpoint's files are missing, damaged or contradict each other
-  kUnsupported,      // a sound checkpoint of a kind that phasor does not implement
+  kUnsupported,      // a valid checkpoint of a kind that phasor does not implement
   kBackend,          // oneDNN refused to create or run a primitive
 };
 

@@ -1,4 +1,4 @@
-// The named points of the forward pass, and the listener that sees what flows through them.
+// The named points of the forward pass, and the observer that receives the values there.
 //
 // Names and meanings are TransformerLens'. [T, C] unless said:
 //
@@ -60,7 +60,7 @@ enum class Hook {
 };
 inline constexpr int kNumHooks = static_cast<int>(Hook::kFinalNorm) + 1;
 
-/// Whether the hook lies inside a block (and so has a layer).
+/// Whether the hook is inside a block (and so has a layer).
 bool is_block_hook(Hook hook);
 
 /// The path above, e.g. "blocks.3.attn.hook_q"; `layer` is ignored outside blocks.
@@ -72,25 +72,25 @@ struct HookEvent {
   Hook hook;
   int64_t layer;     // −1 outside blocks
   int64_t sequence;  // index into the batch
-  /// The token of the sequence that row 0 stands for: 0, but for the later windows of
-  /// Overflow::kWindow, which arrive one after the other.
+  /// The sequence's token in row 0: 0, except for the later windows of Overflow::kWindow, which
+  /// arrive one after the other.
   int64_t first_token;
   std::span<const int64_t> shape;  // 2 or 3 dimensions, as listed above
   std::span<const float> values;   // row-major
 };
 
-/// Listens to a run. wants() is asked for every hook and layer before anything is computed, because
-/// what nobody wants is never stored: scores and patterns, values before the activation.
+/// Receives values of a run. wants() is called for every hook and layer before anything is
+/// computed, because values that nobody wants are never stored: scores and patterns, values before
+/// the activation.
 ///
-/// observe() is called while encode() runs, one call at a time, but on the thread that computed the
-/// values, which need not be the one that called encode(): an observed batch is spread over threads
-/// as any other, since to compute it on one would cost far more than to listen. The events of a
-/// sequence come in the order of the forward pass, those of different sequences in no certain
-/// order. So an observer needs no lock, but nothing that belongs to one thread either; and as long
-/// as it listens, other threads may wait. After observe() has thrown it is not called again, and
-/// encode() throws the same.
+/// observe() is called during encode(), one call at a time, possibly from different threads: an
+/// observed batch is spread over threads like any other, and each thread passes on the values it
+/// computed. So an observer needs no lock, but must not rely on thread-local state, and other
+/// threads may wait while it works. The events of a sequence come in the order of the forward pass,
+/// those of different sequences in no particular order. After observe() has thrown it is not called
+/// again, and encode() throws the same exception.
 ///
-/// Observing changes the results no more than another batch would: no bit with AVX-512, see
+/// Observing changes the results no more than another batch would: not at all with AVX-512, see
 /// Encoder.
 class Observer {
  public:

@@ -1,8 +1,8 @@
-// The lens: numbers that say what position does inside the encoder, from recorded activations.
+// The lens: measures of what position does inside the encoder, from recorded activations.
 //
-// Every function computes in double from what it is given, be it arrays, a trace, or an encoder to
-// run; its numbers do not depend on threads more than the encoder's states do; and it throws
-// InvalidArgument where shapes do not fit. Each header gives the formulas and where they come from.
+// Every function computes in double from its arguments: arrays, a trace, or an encoder to run. Its
+// numbers depend on the number of threads no more than the encoder's states do. It throws
+// InvalidArgument if shapes do not fit. Each header gives the formulas and their sources.
 //
 //   lens/table.h       a table of position vectors by itself
 //   lens/split.h       hidden states split into position and token, or position and text

@@ -1,4 +1,4 @@
-// A model: a checkpoint's configuration, weights and tokenizer, loaded once and shared by all.
+// A model: a checkpoint's configuration, weights and tokenizer, loaded once and shared.
 #pragma once
 
 #include <cstddef>
@@ -84,17 +84,16 @@ class Model {
  public:
   /// Loads a folder with config.json, model.safetensors and tokenizer files, or one of the bundled
   /// models by its name ("sinusoidal", "learned", "none"). Weights stay mapped from the file, and
-  /// embeddings are read there at every run: a file that is overwritten in place changes them, and
-  /// one that is cut off ends the process (SIGBUS). Files that are replaced by renaming, as hub
-  /// clients do, are safe; else LoadOptions::copy reads everything into memory. Throws ModelError
-  /// naming the file, the key or tensor, and what was expected, and InvalidArgument for a language
-  /// that the tokenizer does not have.
+  /// embeddings are read from it at every run: overwriting the file in place changes them, and
+  /// truncating it ends the process (SIGBUS). Replacing it by renaming, as hub clients do, is safe;
+  /// LoadOptions::copy reads everything into memory instead. Throws ModelError naming the file, the
+  /// key or tensor, and what was expected, and InvalidArgument for a language that the tokenizer
+  /// lacks.
   static std::shared_ptr<const Model> load(const std::filesystem::path& folder_or_name,
                                            const LoadOptions& options = {});
 
-  /// For weights that come from elsewhere. `storage` keeps the tensors' memory alive. Throws
-  /// InvalidArgument (config) or ModelError (a tensor missing or of another shape than config
-  /// says).
+  /// For weights from another source. `storage` keeps the tensors' memory alive. Throws
+  /// InvalidArgument (config) or ModelError (a tensor is missing or its shape differs from config).
   static std::shared_ptr<const Model> create(ModelConfig config, Weights weights,
                                              std::shared_ptr<const void> storage,
                                              std::shared_ptr<const Tokenizer> tokenizer = nullptr);
@@ -102,38 +101,38 @@ class Model {
   const ModelConfig& config() const;
   const Weights& weights() const;
   bool has_tokenizer() const;
-  /// Throws ModelError saying why where the folder has no tokenizer that phasor reads.
+  /// Throws ModelError with the reason if the folder has no tokenizer that phasor reads.
   const Tokenizer& tokenizer() const;
-  /// How it makes one vector of a text; the mean for create(). Throws ModelError saying why where
+  /// How it makes one vector of a text; the mean for create(). Throws ModelError with the reason if
   /// the folder's sentence-transformers files ask for something that phasor does not do.
   const SentenceConfig& sentence() const;
   bool has_sentence() const;
-  /// The longest sequence whose positions need no overflow policy; empty where positions never end.
-  /// Throws InvalidArgument where `positions` do not suit the model.
+  /// The longest sequence that needs no overflow policy; empty if there is no limit. Throws
+  /// InvalidArgument if `positions` do not suit the model.
   std::optional<int64_t> max_tokens(const Positions& positions = {}) const;
-  /// The vectors that a run adds to the tokens of a sequence of this length (tokens that do not
-  /// advance the position counter left aside), [num_tokens, E]; zeros where none are added. Throws
+  /// The vectors that a run adds to the tokens of a sequence of this length (without tokens that do
+  /// not advance the position counter), [num_tokens, E]; zeros if none are added. Throws
   /// InvalidArgument as a run does, and under kTruncate and kWindow for more tokens than there are
   /// positions.
   std::vector<float> position_vectors(int64_t num_tokens, const Positions& positions = {},
                                       Overflow overflow = Overflow::kError) const;
-  /// Where it was loaded from; empty for create().
+  /// The folder it was loaded from; empty for create().
   const std::filesystem::path& folder() const;
   /// Name–value pairs of the safetensors file's __metadata__.
   const std::map<std::string, std::string>& metadata() const;
   /// Tensors of the file that the encoder does not use (decoders, other heads), by name.
   const std::vector<std::string>& unused_tensors() const;
-  /// Keys of config.json that phasor does not read, since they do not change what it computes.
+  /// Keys of config.json that phasor does not read because they do not change the result.
   const std::vector<std::string>& unused_keys() const;
-  /// What a careful reader of the files should know, one sentence each: a stored sinusoidal table
-  /// that differs from the formula, the tokenizer's notes, …
+  /// Notes on the files, one sentence each: a stored sinusoidal table that differs from the
+  /// formula, the tokenizer's notes, …
   const std::vector<std::string>& notes() const;
   /// The tensors in weights() by phasor's names ("blocks.3.attn.q.bias"), in the order of the
-  /// forward pass; one that is used twice (a tied decoder) only once.
+  /// forward pass; one that is used twice (a tied decoder) appears once.
   std::vector<std::pair<std::string, Tensor>> parameters() const;
   int64_t num_parameters() const;  // numbers in them
-  /// Lets go of the memory that the mapped files take up by now. What is read again comes back from
-  /// the system's cache or from the disk. An Encoder does this while it packs.
+  /// Releases the memory of the mapped files. Pages that are read again come from the system's
+  /// cache or the disk. An Encoder does this while it packs.
   void release_pages() const;
 
  private:
@@ -154,17 +153,18 @@ class Model {
   std::vector<std::string> notes_;
 };
 
-/// The folder that `folder_or_name` means: itself where it is a folder, else the bundled model of
-/// that name, sought in $PHASOR_MODELS, beside the running program (../share/phasor/models), in the
-/// folders of add_models_folder(), and where phasor was installed. Throws ModelError listing where
-/// it looked and which models there are.
+/// The folder of `folder_or_name`: itself if it is a folder, otherwise the bundled model of that
+/// name, searched in $PHASOR_MODELS, beside the running program (../share/phasor/models), in the
+/// folders of add_models_folder(), and in phasor's installation. Throws ModelError listing the
+/// folders searched and the models found.
 std::filesystem::path find_model(const std::filesystem::path& folder_or_name);
 
-/// A further folder in which find_model() seeks models by name. Any thread. Returns true.
+/// Adds a folder in which find_model() searches for models by name. Any thread. Returns true.
 bool add_models_folder(const std::filesystem::path& folder);
 
-// Where the bundled models are: as the CMake target says, or with pkg-config, which cannot quote a
-// path, beside the installed headers. Hidden: each library and program of a process adds its own.
+// The folder of the bundled models: from the CMake target, or with pkg-config, which cannot quote a
+// path, relative to the installed headers. Hidden: each library and program of a process adds its
+// own.
 #if defined(PHASOR_MODELS_DIR)
 [[gnu::visibility("hidden")]] inline const bool kModelsFolderAdded =
     add_models_folder(PHASOR_MODELS_DIR);

@@ -17,16 +17,16 @@ struct EnumNames {
   std::span<const std::string_view> all;
 };
 
-/// There for Activation, DType, ErrorCode, NormKind, NormOrder, Overflow, PoolingMode,
+/// Defined for Activation, DType, ErrorCode, NormKind, NormOrder, Overflow, PoolingMode,
 /// PositionKind, Positions::Source, Precision, ResidualCut::Site, ResidualSource, RowMeasure and
 /// SinusoidalLayout. Hooks have paths instead, see hook_path().
 template <typename Enum>
 const EnumNames& names();
 
-/// Throws InvalidArgument where `value` is none of the enum's.
+/// Throws InvalidArgument if `value` is not in the enum.
 void check_value(const EnumNames& names, size_t value);
 
-/// The place of `name`. Throws InvalidArgument listing the names there are.
+/// The index of `name`. Throws InvalidArgument listing the valid names.
 size_t index_of(const EnumNames& names, std::string_view name);
 
 template <typename Enum>

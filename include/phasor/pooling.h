@@ -11,8 +11,8 @@
 
 namespace [[gnu::visibility("default")]] phasor {
 
-/// The rows x_1 … x_T of the last hidden state become a vector of width C. Special tokens count as
-/// any other.
+/// How the rows x_1 … x_T of the last hidden state become a vector of width C. Special tokens count
+/// like any other.
 enum class PoolingMode {
   kCls,           // x_1
   kMax,           // max_t x_t, each column by itself
@@ -28,29 +28,29 @@ struct Projection {
   int64_t out = 0;
   std::vector<float> weight = {};  // [out, in]
   std::vector<float> bias = {};    // [out]
-  bool tanh = false;               // f; else the identity
+  bool tanh = false;               // f is tanh; otherwise the identity
 
   bool operator==(const Projection&) const = default;
 };
 
 /// From hidden states [T, C] to one vector. A value; the default is the mean.
 struct Pooling {
-  /// Their vectors are concatenated in the order of the enum, whatever the order here.
+  /// Their vectors are concatenated in the order of the enum, not of this list.
   std::vector<PoolingMode> modes = {PoolingMode::kMean};
   std::vector<Projection> projections = {};  // one after the other
   bool normalize = false;                    // y / max(‖y‖, 1e-12), at the end
 
-  /// Of the vector, for states of width C.
+  /// The vector's width, for states of width C.
   int64_t width(int64_t d_model) const;
   bool operator==(const Pooling&) const = default;
 };
 
 /// The vector of one sequence: hidden [T, C] -> [pooling.width(C)]. Computed in double. Throws
-/// InvalidArgument where `hidden` is not whole rows (one at least), where there is no mode, or
-/// where a projection does not fit.
+/// InvalidArgument if `hidden` is not a whole number of rows (at least one), if there is no mode,
+/// or if a projection does not fit.
 std::vector<float> pool(std::span<const float> hidden, int64_t d_model, const Pooling& pooling);
 
-/// "cls,mean" for several modes. Throws InvalidArgument listing the names there are, which are
+/// "cls,mean" for several modes. Throws InvalidArgument listing the valid names, which are
 /// sentence-transformers'.
 std::vector<PoolingMode> parse_pooling_modes(std::string_view names);
 std::string to_string(const std::vector<PoolingMode>& modes);
@@ -60,9 +60,9 @@ std::string to_string(const Pooling& pooling);
 /// What a checkpoint's files say about making one vector of a text.
 struct SentenceConfig {
   Pooling pooling;
-  int64_t max_tokens = 0;  // texts are cut to so many, special tokens included; 0: not said
+  int64_t max_tokens = 0;  // texts are cut to this many, special tokens included; 0: not given
   std::string prompt;      // put before every text
-  std::string source;      // where the pooling is from: "1_Pooling/config.json"; empty: nowhere
+  std::string source;      // the file of the pooling: "1_Pooling/config.json"; empty: none
 };
 
 }  // namespace phasor

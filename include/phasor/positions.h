@@ -1,4 +1,4 @@
-// Positions: the sinusoidal tables, and what one run may do to the positions a model was given.
+// Positions: the sinusoidal tables, and how one run can change the positions of a model.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace [[gnu::visibility("default")]] phasor {
 /// Writes PE(position) into row [d_model], in double and then rounded. `position` may be fractional
 /// (interpolation) or negative (shifts); base > 1. Throws InvalidArgument for an odd width in
 /// kOpenNmt. Formula: Vaswani et al. 2017 §3.5 and the table at SinusoidalLayout. For d_model 2 and
-/// 3 the tensor2tensor step n^(−1/(d/2−1)) divides by zero; its one pair has frequency 1.
+/// 3 the tensor2tensor step n^(−1/(d/2−1)) divides by zero; the single pair has frequency 1.
 void sinusoidal_row(SinusoidalLayout layout, double base, double position, int64_t d_model,
                     double* row);
 void sinusoidal_row(SinusoidalLayout layout, double base, double position, int64_t d_model,
@@ -26,8 +26,8 @@ struct ColumnPair {
   double frequency;  // ω, in radians a position; the wavelength is 2π/ω positions
 };
 
-/// The pairs of a table, fastest first. An odd width's zero column (kT2T, kFairseq) is in none.
-/// Throws as sinusoidal_row().
+/// The pairs of a table, fastest first. The zero column of an odd width (kT2T, kFairseq) is in no
+/// pair. Throws as sinusoidal_row().
 std::vector<ColumnPair> column_pairs(SinusoidalLayout layout, int64_t d_model,
                                      double base = 10000.0);
 
@@ -35,9 +35,9 @@ std::vector<ColumnPair> column_pairs(SinusoidalLayout layout, int64_t d_model,
 std::vector<double> sinusoidal_table(SinusoidalLayout layout, int64_t rows, int64_t d_model,
                                      double base = 10000.0, int64_t first_position = 0);
 
-/// What to do with a sequence longer than a table of positions (Press et al. 2021 for why it
-/// matters). A sinusoidal table never ends, so that no policy applies to it in encode(); embed()
-/// has lengths of its own.
+/// What to do with a sequence longer than the table of positions (see Press et al. 2021). A
+/// computed sinusoidal table has a row for every position, so no policy applies to it in encode();
+/// embed() has length limits of its own.
 enum class Overflow {
   kError,        // InvalidArgument naming both lengths
   kTruncate,     // keep the leading tokens (and, for a text, its closing special tokens)
@@ -46,15 +46,16 @@ enum class Overflow {
   kWindow  // windows of L tokens overlapping by half; hidden states averaged where they overlap
 };
 
-/// A table that replaces the model's own for a run: row r is what a token at position r receives.
+/// A table that replaces the model's own for a run: row r is added to a token at position r.
 struct PositionTable {
   int64_t rows = 0;
   int64_t d_model = 0;
   std::vector<float> values;  // [rows, d_model]
 };
 
-/// Which positions a run adds, and where. A value; the default is what the checkpoint says. Edits
-/// act on each sequence by itself, in the order given, on its list of positions p_0 … p_{T−1}:
+/// Which positions a run adds, and to which tokens. A value; the default is the checkpoint's own.
+/// Edits act on each sequence by itself, in the order given, on its list of positions p_0 …
+/// p_{T−1}:
 ///
 ///     encoder.encode(texts, {.positions = Positions::none()});
 ///     encoder.encode(texts, {.positions = Positions().shifted(3).scaled(0.5f)});
@@ -63,11 +64,11 @@ class Positions {
  public:
   /// The model's own.
   Positions() = default;
-  /// Nothing is added: attention can no longer tell one order of the tokens from another.
+  /// Nothing is added: attention cannot tell one order of the tokens from another.
   static Positions none();
   /// A computed table in place of the model's.
   static Positions sinusoidal(SinusoidalLayout layout, double base = 10000.0);
-  /// The model's stored table; a run throws InvalidArgument where the model has none.
+  /// The model's stored table; a run throws InvalidArgument if the model has none.
   static Positions learned();
   /// `table` in place of the model's; its row 0 is for the first token.
   static Positions table(PositionTable table);
@@ -82,7 +83,7 @@ class Positions {
   Positions reversed() const;
   /// A permutation drawn from `seed`: the same for the same seed and length, on every machine.
   Positions shuffled(uint64_t seed) const;
-  /// p_0 for every token: all stand at the same place.
+  /// p_0 for every token.
   Positions repeated() const;
   /// The given positions, one for each token of the (only) sequence.
   Positions at(std::vector<int32_t> position_ids) const;

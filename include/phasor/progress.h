@@ -1,4 +1,4 @@
-// How long calls tell how far they are.
+// How long calls report their progress.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace [[gnu::visibility("default")]] phasor {
 
-/// Told after each batch, on the caller's thread, how many of how many sequences have been run.
-/// What it throws ends the call.
+/// Called after each batch, on the caller's thread, with the number of sequences run so far and in
+/// total. An exception from it ends the call.
 using Progress = std::function<void(int64_t done, int64_t total)>;
 
 }  // namespace phasor

@@ -1,4 +1,4 @@
-// Reads safetensors files in place: a JSON header that is checked once, then borrowed tensors.
+// Reads safetensors files in place: a JSON header, checked once, and borrowed tensors.
 #pragma once
 
 #include <cstddef>
@@ -25,9 +25,9 @@ class SafetensorsFile {
     int64_t num_bytes = 0;
   };
 
-  /// `copy`: reads the file into memory; else it stays mapped, and must not be overwritten in place
-  /// (see Model::load()). Throws ModelError, naming the file and the tensor, where the file is
-  /// missing or is no sound safetensors file.
+  /// `copy`: reads the file into memory; otherwise it stays mapped, and must not be overwritten in
+  /// place (see Model::load()). Throws ModelError, naming the file and the tensor, if the file is
+  /// missing or not a valid safetensors file.
   static std::shared_ptr<const SafetensorsFile> open(const std::filesystem::path& file,
                                                      bool copy = false);
   ~SafetensorsFile();
@@ -35,13 +35,13 @@ class SafetensorsFile {
   SafetensorsFile& operator=(const SafetensorsFile&) = delete;
 
   const std::map<std::string, Entry>& entries() const;
-  /// Name–value pairs of __metadata__; values that are no strings are left out.
+  /// Name–value pairs of __metadata__; values that are not strings are left out.
   const std::map<std::string, std::string>& metadata() const;
   bool contains(const std::string& name) const;
   /// See Model::release_pages.
   void release_pages() const;
-  /// Borrowed from this object. Throws ModelError where there is no such tensor or its dtype is
-  /// none of F32, F16 and BF16.
+  /// Borrowed from this object. Throws ModelError if there is no such tensor or its dtype is not
+  /// F32, F16 or BF16.
   Tensor tensor(const std::string& name) const;
 
  private:

@@ -1,4 +1,4 @@
-// Text to token ids and back, whatever the tokenizer behind it.
+// Text to token ids and back, with any tokenizer.
 #pragma once
 
 #include <array>
@@ -18,13 +18,13 @@ struct LoadOptions {
   std::string language = {};
   /// Reads the weights into memory instead of mapping their files; see Model::load().
   bool copy = false;
-  std::array<uint64_t, 8> reserved = {};  // for fields to come, see encoder.h
+  std::array<uint64_t, 8> reserved = {};  // for future fields, see encoder.h
 };
 
 struct TokenizeOptions {
   /// Special tokens written in the text ("[MASK]", "</s>") count as such instead of as plain text.
   bool parse_special = false;
-  /// Above 0: text tokens are dropped from the end so that no more than this many remain, special
+  /// If above 0, text tokens are dropped from the end so that at most this many remain, special
   /// tokens included.
   int64_t max_tokens = 0;
   std::array<uint64_t, 4> reserved = {};
@@ -32,39 +32,37 @@ struct TokenizeOptions {
 
 struct Tokens {
   std::vector<int32_t> ids;
-  /// One for each id, "▁" for a space as SentencePiece writes it. What is not in the vocabulary
-  /// stands as the text had it, or as "<unk>" where ids come from a vocab.json, "[UNK]" in
+  /// One for each id, "▁" for a space as SentencePiece writes it. A piece that is not in the
+  /// vocabulary appears as in the text, as "<unk>" if ids come from a vocab.json, or as "[UNK]" in
   /// WordPiece.
   std::vector<std::string> pieces;
   int64_t invalid_bytes = 0;  // bytes that were not UTF-8 and became U+FFFD
-  int64_t dropped = 0;        // text tokens that max_tokens cut off
+  int64_t dropped = 0;        // text tokens cut off by max_tokens
 };
 
 /// Immutable and safe to share between threads.
 class Tokenizer {
  public:
-  /// Loads a folder's tokenizer files; the weights need not be there. Throws ModelError saying
-  /// which files it found and which kinds of tokenizer it reads, and InvalidArgument listing the
-  /// languages there are where options.language is none of them.
+  /// Loads a folder's tokenizer files; the weights need not be there. Throws ModelError naming the
+  /// files it found and the kinds of tokenizer it reads, and InvalidArgument listing the languages
+  /// if options.language is not one of them.
   static std::shared_ptr<const Tokenizer> load(const std::filesystem::path& folder,
                                                const LoadOptions& options = {});
 
   virtual ~Tokenizer() = default;
-  /// An empty text gives the special tokens alone. Throws InvalidArgument where even those are
-  /// none.
+  /// An empty text gives only the special tokens. Throws InvalidArgument if there are none.
   virtual Tokens encode(std::string_view text, const TokenizeOptions& options = {}) const = 0;
   /// Ids run from 0 to vocab_size() − 1.
   virtual int64_t vocab_size() const = 0;
-  /// Plain text gives ids below this; from here to vocab_size() there are special tokens only, such
-  /// as languages.
+  /// Plain text gives ids below this; ids from here to vocab_size() are special tokens, such as
+  /// languages.
   virtual int64_t text_vocab_size() const { return vocab_size(); }
   /// Throws InvalidArgument for an id out of range.
   virtual std::string piece(int32_t id) const = 0;
   virtual std::optional<int32_t> mask_id() const = 0;
-  /// What it is, for people: "XLM-R (SentencePiece, sentencepiece.bpe.model)".
+  /// A description for people: "XLM-R (SentencePiece, sentencepiece.bpe.model)".
   virtual std::string description() const = 0;
-  /// What a careful reader of its files should know, one sentence each: what was assumed, what is
-  /// not read.
+  /// Notes on its files, one sentence each: what was assumed, what is not read.
   virtual std::vector<std::string> notes() const { return {}; }
 };
 

@@ -1,4 +1,4 @@
-// A trace: an observer that keeps what it saw, and finds it again by hook, layer and sequence.
+// A trace: an observer that records values by hook, layer and sequence.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,8 @@ namespace [[gnu::visibility("default")]] phasor {
 ///     encoder.encode(text, {.observer = &trace});
 ///     trace.at(Hook::kResidPost, layer).values;   // [T, C]
 ///
-/// The windows of Overflow::kWindow are put together again: each element is the mean over the
-/// windows that computed it, and 0 where none did (scores between tokens that never shared a
-/// window).
+/// The windows of Overflow::kWindow are merged: each element is the mean over the windows that
+/// computed it, and 0 if none did (scores between tokens that never shared a window).
 class Trace : public Observer {
  public:
   struct Entry {
@@ -39,7 +38,7 @@ class Trace : public Observer {
   bool wants(Hook hook, int64_t layer) const override;
   void observe(const HookEvent& event) override;
 
-  /// `layer` is ignored outside blocks. Throws InvalidArgument where nothing was recorded.
+  /// `layer` is ignored outside blocks. Throws InvalidArgument if nothing was recorded.
   const Entry& at(Hook hook, int64_t layer = -1, int64_t sequence = 0) const;
   bool has(Hook hook, int64_t layer = -1, int64_t sequence = 0) const;
   /// Transformers' hidden_states[l], l = 0 … num_layers(): [T, C]. Wants kFullEmbed, kResidPost,
@@ -51,7 +50,7 @@ class Trace : public Observer {
  private:
   struct Sum {
     Entry entry;
-    std::vector<float> counts;  // per element; empty while there was one window only
+    std::vector<float> counts;  // per element; empty as long as there was only one window
   };
   std::vector<Hook> hooks_;
   std::map<std::tuple<Hook, int64_t, int64_t>, Sum> entries_;  // hook, layer, sequence

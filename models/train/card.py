@@ -20,9 +20,9 @@ POSITION = {
 CARD = """# {kind}
 
 One of three twin encoders (`sinusoidal`, `learned`, `none`) that differ in one thing: what is added
-to the token embedding to say where a token stands. Here it is
+to the token embedding to mark a token's place. Here it is
 {position}.
-Same data in the same order, same masks, same first values of every shared parameter, same schedule.
+Data, their order, masks, initial values of all shared parameters and schedule are the same.
 
 | | |
 |---|---|
@@ -35,11 +35,11 @@ Same data in the same order, same masks, same first values of every shared param
 
 Files: `config.json`, `model.safetensors` (float16), `tokenizer.model` (SentencePiece Unigram, NFKC),
 and `golden.json` with `golden.safetensors`: hidden states and attention as PyTorch computes them in
-float32 from these weights, to check an implementation by.
+float32 from these weights, for checking an implementation.
 
 It is small and was trained briefly, on purpose: it shows how position travels through an encoder.
 It writes like its books, with their views and their prejudices, knows nothing later than 1929, and
-is no base for decisions about people. How it was made: [`models/train`](../train/README.md).
+is not fit for decisions about people. How it was made: [`models/train`](../train/README.md).
 """
 
 

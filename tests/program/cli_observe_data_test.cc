@@ -342,7 +342,7 @@ TEST(CliObserveDataTest, PythonReadsTheFilesAsTheDocumentationDoes) {
     language = language.empty() ? line.substr(3) : "";
     script.clear();
   }
-  EXPECT_EQ(scripts, 3u);
+  EXPECT_EQ(scripts, 5u);
 }
 
 }  // namespace

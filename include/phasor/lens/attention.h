@@ -1,4 +1,4 @@
-// Position in attention: how far, and to which side, attention reaches.
+// Position in attention: how far away, and to which side, the heads look.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ double mean_attention_distance(std::span<const float> pattern, int64_t num_heads
 ///
 ///     a(δ) = (1/(H·T)) Σ_h Σ_i A^h_{i,i+δ},   δ = −(T−1) … T−1,   at index δ + T − 1: [2T − 1].
 ///
-/// Rows i for which i + δ lies outside the text add nothing but count, so Σ_δ a(δ) = 1 and
-/// Σ_δ a(δ)·|δ| is the mean distance. For one head, give its part of the pattern. Clark et al. 2019
+/// Rows i for which i + δ lies outside the text add nothing but are counted, so Σ_δ a(δ) = 1 and
+/// Σ_δ a(δ)·|δ| is the mean distance. For one head, pass its part of the pattern. Clark et al. 2019
 /// (arXiv 1906.04341), §3.1, name heads by the peaks at δ = −1, 0 and 1.
 std::vector<double> attention_by_offset(std::span<const float> pattern, int64_t num_heads,
                                         int64_t num_tokens);
@@ -29,26 +29,25 @@ struct HeadProfile {
   double previous = 0;            // a(−1); at most (T − 1)/T
   double self = 0;                // a(0)
   double next = 0;                // a(1)
-  double first = 0;               // mean_i A_i0; special tokens often serve as a place to rest
+  double first = 0;               // mean_i A_i0; attention often rests on special tokens
   double separators = 0;          // mean_i Σ_s A_is over the given places s
-  double mean_distance = 0;       // in tokens; (T² − 1)/(3T) where attention is uniform
+  double mean_distance = 0;       // in tokens; (T² − 1)/(3T) if attention is uniform
   double entropy = 0;        // mean_i −Σ_j A_ij ln A_ij, in nats: 0 (one token) to ln T (all)
-  double entropy_share = 0;  // entropy / ln T; 0 where T = 1
-  /// −1 or +1 where that neighbour gets more attention than any other token from at least 90 % of
-  /// the rows that have it: a positional head (Voita et al. 2019, arXiv 1905.09418). A head
-  /// that attends at random to T tokens is one by chance with a probability near T^(1−T), so texts
-  /// of fewer than three tokens have none.
+  double entropy_share = 0;  // entropy / ln T; 0 if T = 1
+  /// −1 or +1 if that neighbour gets more attention than any other token from at least 90 % of the
+  /// rows that have it: a positional head (Voita et al. 2019, arXiv 1905.09418). A head that
+  /// attends at random to T tokens is positional by chance with a probability near T^(1−T), so
+  /// texts of fewer than three tokens have none.
   std::optional<int> positional_offset = {};
-  /// The larger of the two shares of rows; 0 where T = 1.
+  /// The larger of the two shares of rows; 0 if T = 1.
   double positional_share = 0;
 };
 
-/// The profile of each head of a pattern [H, T, T], as of Hook::kPattern. `separators` lists the
-/// places whose attention is added up as such, say those of [CLS] and [SEP] (Clark et al. 2019,
-/// §3.2). Throws InvalidArgument where the pattern is none of that shape or a place is outside the
-/// text.
+/// The profile of each head of a pattern [H, T, T], as in Hook::kPattern. `separators` lists the
+/// places whose attention is summed, such as those of [CLS] and [SEP] (Clark et al. 2019, §3.2).
+/// Throws InvalidArgument if the pattern does not have that shape or a place is outside the text.
 ///
-/// Given the pattern of one word repeated, profiles show what position alone does: see
+/// Profiles of the pattern of one word repeated show the effect of position alone: see
 /// identical_words() in order.h.
 std::vector<HeadProfile> head_profiles(std::span<const float> pattern, int64_t num_heads,
                                        int64_t num_tokens,

@@ -7,43 +7,42 @@
 
 namespace [[gnu::visibility("default")]] phasor {
 
-/// A reordering of T tokens, as the list of who stands where: token order[p] of the original stands
-/// at place p of the new sequence. In each of these, `movable` lists the places whose tokens
-/// take part, ascending; all others (special tokens, say) stay where they are. They throw
-/// InvalidArgument for a place outside the sequence. The same seed gives the same order on every
-/// machine.
+/// A reordering of T tokens is a list: token order[p] of the original moves to place p of the new
+/// sequence. In each function, `movable` lists the places whose tokens take part, ascending; all
+/// others (such as special tokens) stay. They throw InvalidArgument for a place outside the
+/// sequence. The same seed gives the same order on every machine.
 
-/// Two movable tokens, drawn from `seed`, change places; the identity where there are fewer.
+/// Two movable tokens, drawn from `seed`, change places; the identity if there are fewer.
 std::vector<int64_t> swapped_order(int64_t num_tokens, std::span<const int64_t> movable,
                                    uint64_t seed);
 std::vector<int64_t> reversed_order(int64_t num_tokens, std::span<const int64_t> movable);
-/// A uniform draw of all orders, the original one included.
+/// Drawn uniformly from all orders, including the original one.
 std::vector<int64_t> shuffled_order(int64_t num_tokens, std::span<const int64_t> movable,
                                     uint64_t seed);
 
-/// The movable tokens, cut into blocks of n from the first on (the last may be shorter), with the
-/// blocks in an order drawn from `seed` and each as it was inside. With n = 1 every token moves by
-/// itself, with larger n more of the local order stays (Sinha et al. 2021, arXiv 2104.06644).
-/// Throws InvalidArgument for n < 1.
+/// The movable tokens are cut into blocks of n from the first on (the last may be shorter), and the
+/// blocks are put in an order drawn from `seed`; inside a block the order stays. With n = 1 every
+/// token moves by itself, with larger n more of the local order stays (Sinha et al. 2021, arXiv
+/// 2104.06644). Throws InvalidArgument for n < 1.
 std::vector<int64_t> shuffled_ngrams_order(int64_t num_tokens, std::span<const int64_t> movable,
                                            int64_t n, uint64_t seed);
 
-/// The ids with all movable tokens replaced by `token_id`: one word repeated. What then still
-/// differs between tokens, in states or in attention, is position (the identical word probing of
-/// Wang et al. 2021, "On Position Embeddings in BERT", ICLR). Throws InvalidArgument for a place
-/// outside the sequence.
+/// The ids with all movable tokens replaced by `token_id`: one word repeated. The remaining
+/// differences between tokens, in states or in attention, are due to position (the identical word
+/// probing of Wang et al. 2021, "On Position Embeddings in BERT", ICLR). Throws InvalidArgument for
+/// a place outside the sequence.
 std::vector<int32_t> identical_words(std::span<const int32_t> token_ids,
                                      std::span<const int64_t> movable, int32_t token_id);
 
 /// The ids in their new order: element p is token_ids[order[p]].
 std::vector<int32_t> reordered(std::span<const int32_t> token_ids, std::span<const int64_t> order);
 
-/// How far reordering moves each token's state, wherever the token went:
+/// How far reordering moves each token's state, following the token to its new place:
 ///
 ///     mean_t ‖h(πx)_{π(t)} − h(x)_t‖ / ‖h(x)_t‖,   π(order[p]) = p,
 ///
 /// for h(x) = `states` and h(πx) = `reordered_states`, both [T, C]. Without positions an encoder is
-/// permutation equivariant, f(πx) = π f(x), and this is 0 but for rounding (Yun et al. 2020, arXiv
+/// permutation equivariant, f(πx) = π f(x), and this is 0 up to rounding (Yun et al. 2020, arXiv
 /// 1912.10077, Claim 1).
 double order_sensitivity(std::span<const float> states, std::span<const float> reordered_states,
                          std::span<const int64_t> order, int64_t d_model);

@@ -5,15 +5,16 @@
 //
 //     ŷ(x) = ȳ + ⟨w, x − x̄⟩,   w = (XᵀX + λI)⁻¹ Xᵀ(y − ȳ),   X = the rows x_i − x̄.
 //
-// λ is 10^k times the mean eigenvalue of XᵀX. Of k = −8 … 4 that one is taken with which a probe
-// of two in every three texts best predicts the third (of two the larger; of states, where there
-// are fewer than three texts); the probe is then fitted to all with it. By texts, because the
-// tokens of one know each other: λ chosen by tokens is too small for texts that are new. No
-// held-out state has a say in it.
+// λ is 10^k times the mean eigenvalue of XᵀX. k is chosen from −8 … 4 by cross-validation: probes
+// fitted to two of every three texts predict the third (states instead of texts if there are fewer
+// than three; of two equal k the larger), and the final probe is fitted to all texts. The folds are
+// texts because the tokens of one text are related: λ chosen by tokens is too small for new texts.
+// No held-out state is used in the choice.
 //
-// That a probe reads the position says that it is there, not that the model uses it; and a probe
-// may also read words that like certain places. So it is scored on texts that it has not seen, and
-// beside two baselines (Hewitt & Liang 2019, arXiv 1909.03368, for such controls).
+// If a probe reads the position, the position is in the state; this does not show that the model
+// uses it. A probe may also read words that are frequent at certain places. So it is scored on
+// texts it has not seen, and compared with two baselines (see Hewitt & Liang 2019, arXiv
+// 1909.03368, on such controls).
 #pragma once
 
 #include <cstdint>
@@ -25,11 +26,11 @@
 
 namespace [[gnu::visibility("default")]] phasor {
 
-/// States and the positions that a probe shall read off them.
+/// States and the positions that a probe is to read off them.
 struct ProbeData {
   std::vector<float> states;    // [n, C]
   std::vector<double> targets;  // [n]
-  std::vector<int64_t> texts;   // [n], which text each is from, ascending from 0; empty: its own
+  std::vector<int64_t> texts;   // [n], each state's text, ascending from 0; empty: each its own
 };
 
 /// A fitted ridge regression.
@@ -42,14 +43,14 @@ struct Probe {
   double predict(std::span<const float> state) const;  // [C]
 };
 
-/// Of constant states or a single one: the targets' mean. States are constant where Σ‖x − x̄‖² is no
-/// more than 1e-12 of Σ‖x‖², which is float32's rounding. Throws InvalidArgument where the sizes do
-/// not fit or a target is not finite.
+/// For constant states or a single one it predicts the targets' mean. States are constant if Σ‖x −
+/// x̄‖² is at most 1e-12 of Σ‖x‖², which is float32's rounding. Throws InvalidArgument if the sizes
+/// do not fit or a target is not finite.
 Probe fit_probe(const ProbeData& data, int64_t d_model);
 
 struct ProbeScore {
-  /// 1 − Σ(y − ŷ)² / Σ(y − ȳ)², ȳ being the mean of these very y: 1 where all are read exactly, 0
-  /// as good as knowing their mean, below 0 worse; 0 where all y are equal.
+  /// 1 − Σ(y − ŷ)² / Σ(y − ȳ)², where ȳ is the mean of these same y: 1 if all are exact, 0 if no
+  /// better than their mean, below 0 if worse; 0 if all y are equal.
   double r2 = 0;
   double mean_absolute_error = 0;  // in positions
 };
@@ -62,8 +63,8 @@ struct ProbeReport {
   double lambda = 0;
   ProbeScore train;
   ProbeScore held_out;
-  ProbeScore mean;      // held out, of always predicting the training targets' mean
-  ProbeScore shuffled;  // held out, of the same probe fitted to shuffled training targets
+  ProbeScore mean;      // held out, always predicting the training targets' mean
+  ProbeScore shuffled;  // held out, the same probe fitted to shuffled training targets
 };
 
 /// Fits to `train` and scores on `held_out`, which should come from other texts. Throws as
@@ -71,16 +72,17 @@ struct ProbeReport {
 ProbeReport probe_positions(const ProbeData& train, const ProbeData& held_out, int64_t d_model,
                             uint64_t seed = 1);
 
-/// A text, and the places of the tokens that a probe sees, say all but special ones.
+/// A text, and the places of the tokens that a probe sees, such as all but the special ones.
 struct ProbeText {
   std::vector<int32_t> token_ids;
   std::vector<int64_t> places;
 };
 
-/// The same for each hidden_states[l], l = 0 … L: runs the texts and reads from each state its
+/// The same for each hidden_states[l], l = 0 … L: runs the texts and probes each state for its
 /// token's place in the text, counted from 0. Keeps all states in memory, 4·C·(L + 1) bytes a
-/// token, and probes layers side by side on as many threads as the encoder has. `options.observer`
-/// is not used. Throws as above, for a place outside its text, and what Encoder::encode_ids throws.
+/// token, and probes layers in parallel on as many threads as the encoder has. `options.observer`
+/// is not used. Throws as above and for a place outside its text, and what Encoder::encode_ids()
+/// throws.
 std::vector<ProbeReport> probe_positions(Encoder& encoder, std::span<const ProbeText> train,
                                          std::span<const ProbeText> held_out,
                                          const RunOptions& options = {}, uint64_t seed = 1,

@@ -1,4 +1,4 @@
-// Position in the residual stream: how far states move, and which parts they are the sum of.
+// Position in the residual stream: how far states move, and the parts whose sum they are.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,15 @@ namespace [[gnu::visibility("default")]] phasor {
 /// mean_t ‖x_t‖ over the rows of x [T, C].
 double mean_norm(std::span<const float> x, int64_t d_model);
 
-/// mean_t (1 − cos(a_t, b_t)) over the rows of a and b [T, C]: 0 where they point the same way, 1
-/// at a right angle. With a from a run with positions and b from one without: the effect of
-/// positions.
+/// mean_t (1 − cos(a_t, b_t)) over the rows of a and b [T, C]: 0 if they point the same way, 1 at a
+/// right angle. With a from a run with positions and b from one without: the effect of positions.
 double mean_cosine_distance(std::span<const float> a, std::span<const float> b, int64_t d_model);
 
 /// Where a part of a hidden state comes from.
 enum class ResidualSource {
   kToken,      // s·E[id]
   kPosition,   // P[p]
-  kTokenType,  // the type row, where the model has one
+  kTokenType,  // the type row, if the model has one
   kAttention,  // a block's attention output, with its bias
   kMlp,        // a block's MLP output, with its bias
   kBiases,     // the LayerNorms' biases
@@ -35,29 +34,29 @@ struct ResidualPart {
   std::vector<double> values;  // [T, C]
 };
 
-/// The hooks that residual parts are made from.
+/// Records the hooks from which residual parts are computed.
 Trace residual_trace();
 
 /// Takes every hidden state of a recorded run apart: calls visit(l, parts) for l = 0 … L with parts
-/// whose sum is hidden_states[l] of `sequence`, but for float32's rounding.
+/// whose sum is hidden_states[l] of `sequence`, up to float32's rounding.
 ///
-/// A part travels on its own through the residual connections and the LayerNorms, each frozen at
-/// the mean and deviation it had in the run. LN(x) = w ⊙ (x − mean(x)) / σ + b is then linear but
-/// for b: a part becomes w ⊙ (part − mean(part)) / σ, and b joins kBiases. What a block computes
-/// from its input enters as a new part. So the part kPosition is what reaches layer l of the
-/// position vector on the direct path, without any block having read it (Elhage et al. 2021, "A
+/// Each part passes separately through the residual connections and the LayerNorms, which are
+/// frozen at the mean and deviation of the run. LN(x) = w ⊙ (x − mean(x)) / σ + b is then linear
+/// except for b: a part becomes w ⊙ (part − mean(part)) / σ, and b joins kBiases. What a block
+/// computes from its input is a new part. So the part kPosition is what remains of the position
+/// vector at layer l on the direct path, not computed by any block (Elhage et al. 2021, "A
 /// Mathematical Framework for Transformer Circuits"; the frozen LayerNorm as in TransformerLens'
 /// apply_ln_to_stack).
 ///
 /// `trace` holds residual_trace()'s hooks from a run of `model` that cut `cuts`. Throws
-/// InvalidArgument where it does not. Sequences that were run in overlapping windows are means of
-/// several runs, whose parts do not sum to them.
+/// InvalidArgument if it does not. The states of sequences run in overlapping windows are means of
+/// several runs, and the parts do not sum to them.
 void for_each_residual_state(
     const Model& model, const Trace& trace, int64_t sequence,
     const std::function<void(int64_t l, std::span<const ResidualPart> parts)>& visit,
     std::span<const ResidualCut> cuts = {});
 
-/// How much of the states h a part D is.
+/// The share of a part D in the states h.
 struct PartShare {
   double norm = 0;       // mean_t ‖D_t‖ / ‖h_t‖
   double alignment = 0;  // mean_t ⟨D_t, h_t⟩ / ‖h_t‖²; sums to 1 over the parts of h

@@ -1,4 +1,4 @@
-// The first block's attention scores, taken apart into what tokens and positions contribute.
+// The first block's attention scores as a sum of the terms of tokens and positions.
 //
 // Block 0 reads x_i = tok_i + pos_i + other_i, the parts of hidden_states[0] with frozen norms (see
 // residual.h), and in pre-norm models its attention's norm, frozen too. With q_i = W_q x_i + b_q,
@@ -12,7 +12,7 @@
 //                            + rest: all with b_q, b_k, type rows or the norms' biases
 //
 // Ke, He & Liu 2020, "Rethinking Positional Encoding in Language Pre-training" (arXiv 2006.15595),
-// who see hardly any structure in the two mixed terms in BERT.
+// who find hardly any structure in the two mixed terms in BERT.
 #pragma once
 
 #include <cstdint>
@@ -29,25 +29,25 @@ struct ScoreTerms {
   int64_t num_heads = 0;
   int64_t num_tokens = 0;
   std::vector<double> token_token, token_position, position_token, position_position;
-  std::vector<double> relative_bias;  // 0 where positions are of another kind
+  std::vector<double> relative_bias;  // 0 if positions are of another kind
   std::vector<double> rest;
 };
 
-/// How much of the scores' variance a term is,
+/// The share of a term in the scores' variance,
 ///
 ///     Σ_ij (t_ij − t̄_i)(s_ij − s̄_i) / Σ_ij (s_ij − s̄_i)²
 ///
-/// for a term t, the scores s, and means over each row, which softmax does not see. The six sum to
-/// 1. Near 1: the term decides where attention goes; near 0: it has no say; below 0: it works
-/// against the others. All are 0 where the scores do not vary along their rows: by less than 1e-12
-/// of Σ s_ij², which is float32's rounding.
+/// for a term t, the scores s, and means over each row, which softmax ignores. The six shares sum
+/// to 1. Near 1: the term decides where attention goes; near 0: it has no influence; below 0: it
+/// works against the others. All are 0 if the scores do not vary along their rows: by less than
+/// 1e-12 of Σ s_ij², which is float32's rounding.
 struct ScoreShares {
   double token_token = 0, token_position = 0, position_token = 0, position_position = 0;
   double relative_bias = 0;
   double rest = 0;
 };
 
-/// Records what the terms are made from: the embedding's hooks, and of block 0 kQ, kK and
+/// Records what the terms are computed from: the embedding's hooks, and of block 0 kQ, kK and
 /// kAttnScores.
 class ScoreTrace : public Trace {
  public:
@@ -55,15 +55,15 @@ class ScoreTrace : public Trace {
   bool wants(Hook hook, int64_t layer) const override;
 };
 
-/// The terms of `sequence` of a recorded float32 run of `model`. They sum to what Hook::kAttnScores
-/// saw but for float32's rounding. Takes 48·H·T² bytes. Throws InvalidArgument where the trace does
-/// not hold a ScoreTrace's hooks or is of another model. Sequences that were run in overlapping
-/// windows are means of several runs, whose terms do not sum to them.
+/// The terms of `sequence` of a recorded float32 run of `model`. They sum to the values of
+/// Hook::kAttnScores up to float32's rounding. Takes 48·H·T² bytes. Throws InvalidArgument if the
+/// trace does not hold a ScoreTrace's hooks or is from another model. The scores of sequences run
+/// in overlapping windows are means of several runs, and the terms do not sum to them.
 ScoreTerms first_layer_scores(const Model& model, const Trace& trace, int64_t sequence = 0);
 
-/// Of one head.
+/// For one head.
 ScoreShares score_shares(const ScoreTerms& terms, int64_t head);
-/// Of all heads together, each with the weight of its scores' variance.
+/// For all heads together, each weighted by its scores' variance.
 ScoreShares score_shares(const ScoreTerms& terms);
 
 }  // namespace phasor
