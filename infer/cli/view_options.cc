@@ -29,8 +29,9 @@ HeadNumber parse_head(const std::string& name, const phasor::ModelConfig& config
       head.head <= config.num_heads) {
     return head;
   }
-  throw phasor::InvalidArgument(fmt::format("--head: there is no head {}; this model has 1.1 to {}.{}",
-                                            name, config.num_layers, config.num_heads));
+  throw phasor::InvalidArgument(
+      fmt::format("--head: there is no head {}; this model has 1.1 to {}.{}", name,
+                  config.num_layers, config.num_heads));
 }
 
 std::vector<HeadNumber> parse_heads(const std::vector<std::string>& names,
@@ -58,7 +59,8 @@ void add_views(CommandLine& line, ViewOptions& options) {
             options.heads, Commas::kYes);
   line.option("--seed", "N", "for the orders and masks that are drawn (default: 1)", options.seed);
   add_html(line, options.html);
-  line.flag("--csv", "print every number on a line: text,run,layer,head,measure,value", options.csv);
+  line.flag("--csv", "print every number on a line: text,run,layer,head,measure,value",
+            options.csv);
 }
 
 void add_top_k(CommandLine& line, ViewOptions& options) {
@@ -66,7 +68,7 @@ void add_top_k(CommandLine& line, ViewOptions& options) {
               options.top_k, Range{1, 1000});
 }
 
-Shown parse_views(const ViewOptions& options, const phasor::ModelConfig& config,
+Shown parse_views(const ViewOptions& options, bool as_text, const phasor::ModelConfig& config,
                   const std::function<std::string(Needs)>& why_not) {
   std::vector<std::string_view> names = {"all"};
   for (const View& view : views()) names.emplace_back(view.name);
@@ -76,7 +78,7 @@ Shown parse_views(const ViewOptions& options, const phasor::ModelConfig& config,
   for (const size_t i : picked(all ? std::vector<std::string>{} : options.only, names, lacks)) {
     if (i == 0) continue;
     const View& view = views()[i - 1];
-    if (view.brief || !options.only.empty()) shown.views.push_back(&view);
+    if (view.brief || !as_text || !options.only.empty()) shown.views.push_back(&view);
   }
   return shown;
 }
@@ -94,10 +96,10 @@ Request request_for(const ViewOptions& options, const Shown& shown) {
 void print(std::span<const Observed> runs, size_t number, const CommonOptions& common,
            const ViewOptions& options, const Shown& shown, Output& output) {
   if (common.json) {
-    output.write(line(to_json(runs)) + "\n");
+    output.write(line(to_json(runs, shown.views)) + "\n");
   } else if (options.csv) {
     if (number == 1) output.write(csv_head());
-    output.write(to_csv(runs, number));
+    output.write(to_csv(runs, shown.views, number));
   } else {
     if (number > 1) output.write("\n");
     output.write(to_text(runs, shown, output));

@@ -28,10 +28,10 @@ void add_views(CommandLine& line, ViewOptions& options);
 /// --top-k.
 void add_top_k(CommandLine& line, ViewOptions& options);
 
-/// What to show of a model. `why_not` says what a need of a view lacks, and nothing where it lacks
-/// nothing. Throws UsageError for names that are none, and InvalidArgument for heads that `config`
-/// does not have.
-Shown parse_views(const ViewOptions& options, const phasor::ModelConfig& config,
+/// What to show of a model; `as_text`: without --only the brief views, else all. `why_not` says
+/// what a need of a view lacks, and nothing where it lacks nothing. Throws UsageError for names
+/// that are none, and InvalidArgument for heads that `config` does not have.
+Shown parse_views(const ViewOptions& options, bool as_text, const phasor::ModelConfig& config,
                   const std::function<std::string(Needs)>& why_not);
 /// What must be measured for that.
 Request request_for(const ViewOptions& options, const Shown& shown);

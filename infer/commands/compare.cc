@@ -45,9 +45,10 @@ using Names = std::array<std::string, 2>;
 
 std::optional<int> parse_arguments(int argc, char** argv, Arguments& arguments) {
   CommandLine line("infer compare", kDescription, views_help() + kExamples);
-  line.words("WORDS",
-             "two models (one, with two --positions or --precision), then texts; - is standard input",
-             arguments.words);
+  line.words(
+      "WORDS",
+      "two models (one, with two --positions or --precision), then texts; - is standard input",
+      arguments.words);
   line.list("--positions", "KIND",
             "twice: what one model A runs with on either side: own, none, sinusoidal[:LAYOUT] or "
             "learned",
@@ -59,7 +60,8 @@ std::optional<int> parse_arguments(int argc, char** argv, Arguments& arguments) 
   line.option("-i,--input", "FILE",
               "one text a line: for the masked tokens, and the texts where none are given",
               arguments.file);
-  line.list("--ids", "IDS", "token ids like \"5 17 9\" instead of texts; repeatable", arguments.ids);
+  line.list("--ids", "IDS", "token ids like \"5 17 9\" instead of texts; repeatable",
+            arguments.ids);
   add_views(line, arguments.views);
   add_threads(line, arguments.common);
   add_json_and_quiet(line, arguments.common);
@@ -126,7 +128,8 @@ struct Side {
   phasor::RunOptions options = {};
 };
 
-Side make_side(const Arguments& arguments, std::shared_ptr<const phasor::Model> model, size_t side) {
+Side make_side(const Arguments& arguments, std::shared_ptr<const phasor::Model> model,
+               size_t side) {
   phasor::EncoderOptions encoder_options{.threads = arguments.common.threads};
   if (!arguments.precisions.empty()) {
     encoder_options.precision = arguments.precisions[side % arguments.precisions.size()];
@@ -191,7 +194,8 @@ std::string header(std::span<const Subject> subjects) {
   std::string out;
   const auto row = [&](const char* label, const auto& cell) {
     std::string line = "  " + pad_right(label, 13) +
-                       pad_right(cut_left(cell(subjects[0]), 32), 34) + cut_left(cell(subjects[1]), 32);
+                       pad_right(cut_left(cell(subjects[0]), 32), 34) +
+                       cut_left(cell(subjects[1]), 32);
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + "\n";
   };
@@ -220,8 +224,9 @@ int compare(int argc, char** argv) {
   const Names names = take_models(arguments);
   const auto first = phasor::Model::load(names[0]);
   const auto second = names[1] == names[0] ? first : load_second(names[1]);
+  const bool as_text = !common.json && !arguments.views.csv;
   const Shown shown =
-      parse_views(arguments.views, first->config(), [&](Needs needs) -> std::string {
+      parse_views(arguments.views, as_text, first->config(), [&](Needs needs) -> std::string {
         const bool lacks = needs == Needs::kFile && arguments.file.empty();
         return lacks ? "give a file of sentences with -i FILE" : "";
       });
@@ -259,7 +264,6 @@ int compare(int argc, char** argv) {
   if (!common.quiet) print_notes(arguments, subjects, inputs, max_tokens);
   if (with_page) page.write(arguments.views.html, common.quiet);
   Output output;
-  const bool as_text = !common.json && !arguments.views.csv;
   if (as_text) output.write(header(subjects));
   if (as_text && arguments.views.only.empty()) {
     output.write(to_overview(runs, shown, output));

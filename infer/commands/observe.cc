@@ -13,7 +13,8 @@ namespace infer {
 namespace {
 
 constexpr const char* kDescription =
-    "Shows what every layer of an encoder does with the positions of each TEXT, and what changes when "
+    "Shows what every layer of an encoder does with the positions of each TEXT, and what changes "
+    "when "
     "the\npositions are edited or a residual connection is cut.";
 
 constexpr const char* kExamples = R"(Layers and heads count from 1, tokens from 0.
@@ -63,7 +64,8 @@ std::optional<int> parse_arguments(int argc, char** argv, Arguments& arguments) 
 }
 
 Shown shown_of(const Arguments& arguments, const phasor::ModelConfig& config) {
-  return parse_views(arguments.views, config, [&](Needs needs) -> std::string {
+  const bool as_text = !arguments.texts.common.json && !arguments.views.csv;
+  return parse_views(arguments.views, as_text, config, [&](Needs needs) -> std::string {
     const bool many = needs == Needs::kManyTexts || needs == Needs::kFile;
     if (many && arguments.file.empty()) return "give a file of texts with -i FILE";
     const bool two = needs == Needs::kTwoRuns && !arguments.interventions.any();
@@ -115,24 +117,22 @@ void save_all(const TextOptions& options, std::span<const Subject> subjects,
   for (size_t side = 0; side < subjects.size(); ++side) {
     const Subject& subject = subjects[side];
     recordings.push_back(record_all(options, subject.encoder, inputs, subject.options));
-    for_each_sequence(
-        recordings.back(), [&](size_t number, const Recording& recording, int64_t i) {
-          const Observed& text = texts[number][side];
-          const std::string prefix =
-              fmt::format("{}.{}{}", number, subject.label, subject.label.empty() ? "" : ".");
-          activations.add(prefix, recording, i);
-          const std::vector<double> vectors(text.position_vectors.begin(),
-                                            text.position_vectors.end());
-          const int64_t tokens = text.num_tokens();
-          if (!vectors.empty()) {
-            activations.add(prefix + "position_vectors", {tokens, std::ssize(vectors) / tokens},
-                            vectors);
-          }
-          for (size_t l = 0; l < text.position_means.size(); ++l) {
-            activations.add(fmt::format("{}split.position.{}", prefix, l),
-                            {std::ssize(text.text_tokens), text.d_model}, text.position_means[l]);
-          }
-        });
+    for_each_sequence(recordings.back(), [&](size_t number, const Recording& recording, int64_t i) {
+      const Observed& text = texts[number][side];
+      const std::string prefix =
+          fmt::format("{}.{}{}", number, subject.label, subject.label.empty() ? "" : ".");
+      activations.add(prefix, recording, i);
+      const std::vector<double> vectors(text.position_vectors.begin(), text.position_vectors.end());
+      const int64_t tokens = text.num_tokens();
+      if (!vectors.empty()) {
+        activations.add(prefix + "position_vectors", {tokens, std::ssize(vectors) / tokens},
+                        vectors);
+      }
+      for (size_t l = 0; l < text.position_means.size(); ++l) {
+        activations.add(fmt::format("{}split.position.{}", prefix, l),
+                        {std::ssize(text.text_tokens), text.d_model}, text.position_means[l]);
+      }
+    });
   }
   save(options.save, activations.tensors(),
        metadata(options, subjects[0].encoder, subjects[0].options, recordings[0]));
@@ -161,7 +161,8 @@ int observe(int argc, char** argv) {
   size_t number = 0;
   const auto show = [&](const std::vector<Observed>& runs) {
     progress.clear();
-    if (!runs[0].many) print_notes(texts, encoder, subjects[0].options, runs[0], number, inputs.size());
+    if (!runs[0].many)
+      print_notes(texts, encoder, subjects[0].options, runs[0], number, inputs.size());
     print(runs, ++number, common, arguments.views, shown, output);
   };
 

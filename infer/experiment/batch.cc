@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <set>
 
-
 namespace infer {
 namespace {
 
@@ -37,8 +36,8 @@ Batch::Batch(const Subject& subject, std::span<const Input> inputs, const Reques
       listener_(traced(request),
                 {.attention = reads_attention(request), .patterns = request.patterns},
                 special_places(subject.model(), inputs)),
-      encoding_(subject.encoder.encode_ids(sequences_,
-                                           options(subject.options.positions, listener_))) {
+      encoding_(
+          subject.encoder.encode_ids(sequences_, options(subject.options.positions, listener_))) {
   for (int64_t i = 0; i < std::ssize(inputs); ++i) begin_text(inputs[i], i);
 }
 
@@ -50,8 +49,8 @@ phasor::RunOptions Batch::options(const phasor::Positions& positions,
   return options;
 }
 
-void Batch::run(const phasor::Positions& positions,
-                std::span<const std::vector<int32_t>> sequences, phasor::Observer& observer) {
+void Batch::run(const phasor::Positions& positions, std::span<const std::vector<int32_t>> sequences,
+                phasor::Observer& observer) {
   subject_.encoder.encode_ids(sequences, options(positions, observer));
 }
 

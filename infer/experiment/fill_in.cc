@@ -18,7 +18,8 @@ std::string piece_of(const phasor::Model& model, int32_t id) {
   return printable(model.tokenizer().piece(id));
 }
 
-std::vector<Filler> likeliest(const phasor::Model& model, std::span<const float> logits, int64_t top_k) {
+std::vector<Filler> likeliest(const phasor::Model& model, std::span<const float> logits,
+                              int64_t top_k) {
   const double highest = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
   for (const float logit : logits) sum += std::exp(logit - highest);

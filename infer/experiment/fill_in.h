@@ -20,8 +20,8 @@ struct MaskReport {
   std::vector<Filler> fillers;
 };
 
-/// The `top_k` most probable fillers of every masked token of sequence i; none without an MLM head or a
-/// mask token.
+/// The `top_k` most probable fillers of every masked token of sequence i; none without an MLM head
+/// or a mask token.
 std::vector<MaskReport> mask_reports(phasor::Encoder& encoder, const phasor::Encoding& encoding,
                                      int64_t i, int64_t top_k = 5);
 

@@ -75,8 +75,8 @@ void split_many(Many& many) {
                               phasor::stable_rank(split.position_means, many.means.d_model),
                               phasor::smoothness(split.position_means, many.means.d_model)}});
   }
-  many.means.tables["corpus"].note = fmt::format("The first {} tokens of the {} texts that have as many.",
-                                                 places.size(), sequences.size());
+  many.means.tables["corpus"].note = fmt::format(
+      "The first {} tokens of the {} texts that have as many.", places.size(), sequences.size());
 }
 
 void probe_many(Many& many) {
@@ -94,9 +94,9 @@ void probe_many(Many& many) {
     many.means.missing["probe"] = "it takes two texts: to train on, and to hold out";
     return;
   }
-  const std::vector<phasor::ProbeReport> reports = phasor::probe_positions(
-      many.subject.encoder, parts[0], parts[1], many.subject.options, many.request.seed,
-      shown(many.progress, "texts, for the probe"));
+  const std::vector<phasor::ProbeReport> reports =
+      phasor::probe_positions(many.subject.encoder, parts[0], parts[1], many.subject.options,
+                              many.request.seed, shown(many.progress, "texts, for the probe"));
   int64_t l = 0;
   for (const phasor::ProbeReport& report : reports) {
     many.means.add("probe", {.layer = l++,
@@ -106,7 +106,8 @@ void probe_many(Many& many) {
   }
   const phasor::ProbeReport& last = reports.back();
   many.means.tables["probe"].note = fmt::format(
-      "Trained on {} tokens of {} texts, scored on {} tokens of {} others. Always predicting the mean "
+      "Trained on {} tokens of {} texts, scored on {} tokens of {} others. Always predicting the "
+      "mean "
       "position: R² {:.3f}, error {:.2f}.",
       last.num_train, parts[0].size(), last.num_held_out, parts[1].size(), last.mean.r2,
       last.mean.mean_absolute_error);
@@ -114,9 +115,9 @@ void probe_many(Many& many) {
 
 void describe_table(Many& many) {
   const phasor::Model& model = many.subject.model();
-  const int64_t rows = std::min(
-      trained_length(many.subject.encoder, many.subject.options).value_or(kMostTableRows),
-      kMostTableRows);
+  const int64_t rows =
+      std::min(trained_length(many.subject.encoder, many.subject.options).value_or(kMostTableRows),
+               kMostTableRows);
   const std::vector<float> vectors =
       model.position_vectors(rows, many.subject.options.positions, many.subject.options.overflow);
   if (std::all_of(vectors.begin(), vectors.end(), [](float value) { return value == 0; })) {
@@ -142,10 +143,10 @@ namespace {
 bool can_mask(Many& many, const char* view) {
   const phasor::Model& model = many.subject.model();
   const char* const why =
-      !model.weights().mlm_head  ? "the checkpoint has no masked-language-model head"
-      : !model.has_tokenizer()   ? "the checkpoint has no tokenizer that phasor reads"
-      : !mask_to_fill(model)     ? "the tokenizer has no mask token"
-                                 : nullptr;
+      !model.weights().mlm_head ? "the checkpoint has no masked-language-model head"
+      : !model.has_tokenizer()  ? "the checkpoint has no tokenizer that phasor reads"
+      : !mask_to_fill(model)    ? "the tokenizer has no mask token"
+                                : nullptr;
   if (why != nullptr) many.means.missing[view] = why;
   return why == nullptr;
 }
@@ -153,7 +154,8 @@ bool can_mask(Many& many, const char* view) {
 /// Means over the texts, in which every token counts as much as any other.
 Observed observe_many(const Subject& subject, const std::string& file,
                       std::span<const Input> inputs, Request request, Progress& progress,
-                      size_t with_patterns, const std::function<void(size_t number, Observed&&)>& each) {
+                      size_t with_patterns,
+                      const std::function<void(size_t number, Observed&&)>& each) {
   Means means(described(subject));
   size_t number = 0;
   const Request whole = request;
@@ -181,14 +183,13 @@ Observed observe_many(const Subject& subject, const std::string& file,
 void score_masked(Many& many) {
   if (!can_mask(many, "masked")) return;
   const Corpus corpus = tokenize_corpus(many.subject.model(), many.request.lines);
-  MaskedScore score =
-      score_texts(many.subject.encoder, many.subject.options, corpus, many.request.max_tokens,
-                  many.request.seed, many.progress);
+  MaskedScore score = score_texts(many.subject.encoder, many.subject.options, corpus,
+                                  many.request.max_tokens, many.request.seed, many.progress);
   const Estimate loss = score.loss(), accuracy = score.accuracy();
-  many.means.add("masked",
-                 {.label = "all",
-                  .cells = {loss.mean, loss.error, accuracy.mean, accuracy.error,
-                            static_cast<double>(score.masks()), static_cast<double>(score.tokens)}});
+  many.means.add(
+      "masked", {.label = "all",
+                 .cells = {loss.mean, loss.error, accuracy.mean, accuracy.error,
+                           static_cast<double>(score.masks()), static_cast<double>(score.tokens)}});
   many.means.losses = std::move(score.losses);
 }
 
@@ -201,8 +202,8 @@ void score_longer(Many& many) {
   }
   const Corpus corpus = tokenize_corpus(many.subject.model(), many.request.lines);
   const std::vector<LengthScore> lengths =
-      score_lengths(many.subject.encoder, many.subject.options, corpus, *trained,
-                    many.request.seed, many.progress);
+      score_lengths(many.subject.encoder, many.subject.options, corpus, *trained, many.request.seed,
+                    many.progress);
   for (const LengthScore& length : lengths) {
     const Estimate loss = length.score.loss(), accuracy = length.score.accuracy();
     many.means.add("longer",
@@ -213,16 +214,16 @@ void score_longer(Many& many) {
                               static_cast<double>(length.score.tokens)}});
   }
   if (lengths.empty() || lengths.back().factor < 2) {
-    many.means.missing["longer"] = fmt::format("the file has {} tokens; twice the trained length is {}",
-                                               corpus.num_tokens(), 2 * *trained);
+    many.means.missing["longer"] =
+        fmt::format("the file has {} tokens; twice the trained length is {}", corpus.num_tokens(),
+                    2 * *trained);
   }
 }
 
 std::vector<Observed> observe_runs(
     std::span<const Subject> subjects, const std::string& file,
     std::span<const std::vector<Input>> inputs, const Request& request, Progress& progress,
-    size_t with_patterns,
-    const std::function<void(size_t side, size_t number, Observed&&)>& each) {
+    size_t with_patterns, const std::function<void(size_t side, size_t number, Observed&&)>& each) {
   std::vector<Observed> runs;
   for (size_t side = 0; side < subjects.size(); ++side) {
     const auto take = [&](size_t number, Observed&& text) {

@@ -18,8 +18,8 @@ struct Many {
   Observed& means;
 };
 
-/// Texts, tokenized for each of one or two subjects: means of each run over all tokens, how far the second
-/// run's states are from the first's, and how their losses differ. `each` gets every text by
+/// Texts, tokenized for each of one or two subjects: means of each run over all tokens, how far the
+/// second run's states are from the first's, and how their losses differ. `each` gets every text by
 /// itself; the first `with_patterns` have their patterns.
 std::vector<Observed> observe_runs(
     std::span<const Subject> subjects, const std::string& file,

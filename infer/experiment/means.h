@@ -33,8 +33,8 @@ class Means {
   };
   Observed mean_;
   int64_t texts_ = 0, tokens_ = 0;
-  std::map<std::string, std::vector<Sum>> sums_;                         // by view
-  std::map<std::string, std::pair<int64_t, std::string>> missing_;       // in how many texts, and why
+  std::map<std::string, std::vector<Sum>> sums_;                    // by view
+  std::map<std::string, std::pair<int64_t, std::string>> missing_;  // in how many texts, and why
 };
 
 }  // namespace infer

@@ -87,9 +87,8 @@ void measure_direct(Batch& batch) {
   for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
     if (batch.missed_by_windows(i, "direct")) continue;
     int64_t l = 0;
-    for (const phasor::PartShare& part :
-         phasor::direct_position_path(subject.model(), batch.listener().trace(), i,
-                                      subject.options.cut_residuals)) {
+    for (const phasor::PartShare& part : phasor::direct_position_path(
+             subject.model(), batch.listener().trace(), i, subject.options.cut_residuals)) {
       batch.texts()[i].add("direct", {.layer = l++, .cells = {part.norm, part.alignment}});
     }
   }
@@ -105,9 +104,10 @@ void measure_effect(Batch& batch) {
   for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
     Observed& text = batch.texts()[i];
     for (int64_t l = 0; l <= text.num_layers; ++l) {
-      text.add("effect", {.layer = l,
-                          .cells = {phasor::mean_cosine_distance(
-                              batch.state(l, i), without.hidden_state(l, i).values, text.d_model)}});
+      text.add("effect",
+               {.layer = l,
+                .cells = {phasor::mean_cosine_distance(
+                    batch.state(l, i), without.hidden_state(l, i).values, text.d_model)}});
     }
     const auto pooled = [&](std::span<const float> states) {
       return pool(states, text.d_model, pooling);
@@ -116,8 +116,7 @@ void measure_effect(Batch& batch) {
     const std::vector<float> b = pooled(without.hidden_state(text.num_layers, i).values);
     const double moved = phasor::mean_cosine_distance(a, b, std::ssize(a));
     text.add("pooled", {.label = "pooled", .cells = {moved}});
-    text.tables["effect"].note =
-        fmt::format("The text's pooled vector: {:.3f}.", moved);
+    text.tables["effect"].note = fmt::format("The text's pooled vector: {:.3f}.", moved);
   }
 }
 
@@ -138,10 +137,10 @@ void measure_order(Batch& batch) {
     batch.run(batch.subject().options.positions, reordered, moved);
     for (size_t i = 0; i < rows.size(); ++i) {
       for (Row& row : rows[i]) {
-        row.cells.push_back(phasor::order_sensitivity(
-            batch.state(row.layer, static_cast<int64_t>(i)),
-            moved.hidden_state(row.layer, static_cast<int64_t>(i)).values, orders[i],
-            batch.texts()[i].d_model));
+        row.cells.push_back(
+            phasor::order_sensitivity(batch.state(row.layer, static_cast<int64_t>(i)),
+                                      moved.hidden_state(row.layer, static_cast<int64_t>(i)).values,
+                                      orders[i], batch.texts()[i].d_model));
       }
     }
   }
@@ -224,8 +223,9 @@ void compare_losses(const Observed& a, Observed& b) {
   std::vector<double> differences;
   for (size_t i = 0; i < a.losses.size(); ++i) differences.push_back(b.losses[i] - a.losses[i]);
   const Estimate difference = mean_of(differences);
-  b.tables["masked"].note = fmt::format("Loss of {} less that of {}, mask by mask: {:+.3f} ± {:.3f}.",
-                                        b.label, a.label, difference.mean, difference.error);
+  b.tables["masked"].note =
+      fmt::format("Loss of {} less that of {}, mask by mask: {:+.3f} ± {:.3f}.", b.label, a.label,
+                  difference.mean, difference.error);
 }
 
 }  // namespace infer

@@ -10,7 +10,8 @@
 namespace infer {
 
 const Row* Table::find(const Row& place) const {
-  const auto found = std::ranges::find_if(rows, [&](const Row& row) { return row.same_place(place); });
+  const auto found =
+      std::ranges::find_if(rows, [&](const Row& row) { return row.same_place(place); });
   return found == rows.end() ? nullptr : &*found;
 }
 
@@ -44,7 +45,9 @@ std::optional<HeadNumber> most_positional_head(const Observed& text) {
   const Table* const table = text.table("heads");
   if (table == nullptr || table->rows.empty()) return std::nullopt;
   const int64_t previous = table->column("previous"), next = table->column("next");
-  const auto weight = [&](const Row& row) { return std::max(row.cells[previous], row.cells[next]); };
+  const auto weight = [&](const Row& row) {
+    return std::max(row.cells[previous], row.cells[next]);
+  };
   const auto best = std::ranges::max_element(table->rows, {}, weight);
   return HeadNumber{best->layer, best->head};
 }

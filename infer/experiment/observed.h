@@ -42,12 +42,12 @@ struct Observed {
   std::vector<MaskReport> masks = {};
 
   // Arrays, where asked for.
-  std::vector<float> position_vectors = {};                    // [T, E]; empty: none, or windows
-  std::vector<std::vector<float>> states = {};                 // [L + 1] of [T, C]
-  std::vector<std::vector<float>> patterns = {};               // [L] of [H, T, T]
-  std::vector<std::vector<phasor::HeadProfile>> heads = {};    // [L] of [H]; empty: windows
-  std::vector<std::vector<double>> position_means = {};        // [L + 1] of the split, [places, C]
-  std::vector<double> losses = {};                             // of each masked token, in nats
+  std::vector<float> position_vectors = {};                  // [T, E]; empty: none, or windows
+  std::vector<std::vector<float>> states = {};               // [L + 1] of [T, C]
+  std::vector<std::vector<float>> patterns = {};             // [L] of [H, T, T]
+  std::vector<std::vector<phasor::HeadProfile>> heads = {};  // [L] of [H]; empty: windows
+  std::vector<std::vector<double>> position_means = {};      // [L + 1] of the split, [places, C]
+  std::vector<double> losses = {};                           // of each masked token, in nats
 
   int64_t num_tokens() const { return many ? many->tokens : std::ssize(input.token_ids); }
   /// Adds a row to a view's table.

@@ -84,9 +84,10 @@ nlohmann::ordered_json profiles_json(const Observed& observed) {
 }
 
 nlohmann::ordered_json run_json(const Observed& observed) {
-  nlohmann::ordered_json run = {
-      {"label", observed.label.empty() ? observed.model : observed.label},
-      {"observed", to_json(observed)}};
+  std::vector<const View*> all;
+  for (const View& view : views()) all.push_back(&view);
+  nlohmann::ordered_json run = {{"label", observed.label.empty() ? observed.model : observed.label},
+                                {"observed", to_json(observed, all)}};
   if (observed.many) return run;
   if (!observed.patterns.empty()) run["patterns"] = patterns_json(observed);
   if (!observed.heads.empty()) run["profiles"] = profiles_json(observed);
@@ -114,7 +115,8 @@ void HtmlReport::write(const std::filesystem::path& path, bool quiet) const {
     report_note(
         fmt::format("the page shows the first {} texts, not the other {}", kMostTexts, left_out_));
   }
-  write_page(path, {{"version", PHASOR_VERSION}, {"views", views_json()}, {"texts", texts_}}, quiet);
+  write_page(path, {{"version", PHASOR_VERSION}, {"views", views_json()}, {"texts", texts_}},
+             quiet);
 }
 
 }  // namespace infer

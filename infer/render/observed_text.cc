@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kNoNumber = "—";
 constexpr int kWidth = 80, kLabelWidth = 13, kBarWidth = 20;
-constexpr int kSideWidth = 32;  // of each of two runs
+constexpr int kSideWidth = 32;   // of each of two runs
 constexpr size_t kMostRows = 8;  // of a view whose rows are heads, unless all are asked for
 constexpr int64_t kMostPatternTokens = 32;
 
@@ -28,7 +28,8 @@ std::string name_of(const Row& row) {
 std::string number_text(double value, const Column& column) {
   if (column.decimals > 2) return small_number(value, column.decimals);
   const std::string text = fmt::format("{:.{}f}", value, column.decimals);
-  return text.find_first_not_of("-0.") == std::string::npos && text[0] == '-' ? text.substr(1) : text;
+  return text.find_first_not_of("-0.") == std::string::npos && text[0] == '-' ? text.substr(1)
+                                                                              : text;
 }
 
 std::string trimmed(std::string line) {
@@ -166,8 +167,8 @@ class TableText {
     if (tables_.size() > 1) {
       out += line("", [&](size_t side) { return cut_left(printable(labels_[side]), kSideWidth); });
     }
-    out += line(view_.rows == Rows::kHeads ? "head" : view_.row_name,
-                [&](size_t) { return heads; });
+    out +=
+        line(view_.rows == Rows::kHeads ? "head" : view_.row_name, [&](size_t) { return heads; });
     for (const Row* row : rows_) {
       out += line(name_of(*row), [&](size_t side) { return cells_of(side, *row); });
     }
@@ -234,14 +235,15 @@ Matrix pattern_corner(const Observed& text, HeadNumber head) {
 /// The corner of a pattern: means of blocks would blur its diagonals.
 std::string pattern_text(const Observed& text, HeadNumber head, const Output& output) {
   const Matrix matrix = pattern_corner(text, head);
-  HeatMapOptions options{.width = std::min(output.width(), kWidth) - 2, .colours = output.colours()};
+  HeatMapOptions options{.width = std::min(output.width(), kWidth) - 2,
+                         .colours = output.colours()};
   options.range = Range{0, 1};
   for (const std::string& piece : text.input.pieces) {
     if (std::ssize(options.row_labels) == matrix.rows) break;
     options.row_labels.push_back(cut_right(printable(piece), 12));
   }
-  std::string out = fmt::format("  head {}{}{}\n", infer::name_of(head), text.label.empty() ? "" : ", ",
-                                printable(text.label));
+  std::string out = fmt::format("  head {}{}{}\n", infer::name_of(head),
+                                text.label.empty() ? "" : ", ", printable(text.label));
   for (const std::string& line : heat_map(matrix, options)) out += "  " + line + "\n";
   out += "  " + heat_map_key(matrix, options) + "\n";
   if (matrix.rows < text.num_tokens()) {
@@ -250,7 +252,8 @@ std::string pattern_text(const Observed& text, HeadNumber head, const Output& ou
   return out;
 }
 
-std::string patterns_text(std::span<const Observed> runs, const Shown& shown, const Output& output) {
+std::string patterns_text(std::span<const Observed> runs, const Shown& shown,
+                          const Output& output) {
   std::vector<HeadNumber> heads = shown.heads;
   if (heads.empty()) heads.push_back(most_positional_head(runs[0]).value_or(HeadNumber{1, 1}));
   std::string out;
@@ -275,11 +278,11 @@ std::string view_text(const View& view, std::span<const Observed> runs, const Sh
 
 std::string title(const Observed& observed, const Output& output) {
   if (observed.many) {
-    const std::string what = observed.many->file.empty()
-                                 ? "Means"
-                                 : printable(observed.many->file) + ": means";
+    const std::string what =
+        observed.many->file.empty() ? "Means" : printable(observed.many->file) + ": means";
     return output.heading(fmt::format("{} over {} text{}, {} tokens", what, observed.many->texts,
-                                      observed.many->texts == 1 ? "" : "s", observed.many->tokens)) +
+                                      observed.many->texts == 1 ? "" : "s",
+                                      observed.many->tokens)) +
            "\n";
   }
   if (!observed.input.text) return "";
@@ -297,10 +300,10 @@ std::string lead_name(const View& view) {
 /// The numbers of a view's leading column in two runs, row by row.
 struct Difference {
   const View* view = nullptr;
-  Row place = {};                  // where it is largest
+  Row place = {};  // where it is largest
   std::array<double, 2> there = {};
   std::array<double, 2> mean = {};
-  double relative = 0;             // |a − b| / max(|a|, |b|)
+  double relative = 0;  // |a − b| / max(|a|, |b|)
 };
 
 std::optional<Difference> difference(const View& view, std::span<const Observed> runs) {
@@ -350,10 +353,11 @@ std::vector<std::string> differences_in_words(std::span<const Observed> runs, co
   const Table* const moved = runs[1].table("moved");
   if (moved != nullptr && !moved->rows.empty()) {
     const double last = moved->rows.back().cells[0];
-    out.push_back(last < 1e-6 ? fmt::format("The last states of {} and {} are the same.",
-                                            runs[0].label, runs[1].label)
-                              : fmt::format("The last states of {} and {} differ by 1 − cos {} on average.",
-                                            runs[0].label, runs[1].label, small_number(last)));
+    out.push_back(last < 1e-6
+                      ? fmt::format("The last states of {} and {} are the same.", runs[0].label,
+                                    runs[1].label)
+                      : fmt::format("The last states of {} and {} differ by 1 − cos {} on average.",
+                                    runs[0].label, runs[1].label, small_number(last)));
   }
   if (all.empty() && out.empty()) return {"The two runs do not differ in what was measured."};
   for (const Difference& each : all) {
@@ -383,7 +387,8 @@ std::vector<std::string> sentences(std::span<const Observed> runs, const Shown& 
   std::vector<std::string> out;
   for (const View* view : shown.views) {
     const Table* const table = runs[0].table(view->name);
-    if (out.size() == 3 || view->sentence == nullptr || table == nullptr || table->rows.empty()) continue;
+    if (out.size() == 3 || view->sentence == nullptr || table == nullptr || table->rows.empty())
+      continue;
     out.push_back(view->sentence(*table));
   }
   return out;
@@ -402,18 +407,20 @@ std::string to_text(std::span<const Observed> runs, const Shown& shown, const Ou
 
 std::string to_overview(std::span<const Observed> runs, const Shown& shown, const Output& output) {
   constexpr int kTitle = 40, kNumber = 14;
-  const auto cell = [](const std::string& text) { return pad_left(cut_left(text, kNumber - 2), kNumber); };
+  const auto cell = [](const std::string& text) {
+    return pad_left(cut_left(text, kNumber - 2), kNumber);
+  };
   std::string out = title(runs[0], output) + "\n" + "  Largest differences:\n";
   for (const std::string& sentence : sentences(runs, shown)) out += paragraph(printable(sentence));
-  out += "\n" + output.heading("Means over the layers, and the layer where the runs differ most") + "\n";
+  out += "\n" + output.heading("Means over the layers, and the layer where the runs differ most") +
+         "\n";
   out += trimmed(pad_right("", kTitle + 2) + cell(printable(runs[0].label)) +
                  cell(printable(runs[1].label)) + "  layer");
   for (const Difference& each : differences(runs, shown)) {
     const Column& column = lead(*each.view);
-    const std::string layer = each.place.layer < 0 ? ""
-                              : each.place.layer == 0
-                                  ? "embed"
-                                  : fmt::format("{}", each.place.layer);
+    const std::string layer = each.place.layer < 0    ? ""
+                              : each.place.layer == 0 ? "embed"
+                                                      : fmt::format("{}", each.place.layer);
     out += trimmed("  " + pad_right(cut_right(lead_name(*each.view), kTitle - 1), kTitle) +
                    cell(number_text(each.mean[0], column)) +
                    cell(number_text(each.mean[1], column)) + pad_left(layer, 7));
@@ -447,8 +454,8 @@ std::string to_short_text(const Observed& text, const Output& output) {
     out += fmt::format("\n  most probable tokens for the mask at position {:.4g}\n",
                        text.position_ids[mask.token]);
     for (const Filler& filler : mask.fillers) {
-      out += trimmed(fmt::format("    {} {:.3f} {}", pad_right(filler.piece, 16), filler.probability,
-                                 bar(filler.probability, kBarWidth)));
+      out += trimmed(fmt::format("    {} {:.3f} {}", pad_right(filler.piece, 16),
+                                 filler.probability, bar(filler.probability, kBarWidth)));
     }
   }
   return out;

@@ -14,8 +14,8 @@ namespace infer {
 /// What is printed of the tables.
 struct Shown {
   std::vector<const View*> views = {};
-  bool all_rows = false;                 // else of views with many rows the first
-  std::vector<HeadNumber> heads = {};    // whose patterns; empty: the most positional one
+  bool all_rows = false;               // else of views with many rows the first
+  std::vector<HeadNumber> heads = {};  // whose patterns; empty: the most positional one
 };
 
 /// One or two runs of a text, or of many: tokens, sentences, and a table for each view.

@@ -10,10 +10,10 @@ namespace infer {
 
 /// A cell that is NaN has no number.
 struct Row {
-  int64_t layer = -1;          // 0 … L; −1: of no layer
-  int64_t head = 0;            // from 1; 0: of no head
-  std::string label = {};      // of a row that is neither
-  std::vector<double> cells;   // one for each column
+  int64_t layer = -1;         // 0 … L; −1: of no layer
+  int64_t head = 0;           // from 1; 0: of no head
+  std::string label = {};     // of a row that is neither
+  std::vector<double> cells;  // one for each column
 
   bool same_place(const Row& other) const {
     return layer == other.layer && head == other.head && label == other.label;

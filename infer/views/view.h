@@ -1,5 +1,6 @@
 // A view: something that is measured of a run and shown. Everything about it that is not measuring
-// stands in one row of the table in views.cc; terminal, JSON, CSV, --only and the page read that row.
+// stands in one row of the table in views.cc; terminal, JSON, CSV, --only and the page read that
+// row.
 #pragma once
 
 #include <span>
@@ -39,7 +40,7 @@ struct View {
   Chart chart = Chart::kNone;
   int series = 1;     // so many columns, the first, are drawn: they share the unit
   int lead = 0;       // the column that stands for the view where there is room for one
-  bool brief = true;  // shown on a terminal without being asked for
+  bool brief = true;  // on a terminal without being asked for; JSON and CSV have all
   std::span<const Column> columns = {};
   /// Add the view's table to each text of a batch, or to the means over many texts. Views that come
   /// about together name the same function, which runs once.

@@ -16,7 +16,8 @@ constexpr Column kMoved[] = {{"distance", "1 − cos"},
                              {"largest", "largest"},
                              {"least_cosine", "least cosine", 3, false}};
 constexpr Column kNorm[] = {{"norm", "length", 2}};
-constexpr Column kSplit[] = {{"position", "position", 2}, {"token", "token", 2}, {"rest", "rest", 2}};
+constexpr Column kSplit[] = {
+    {"position", "position", 2}, {"token", "token", 2}, {"rest", "rest", 2}};
 constexpr Column kRank[] = {{"stable_rank", "rank", 2}, {"smoothness", "smooth", 2}};
 constexpr Column kDirect[] = {{"length", "length"}, {"share", "share"}};
 constexpr Column kEffect[] = {{"effect", "1 − cos"}};
@@ -26,17 +27,13 @@ constexpr Column kAttention[] = {{"distance", "tokens", 2}};
 constexpr Column kEntropy[] = {{"entropy", "of ln T", 2}};
 constexpr Column kOffsets[] = {{"-3", "−3", 2}, {"-2", "−2", 2}, {"-1", "−1", 2}, {"0", "0", 2},
                                {"1", "+1", 2},  {"2", "+2", 2},  {"3", "+3", 2}};
-constexpr Column kHeads[] = {{"previous", "previous", 2},
-                             {"next", "next", 2},
-                             {"self", "itself", 2},
-                             {"first", "first", 2},
-                             {"separators", "special", 2},
-                             {"rows", "rows", 2},
-                             {"distance", "reach", 2},
-                             {"entropy", "entropy", 2}};
-constexpr Column kScores[] = {{"token_token", "t·t", 2},       {"token_position", "t·p", 2},
-                              {"position_token", "p·t", 2},    {"position_position", "p·p", 2},
-                              {"relative_bias", "bias", 2},    {"rest", "rest", 2}};
+constexpr Column kHeads[] = {{"previous", "previous", 2},  {"next", "next", 2},
+                             {"self", "itself", 2},        {"first", "first", 2},
+                             {"separators", "special", 2}, {"rows", "rows", 2},
+                             {"distance", "reach", 2},     {"entropy", "entropy", 2}};
+constexpr Column kScores[] = {{"token_token", "t·t", 2},    {"token_position", "t·p", 2},
+                              {"position_token", "p·t", 2}, {"position_position", "p·p", 2},
+                              {"relative_bias", "bias", 2}, {"rest", "rest", 2}};
 constexpr Column kCorpus[] = {{"position", "position", 2},
                               {"text", "text", 2},
                               {"rest", "rest", 2},
@@ -53,15 +50,12 @@ constexpr Column kTable[] = {{"rows", "rows", 0},
                              {"toeplitz_r2", "Toeplitz"},
                              {"locality", "local"},
                              {"symmetry", "symmetric"}};
-constexpr Column kMasked[] = {{"loss", "loss"},         {"loss_error", "±"},
-                              {"accuracy", "right"},    {"accuracy_error", "±"},
-                              {"masks", "masks", 0},    {"tokens", "tokens", 0, false}};
-constexpr Column kLonger[] = {{"loss", "loss"},
-                              {"loss_error", "±"},
-                              {"accuracy", "right"},
-                              {"factor", "factor", 1},
-                              {"masks", "masks", 0, false},
-                              {"tokens", "tokens", 0, false}};
+constexpr Column kMasked[] = {{"loss", "loss"},      {"loss_error", "±"},
+                              {"accuracy", "right"}, {"accuracy_error", "±"},
+                              {"masks", "masks", 0}, {"tokens", "tokens", 0, false}};
+constexpr Column kLonger[] = {
+    {"loss", "loss"},        {"loss_error", "±"},          {"accuracy", "right"},
+    {"factor", "factor", 1}, {"masks", "masks", 0, false}, {"tokens", "tokens", 0, false}};
 
 double at(const Table& table, size_t row, const char* column) {
   return table.rows.at(row).cells.at(table.column(column));
@@ -80,16 +74,18 @@ const Row& largest(const Table& table, const char* column) {
 std::string say_effect(const Table& table) {
   const Row& most = largest(table, "effect");
   if (most.cells[0] < 1e-6) return "Positions change no hidden state.";
-  return fmt::format("Positions turn the states most in {} (1 − cos {:.2f}; 0: not at all, 1: to a right "
-                     "angle), and those of the last layer by {:.2f}.",
-                     layer_name(most), most.cells[0], table.rows.back().cells[0]);
+  return fmt::format(
+      "Positions turn the states most in {} (1 − cos {:.2f}; 0: not at all, 1: to a right "
+      "angle), and those of the last layer by {:.2f}.",
+      layer_name(most), most.cells[0], table.rows.back().cells[0]);
 }
 
 std::string say_split(const Table& table) {
-  return fmt::format("Position alone explains {:.0f} % of the variance of the embeddings and {:.0f} % of "
-                     "that of the last states; the token alone {:.0f} % and {:.0f} %.",
-                     100 * at(table, 0, "position"), 100 * table.rows.back().cells[0],
-                     100 * at(table, 0, "token"), 100 * table.rows.back().cells[1]);
+  return fmt::format(
+      "Position alone explains {:.0f} % of the variance of the embeddings and {:.0f} % of "
+      "that of the last states; the token alone {:.0f} % and {:.0f} %.",
+      100 * at(table, 0, "position"), 100 * table.rows.back().cells[0], 100 * at(table, 0, "token"),
+      100 * table.rows.back().cells[1]);
 }
 
 std::string say_heads(const Table& table) {
@@ -97,22 +93,25 @@ std::string say_heads(const Table& table) {
   const Row& after = largest(table, "next");
   const bool previous = before.cells[0] >= after.cells[1];
   const Row& row = previous ? before : after;
-  return fmt::format("The most positional head, {}, gives {:.0f} % of its attention to the {} token.",
-                     name_of(HeadNumber{row.layer, row.head}), 100 * row.cells[previous ? 0 : 1],
-                     previous ? "previous" : "next");
+  return fmt::format(
+      "The most positional head, {}, gives {:.0f} % of its attention to the {} token.",
+      name_of(HeadNumber{row.layer, row.head}), 100 * row.cells[previous ? 0 : 1],
+      previous ? "previous" : "next");
 }
 
 std::string say_probe(const Table& table) {
   const Row& best = largest(table, "r2");
-  return fmt::format("A linear map reads positions best off {}: R² {:.2f} on unseen texts (1: exactly).",
-                     layer_name(best), best.cells[0]);
+  return fmt::format(
+      "A linear map reads positions best off {}: R² {:.2f} on unseen texts (1: exactly).",
+      layer_name(best), best.cells[0]);
 }
 
 const View kViews[] = {
     {.name = "moved",
      .title = "Change from the first run to the second",
      .hint = "How far the second run's states are from the first's: mean 1 − cosine (0: the same "
-             "direction, 1: a right angle), the length of the difference relative to the state, and the "
+             "direction, 1: a right angle), the length of the difference relative to the state, "
+             "and the "
              "largest difference of a number.",
      .unit = "1 − cosine",
      .needs = Needs::kTwoRuns,
@@ -129,9 +128,10 @@ const View kViews[] = {
      .sentence = say_effect},
     {.name = "split",
      .title = "What explains the states",
-     .hint = "The text is run in every rotation, so that each token visits each place. Shares of the "
-             "states' variance that the place alone, the token alone, and only both together explain; "
-             "they sum to 1.",
+     .hint =
+         "The text is run in every rotation, so that each token visits each place. Shares of the "
+         "states' variance that the place alone, the token alone, and only both together explain; "
+         "they sum to 1.",
      .unit = "share of variance",
      .chart = Chart::kStacked,
      .series = 3,
@@ -140,7 +140,8 @@ const View kViews[] = {
      .sentence = say_split},
     {.name = "direct",
      .title = "Direct path of the position vector",
-     .hint = "The part of each state that is the added position vector, carried by residual connections "
+     .hint = "The part of each state that is the added position vector, carried by residual "
+             "connections "
              "alone with every LayerNorm frozen: its length relative to the state, and its share "
              "⟨D, h⟩/‖h‖². 0: nothing of it is left.",
      .unit = "length relative to the state",
@@ -149,9 +150,11 @@ const View kViews[] = {
      .of_texts = measure_direct},
     {.name = "order",
      .title = "Order sensitivity",
-     .hint = "How far the tokens' states move when the same tokens stand in another order, relative to "
-             "their length: two tokens swapped, pairs shuffled, all reversed, all shuffled. 0: order does "
-             "not matter; 1.4: as different as unrelated states.",
+     .hint =
+         "How far the tokens' states move when the same tokens stand in another order, relative to "
+         "their length: two tokens swapped, pairs shuffled, all reversed, all shuffled. 0: order "
+         "does "
+         "not matter; 1.4: as different as unrelated states.",
      .unit = "relative change",
      .chart = Chart::kLines,
      .series = 4,
@@ -160,15 +163,17 @@ const View kViews[] = {
      .of_texts = measure_order},
     {.name = "attention",
      .title = "Reach of attention",
-     .hint = "The mean distance |i − j| between a token and what it reads, over all heads. Small: the "
-             "layer looks at neighbours.",
+     .hint =
+         "The mean distance |i − j| between a token and what it reads, over all heads. Small: the "
+         "layer looks at neighbours.",
      .unit = "tokens",
      .chart = Chart::kLines,
      .columns = kAttention,
      .of_texts = measure_attention},
     {.name = "entropy",
      .title = "Spread of attention",
-     .hint = "The mean entropy of what a token reads, over all heads, as a share of ln T. 0: one token; "
+     .hint = "The mean entropy of what a token reads, over all heads, as a share of ln T. 0: one "
+             "token; "
              "1: all tokens alike.",
      .unit = "share of ln T",
      .chart = Chart::kLines,
@@ -177,7 +182,8 @@ const View kViews[] = {
      .of_texts = measure_attention},
     {.name = "offsets",
      .title = "Attention by offset",
-     .hint = "The share of attention that goes to the token at each offset j − i, over all heads: −1 is "
+     .hint = "The share of attention that goes to the token at each offset j − i, over all heads: "
+             "−1 is "
              "the previous token, +1 the next.",
      .unit = "share of attention",
      .brief = false,
@@ -185,8 +191,10 @@ const View kViews[] = {
      .of_texts = measure_attention},
     {.name = "heads",
      .title = "Heads, the most positional first",
-     .hint = "Mean weight that a head gives to the previous and the next token, to the token itself, to "
-             "the first and to special tokens; the share of rows that read the better neighbour most; mean "
+     .hint = "Mean weight that a head gives to the previous and the next token, to the token "
+             "itself, to "
+             "the first and to special tokens; the share of rows that read the better neighbour "
+             "most; mean "
              "reach in tokens; entropy as a share of ln T.",
      .unit = "mean weight",
      .rows = Rows::kHeads,
@@ -195,13 +203,16 @@ const View kViews[] = {
      .sentence = say_heads},
     {.name = "pattern",
      .title = "Attention pattern of a head",
-     .hint = "How much each row's token reads of each column's token; a row sums to 1. --head chooses the "
+     .hint = "How much each row's token reads of each column's token; a row sums to 1. --head "
+             "chooses the "
              "head.",
      .of_texts = measure_attention},
     {.name = "scores",
      .title = "Parts of the first layer's scores",
-     .hint = "A score is a query times a key; each is a token's part (t) plus a position's part (p). Each "
-             "product's share of the scores' variance. 1: it decides where attention goes; 0: it has no "
+     .hint = "A score is a query times a key; each is a token's part (t) plus a position's part "
+             "(p). Each "
+             "product's share of the scores' variance. 1: it decides where attention goes; 0: it "
+             "has no "
              "say; below 0: it works against the others.",
      .unit = "share of variance",
      .rows = Rows::kNamed,
@@ -220,7 +231,8 @@ const View kViews[] = {
      .columns = kNorm},
     {.name = "rank",
      .title = "Directions of the positions' means",
-     .hint = "Stable rank of the means of the states at each place: how many directions they fill; and how "
+     .hint = "Stable rank of the means of the states at each place: how many directions they fill; "
+             "and how "
              "smoothly they change from place to place (1: a slow curve).",
      .unit = "directions",
      .chart = Chart::kLines,
@@ -238,8 +250,9 @@ const View kViews[] = {
      .of_texts = measure_effect},
     {.name = "corpus",
      .title = "What explains the states of many texts",
-     .hint = "Shares of the states' variance over texts of one length that the place alone, the text "
-             "alone, and only both together explain; they sum to 1.",
+     .hint =
+         "Shares of the states' variance over texts of one length that the place alone, the text "
+         "alone, and only both together explain; they sum to 1.",
      .unit = "share of variance",
      .needs = Needs::kManyTexts,
      .chart = Chart::kStacked,
@@ -248,7 +261,8 @@ const View kViews[] = {
      .of_many = split_many},
     {.name = "probe",
      .title = "Position, read by a linear probe",
-     .hint = "How well a linear map reads the position off a state, on texts it was not trained on: R² (1: "
+     .hint = "How well a linear map reads the position off a state, on texts it was not trained "
+             "on: R² (1: "
              "exactly, 0: no better than the mean), mean error in tokens, and R² after training on "
              "shuffled positions.",
      .unit = "R² on unseen texts",
@@ -259,9 +273,10 @@ const View kViews[] = {
      .sentence = say_probe},
     {.name = "table",
      .title = "The position vectors by themselves",
-     .hint = "Mean length, and what holds of their dot products (1: fully): they depend on the offset "
-             "alone (Toeplitz R²), are largest between neighbours (locality), and are equal before and "
-             "after (symmetry); beside a table of random rows.",
+     .hint =
+         "Mean length, and what holds of their dot products (1: fully): they depend on the offset "
+         "alone (Toeplitz R²), are largest between neighbours (locality), and are equal before and "
+         "after (symmetry); beside a table of random rows.",
      .needs = Needs::kManyTexts,
      .rows = Rows::kNamed,
      .row_name = "table",
@@ -270,7 +285,8 @@ const View kViews[] = {
      .of_many = describe_table},
     {.name = "masked",
      .title = "Masked tokens",
-     .hint = "Loss in nats and share of right predictions on 15 % of the file's tokens, which are masked; "
+     .hint = "Loss in nats and share of right predictions on 15 % of the file's tokens, which are "
+             "masked; "
              "each text is run by itself. ± is the standard error.",
      .needs = Needs::kFile,
      .rows = Rows::kNamed,
@@ -279,7 +295,8 @@ const View kViews[] = {
      .of_many = score_masked},
     {.name = "longer",
      .title = "Masked tokens in longer texts",
-     .hint = "The same with the file end to end, in pieces of 1, 1.5 and 2 times the trained length; where "
+     .hint = "The same with the file end to end, in pieces of 1, 1.5 and 2 times the trained "
+             "length; where "
              "a table of positions ends, with each --overflow policy.",
      .needs = Needs::kFile,
      .rows = Rows::kNamed,
@@ -293,7 +310,8 @@ const View kViews[] = {
 std::span<const View> views() { return kViews; }
 
 const View& view(std::string_view name) {
-  const auto found = std::ranges::find(kViews, name, [](const View& view) -> std::string_view { return view.name; });
+  const auto found = std::ranges::find(
+      kViews, name, [](const View& view) -> std::string_view { return view.name; });
   if (found == std::end(kViews)) throw std::out_of_range(fmt::format("no view is called {}", name));
   return *found;
 }
@@ -301,8 +319,9 @@ const View& view(std::string_view name) {
 std::string views_help() {
   std::string help = "Views (--only picks some of them; --only all shows them all):\n";
   for (const View& view : kViews) {
-    help += fmt::format("  {:<10} {}{}\n", view.name, view.title,
-                        view.needs == Needs::kManyTexts || view.needs == Needs::kFile ? " (-i FILE)" : "");
+    help += fmt::format(
+        "  {:<10} {}{}\n", view.name, view.title,
+        view.needs == Needs::kManyTexts || view.needs == Needs::kFile ? " (-i FILE)" : "");
   }
   return help;
 }
