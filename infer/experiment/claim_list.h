@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "infer/experiment/claims.h"
+#include "infer/matrix.h"
 
 namespace infer::claims {
 
@@ -21,25 +22,14 @@ using namespace phasor;
 
 inline constexpr double kCircle = 2 * std::numbers::pi;
 
-/// A table and its shape.
-struct Table {
-  int64_t rows = 0, d_model = 0;
-  std::vector<double> values;  // [rows, d_model]
-
-  double at(int64_t row, int64_t column) const { return values.at(row * d_model + column); }
-  std::span<const double> row(int64_t r) const {
-    return std::span(values).subspan(r * d_model, d_model);
-  }
-};
-
 /// Makes tables; throws InvalidArgument where the source gives another number of values.
 class Tables {
  public:
   explicit Tables(TableSource source) : source_(std::move(source)) {}
-  Table make(SinusoidalLayout layout, int64_t rows, int64_t d_model, double base = 10000,
-             int64_t first_position = 0) const;
-  Table paper(int64_t rows, int64_t d_model, double base = 10000,
-              int64_t first_position = 0) const {
+  Matrix make(SinusoidalLayout layout, int64_t rows, int64_t d_model, double base = 10000,
+              int64_t first_position = 0) const;
+  Matrix paper(int64_t rows, int64_t d_model, double base = 10000,
+               int64_t first_position = 0) const {
     return make(SinusoidalLayout::kPaper, rows, d_model, base, first_position);
   }
 
@@ -65,7 +55,7 @@ inline bool near(double a, double b, double tolerance) {
 }
 
 /// Wavelength of the pair of columns (sine, cosine), from how far it turns between rows 0 and 1.
-double wavelength(const Table& table, int64_t sine, int64_t cosine);
+double wavelength(const Matrix& table, int64_t sine, int64_t cosine);
 
 /// The sum of a paper table's entries by Dirichlet's kernel,
 ///

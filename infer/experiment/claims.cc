@@ -10,9 +10,9 @@
 namespace infer {
 namespace claims {
 
-Table Tables::make(SinusoidalLayout layout, int64_t rows, int64_t d_model, double base,
-                   int64_t first_position) const {
-  Table table{rows, d_model, source_(layout, rows, d_model, base, first_position)};
+Matrix Tables::make(SinusoidalLayout layout, int64_t rows, int64_t d_model, double base,
+                    int64_t first_position) const {
+  Matrix table{source_(layout, rows, d_model, base, first_position), rows, d_model};
   if (std::ssize(table.values) != rows * d_model) {
     throw InvalidArgument(fmt::format("a table of {} rows and width {} cannot have {} values", rows,
                                       d_model, table.values.size()));
@@ -31,7 +31,7 @@ double largest_difference(std::span<const double> a, std::span<const double> b) 
   return largest;
 }
 
-double wavelength(const Table& table, int64_t sine, int64_t cosine) {
+double wavelength(const Matrix& table, int64_t sine, int64_t cosine) {
   const double before = std::atan2(table.at(0, sine), table.at(0, cosine));
   return kCircle / (std::atan2(table.at(1, sine), table.at(1, cosine)) - before);
 }

@@ -17,7 +17,7 @@ constexpr const char* kPrinted =
     "0.9894, -0.1455, 0.0799, 0.9968, 0.4121, -0.9111, 0.0899, 0.9960";
 
 void add_the_printed_table(const Tables& tables, Findings& list) {
-  const Table table = tables.paper(10, 4);
+  const Matrix table = tables.paper(10, 4);
   std::vector<double> rounded;  // to float32
   for (const double value : table.values) rounded.push_back(static_cast<float>(value));
   const std::string printed = fmt::format("{:.4f}", fmt::join(rounded, ", "));
@@ -44,7 +44,7 @@ void add_odd_width(const Tables& tables, Findings& list) {
     refusal = error.what();
     refused = true;
   }
-  const Table table = tables.paper(2, 5);
+  const Matrix table = tables.paper(2, 5);
   list.push_back(
       {.text = "Only even widths can be encoded: an odd one is an error",
        .computed =
@@ -67,7 +67,7 @@ void add_wavelengths(const Tables& tables, Findings& list) {
 // x + pe[:, :, : x.size(2)] for x of 5 tokens and width 20, and a buffer of 10 rows; and for x of
 // width 4.
 void add_the_slice(const Tables& tables, Findings& list) {
-  const Table buffer = tables.paper(10, 20), narrow = tables.paper(10, 4);
+  const Matrix buffer = tables.paper(10, 20), narrow = tables.paper(10, 4);
   const int64_t sliced = std::ssize(buffer.values) / 20;
   const double difference = largest_difference(buffer.row(1).first(4), narrow.row(1));
   const double expected = std::sin(std::pow(10000.0, -0.1)) - std::sin(0.01);

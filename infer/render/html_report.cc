@@ -9,7 +9,6 @@
 #include <span>
 #include <string_view>
 
-#include "infer/files/temporary_file.h"
 #include "infer/render/page.h"
 #include "infer/render/terminal.h"
 #include "phasor/version.h"
@@ -72,9 +71,7 @@ nlohmann::ordered_json vectors_json(const Observed& observed) {
 
 }  // namespace
 
-HtmlReport::HtmlReport(const std::filesystem::path& path) : path_(path) {
-  TemporaryFile("--html", path_);  // throws where it cannot be written
-}
+HtmlReport::HtmlReport(const std::filesystem::path& path) : path_(path) { check_page(path_); }
 
 void HtmlReport::add_run(size_t i, const std::string& label, const Observed& observed) {
   if (i >= kMostTexts) {
