@@ -52,7 +52,7 @@ double sum_of_entries(int64_t rows, int64_t d_model, double base) {
 
 std::vector<Claim> tutorial_claims(const ClaimModels& models, const TableSource& table) {
   using namespace claims;
-  constexpr std::pair<const char*, Findings (*)(const Tables&, const ClaimModels&)> kSources[] = {
+  constexpr std::pair<const char*, Claims (*)(const Tables&, const ClaimModels&)> kSources[] = {
       {"A Gentle Introduction to Positional Encoding (Machine Learning Mastery)",
        machine_learning_mastery},
       {"Positional Encoding in Transformers (GeeksforGeeks)", geeks_for_geeks},
@@ -61,14 +61,10 @@ std::vector<Claim> tutorial_claims(const ClaimModels& models, const TableSource&
        understanding_positional_embeddings},
       {"Positional Encoding (with PyTorch)", positional_encoding_pytorch}};
   std::vector<Claim> all;
-  for (const auto& [source, findings_of] : kSources) {
-    for (const Finding& found : findings_of(Tables(table), models)) {
-      all.push_back({.source = source,
-                     .text = found.text,
-                     .computed = found.computed,
-                     .holds = found.holds,
-                     .reason = found.reason,
-                     .as_expected = found.holds == found.should_hold && found.numbers});
+  for (const auto& [source, claims_of] : kSources) {
+    for (Claim& claim : claims_of(Tables(table), models)) {
+      claim.source = source;
+      all.push_back(std::move(claim));
     }
   }
   return all;

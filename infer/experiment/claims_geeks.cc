@@ -7,8 +7,8 @@
 
 namespace infer::claims {
 
-Findings geeks_for_geeks(const Tables& tables, const ClaimModels&) {
-  Findings list;
+Claims geeks_for_geeks(const Tables& tables, const ClaimModels&) {
+  Claims list;
 
   const std::array first = {0.841471, 0.540302, 0.01, 0.99995};  // as printed
   const std::array sixth = {-0.279415, 0.96017, 0.059964, 0.998201};

@@ -13,7 +13,7 @@ namespace {
 
 double truncated(double value) { return std::trunc(value * 1e4) / 1e4; }
 
-void add_the_first_rows(const Tables& tables, Findings& list) {
+void add_the_first_rows(const Tables& tables, Claims& list) {
   const Matrix table = tables.paper(2, 512);
   int64_t alternating = 0;
   for (int64_t c = 0; c < 512; ++c) alternating += table.at(0, c) == static_cast<double>(c % 2);
@@ -31,7 +31,7 @@ void add_the_first_rows(const Tables& tables, Findings& list) {
        .reason = "truncated after four decimals, as the text says"});
 }
 
-void add_the_exp_form(const Tables& tables, Findings& list) {
+void add_the_exp_form(const Tables& tables, Claims& list) {
   const Matrix table = tables.paper(128, 512);
   std::vector<double> other(table.values.size());
   for (int64_t p = 0; p < 128; ++p) {
@@ -48,7 +48,7 @@ void add_the_exp_form(const Tables& tables, Findings& list) {
                   .reason = "but for rounding"});
 }
 
-void add_the_images(const Tables& tables, Findings& list) {
+void add_the_images(const Tables& tables, Claims& list) {
   for (const auto& [rows, d_model] : {std::array<int64_t, 2>{128, 512}, {16, 32}}) {
     const Matrix table = tables.paper(rows, d_model);
     const double sum = std::accumulate(table.values.begin(), table.values.end(), 0.0);
@@ -60,7 +60,7 @@ void add_the_images(const Tables& tables, Findings& list) {
   }
 }
 
-void add_the_clock(const Tables& tables, Findings& list) {
+void add_the_clock(const Tables& tables, Claims& list) {
   const Matrix table = tables.paper(128, 512);
   double off = 0, fastest = 0, slowest = kCircle;
   int64_t clockwise = 0, slower = 0;
@@ -103,7 +103,7 @@ void add_the_clock(const Tables& tables, Findings& list) {
        .holds = off_circle <= 1e-12 && apart > 0});
 }
 
-void add_linearity(const Tables& tables, Findings& list) {
+void add_linearity(const Tables& tables, Claims& list) {
   const Matrix table = tables.paper(128, 512);
   std::vector<double> off;
   for (const int64_t k : {1, 10, 100}) {
@@ -129,8 +129,8 @@ void add_linearity(const Tables& tables, Findings& list) {
 
 }  // namespace
 
-Findings transformers_positional_encoding(const Tables& tables, const ClaimModels& models) {
-  Findings list;
+Claims transformers_positional_encoding(const Tables& tables, const ClaimModels& models) {
+  Claims list;
   if (models.none && models.sinusoidal) {
     list.push_back(order_is_lost_without_positions(models.none, models.sinusoidal));
   }

@@ -22,7 +22,7 @@ class Distances {
   std::vector<double> values_;  // [kRows, kRows]
 };
 
-void add_distances(const Distances& distance, Findings& list) {
+void add_distances(const Distances& distance, Claims& list) {
   struct Printed {
     int64_t p, q;
     double value;
@@ -53,7 +53,7 @@ void add_distances(const Distances& distance, Findings& list) {
                   .reason = "only up to where the dot product rises again, offset 69"});
 }
 
-void add_the_criteria(const Tables& tables, const Matrix& table, Findings& list) {
+void add_the_criteria(const Tables& tables, const Matrix& table, Claims& list) {
   std::vector<double> filled(kRows * 8);
   for (size_t i = 0; i < filled.size(); ++i) filled[i] = static_cast<double>(i / 8);
   const double largest = std::ranges::max(filled);
@@ -88,7 +88,7 @@ void add_the_criteria(const Tables& tables, const Matrix& table, Findings& list)
        .reason = "they reflect small distances; far positions are not ordered"});
 }
 
-void add_the_waves(const Matrix& table, Findings& list) {
+void add_the_waves(const Matrix& table, Claims& list) {
   const auto [low, high] = std::ranges::minmax(table.values);
   list.push_back({.text = "The values are bounded between 0 and 1",
                   .computed = fmt::format("from {:.6f} to {:.6f}", low, high),
@@ -123,7 +123,7 @@ void add_the_waves(const Matrix& table, Findings& list) {
        .reason = "only together do they depend on the offset alone"});
 }
 
-void add_the_figures(const Matrix& table, const Distances& distance, Findings& list) {
+void add_the_figures(const Matrix& table, const Distances& distance, Claims& list) {
   double off = 0, own = 0, farthest = 0;
   for (int64_t p = 1; p <= kRows; ++p) {
     own = std::max(own, std::abs(distance(p, p)));
@@ -164,8 +164,8 @@ void add_the_figures(const Matrix& table, const Distances& distance, Findings& l
 
 }  // namespace
 
-Findings understanding_positional_embeddings(const Tables& tables, const ClaimModels&) {
-  Findings list;
+Claims understanding_positional_embeddings(const Tables& tables, const ClaimModels&) {
+  Claims list;
   const Matrix table = tables.paper(kRows, kWidth, 10000, 1);
   const Distances distance(table);
   add_the_criteria(tables, table, list);
