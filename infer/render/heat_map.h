@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "infer/matrix.h"
+#include "infer/range.h"
 
 namespace infer {
 
@@ -16,13 +17,9 @@ enum class ColourMap {
   kDiverging    // blue, white, red, for numbers on both sides of zero
 };
 
-/// What the ends of a map stand for.
-struct Range {
-  double low = 0, high = 0;
-};
 /// The least and greatest finite value; 0 and 0 where there is none.
 Range range_of(std::span<const double> values);
-/// The same, and for kDiverging the same distance on both sides of zero.
+/// What the ends of a map stand for: the same, and for kDiverging as far below zero as above.
 Range colour_range(ColourMap map, std::span<const double> values);
 
 struct HeatMapOptions {
