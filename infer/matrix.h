@@ -23,6 +23,8 @@ struct Matrix {
   int64_t columns = 0;
 
   operator MatrixView() const { return {values, rows, columns}; }
+  double at(int64_t row, int64_t column) const { return values[row * columns + column]; }
+  std::span<const double> row(int64_t i) const { return MatrixView(*this).row(i); }
 };
 
 }  // namespace infer

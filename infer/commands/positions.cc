@@ -185,6 +185,7 @@ int positions(int argc, char** argv) {
   if (arguments.claims) return show_claims(arguments.common.json, quiet);
   const std::vector<TableSection> asked = parse_sections(arguments.only, arguments.tables.size());
   const std::vector<TableSection> on_page = parse_sections({}, arguments.tables.size());
+  if (!arguments.html.empty()) check_page(arguments.html);
   const PositionsReport report = [&] {
     Progress progress(quiet);
     return measure(arguments.html.empty() ? asked : on_page, find_tables(arguments), progress);

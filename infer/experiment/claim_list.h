@@ -1,4 +1,4 @@
-// What the claims of one tutorial are made with: tables, and what it finds.
+// What claims are made with: tables, their differences and wavelengths, and the sources of claims.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "infer/experiment/claims.h"
+#include "infer/matrix.h"
 
 namespace infer::claims {
 
@@ -21,25 +22,14 @@ using namespace phasor;
 
 inline constexpr double kCircle = 2 * std::numbers::pi;
 
-/// A table and its shape.
-struct Table {
-  int64_t rows = 0, d_model = 0;
-  std::vector<double> values;  // [rows, d_model]
-
-  double at(int64_t row, int64_t column) const { return values.at(row * d_model + column); }
-  std::span<const double> row(int64_t r) const {
-    return std::span(values).subspan(r * d_model, d_model);
-  }
-};
-
 /// Makes tables; throws InvalidArgument where the source gives another number of values.
 class Tables {
  public:
   explicit Tables(TableSource source) : source_(std::move(source)) {}
-  Table make(SinusoidalLayout layout, int64_t rows, int64_t d_model, double base = 10000,
-             int64_t first_position = 0) const;
-  Table paper(int64_t rows, int64_t d_model, double base = 10000,
-              int64_t first_position = 0) const {
+  Matrix make(SinusoidalLayout layout, int64_t rows, int64_t d_model, double base = 10000,
+              int64_t first_position = 0) const;
+  Matrix paper(int64_t rows, int64_t d_model, double base = 10000,
+               int64_t first_position = 0) const {
     return make(SinusoidalLayout::kPaper, rows, d_model, base, first_position);
   }
 
@@ -47,16 +37,7 @@ class Tables {
   TableSource source_;
 };
 
-/// A claim before it is judged.
-struct Finding {
-  std::string text;
-  std::string computed;
-  std::optional<bool> holds = {};
-  std::optional<bool> should_hold = true;  // what theory says of it
-  bool numbers = true;                     // they are those of theory
-  std::string reason = {};
-};
-using Findings = std::vector<Finding>;
+using Claims = std::vector<Claim>;
 
 /// max |a − b|; infinite where there are NaN or the sizes differ.
 double largest_difference(std::span<const double> a, std::span<const double> b);
@@ -65,7 +46,7 @@ inline bool near(double a, double b, double tolerance) {
 }
 
 /// Wavelength of the pair of columns (sine, cosine), from how far it turns between rows 0 and 1.
-double wavelength(const Table& table, int64_t sine, int64_t cosine);
+double wavelength(const Matrix& table, int64_t sine, int64_t cosine);
 
 /// The sum of a paper table's entries by Dirichlet's kernel,
 ///
@@ -73,17 +54,17 @@ double wavelength(const Table& table, int64_t sine, int64_t cosine);
 double sum_of_entries(int64_t rows, int64_t d_model, double base = 10000);
 
 /// The claims of each source.
-Findings machine_learning_mastery(const Tables& tables, const ClaimModels& models);
-Findings geeks_for_geeks(const Tables& tables, const ClaimModels& models);
-Findings transformers_positional_encoding(const Tables& tables, const ClaimModels& models);
-Findings understanding_positional_embeddings(const Tables& tables, const ClaimModels& models);
-Findings positional_encoding_pytorch(const Tables& tables, const ClaimModels& models);
+Claims machine_learning_mastery(const Tables& tables, const ClaimModels& models);
+Claims geeks_for_geeks(const Tables& tables, const ClaimModels& models);
+Claims transformers_positional_encoding(const Tables& tables, const ClaimModels& models);
+Claims understanding_positional_embeddings(const Tables& tables, const ClaimModels& models);
+Claims positional_encoding_pytorch(const Tables& tables, const ClaimModels& models);
 
 /// Claims that take a run of a model to decide.
-Finding same_for_any_phrase(std::shared_ptr<const Model> sinusoidal);
-Finding order_is_lost_without_positions(std::shared_ptr<const Model> none,
-                                        std::shared_ptr<const Model> sinusoidal);
-Finding residual_connections_carry_positions(std::shared_ptr<const Model> sinusoidal);
-Finding learned_is_as_good_as_sinusoidal(const ClaimModels& models);
+Claim same_for_any_phrase(std::shared_ptr<const Model> sinusoidal);
+Claim order_is_lost_without_positions(std::shared_ptr<const Model> none,
+                                      std::shared_ptr<const Model> sinusoidal);
+Claim residual_connections_carry_positions(std::shared_ptr<const Model> sinusoidal);
+Claim learned_is_as_good_as_sinusoidal(const ClaimModels& models);
 
 }  // namespace infer::claims

@@ -10,9 +10,9 @@
 namespace infer {
 namespace claims {
 
-Table Tables::make(SinusoidalLayout layout, int64_t rows, int64_t d_model, double base,
-                   int64_t first_position) const {
-  Table table{rows, d_model, source_(layout, rows, d_model, base, first_position)};
+Matrix Tables::make(SinusoidalLayout layout, int64_t rows, int64_t d_model, double base,
+                    int64_t first_position) const {
+  Matrix table{source_(layout, rows, d_model, base, first_position), rows, d_model};
   if (std::ssize(table.values) != rows * d_model) {
     throw InvalidArgument(fmt::format("a table of {} rows and width {} cannot have {} values", rows,
                                       d_model, table.values.size()));
@@ -31,7 +31,7 @@ double largest_difference(std::span<const double> a, std::span<const double> b) 
   return largest;
 }
 
-double wavelength(const Table& table, int64_t sine, int64_t cosine) {
+double wavelength(const Matrix& table, int64_t sine, int64_t cosine) {
   const double before = std::atan2(table.at(0, sine), table.at(0, cosine));
   return kCircle / (std::atan2(table.at(1, sine), table.at(1, cosine)) - before);
 }
@@ -52,7 +52,7 @@ double sum_of_entries(int64_t rows, int64_t d_model, double base) {
 
 std::vector<Claim> tutorial_claims(const ClaimModels& models, const TableSource& table) {
   using namespace claims;
-  constexpr std::pair<const char*, Findings (*)(const Tables&, const ClaimModels&)> kSources[] = {
+  constexpr std::pair<const char*, Claims (*)(const Tables&, const ClaimModels&)> kSources[] = {
       {"A Gentle Introduction to Positional Encoding (Machine Learning Mastery)",
        machine_learning_mastery},
       {"Positional Encoding in Transformers (GeeksforGeeks)", geeks_for_geeks},
@@ -61,14 +61,10 @@ std::vector<Claim> tutorial_claims(const ClaimModels& models, const TableSource&
        understanding_positional_embeddings},
       {"Positional Encoding (with PyTorch)", positional_encoding_pytorch}};
   std::vector<Claim> all;
-  for (const auto& [source, findings_of] : kSources) {
-    for (const Finding& found : findings_of(Tables(table), models)) {
-      all.push_back({.source = source,
-                     .text = found.text,
-                     .computed = found.computed,
-                     .holds = found.holds,
-                     .reason = found.reason,
-                     .as_expected = found.holds == found.should_hold && found.numbers});
+  for (const auto& [source, claims_of] : kSources) {
+    for (Claim& claim : claims_of(Tables(table), models)) {
+      claim.source = source;
+      all.push_back(std::move(claim));
     }
   }
   return all;

@@ -7,12 +7,12 @@
 
 namespace infer::claims {
 
-Findings geeks_for_geeks(const Tables& tables, const ClaimModels&) {
-  Findings list;
+Claims geeks_for_geeks(const Tables& tables, const ClaimModels&) {
+  Claims list;
 
   const std::array first = {0.841471, 0.540302, 0.01, 0.99995};  // as printed
   const std::array sixth = {-0.279415, 0.96017, 0.059964, 0.998201};
-  const Table words = tables.paper(6, 4, 10000, 1), code = tables.paper(6, 4);
+  const Matrix words = tables.paper(6, 4, 10000, 1), code = tables.paper(6, 4);
   const double difference =
       std::max(largest_difference(words.row(0), first), largest_difference(words.row(5), sixth));
   list.push_back(
@@ -26,7 +26,7 @@ Findings geeks_for_geeks(const Tables& tables, const ClaimModels&) {
            fmt::format("counting from 1; its code counts from 0 and gives the first word {:.0f}",
                        fmt::join(code.row(0), ", "))});
 
-  const Table table = tables.paper(50, 512);
+  const Matrix table = tables.paper(50, 512);
   const int64_t rows = std::ssize(table.values) / 512;
   list.push_back({.text = "The code prints the shape (1, 50, 512)",
                   .computed = fmt::format("(1, {}, 512), {} numbers", rows, table.values.size()),
@@ -38,7 +38,7 @@ Findings geeks_for_geeks(const Tables& tables, const ClaimModels&) {
                   .numbers = rows == 50,
                   .reason = "the code sets position = 50"});
 
-  const Table shorter = tables.paper(10, 512);
+  const Matrix shorter = tables.paper(10, 512);
   const double moved =
       largest_difference(shorter.values, std::span(table.values).first(shorter.values.size()));
   list.push_back(

@@ -18,8 +18,8 @@ constexpr std::array kPrinted = {0.0,        1.0,         0.0,        1.0,      
                                  0.14112001, -0.98999250, 0.29552021, 0.95533649};
 constexpr double kHalfADigit = 5.1e-9;  // of 8 decimals
 
-void add_the_printed_table(const Tables& tables, Findings& list) {
-  const Table table = tables.paper(4, 4, 100);
+void add_the_printed_table(const Tables& tables, Claims& list) {
+  const Matrix table = tables.paper(4, 4, 100);
   const double difference = largest_difference(table.values, kPrinted);
   list.push_back({.text = "The 4×4 table with n = 100 that is printed",
                   .computed = fmt::format("PE(1) = {:.8f}; largest difference {:.1e}",
@@ -54,8 +54,8 @@ void add_the_printed_table(const Tables& tables, Findings& list) {
        .reason = "even columns are sines, odd columns cosines, at every position"});
 }
 
-void add_the_figures(const Tables& tables, Findings& list) {
-  const Table table = tables.paper(100, 512);
+void add_the_figures(const Tables& tables, Claims& list) {
+  const Matrix table = tables.paper(100, 512);
   double difference = 0;
   std::vector<double> last;
   for (const int64_t k : {0, 4, 8, 12}) {
@@ -75,13 +75,13 @@ void add_the_figures(const Tables& tables, Findings& list) {
   const double sum = std::accumulate(table.values.begin(), table.values.end(), 0.0);
   list.push_back({.text = "Figure: the 100×512 table with n = 10000",
                   .computed = fmt::format("{} × {}, sum of the entries {:.12f}", table.rows,
-                                          table.d_model, sum),
+                                          table.columns, sum),
                   .holds = near(sum, 18297.143808534354, 1e-8),
                   .numbers = near(sum, sum_of_entries(100, 512), 1e-8)});
 }
 
-void add_wavelengths(const Tables& tables, Findings& list) {
-  const Table table = tables.paper(2, 512);
+void add_wavelengths(const Tables& tables, Claims& list) {
+  const Matrix table = tables.paper(2, 512);
   const double shortest = wavelength(table, 0, 1), longest = wavelength(table, 510, 511);
   const double step = std::pow(10000.0, 2.0 / 512);
   double uneven = 0;
@@ -89,7 +89,7 @@ void add_wavelengths(const Tables& tables, Findings& list) {
     const double ratio = wavelength(table, c, c + 1) / wavelength(table, c - 2, c - 1);
     uneven = std::max(uneven, std::abs(ratio - step));
   }
-  const Table t2t = tables.make(SinusoidalLayout::kT2T, 2, 512);
+  const Matrix t2t = tables.make(SinusoidalLayout::kT2T, 2, 512);
   const double end = kCircle * 10000;
   list.push_back(
       {.text = "The wavelengths form a geometric progression from 2π to 2πn",
@@ -103,8 +103,8 @@ void add_wavelengths(const Tables& tables, Findings& list) {
        .reason = "geometric, but the last is 2πn^((d−2)/d); tensor2tensor's table reaches 2πn"});
 }
 
-void add_odd_width(const Tables& tables, Findings& list) {
-  const Table table = tables.paper(2, 5);
+void add_odd_width(const Tables& tables, Claims& list) {
+  const Matrix table = tables.paper(2, 5);
   const std::array printed = {0.8415, 0.5403, 0.0251, 0.9997};
   list.push_back(
       {.text = "Odd d: the code leaves the last column 0; d = 5: 0.8415, 0.5403, 0.0251, 0.9997, 0",
@@ -116,8 +116,8 @@ void add_odd_width(const Tables& tables, Findings& list) {
        .reason = "the formula has a last sine without a cosine; the loop ends one too early"});
 }
 
-void add_advantages(const Tables& tables, Findings& list) {
-  const Table table = tables.paper(1000, 512), narrow = tables.paper(1000, 4);
+void add_advantages(const Tables& tables, Claims& list) {
+  const Matrix table = tables.paper(1000, 512), narrow = tables.paper(1000, 4);
   const auto [low, high] = std::ranges::minmax(table.values);
   list.push_back({.text = "The values are in [−1, 1]",
                   .computed = fmt::format("1000 × 512: from {:.6f} to {:.6f}", low, high),
@@ -152,8 +152,8 @@ void add_advantages(const Tables& tables, Findings& list) {
 
 }  // namespace
 
-Findings machine_learning_mastery(const Tables& tables, const ClaimModels& models) {
-  Findings list;
+Claims machine_learning_mastery(const Tables& tables, const ClaimModels& models) {
+  Claims list;
   add_the_printed_table(tables, list);
   if (models.sinusoidal) list.push_back(same_for_any_phrase(models.sinusoidal));
   add_the_figures(tables, list);

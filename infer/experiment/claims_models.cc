@@ -79,7 +79,7 @@ double masked_loss(std::shared_ptr<const Model> model) {
 
 }  // namespace
 
-Finding same_for_any_phrase(std::shared_ptr<const Model> sinusoidal) {
+Claim same_for_any_phrase(std::shared_ptr<const Model> sinusoidal) {
   std::vector<std::vector<double>> added;  // [4, C] each
   Encoder encoder(sinusoidal, {.threads = 1});
   for (const char* phrase : {"I am a robot", "Tom bit a dog"}) {
@@ -100,8 +100,8 @@ Finding same_for_any_phrase(std::shared_ptr<const Model> sinusoidal) {
           .numbers = largest_difference(added[0], table) <= 1e-6};
 }
 
-Finding order_is_lost_without_positions(std::shared_ptr<const Model> none,
-                                        std::shared_ptr<const Model> sinusoidal) {
+Claim order_is_lost_without_positions(std::shared_ptr<const Model> none,
+                                      std::shared_ptr<const Model> sinusoidal) {
   const Reordered without = reorder(std::move(none)), with = reorder(std::move(sinusoidal));
   return {
       .text = "Without positions \"Tom bit a dog\" and \"A dog bit Tom\" look the same",
@@ -113,7 +113,7 @@ Finding order_is_lost_without_positions(std::shared_ptr<const Model> none,
       .reason = "for the same ids: a tokenizer may tell \"A\" from \"a\""};
 }
 
-Finding residual_connections_carry_positions(std::shared_ptr<const Model> sinusoidal) {
+Claim residual_connections_carry_positions(std::shared_ptr<const Model> sinusoidal) {
   Encoder encoder(sinusoidal, {.threads = 1});
   const auto path = [&](std::vector<ResidualCut> cuts) {
     Trace trace = residual_trace();
@@ -131,7 +131,7 @@ Finding residual_connections_carry_positions(std::shared_ptr<const Model> sinuso
           .reason = "the direct path alone; attention carries positions on as well"};
 }
 
-Finding learned_is_as_good_as_sinusoidal(const ClaimModels& models) {
+Claim learned_is_as_good_as_sinusoidal(const ClaimModels& models) {
   const double sinusoidal = masked_loss(models.sinusoidal), learned = masked_loss(models.learned);
   const double none = masked_loss(models.none);
   return {.text = "Learned and sinusoidal positions give nearly identical results",

@@ -16,8 +16,8 @@ constexpr const char* kPrinted =
     "-0.2794, 0.9602, 0.0600, 0.9982, 0.6570, 0.7539, 0.0699, 0.9976, "
     "0.9894, -0.1455, 0.0799, 0.9968, 0.4121, -0.9111, 0.0899, 0.9960";
 
-void add_the_printed_table(const Tables& tables, Findings& list) {
-  const Table table = tables.paper(10, 4);
+void add_the_printed_table(const Tables& tables, Claims& list) {
+  const Matrix table = tables.paper(10, 4);
   std::vector<double> rounded;  // to float32
   for (const double value : table.values) rounded.push_back(static_cast<float>(value));
   const std::string printed = fmt::format("{:.4f}", fmt::join(rounded, ", "));
@@ -35,7 +35,7 @@ void add_the_printed_table(const Tables& tables, Findings& list) {
                   .reason = "in float32 only"});
 }
 
-void add_odd_width(const Tables& tables, Findings& list) {
+void add_odd_width(const Tables& tables, Claims& list) {
   std::string refusal = "nothing is refused";
   bool refused = false;
   try {
@@ -44,7 +44,7 @@ void add_odd_width(const Tables& tables, Findings& list) {
     refusal = error.what();
     refused = true;
   }
-  const Table table = tables.paper(2, 5);
+  const Matrix table = tables.paper(2, 5);
   list.push_back(
       {.text = "Only even widths can be encoded: an odd one is an error",
        .computed =
@@ -54,7 +54,7 @@ void add_odd_width(const Tables& tables, Findings& list) {
        .reason = "as a choice of the layout: opennmt refuses them, the formula does not"});
 }
 
-void add_wavelengths(const Tables& tables, Findings& list) {
+void add_wavelengths(const Tables& tables, Claims& list) {
   const double shortest = wavelength(tables.paper(2, 512), 0, 1);
   list.push_back({.text = "The wavelengths form a geometric progression from π to 2πT",
                   .computed = fmt::format("the shortest is {:.4f}", shortest),
@@ -66,8 +66,8 @@ void add_wavelengths(const Tables& tables, Findings& list) {
 
 // x + pe[:, :, : x.size(2)] for x of 5 tokens and width 20, and a buffer of 10 rows; and for x of
 // width 4.
-void add_the_slice(const Tables& tables, Findings& list) {
-  const Table buffer = tables.paper(10, 20), narrow = tables.paper(10, 4);
+void add_the_slice(const Tables& tables, Claims& list) {
+  const Matrix buffer = tables.paper(10, 20), narrow = tables.paper(10, 4);
   const int64_t sliced = std::ssize(buffer.values) / 20;
   const double difference = largest_difference(buffer.row(1).first(4), narrow.row(1));
   const double expected = std::sin(std::pow(10000.0, -0.1)) - std::sin(0.01);
@@ -84,8 +84,8 @@ void add_the_slice(const Tables& tables, Findings& list) {
 
 }  // namespace
 
-Findings positional_encoding_pytorch(const Tables& tables, const ClaimModels&) {
-  Findings list;
+Claims positional_encoding_pytorch(const Tables& tables, const ClaimModels&) {
+  Claims list;
   add_wavelengths(tables, list);
   add_odd_width(tables, list);
   add_the_printed_table(tables, list);

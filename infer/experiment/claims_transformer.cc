@@ -13,8 +13,8 @@ namespace {
 
 double truncated(double value) { return std::trunc(value * 1e4) / 1e4; }
 
-void add_the_first_rows(const Tables& tables, Findings& list) {
-  const Table table = tables.paper(2, 512);
+void add_the_first_rows(const Tables& tables, Claims& list) {
+  const Matrix table = tables.paper(2, 512);
   int64_t alternating = 0;
   for (int64_t c = 0; c < 512; ++c) alternating += table.at(0, c) == static_cast<double>(c % 2);
   list.push_back({.text = "d = 512: PE(0) = 0, 1, 0, 1, …, 0, 1",
@@ -31,8 +31,8 @@ void add_the_first_rows(const Tables& tables, Findings& list) {
        .reason = "truncated after four decimals, as the text says"});
 }
 
-void add_the_exp_form(const Tables& tables, Findings& list) {
-  const Table table = tables.paper(128, 512);
+void add_the_exp_form(const Tables& tables, Claims& list) {
+  const Matrix table = tables.paper(128, 512);
   std::vector<double> other(table.values.size());
   for (int64_t p = 0; p < 128; ++p) {
     for (int64_t c = 0; c < 512; c += 2) {
@@ -48,9 +48,9 @@ void add_the_exp_form(const Tables& tables, Findings& list) {
                   .reason = "but for rounding"});
 }
 
-void add_the_images(const Tables& tables, Findings& list) {
+void add_the_images(const Tables& tables, Claims& list) {
   for (const auto& [rows, d_model] : {std::array<int64_t, 2>{128, 512}, {16, 32}}) {
-    const Table table = tables.paper(rows, d_model);
+    const Matrix table = tables.paper(rows, d_model);
     const double sum = std::accumulate(table.values.begin(), table.values.end(), 0.0);
     const bool right = near(sum, sum_of_entries(rows, d_model), 1e-8);
     list.push_back(
@@ -60,8 +60,8 @@ void add_the_images(const Tables& tables, Findings& list) {
   }
 }
 
-void add_the_clock(const Tables& tables, Findings& list) {
-  const Table table = tables.paper(128, 512);
+void add_the_clock(const Tables& tables, Claims& list) {
+  const Matrix table = tables.paper(128, 512);
   double off = 0, fastest = 0, slowest = kCircle;
   int64_t clockwise = 0, slower = 0;
   for (int64_t hand = 0; hand < 256; ++hand) {
@@ -103,8 +103,8 @@ void add_the_clock(const Tables& tables, Findings& list) {
        .holds = off_circle <= 1e-12 && apart > 0});
 }
 
-void add_linearity(const Tables& tables, Findings& list) {
-  const Table table = tables.paper(128, 512);
+void add_linearity(const Tables& tables, Claims& list) {
+  const Matrix table = tables.paper(128, 512);
   std::vector<double> off;
   for (const int64_t k : {1, 10, 100}) {
     const std::vector<double> r =
@@ -129,8 +129,8 @@ void add_linearity(const Tables& tables, Findings& list) {
 
 }  // namespace
 
-Findings transformers_positional_encoding(const Tables& tables, const ClaimModels& models) {
-  Findings list;
+Claims transformers_positional_encoding(const Tables& tables, const ClaimModels& models) {
+  Claims list;
   if (models.none && models.sinusoidal) {
     list.push_back(order_is_lost_without_positions(models.none, models.sinusoidal));
   }

@@ -14,7 +14,7 @@ constexpr int64_t kRows = 250, kWidth = 1024;  // of its figures: positions 1 to
 /// Cosine distances of every two positions.
 class Distances {
  public:
-  explicit Distances(const Table& table)
+  explicit Distances(const Matrix& table)
       : values_(row_matrix(table.values, kWidth, RowMeasure::kCosineDistance)) {}
   double operator()(int64_t p, int64_t q) const { return values_[(p - 1) * kRows + q - 1]; }
 
@@ -22,7 +22,7 @@ class Distances {
   std::vector<double> values_;  // [kRows, kRows]
 };
 
-void add_distances(const Distances& distance, Findings& list) {
+void add_distances(const Distances& distance, Claims& list) {
   struct Printed {
     int64_t p, q;
     double value;
@@ -53,7 +53,7 @@ void add_distances(const Distances& distance, Findings& list) {
                   .reason = "only up to where the dot product rises again, offset 69"});
 }
 
-void add_the_criteria(const Tables& tables, const Table& table, Findings& list) {
+void add_the_criteria(const Tables& tables, const Matrix& table, Claims& list) {
   std::vector<double> filled(kRows * 8);
   for (size_t i = 0; i < filled.size(); ++i) filled[i] = static_cast<double>(i / 8);
   const double largest = std::ranges::max(filled);
@@ -69,8 +69,8 @@ void add_the_criteria(const Tables& tables, const Table& table, Findings& list) 
                                           in_five, in_thirty, largest / kRows),
                   .holds = in_five != in_thirty && largest / kRows <= 1});
 
-  const Table shorter = tables.paper(30, kWidth, 10000, 1);
-  const Table again = tables.paper(kRows, kWidth, 10000, 1);
+  const Matrix shorter = tables.paper(30, kWidth, 10000, 1);
+  const Matrix again = tables.paper(kRows, kWidth, 10000, 1);
   const double by_length =
       largest_difference(shorter.values, std::span(table.values).first(shorter.values.size()));
   const double by_run = largest_difference(again.values, table.values);
@@ -88,7 +88,7 @@ void add_the_criteria(const Tables& tables, const Table& table, Findings& list) 
        .reason = "they reflect small distances; far positions are not ordered"});
 }
 
-void add_the_waves(const Table& table, Findings& list) {
+void add_the_waves(const Matrix& table, Claims& list) {
   const auto [low, high] = std::ranges::minmax(table.values);
   list.push_back({.text = "The values are bounded between 0 and 1",
                   .computed = fmt::format("from {:.6f} to {:.6f}", low, high),
@@ -123,7 +123,7 @@ void add_the_waves(const Table& table, Findings& list) {
        .reason = "only together do they depend on the offset alone"});
 }
 
-void add_the_figures(const Table& table, const Distances& distance, Findings& list) {
+void add_the_figures(const Matrix& table, const Distances& distance, Claims& list) {
   double off = 0, own = 0, farthest = 0;
   for (int64_t p = 1; p <= kRows; ++p) {
     own = std::max(own, std::abs(distance(p, p)));
@@ -164,9 +164,9 @@ void add_the_figures(const Table& table, const Distances& distance, Findings& li
 
 }  // namespace
 
-Findings understanding_positional_embeddings(const Tables& tables, const ClaimModels&) {
-  Findings list;
-  const Table table = tables.paper(kRows, kWidth, 10000, 1);
+Claims understanding_positional_embeddings(const Tables& tables, const ClaimModels&) {
+  Claims list;
+  const Matrix table = tables.paper(kRows, kWidth, 10000, 1);
   const Distances distance(table);
   add_the_criteria(tables, table, list);
   add_the_waves(table, list);

@@ -163,7 +163,7 @@ Matrix clock_angles(const NamedTable& table) {
   std::erase_if(pairs, [](const phasor::ColumnPair& pair) { return pair.cosine < 0; });
   Matrix angles{.values = {}, .rows = table.rows(), .columns = std::ssize(pairs)};
   for (int64_t p = 0; p < table.rows(); ++p) {
-    const Rows row = MatrixView(table.values).row(p);
+    const Rows row = table.values.row(p);
     for (const phasor::ColumnPair& pair : pairs) {
       const double angle = std::atan2(row[pair.sine], row[pair.cosine]);
       angles.values.push_back(angle < 0 ? angle + 2 * std::numbers::pi : angle);

@@ -23,22 +23,6 @@ constexpr int64_t kDefaultLength = 16, kDefaultWidth = 32;
 constexpr int64_t kMaxLength = 4096, kMaxWidth = 4096;
 constexpr int64_t kMostRowsByDefault = 512;  // of a model or a file
 
-std::optional<phasor::SinusoidalLayout> layout_of(const std::string& name) {
-  try {
-    return phasor::parse<phasor::SinusoidalLayout>(name);
-  } catch (const phasor::InvalidArgument&) {
-    return {};
-  }
-}
-
-std::vector<phasor::ColumnPair> neighbours(int64_t width) {
-  std::vector<phasor::ColumnPair> pairs;
-  for (int64_t i = 0; i + 1 < width; i += 2) {
-    pairs.push_back({.sine = i, .cosine = i + 1, .frequency = 0});
-  }
-  return pairs;
-}
-
 void check(const char* option, std::optional<int64_t> value, int64_t most) {
   if (!value || (*value >= 1 && *value <= most)) return;
   throw phasor::InvalidArgument(
@@ -51,24 +35,37 @@ int64_t usual_first_position(phasor::SinusoidalLayout layout) {
   return layout == phasor::SinusoidalLayout::kOpenNmt ? 1 : 0;
 }
 
-NamedTable computed(const std::string& name, phasor::SinusoidalLayout layout,
-                    const TableSize& size) {
+/// Says which formula made the table.
+void set_formula(NamedTable& table, phasor::SinusoidalLayout layout, double base) {
+  table.kind = "sinusoidal";
+  table.description = fmt::format("sinusoidal ({}), base {:g}", phasor::to_string(layout), base);
+  table.layout = layout;
+  table.base = base;
+  table.pairs = phasor::column_pairs(layout, table.width(), base);
+}
+
+NamedTable computed(const std::string& name, const TableSize& size) {
+  const int64_t rows = size.length.value_or(kDefaultLength);
+  const int64_t width = size.width.value_or(kDefaultWidth);
+  NamedTable table{.name = name,
+                   .description = "random, uniform in −1 … 1",
+                   .kind = name,
+                   .values = {.values = {}, .rows = rows, .columns = width}};
+  if (name == kRandom) {
+    if (size.base) throw UsageError("--base is for sinusoidal tables, not for random ones");
+    table.values.values = random_values(rows * width, 1);
+    return table;
+  }
   const double base = size.base.value_or(10000);
   if (!(base > 1) || !std::isfinite(base)) {
     throw phasor::InvalidArgument(
         fmt::format("--base is {}; it must be above 1, like 10000", base));
   }
-  const int64_t rows = size.length.value_or(kDefaultLength);
-  const int64_t width = size.width.value_or(kDefaultWidth);
-  const int64_t first = usual_first_position(layout);
-  return {.name = name,
-          .description = fmt::format("sinusoidal ({}), base {:g}", name, base),
-          .kind = "sinusoidal",
-          .values = {phasor::sinusoidal_table(layout, rows, width, base, first), rows, width},
-          .first_position = first,
-          .layout = layout,
-          .base = base,
-          .pairs = phasor::column_pairs(layout, width, base)};
+  const auto layout = phasor::parse<phasor::SinusoidalLayout>(name);
+  table.first_position = usual_first_position(layout);
+  table.values.values = phasor::sinusoidal_table(layout, rows, width, base, table.first_position);
+  set_formula(table, layout, base);
+  return table;
 }
 
 /// What a description adds where only `rows` of `available` are shown, unasked.
@@ -81,7 +78,6 @@ NamedTable from_file(const std::string& name, const TableSize& size) {
                    .description = name,
                    .kind = "file",
                    .values = read_table(name)};
-  table.pairs = neighbours(table.width());
   const int64_t available = table.rows();
   if (size.length.value_or(0) > available) {
     throw phasor::InvalidArgument(
@@ -124,46 +120,42 @@ NamedTable from_model(const std::string& name, const TableSize& size) {
   }
   const std::vector<float> values = model->position_vectors(rows);
 
-  const bool sinusoidal = own.kind == phasor::PositionKind::kSinusoidal;
   const std::filesystem::path path = std::filesystem::path(name).lexically_normal();
   NamedTable table{.name = (path.has_filename() ? path : path.parent_path()).filename().string(),
-                   .description = sinusoidal
-                                      ? fmt::format("sinusoidal ({}), base {:g}, of the model {}",
-                                                    phasor::to_string(own.layout), own.base, name)
-                                      : fmt::format("learned, of the model {}", name),
-                   .kind = sinusoidal ? "sinusoidal" : "learned",
+                   .description = "learned",
+                   .kind = "learned",
                    .values = {{values.begin(), values.end()}, rows, width},
                    .first_position = own.first_position};
+  if (own.kind == phasor::PositionKind::kSinusoidal) set_formula(table, own.layout, own.base);
+  table.description += ", of the model " + name;
   if (!size.length) table.description += cut_text(rows, most.value_or(rows));
-  if (sinusoidal) {
-    table.layout = own.layout;
-    table.base = own.base;
-    table.pairs = phasor::column_pairs(own.layout, width, own.base);
-  } else {
-    table.pairs = neighbours(width);
-  }
   return table;
 }
 
 }  // namespace
 
-bool is_computed(const std::string& name) { return name == kRandom || layout_of(name).has_value(); }
+bool is_computed(const std::string& name) {
+  if (name == kRandom) return true;
+  try {
+    phasor::parse<phasor::SinusoidalLayout>(name);
+    return true;
+  } catch (const phasor::InvalidArgument&) {
+    return false;
+  }
+}
 
 NamedTable find_table(const std::string& name, const TableSize& size) {
   check("--length", size.length, kMaxLength);
   check("--width", size.width, kMaxWidth);
-  if (const auto layout = layout_of(name)) return computed(name, *layout, size);
-  if (name == kRandom) {
-    if (size.base) throw UsageError("--base is for sinusoidal tables, not for random ones");
-    const int64_t rows = size.length.value_or(kDefaultLength);
-    const int64_t width = size.width.value_or(kDefaultWidth);
-    return {.name = name,
-            .description = "random, uniform in −1 … 1",
-            .kind = name,
-            .values = {random_values(rows * width, 1), rows, width},
-            .pairs = neighbours(width)};
+  NamedTable table = is_computed(name)     ? computed(name, size)
+                     : is_table_file(name) ? from_file(name, size)
+                                           : from_model(name, size);
+  if (!table.layout) {  // no formula says which columns turn together
+    for (int64_t i = 0; i + 1 < table.width(); i += 2) {
+      table.pairs.push_back({.sine = i, .cosine = i + 1, .frequency = 0});
+    }
   }
-  return is_table_file(name) ? from_file(name, size) : from_model(name, size);
+  return table;
 }
 
 NamedTable first_rows(NamedTable table, int64_t rows) {

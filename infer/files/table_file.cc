@@ -184,39 +184,22 @@ Matrix read_npy(const std::filesystem::path& file) {
 }
 
 /// An entry of an archive from its beginning on. Nothing that the archive says of it is believed.
-class NpzEntry {
- public:
-  NpzEntry(std::filesystem::path file, zip_t* archive, zip_uint64_t index)
-      : file_(std::move(file)), entry_(zip_fopen_index(archive, index, 0), zip_fclose) {
-    zip_stat_t stat;
-    if (entry_ == nullptr || zip_stat_index(archive, index, 0, &stat) != 0) {
-      fail(file_, "an entry cannot be read");
-    }
-    name_ = stat.name;
-    size_ = stat.size;
-    if (name_.ends_with(".npy")) name_.resize(name_.size() - 4);
-  }
-
-  const std::string& name() const { return name_; }
-  NpySource source() {
-    return {size_, [this](std::span<char> bytes) { return read(bytes); }};
-  }
-
- private:
-  size_t read(std::span<char> bytes) {
+NpySource open_entry(const std::filesystem::path& file, zip_t* archive, zip_uint64_t index) {
+  zip_stat_t stat;
+  zip_file_t* const opened =
+      zip_stat_index(archive, index, 0, &stat) == 0 ? zip_fopen_index(archive, index, 0) : nullptr;
+  if (opened == nullptr) fail(file, "an entry cannot be read");
+  const auto read = [&file, name = std::string(stat.name),
+                     entry = std::shared_ptr<zip_file_t>(opened, zip_fclose)](auto bytes) {
     size_t count = 0;
     for (zip_int64_t n = 1; n > 0 && count < bytes.size(); count += static_cast<size_t>(n)) {
-      n = zip_fread(entry_.get(), bytes.data() + count, bytes.size() - count);
-      if (n < 0) fail(file_, fmt::format("its entry {} is damaged", name_));
+      n = zip_fread(entry.get(), bytes.data() + count, bytes.size() - count);
+      if (n < 0) fail(file, fmt::format("its entry {} is damaged", name));
     }
     return count;
-  }
-
-  std::filesystem::path file_;
-  std::unique_ptr<zip_file_t, decltype(&zip_fclose)> entry_;
-  std::string name_;
-  uint64_t size_ = 0;
-};
+  };
+  return {stat.size, read};
+}
 
 Matrix read_npz(const std::filesystem::path& file) {
   using Archive = std::unique_ptr<zip_t, decltype(&zip_discard)>;
@@ -229,13 +212,14 @@ Matrix read_npz(const std::filesystem::path& file) {
   }
   std::map<std::string, zip_int64_t> matrices;
   for (zip_int64_t i = 0; i < entries; ++i) {
-    NpzEntry entry(file, archive.get(), i);
-    if (read_npy_header(file, entry.source())) matrices.emplace(entry.name(), i);
+    if (!read_npy_header(file, open_entry(file, archive.get(), i))) continue;
+    std::string name = zip_get_name(archive.get(), i, 0);
+    if (name.ends_with(".npy")) name.resize(name.size() - 4);
+    matrices.emplace(name, i);
   }
   std::vector<std::string> names;
   for (const auto& [name, i] : matrices) names.push_back(name);
-  NpzEntry entry(file, archive.get(), matrices.at(pick(file, names)));
-  const NpySource source = entry.source();
+  const NpySource source = open_entry(file, archive.get(), matrices.at(pick(file, names)));
   return read_npy_matrix(file, read_npy_header(file, source).value(), source);
 }
 

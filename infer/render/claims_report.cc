@@ -11,11 +11,14 @@
 
 #include "infer/commands.h"
 #include "infer/experiment/claims.h"
+#include "infer/render/page.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
 
 namespace infer {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 /// A bundled model; null, and said so, where there is none.
 std::shared_ptr<const phasor::Model> bundled(const char* name, bool quiet) {
@@ -44,7 +47,7 @@ std::string to_text(const Claim& claim, const Output& output) {
                                  wrapped(printable(claim.text), kIndent, width));
   text += part("= ", claim.computed);
   if (!claim.reason.empty()) text += part("→ ", claim.reason);
-  if (!claim.as_expected) {
+  if (!claim.as_expected()) {
     text += fmt::format("    ! {}\n", output.tinted("this is not what theory gives", Tint::kRed));
   }
   return text;
@@ -52,36 +55,33 @@ std::string to_text(const Claim& claim, const Output& output) {
 
 std::string to_text(const std::vector<Claim>& claims, const Output& output) {
   std::string text, source;
-  int64_t holds = 0, fails = 0, unexpected = 0;
   for (const Claim& claim : claims) {
     if (claim.source != source) {
       text += fmt::format("{}{}\n", source.empty() ? "" : "\n", output.heading(claim.source));
     }
     source = claim.source;
     text += to_text(claim, output);
-    holds += claim.holds == true ? 1 : 0;
-    fails += claim.holds == false ? 1 : 0;
-    unexpected += claim.as_expected ? 0 : 1;
   }
+  const auto holds = std::ranges::count(claims, std::optional(true), &Claim::holds);
+  const auto fails = std::ranges::count(claims, std::optional(false), &Claim::holds);
+  const auto unexpected = std::ranges::count(claims, false, &Claim::as_expected);
   text += fmt::format("\n{} claims: {} hold (✔), {} do not (✘), {} are a matter of how much (≈)\n",
                       claims.size(), holds, fails, std::ssize(claims) - holds - fails);
   if (unexpected > 0) text += fmt::format("{} are not what theory gives (!)\n", unexpected);
   return text;
 }
 
-std::string to_json(const std::vector<Claim>& claims, bool as_expected) {
-  nlohmann::ordered_json json = {{"as_expected", as_expected},
-                                 {"claims", nlohmann::ordered_json::array()}};
+Json to_json(const std::vector<Claim>& claims, bool as_expected) {
+  Json json = {{"as_expected", as_expected}, {"claims", Json::array()}};
   for (const Claim& claim : claims) {
-    json["claims"].push_back(
-        {{"source", claim.source},
-         {"text", claim.text},
-         {"computed", claim.computed},
-         {"holds", claim.holds ? nlohmann::ordered_json(*claim.holds) : nlohmann::ordered_json()},
-         {"reason", claim.reason},
-         {"as_expected", claim.as_expected}});
+    json["claims"].push_back({{"source", claim.source},
+                              {"text", claim.text},
+                              {"computed", claim.computed},
+                              {"holds", claim.holds ? Json(*claim.holds) : Json()},
+                              {"reason", claim.reason},
+                              {"as_expected", claim.as_expected()}});
   }
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return json;
 }
 
 }  // namespace
@@ -92,7 +92,7 @@ int show_claims(bool json, bool quiet) {
                                                      .none = bundled("none", quiet)});
   const bool as_expected = std::ranges::all_of(claims, &Claim::as_expected);
   Output output;
-  output.write(json ? to_json(claims, as_expected) : to_text(claims, output));
+  output.write(json ? one_line(to_json(claims, as_expected)) + "\n" : to_text(claims, output));
   return as_expected ? 0 : kCheckFailed;
 }
 

@@ -133,8 +133,7 @@ Range colour_range(ColourMap map, std::span<const double> values) {
 
 std::vector<std::string> heat_map(MatrixView matrix, const HeatMapOptions& options) {
   const Grid grid = grid_of(matrix, options);
-  const Matrix means = cells_of(matrix, grid);
-  const MatrixView cells = means;
+  const Matrix cells = cells_of(matrix, grid);
   const Painter painter(options, shown_range(cells, options));
   const int64_t step = grid.paired ? 2 : 1;
   std::vector<std::string> lines;

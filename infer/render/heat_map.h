@@ -19,7 +19,7 @@ enum class ColourMap {
 
 /// The least and greatest finite value; 0 and 0 where there is none.
 Range range_of(std::span<const double> values);
-/// The same, and for kDiverging the same distance on both sides of zero.
+/// What the ends of a map stand for: the same, and for kDiverging as far below zero as above.
 Range colour_range(ColourMap map, std::span<const double> values);
 
 struct HeatMapOptions {

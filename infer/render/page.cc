@@ -36,6 +36,8 @@ std::string one_line(const nlohmann::ordered_json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+void check_page(const std::filesystem::path& path) { TemporaryFile("--html", path); }
+
 void write_page(const std::filesystem::path& path, const nlohmann::ordered_json& data, bool quiet) {
   std::string page = kReportPage;
   page.replace(page.find(kPlaceOfData), kPlaceOfData.size(), for_script(data));

@@ -128,8 +128,7 @@ std::string to_csv(const NamedTable& table) {
   std::string text = "position";
   for (int64_t c = 0; c < table.width(); ++c) text += fmt::format(",{}", c);
   for (int64_t p = 0; p < table.rows(); ++p) {
-    text += fmt::format("\n{},{}", table.first_position + p,
-                        fmt::join(MatrixView(table.values).row(p), ","));
+    text += fmt::format("\n{},{}", table.first_position + p, fmt::join(table.values.row(p), ","));
   }
   return text + "\n";
 }

@@ -70,7 +70,7 @@ std::string values(const NamedTable& table, const Output& output) {
       continue;
     }
     text += line_of(position_of(table, row),
-                    cells([&](int64_t c) { return rounded(MatrixView(table.values).at(row, c)); }));
+                    cells([&](int64_t c) { return rounded(table.values.at(row, c)); }));
   }
   return text;
 }
@@ -121,7 +121,7 @@ std::string clock(const NamedTable& table, const Output& output) {
   for (int64_t p = 0; p < std::min(table.rows(), kMostRows); ++p) {
     std::string line;
     for (const int64_t k : pairs) {
-      const double angle = MatrixView(angles).at(p, k);
+      const double angle = angles.at(p, k);
       line += pad_left(kArrows[std::lround(angle / (std::numbers::pi / 4)) % 8], kCell);
     }
     text += line_of(position_of(table, p), line);
