@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -62,7 +63,9 @@ struct SentenceConfig {
   Pooling pooling;
   int64_t max_tokens = 0;  // texts are cut to so many, special tokens included; 0: not said
   std::string prompt;      // put before every text
-  std::string source;      // where the pooling is from: "1_Pooling/config.json"; empty: nowhere
+  /// By name: "query" is for what is searched for, "document" or "passage" for what is found.
+  std::map<std::string, std::string> prompts;
+  std::string source;  // where the pooling is from: "1_Pooling/config.json"; empty: nowhere
 };
 
 }  // namespace phasor

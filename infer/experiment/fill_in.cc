@@ -1,4 +1,3 @@
-// The likeliest tokens for the masks of a text.
 #include "infer/experiment/fill_in.h"
 
 #include <algorithm>
@@ -18,13 +17,14 @@ std::string piece_of(const phasor::Model& model, int32_t id) {
   return printable(model.tokenizer().piece(id));
 }
 
-std::vector<Filler> likeliest(const phasor::Model& model, std::span<const float> logits) {
+std::vector<Filler> likeliest(const phasor::Model& model, std::span<const float> logits,
+                              int64_t top_k) {
   const double highest = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
   for (const float logit : logits) sum += std::exp(logit - highest);
   std::vector<int32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
-  const auto count = std::min<std::ptrdiff_t>(5, std::ssize(order));
+  const auto count = std::clamp<std::ptrdiff_t>(top_k, 0, std::ssize(order));
   std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](int32_t a, int32_t b) {
     return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
   });
@@ -40,7 +40,7 @@ std::vector<Filler> likeliest(const phasor::Model& model, std::span<const float>
 }  // namespace
 
 std::vector<MaskReport> mask_reports(phasor::Encoder& encoder, const phasor::Encoding& encoding,
-                                     int64_t i) {
+                                     int64_t i, int64_t top_k) {
   const std::optional<int32_t> mask_id = mask_to_fill(encoder.model());
   if (!mask_id) return {};
 
@@ -51,7 +51,7 @@ std::vector<MaskReport> mask_reports(phasor::Encoder& encoder, const phasor::Enc
     if (ids[t] != *mask_id) continue;
     const auto hidden = encoding.hidden(i).subspan(t * d_model, d_model);  // [1, C]
     reports.push_back(
-        {.token = t, .fillers = likeliest(encoder.model(), encoder.mlm_logits(hidden))});
+        {.token = t, .fillers = likeliest(encoder.model(), encoder.mlm_logits(hidden), top_k)});
   }
   return reports;
 }

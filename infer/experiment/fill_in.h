@@ -20,9 +20,9 @@ struct MaskReport {
   std::vector<Filler> fillers;
 };
 
-/// The five likeliest fillers of every masked token of sequence i; none without an MLM head or a
+/// The `top_k` likeliest fillers of every masked token of sequence i; none without an MLM head or a
 /// mask token.
 std::vector<MaskReport> mask_reports(phasor::Encoder& encoder, const phasor::Encoding& encoding,
-                                     int64_t i);
+                                     int64_t i, int64_t top_k = 5);
 
 }  // namespace infer
