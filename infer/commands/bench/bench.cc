@@ -195,7 +195,7 @@ Speedup speedup(const std::vector<BenchRow>& rows, Precision asked, Precision ba
 }
 
 /// Which of the precisions to take, in a sentence; empty where there is nothing to choose from.
-std::string advice(const std::vector<BenchRow>& rows, std::vector<Precision> asked) {
+std::string advice(const std::vector<BenchRow>& rows, const std::vector<Precision>& asked) {
   const BenchRow* best = nullptr;
   const bool has_float32 = std::ranges::count(asked, Precision::kFloat32) > 0;
   const Precision base = has_float32 ? Precision::kFloat32 : asked.front();
@@ -218,7 +218,7 @@ std::string advice(const std::vector<BenchRow>& rows, std::vector<Precision> ask
   if (best->asked == base) return fmt::format("fastest: {}\n", name);
   std::string text =
       fmt::format("fastest: {}, {:.1f} times {}", best->precision(), gain.mean, name);
-  if (rows.size() > asked.size()) {
+  if (gain.most - gain.least > 0.1) {
     text += fmt::format(" ({:.1f} to {:.1f}, by shape and threads)", gain.least, gain.most);
   }
   return text +
