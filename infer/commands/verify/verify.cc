@@ -45,36 +45,26 @@ struct Verification {
   int64_t texts = 0;                   // whose ids were compared
   std::string tokenizer_problem = {};  // why none were
   std::string ids_difference = {};
-  std::vector<Check> hidden = {};      // l = 0 … L
-  std::vector<Check> attentions = {};  // l = 0 … L − 1; in float32 alone
-  Check last = {.tensor = "last_hidden_state"};
+  /// hidden_states.0, attentions.0 (in float32 alone), …, hidden_states.L, last_hidden_state.
+  std::vector<Check> checks = {};
 
   bool exact() const { return precision == phasor::Precision::kFloat32; }
-  /// In the order of the forward pass.
-  std::vector<const Check*> checks() const;
+  Check& hidden(int64_t l) { return checks[exact() ? 2 * l : l]; }
+  Check& attention(int64_t l) { return checks[2 * l + 1]; }
+  const Check& last_hidden() const { return checks[checks.size() - 2]; }
   /// A sentence; empty where all is well.
   std::string first_difference() const;
   bool ok() const { return first_difference().empty(); }
 };
 
-std::vector<const Check*> Verification::checks() const {
-  std::vector<const Check*> all;
-  for (size_t l = 0; l < hidden.size(); ++l) {
-    all.push_back(&hidden[l]);
-    if (l < attentions.size()) all.push_back(&attentions[l]);
-  }
-  all.push_back(&last);
-  return all;
-}
-
 std::string Verification::first_difference() const {
   if (!ids_difference.empty()) return ids_difference;
-  for (const Check* check : checks()) {
-    if (!check->ok()) return check->first_difference;
+  for (const Check& check : checks) {
+    if (!check.ok()) return check.first_difference;
   }
-  const double cosine = hidden.back().deviation.mean_cosine();
+  const double cosine = last_hidden().deviation.mean_cosine();
   if (exact() || cosine >= kLeastCosine) return "";
-  return fmt::format("the mean cosine of {} is {:.5f}, below {}", hidden.back().tensor, cosine,
+  return fmt::format("the mean cosine of {} is {:.5f}, below {}", last_hidden().tensor, cosine,
                      kLeastCosine);
 }
 
@@ -126,13 +116,13 @@ void compare_item(Verification& v, phasor::Encoder& encoder, int64_t i) {
   const phasor::Encoding encoding = encoder.encode_ids(v.golden.items[i].ids, {.observer = &trace});
   for (int64_t l = 0; l <= layers; ++l) {
     const phasor::Trace::Entry& state = trace.hidden_state(l);
-    compare(v, v.hidden[l], i, state.shape, state.values);
+    compare(v, v.hidden(l), i, state.shape, state.values);
     if (l == layers || !v.exact()) continue;
     const phasor::Trace::Entry& pattern = trace.at(phasor::Hook::kPattern, l);
-    compare(v, v.attentions[l], i, pattern.shape, pattern.values);
+    compare(v, v.attention(l), i, pattern.shape, pattern.values);
   }
   const int64_t tokens = encoding.num_tokens(0);
-  compare(v, v.last, i, {tokens, encoder.model().config().d_model}, encoding.hidden(0));
+  compare(v, v.checks.back(), i, {tokens, encoder.model().config().d_model}, encoding.hidden(0));
 }
 
 /// Both must know the same layers, or what is equal says nothing.
@@ -164,10 +154,11 @@ Verification verify_folder(const std::string& folder, int threads, phasor::Preci
   phasor::Encoder encoder(model, {.threads = threads, .precision = precision});
   v.precision = encoder.precision();
   for (int64_t l = 0; l <= layers; ++l) {
-    v.hidden.push_back({.tensor = fmt::format("hidden_states.{}", l)});
+    v.checks.push_back({.tensor = fmt::format("hidden_states.{}", l)});
     if (l == layers || !v.exact()) continue;
-    v.attentions.push_back({.tensor = fmt::format("attentions.{}", l)});
+    v.checks.push_back({.tensor = fmt::format("attentions.{}", l)});
   }
+  v.checks.push_back({.tensor = "last_hidden_state"});
   for (int64_t i = 0; i < std::ssize(v.golden.items); ++i) {
     compare_ids(v, *model, i);
     compare_item(v, encoder, i);
@@ -178,18 +169,19 @@ Verification verify_folder(const std::string& folder, int threads, phasor::Preci
 /// A row for each tensor: within the tolerance or not.
 std::string exact_rows(const Verification& v) {
   std::string out;
-  for (const Check* check : v.checks()) {
-    if (check->items == 0) continue;
-    out += fmt::format("  {:<18} max |diff| {:<9.3g} {}\n", check->tensor, check->max_diff,
-                       check->ok() ? "ok" : "DIFFERENT");
+  for (const Check& check : v.checks) {
+    if (check.items == 0) continue;
+    out += fmt::format("  {:<18} max |diff| {:<9.3g} {}\n", check.tensor, check.max_diff,
+                       check.ok() ? "ok" : "DIFFERENT");
   }
   return out;
 }
 
 std::string deviation_rows(const Verification& v) {
   std::string out = deviation_head() + "\n";
-  for (size_t l = 0; l < v.hidden.size(); ++l)
-    out += deviation_row(l, v.hidden[l].deviation) + "\n";
+  for (size_t l = 0; l + 1 < v.checks.size(); ++l) {
+    out += deviation_row(l, v.checks[l].deviation) + "\n";
+  }
   return out;
 }
 
@@ -216,13 +208,13 @@ Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json
 
 std::string to_json(const Verification& v) {
   Json tensors = Json::array();
-  for (const Check* check : v.checks()) {
-    if (check->items == 0) continue;
-    tensors.push_back({{"tensor", check->tensor},
-                       {"items", check->items},
-                       {"max_diff", check->max_diff},
-                       {"ok", check->ok()}});
-    if (check->deviation.tokens() > 0) tensors.back().update(deviation_json(check->deviation));
+  for (const Check& check : v.checks) {
+    if (check.items == 0) continue;
+    tensors.push_back({{"tensor", check.tensor},
+                       {"items", check.items},
+                       {"max_diff", check.max_diff},
+                       {"ok", check.ok()}});
+    if (check.deviation.tokens() > 0) tensors.back().update(deviation_json(check.deviation));
   }
   const Json bound = v.exact() ? Json{{"atol", v.golden.atol}, {"rtol", v.golden.rtol}}
                                : Json{{"least_mean_cosine", Verification::kLeastCosine}};
