@@ -18,7 +18,7 @@ std::vector<int64_t> window_starts(int64_t num_tokens, int64_t window) {
 }  // namespace
 
 std::vector<Segment> make_segments(const TokenBatch& batch, Overflow overflow,
-                                   PositionSource& positions) {
+                                   PositionSource& positions, int64_t window) {
   std::vector<Segment> segments;
   const auto add = [&](int64_t sequence, int64_t first, int64_t num_tokens) {
     const std::span<const int32_t> ids = batch.sequence(sequence).subspan(first, num_tokens);
@@ -27,7 +27,8 @@ std::vector<Segment> make_segments(const TokenBatch& batch, Overflow overflow,
                         .token_ids = ids,
                         .positions = positions.place(ids, overflow)});
   };
-  const std::optional<int64_t> limit = positions.max_tokens();
+  std::optional<int64_t> limit = positions.max_tokens();
+  if (window > 0 && overflow == Overflow::kWindow) limit = std::min(limit.value_or(window), window);
   for (int64_t s = 0; s < batch.size(); ++s) {
     const int64_t num_tokens = std::ssize(batch.sequence(s));
     const bool too_long = limit && *limit > 0 && num_tokens > *limit;

@@ -41,10 +41,11 @@ struct Group {
 };
 
 /// The segments of a batch under an overflow policy: a sequence each; its leading tokens
-/// (kTruncate); or windows as long as the position table, each starting half a window after the one
-/// before and the last ending with the sequence (kWindow). Token ids are borrowed.
+/// (kTruncate); or windows as long as the position table, and no longer than `window` where that is
+/// above 0, each starting half a window after the one before and the last ending with the sequence
+/// (kWindow). Token ids are borrowed.
 std::vector<Segment> make_segments(const TokenBatch& batch, Overflow overflow,
-                                   PositionSource& positions);
+                                   PositionSource& positions, int64_t window);
 
 struct GroupSizes {
   int64_t min_groups = 1;        // if there are as many segments

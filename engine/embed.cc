@@ -32,17 +32,17 @@ std::string prompt_of(const EmbedOptions& options, const Model& model) {
 
 /// As sentence-transformers: max_seq_length, or else what the model was trained on. 0: no limit.
 int64_t longest_text(const EmbedOptions& options, const Model& model) {
-  const bool cuts = options.overflow == Overflow::kTruncate || options.overflow == Overflow::kError;
+  const bool runs_all =
+      options.overflow == Overflow::kClamp || options.overflow == Overflow::kInterpolate;
   if (options.max_tokens < 0) {
     throw InvalidArgument(fmt::format("max_tokens is {}; it must be 0 (the model's own) or more",
                                       options.max_tokens));
   }
   int64_t longest = options.max_tokens;
-  if (longest == 0 && !cuts) return 0;
+  if (runs_all) return longest;
   if (longest == 0 && model.has_sentence()) longest = model.sentence().max_tokens;
   if (longest == 0) longest = model.config().max_positions;
   if (longest == 0) longest = kLongestText;
-  if (!cuts) return longest;
   return std::min(longest, model.max_tokens(options.positions).value_or(longest));
 }
 
@@ -53,7 +53,11 @@ class Tokenized {
       : model_(model),
         prompt_(prompt_of(options, model)),
         max_tokens_(longest_text(options, model)),
+        cuts_(options.overflow != Overflow::kError && options.overflow != Overflow::kWindow),
         refuses_(options.overflow == Overflow::kError) {}
+
+  /// 0: no limit.
+  int64_t max_tokens() const { return max_tokens_; }
 
   /// Tokenizes `texts` on that many threads, replacing the previous ones; the first is text number
   /// `first` of the call. Writes a report for each to `reports`.
@@ -78,7 +82,7 @@ class Tokenized {
     Tokens tokens;
     try {
       tokens = model_.tokenizer().encode(prompt_ + std::string(text),
-                                         {.max_tokens = refuses_ ? 0 : max_tokens_});
+                                         {.max_tokens = cuts_ ? max_tokens_ : 0});
     } catch (const InvalidArgument& error) {
       if (error.code() != ErrorCode::kEmptyText) throw;
     }
@@ -105,8 +109,8 @@ class Tokenized {
 
   const Model& model_;
   const std::string prompt_;
-  const int64_t max_tokens_;  // 0: no limit
-  const bool refuses_;
+  const int64_t max_tokens_;
+  const bool cuts_, refuses_;
   std::vector<std::vector<int32_t>> sequences_;
 };
 
@@ -160,7 +164,7 @@ class EmbedRun {
     }
     hidden_.resize(token_ids_.size() * model_.config().d_model);
     run_.hidden = hidden_;
-    const Encoding encoding = encode_({token_ids_, offsets_}, run_);
+    const Encoding encoding = encode_({token_ids_, offsets_}, run_, tokenized_.max_tokens());
     for (int64_t i = 0; i < encoding.num_sequences(); ++i) {
       std::ranges::copy(encoding.embedding(i), vector(first + order[i]).begin());
     }

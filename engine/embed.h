@@ -20,7 +20,9 @@ struct EmbeddingsData {
   std::vector<TextReport> reports;  // [B]
 };
 
-using EncodeBatch = std::function<Encoding(const TokenBatch& batch, const RunOptions& options)>;
+/// `window`: the longest of Overflow::kWindow.
+using EncodeBatch =
+    std::function<Encoding(const TokenBatch& batch, const RunOptions& options, int64_t window)>;
 
 /// Like Encoder::embed(), tokenizing on that many threads.
 std::shared_ptr<const EmbeddingsData> embed(const Model& model, int threads,

@@ -67,7 +67,7 @@ struct Encoder::Impl {
     for (int t = 0; t < threads; ++t) workers.emplace_back(engine, max_plans);
   }
 
-  Encoding encode_ids(const TokenBatch& batch, const RunOptions& options);
+  Encoding encode_ids(const TokenBatch& batch, const RunOptions& options, int64_t window = 0);
   void run(const Run& run, const std::vector<Segment>& segments, std::span<float> hidden);
 
   std::shared_ptr<const Model> model;
@@ -82,13 +82,14 @@ struct Encoder::Impl {
   std::atomic_flag busy;
 };
 
-Encoding Encoder::Impl::encode_ids(const TokenBatch& batch, const RunOptions& options) {
+Encoding Encoder::Impl::encode_ids(const TokenBatch& batch, const RunOptions& options,
+                                   int64_t window) {
   check_batch(batch, model->config());
   check_run(options, batch.size(), model->config());
   const TeamSize team(threads);
   PositionSource positions(*model, options.positions, sinusoids);
   const Watch watch(options.observer, model->config().num_layers);
-  const std::vector<Segment> segments = make_segments(batch, options.overflow, positions);
+  const std::vector<Segment> segments = make_segments(batch, options.overflow, positions, window);
   EncodingParts parts(segments, model->config().d_model, options.hidden);
   run({*model, *weights, positions, watch, options.cut_residuals, options.stop}, segments,
       parts.rows());
@@ -154,8 +155,8 @@ Encoder Encoder::replica() const {
 
 Embeddings Encoder::embed(const Texts& texts, const EmbedOptions& options) {
   const Exclusive mine(impl_->busy);
-  const auto encode = [this](const TokenBatch& batch, const RunOptions& run) {
-    return impl_->encode_ids(batch, run);
+  const auto encode = [this](const TokenBatch& batch, const RunOptions& run, int64_t window) {
+    return impl_->encode_ids(batch, run, window);
   };
   return Embeddings(internal::embed(model(), threads(), texts.get(), options, encode));
 }

@@ -143,7 +143,8 @@ PackedMlmHead pack_mlm_head(const Model& model, const dnnl::engine& engine) {
     throw ModelError(
         fmt::format("this {} checkpoint has no masked-language-model head; choose one saved with "
                     "it (…ForMaskedLM)",
-                    model.config().family));
+                    model.config().family),
+        ErrorCode::kUnsupported);
   }
   const MlmHead& head = *model.weights().mlm_head;
   Arena arena;

@@ -41,6 +41,7 @@ void write_row(const std::vector<ColumnPair>& pairs, double position, int64_t d_
 }  // namespace
 
 std::vector<ColumnPair> column_pairs(SinusoidalLayout layout, int64_t d_model, double base) {
+  check_value(names<SinusoidalLayout>(), static_cast<size_t>(layout));
   constexpr int64_t kMostColumns = int64_t{1} << 24;
   if (d_model < 1 || d_model > kMostColumns) {
     throw InvalidArgument(
@@ -110,6 +111,7 @@ const Positions::State& Positions::state() const {
 Positions Positions::none() { return Positions(State{.source = Source::kNone}); }
 
 Positions Positions::sinusoidal(SinusoidalLayout layout, double base) {
+  check_value(names<SinusoidalLayout>(), static_cast<size_t>(layout));
   if (!(base > 1)) {
     throw InvalidArgument(fmt::format("the base of the sinusoids is {}; it must be above 1", base));
   }

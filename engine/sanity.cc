@@ -56,6 +56,7 @@ void check_batch(const TokenBatch& batch, const ModelConfig& config) {
 void check_run(const RunOptions& options, int64_t num_sequences, const ModelConfig& config) {
   check_value(names<Overflow>(), static_cast<size_t>(options.overflow));
   for (const ResidualCut& cut : options.cut_residuals) {
+    check_value(names<ResidualCut::Site>(), static_cast<size_t>(cut.site));
     if (cut.layer < 0 || cut.layer >= config.num_layers) {
       throw InvalidArgument(
           fmt::format("cannot cut the residual of layer {}: the layers are 0 to {}", cut.layer,

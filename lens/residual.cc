@@ -13,6 +13,7 @@ namespace {
 
 bool is_cut(std::span<const ResidualCut> cuts, int64_t layer, ResidualCut::Site site) {
   return std::any_of(cuts.begin(), cuts.end(), [&](const ResidualCut& cut) {
+    check_value(names<ResidualCut::Site>(), static_cast<size_t>(cut.site));
     return cut.layer == layer && (cut.site == site || cut.site == ResidualCut::Site::kBoth);
   });
 }

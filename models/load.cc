@@ -121,11 +121,11 @@ std::vector<std::string> models_below(const fs::path& folder) {
         count == 1 ? "in a folder below; give that one" : "in folders below; give one of them",
         fmt::join(below, ", "), count > kShown ? fmt::format(", … ({} in all)", count) : ""));
   }
-  const std::string found = foreign_weights(folder);
-  throw ModelError(fmt::format(
-      "{}: no config.json in it; a model is a folder with config.json, model.safetensors and "
-      "tokenizer files{}{}",
-      folder.string(), found.empty() ? "" : "; ", found));
+  const ForeignWeights found = foreign_weights(folder);
+  throw ModelError(fmt::format("{}: no config.json in it; a model is a folder with config.json, "
+                               "model.safetensors and tokenizer files{}",
+                               folder.string(), found.clause),
+                   found.code);
 }
 
 /// Throws ModelError if plain text gives ids without a row in the embedding.
@@ -135,6 +135,21 @@ void check_fits(const Tokenizer& tokenizer, const ModelConfig& config) {
       "the tokenizer, {}, has {} ids, but the token embedding {} rows: they are of different "
       "models; get the tokenizer files of this model, or give token ids",
       tokenizer.description(), tokenizer.text_vocab_size(), config.vocab_size));
+}
+
+/// Throws ModelError where the special tokens round a text are more than a text may have.
+void check_length(const SentenceConfig& sentence, const Tokenizer& tokenizer) {
+  if (sentence.max_tokens == 0) return;
+  try {
+    tokenizer.encode("a", {.max_tokens = sentence.max_tokens});
+  } catch (const InvalidArgument& error) {
+    if (error.code() == ErrorCode::kEmptyText) return;
+    throw ModelError(
+        fmt::format("max_seq_length is {}, fewer than the special tokens that every "
+                    "text gets; correct sentence_bert_config.json or the tokenizer's "
+                    "model_max_length",
+                    sentence.max_tokens));
+  }
 }
 
 std::string special_tokens_note(const Tokenizer& tokenizer, const ModelConfig& config) {
@@ -227,6 +242,7 @@ std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
   }
   try {
     model->sentence_ = read_sentence_config(folder, model->config_.d_model, model->notes_);
+    if (model->tokenizer_) check_length(model->sentence_, *model->tokenizer_);
   } catch (const ModelError& error) {
     model->sentence_problem_ = error;
     add_note(fmt::format("no sentence vectors: {}", error.what()));

@@ -252,7 +252,8 @@ Tensor SafetensorsFile::tensor(const std::string& name) const {
     tensor.dtype = DType::kBFloat16;
   } else if (entry.dtype != "F32") {
     throw ModelError(fmt::format("{}: the tensor '{}' has dtype {}; phasor reads F32, F16 and BF16",
-                                 file_.string(), name, entry.dtype));
+                                 file_.string(), name, entry.dtype),
+                     ErrorCode::kUnsupported);
   }
   return tensor;
 }

@@ -92,7 +92,7 @@ std::vector<PoolingMode> read_pooling(const fs::path& file, int64_t width) {
       reader.has("pooling_mode") ? modes_by_name(reader) : modes_by_flags(reader);
   if (modes.empty()) reader.fail("every pooling mode is false; one at least must be true");
   if (!reader.boolean({"include_prompt"}, true)) {
-    reader.refuse("include_prompt", "true: phasor pools all tokens");
+    reader.refuse("include_prompt", "true: phasor pools all tokens", ErrorCode::kUnsupported);
   }
   return modes;
 }
@@ -111,14 +111,15 @@ Projection read_dense(const fs::path& folder, int64_t width) {
       reader.text({"activation_function"}, "torch.nn.modules.activation.Tanh");
   projection.tanh = function.ends_with(".Tanh");
   if (!projection.tanh && !function.ends_with(".Identity")) {
-    reader.refuse("activation_function", "Tanh or Identity");
+    reader.refuse("activation_function", "Tanh or Identity", ErrorCode::kUnsupported);
   }
   const fs::path weights = folder / "model.safetensors";
   if (!is_file(weights) && is_file(folder / "pytorch_model.bin")) {
     throw ModelError(
         fmt::format("{}: its weights are a Python pickle, which phasor does not read; save the "
                     "model again with a newer sentence-transformers",
-                    folder.string()));
+                    folder.string()),
+        ErrorCode::kUnsupported);
   }
   const auto file = SafetensorsFile::open(weights);
   const auto read = [&](const std::string& name, std::vector<int64_t> shape) {
@@ -185,7 +186,8 @@ class ModuleReader {
     } else {
       module.refuse("type",
                     "a Transformer, then a Pooling, then Dense modules and Normalize: phasor runs "
-                    "no others and no other order");
+                    "no others and no other order",
+                    ErrorCode::kUnsupported);
     }
   }
 
@@ -231,18 +233,27 @@ int64_t read_max_tokens(const fs::path& folder, const ConfigReader& tokenizer) {
   return limit < static_cast<double>(kMaxTokens) ? static_cast<int64_t>(limit) : 0;
 }
 
-std::string read_prompt(const fs::path& folder) {
-  const OptionalFile file(folder / "config_sentence_transformers.json");
-  const std::string name = file.reader.text({"default_prompt_name"}, "");
-  if (name.empty()) return {};
-  const ConfigReader prompts = file.reader.object("prompts");
-  std::string prompt = prompts.text({name});
+void read_prompts(const fs::path& folder, SentenceConfig& config) {
   constexpr size_t kMostBytes = 1 << 16;
-  if (prompt.size() > kMostBytes) {
-    prompts.fail(fmt::format("the prompt {} has {} bytes; at most {} are read", value_text(name),
-                             prompt.size(), kMostBytes));
+  const OptionalFile file(folder / "config_sentence_transformers.json");
+  if (file.reader.has("prompts")) {
+    const ConfigReader prompts = file.reader.object("prompts");
+    for (const std::string& name : prompts.keys_besides({})) {
+      const std::string prompt = prompts.text({name}, "");
+      if (prompt.size() > kMostBytes) {
+        prompts.fail(fmt::format("the prompt {} has {} bytes; at most {} are read",
+                                 value_text(name), prompt.size(), kMostBytes));
+      }
+      config.prompts.emplace(name, prompt);
+    }
   }
-  return prompt;
+  const std::string name = file.reader.text({"default_prompt_name"}, "");
+  if (name.empty()) return;
+  const auto found = config.prompts.find(name);
+  if (found == config.prompts.end()) {
+    file.reader.refuse("default_prompt_name", "a name of one of its prompts");
+  }
+  config.prompt = found->second;
 }
 
 }  // namespace
@@ -252,7 +263,7 @@ SentenceConfig read_sentence_config(const fs::path& folder, int64_t d_model,
   SentenceConfig config = read_modules(folder, d_model, notes);
   const OptionalFile tokenizer(folder / "tokenizer_config.json");
   config.max_tokens = read_max_tokens(folder, tokenizer.reader);
-  config.prompt = read_prompt(folder);
+  read_prompts(folder, config);
   return config;
 }
 

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 constexpr const char* kOneFile = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 
-/// What a file is by its extension, and the way from there; {0} stands for the folder.
+/// What a file is by its extension.
 constexpr std::pair<std::string_view, std::string_view> kForeign[] = {
     {".bin", "a Python pickle"},           {".pt", "a Python pickle"},
     {".pth", "a Python pickle"},           {".ckpt", "a Python pickle"},
@@ -49,7 +49,14 @@ bool holds_weights(const fs::path& file) {
   return true;
 }
 
-std::string advice(std::string_view extension, const std::string& folder) {
+/// In single quotes, as a shell reads it.
+std::string quoted(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string advice(std::string_view extension, const fs::path& folder) {
   if (extension == ".gguf" || extension == ".onnx") {
     return fmt::format(
         "which phasor does not read; get the original model, with config.json and {}", kOneFile);
@@ -59,21 +66,22 @@ std::string advice(std::string_view extension, const std::string& folder) {
                        kOneFile);
   }
   return fmt::format(
-      "which phasor does not read; convert it with: python3 -c \"from transformers import "
-      "AutoModel; AutoModel.from_pretrained('{0}').save_pretrained('{0}')\"",
-      folder);
+      "which phasor does not read; convert it with: python3 -c 'import sys; from transformers "
+      "import AutoModel; AutoModel.from_pretrained(sys.argv[1]).save_pretrained(sys.argv[1])' {}",
+      quoted(folder.string()));
 }
 
 }  // namespace
 
-std::string foreign_weights(const fs::path& folder) {
+ForeignWeights foreign_weights(const fs::path& folder) {
   const std::vector<std::string> names = file_names(folder);
   for (const auto& [extension, what] : kForeign) {
     for (const std::string& name : names) {
       if (!name.ends_with(extension) || !holds_weights(name)) continue;
       // A subfolder may belong to a Dense module or to another model.
       if (extension == ".safetensors" && fs::path(name).has_parent_path()) continue;
-      return fmt::format("{} is {}, {}", name, what, advice(extension, folder.string()));
+      return {fmt::format("; {} is {}, {}", name, what, advice(extension, folder)),
+              extension == ".safetensors" ? ErrorCode::kInvalidModel : ErrorCode::kUnsupported};
     }
   }
   return {};
@@ -94,9 +102,9 @@ std::shared_ptr<const TensorFiles> TensorFiles::open(const fs::path& folder, boo
     opened->add_shards(index, copy);
     return opened;
   }
-  const std::string found = foreign_weights(folder);
-  throw ModelError(fmt::format("{}: no {} in it{}{}", folder.string(), kOneFile,
-                               found.empty() ? "" : "; ", found));
+  const ForeignWeights found = foreign_weights(folder);
+  throw ModelError(fmt::format("{}: no {} in it{}", folder.string(), kOneFile, found.clause),
+                   found.code);
 }
 
 // {"weight_map": {"encoder.layer.0.…": "model-00001-of-00002.safetensors", …}}

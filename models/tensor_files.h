@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "phasor/errors.h"
 #include "phasor/safetensors.h"
 
 namespace phasor::internal {
@@ -43,8 +44,11 @@ class TensorFiles {
   std::map<std::string, const SafetensorsFile*> tensors_;
 };
 
-/// A sentence about the first file in `folder` that holds weights in a form phasor does not read;
-/// empty where there is none.
-std::string foreign_weights(const std::filesystem::path& folder);
+/// The first file in a folder that holds weights where or as phasor does not read them.
+struct ForeignWeights {
+  std::string clause;  // "; FILE is …", for the end of a message; empty where there is none
+  ErrorCode code = ErrorCode::kInvalidModel;
+};
+ForeignWeights foreign_weights(const std::filesystem::path& folder);
 
 }  // namespace phasor::internal

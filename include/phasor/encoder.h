@@ -92,12 +92,13 @@ struct RunOptions {
 struct EmbedOptions {
   std::optional<Pooling> pooling = {};     // empty: Model::sentence().pooling
   std::optional<std::string> prompt = {};  // put before every text; empty: Model::sentence().prompt
-  /// Texts are cut to this many tokens, special tokens included; under kError a longer one is
-  /// refused. 0: Model::sentence().max_tokens, or if that is not set ModelConfig::max_positions, or
-  /// 2048, and no more than the positions reach; under kClamp, kInterpolate and kWindow texts are
-  /// not cut.
+  /// The length of a text in tokens, special tokens included. 0: Model::sentence().max_tokens, or
+  /// else ModelConfig::max_positions, or else 2048; never more than the positions reach.
   int64_t max_tokens = 0;
-  Overflow overflow = Overflow::kTruncate;  // of a text that is longer
+  /// Of a longer text. kTruncate cuts it to that length, kError refuses it, and kWindow runs all of
+  /// it in windows of that length. kClamp and kInterpolate run all of it, up to max_tokens where
+  /// that is given, and only change positions past the end of the position table.
+  Overflow overflow = Overflow::kTruncate;
   Positions positions = {};
   /// The caller's memory for the vectors, [B, W] with W = Encoder::embedding_width(); empty: memory
   /// of the Embeddings.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -62,6 +63,8 @@ struct SentenceConfig {
   Pooling pooling;
   int64_t max_tokens = 0;  // texts are cut to this many, special tokens included; 0: not given
   std::string prompt;      // put before every text
+  /// By name: "query" is for what is searched for, "document" or "passage" for what is found.
+  std::map<std::string, std::string> prompts;
   std::string source;      // the file of the pooling: "1_Pooling/config.json"; empty: none
 };
 

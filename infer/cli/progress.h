@@ -7,8 +7,8 @@
 
 namespace infer {
 
-/// Says nothing during the first second, without a terminal, or with -q. The line is wiped away in
-/// the end.
+/// Says nothing during the first second, without a terminal, or with -q, and is drawn at most ten
+/// times a second. The line is wiped away in the end.
 class Progress {
  public:
   explicit Progress(bool quiet);
@@ -16,16 +16,18 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Makes room for another line.
-  void clear();
+  void show(std::string_view text);
   /// `what` has come to `done` of `total`.
   void show(std::string_view what, int64_t done, int64_t total);
+  /// Makes room for another line.
+  void clear();
+  double seconds() const;  // since the beginning
 
  private:
   using Clock = std::chrono::steady_clock;
   bool enabled_;
   bool shown_ = false;
-  Clock::time_point next_;
+  Clock::time_point start_ = Clock::now(), next_ = start_ + std::chrono::seconds(1);
 };
 
 }  // namespace infer

@@ -7,10 +7,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "infer/cli/options.h"
 #include "infer/commands.h"
-#include "infer/commands/info_text.h"
 #include "infer/render/terminal.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
@@ -20,6 +21,11 @@ namespace infer {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+template <typename T>
+Json value_if(bool there, const T& value) {
+  return there ? Json(value) : Json();
+}
 
 uintmax_t bytes_on_disk(const std::filesystem::path& folder) {
   uintmax_t bytes = 0;
@@ -38,21 +44,19 @@ uintmax_t bytes_on_disk(const std::filesystem::path& folder) {
 Json describe_position(const phasor::Model& model) {
   const phasor::PositionConfig& position = model.config().position;
   const phasor::Tensor& table = model.weights().position_table;
-  Json json;
-  json["kind"] = to_string(position.kind);
   const bool sinusoidal = position.kind == phasor::PositionKind::kSinusoidal;
   const bool relative = position.kind == phasor::PositionKind::kRelativeBias;
-  json["layout"] = sinusoidal ? Json(to_string(position.layout)) : Json();
-  json["base"] = sinusoidal ? Json(position.base) : Json();
-  json["num_buckets"] = relative ? Json(position.num_buckets) : Json();
-  json["max_distance"] = relative ? Json(position.max_distance) : Json();
-  json["first_position"] = position.first_position;
-  json["table_rows"] = table.present() ? Json(table.shape.at(0)) : Json();
-  json["usable_positions"] =
-      table.present() ? Json(table.shape.at(0) - position.first_position) : Json();
+  const int64_t rows = table.present() ? table.shape.at(0) : 0;
   const int64_t trained = model.config().max_positions;
-  json["trained_length"] = trained > 0 ? Json(trained) : Json();
-  return json;
+  return {{"kind", to_string(position.kind)},
+          {"layout", value_if(sinusoidal, to_string(position.layout))},
+          {"base", value_if(sinusoidal, position.base)},
+          {"num_buckets", value_if(relative, position.num_buckets)},
+          {"max_distance", value_if(relative, position.max_distance)},
+          {"first_position", position.first_position},
+          {"table_rows", value_if(table.present(), rows)},
+          {"usable_positions", value_if(table.present(), rows - position.first_position)},
+          {"trained_length", value_if(trained > 0, trained)}};
 }
 
 /// What the tokenizer puts round a text: "[CLS] … [SEP]".
@@ -63,43 +67,33 @@ std::string frame_of(const phasor::Tokenizer& tokenizer) {
     special = tokenizer.encode("").pieces;
   } catch (const phasor::InvalidArgument&) {  // nothing at all
   }
-  const auto before = std::mismatch(special.begin(), special.end(), pieces.begin(), pieces.end());
-  std::vector<std::string> frame(special.begin(), before.first);
+  const auto before = std::ranges::mismatch(special, pieces).in1;
+  std::vector<std::string> frame(special.begin(), before);
   frame.emplace_back("…");
-  frame.insert(frame.end(), before.first, special.end());
+  frame.insert(frame.end(), before, special.end());
   return fmt::format("{}", fmt::join(frame, " "));
 }
 
 Json describe_tokenizer(const phasor::Model& model) {
-  if (model.has_tokenizer()) {
-    return {{"description", model.tokenizer().description()},
-            {"frame", frame_of(model.tokenizer())}};
-  }
   try {
-    model.tokenizer();
+    const phasor::Tokenizer& tokenizer = model.tokenizer();
+    return {{"description", tokenizer.description()}, {"frame", frame_of(tokenizer)}};
   } catch (const phasor::ModelError& error) {
     return {{"description", nullptr}, {"problem", error.what()}};
   }
-  return nullptr;
 }
 
 Json describe_sentence(const phasor::Model& model) {
-  Json json;
-  if (!model.has_sentence()) {
-    try {
-      model.sentence();
-    } catch (const phasor::ModelError& error) {
-      json["problem"] = error.what();
-    }
-    return json;
+  try {
+    const phasor::SentenceConfig& sentence = model.sentence();
+    return {{"pooling", to_string(sentence.pooling)},
+            {"width", sentence.pooling.width(model.config().d_model)},
+            {"max_tokens", value_if(sentence.max_tokens > 0, sentence.max_tokens)},
+            {"prompt", sentence.prompt},
+            {"source", value_if(!sentence.source.empty(), sentence.source)}};
+  } catch (const phasor::ModelError& error) {
+    return {{"problem", error.what()}};
   }
-  const phasor::SentenceConfig& sentence = model.sentence();
-  json["pooling"] = to_string(sentence.pooling);
-  json["width"] = sentence.pooling.width(model.config().d_model);
-  json["max_tokens"] = sentence.max_tokens > 0 ? Json(sentence.max_tokens) : Json();
-  json["prompt"] = sentence.prompt;
-  json["source"] = sentence.source.empty() ? Json() : Json(sentence.source);
-  return json;
 }
 
 /// How many tensors the file has in each dtype, of those that are used.
@@ -119,10 +113,9 @@ int64_t bytes_of(const phasor::Tensor& tensor) {
 
 /// Packs the weights as a run does, which also looks at every one of them.
 Json describe_memory(const std::shared_ptr<const phasor::Model>& model, Json& notes) {
-  Json json;
-  json["in_place"] =
-      bytes_of(model->weights().token_embedding) + bytes_of(model->weights().position_table);
-  json["packed"] = nullptr;
+  Json json = {{"in_place", bytes_of(model->weights().token_embedding) +
+                                bytes_of(model->weights().position_table)},
+               {"packed", nullptr}};
   try {
     json["packed"] = phasor::Encoder(model).packed_bytes();
   } catch (const phasor::ModelError& error) {
@@ -141,45 +134,182 @@ Json describe_precision() {
   return {{"auto", to_string(phasor::fastest_precision())}, {"slow", slow}};
 }
 
+/// 1e-12, not 9.99999996e-13.
+double as_written(float value) { return std::stod(fmt::format("{}", value)); }
+
 Json describe(const std::shared_ptr<const phasor::Model>& loaded) {
   const phasor::Model& model = *loaded;
   const phasor::ModelConfig& config = model.config();
-  Json json;
-  json["folder"] = model.folder().string();
-  json["family"] = config.family;
-  json["d_model"] = config.d_model;
-  json["d_ff"] = config.d_ff;
-  json["num_layers"] = config.num_layers;
-  json["num_heads"] = config.num_heads;
-  json["head_dim"] = config.head_dim();
-  json["embedding_width"] = config.embedding_width();
-  json["layer_groups"] = config.num_blocks();
-  json["vocab_size"] = config.vocab_size;
-  json["norm_order"] = to_string(config.norm_order);
-  json["norm"] = to_string(config.norm);
-  json["activation"] = to_string(config.activation);
-  json["gated_mlp"] = config.gated_mlp;
-  json["linear_bias"] = config.linear_bias;
-  json["scale_scores"] = config.scale_scores;
-  json["norm_eps"] = std::stod(fmt::format("{}", config.norm_eps));  // 1e-12, not 9.99999996e-13
-  json["embedding_scale"] = std::stod(fmt::format("{}", config.embedding_scale));
-  json["embedding_norm"] = config.embedding_norm;
-  json["final_norm"] = config.final_norm;
-  json["position"] = describe_position(model);
-  json["tokenizer"] = describe_tokenizer(model);
-  json["sentence"] = describe_sentence(model);
-  json["mlm_head"] = model.weights().mlm_head.has_value();
-  json["parameters"] = model.num_parameters();
-  json["bytes_on_disk"] = bytes_on_disk(model.folder());
-  json["dtypes"] = describe_dtypes(model);
   Json notes = model.notes();
-  json["bytes_in_memory"] = describe_memory(loaded, notes);
-  json["precision"] = describe_precision();
-  json["unused_tensors"] = model.unused_tensors();
-  json["unused_keys"] = model.unused_keys();
-  json["notes"] = notes;
-  json["versions"] = versions();
-  return json;
+  const Json memory = describe_memory(loaded, notes);
+  return {{"folder", model.folder().string()},
+          {"family", config.family},
+          {"d_model", config.d_model},
+          {"d_ff", config.d_ff},
+          {"num_layers", config.num_layers},
+          {"num_heads", config.num_heads},
+          {"head_dim", config.head_dim()},
+          {"embedding_width", config.embedding_width()},
+          {"layer_groups", config.num_blocks()},
+          {"vocab_size", config.vocab_size},
+          {"norm_order", to_string(config.norm_order)},
+          {"norm", to_string(config.norm)},
+          {"activation", to_string(config.activation)},
+          {"gated_mlp", config.gated_mlp},
+          {"linear_bias", config.linear_bias},
+          {"scale_scores", config.scale_scores},
+          {"norm_eps", as_written(config.norm_eps)},
+          {"embedding_scale", as_written(config.embedding_scale)},
+          {"embedding_norm", config.embedding_norm},
+          {"final_norm", config.final_norm},
+          {"position", describe_position(model)},
+          {"tokenizer", describe_tokenizer(model)},
+          {"sentence", describe_sentence(model)},
+          {"mlm_head", model.weights().mlm_head.has_value()},
+          {"parameters", model.num_parameters()},
+          {"bytes_on_disk", bytes_on_disk(model.folder())},
+          {"dtypes", describe_dtypes(model)},
+          {"bytes_in_memory", memory},
+          {"precision", describe_precision()},
+          {"unused_tensors", model.unused_tensors()},
+          {"unused_keys", model.unused_keys()},
+          {"notes", notes},
+          {"versions", versions()}};
+}
+
+// For people.
+
+std::string yes_no(bool value) { return value ? "yes" : "no"; }
+std::string text(const Json& value) { return value.get<std::string>(); }
+int64_t number(const Json& value) { return value.get<int64_t>(); }
+double megabytes(const Json& bytes) { return bytes.get<double>() / 1e6; }
+
+/// "1 layer", "6 layers".
+std::string count(const Json& value, std::string_view what) {
+  return fmt::format("{} {}{}", number(value), what, number(value) == 1 ? "" : "s");
+}
+
+std::string rows_text(const Json& position) {
+  const std::string kind = text(position["kind"]);
+  if (kind == "none") return "none are added";
+  if (kind == "relative_bias") {
+    return fmt::format("relative bias, {} buckets up to distance {}, without end",
+                       number(position["num_buckets"]), number(position["max_distance"]));
+  }
+  std::string line = kind;
+  if (kind == "sinusoidal") {
+    line += fmt::format(", layout {}, base {}", text(position["layout"]),
+                        position["base"].get<double>());
+  }
+  line += fmt::format(", first position {}", number(position["first_position"]));
+  if (position["table_rows"].is_null()) return line + ", without end";
+  return line + fmt::format(", {} rows, {} usable", number(position["table_rows"]),
+                            number(position["usable_positions"]));
+}
+
+/// All of them, or the first and how many.
+std::string names_text(const Json& names, size_t most) {
+  if (names.empty()) return "none";
+  auto shown = names.get<std::vector<std::string>>();
+  const bool all = shown.size() <= most;
+  shown.resize(std::min(most, shown.size()));
+  return fmt::format("{}{}", fmt::join(shown, ", "),
+                     all ? "" : fmt::format(", … ({} in all; --json lists them)", names.size()));
+}
+
+std::string vectors_text(const Json& sentence) {
+  if (sentence.contains("problem")) return "none: " + text(sentence["problem"]);
+  std::string line =
+      fmt::format("{}, {} numbers ({})", text(sentence["pooling"]), number(sentence["width"]),
+                  sentence["source"].is_null() ? "the default: no sentence-transformers files"
+                                               : text(sentence["source"]));
+  if (!sentence["max_tokens"].is_null()) {
+    line += fmt::format("; texts cut to {} tokens", number(sentence["max_tokens"]));
+  }
+  if (sentence["prompt"] != "") line += fmt::format("; after \"{}\"", text(sentence["prompt"]));
+  return line;
+}
+
+std::string file_text(const Json& info) {
+  std::string line = fmt::format("{:.1f} MB;", megabytes(info["bytes_on_disk"]));
+  for (const auto& [name, tensors] : info["dtypes"].items()) {
+    line +=
+        fmt::format("{} {} in {}", line.back() == ';' ? "" : ",", count(tensors, "tensor"), name);
+  }
+  return line;
+}
+
+std::string memory_text(const Json& bytes) {
+  const std::string in_place = fmt::format("{:.1f} MB embeddings read from the file as needed",
+                                           megabytes(bytes["in_place"]));
+  if (bytes["packed"].is_null()) return in_place;
+  return fmt::format("{:.1f} MB packed, {}", megabytes(bytes["packed"]), in_place);
+}
+
+std::string precision_text(const Json& precision) {
+  std::string line = fmt::format("auto is {} here", text(precision["auto"]));
+  for (const auto& [name, why] : precision["slow"].items()) {
+    line += fmt::format("; {} is slow: {}", name, text(why));
+  }
+  return line;
+}
+
+std::string sizes_text(const Json& info) {
+  std::string line =
+      fmt::format("{}, d_model {}, {}, d_ff {}, vocabulary {}", count(info["num_layers"], "layer"),
+                  number(info["d_model"]), count(info["num_heads"], "head"), number(info["d_ff"]),
+                  number(info["vocab_size"]));
+  if (number(info["head_dim"]) * number(info["num_heads"]) != number(info["d_model"])) {
+    line += fmt::format(", heads {} wide", number(info["head_dim"]));
+  }
+  if (info["embedding_width"] != info["d_model"]) {
+    line += fmt::format(", embedding {} wide", number(info["embedding_width"]));
+  }
+  if (info["layer_groups"] != info["num_layers"]) {
+    line +=
+        fmt::format(", weights for {} of the layers, shared by all", number(info["layer_groups"]));
+  }
+  return line;
+}
+
+std::string to_text(const Json& info, int width) {
+  const Json& trained = info["position"]["trained_length"];
+  const Json& tokenizer = info["tokenizer"];
+  std::vector<std::pair<const char*, std::string>> lines = {
+      {"folder", text(info["folder"])},
+      {"family", text(info["family"])},
+      {"sizes", sizes_text(info)},
+      {"norm",
+       fmt::format("{}-norm, {}, eps {}; after the embedding: {}; at the end: {}",
+                   text(info["norm_order"]), text(info["norm"]), info["norm_eps"].get<double>(),
+                   yes_no(info["embedding_norm"]), yes_no(info["final_norm"]))},
+      {"linear maps",
+       fmt::format("{} bias; attention scores {}", info["linear_bias"] ? "with" : "without",
+                   info["scale_scores"] ? "scaled" : "not scaled")},
+      {"activation", text(info["activation"]) + (info["gated_mlp"] ? ", gated" : "")},
+      {"embedding scale", fmt::format("{}", info["embedding_scale"].get<double>())},
+      {"positions", rows_text(info["position"])},
+      {"trained on",
+       trained.is_null() ? "not said" : fmt::format("at most {} tokens", number(trained))},
+      {"tokenizer", tokenizer["description"].is_null()
+                        ? "none: " + text(tokenizer["problem"])
+                        : text(tokenizer["description"]) + ": " + text(tokenizer["frame"])},
+      {"sentence vectors", vectors_text(info["sentence"])},
+      {"MLM head", yes_no(info["mlm_head"])},
+      {"parameters", fmt::format("{}", number(info["parameters"]))},
+      {"on disk", file_text(info)},
+      {"in memory", memory_text(info["bytes_in_memory"])},
+      {"precision", precision_text(info["precision"])},
+      {"unused tensors", names_text(info["unused_tensors"], 5)},
+      {"unused keys", names_text(info["unused_keys"], 100)},
+      {"versions", text(info["versions"])}};
+  for (const Json& note : info["notes"]) lines.emplace_back("note", text(note));
+  constexpr int kLabel = 17;
+  std::string out;
+  for (const auto& [label, value] : lines) {
+    out += fmt::format("{:<{}}{}\n", label, kLabel, wrapped(printable(value), kLabel, width));
+  }
+  return out;
 }
 
 constexpr const char* kFooter = R"(Examples:
@@ -203,7 +333,7 @@ int info(int argc, char** argv) {
   Output output;
   output.write(common.json
                    ? json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
-                   : info_text(json, output.width()));
+                   : to_text(json, output.width()));
   return 0;
 }
 

@@ -1,4 +1,3 @@
-// The likeliest tokens for the masks of a text.
 #include "infer/experiment/fill_in.h"
 
 #include <algorithm>
@@ -25,7 +24,7 @@ std::vector<Filler> likeliest(const phasor::Model& model, std::span<const float>
   for (const float logit : logits) sum += std::exp(logit - highest);
   std::vector<int32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
-  const auto count = std::min<std::ptrdiff_t>(top_k, std::ssize(order));
+  const auto count = std::clamp<std::ptrdiff_t>(top_k, 0, std::ssize(order));
   std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](int32_t a, int32_t b) {
     return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
   });

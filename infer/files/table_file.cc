@@ -173,9 +173,17 @@ std::string pick(const std::filesystem::path& file, const std::vector<std::strin
                          fmt::join(shown, ", "), names.size() > kShown ? ", …" : "", kWanted));
 }
 
+constexpr const char* kTable = "the table ";
+
+phasor::internal::PlainFile open_table(const std::filesystem::path& file) {
+  return as_input(kTable, [&] { return phasor::internal::PlainFile(file); });
+}
+
 Matrix read_npy(const std::filesystem::path& file) {
-  PlainFile plain(file, "the table ");
-  const NpySource source{plain.size(), [&](std::span<char> bytes) { return plain.read(bytes); }};
+  const phasor::internal::PlainFile plain = open_table(file);
+  const NpySource source{static_cast<uint64_t>(plain.size()), [&](std::span<char> bytes) {
+                           return as_input(kTable, [&] { return plain.read(bytes); });
+                         }};
   const std::optional<NpyHeader> header = read_npy_header(file, source);
   if (!header) {
     fail(file, "it holds no matrix in float32 or float64; a table is [positions, width]");
@@ -203,7 +211,7 @@ NpySource open_entry(const std::filesystem::path& file, zip_t* archive, zip_uint
 
 Matrix read_npz(const std::filesystem::path& file) {
   using Archive = std::unique_ptr<zip_t, decltype(&zip_discard)>;
-  PlainFile(file, "the table ");  // says why it cannot be read
+  open_table(file);  // says why it cannot be read
   const Archive archive(zip_open(file.c_str(), ZIP_RDONLY, nullptr), zip_discard);
   if (archive == nullptr) fail(file, "this is no .npz file");
   const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);

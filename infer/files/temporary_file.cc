@@ -1,4 +1,3 @@
-// A file that is written under another name, and renamed once it is complete.
 #include "infer/files/temporary_file.h"
 
 #include <fcntl.h>
@@ -23,6 +22,15 @@ void refuse_to_replace(const std::string& option, const std::filesystem::path& p
                   is_directory(status) ? std::strerror(EISDIR) : "not a plain file"));
 }
 
+bool write_all(int descriptor, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR) return false;
+    if (written > 0) bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+  return true;
+}
+
 TemporaryFile::TemporaryFile(std::string option, const std::filesystem::path& path,
                              TemporaryFileOptions options)
     : option_(std::move(option)),
@@ -42,14 +50,7 @@ TemporaryFile::~TemporaryFile() {
 }
 
 void TemporaryFile::write(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-    if (written >= 0) {
-      bytes = bytes.subspan(static_cast<size_t>(written));
-    } else if (errno != EINTR) {
-      fail();
-    }
-  }
+  if (!write_all(descriptor_, bytes)) fail();
 }
 
 void TemporaryFile::commit() {

@@ -12,6 +12,9 @@ namespace infer {
 /// take the place of: a folder, a pipe, a device.
 void refuse_to_replace(const std::string& option, const std::filesystem::path& path);
 
+/// False, with errno, where not all could be written.
+bool write_all(int descriptor, std::span<const std::byte> bytes);
+
 struct TemporaryFileOptions {
   std::string name = {};  // of the new file until then; PATH.PID.tmp where it is empty
   bool sync = true;       // commit() waits until the bytes are on the disk

@@ -353,11 +353,37 @@ TEST(EmbedTest, OtherPoliciesRunAWholeTextAsEncodeDoesUnlessALengthIsGiven) {
     EXPECT_EQ(all.report(0).num_tokens, 202) << name;
     const Encoding run = encoder.encode(text, {.overflow = overflow, .pooling = Pooling()});
     expect_same_bits(all[0], run.embedding(0), name);
+    if (overflow == Overflow::kWindow) continue;
     const Embeddings cut = encoder.embed(text, {.max_tokens = 50, .overflow = overflow});
     EXPECT_EQ(cut.report(0).num_tokens, 50) << name;
     EXPECT_EQ(cut.report(0).dropped_tokens, 152) << name;
   }
   EXPECT_THROW(encoder.embed(text, {.max_tokens = 1}), InvalidArgument);
+}
+
+// The mean of the windows' states, where two windows overlap the mean of both: as encode() does it
+// with a position table of that length.
+TEST(EmbedTest, WindowsAreAsLongAsATextMayBe) {
+  const auto model = Model::load(bundled_model("learned"));
+  Encoder encoder(model, {.threads = 1});
+  std::string text;
+  for (int i = 0; i < 70; ++i) text += i % 3 == 0 ? "dog " : "cat ";
+  for (const int64_t length : {50, 72, 500}) {  // 72 tokens, 128 positions
+    PositionTable table{.rows = std::min<int64_t>(length, 128), .d_model = 128};
+    table.values = model->position_vectors(table.rows);
+    const Encoding run = encoder.encode(text, {.positions = Positions::table(table),
+                                               .overflow = Overflow::kWindow,
+                                               .pooling = Pooling()});
+    const Embeddings vectors =
+        encoder.embed(text, {.max_tokens = length, .overflow = Overflow::kWindow});
+    EXPECT_EQ(vectors.report(0).num_tokens, 72);
+    EXPECT_EQ(vectors.report(0).dropped_tokens, 0);
+    expect_same_bits(vectors[0], run.embedding(0), std::to_string(length));
+  }
+  Encoder endless(Model::load(bundled_model("sinusoidal")), {.threads = 1});
+  const Embeddings windows = endless.embed(text, {.max_tokens = 50, .overflow = Overflow::kWindow});
+  const Embeddings whole = endless.embed(text, {.max_tokens = 80, .overflow = Overflow::kWindow});
+  EXPECT_NE(windows[0][0], whole[0][0]);
 }
 
 }  // namespace

@@ -89,6 +89,8 @@ TEST(ErrorsTest, OneBaseCarriesACodeThatAProgramCanSwitchOn) {
   EXPECT_EQ(code_of([] { Encoder(std::shared_ptr<const Model>()); }), ErrorCode::kInvalidArgument);
   const TempFolder folder;
   EXPECT_EQ(code_of([&] { Model::load(folder.path()); }), ErrorCode::kInvalidModel);
+  folder.write("pytorch_model.bin", "x");
+  EXPECT_EQ(code_of([&] { Model::load(folder.path()); }), ErrorCode::kUnsupported);
   folder.write("config.json", R"({"model_type": "llama"})");
   EXPECT_EQ(code_of([&] { Model::load(folder.path()); }), ErrorCode::kUnsupported);
   folder.write("config.json", R"({"model_type": "bert", "is_decoder": true})");
@@ -98,6 +100,11 @@ TEST(ErrorsTest, OneBaseCarriesACodeThatAProgramCanSwitchOn) {
   Encoder encoder(Model::load(bundled_model("learned")));
   const std::vector<int32_t> long_ids(129, 5);
   EXPECT_EQ(code_of([&] { encoder.encode_ids(long_ids); }), ErrorCode::kTooLong);
+  const RunOptions no_site = {.cut_residuals = {{.site = static_cast<ResidualCut::Site>(99)}}};
+  EXPECT_EQ(code_of([&] { encoder.encode("a", no_site); }), ErrorCode::kInvalidArgument);
+  const auto no_layout = static_cast<SinusoidalLayout>(99);
+  EXPECT_EQ(code_of([&] { Positions::sinusoidal(no_layout); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of([&] { sinusoidal_table(no_layout, 1, 4); }), ErrorCode::kInvalidArgument);
 }
 
 TEST(LoadTest, ACopyDoesNotFeelItsFileOverwritten) {

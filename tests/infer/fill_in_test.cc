@@ -1,11 +1,12 @@
 // The bundled models fill masks with sensible words: a page of sentences, each with the words that
 // someone called plausible who had not seen a model's answers.
+#include "infer/experiment/fill_in.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -32,24 +33,16 @@ std::vector<Sentence> sentences() {
 
 /// The likeliest words for the one mask of `text`, best first, without the space before them.
 std::vector<std::string> fill_in(Encoder& encoder, const std::string& text) {
-  const Tokenizer& tokenizer = encoder.model().tokenizer();
-  const std::vector<int32_t> ids = tokenizer.encode(text, {.parse_special = true}).ids;
-  const auto mask = std::find(ids.begin(), ids.end(), tokenizer.mask_id().value());
+  const std::vector<int32_t> ids =
+      encoder.model().tokenizer().encode(text, {.parse_special = true}).ids;
   const Encoding out = encoder.encode_ids(ids);
-  const int64_t d_model = encoder.model().config().d_model;
-  const std::vector<float> logits =
-      encoder.mlm_logits(out.hidden(0).subspan((mask - ids.begin()) * d_model, d_model));  // [V]
-
-  std::vector<int32_t> order(logits.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::partial_sort(order.begin(), order.begin() + kTop, order.end(),
-                    [&](int32_t a, int32_t b) { return logits[a] > logits[b]; });
   std::vector<std::string> words;
-  for (size_t i = 0; i < kTop; ++i) {
-    std::string piece = tokenizer.piece(order[i]);
-    if (piece.starts_with("\u2581")) piece.erase(0, std::string("\u2581").size());
-    words.push_back(piece);
+  const std::vector<infer::MaskReport> masks = infer::mask_reports(encoder, out, 0, kTop);
+  for (const infer::Filler& filler : masks.at(0).fillers) {
+    const bool begins_word = filler.piece.starts_with("\u2581");
+    words.push_back(filler.piece.substr(begins_word ? std::string("\u2581").size() : 0));
   }
+  EXPECT_EQ(words.size(), kTop);
   return words;
 }
 

@@ -106,9 +106,6 @@ TEST_P(PartialFileTest, ChangedNumbersOfTheRecordAreRefused) {
     refused({{"bytes", number}});
   }
   refused({{"lines", 4}, {"bytes", bytes - row}});
-  for (const char* const what : {"lines_cut", "lines_invalid"}) {
-    for (const json& number : {json(-1), json(6), json(0.5), json("")}) refused({{what, number}});
-  }
   refused({{"rows", "0123456789abcdef"}});
   refused({{"rows", 5}});
   folder_.write(record().filename(), good.dump());

@@ -268,7 +268,7 @@ TEST_F(SentenceConfigTest, LowerCasingIsLeftToTheTokenizer) {
   EXPECT_TRUE(load()->has_sentence());
 }
 
-TEST_F(SentenceConfigTest, TheDefaultPromptIsRead) {
+TEST_F(SentenceConfigTest, PromptsAreReadByNameAndOneIsTheDefault) {
   json config = {{"prompts", {{"query", "query: "}, {"document", ""}}},
                  {"default_prompt_name", nullptr}};
   write("config_sentence_transformers.json", config);
@@ -278,7 +278,11 @@ TEST_F(SentenceConfigTest, TheDefaultPromptIsRead) {
   EXPECT_EQ(read().prompt, "query: ");
   config["default_prompt_name"] = "passage";
   write("config_sentence_transformers.json", config);
-  expect_refused({"passage", "missing"});
+  expect_refused({"passage", "one of its prompts"});
+  config["default_prompt_name"] = nullptr;
+  write("config_sentence_transformers.json", config);
+  EXPECT_EQ(read().prompts,
+            (std::map<std::string, std::string>{{"document", ""}, {"query", "query: "}}));
 }
 
 TEST(SentenceFilesTest, AFolderOfSentenceTransformersIsRead) {

@@ -87,7 +87,7 @@ TEST(TensorFilesTest, WeightsInAnotherFormAreNamedWithTheWayFromThere) {
     folder.write("2_Dense/model.safetensors", "x");
     folder.write("old/golden.bin", "x");
     expect_refused(folder, {"no model.safetensors"});
-    EXPECT_EQ(foreign_weights(folder.path()), "");
+    EXPECT_EQ(foreign_weights(folder.path()).clause, "");
     folder.write(name, "x");
     expect_refused(folder, {"no model.safetensors", name});
     expect_refused(folder, words);

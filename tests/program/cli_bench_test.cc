@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "phasor/phasor.h"
 #include "tests/support/infer_program.h"
 #include "tests/support/test_files.h"
 
@@ -24,9 +25,9 @@ TEST(CliBenchTest, TheNumbersOfAMeasurementAgreeWithEachOther) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : m.items()) keys.push_back(key);
   EXPECT_EQ(std::set<std::string>(keys.begin(), keys.end()),
-            (std::set<std::string>{"model", "shape", "tokens", "threads", "precision", "median_ms",
-                                   "min_ms", "tokens_per_s", "gflops", "limit_share", "rss_bytes",
-                                   "impl"}));
+            (std::set<std::string>{"model", "shape", "tokens", "threads", "asked", "precision",
+                                   "mean_cosine", "median_ms", "min_ms", "tokens_per_s", "gflops",
+                                   "limit_share", "rss_bytes", "impl"}));
   EXPECT_EQ(m["model"], "sinusoidal");
   EXPECT_EQ(m["shape"], "3x10");
   EXPECT_EQ(m["tokens"], 30);
@@ -69,11 +70,33 @@ TEST(CliBenchTest, TheTableHasARowForEveryMeasurement) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err, "");
   const std::vector<std::string> lines = lines_of(result.out);
-  ASSERT_EQ(lines.size(), 3u) << result.out;
+  ASSERT_EQ(lines.size(), fastest_precision() == Precision::kFloat32 ? 3u : 4u) << result.out;
   EXPECT_TRUE(lines[0].starts_with("shape ")) << lines[0];
   EXPECT_TRUE(lines[1].starts_with("1x2 ")) << lines[1];
   EXPECT_TRUE(lines[2].starts_with("7x3 ")) << lines[2];
   EXPECT_EQ(lines[0].find("oneDNN"), lines[1].find("MB") + 4) << result.out;
+}
+
+TEST(CliBenchTest, PrecisionsHaveTheirAccuracyAndTheFastestIsNamed) {
+  const std::vector<std::string> ask = {"--shape", "2x9",         "-t",
+                                        "1",       "--precision", "f32,int8,auto"};
+  const std::vector<json> rows = bench_json(ask);
+  ASSERT_EQ(rows.size(), 3u);
+  const std::string automatic(to_string(fastest_precision()));
+  const char* const asked[] = {"f32", "int8", "auto"};
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(rows[i]["asked"], asked[i]);
+    EXPECT_EQ(rows[i]["precision"], i < 2 ? asked[i] : automatic);
+  }
+  EXPECT_EQ(rows[0]["mean_cosine"], 1);
+  EXPECT_GT(rows[1]["mean_cosine"], 0.99);
+  EXPECT_LT(rows[1]["mean_cosine"], 1);
+  std::vector<std::string> table = {"bench", "-q", "--seconds", "0"};
+  table.insert(table.end(), ask.begin(), ask.end());
+  const std::vector<std::string> lines = lines_of(run_infer(table).out);
+  ASSERT_EQ(lines.size(), 5u);
+  EXPECT_NE(lines[3].find("auto (" + automatic + ")"), std::string::npos) << lines[3];
+  EXPECT_TRUE(lines[4].starts_with("fastest: ")) << lines[4];
 }
 
 TEST(CliBenchTest, DefaultShapesThatAreTooLongAreLeftOutWithANote) {

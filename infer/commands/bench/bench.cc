@@ -1,10 +1,12 @@
 // infer bench: how fast a model runs here, for shapes of batches, numbers of threads and
 // precisions.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
-#include <memory>
+#include <cmath>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -15,26 +17,27 @@
 #include "infer/cli/progress.h"
 #include "infer/commands.h"
 #include "infer/commands/bench/bench_measure.h"
-#include "infer/commands/bench/bench_shape.h"
-#include "infer/commands/bench/matmul_limit.h"
 #include "infer/render/terminal.h"
-#include "phasor/encoder.h"
 #include "phasor/errors.h"
 
 namespace infer {
 namespace {
 
+using phasor::Precision;
+
 constexpr const char* kDescription =
     "Measures how fast a model runs: batches of token ids to hidden states, without padding.";
 
 constexpr const char* kFooter =
-    R"(The table has, for each shape, the median and the fastest of the runs; tokens and matmul
-operations a second; limit, the time that the matmuls alone would take at oneDNN's best rate
-here, measured beforehand, as a share of the median; the most memory resident meanwhile, the
+    R"(The table has, for each shape, the mean cosine of a few sentences' last hidden states with
+float32's (1: equal); the median and the fastest of the runs; tokens and matmul operations a
+second; limit, the time that the matmuls alone would take at oneDNN's best rate here,
+measured beforehand, as a share of the median; the most memory resident meanwhile, the
 model's own included; and oneDNN's implementations. --json has them all, step by step.
 
 Examples:
   infer bench
+  infer bench -m minilm --precision f32,auto
   infer bench -m minilm --shape 32x128 --shape ragged:4-60x64 --threads 1,4 --json)";
 
 const std::vector<std::string> kDefaultShapes = {"1x16",   "1x128", "32x32",
@@ -44,7 +47,7 @@ struct BenchArguments {
   CommonOptions common;
   std::vector<std::string> shapes = kDefaultShapes;
   std::vector<std::string> threads = {"1", "all"};
-  std::vector<phasor::Precision> precisions = {phasor::Precision::kFloat32};
+  std::vector<Precision> precisions = {Precision::kFloat32};
   double seconds = 1;
 };
 
@@ -87,17 +90,17 @@ std::vector<int> parse_threads(const std::vector<std::string>& list) {
 
 /// The shapes that are no longer than the model's positions, with a note on the others; but what
 /// the user asked for has to fit.
-std::vector<BenchShape> fitting_shapes(const std::vector<BenchShape>& shapes,
-                                       std::optional<int64_t> max_tokens,
-                                       const BenchArguments& arguments) {
+std::vector<BenchShape> fitting_shapes(const BenchArguments& arguments,
+                                       std::optional<int64_t> max_tokens) {
   std::vector<BenchShape> fitting;
-  for (const BenchShape& shape : shapes) {
+  for (const std::string& name : arguments.shapes) {
+    BenchShape shape = parse_shape(name);
     if (!max_tokens || shape.max_tokens() <= *max_tokens) {
-      fitting.push_back(shape);
+      fitting.push_back(std::move(shape));
       continue;
     }
     const std::string why = fmt::format("{} has {} tokens, but the model's positions end after {}",
-                                        shape.name, shape.max_tokens(), *max_tokens);
+                                         name, shape.max_tokens(), *max_tokens);
     if (arguments.shapes != kDefaultShapes) {
       throw phasor::InvalidArgument("--shape " + why + "; give a shorter one");
     }
@@ -110,6 +113,114 @@ std::vector<BenchShape> fitting_shapes(const std::vector<BenchShape>& shapes,
   return fitting;
 }
 
+/// A measurement as it was asked for.
+struct BenchRow {
+  Precision asked = Precision::kFloat32;
+  Measurement m;
+  double mean_cosine = 1;  // with float32's states
+
+  /// "int8", "auto (int8)".
+  std::string precision() const {
+    const std::string name(to_string(m.precision));
+    return asked == Precision::kAuto ? fmt::format("auto ({})", name) : name;
+  }
+};
+
+std::string json_row(const BenchRow& row, const std::string& model) {
+  const Measurement& m = row.m;
+  nlohmann::ordered_json json = {{"model", model},
+                                 {"shape", m.shape},
+                                 {"tokens", m.tokens},
+                                 {"threads", m.threads},
+                                 {"asked", to_string(row.asked)},
+                                 {"precision", to_string(m.precision)},
+                                 {"mean_cosine", row.mean_cosine},
+                                 {"median_ms", 1e3 * m.median},
+                                 {"min_ms", 1e3 * m.fastest},
+                                 {"tokens_per_s", m.tokens_per_second()},
+                                 {"gflops", m.operations / m.median / 1e9},
+                                 {"limit_share", m.limit / m.median},
+                                 {"rss_bytes", m.peak_bytes}};
+  for (const auto& [name, implementation] : m.primitives) json["impl"][name] = implementation;
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string table_head(const Output& output) {
+  return output.heading(fmt::format("{:<15}{:>7}  {:<12}{:>7}{:>10}{:>10}{:>10}{:>9}{:>7}{:>9}  {}",
+                                    "shape", "threads", "precision", "cosine", "median ms",
+                                    "min ms", "tokens/s", "GFLOP/s", "limit", "memory", "oneDNN")) +
+         "\n";
+}
+
+std::string table_row(const BenchRow& row) {
+  const Measurement& m = row.m;
+  std::vector<std::string> implementations;  // each once
+  for (const auto& [name, implementation] : m.primitives) {
+    if (std::ranges::count(implementations, implementation) == 0) {
+      implementations.push_back(implementation);
+    }
+  }
+  return fmt::format(
+      "{:<15}{:>7}  {:<12}{:>7.4f}{:>10.3f}{:>10.3f}{:>10.0f}{:>9.1f}{:>5.0f} %{:>6.0f} MB  {}\n",
+      m.shape, m.threads, row.precision(), row.mean_cosine, 1e3 * m.median, 1e3 * m.fastest,
+      m.tokens_per_second(), m.operations / m.median / 1e9, 100 * m.limit / m.median,
+      static_cast<double>(m.peak_bytes) / 1e6, fmt::join(implementations, ", "));
+}
+
+/// How much faster one precision is than another, over the shapes and threads of both.
+struct Speedup {
+  double mean = 1, least = 1, most = 1;
+};
+
+Speedup speedup(const std::vector<BenchRow>& rows, Precision asked, Precision base) {
+  Speedup speedup{.mean = 0, .least = INFINITY, .most = 0};
+  int count = 0;
+  for (const BenchRow& row : rows) {
+    const auto other = std::ranges::find_if(rows, [&](const BenchRow& r) {
+      return r.asked == base && r.m.shape == row.m.shape && r.m.threads == row.m.threads;
+    });
+    if (row.asked != asked || other == rows.end()) continue;
+    const double times = other->m.median / row.m.median;
+    speedup.mean += std::log(times);
+    speedup.least = std::min(speedup.least, times);
+    speedup.most = std::max(speedup.most, times);
+    ++count;
+  }
+  speedup.mean = std::exp(speedup.mean / count);
+  return speedup;
+}
+
+/// Which of the precisions to take, in a sentence; empty where there is nothing to choose from.
+std::string advice(const std::vector<BenchRow>& rows, const std::vector<Precision>& asked) {
+  const BenchRow* best = nullptr;
+  const bool has_float32 = std::ranges::count(asked, Precision::kFloat32) > 0;
+  const Precision base = has_float32 ? Precision::kFloat32 : asked.front();
+  Speedup gain;
+  for (const BenchRow& row : rows) {
+    const Speedup own = speedup(rows, row.asked, base);
+    if (best != nullptr && own.mean <= gain.mean) continue;
+    best = &row;
+    gain = own;
+  }
+  const bool one = std::ranges::all_of(
+      rows, [&](const BenchRow& row) { return row.m.precision == best->m.precision; });
+  if (one) {
+    const Precision fastest = phasor::fastest_precision();
+    if (best->m.precision != Precision::kFloat32 || fastest == Precision::kFloat32) return "";
+    return fmt::format("{} may be faster here; compare: infer bench --precision f32,{}\n",
+                       to_string(fastest), to_string(fastest));
+  }
+  const std::string name(base == Precision::kFloat32 ? "float32" : to_string(base));
+  if (best->asked == base) return fmt::format("fastest: {}\n", name);
+  std::string text =
+      fmt::format("fastest: {}, {:.1f} times {}", best->precision(), gain.mean, name);
+  if (gain.most - gain.least > 0.1) {
+    text += fmt::format(" ({:.1f} to {:.1f}, by shape and threads)", gain.least, gain.most);
+  }
+  return text +
+         fmt::format("; its states have mean cosine {:.4f} with float32's\n", best->mean_cosine);
+}
+
 }  // namespace
 
 int bench(int argc, char** argv) {
@@ -117,37 +228,52 @@ int bench(int argc, char** argv) {
   if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
   const CommonOptions& common = arguments.common;
   const std::vector<int> threads = parse_threads(arguments.threads);
-  std::vector<BenchShape> shapes;
-  for (const std::string& name : arguments.shapes) shapes.push_back(parse_shape(name));
+  for (const std::string& name : arguments.shapes) parse_shape(name);
 
   const auto model = phasor::Model::load(common.model);
+  const std::vector<BenchShape> shapes = fitting_shapes(arguments, model->max_tokens());
   Output output;
+  if (!common.json) output.write(table_head(output));
   Progress progress(common.quiet);
-  std::set<std::pair<phasor::Precision, int>> seen;
+  std::optional<Accuracy> accuracy;
+  std::set<std::pair<Precision, int>> seen;
+  std::vector<BenchRow> rows;
   int64_t done = 0;
-  for (const phasor::Precision precision : arguments.precisions) {
+  for (const Precision precision : arguments.precisions) {
     if (!common.quiet) note_slow(precision);
     for (const int wanted : threads) {
-      const phasor::Encoder encoder(model, {.threads = wanted, .precision = precision});
-      if (seen.empty()) {
-        shapes = fitting_shapes(shapes, encoder.model().max_tokens(), arguments);
-        if (!common.json) output.write(table_head(output));
+      phasor::Encoder encoder(model, {.threads = wanted, .precision = precision});
+      if (!seen.emplace(precision, encoder.threads()).second) continue;  // "all" may be one
+      double mean_cosine = 1;
+      if (encoder.precision() != Precision::kFloat32) {
+        if (!accuracy) accuracy.emplace(model);
+        mean_cosine = accuracy->mean_cosine(encoder);
       }
-      if (!seen.emplace(encoder.precision(), encoder.threads()).second)
-        continue;  // "all" may be one
-      const MatmulLimit limit(
-          model->config(),
-          {.threads = wanted, .precision = precision, .seconds = std::min(arguments.seconds, 0.5)});
+      std::optional<MatmulLimit> limit;
       for (const BenchShape& shape : shapes) {
         progress.show("measuring " + shape.name, ++done,
                       std::ssize(arguments.precisions) * std::ssize(threads) * std::ssize(shapes));
-        const Measurement m = measure(encoder, limit, shape, arguments.seconds);
+        const auto same = std::ranges::find_if(rows, [&](const BenchRow& row) {
+          return row.m.shape == shape.name && row.m.threads == encoder.threads() &&
+                 row.m.precision == encoder.precision();
+        });
+        if (same == rows.end() && !limit) {
+          limit.emplace(model->config(),
+                        MatmulLimitOptions{.threads = wanted,
+                                           .precision = precision,
+                                           .seconds = std::min(arguments.seconds, 0.5)});
+        }
+        rows.push_back({precision,
+                        same != rows.end() ? Measurement(same->m)
+                                           : measure(encoder, *limit, shape, arguments.seconds),
+                        mean_cosine});
         progress.clear();
-        output.write(common.json ? to_json(m, common.model) : table_row(m));
+        output.write(common.json ? json_row(rows.back(), common.model) : table_row(rows.back()));
         if (output.closed()) return 0;
       }
     }
   }
+  if (!common.json) output.write(advice(rows, arguments.precisions));
   return 0;
 }
 

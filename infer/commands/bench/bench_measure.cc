@@ -1,23 +1,67 @@
-// One measurement of infer bench, and how it is shown.
 #include "infer/commands/bench/bench_measure.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
-#include <nlohmann/json.hpp>
+#include <fstream>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <string_view>
 
-#include "infer/commands/bench/peak_memory.h"
+#include "infer/commands.h"
+#include "infer/experiment/deviation.h"
 
 namespace infer {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using TokenIds = std::vector<std::vector<int32_t>>;
+
+constexpr std::string_view kRagged = "ragged:";
+constexpr int64_t kMostTokens = 1 << 20;
+
+/// A whole number from 1 to kMostTokens.
+std::optional<int64_t> parse_size(std::string_view text) {
+  int64_t size = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), size);
+  const bool whole = problem == std::errc() && end == text.data() + text.size();
+  return whole && size >= 1 && size <= kMostTokens ? std::optional(size) : std::nullopt;
+}
+
+/// The parts round the first `separator`; the second is empty where there is none.
+std::pair<std::string_view, std::string_view> split(std::string_view text, char separator) {
+  const size_t at = text.find(separator);
+  if (at == std::string_view::npos) return {text, {}};
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+[[noreturn]] void refuse(const std::string& name, const std::string& why) {
+  throw UsageError(
+      fmt::format("--shape '{}': {}; write 32x128 for 32 sequences of 128 tokens, "
+                  "ragged:4-60x64 for 64 of 4 to 60",
+                  name, why));
+}
+
+/// Ids of the vocabulary, the same at every call, as they occur in texts: none that the model does
+/// not count as a position.
+TokenIds draw_token_ids(const BenchShape& shape, const phasor::ModelConfig& config) {
+  std::mt19937_64 random(2);
+  TokenIds sequences;
+  for (const int64_t length : shape.lengths) {
+    for (int32_t& id : sequences.emplace_back(length)) {
+      do id = static_cast<int32_t>(random() % config.vocab_size);
+      while (id == config.position.uncounted_token && config.vocab_size > 1);
+    }
+  }
+  return sequences;
+}
 
 /// Seconds of each run, ascending: at least three, for about as long as was asked for.
-std::vector<double> time_runs(phasor::Encoder& encoder,
-                              const std::vector<std::vector<int32_t>>& token_ids, double seconds) {
+std::vector<double> time_runs(phasor::Encoder& encoder, const TokenIds& token_ids, double seconds) {
   const auto since = [](Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
   };
@@ -29,11 +73,54 @@ std::vector<double> time_runs(phasor::Encoder& encoder,
     encoder.encode_ids(token_ids);
     times.push_back(since(start));
   }
-  std::sort(times.begin(), times.end());
+  std::ranges::sort(times);
   return times;
 }
 
+/// Forgets earlier peaks, where the system can: else the peak is that of the whole process.
+void reset_peak_memory() { std::ofstream("/proc/self/clear_refs") << '5'; }
+
+/// The most memory resident since then, in bytes.
+int64_t peak_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    int64_t kilobytes = 0;
+    if (word == "VmHWM:" && status >> kilobytes) return 1024 * kilobytes;
+  }
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return 1024 * int64_t{usage.ru_maxrss};
+}
+
 }  // namespace
+
+int64_t BenchShape::num_tokens() const {
+  return std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+}
+
+int64_t BenchShape::max_tokens() const { return std::ranges::max(lengths); }
+
+BenchShape parse_shape(const std::string& name) {
+  const bool ragged = name.starts_with(kRagged);
+  const auto [left, right] = split(std::string_view(name).substr(ragged ? kRagged.size() : 0), 'x');
+  const auto [shortest, longest] = split(ragged ? left : right, '-');
+  const auto count = parse_size(ragged ? right : left);
+  const auto from = parse_size(shortest);
+  const auto to = ragged ? parse_size(longest) : from;
+  if (!count || !from || !to || (!ragged && right != shortest)) {
+    refuse(name, fmt::format("sizes are whole numbers from 1 to {}", kMostTokens));
+  }
+  if (*from > *to) refuse(name, fmt::format("{} is more than {}", *from, *to));
+  if (*count * *to > kMostTokens) {
+    refuse(name, fmt::format("a batch has at most {} tokens", kMostTokens));
+  }
+  BenchShape shape{name, std::vector<int64_t>(*count, *from)};
+  std::mt19937_64 random(1);
+  for (int64_t& length : shape.lengths) {
+    length += static_cast<int64_t>(random() % (*to - *from + 1));
+  }
+  return shape;
+}
 
 Measurement measure(const phasor::Encoder& encoder, const MatmulLimit& limit,
                     const BenchShape& shape, double seconds) {
@@ -44,7 +131,7 @@ Measurement measure(const phasor::Encoder& encoder, const MatmulLimit& limit,
   return {.shape = shape.name,
           .tokens = shape.num_tokens(),
           .threads = encoder.threads(),
-          .precision = std::string(phasor::to_string(encoder.precision())),
+          .precision = encoder.precision(),
           .median = (times[(times.size() - 1) / 2] + times[times.size() / 2]) / 2,
           .fastest = times.front(),
           .operations = matmul_operations(config, shape.lengths),
@@ -53,43 +140,30 @@ Measurement measure(const phasor::Encoder& encoder, const MatmulLimit& limit,
           .primitives = fresh.primitives()};
 }
 
-std::string to_json(const Measurement& m, const std::string& model) {
-  nlohmann::ordered_json json;
-  json["model"] = model;
-  json["shape"] = m.shape;
-  json["tokens"] = m.tokens;
-  json["threads"] = m.threads;
-  json["precision"] = m.precision;
-  json["median_ms"] = 1e3 * m.median;
-  json["min_ms"] = 1e3 * m.fastest;
-  json["tokens_per_s"] = m.tokens_per_second();
-  json["gflops"] = m.operations / m.median / 1e9;
-  json["limit_share"] = m.limit / m.median;
-  json["rss_bytes"] = m.peak_bytes;
-  for (const auto& [name, implementation] : m.primitives) json["impl"][name] = implementation;
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-}
-
-std::string table_head(const Output& output) {
-  return output.heading(fmt::format("{:<20}{:>7}  {:<9}{:>10}{:>10}{:>11}{:>9}{:>7}{:>9}  {}",
-                                    "shape", "threads", "precision", "median ms", "min ms",
-                                    "tokens/s", "GFLOP/s", "limit", "memory", "oneDNN")) +
-         "\n";
-}
-
-std::string table_row(const Measurement& m) {
-  std::vector<std::string> implementations;  // each once
-  for (const auto& [name, implementation] : m.primitives) {
-    if (std::find(implementations.begin(), implementations.end(), implementation) ==
-        implementations.end()) {
-      implementations.push_back(implementation);
+Accuracy::Accuracy(const std::shared_ptr<const phasor::Model>& model) {
+  const int64_t most = model->max_tokens().value_or(64);
+  if (model->has_tokenizer()) {
+    for (const char* const text :
+         {"Tom bit a dog.", "The committee will decide next week whether to build a new bridge.",
+          "Why are there so many different kinds of apples?", "It rained, so we stayed at home.",
+          "In 1905 a young clerk in Bern wrote four papers that changed physics."}) {
+      token_ids_.push_back(model->tokenizer().encode(text).ids);
+      if (std::ssize(token_ids_.back()) > most) token_ids_.back().resize(most);
     }
+  } else {
+    const int64_t length = std::min<int64_t>(most, 32);
+    token_ids_ = draw_token_ids({"", std::vector<int64_t>(8, length)}, model->config());
   }
-  return fmt::format(
-      "{:<20}{:>7}  {:<9}{:>10.3f}{:>10.3f}{:>11.0f}{:>9.1f}{:>5.0f} %{:>6.0f} MB  {}\n", m.shape,
-      m.threads, m.precision, 1e3 * m.median, 1e3 * m.fastest, m.tokens_per_second(),
-      m.operations / m.median / 1e9, 100 * m.limit / m.median,
-      static_cast<double>(m.peak_bytes) / 1e6, fmt::join(implementations, ", "));
+  phasor::Encoder exact(model);
+  const phasor::Encoding encoding = exact.encode_ids(token_ids_);
+  states_.assign(encoding.hidden().begin(), encoding.hidden().end());
+}
+
+double Accuracy::mean_cosine(phasor::Encoder& encoder) const {
+  Deviation deviation;
+  const phasor::Encoding encoding = encoder.encode_ids(token_ids_);
+  deviation.add(encoding.hidden(), states_, encoder.model().config().d_model);
+  return deviation.mean_cosine();
 }
 
 }  // namespace infer

@@ -1,25 +1,36 @@
-// One measurement of infer bench, and how it is shown.
+// What infer bench measures: the speed of a batch of some shape, and what a precision costs.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "infer/commands/bench/bench_shape.h"
 #include "infer/commands/bench/matmul_limit.h"
-#include "infer/render/terminal.h"
 #include "phasor/encoder.h"
 
 namespace infer {
+
+struct BenchShape {
+  std::string name;              // "32x128": 32 sequences of 128 tokens
+  std::vector<int64_t> lengths;  // [B]
+
+  int64_t num_tokens() const;
+  int64_t max_tokens() const;
+};
+
+/// "32x128", or "ragged:4-60x64" for 64 sequences of 4 to 60 tokens, which are the same at every
+/// call. Throws UsageError.
+BenchShape parse_shape(const std::string& name);
 
 struct Measurement {
   std::string shape;
   int64_t tokens = 0;
   int threads = 0;
-  std::string precision;
-  double median = 0, fastest = 0;  // seconds
-  double operations = 0;           // of the matmuls
-  double limit = 0;                // seconds
+  phasor::Precision precision = phasor::Precision::kFloat32;  // never kAuto
+  double median = 0, fastest = 0;                             // seconds
+  double operations = 0;                                      // of the matmuls
+  double limit = 0;                                           // seconds
   int64_t peak_bytes = 0;
   std::vector<phasor::PrimitiveInfo> primitives;
 
@@ -30,10 +41,17 @@ struct Measurement {
 Measurement measure(const phasor::Encoder& encoder, const MatmulLimit& limit,
                     const BenchShape& shape, double seconds);
 
-/// An object in a line. `model`: as the user named it.
-std::string to_json(const Measurement& measurement, const std::string& model);
+/// What lower precisions are held against: the last hidden states of a few fixed sentences in
+/// float32, or of fixed token ids where the model has no tokenizer.
+class Accuracy {
+ public:
+  explicit Accuracy(const std::shared_ptr<const phasor::Model>& model);
+  /// The mean cosine of a token's state with float32's.
+  double mean_cosine(phasor::Encoder& encoder) const;
 
-std::string table_head(const Output& output);
-std::string table_row(const Measurement& measurement);
+ private:
+  std::vector<std::vector<int32_t>> token_ids_;
+  std::vector<float> states_;  // [N, C]
+};
 
 }  // namespace infer

@@ -8,10 +8,7 @@
 
 #include "infer/cli/options.h"
 #include "infer/commands.h"
-#include "infer/commands/embed/embed_file.h"
-#include "infer/commands/embed/embed_format.h"
-#include "infer/commands/embed/embed_lines.h"
-#include "infer/commands/embed/embed_similarity.h"
+#include "infer/commands/embed/embed_search.h"
 #include "infer/commands/embed/embed_stream.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
@@ -24,18 +21,32 @@ constexpr const char* kDescription =
 
 constexpr const char* kFooter =
     R"(How vectors are made is read from sentence-transformers' files beside the model; without
-them it is the mean over tokens, not normalised. Texts are cut to the length that those
-files give, or else to the model's own. Lines that were cut or are not all UTF-8 are
-counted, and the first of them reported by number. --prefix "" leaves out a prompt that
-the model's files ask for.
+them it is the mean over tokens, not normalised. --prefix "" leaves out a prompt that the
+model's files ask for. Lines that were cut or are not all UTF-8 are counted, and the first
+of them reported by number.
 
-OUT has its name only when it is complete. Until then there are OUT.partial and
-OUT.partial.json; after an interruption the same command with --resume goes on from
-them, and the result has the same bytes as without the interruption.
+A text has room for as many tokens as those files say, or else as the model was trained on.
+A longer text is treated as --overflow says:
+  truncate     it is cut to that length
+  error        the run stops at that line
+  window       all of it is run, in windows of that length that overlap by half; where they
+               overlap, their states are averaged
+  clamp        all of it is run; tokens past the end of the position table take its last row
+  interpolate  all of it is run; its positions are squeezed into the position table
+Positions that never end (sinusoidal, relative, none) need neither clamp nor interpolate:
+the text is run as it is.
+
+Output goes to OUT.partial and is renamed to OUT when it is complete. OUT.partial.json says
+how far it has come: after an interruption the same command with --resume continues there,
+and the result has the same bytes as without the interruption.
+
+--nearest prints, for each TEXT, the N lines of FILE with the largest cosine. The prompts
+that the model's files name "query" and "document" (or "passage") are used.
 
 Examples:
   infer embed "Tom bit a dog."
   infer embed -i sentences.txt -o vectors.npy
+  infer embed -i sentences.txt --nearest 3 "Who bit whom?"
   infer embed --similarity "Tom bit a dog." "A dog bit Tom." "It rains.")";
 
 struct EmbedArguments {
@@ -45,23 +56,46 @@ struct EmbedArguments {
   std::string output;
   std::string pooling;
   std::string overflow = "truncate";
-  std::optional<std::string> prefix;  // in place of the model's prompt
+  std::optional<std::string> prefix;        // in place of the model's prompt
+  std::optional<std::string> query_prefix;  // likewise, for --nearest
   bool normalize = false;
   bool no_normalize = false;
   bool resume = false;
   bool strict = false;
   bool similarity = false;
+  int nearest = 0;
 };
 
 void check(const EmbedArguments& arguments, bool has_input) {
+  if (arguments.nearest > 0) {
+    if (arguments.words.empty() || !arguments.output.empty() || arguments.similarity) {
+      throw UsageError(
+          "--nearest prints lines of a file for the given texts: give texts and -i FILE, and "
+          "neither -o nor --similarity");
+    }
+    const bool reads_twice = std::ranges::count(arguments.words, "-") > 0;
+    if (arguments.input == "-" && reads_twice) {
+      throw UsageError("--nearest: texts and lines cannot both be standard input; give -i FILE");
+    }
+    return;
+  }
+  if (arguments.query_prefix) {
+    throw UsageError("--query-prefix is put before the texts of --nearest; give it a number");
+  }
+  if (arguments.similarity && has_input) {
+    throw UsageError(
+        "--similarity compares the given texts with each other; to search a file, write: infer "
+        "embed -i FILE --nearest 3 \"a text\"");
+  }
   if (has_input && !arguments.words.empty()) {
-    throw UsageError("embed: texts and -i exclude each other; give one of them");
+    throw UsageError(
+        "embed: texts and -i exclude each other, but with --nearest; give one of them");
   }
   if (arguments.normalize && arguments.no_normalize) {
     throw UsageError("--normalize and --no-normalize exclude each other; give one of them");
   }
   if (arguments.resume && arguments.output.empty()) {
-    throw UsageError("--resume goes on with a file; name it with -o");
+    throw UsageError("--resume continues a file; name it with -o");
   }
   if (arguments.similarity && (arguments.words.empty() || !arguments.output.empty())) {
     throw UsageError("--similarity prints a table of the given texts: give texts, and no -o");
@@ -82,7 +116,7 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   line.option("-o,--output", "OUT",
               "write to .npy, .safetensors or .jsonl (default: JSON lines on standard output)",
               arguments.output);
-  line.flag("--resume", "go on from OUT.partial, where it is there", arguments.resume);
+  line.flag("--resume", "continue OUT.partial, where there is one", arguments.resume);
   line.option("--pooling", "MODES",
               "cls, max, mean, mean_sqrt_len, weightedmean, lasttoken, or several with commas, "
               "instead of the model's own",
@@ -96,17 +130,24 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
               "put before every text, like \"query: \", instead of the model's own prompt",
               arguments.prefix);
   line.option("--overflow", "POLICY",
-              "a text that is too long: truncate (default), error, clamp, interpolate or window",
+              "a text that is too long: truncate (default), error, window, clamp or "
+              "interpolate; see below",
               arguments.overflow);
   line.flag("--strict", "stop at a line that is cut or not all UTF-8", arguments.strict);
   line.flag("--similarity", "print the cosines between the texts instead", arguments.similarity);
+  line.option("--nearest", "N", "print the N lines of -i FILE nearest to each TEXT instead",
+              arguments.nearest, Range{1, 1000});
+  line.option("--query-prefix", "TEXT",
+              "put before every TEXT of --nearest (default: the model's prompt for queries, or "
+              "else what is put before the lines)",
+              arguments.query_prefix);
   add_threads(line, arguments.common);
   add_precision(line, arguments.common);
   add_json_and_quiet(line, arguments.common);
   if (const auto done = line.parse(argc, argv)) return done;
   check(arguments, input.has_value());
   arguments.input = input.value_or("-");
-  note_file_as_text(arguments.words, "-i", arguments.common);
+  if (arguments.nearest == 0) note_file_as_text(arguments.words, "-i", arguments.common);
   return std::nullopt;
 }
 
@@ -137,6 +178,17 @@ phasor::EmbedOptions embed_options(const EmbedArguments& arguments, const phasor
   return options;
 }
 
+/// The first of the model's prompts of one of these names.
+std::string prompt_named(const phasor::Model& model, std::initializer_list<const char*> names,
+                         const std::string& otherwise) {
+  for (const char* const name : names) {
+    if (!model.has_sentence()) break;
+    const auto& prompts = model.sentence().prompts;
+    if (const auto found = prompts.find(name); found != prompts.end()) return found->second;
+  }
+  return otherwise;
+}
+
 /// "mean, normalised (1_Pooling/config.json)".
 std::string describe(const EmbedArguments& arguments, const phasor::EmbedOptions& options,
                      const phasor::Model& model) {
@@ -154,52 +206,81 @@ struct Setup {
       : model(phasor::Model::load(arguments.common.model, {.language = arguments.common.language})),
         options(embed_options(arguments, *model)),
         pooling(describe(arguments, options, *model)),
-        language(arguments.common.language),
         encoder(model,
                 {.threads = arguments.common.threads, .precision = arguments.common.precision}),
         precision(phasor::to_string(encoder.precision())) {
     model->tokenizer();  // or the sentence why there is none
+    std::string query_prompt;
+    if (arguments.nearest > 0) {
+      if (!arguments.prefix) {
+        options.prompt = prompt_named(*model, {"document", "passage", "corpus"}, *options.prompt);
+      }
+      query_prompt = arguments.query_prefix.value_or(
+          prompt_named(*model, {"query"}, *options.prompt));
+    }
+    query_options = options;
+    query_options.prompt = query_prompt;
     if (arguments.common.quiet) return;
     report_note(fmt::format("sentence vectors: {}, {}", pooling, precision));
     note_slow(arguments.common.precision);
     if (!options.prompt->empty() && !arguments.prefix) {
-      report_note(fmt::format("before every text: \"{}\" (config_sentence_transformers.json)",
-                              *options.prompt));
+      report_note(fmt::format("before every {}: \"{}\" (config_sentence_transformers.json)",
+                              arguments.nearest > 0 ? "line" : "text", *options.prompt));
+    }
+    if (!query_prompt.empty() && !arguments.query_prefix && query_prompt != options.prompt) {
+      report_note(fmt::format("before every query: \"{}\" (config_sentence_transformers.json)",
+                              query_prompt));
+    }
+    const int64_t longest = model->has_sentence() ? model->sentence().max_tokens : 0;
+    const bool runs_all = options.overflow == phasor::Overflow::kClamp ||
+                          options.overflow == phasor::Overflow::kInterpolate;
+    if (longest > 0 && runs_all && model->max_tokens().value_or(longest + 1) > longest) {
+      report_note(
+          fmt::format("--overflow {} runs whole texts, although the model's files cut them "
+                      "to {} tokens; window keeps to that length",
+                      arguments.overflow, longest));
     }
     for (const std::string& note : model->notes()) report_note(note);
   }
 
   std::shared_ptr<const phasor::Model> model;
-  phasor::EmbedOptions options;
+  phasor::EmbedOptions options, query_options;
   std::string pooling;  // in words
-  std::string language;
   phasor::Encoder encoder;
   std::string precision;  // that "auto" stands for here
 };
 
-/// Whatever must be the same for a run to go on with the file of another.
-std::map<std::string, std::string> made_with(const Setup& setup) {
+/// Whatever must be the same to resume the file of another run.
+std::map<std::string, std::string> made_with(const Setup& setup, const std::string& language) {
   return {{"model", model_fingerprint(setup.model->folder())},
           {"pooling", to_string(*setup.options.pooling)},
           {"prefix", fmt::format("\"{}\"", *setup.options.prompt)},
-          {"lang", fmt::format("\"{}\"", setup.language)},
+          {"lang", fmt::format("\"{}\"", language)},
           {"overflow", std::string(to_string(setup.options.overflow))},
           {"precision", setup.precision},
           {"infer", versions()}};
 }
 
 std::string resume_note(const PartialFile& file) {
-  return file.state().lines == 0 ? "there is nothing to go on from; beginning with line 1"
-                                 : fmt::format("going on after line {} with {}", file.state().lines,
+  return file.state().lines == 0 ? "there is nothing to resume; beginning with line 1"
+                                 : fmt::format("resuming after line {} of {}", file.state().lines,
                                                file.partial().string());
 }
 
-/// Every line of `lines` to a vector in the output.
-int stream(const EmbedArguments& arguments, LineReader& lines, const Interrupts& interrupts) {
+/// Every line of `lines` to a vector in the output, or to what is nearest to some texts.
+int stream(const EmbedArguments& arguments, LineReader& lines) {
   const bool quiet = arguments.common.quiet;
+  Output output;
   VectorFormat format;
   if (!arguments.output.empty()) format.kind = VectorFormat::kind_of(arguments.output);
   Setup setup(arguments);
+  std::optional<NearestLines> nearest;
+  if (arguments.nearest > 0) {
+    const std::vector<std::string> queries = read_texts(arguments.words);
+    nearest.emplace(queries,
+                    embed_few(setup.encoder, setup.query_options, queries, "--nearest", quiet),
+                    arguments.nearest);
+  }
   const bool refuses_long = setup.options.overflow == phasor::Overflow::kError;
   phasor::EmbedOptions how = setup.options;
   // The library does not know the line's number: the text is cut, and its report refuses it.
@@ -211,18 +292,36 @@ int stream(const EmbedArguments& arguments, LineReader& lines, const Interrupts&
                      {"infer", versions()}};
   std::optional<PartialFile> file;
   if (!arguments.output.empty()) {
-    file.emplace(arguments.output, made_with(setup), arguments.resume);
+    file.emplace(arguments.output, made_with(setup, arguments.common.language), arguments.resume);
     if (arguments.resume && !quiet) report_note(resume_note(*file));
   }
-  EmbedStream stream(setup.encoder, how, lines, interrupts, std::move(format),
-                     file ? &*file : nullptr,
-                     {.quiet = quiet, .strict = arguments.strict, .refuses_long = refuses_long});
-  if (stream.run()) {
+  EmbedStream stream(setup.encoder, how, lines,
+                     {.quiet = quiet,
+                      .strict = arguments.strict,
+                      .refuses_long = refuses_long,
+                      .waits = file || nearest});
+  const auto write = [&](std::span<const Line> window, const phasor::Embeddings& vectors,
+                         const PartialState& state) {
+    const int64_t first = state.lines - std::ssize(window) + 1;
+    if (nearest) {
+      nearest->add(window, vectors, first);
+    } else if (file) {
+      file->append(format.rows(vectors.values(), first), state);
+    } else {
+      output.write(format.rows(vectors.values(), first));
+    }
+    return !output.closed();
+  };
+  const bool resumed = !file || (file->begin(format, [&] { return lines.interrupted(); }) &&
+                                 stream.skip_done_lines(*file));
+  if (resumed && stream.run(write)) {
+    if (file) file->commit(format.header(stream.lines_done()));
+    if (nearest) nearest->print(arguments.common.json);
     if (!quiet) report_note(stream.summary());
     return 0;
   }
   report_error(file && stream.lines_done() > 0
-                   ? fmt::format("interrupted after line {}; --resume goes on from {}",
+                   ? fmt::format("interrupted after line {} with {}; --resume continues there",
                                  stream.lines_done(), file->partial().string())
                    : "interrupted");
   return kBadInput;  // not reached: the signal that came ends the program
@@ -235,22 +334,26 @@ int embed(int argc, char** argv) {
   if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
   if (arguments.similarity) {
     Setup setup(arguments);
-    return print_similarities(setup.encoder, setup.options, read_texts(arguments.words),
-                              arguments.common);
+    const std::vector<std::string> texts = read_texts(arguments.words);
+    const phasor::Embeddings vectors =
+        embed_few(setup.encoder, setup.options, texts, "--similarity", arguments.common.quiet);
+    print_similarities(texts, vectors, arguments.common.json);
+    return 0;
   }
-  if (arguments.words == std::vector<std::string>{"-"}) arguments.words.clear();
-  if (!arguments.words.empty()) {
+  const bool from_file = arguments.nearest > 0 || arguments.words.empty() ||
+                         arguments.words == std::vector<std::string>{"-"};
+  if (!from_file) {
     const std::vector<std::string> texts = read_texts(arguments.words);
     const Interrupts interrupts;
     LineReader lines(texts, interrupts);
-    return stream(arguments, lines, interrupts);
+    return stream(arguments, lines);
   }
   if (arguments.input == "-" && isatty(STDIN_FILENO) != 0 && !arguments.common.quiet) {
     report_note("reading lines from the terminal; Ctrl-D ends them");
   }
   const Interrupts interrupts;  // before any thread begins: threads inherit what is held back
   LineReader lines(arguments.input, interrupts);
-  return stream(arguments, lines, interrupts);
+  return stream(arguments, lines);
 }
 
 }  // namespace infer

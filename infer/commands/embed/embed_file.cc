@@ -1,22 +1,24 @@
-// A file that infer embed fills for a long time: partial data, the record of how far it has come,
-// and fingerprints that tell whether both still belong to what a run is about.
 #include "infer/commands/embed/embed_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <system_error>
 #include <utility>
 
+#include "infer/commands.h"
 #include "infer/files/plain_file.h"
+#include "infer/files/save.h"
 #include "infer/files/temporary_file.h"
 #include "phasor/errors.h"
 
@@ -26,21 +28,51 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr uint64_t kMostRecordBytes = 1 << 20;
+std::string safetensors_text(const VectorFormat& format, int64_t lines, int64_t bytes) {
+  nlohmann::ordered_json header;
+  header["__metadata__"] = format.metadata;
+  header["embeddings"] = {
+      {"dtype", "F32"}, {"shape", {lines, format.width}}, {"data_offsets", {0, bytes}}};
+  return header.dump(-1, ' ', false, json::error_handler_t::replace);
+}
 
-/// Throws InvalidArgument where the file is longer than a record ever is.
-std::string read_record(const fs::path& name) {
-  PlainFile file(name, "--resume: ");
-  if (file.size() > kMostRecordBytes) {
-    throw phasor::InvalidArgument(fmt::format("--resume: {}: {} bytes; a record has at most {}",
-                                              name.string(), file.size(), kMostRecordBytes));
-  }
-  std::string text(file.size(), '\0');
-  text.resize(file.read(text));
-  return text;
+std::string safetensors_header(const VectorFormat& format, int64_t lines) {
+  constexpr int64_t kLongest = std::numeric_limits<int64_t>::max();
+  const uint64_t size = (safetensors_text(format, kLongest, kLongest).size() + 7) / 8 * 8;
+  std::string text = safetensors_text(format, lines, lines * format.width * 4);
+  text.resize(size, ' ');
+  return std::string(reinterpret_cast<const char*>(&size), sizeof size) + text;
 }
 
 }  // namespace
+
+VectorFormat::Kind VectorFormat::kind_of(const fs::path& path) {
+  const std::string extension = path.extension().string();
+  if (extension == ".npy") return Kind::kNpy;
+  if (extension == ".safetensors") return Kind::kSafetensors;
+  if (extension == ".jsonl") return Kind::kJsonLines;
+  throw UsageError(
+      fmt::format("-o: {} ends in none of .npy, .jsonl and .safetensors; these are the formats "
+                  "that infer embed writes",
+                  path.string()));
+}
+
+std::string VectorFormat::header(int64_t lines) const {
+  if (kind == Kind::kNpy) return npy_header(SavedTensor::Kind::kFloat32, std::array{lines, width});
+  return kind == Kind::kSafetensors ? safetensors_header(*this, lines) : "";
+}
+
+std::string VectorFormat::rows(std::span<const float> values, int64_t first_line) const {
+  if (kind != Kind::kJsonLines) {
+    return std::string(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+  }
+  std::string text;
+  for (int64_t line = first_line; !values.empty(); ++line, values = values.subspan(width)) {
+    text += fmt::format("{{\"line\":{},\"embedding\":[{}]}}\n", line,
+                        fmt::join(values.first(width), ","));
+  }
+  return text;
+}
 
 PartialFile::PartialFile(const fs::path& path, std::map<std::string, std::string> made_with,
                          bool resume)
@@ -116,7 +148,7 @@ void PartialFile::open_partial() {
 void PartialFile::fail(const fs::path& file) const {
   const int reason = errno;
   throw phasor::InvalidArgument(fmt::format("-o: cannot write {}: {}{}", file.string(),
-                                            std::strerror(reason), how_to_go_on()));
+                                            std::strerror(reason), how_to_resume()));
 }
 
 void PartialFile::refuse(const std::string& why) const {
@@ -124,38 +156,37 @@ void PartialFile::refuse(const std::string& why) const {
       fmt::format("--resume: {}: {}; leave --resume out to begin again", record_.string(), why));
 }
 
-std::string PartialFile::how_to_go_on() const {
-  return state_.lines > 0 ? "; when that is put right, --resume goes on" : "";
+std::string PartialFile::how_to_resume() const {
+  return state_.lines > 0 ? "; when that is put right, run the command again with --resume" : "";
 }
 
 void PartialFile::restore() {
   struct stat partial {};
   if (fstat(descriptor_, &partial) != 0) fail(partial_);
   try {
-    const json record = json::parse(read_record(record_));
+    constexpr int64_t kMostBytes = 1 << 20;
+    const json record = json::parse(
+        as_input("--resume: ", [&] { return phasor::internal::read_file(record_, kMostBytes); }));
     const auto before = record.at("made_with").get<std::map<std::string, std::string>>();
     for (const auto& [what, now] : made_with_) {
       const auto found = before.find(what);
       const std::string then = found == before.end() ? "?" : found->second;
       if (then != now) refuse(fmt::format("it was made with {} {}, not {}", what, then, now));
     }
-    const auto count = [&](const char* what, int64_t most) {
+    const auto count = [&](const char* what) {
       const json& number = record.at(what);
-      const bool good =
-          number.is_number_unsigned() && number.get<uint64_t>() <= static_cast<uint64_t>(most);
-      if (!good) {
-        refuse(fmt::format("its \"{}\" is {}; with {} bytes in {} it is a number from 0 to {}",
-                           what, number.is_number() ? number.dump() : number.type_name(),
-                           partial.st_size, partial_.string(), most));
+      const auto most = static_cast<uint64_t>(partial.st_size);
+      if (!number.is_number_unsigned() || number.get<uint64_t>() > most) {
+        refuse(fmt::format("its \"{}\" is {}; {} has {} bytes", what,
+                           number.is_number() ? number.dump() : number.type_name(),
+                           partial_.string(), most));
       }
       return number.get<int64_t>();
     };
-    PartialState state{.lines = count("lines", partial.st_size),
-                       .bytes = count("bytes", partial.st_size),
+    PartialState state{.lines = count("lines"),
+                       .bytes = count("bytes"),
                        .input = record.at("input"),
                        .rows = record.at("rows")};
-    state.lines_cut = count("lines_cut", state.lines);
-    state.lines_invalid = count("lines_invalid", state.lines);
     if (state.lines > 0) state_ = std::move(state);
   } catch (const json::exception&) {
     refuse("it is damaged");
@@ -220,14 +251,7 @@ void PartialFile::append(std::string_view rows, PartialState state) {
 }
 
 void PartialFile::write(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-    if (written >= 0) {
-      bytes.remove_prefix(static_cast<size_t>(written));
-    } else if (errno != EINTR) {
-      fail(partial_);
-    }
-  }
+  if (!write_all(descriptor_, std::as_bytes(std::span(bytes)))) fail(partial_);
 }
 
 // A new record takes the place of the old one whole, so that there always is one. It need not reach
@@ -237,16 +261,14 @@ void PartialFile::write_state(const PartialState& state) const {
                        {"lines", state.lines},
                        {"bytes", state.bytes},
                        {"input", state.input},
-                       {"rows", state.rows},
-                       {"lines_cut", state.lines_cut},
-                       {"lines_invalid", state.lines_invalid}};
+                       {"rows", state.rows}};
   const std::string text = record.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
   try {
     TemporaryFile file("-o", record_, {.name = record_.string() + ".tmp", .sync = false});
     file.write(std::as_bytes(std::span(text)));
     file.commit();
   } catch (const phasor::InvalidArgument& error) {
-    throw phasor::InvalidArgument(error.what() + how_to_go_on());
+    throw phasor::InvalidArgument(error.what() + how_to_resume());
   }
 }
 

@@ -1,43 +1,58 @@
-// A file that infer embed fills for a long time: it has its name only when it is complete, and what
-// is there after an interruption can be gone on from.
+// The files of infer embed: a matrix that is written row by row for a long time, and can be
+// resumed.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 
-#include "infer/commands/embed/embed_format.h"
 #include "infer/commands/embed/fingerprint.h"
 
 namespace infer {
 
+/// A matrix [lines, width] of float32: its header comes first and has the same length for any
+/// number of lines, so that it can be put right at the end.
+struct VectorFormat {
+  enum class Kind { kJsonLines, kNpy, kSafetensors };
+
+  Kind kind = Kind::kJsonLines;
+  int64_t width = 0;
+  std::map<std::string, std::string> metadata = {};  // kSafetensors only
+
+  /// Throws UsageError where the extension is none of .npy, .safetensors and .jsonl.
+  static Kind kind_of(const std::filesystem::path& path);
+
+  std::string header(int64_t lines) const;
+  /// Whole rows, of which the first is line number `first_line`.
+  std::string rows(std::span<const float> values, int64_t first_line) const;
+};
+
 /// What a partial file holds.
 struct PartialState {
   int64_t lines = 0;
-  int64_t bytes = 0;          // of the partial file, its header included
-  std::string input;          // fingerprint of the lines
-  std::string rows;           // fingerprint of the bytes after the header
-  int64_t lines_cut = 0;      // of the lines: too long,
-  int64_t lines_invalid = 0;  // or not all UTF-8
+  int64_t bytes = 0;  // of the partial file, its header included
+  std::string input;  // fingerprint of the lines
+  std::string rows;   // fingerprint of the bytes after the header
 };
 
 /// Writes PATH.partial and, beside it, PATH.partial.json, which says how far it has come. Without
-/// commit() both stay for another run to go on from, unless not a line is done.
+/// commit() both stay for another run to resume, unless not a line is done.
 class PartialFile {
  public:
-  /// `made_with` is all that must be the same for a run to go on. Throws InvalidArgument naming
-  /// what differs, or where the files cannot be written, are not this user's own, or are being
-  /// written by another run.
+  /// `made_with` is all that must be the same to resume. Throws InvalidArgument naming what
+  /// differs, or where the files cannot be written, are not this user's own, or are being written
+  /// by another run.
   PartialFile(const std::filesystem::path& path, std::map<std::string, std::string> made_with,
               bool resume);
   ~PartialFile();
   PartialFile(const PartialFile&) = delete;
   PartialFile& operator=(const PartialFile&) = delete;
 
-  /// Nothing done where there was nothing to go on from.
+  /// Nothing done where there was nothing to resume.
   const PartialState& state() const { return state_; }
   const std::filesystem::path& partial() const { return partial_; }
 
@@ -53,7 +68,7 @@ class PartialFile {
  private:
   [[noreturn]] void fail(const std::filesystem::path& file) const;
   [[noreturn]] void refuse(const std::string& why) const;
-  std::string how_to_go_on() const;
+  std::string how_to_resume() const;
   void open_partial();
   void restore();
   bool check_rows(const VectorFormat& format, const std::function<bool()>& stop);

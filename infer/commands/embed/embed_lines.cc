@@ -1,8 +1,8 @@
-// The lines that infer embed reads, however many and however long, and the signals that end it.
 #include "infer/commands/embed/embed_lines.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "infer/cli/input.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -38,10 +39,27 @@ bool Interrupts::pending() const {
   });
 }
 
+std::string LineReport::text() const {
+  std::vector<std::string> parts;
+  if (bytes_left_out > 0) {
+    parts.push_back(fmt::format("its last {} bytes were left out: lines are read up to {}",
+                                bytes_left_out, kMaxLineBytes));
+  }
+  if (const int64_t dropped = tokens.dropped_tokens; dropped > 0) {
+    parts.push_back(dropped == 1 ? "its last token was cut off"
+                                 : fmt::format("its last {} tokens were cut off", dropped));
+  }
+  if (tokens.invalid_bytes > 0) parts.push_back(invalid_bytes_note(tokens.invalid_bytes));
+  if (has_no_tokens()) parts.emplace_back("it has no tokens; its vector is zeros");
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+// Opening a pipe does not wait for who writes into it: fill() does, and looks at the signals.
 LineReader::LineReader(const std::string& path, const Interrupts& interrupts)
     : name_(path == "-" ? "standard input" : path),
       interrupts_(interrupts),
-      descriptor_(path == "-" ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC)),
+      descriptor_(path == "-" ? STDIN_FILENO
+                              : open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)),
       buffer_(1 << 16) {
   struct stat status {};
   if (descriptor_ < 0 || fstat(descriptor_, &status) != 0) {
@@ -73,7 +91,7 @@ bool LineReader::fill() {
       if (interrupts_.pending()) return false;
     }
     count = read(descriptor_, buffer_.data(), buffer_.size());
-  } while (count < 0 && errno == EINTR);
+  } while (count < 0 && (errno == EINTR || errno == EAGAIN));
   if (count < 0) {
     throw phasor::InvalidArgument(
         fmt::format("{}: cannot be read: {}", name_, std::strerror(errno)));
@@ -99,7 +117,7 @@ std::optional<Line> LineReader::next() {
     const auto unread = buffer_.begin() + static_cast<std::ptrdiff_t>(begin_);
     const auto stop = buffer_.begin() + static_cast<std::ptrdiff_t>(end_);
     const auto newline = std::find(unread, stop, '\n');
-    const auto room = static_cast<std::ptrdiff_t>(kMaxBytes - line.text.size());
+    const auto room = static_cast<std::ptrdiff_t>(kMaxLineBytes - line.text.size());
     const std::ptrdiff_t taken = std::min(newline - unread, room);
     line.text.append(unread, unread + taken);
     line.left_out += newline - unread - taken;

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "phasor/encoder.h"
+
 namespace infer {
 
 /// Holds back SIGINT, SIGTERM and SIGHUP for as long as it lives, so that work ends at a good
@@ -24,17 +26,29 @@ class Interrupts {
   sigset_t before_;
 };
 
+constexpr size_t kMaxLineBytes = 1 << 20;  // what follows is left out
+
 struct Line {
   std::string text;      // without "\n" or "\r\n"
-  int64_t left_out = 0;  // bytes beyond LineReader::kMaxBytes
+  int64_t left_out = 0;  // bytes beyond kMaxLineBytes
+};
+
+/// What is told about a line that could not be taken as it is.
+struct LineReport {
+  phasor::TextReport tokens;
+  int64_t bytes_left_out = 0;
+
+  bool has_no_tokens() const { return tokens.num_tokens == 0; }  // its vector is zeros
+  bool cut() const { return tokens.dropped_tokens > 0 || bytes_left_out > 0; }
+  bool odd() const { return cut() || tokens.invalid_bytes > 0 || has_no_tokens(); }
+  /// One clause for each oddity.
+  std::string text() const;
 };
 
 /// Reads a file, or standard input for "-", line by line in bounded memory; or gives the texts it
 /// was made with.
 class LineReader {
  public:
-  static constexpr size_t kMaxBytes = 1 << 20;  // of a line; what follows is left out
-
   /// Throws InvalidArgument where the file cannot be read. `interrupts` is borrowed.
   LineReader(const std::string& path, const Interrupts& interrupts);
   /// Gives these texts, which may hold any character.
@@ -50,6 +64,7 @@ class LineReader {
   int64_t bytes_read() const { return bytes_read_; }  // of the lines that next() gave
   int64_t size() const { return size_; }              // in bytes; 0 where that is not known
   const std::string& name() const { return name_; }   // for messages
+  bool interrupted() const { return interrupts_.pending(); }
 
  private:
   bool fill();

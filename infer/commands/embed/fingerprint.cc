@@ -1,4 +1,3 @@
-// Hashes of what is read line by line, written part by part, or lies in a model's folder.
 #include "infer/commands/embed/fingerprint.h"
 
 #include <fmt/format.h>
@@ -7,9 +6,10 @@
 #include <array>
 #include <cstring>
 #include <system_error>
+#include <utility>
 #include <vector>
 
-#include "infer/files/plain_file.h"
+#include "models/files.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -17,59 +17,44 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kBlock = 4096;  // bytes of the parts that are added at once
-
 bool decides(const fs::path& file) {
   constexpr std::array kExtensions = {".json", ".safetensors", ".model", ".spm", ".txt"};
   return file.stem() != "golden" &&
-         std::find(kExtensions.begin(), kExtensions.end(), file.extension()) != kExtensions.end();
-}
-
-void add_file(Fingerprint& fingerprint, const fs::path& name) {
-  try {
-    PlainFile file(name);
-    std::vector<char> buffer(1 << 20);
-    for (size_t count = 0; (count = file.read(buffer)) > 0;) {
-      fingerprint.add({buffer.data(), count});
-    }
-  } catch (const phasor::InvalidArgument&) {
-    // The model was loaded without it.
-  }
+         std::ranges::find(kExtensions, file.extension()) != kExtensions.end();
 }
 
 }  // namespace
 
-// Eight bytes at a time: a multiplication and a shift each spread a change over the whole word.
-void Fingerprint::add(std::string_view bytes) {
-  const auto mix = [&](uint64_t word) {
-    hash_ = (hash_ ^ word) * 0xFF51AFD7ED558CCDu;
-    hash_ ^= hash_ >> 32;
-  };
-  mix(bytes.size());
-  for (; bytes.size() >= 8; bytes.remove_prefix(8)) {
-    uint64_t word;
-    std::memcpy(&word, bytes.data(), 8);
-    mix(word);
-  }
-  uint64_t rest = 0;
-  std::memcpy(&rest, bytes.data(), bytes.size());
-  mix(rest);
+// A multiplication and a shift each spread a change over the whole word.
+void Fingerprint::mix(uint64_t word) {
+  hash_ = (hash_ ^ word) * 0xFF51AFD7ED558CCDu;
+  hash_ ^= hash_ >> 32;
+}
+
+void Fingerprint::add(std::string_view piece) {
+  mix(piece.size());
+  extend(piece);
 }
 
 void Fingerprint::extend(std::string_view part) {
   while (!part.empty()) {
-    const std::string_view taken = part.substr(0, kBlock - rest_.size());
-    rest_ += taken;
-    part.remove_prefix(taken.size());
-    if (rest_.size() < kBlock) break;
-    add(rest_);
-    rest_.clear();
+    const size_t at = count_ % 8, taken = std::min(part.size(), 8 - at);
+    std::memcpy(reinterpret_cast<char*>(&word_) + at, part.data(), taken);
+    count_ += taken;
+    part.remove_prefix(taken);
+    if (count_ % 8 == 0) mix(std::exchange(word_, 0));
+    for (; count_ % 8 == 0 && part.size() >= 8; part.remove_prefix(8), count_ += 8) {
+      uint64_t word;
+      std::memcpy(&word, part.data(), 8);
+      mix(word);
+    }
   }
 }
 
 std::string Fingerprint::text() const {
   Fingerprint whole = *this;
-  if (!rest_.empty()) whole.add(rest_);
+  whole.mix(word_);
+  whole.mix(count_);
   return fmt::format("{:016x}", whole.hash_);
 }
 
@@ -84,11 +69,17 @@ std::string model_fingerprint(const fs::path& folder) {
     std::error_code ignored;
     if (entry->is_regular_file(ignored) && decides(entry->path())) files.push_back(entry->path());
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   Fingerprint fingerprint;
-  for (const fs::path& file : files) {
-    fingerprint.add(file.lexically_relative(folder).string());
-    add_file(fingerprint, file);
+  std::vector<char> buffer(1 << 20);
+  for (const fs::path& name : files) {
+    fingerprint.add(name.lexically_relative(folder).string());
+    try {
+      const phasor::internal::PlainFile file(name);
+      while (const size_t count = file.read(buffer)) fingerprint.add({buffer.data(), count});
+    } catch (const phasor::ModelError&) {
+      // The model was loaded without it.
+    }
   }
   return fingerprint.text();
 }

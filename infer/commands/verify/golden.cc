@@ -1,4 +1,3 @@
-// Reference activations that lie beside a model: golden.json and golden.safetensors.
 #include "infer/commands/verify/golden.h"
 
 #include <fmt/format.h>
@@ -6,9 +5,8 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "infer/files/plain_file.h"
 #include "models/config_reader.h"
-#include "models/files.h"
-#include "phasor/errors.h"
 
 namespace infer {
 
@@ -77,12 +75,7 @@ Golden load_golden(const std::filesystem::path& folder) {
     throw phasor::InvalidArgument(fmt::format(
         "cannot read {}; verify needs reference activations beside the model", path.string()));
   }
-  Golden golden;
-  try {
-    golden = read_golden(path);
-  } catch (const phasor::ModelError& error) {  // the reference is an input here, not the model
-    throw phasor::InvalidArgument(error.what());
-  }
+  Golden golden = as_input("", [&] { return read_golden(path); });
   golden.tensors = phasor::SafetensorsFile::open(folder / "golden.safetensors");
   return golden;
 }

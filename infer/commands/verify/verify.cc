@@ -1,36 +1,186 @@
 // infer verify DIR…: a model beside its reference activations, layer by layer, and what a lower
 // precision costs.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "infer/cli/options.h"
 #include "infer/commands.h"
-#include "infer/commands/verify/verification.h"
+#include "infer/commands/verify/golden.h"
 #include "infer/experiment/deviation.h"
+#include "infer/experiment/subject.h"
 #include "infer/render/terminal.h"
+#include "phasor/encoder.h"
+#include "phasor/errors.h"
+#include "phasor/trace.h"
 
 namespace infer {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// One tensor of the forward pass, compared for every item.
+struct Check {
+  std::string tensor;
+  int64_t items = 0;
+  double max_diff = 0;                // NaN where a NaN was met
+  std::string first_difference = {};  // of the first item that differs; empty where none does
+  Deviation deviation = {};           // of hidden states
+
+  bool ok() const { return first_difference.empty(); }
+};
+
+/// All comparisons of one folder. In float32 every value must be as close as golden.json says.
+/// Lower precisions differ by what they cost; there the last hidden state's mean cosine decides.
+struct Verification {
+  static constexpr double kLeastCosine = 0.99;
+
+  std::string folder;
+  std::string family;
+  phasor::Precision precision = phasor::Precision::kFloat32;  // never kAuto
+  Golden golden = {};
+  int64_t texts = 0;                   // whose ids were compared
+  std::string tokenizer_problem = {};  // why none were
+  std::string ids_difference = {};
+  /// hidden_states.0, attentions.0 (in float32 alone), …, hidden_states.L, last_hidden_state.
+  std::vector<Check> checks = {};
+
+  bool exact() const { return precision == phasor::Precision::kFloat32; }
+  Check& hidden(int64_t l) { return checks[exact() ? 2 * l : l]; }
+  Check& attention(int64_t l) { return checks[2 * l + 1]; }
+  const Check& last_hidden() const { return checks[checks.size() - 2]; }
+  /// A sentence; empty where all is well.
+  std::string first_difference() const;
+  bool ok() const { return first_difference().empty(); }
+};
+
+std::string Verification::first_difference() const {
+  if (!ids_difference.empty()) return ids_difference;
+  for (const Check& check : checks) {
+    if (!check.ok()) return check.first_difference;
+  }
+  const double cosine = last_hidden().deviation.mean_cosine();
+  if (exact() || cosine >= kLeastCosine) return "";
+  return fmt::format("the mean cosine of {} is {:.5f}, below {}", last_hidden().tensor, cosine,
+                     kLeastCosine);
+}
+
+std::string name_of(const GoldenItem& item, int64_t i) {
+  return item.text ? fmt::format("item {} ('{}')", i, *item.text) : fmt::format("item {}", i);
+}
+
+void compare(Verification& v, Check& check, int64_t i, const std::vector<int64_t>& shape,
+             std::span<const float> got) {
+  if (!v.golden.contains(i, check.tensor)) return;
+  const phasor::Tensor tensor = v.golden.tensor(i, check.tensor);
+  ++check.items;
+  const std::string name = name_of(v.golden.items[i], i);
+  if (tensor.shape != shape) {
+    if (check.ok()) {
+      check.first_difference =
+          fmt::format("{} of {} has shape [{}], the reference [{}]", check.tensor, name,
+                      fmt::join(shape, ", "), fmt::join(tensor.shape, ", "));
+    }
+    return;
+  }
+  const std::vector<float> want = tensor.to_float();
+  if (!v.exact()) check.deviation.add(got, want, shape.back());
+  for (size_t e = 0; e < want.size(); ++e) {
+    const double diff = std::abs(double{got[e]} - double{want[e]});
+    if (!(diff <= check.max_diff)) check.max_diff = std::isnan(check.max_diff) ? NAN : diff;
+    const bool close =
+        std::isfinite(want[e]) && diff <= v.golden.atol + v.golden.rtol * std::abs(double{want[e]});
+    if (v.exact() && !close && check.ok()) {
+      check.first_difference = fmt::format("{} of {} differs at element {}: got {}, want {}",
+                                           check.tensor, name, e, got[e], want[e]);
+    }
+  }
+}
+
+void compare_ids(Verification& v, const phasor::Model& model, int64_t i) {
+  const GoldenItem& item = v.golden.items[i];
+  if (!item.text || !model.has_tokenizer()) return;
+  ++v.texts;
+  const std::vector<int32_t> got = model.tokenizer().encode(*item.text).ids;
+  if (got == item.ids || !v.ids_difference.empty()) return;
+  v.ids_difference = fmt::format("the ids of {} differ: got {}, want {}", name_of(item, i),
+                                 fmt::join(got, " "), fmt::join(item.ids, " "));
+}
+
+void compare_item(Verification& v, phasor::Encoder& encoder, int64_t i) {
+  const int64_t layers = encoder.model().config().num_layers;
+  phasor::Trace trace = v.exact() ? phasor::Trace::hidden_states_and_attentions() : hidden_states();
+  const phasor::Encoding encoding = encoder.encode_ids(v.golden.items[i].ids, {.observer = &trace});
+  for (int64_t l = 0; l <= layers; ++l) {
+    const phasor::Trace::Entry& state = trace.hidden_state(l);
+    compare(v, v.hidden(l), i, state.shape, state.values);
+    if (l == layers || !v.exact()) continue;
+    const phasor::Trace::Entry& pattern = trace.at(phasor::Hook::kPattern, l);
+    compare(v, v.attention(l), i, pattern.shape, pattern.values);
+  }
+  const int64_t tokens = encoding.num_tokens(0);
+  compare(v, v.checks.back(), i, {tokens, encoder.model().config().d_model}, encoding.hidden(0));
+}
+
+/// Both must know the same layers, or what is equal says nothing.
+void check_layers(const Verification& v, int64_t layers) {
+  for (int64_t i = 0; i < std::ssize(v.golden.items); ++i) {
+    for (int64_t l = 0; l <= layers + 1; ++l) {
+      const std::string name = fmt::format("hidden_states.{}", l);
+      if (v.golden.contains(i, name) == (l <= layers)) continue;
+      throw phasor::InvalidArgument(
+          fmt::format("{}/golden.safetensors {} {}.{}, but the model has {} layers", v.folder,
+                      l <= layers ? "lacks" : "has", i, name, layers));
+    }
+  }
+}
+
+/// Runs the model on the inputs of its reference. Throws what loading and running throw, and
+/// InvalidArgument where the reference has other layers.
+Verification verify_folder(const std::string& folder, int threads, phasor::Precision precision) {
+  const auto model = phasor::Model::load(folder);
+  const int64_t layers = model->config().num_layers;
+  Verification v{
+      .folder = folder, .family = model->config().family, .golden = load_golden(model->folder())};
+  check_layers(v, layers);
+  try {
+    model->tokenizer();
+  } catch (const phasor::ModelError& error) {
+    v.tokenizer_problem = error.what();
+  }
+  phasor::Encoder encoder(model, {.threads = threads, .precision = precision});
+  v.precision = encoder.precision();
+  for (int64_t l = 0; l <= layers; ++l) {
+    v.checks.push_back({.tensor = fmt::format("hidden_states.{}", l)});
+    if (l == layers || !v.exact()) continue;
+    v.checks.push_back({.tensor = fmt::format("attentions.{}", l)});
+  }
+  v.checks.push_back({.tensor = "last_hidden_state"});
+  for (int64_t i = 0; i < std::ssize(v.golden.items); ++i) {
+    compare_ids(v, *model, i);
+    compare_item(v, encoder, i);
+  }
+  return v;
+}
+
 /// A row for each tensor: within the tolerance or not.
 std::string exact_rows(const Verification& v) {
   std::string out;
-  for (const Check* check : v.checks()) {
-    if (check->items == 0) continue;
-    out += fmt::format("  {:<18} max |diff| {:<9.3g} {}\n", check->tensor, check->max_diff,
-                       check->ok() ? "ok" : "DIFFERENT");
+  for (const Check& check : v.checks) {
+    if (check.items == 0) continue;
+    out += fmt::format("  {:<18} max |diff| {:<9.3g} {}\n", check.tensor, check.max_diff,
+                       check.ok() ? "ok" : "DIFFERENT");
   }
   return out;
 }
 
-/// A row for each hidden state: how far it is from the reference's.
 std::string deviation_rows(const Verification& v) {
   std::string out = deviation_head() + "\n";
-  for (size_t l = 0; l < v.hidden.size(); ++l) {
-    out += deviation_row(l, v.hidden[l].deviation) + "\n";
+  for (size_t l = 0; l + 1 < v.checks.size(); ++l) {
+    out += deviation_row(l, v.checks[l].deviation) + "\n";
   }
   return out;
 }
@@ -54,33 +204,31 @@ std::string to_text(const Verification& v, const Output& output) {
   return out + (v.ok() ? "  ok\n" : fmt::format("  first difference: {}\n", difference));
 }
 
+Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
 std::string to_json(const Verification& v) {
   Json tensors = Json::array();
-  for (const Check* check : v.checks()) {
-    if (check->items == 0) continue;
-    tensors.push_back({{"tensor", check->tensor},
-                       {"items", check->items},
-                       {"max_diff", check->max_diff},
-                       {"ok", check->ok()}});
-    if (check->deviation.tokens() > 0) tensors.back().update(deviation_json(check->deviation));
+  for (const Check& check : v.checks) {
+    if (check.items == 0) continue;
+    tensors.push_back({{"tensor", check.tensor},
+                       {"items", check.items},
+                       {"max_diff", check.max_diff},
+                       {"ok", check.ok()}});
+    if (check.deviation.tokens() > 0) tensors.back().update(deviation_json(check.deviation));
   }
-  Json json;
-  json["model"] = v.folder;
-  json["family"] = v.family;
-  json["precision"] = to_string(v.precision);
-  json["items"] = v.golden.items.size();
-  if (v.exact()) {
-    json["atol"] = v.golden.atol;
-    json["rtol"] = v.golden.rtol;
-  } else {
-    json["least_mean_cosine"] = Verification::kLeastCosine;
-  }
-  json["texts"] = v.texts;
-  json["tokenizer_problem"] = v.tokenizer_problem.empty() ? Json() : Json(v.tokenizer_problem);
-  json["ids_ok"] = v.ids_difference.empty();
-  json["tensors"] = tensors;
-  json["ok"] = v.ok();
-  json["first_difference"] = v.ok() ? Json() : Json(v.first_difference());
+  const Json bound = v.exact() ? Json{{"atol", v.golden.atol}, {"rtol", v.golden.rtol}}
+                               : Json{{"least_mean_cosine", Verification::kLeastCosine}};
+  Json json = {{"model", v.folder},
+               {"family", v.family},
+               {"precision", to_string(v.precision)},
+               {"items", v.golden.items.size()}};
+  json.update(bound);
+  json.update({{"texts", v.texts},
+               {"tokenizer_problem", text_or_null(v.tokenizer_problem)},
+               {"ids_ok", v.ids_difference.empty()},
+               {"tensors", tensors},
+               {"ok", v.ok()},
+               {"first_difference", text_or_null(v.first_difference())}});
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
