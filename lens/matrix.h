@@ -28,6 +28,9 @@ inline Matrix centered(std::span<const double> x, int64_t d_model) {
   return rest;
 }
 
+/// Of a symmetric matrix, whose lower half is read; ascending.
+Eigen::VectorXd eigenvalues(const Eigen::MatrixXd& symmetric);
+
 inline std::vector<double> to_vector(const Matrix& m) { return {m.data(), m.data() + m.size()}; }
 
 }  // namespace phasor::internal

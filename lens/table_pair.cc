@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <Eigen/SVD>
 #include <algorithm>
 
 #include "lens/matrix.h"
@@ -41,8 +40,12 @@ double procrustes_distance(std::span<const double> a, int64_t a_width, std::span
   const Centered x = centered_pair(a, a_width, b, b_width);
   const double norms = x.a.norm() * x.b.norm();
   if (!(norms > 0)) return 1;
-  const Eigen::MatrixXd shared = x.a.transpose() * x.b / norms;
-  const double overlap = Eigen::BDCSVD<Eigen::MatrixXd>(shared).singularValues().sum();
+  // The eigenvalues of [0 Mᵀ; M 0] are M's singular values, their negatives, and zeros. Those of MᵀM
+  // would be exact to the root of the rounding only.
+  const int64_t size = a_width + b_width;
+  Eigen::MatrixXd both = Eigen::MatrixXd::Zero(size, size);
+  both.bottomLeftCorner(b_width, a_width) = x.b.transpose() * x.a / norms;
+  const double overlap = eigenvalues(both).cwiseAbs().sum() / 2;
   return std::max(0.0, 1 - overlap * overlap);
 }
 

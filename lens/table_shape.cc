@@ -21,6 +21,11 @@ Eigen::MatrixXd smaller_gram(const Matrix& x) {
 
 }  // namespace
 
+Eigen::VectorXd internal::eigenvalues(const Eigen::MatrixXd& symmetric) {
+  return Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(symmetric, Eigen::EigenvaluesOnly)
+      .eigenvalues();
+}
+
 std::vector<ColumnPeak> column_peaks(std::span<const double> table, int64_t d_model) {
   const Matrix rows = centered(table, d_model);
   const int64_t length = rows.rows();
@@ -50,8 +55,7 @@ std::vector<ColumnPeak> column_peaks(std::span<const double> table, int64_t d_mo
 
 double stable_rank(std::span<const double> table, int64_t d_model) {
   const Eigen::MatrixXd gram = smaller_gram(as_matrix(table, d_model));
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(gram, Eigen::EigenvaluesOnly);
-  const double strongest = solver.eigenvalues()(gram.rows() - 1);
+  const double strongest = eigenvalues(gram)(gram.rows() - 1);
   return strongest > 0 ? gram.trace() / strongest : 0;
 }
 
