@@ -13,8 +13,8 @@ namespace infer {
 namespace {
 
 constexpr std::string_view kNoNumber = "—";
-constexpr int kWidth = 80, kLabelWidth = 13, kBarWidth = 20;
-constexpr int kSideWidth = 32;  // of each of two runs
+constexpr int kWidth = 80, kBarWidth = 20;
+constexpr int kLabelWidth = 12;  // at least
 constexpr size_t kMostRows = 8;  // of a view whose rows are heads, unless all are asked for
 constexpr int64_t kMostPatternTokens = 32;
 
@@ -28,7 +28,8 @@ std::string name_of(const Row& row) {
 std::string number_text(double value, const Column& column) {
   if (column.decimals > 2) return small_number(value, column.decimals);
   const std::string text = fmt::format("{:.{}f}", value, column.decimals);
-  return text.find_first_not_of("-0.") == std::string::npos && text[0] == '-' ? text.substr(1) : text;
+  return text.find_first_not_of("-0.") == std::string::npos && text[0] == '-' ? text.substr(1)
+                                                                              : text;
 }
 
 std::string trimmed(std::string line) {
@@ -36,9 +37,7 @@ std::string trimmed(std::string line) {
   return line + "\n";
 }
 
-std::string paragraph(std::string_view text) {
-  return "  " + wrapped(text, 2, kWidth) + "\n";
-}
+std::string paragraph(std::string_view text) { return "  " + wrapped(text, 2, kWidth) + "\n"; }
 
 /// Parts of `width` columns in shades, by their shares; negative ones have no part.
 std::string stacked(std::span<const double> shares, int width) {
@@ -68,13 +67,15 @@ class TableText {
       }
     }
     left_out_ = rank(all_rows);
+    for (const Row* row : rows_)
+      label_width_ = std::max(label_width_, display_width(name_of(*row)));
     measure_cells();
   }
 
   std::string text() const {
     if (rows_.empty()) return "";
     const bool beside = tables_.size() == 2 && tables_[0] != nullptr && tables_[1] != nullptr &&
-                        side_width() <= kSideWidth;
+                        cells_width() <= side_width();
     std::string out;
     if (beside) {
       out = lines({0, 1});
@@ -129,7 +130,10 @@ class TableText {
     }
   }
 
-  int side_width() const {
+  /// Of each of two runs side by side.
+  int side_width() const { return (kWidth - label_width_ - 4) / 2; }
+
+  int cells_width() const {
     int width = 0;
     for (const int each : widths_) width += each;
     return width;
@@ -144,8 +148,8 @@ class TableText {
         shares.push_back(number(side, row, *columns_[c]).value_or(0));
       }
     }
-    const int width = tables_.size() == 1 ? kWidth - kLabelWidth - 4 : kSideWidth;
-    const int room = std::min(width - side_width() - 2, kBarWidth);
+    const int width = tables_.size() == 1 ? kWidth - label_width_ - 2 : side_width();
+    const int room = std::min(width - cells_width() - 2, kBarWidth);
     if (room < 6 || view_.chart == Chart::kNone) return out;
     if (view_.chart == Chart::kStacked) return out + "  " + stacked(shares, room);
     const bool one = view_.series == 1 && longest_ > 0;
@@ -154,9 +158,9 @@ class TableText {
 
   std::string lines(std::span<const size_t> sides) const {
     const auto line = [&](std::string_view label, const auto& cells) {
-      std::string out = "  " + pad_right(label, kLabelWidth);
+      std::string out = "  " + pad_right(label, label_width_);
       for (const size_t side : sides) {
-        out += (side != sides.front() ? "  " : "") + pad_right(cells(side), kSideWidth);
+        out += (side != sides.front() ? "  " : "") + pad_right(cells(side), side_width());
       }
       return trimmed(out);
     };
@@ -164,10 +168,11 @@ class TableText {
     for (size_t c = 0; c < columns_.size(); ++c) heads += pad_left(columns_[c]->label, widths_[c]);
     std::string out;
     if (tables_.size() > 1) {
-      out += line("", [&](size_t side) { return cut_left(printable(labels_[side]), kSideWidth); });
+      out +=
+          line("", [&](size_t side) { return cut_left(printable(labels_[side]), side_width()); });
     }
-    out += line(view_.rows == Rows::kHeads ? "head" : view_.row_name,
-                [&](size_t) { return heads; });
+    out +=
+        line(view_.rows == Rows::kHeads ? "head" : view_.row_name, [&](size_t) { return heads; });
     for (const Row* row : rows_) {
       out += line(name_of(*row), [&](size_t side) { return cells_of(side, *row); });
     }
@@ -183,6 +188,7 @@ class TableText {
   std::vector<const Row*> rows_;
   std::vector<const Column*> columns_;
   std::vector<int> widths_;
+  int label_width_ = kLabelWidth;
   double longest_ = 0;  // number of the first column
   size_t left_out_ = 0;
 };
@@ -234,15 +240,16 @@ Matrix pattern_corner(const Observed& text, HeadNumber head) {
 /// The corner of a pattern: means of blocks would blur its diagonals.
 std::string pattern_text(const Observed& text, HeadNumber head, const Output& output) {
   const Matrix matrix = pattern_corner(text, head);
-  HeatMapOptions options{.width = std::min(output.width(), kWidth) - 2, .colours = output.colours()};
+  HeatMapOptions options{.width = std::min(output.width(), kWidth) - 2,
+                         .colours = output.colours()};
   options.range = Range{0, 1};
   for (const std::string& piece : text.input.pieces) {
     if (std::ssize(options.row_labels) == matrix.rows) break;
     options.row_labels.push_back(cut_right(printable(piece), 12));
   }
-  std::string out = fmt::format("  head {}{}{}\n", infer::name_of(head), text.label.empty() ? "" : ", ",
-                                printable(text.label));
-  for (const std::string& line : heat_map(matrix, options)) out += "  " + line + "\n";
+  std::string out = fmt::format("  head {}{}{}\n", infer::name_of(head),
+                                text.label.empty() ? "" : ", ", printable(text.label));
+  for (const std::string& line : heat_map(matrix, options)) out += trimmed("  " + line);
   out += "  " + heat_map_key(matrix, options) + "\n";
   if (matrix.rows < text.num_tokens()) {
     out += fmt::format("  the first {} tokens of {}\n", matrix.rows, text.num_tokens());
@@ -250,7 +257,8 @@ std::string pattern_text(const Observed& text, HeadNumber head, const Output& ou
   return out;
 }
 
-std::string patterns_text(std::span<const Observed> runs, const Shown& shown, const Output& output) {
+std::string patterns_text(std::span<const Observed> runs, const Shown& shown,
+                          const Output& output) {
   std::vector<HeadNumber> heads = shown.heads;
   if (heads.empty()) heads.push_back(most_positional_head(runs[0]).value_or(HeadNumber{1, 1}));
   std::string out;
@@ -275,11 +283,11 @@ std::string view_text(const View& view, std::span<const Observed> runs, const Sh
 
 std::string title(const Observed& observed, const Output& output) {
   if (observed.many) {
-    const std::string what = observed.many->file.empty()
-                                 ? "Means"
-                                 : printable(observed.many->file) + ": means";
+    const std::string what =
+        observed.many->file.empty() ? "Means" : printable(observed.many->file) + ": means";
     return output.heading(fmt::format("{} over {} text{}, {} tokens", what, observed.many->texts,
-                                      observed.many->texts == 1 ? "" : "s", observed.many->tokens)) +
+                                      observed.many->texts == 1 ? "" : "s",
+                                      observed.many->tokens)) +
            "\n";
   }
   if (!observed.input.text) return "";
@@ -297,10 +305,10 @@ std::string lead_name(const View& view) {
 /// The numbers of a view's leading column in two runs, row by row.
 struct Difference {
   const View* view = nullptr;
-  Row place = {};                  // where it is largest
+  Row place = {};  // where it is largest
   std::array<double, 2> there = {};
   std::array<double, 2> mean = {};
-  double relative = 0;             // |a − b| / max(|a|, |b|)
+  double relative = 0;  // |a − b| / max(|a|, |b|)
 };
 
 std::optional<Difference> difference(const View& view, std::span<const Observed> runs) {
@@ -308,12 +316,13 @@ std::optional<Difference> difference(const View& view, std::span<const Observed>
   const Table* const b = runs[1].table(view.name);
   if (a == nullptr || b == nullptr || view.rows == Rows::kHeads || view.columns.empty()) return {};
   Difference found{.view = &view};
-  const int64_t column = a->column(lead(view).key);
+  const int64_t column = a->column(lead(view).key), other_column = b->column(lead(view).key);
+  if (column < 0 || other_column < 0) return {};
   int64_t rows = 0;
   for (const Row& row : a->rows) {
     const Row* const other = b->find(row);
-    if (other == nullptr || column < 0) continue;
-    const double x = row.cells[column], y = other->cells[column];
+    if (other == nullptr) continue;
+    const double x = row.cells[column], y = other->cells[other_column];
     found.mean[0] += x;
     found.mean[1] += y;
     ++rows;
@@ -350,10 +359,11 @@ std::vector<std::string> differences_in_words(std::span<const Observed> runs, co
   const Table* const moved = runs[1].table("moved");
   if (moved != nullptr && !moved->rows.empty()) {
     const double last = moved->rows.back().cells[0];
-    out.push_back(last < 1e-6 ? fmt::format("The last states of {} and {} are the same.",
-                                            runs[0].label, runs[1].label)
-                              : fmt::format("The last states of {} and {} differ by 1 − cos {} on average.",
-                                            runs[0].label, runs[1].label, small_number(last)));
+    out.push_back(last < 1e-6
+                      ? fmt::format("The last states of {} and {} are the same.", runs[0].label,
+                                    runs[1].label)
+                      : fmt::format("The last states of {} and {} differ by 1 − cos {} on average.",
+                                    runs[0].label, runs[1].label, small_number(last)));
   }
   if (all.empty() && out.empty()) return {"The two runs do not differ in what was measured."};
   for (const Difference& each : all) {
@@ -383,7 +393,8 @@ std::vector<std::string> sentences(std::span<const Observed> runs, const Shown& 
   std::vector<std::string> out;
   for (const View* view : shown.views) {
     const Table* const table = runs[0].table(view->name);
-    if (out.size() == 3 || view->sentence == nullptr || table == nullptr || table->rows.empty()) continue;
+    if (out.size() == 3 || view->sentence == nullptr || table == nullptr || table->rows.empty())
+      continue;
     out.push_back(view->sentence(*table));
   }
   return out;
@@ -402,18 +413,20 @@ std::string to_text(std::span<const Observed> runs, const Shown& shown, const Ou
 
 std::string to_overview(std::span<const Observed> runs, const Shown& shown, const Output& output) {
   constexpr int kTitle = 40, kNumber = 14;
-  const auto cell = [](const std::string& text) { return pad_left(cut_left(text, kNumber - 2), kNumber); };
+  const auto cell = [](const std::string& text) {
+    return pad_left(cut_left(text, kNumber - 2), kNumber);
+  };
   std::string out = title(runs[0], output) + "\n" + "  Largest differences:\n";
   for (const std::string& sentence : sentences(runs, shown)) out += paragraph(printable(sentence));
-  out += "\n" + output.heading("Means over the layers, and the layer where the runs differ most") + "\n";
+  out += "\n" + output.heading("Means over the layers, and the layer where the runs differ most") +
+         "\n";
   out += trimmed(pad_right("", kTitle + 2) + cell(printable(runs[0].label)) +
                  cell(printable(runs[1].label)) + "  layer");
   for (const Difference& each : differences(runs, shown)) {
     const Column& column = lead(*each.view);
-    const std::string layer = each.place.layer < 0 ? ""
-                              : each.place.layer == 0
-                                  ? "embed"
-                                  : fmt::format("{}", each.place.layer);
+    const std::string layer = each.place.layer < 0    ? ""
+                              : each.place.layer == 0 ? "embed"
+                                                      : fmt::format("{}", each.place.layer);
     out += trimmed("  " + pad_right(cut_right(lead_name(*each.view), kTitle - 1), kTitle) +
                    cell(number_text(each.mean[0], column)) +
                    cell(number_text(each.mean[1], column)) + pad_left(layer, 7));
@@ -447,8 +460,8 @@ std::string to_short_text(const Observed& text, const Output& output) {
     out += fmt::format("\n  most probable tokens for the mask at position {:.4g}\n",
                        text.position_ids[mask.token]);
     for (const Filler& filler : mask.fillers) {
-      out += trimmed(fmt::format("    {} {:.3f} {}", pad_right(filler.piece, 16), filler.probability,
-                                 bar(filler.probability, kBarWidth)));
+      out += trimmed(fmt::format("    {} {:.3f} {}", pad_right(filler.piece, 16),
+                                 filler.probability, bar(filler.probability, kBarWidth)));
     }
   }
   return out;
