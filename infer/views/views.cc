@@ -274,7 +274,7 @@ const View kViews[] = {
              "each text is run by itself. ± is the standard error.",
      .needs = Needs::kFile,
      .rows = Rows::kNamed,
-     .row_name = "tokens",
+     .row_name = "texts",
      .columns = kMasked,
      .of_many = score_masked},
     {.name = "longer",
