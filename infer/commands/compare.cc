@@ -245,19 +245,19 @@ int compare(int argc, char** argv) {
   const std::array<std::vector<Input>, 2> inputs = {
       make_inputs(*first, arguments, texts, max_tokens),
       make_inputs(*second, arguments, texts, max_tokens)};
-  const bool with_page = !arguments.views.html.empty();
-  HtmlReport page;
+  std::optional<HtmlReport> page;
+  if (!arguments.views.html.empty()) page.emplace(arguments.views.html);
   std::vector<Observed> runs;
   {
     Progress progress(common.quiet);
     runs = observe_runs(subjects, arguments.file, inputs, request, progress,
-                        with_page ? HtmlReport::kMostTexts : 0,
+                        page ? HtmlReport::kMostTexts : 0,
                         [&](size_t, size_t number, Observed&& text) {
-                          if (with_page) page.add(number, text);
+                          if (page) page->add(number, text);
                         });
   }
   if (!common.quiet) print_notes(arguments, subjects, inputs, max_tokens);
-  if (with_page) page.write(arguments.views.html, common.quiet);
+  if (page) page->write(common.quiet);
   Output output;
   const bool as_text = !common.json && !arguments.views.csv;
   if (as_text) output.write(header(subjects));

@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "infer/render/observed_json.h"
-#include "infer/render/page.h"
 #include "infer/render/terminal.h"
 #include "phasor/version.h"
 
@@ -109,12 +108,12 @@ void HtmlReport::add(std::span<const Observed> runs) {
   for (const Observed& run : runs) add(number, run);
 }
 
-void HtmlReport::write(const std::filesystem::path& path, bool quiet) const {
+void HtmlReport::write(bool quiet) {
   if (!quiet && left_out_ > 0) {
     report_note(
         fmt::format("the page shows the first {} texts, not the other {}", kMostTexts, left_out_));
   }
-  write_page(path, {{"version", PHASOR_VERSION}, {"views", views_json()}, {"texts", texts_}}, quiet);
+  page_.write({{"version", PHASOR_VERSION}, {"views", views_json()}, {"texts", texts_}}, quiet);
 }
 
 }  // namespace infer
