@@ -222,6 +222,7 @@ int compare(int argc, char** argv) {
   const auto second = names[1] == names[0] ? first : load_second(names[1]);
   const Shown shown =
       parse_views(arguments.views, first->config(), [&](Needs needs) -> std::string {
+        if (needs == Needs::kOneText) return "compare shows means; infer observe shows a text's";
         const bool lacks = needs == Needs::kFile && arguments.file.empty();
         return lacks ? "give a file of sentences with -i FILE" : "";
       });

@@ -64,6 +64,9 @@ std::optional<int> parse_arguments(int argc, char** argv, Arguments& arguments) 
 
 Shown shown_of(const Arguments& arguments, const phasor::ModelConfig& config) {
   return parse_views(arguments.views, config, [&](Needs needs) -> std::string {
+    if (needs == Needs::kOneText && !arguments.texts.has_input()) {
+      return "give a text; the lines of -i are shown as means, which have none";
+    }
     const bool many = needs == Needs::kManyTexts || needs == Needs::kFile;
     if (many && arguments.file.empty()) return "give a file of texts with -i FILE";
     const bool two = needs == Needs::kTwoRuns && !arguments.interventions.any();

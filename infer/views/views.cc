@@ -197,6 +197,7 @@ const View kViews[] = {
      .title = "Attention pattern of a head",
      .hint = "How much each row's token reads of each column's token; a row sums to 1. --head chooses the "
              "head.",
+     .needs = Needs::kOneText,
      .of_texts = measure_attention},
     {.name = "scores",
      .title = "Parts of the first layer's scores",
