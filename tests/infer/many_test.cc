@@ -215,18 +215,6 @@ TEST(ManyTest, APrecisionMovesStatesALittle) {
   }
 }
 
-TEST(ManyTest, TwoKindsOfPositionsInOneModel) {
-  Encoder encoder = bundled("learned");
-  const std::vector<Observed> runs = observe_all(
-      {subject(encoder, "own"), subject(encoder, "none", {.positions = Positions::none()})},
-      {kText}, request_of({"effect", "moved"}));
-  EXPECT_EQ(runs[0].positions, "learned");
-  EXPECT_EQ(runs[1].positions, "none");
-  EXPECT_GT(number(runs[0], "effect", 3, "effect"), 0.01);
-  EXPECT_EQ(number(runs[1], "effect", 3, "effect"), 0);
-  EXPECT_GT(number(runs[1], "moved", 3, "distance"), 0.01);
-}
-
 TEST(ManyTest, ModelsWithoutHeadOrTokenizerAnswerWhatTheyCan) {
   const TempFolder folder;
   folder.write("config.json", small_config_json().dump());

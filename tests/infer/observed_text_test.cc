@@ -81,7 +81,7 @@ TEST(ObservedTextTest, TwoRunsStandSideBySideWhereTheyFit) {
   EXPECT_EQ(under[4], under[1]);
 }
 
-TEST(ObservedTextTest, AReasonThatBothRunsShareIsSaidOnce) {
+TEST(ObservedTextTest, ReasonsAndNotesThatBothRunsShareAreSaidOnce) {
   std::vector<Observed> runs = {run_of("a", "norm", {{1}}), run_of("b", "norm", {{1}})};
   runs[0].missing["split"] = runs[1].missing["split"] = "no order";
   runs[1].missing["direct"] = "no vector";
@@ -89,15 +89,11 @@ TEST(ObservedTextTest, AReasonThatBothRunsShareIsSaidOnce) {
   EXPECT_TRUE(contains(text, "\n  — no order\n"));
   EXPECT_TRUE(contains(text, "\n  — b: no vector\n"));
   EXPECT_EQ(text.find("no order"), text.rfind("no order"));
-}
 
-TEST(ObservedTextTest, ANoteThatBothTablesHaveIsSaidOnce) {
-  std::vector<Observed> runs = {run_of("a", "norm", {{1}}), run_of("b", "norm", {{1}})};
   runs[0].tables["norm"].note = runs[1].tables["norm"].note = "Means.";
   EXPECT_TRUE(contains(text_of(runs, shown_of({"norm"})), "\n  Means.\n"));
   runs[1].tables["norm"].note = "Sums.";
-  const std::string text = text_of(runs, shown_of({"norm"}));
-  EXPECT_TRUE(contains(text, "\n  a: Means.\n  b: Sums.\n")) << text;
+  EXPECT_TRUE(contains(text_of(runs, shown_of({"norm"})), "\n  a: Means.\n  b: Sums.\n"));
 }
 
 TEST(ObservedTextTest, TheMostPositionalHeadsComeFirst) {

@@ -191,13 +191,9 @@ TEST(CliHtmlTest, ThePageOfTextsAndAFileHasTheNumbersOfTheJson) {
   }
 }
 
-TEST(CliHtmlTest, ThePageHasWhatWasNotAskedFor) {
-  const json run = texts_on_page({"observe", "--json", "--only", "effect", kText}).at(0)["runs"][0];
-  EXPECT_TRUE(run["observed"]["views"].contains("split"));
-}
-
-TEST(CliHtmlTest, AComparisonHasTheTextsInBothRuns) {
-  const json texts = texts_on_page({"compare", "--seed", "3", "sinusoidal", "none", kText, kOther});
+TEST(CliHtmlTest, AComparisonHasTheTextsInBothRunsAndWhatWasNotAskedFor) {
+  const json texts = texts_on_page({"compare", "--json", "--only", "effect", "--seed", "3",
+                                    "sinusoidal", "none", kText, kOther});
   ASSERT_EQ(texts.size(), 2u);
   for (size_t side = 0; side < 2; ++side) {
     const std::string model = side == 0 ? "sinusoidal" : "none";
@@ -288,16 +284,6 @@ TEST(CliCompareTest, TextsComeFromArgumentsStandardInputIdsOrAFile) {
                        "no text was given"));
 }
 
-TEST(CliCompareTest, MaskedTokensAndLongerTextsAreThoseOfTheFile) {
-  const json runs = infer_json({"compare", "none", "learned", "--only", "masked,longer,table", "-i",
-                                kSentences, kText})
-                        .at(0)["runs"];
-  EXPECT_EQ(runs[0]["texts"], 1);
-  EXPECT_GT(runs[0]["views"]["masked"][0]["masks"], 200);
-  EXPECT_EQ(runs[1]["views"]["longer"].size(), 7u);
-  EXPECT_EQ(runs[0]["missing"], (json{{"table", "no positions are added"}}));
-}
-
 TEST(CliCompareTest, TextsLongerThanTrainedAreCutAndItSaysSo) {
   std::string text;
   for (int i = 0; i < 200; ++i) text += "dog ";
@@ -321,17 +307,6 @@ TEST(CliCompareTest, AnOverviewUnlessTablesAreAskedFor) {
   EXPECT_TRUE(contains(table, "Toeplitz"));
   EXPECT_TRUE(contains(table, "— none: no positions are added"));
   EXPECT_FALSE(contains(table, "Effect of positions"));
-}
-
-TEST(CliCompareTest, WithoutATokenizerThereAreIds) {
-  const TempFolder folder;
-  folder.write("config.json", small_config_json().dump());
-  folder.write("model.safetensors", safetensors_bytes(small_tensors()));
-  const std::string small = folder.path().string();
-  const ProgramResult result = run_infer({"compare", small, "none", "--ids", "1 2 3"});
-  EXPECT_EQ(result.exit_code, 0);
-  EXPECT_TRUE(contains(result.err, "different tokens")) << result.err;
-  expect_infer_fails({"compare", small, "none", kText}, 4, {"token ids"});
 }
 
 TEST(CliObserveTest, WhatItRefusesIsOneLine) {
