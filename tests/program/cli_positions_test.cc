@@ -211,7 +211,7 @@ TEST(CliPositionsTest, WhatCannotBeShownIsSaidInOneLine) {
   fails({"random", "--base", "10"}, 2, {"--base", "random"});
   fails({"--layout", "opennmt", "--width", "5"}, 3, {"opennmt", "even", "5"});
   fails({"--base", "1"}, 3, {"--base", "1", "above 1"});
-  fails({"--base", "nan"}, 3, {"--base", "nan"});
+  fails({"--base", "nan"}, 2, {"--base", "nan"});
   fails({"--base", "inf"}, 3, {"--base", "inf"});
   fails({"--length", "0"}, 3, {"--length", "0", "4096"});
   fails({"--width", "-1"}, 3, {"--width", "-1", "4096"});
