@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 constexpr size_t kHugePage = size_t{2} << 20;
-constexpr size_t kPiece = size_t{32} << 20;  // pages that are never written take no memory
+constexpr size_t kPieceBytes = size_t{32} << 20;  // pages that are never written take no memory
 
 size_t round_up(size_t bytes, size_t multiple) {
   return (bytes + multiple - 1) / multiple * multiple;
@@ -24,7 +24,7 @@ size_t round_up(size_t bytes, size_t multiple) {
 void* Arena::take(size_t bytes) {
   bytes = round_up(std::max<size_t>(bytes, 1), kAlignment);
   if (bytes > left_) {
-    const size_t size = round_up(std::max(bytes, kPiece), kHugePage);
+    const size_t size = round_up(std::max(bytes, kPieceBytes), kHugePage);
     void* const piece = std::aligned_alloc(kHugePage, size);
     if (piece == nullptr) throw std::bad_alloc();
     pieces_.emplace_back(piece);

@@ -11,7 +11,7 @@
 namespace phasor::internal {
 namespace {
 
-constexpr int64_t kPiece = 256;  // rows; twice as many are no faster
+constexpr int64_t kPieceRows = 256;  // twice as many are no faster
 
 size_t cache_lines(int64_t bytes) {
   constexpr int64_t kLine = 64;
@@ -45,7 +45,7 @@ float* at(void* scratchpad, size_t offset) {
 }  // namespace
 
 int64_t padded_rows(int64_t num_rows) {
-  const int64_t step = num_rows % kPiece > kPiece / 2 ? 16 : 8;
+  const int64_t step = num_rows % kPieceRows > kPieceRows / 2 ? 16 : 8;
   return (num_rows + step - 1) / step * step;
 }
 
@@ -61,8 +61,8 @@ Linear::Linear(const dnnl::engine& engine, int64_t num_rows, const PackedLinear&
     : in_(onednn::matrix_size(like.weight.get_desc()).first),
       out_(onednn::matrix_size(like.weight.get_desc()).second),
       precision_(like.precision) {
-  if (num_rows >= kPiece) pieces_.emplace_back(engine, kPiece, num_rows / kPiece, like);
-  if (num_rows % kPiece > 0) pieces_.emplace_back(engine, num_rows % kPiece, 1, like);
+  if (num_rows >= kPieceRows) pieces_.emplace_back(engine, kPieceRows, num_rows / kPieceRows, like);
+  if (num_rows % kPieceRows > 0) pieces_.emplace_back(engine, num_rows % kPieceRows, 1, like);
 }
 
 void Linear::run(const dnnl::stream& stream, const float* x, const PackedLinear& weights, float* y,

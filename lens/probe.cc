@@ -79,8 +79,8 @@ class Ridge {
 };
 
 // Rows of data that choose λ, and those that are fitted meanwhile.
-struct Parts {
-  explicit Parts(const ProbeData& data) {
+struct ProbeParts {
+  explicit ProbeParts(const ProbeData& data) {
     const bool by_text = !data.texts.empty() && data.texts.back() + 1 >= kParts;
     for (int64_t i = 0; i < std::ssize(data.targets); ++i) {
       const bool chooses = (by_text ? data.texts[i] : i) % kParts == kParts - 1;
@@ -99,7 +99,7 @@ MatrixXd rows_of(const MatrixXd& matrix, const std::vector<int64_t>& rows) {
 
 // One for each of the targets [n, K].
 std::vector<int> best_exponents(const MatrixXd& states, const MatrixXd& targets,
-                                const Parts& parts) {
+                                const ProbeParts& parts) {
   std::vector<int> best(targets.cols(), kLargestExponent);
   if (parts.choosing.empty()) return best;
   const Ridge ridge(rows_of(states, parts.fitting));
@@ -124,7 +124,7 @@ std::vector<Probe> fit(const ProbeData& data, const MatrixXd& targets, int64_t d
   using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   const MatrixXd states =
       Eigen::Map<const Rows>(data.states.data(), targets.rows(), d_model).cast<double>();
-  const std::vector<int> exponents = best_exponents(states, targets, Parts(data));
+  const std::vector<int> exponents = best_exponents(states, targets, ProbeParts(data));
   const Ridge ridge(states);
   std::vector<Probe> probes;
   for (int64_t k = 0; k < targets.cols(); ++k) {

@@ -50,7 +50,7 @@ bool holds_weights(const fs::path& file) {
 }
 
 /// In single quotes, as a shell reads it.
-std::string quoted(const std::string& text) {
+std::string shell_quoted(const std::string& text) {
   std::string quoted = "'";
   for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
   return quoted + "'";
@@ -68,7 +68,7 @@ std::string advice(std::string_view extension, const fs::path& folder) {
   return fmt::format(
       "which phasor does not read; convert it with: python3 -c 'import sys; from transformers "
       "import AutoModel; AutoModel.from_pretrained(sys.argv[1]).save_pretrained(sys.argv[1])' {}",
-      quoted(folder.string()));
+      shell_quoted(folder.string()));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@
 namespace phasor::internal {
 namespace {
 
-constexpr int64_t kMaxPieces = int64_t{1} << 21;
+constexpr int64_t kMostPieces = int64_t{1} << 21;
 constexpr size_t kMaxPieceBytes = 1024;             // the library recurses once for each byte
 constexpr size_t kMaxTotalBytes = size_t{1} << 24;  // the library takes about 35 bytes for each
 constexpr size_t kMaxNested = 64;                   // the size of an array of its PrefixMatcher
@@ -150,8 +150,8 @@ void ModelCheck::check_piece(std::string_view message) {
   if (text.find('\0') != text.npos) refuse_piece("contains the character U+0000");
   if (to_valid_utf8(text).invalid_bytes > 0) refuse_piece("is not valid UTF-8");
   if (!std::isfinite(score)) refuse_piece(fmt::format("has the score {}", score));
-  if (++num_pieces_ > kMaxPieces) {
-    refuse(fmt::format("it has more than {} pieces", kMaxPieces));
+  if (++num_pieces_ > kMostPieces) {
+    refuse(fmt::format("it has more than {} pieces", kMostPieces));
   }
   if ((total_bytes_ += text.size()) > kMaxTotalBytes) {
     refuse(fmt::format("its pieces have more than {} bytes together", kMaxTotalBytes));

@@ -49,6 +49,20 @@ std::vector<HeadNumber> parse_heads(const std::vector<std::string>& names,
   return heads;
 }
 
+/// Without what was measured for the page, or along with what was asked for.
+std::vector<Observed> as_asked(std::span<const Observed> runs, const Shown& shown) {
+  std::vector<Observed> asked(runs.begin(), runs.end());
+  const auto other = [&](const auto& entry) {
+    return std::ranges::none_of(shown.views,
+                                [&](const View* view) { return view->name == entry.first; });
+  };
+  for (Observed& run : asked) {
+    std::erase_if(run.tables, other);
+    std::erase_if(run.missing, other);
+  }
+  return asked;
+}
+
 }  // namespace
 
 void add_views(CommandLine& line, ViewOptions& options) {
@@ -75,7 +89,9 @@ Shown parse_views(const ViewOptions& options, bool as_text, const phasor::ModelC
   const bool all = std::ranges::find(options.only, "all") != options.only.end();
   Shown shown{.all_rows = !options.only.empty(), .heads = parse_heads(options.heads, config)};
   const auto lacks = [&](size_t i) { return i == 0 ? "" : why_not(views()[i - 1].needs); };
-  for (const size_t i : picked(all ? std::vector<std::string>{} : options.only, names, lacks)) {
+  std::vector<size_t> indices = picked(options.only, names, lacks);
+  if (all) indices = picked({}, names, lacks);
+  for (const size_t i : indices) {
     if (i == 0) continue;
     const View& view = views()[i - 1];
     if (view.brief || !as_text || !options.only.empty()) shown.views.push_back(&view);
@@ -95,15 +111,16 @@ Request request_for(const ViewOptions& options, const Shown& shown) {
 
 void print(std::span<const Observed> runs, size_t number, const CommonOptions& common,
            const ViewOptions& options, const Shown& shown, Output& output) {
-  if (common.json) {
-    output.write(line(to_json(runs, shown.views)) + "\n");
-  } else if (options.csv) {
-    if (number == 1) output.write(csv_head());
-    output.write(to_csv(runs, shown.views, number));
-  } else {
+  if (!common.json && !options.csv) {
     if (number > 1) output.write("\n");
     output.write(to_text(runs, shown, output));
+    return;
   }
+  std::vector<Observed> asked;
+  if (!options.only.empty()) runs = asked = as_asked(runs, shown);
+  if (common.json) return output.write(line(to_json(runs)) + "\n");
+  if (number == 1) output.write(csv_head());
+  output.write(to_csv(runs, number));
 }
 
 }  // namespace infer

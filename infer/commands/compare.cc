@@ -193,9 +193,8 @@ void print_notes(const Arguments& arguments, std::span<const Subject> subjects,
 std::string header(std::span<const Subject> subjects) {
   std::string out;
   const auto row = [&](const char* label, const auto& cell) {
-    std::string line = "  " + pad_right(label, 13) +
-                       pad_right(cut_left(cell(subjects[0]), 32), 34) +
-                       cut_left(cell(subjects[1]), 32);
+    std::string line = "  " + pad_right(label, 12) +
+                       pad_right(cut_left(cell(subjects[0]), 32), 34) + cut_left(cell(subjects[1]), 32);
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + "\n";
   };
@@ -227,6 +226,7 @@ int compare(int argc, char** argv) {
   const bool as_text = !common.json && !arguments.views.csv;
   const Shown shown =
       parse_views(arguments.views, as_text, first->config(), [&](Needs needs) -> std::string {
+        if (needs == Needs::kOneText) return "compare shows means; infer observe shows a text's";
         const bool lacks = needs == Needs::kFile && arguments.file.empty();
         return lacks ? "give a file of sentences with -i FILE" : "";
       });
@@ -250,19 +250,19 @@ int compare(int argc, char** argv) {
   const std::array<std::vector<Input>, 2> inputs = {
       make_inputs(*first, arguments, texts, max_tokens),
       make_inputs(*second, arguments, texts, max_tokens)};
-  const bool with_page = !arguments.views.html.empty();
-  HtmlReport page;
+  std::optional<HtmlReport> page;
+  if (!arguments.views.html.empty()) page.emplace(arguments.views.html);
   std::vector<Observed> runs;
   {
     Progress progress(common.quiet);
     runs = observe_runs(subjects, arguments.file, inputs, request, progress,
-                        with_page ? HtmlReport::kMostTexts : 0,
+                        page ? HtmlReport::kMostTexts : 0,
                         [&](size_t, size_t number, Observed&& text) {
-                          if (with_page) page.add(number, text);
+                          if (page) page->add(number, text);
                         });
   }
   if (!common.quiet) print_notes(arguments, subjects, inputs, max_tokens);
-  if (with_page) page.write(arguments.views.html, common.quiet);
+  if (page) page->write(common.quiet);
   Output output;
   if (as_text) output.write(header(subjects));
   if (as_text && arguments.views.only.empty()) {

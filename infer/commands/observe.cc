@@ -66,6 +66,9 @@ std::optional<int> parse_arguments(int argc, char** argv, Arguments& arguments) 
 Shown shown_of(const Arguments& arguments, const phasor::ModelConfig& config) {
   const bool as_text = !arguments.texts.common.json && !arguments.views.csv;
   return parse_views(arguments.views, as_text, config, [&](Needs needs) -> std::string {
+    if (needs == Needs::kOneText && !arguments.texts.has_input()) {
+      return "give a text; the lines of -i are shown as means, which have none";
+    }
     const bool many = needs == Needs::kManyTexts || needs == Needs::kFile;
     if (many && arguments.file.empty()) return "give a file of texts with -i FILE";
     const bool two = needs == Needs::kTwoRuns && !arguments.interventions.any();
@@ -154,8 +157,9 @@ int observe(int argc, char** argv) {
   Request request = request_for(arguments.views, shown);
   request.states = subjects.size() > 1;
   request.arrays = !texts.save.empty();
-  HtmlReport page;
-  const size_t on_page = arguments.views.html.empty() ? 0 : HtmlReport::kMostTexts;
+  std::optional<HtmlReport> page;
+  if (!arguments.views.html.empty()) page.emplace(arguments.views.html);
+  const size_t on_page = page ? HtmlReport::kMostTexts : 0;
   Progress progress(common.quiet);
   Output output;
   size_t number = 0;
@@ -168,10 +172,10 @@ int observe(int argc, char** argv) {
 
   std::vector<std::vector<Observed>> unsaved;  // are shown when they are saved
   for (const std::span<const Input> part : batches_of(inputs, on_page)) {
-    if (output.closed() && on_page == 0) break;
+    if (output.closed() && !page) break;
     request.patterns = request.asks("pattern") || number + unsaved.size() < on_page;
     for (std::vector<Observed>& runs : observe_batch(subjects, part, request, progress)) {
-      if (on_page > 0) page.add(runs);
+      if (page) page->add(runs);
       if (texts.save.empty()) {
         show(runs);
       } else {
@@ -184,7 +188,7 @@ int observe(int argc, char** argv) {
   if (!texts.save.empty()) save_all(texts, subjects, inputs, unsaved);
   for (const std::vector<Observed>& runs : unsaved) show(runs);
 
-  if (!arguments.file.empty() && (on_page > 0 || !output.closed())) {
+  if (!arguments.file.empty() && (page || !output.closed())) {
     request.lines = read_lines(arguments.file);
     request.max_tokens = texts.max_tokens > 0
                              ? texts.max_tokens
@@ -198,10 +202,10 @@ int observe(int argc, char** argv) {
     note_cut_texts(common, arguments.file, lines[0], cut.max_tokens);
     const std::vector<Observed> runs =
         observe_runs(subjects, arguments.file, lines, request, progress);
-    if (on_page > 0) page.add(runs);
+    if (page) page->add(runs);
     show(runs);
   }
-  if (on_page > 0) page.write(arguments.views.html, common.quiet);
+  if (page) page->write(common.quiet);
   print_mask_note(common, inputs);
   return 0;
 }

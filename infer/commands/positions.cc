@@ -185,15 +185,15 @@ int positions(int argc, char** argv) {
   if (arguments.claims) return show_claims(arguments.common.json, quiet);
   const std::vector<TableSection> asked = parse_sections(arguments.only, arguments.tables.size());
   const std::vector<TableSection> on_page = parse_sections({}, arguments.tables.size());
-  if (!arguments.html.empty()) check_page(arguments.html);
+  std::optional<Page> page;
+  if (!arguments.html.empty()) page.emplace(arguments.html);
   const PositionsReport report = [&] {
     Progress progress(quiet);
-    return measure(arguments.html.empty() ? asked : on_page, find_tables(arguments), progress);
+    return measure(page ? on_page : asked, find_tables(arguments), progress);
   }();
   if (!arguments.save.empty()) save_table(report.tables[0], arguments.save);
-  if (!arguments.html.empty()) {
-    write_page(arguments.html, {{"version", PHASOR_VERSION}, {"tables", to_json(report, on_page)}},
-               quiet);
+  if (page) {
+    page->write({{"version", PHASOR_VERSION}, {"tables", to_json(report, on_page)}}, quiet);
   }
   Output output;
   if (arguments.csv) {

@@ -38,7 +38,7 @@ std::optional<int> parse_arguments(int argc, char** argv, TextOptions& texts, Vi
   add_precision(line, texts.common);
   add_json_and_quiet(line, texts.common);
   if (const auto done = line.parse(argc, argv)) return done;
-  take_texts(texts, "embed -i");
+  take_texts(texts, "infer - <");
   if (texts.has_input()) return std::nullopt;
   fmt::print(stderr, "{}", short_help());
   return kUsage;
@@ -79,7 +79,7 @@ int run(int argc, char** argv) {
     if (output.closed()) break;
     for (const Observed& text : observe_texts(subject, part, request, progress)) {
       print_notes(texts, encoder, options, text, number, inputs.size());
-      output.write(common.json ? line(to_json(text, request.views)) + "\n"
+      output.write(common.json ? line(to_json(text)) + "\n"
                                : (number == 0 ? "" : "\n") + to_short_text(text, output));
       ++number;
     }

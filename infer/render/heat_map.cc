@@ -90,6 +90,7 @@ std::string heat_map(const Matrix& matrix, const std::vector<std::string>& row_l
     for (const double value : cells.row(i)) {
       for (int times = fits ? 2 : 1; times > 0; --times) text += shade(range, value);
     }
+    text.erase(text.find_last_not_of(' ') + 1);
     text += "\n";
   }
   text += fmt::format("  {:.3g} ", range.low);

@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "infer/render/observed_json.h"
-#include "infer/render/page.h"
 #include "infer/render/terminal.h"
 #include "phasor/version.h"
 
@@ -84,10 +83,9 @@ nlohmann::ordered_json profiles_json(const Observed& observed) {
 }
 
 nlohmann::ordered_json run_json(const Observed& observed) {
-  std::vector<const View*> all;
-  for (const View& view : views()) all.push_back(&view);
-  nlohmann::ordered_json run = {{"label", observed.label.empty() ? observed.model : observed.label},
-                                {"observed", to_json(observed, all)}};
+  nlohmann::ordered_json run = {
+      {"label", observed.label.empty() ? observed.model : observed.label},
+      {"observed", to_json(observed)}};
   if (observed.many) return run;
   if (!observed.patterns.empty()) run["patterns"] = patterns_json(observed);
   if (!observed.heads.empty()) run["profiles"] = profiles_json(observed);
@@ -110,13 +108,12 @@ void HtmlReport::add(std::span<const Observed> runs) {
   for (const Observed& run : runs) add(number, run);
 }
 
-void HtmlReport::write(const std::filesystem::path& path, bool quiet) const {
+void HtmlReport::write(bool quiet) {
   if (!quiet && left_out_ > 0) {
     report_note(
         fmt::format("the page shows the first {} texts, not the other {}", kMostTexts, left_out_));
   }
-  write_page(path, {{"version", PHASOR_VERSION}, {"views", views_json()}, {"texts", texts_}},
-             quiet);
+  page_.write({{"version", PHASOR_VERSION}, {"views", views_json()}, {"texts", texts_}}, quiet);
 }
 
 }  // namespace infer

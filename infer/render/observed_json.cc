@@ -5,6 +5,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "infer/views/view.h"
+
 namespace infer {
 namespace {
 
@@ -56,7 +58,7 @@ const char* name_of(Chart chart) {
 
 }  // namespace
 
-Json to_json(const Observed& observed, std::span<const View* const> shown) {
+Json to_json(const Observed& observed) {
   Json json = Json::object();
   if (!observed.label.empty()) json["label"] = observed.label;
   json["model"] = observed.model;
@@ -81,21 +83,20 @@ Json to_json(const Observed& observed, std::span<const View* const> shown) {
   json["num_heads"] = observed.num_heads;
   json["d_model"] = observed.d_model;
   json["views"] = Json::object();
-  json["missing"] = Json::object();
-  for (const View* view : shown) {
-    const Table* const table = observed.table(view->name);
-    if (table != nullptr) json["views"][view->name] = table_json(*view, *table);
-    const auto why = observed.missing.find(view->name);
-    if (why != observed.missing.end()) json["missing"][view->name] = why->second;
+  for (const View& view : views()) {
+    const Table* const table = observed.table(view.name);
+    if (table != nullptr) json["views"][view.name] = table_json(view, *table);
   }
+  json["missing"] = Json::object();
+  for (const auto& [view, why] : observed.missing) json["missing"][view] = why;
   json["masks"] = masks_json(observed.masks);
   return json;
 }
 
-Json to_json(std::span<const Observed> runs, std::span<const View* const> shown) {
-  if (runs.size() == 1) return to_json(runs[0], shown);
+Json to_json(std::span<const Observed> runs) {
+  if (runs.size() == 1) return to_json(runs[0]);
   Json json = {{"runs", Json::array()}};
-  for (const Observed& run : runs) json["runs"].push_back(to_json(run, shown));
+  for (const Observed& run : runs) json["runs"].push_back(to_json(run));
   return json;
 }
 
@@ -125,19 +126,18 @@ std::string line(const Json& json) {
 
 std::string csv_head() { return "text,run,layer,head,measure,value\n"; }
 
-std::string to_csv(std::span<const Observed> runs, std::span<const View* const> shown,
-                   size_t number) {
+std::string to_csv(std::span<const Observed> runs, size_t number) {
   std::string text;
   for (const Observed& run : runs) {
-    for (const View* view : shown) {
-      const Table* const table = run.table(view->name);
+    for (const View& view : views()) {
+      const Table* const table = run.table(view.name);
       if (table == nullptr) continue;
       for (const Row& row : table->rows) {
         for (size_t c = 0; c < row.cells.size(); ++c) {
           if (std::isnan(row.cells[c])) continue;
           text += fmt::format("{},{},{},{},{}.{}{}{},{}\n", number, run.label,
                               row.layer < 0 ? "" : std::to_string(row.layer),
-                              row.head == 0 ? "" : std::to_string(row.head), view->name, row.label,
+                              row.head == 0 ? "" : std::to_string(row.head), view.name, row.label,
                               row.label.empty() ? "" : ".", table->columns[c], row.cells[c]);
         }
       }

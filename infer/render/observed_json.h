@@ -6,14 +6,13 @@
 #include <string>
 
 #include "infer/experiment/observed.h"
-#include "infer/views/view.h"
 
 namespace infer {
 
-/// One run with some of its views; a view's rows are a list of objects.
-nlohmann::ordered_json to_json(const Observed& observed, std::span<const View* const> shown);
+/// One run; a view's rows are a list of objects.
+nlohmann::ordered_json to_json(const Observed& observed);
 /// The only run, or {"runs": [first, second]}.
-nlohmann::ordered_json to_json(std::span<const Observed> runs, std::span<const View* const> shown);
+nlohmann::ordered_json to_json(std::span<const Observed> runs);
 /// All views as the page reads them.
 nlohmann::ordered_json views_json();
 /// JSON in one line, without its end; U+FFFD for bytes that are no UTF-8.
@@ -22,7 +21,6 @@ std::string line(const nlohmann::ordered_json& json);
 /// Every number in a line of its own: text,run,layer,head,measure,value. Texts and heads count from
 /// 1, layer 0 is the embedding; a measure is VIEW.COLUMN, in named rows VIEW.ROW.COLUMN.
 std::string csv_head();
-std::string to_csv(std::span<const Observed> runs, std::span<const View* const> shown,
-                   size_t number);
+std::string to_csv(std::span<const Observed> runs, size_t number);
 
 }  // namespace infer

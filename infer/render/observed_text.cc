@@ -13,8 +13,8 @@ namespace infer {
 namespace {
 
 constexpr std::string_view kNoNumber = "—";
-constexpr int kWidth = 80, kLabelWidth = 13, kBarWidth = 20;
-constexpr int kSideWidth = 32;   // of each of two runs
+constexpr int kWidth = 80, kBarWidth = 20;
+constexpr int kLabelWidth = 12;  // at least
 constexpr size_t kMostRows = 8;  // of a view whose rows are heads, unless all are asked for
 constexpr int64_t kMostPatternTokens = 32;
 
@@ -69,13 +69,15 @@ class TableText {
       }
     }
     left_out_ = rank(all_rows);
+    for (const Row* row : rows_)
+      label_width_ = std::max(label_width_, display_width(name_of(*row)));
     measure_cells();
   }
 
   std::string text() const {
     if (rows_.empty()) return "";
     const bool beside = tables_.size() == 2 && tables_[0] != nullptr && tables_[1] != nullptr &&
-                        side_width() <= kSideWidth;
+                        cells_width() <= side_width();
     std::string out;
     if (beside) {
       out = lines({0, 1});
@@ -130,7 +132,10 @@ class TableText {
     }
   }
 
-  int side_width() const {
+  /// Of each of two runs side by side.
+  int side_width() const { return (kWidth - label_width_ - 4) / 2; }
+
+  int cells_width() const {
     int width = 0;
     for (const int each : widths_) width += each;
     return width;
@@ -145,8 +150,8 @@ class TableText {
         shares.push_back(number(side, row, *columns_[c]).value_or(0));
       }
     }
-    const int width = tables_.size() == 1 ? kWidth - kLabelWidth - 4 : kSideWidth;
-    const int room = std::min(width - side_width() - 2, kBarWidth);
+    const int width = tables_.size() == 1 ? kWidth - label_width_ - 2 : side_width();
+    const int room = std::min(width - cells_width() - 2, kBarWidth);
     if (room < 6 || view_.chart == Chart::kNone) return out;
     if (view_.chart == Chart::kStacked) return out + "  " + stacked(shares, room);
     const bool one = view_.series == 1 && longest_ > 0;
@@ -155,9 +160,9 @@ class TableText {
 
   std::string lines(std::span<const size_t> sides) const {
     const auto line = [&](std::string_view label, const auto& cells) {
-      std::string out = "  " + pad_right(label, kLabelWidth);
+      std::string out = "  " + pad_right(label, label_width_);
       for (const size_t side : sides) {
-        out += (side != sides.front() ? "  " : "") + pad_right(cells(side), kSideWidth);
+        out += (side != sides.front() ? "  " : "") + pad_right(cells(side), side_width());
       }
       return trimmed(out);
     };
@@ -165,7 +170,8 @@ class TableText {
     for (size_t c = 0; c < columns_.size(); ++c) heads += pad_left(columns_[c]->label, widths_[c]);
     std::string out;
     if (tables_.size() > 1) {
-      out += line("", [&](size_t side) { return cut_left(printable(labels_[side]), kSideWidth); });
+      out +=
+          line("", [&](size_t side) { return cut_left(printable(labels_[side]), side_width()); });
     }
     out +=
         line(view_.rows == Rows::kHeads ? "head" : view_.row_name, [&](size_t) { return heads; });
@@ -184,6 +190,7 @@ class TableText {
   std::vector<const Row*> rows_;
   std::vector<const Column*> columns_;
   std::vector<int> widths_;
+  int label_width_ = kLabelWidth;
   double longest_ = 0;  // number of the first column
   size_t left_out_ = 0;
 };
@@ -309,12 +316,13 @@ std::optional<Difference> difference(const View& view, std::span<const Observed>
   const Table* const b = runs[1].table(view.name);
   if (a == nullptr || b == nullptr || view.rows == Rows::kHeads || view.columns.empty()) return {};
   Difference found{.view = &view};
-  const int64_t column = a->column(lead(view).key);
+  const int64_t column = a->column(lead(view).key), other_column = b->column(lead(view).key);
+  if (column < 0 || other_column < 0) return {};
   int64_t rows = 0;
   for (const Row& row : a->rows) {
     const Row* const other = b->find(row);
-    if (other == nullptr || column < 0) continue;
-    const double x = row.cells[column], y = other->cells[column];
+    if (other == nullptr) continue;
+    const double x = row.cells[column], y = other->cells[other_column];
     found.mean[0] += x;
     found.mean[1] += y;
     ++rows;

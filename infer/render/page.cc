@@ -6,7 +6,6 @@
 #include <span>
 #include <string_view>
 
-#include "infer/files/temporary_file.h"
 #include "infer/render/terminal.h"
 
 namespace infer {
@@ -36,17 +35,14 @@ std::string one_line(const nlohmann::ordered_json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-void check_page(const std::filesystem::path& path) { TemporaryFile("--html", path); }
-
-void write_page(const std::filesystem::path& path, const nlohmann::ordered_json& data, bool quiet) {
+void Page::write(const nlohmann::ordered_json& data, bool quiet) {
   std::string page = kReportPage;
   page.replace(page.find(kPlaceOfData), kPlaceOfData.size(), for_script(data));
-  TemporaryFile file("--html", path);
-  file.write(std::as_bytes(std::span(page)));
-  file.commit();
+  file_.write(std::as_bytes(std::span(page)));
+  file_.commit();
   if (quiet) return;
   report_note(
-      fmt::format("wrote {} ({:.1f} MB)", path.string(), static_cast<double>(page.size()) / 1e6));
+      fmt::format("wrote {} ({:.1f} MB)", path_.string(), static_cast<double>(page.size()) / 1e6));
 }
 
 }  // namespace infer

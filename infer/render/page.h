@@ -5,16 +5,24 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "infer/files/temporary_file.h"
+
 namespace infer {
 
 /// JSON without line breaks; bytes that are no UTF-8 become U+FFFD.
 std::string one_line(const nlohmann::ordered_json& json);
 
-/// Throws InvalidArgument where `path` cannot be written: to be asked before long work.
-void check_page(const std::filesystem::path& path);
+/// Written whole or not at all. All throw InvalidArgument where `path` cannot be written: the first
+/// at once, before anything is measured for the page.
+class Page {
+ public:
+  explicit Page(const std::filesystem::path& path) : path_(path), file_("--html", path) {}
+  /// With `data` in it; on stderr its size, unless `quiet`.
+  void write(const nlohmann::ordered_json& data, bool quiet);
 
-/// Writes the page with `data` in it, whole or not at all, and on stderr its size, unless `quiet`.
-/// Throws InvalidArgument where it cannot be.
-void write_page(const std::filesystem::path& path, const nlohmann::ordered_json& data, bool quiet);
+ private:
+  std::filesystem::path path_;
+  TemporaryFile file_;
+};
 
 }  // namespace infer

@@ -15,7 +15,7 @@ namespace {
 using phasor::ColumnPair;
 using Json = nlohmann::ordered_json;
 
-constexpr int kLabelWidth = 10;  // of the column of positions, two blanks before it included
+constexpr int kPositionWidth = 10;  // of the column of positions, two blanks before it included
 
 /// Indices of things of which there is room for `most`: all, or some from the first to the last.
 std::vector<int64_t> spread(int64_t count, int64_t most) {
@@ -41,7 +41,7 @@ std::string position_of(const NamedTable& table, int64_t row) {
 }
 
 std::string line_of(const std::string& label, const std::string& rest) {
-  std::string line = pad_left(label, kLabelWidth) + "  " + rest;
+  std::string line = pad_left(label, kPositionWidth) + "  " + rest;
   return line.erase(line.find_last_not_of(' ') + 1) + "\n";
 }
 
@@ -55,7 +55,7 @@ std::string values(const NamedTable& table, const Output& output) {
   constexpr int64_t kMostRows = 12;
   constexpr int kCell = 9;
   const std::vector<int64_t> columns =
-      ends(table.width(), std::max((output.width() - kLabelWidth - 4) / kCell, 4));
+      ends(table.width(), std::max((output.width() - kPositionWidth - 4) / kCell, 4));
   const auto cells = [&](const auto& cell) {
     std::string line;
     for (const int64_t c : columns) line += c < 0 ? "  …" : fmt::format("{:>{}}", cell(c), kCell);
@@ -90,7 +90,7 @@ std::string distances(const NamedTable& table, const Output& output) {
 
 std::string curves(const NamedTable& table, const Output& output) {
   constexpr int64_t kMostCurves = 8;
-  const int room = output.width() - kLabelWidth - 4 - 22;
+  const int room = output.width() - kPositionWidth - 4 - 22;
   const Range range = symmetric_range(table.values.values);
   std::string text;
   for (const int64_t i : spread(std::ssize(table.pairs), kMostCurves)) {
@@ -115,7 +115,7 @@ std::string clock(const NamedTable& table, const Output& output) {
   constexpr int kCell = 4;
   const Matrix angles = clock_angles(table);
   const std::vector<int64_t> pairs =
-      spread(angles.columns, std::min((output.width() - kLabelWidth - 2) / kCell, 16));
+      spread(angles.columns, std::min((output.width() - kPositionWidth - 2) / kCell, 16));
   std::string head;
   for (const int64_t k : pairs) head += fmt::format("{:>{}}", k, kCell);
   std::string text = line_of("pair", head);

@@ -26,8 +26,9 @@ struct Column {
 
 enum class Rows { kLayers, kHeads, kNamed };
 enum class Chart { kNone, kLines, kStacked };
-/// What a view cannot do without: two runs, several texts seen as one, or a file of such texts.
-enum class Needs { kNothing, kTwoRuns, kManyTexts, kFile };
+/// What a view cannot do without: a text by itself, two runs, several texts seen as one, or a file
+/// of such texts.
+enum class Needs { kNothing, kOneText, kTwoRuns, kManyTexts, kFile };
 
 struct View {
   const char* name;   // in --only, JSON, CSV

@@ -206,6 +206,7 @@ const View kViews[] = {
      .hint = "How much each row's token reads of each column's token; a row sums to 1. --head "
              "chooses the "
              "head.",
+     .needs = Needs::kOneText,
      .of_texts = measure_attention},
     {.name = "scores",
      .title = "Parts of the first layer's scores",
@@ -290,7 +291,7 @@ const View kViews[] = {
              "each text is run by itself. ± is the standard error.",
      .needs = Needs::kFile,
      .rows = Rows::kNamed,
-     .row_name = "tokens",
+     .row_name = "texts",
      .columns = kMasked,
      .of_many = score_masked},
     {.name = "longer",

@@ -49,8 +49,7 @@ TEST(HeatMapTest, NoLineIsWiderThanTheTerminal) {
       EXPECT_LE(lines.size(), 32u);
       for (const std::string& line : lines) {
         EXPECT_LE(display_width(line), 80) << rows << " x " << columns;
-        EXPECT_EQ(display_width(line), display_width(lines[0]));
-        EXPECT_TRUE(line.starts_with("  日本語 "));
+        EXPECT_TRUE(line.starts_with("  日本語"));
       }
     }
   }

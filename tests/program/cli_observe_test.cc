@@ -1,307 +1,429 @@
-// infer observe: its numbers are those of the library, before, after, and in every format.
+// infer observe and infer compare as programs: files, pages, inputs, and what they refuse. Their
+// numbers are tested at the measures, and what they show at the renderers (tests/infer).
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
-#include <sstream>
-#include <string>
-#include <tuple>
 
 #include "phasor/phasor.h"
+#include "phasor/safetensors.h"
 #include "tests/support/infer_program.h"
 #include "tests/support/test_files.h"
 
 namespace phasor {
 namespace {
 
+namespace fs = std::filesystem;
 using nlohmann::json;
 
 const std::string kSentences = std::string(PHASOR_SOURCE_DIR) + "/examples/sentences.txt";
 const std::string kText = "Tom bit a dog.";
-constexpr double kRounding = 1e-5;  // of float32, where sums depend on the batch
+const std::string kOther = "The old man gave the boy a book.";
 
-json observe(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "observe");
-  return infer_json(std::move(arguments)).at(0);
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
 }
 
-std::string shown(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), {"observe", "-q"});
-  const ProgramResult result = run_infer(arguments);
+/// What a run prints that must succeed and has nothing to note.
+std::string shown(std::vector<std::string> arguments, const ProgramOptions& options = {}) {
+  arguments.insert(arguments.begin() + 1, "-q");
+  const ProgramResult result = run_infer(arguments, options);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.err, "");
   return result.out;
 }
 
-Trace states_of(Encoder& encoder, const std::vector<int32_t>& ids, RunOptions options) {
-  Trace trace = residual_trace();
-  options.observer = &trace;
-  encoder.encode_ids(ids, options);
-  return trace;
+TEST(CliObserveTest, BeforeIsTheRunWithoutInterventionsAndAfterTheOneWith) {
+  const json alone = infer_json({"observe", kText}).at(0);
+  const json runs = infer_json({"observe", "--edit", "shift=1", "--edit", "scale=2",
+                                "--cut-residual", "3", kText})
+                        .at(0)["runs"];
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0]["label"], "before");
+  EXPECT_EQ(runs[0]["views"], alone["views"]);
+  EXPECT_EQ(runs[0]["edits"], json::array());
+  EXPECT_EQ(runs[1]["label"], "after");
+  EXPECT_EQ(runs[1]["edits"], (json{"shift=1", "scale=2"}));
+  EXPECT_EQ(runs[1]["cut_residuals"], json::array({"3"}));
+  EXPECT_GT(runs[1]["views"]["moved"][6]["distance"], 0.01);
 }
 
-TEST(CliObserveTest, SplitDirectPathAndEffectAreWhatTheLibrarySays) {
-  const json object = observe({"-m", "learned", kText});
-  Encoder encoder(Model::load(bundled_model("learned")));
-  const std::vector<int32_t> ids = object["ids"];
-  const std::vector<int64_t> places = object["text_tokens"];
-  EXPECT_EQ(places, (std::vector<int64_t>{1, 2, 3, 4, 5}));
-  const Trace with = states_of(encoder, ids, {});
-  const Trace without = states_of(encoder, ids, {.positions = Positions::none()});
-  const std::vector<Split> splits = latin_square_split(encoder, ids, places);
-  const std::vector<PartShare> direct = direct_position_path(encoder.model(), with);
-  ASSERT_EQ(object["layers"].size(), 7u);
-  for (int64_t l = 0; l < 7; ++l) {
-    const json& layer = object["layers"][l];
-    const std::vector<float>& state = with.hidden_state(l).values;
-    EXPECT_EQ(layer["layer"], l);
-    EXPECT_NEAR(layer["norm"], mean_norm(state, 128), 1e-4);
-    EXPECT_NEAR(layer["position_effect"],
-                mean_cosine_distance(state, without.hidden_state(l).values, 128), kRounding);
-    EXPECT_NEAR(layer["split"]["position"], splits[l].position, kRounding);
-    EXPECT_NEAR(layer["split"]["token"], splits[l].group, kRounding);
-    EXPECT_NEAR(layer["split"]["rest"], splits[l].rest, kRounding);
-    EXPECT_NEAR(layer["position_matrix"]["stable_rank"], stable_rank(splits[l].position_means, 128),
-                1e-3);
-    EXPECT_NEAR(layer["direct_position"]["norm"], direct[l].norm, kRounding);
-    EXPECT_NEAR(layer["direct_position"]["share"], direct[l].alignment, kRounding);
+TEST(CliObserveTest, OnlyPicksWhatIsShownInEveryFormat) {
+  const std::string text = shown({"observe", "--only", "effect", kText});
+  EXPECT_TRUE(contains(text, "Effect of positions\n"));
+  for (const char* other : {"What explains", "Reach", "Order", "scores"}) {
+    EXPECT_FALSE(contains(text, other)) << other;
   }
-  const std::vector<float> a = pool(with.hidden_state(6).values, 128, {});
-  const std::vector<float> b = pool(without.hidden_state(6).values, 128, {});
-  EXPECT_NEAR(object["pooled_effect"], mean_cosine_distance(a, b, 128), kRounding);
+  const json object = infer_json({"observe", "--only", "effect,entropy", kText}).at(0);
+  EXPECT_EQ(object["views"].size(), 2u);
+  EXPECT_EQ(object["views"]["effect"].size(), 7u);
+  const std::vector<std::string> csv =
+      lines_of(shown({"observe", "--csv", "--only", "pooled", kText, kOther}));
+  ASSERT_EQ(csv.size(), 3u);
+  EXPECT_EQ(csv[0], "text,run,layer,head,measure,value");
+  EXPECT_TRUE(csv[2].starts_with("2,,,,pooled.pooled.effect,0.")) << csv[2];
 }
 
-TEST(CliObserveTest, HeadsAndScoresAreWhatTheLibrarySays) {
-  const json object = observe({kText});
-  Encoder encoder(Model::load(bundled_model("sinusoidal")));
-  const std::vector<int32_t> ids = object["ids"];
-  Trace patterns{Hook::kPattern};
-  encoder.encode_ids(ids, {.observer = &patterns});
-  const std::vector<int64_t> special = {0, 6};
-  for (int64_t l = 1; l <= 6; ++l) {
-    const json& attention = object["layers"][l]["attention"];
-    const std::vector<HeadProfile> heads =
-        head_profiles(patterns.at(Hook::kPattern, l - 1).values, 4, 7, special);
-    double distance = 0;
-    for (size_t h = 0; h < 4; ++h) {
-      const json& head = attention["heads"][h];
-      EXPECT_EQ(head["head"], h + 1);
-      EXPECT_NEAR(head["previous"], heads[h].previous, kRounding);
-      EXPECT_NEAR(head["separators"], heads[h].separators, kRounding);
-      EXPECT_NEAR(head["entropy"], heads[h].entropy, 1e-4);
-      EXPECT_EQ(head["positional_offset"].is_null(), !heads[h].positional_offset);
-      EXPECT_EQ(head["by_offset"].size(), 13u);
-      distance += heads[h].mean_distance / 4;
-    }
-    EXPECT_NEAR(attention["distance"], distance, 1e-4);
-  }
-  EXPECT_TRUE(object["layers"][0]["attention"].is_null());
-
-  ScoreTrace trace;
-  encoder.encode_ids(ids, {.observer = &trace});
-  const ScoreTerms terms = first_layer_scores(encoder.model(), trace);
-  const json& scores = object["first_layer_scores"];
-  EXPECT_NEAR(scores["position_position"], score_shares(terms).position_position, 1e-4);
-  EXPECT_NEAR(scores["heads"][2]["token_position"], score_shares(terms, 2).token_position, 1e-4);
+/// Expects a saved tensor to hold these values.
+void expect_saved(const SafetensorsFile& file, const std::string& name,
+                  const std::vector<int64_t>& shape, std::span<const float> want) {
+  ASSERT_TRUE(file.contains(name)) << name;
+  const Tensor tensor = file.tensor(name);
+  EXPECT_EQ(tensor.shape, shape) << name;
+  const std::vector<float> got = tensor.to_float();
+  ASSERT_EQ(got.size(), want.size()) << name;
+  for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], 2e-5) << name << " " << i;
 }
 
-TEST(CliObserveTest, OrdersAreThoseOfTheSeed) {
-  const json object = observe({"--seed", "5", "--only", "order", kText});
-  Encoder encoder(Model::load(bundled_model("sinusoidal")));
-  const std::vector<int32_t> ids = object["ids"];
-  const std::vector<int64_t> places = object["text_tokens"];
-  const std::map<std::string, std::vector<int64_t>> orders = {
-      {"swap", swapped_order(7, places, 5)},
-      {"ngrams", shuffled_ngrams_order(7, places, 2, 5)},
-      {"reverse", reversed_order(7, places)},
-      {"shuffle", shuffled_order(7, places, 5)}};
-  const Trace states = states_of(encoder, ids, {});
-  for (const auto& [kind, order] : orders) {
-    const Trace moved = states_of(encoder, reordered(ids, order), {});
-    for (int64_t l = 0; l <= 6; ++l) {
-      EXPECT_NEAR(object["layers"][l]["order_sensitivity"][kind],
-                  order_sensitivity(states.hidden_state(l).values, moved.hidden_state(l).values,
-                                    order, 128),
-                  kRounding)
-          << kind << l;
-    }
-  }
-  EXPECT_TRUE(object["layers"][3]["split"].is_null());
-  EXPECT_TRUE(object["layers"][3]["attention"].is_null());
-}
-
-/// What the library makes of a run, beside what the program says of it.
-void expect_after(const json& pair, Encoder& encoder, const RunOptions& options) {
-  const std::vector<int32_t> ids = pair["before"]["ids"];
-  const Trace before = states_of(encoder, ids, {});
-  const Trace after = states_of(encoder, ids, options);
-  for (int64_t l = 0; l <= 6; ++l) {
-    const std::vector<float>& state = after.hidden_state(l).values;
-    EXPECT_NEAR(pair["after"]["layers"][l]["norm"], mean_norm(state, 128), 1e-4);
-    EXPECT_NEAR(1 - pair["moved"][l]["mean_cosine"].get<double>(),
-                mean_cosine_distance(state, before.hidden_state(l).values, 128), kRounding);
-    EXPECT_EQ(pair["moved"][l]["layer"], l);
-  }
-}
-
-TEST(CliObserveTest, EveryEditIsTheRunThatTheLibraryMakesOfIt) {
-  Encoder encoder(Model::load(bundled_model("learned")));
-  const std::vector<std::pair<std::vector<std::string>, Positions>> edits = {
-      {{"zero"}, Positions().scaled(0)},
-      {{"scale=0.5"}, Positions().scaled(0.5f)},
-      {{"shift=3"}, Positions().shifted(3)},
-      {{"swap=1,4"}, Positions().swapped(1, 4)},
-      {{"reverse"}, Positions().reversed()},
-      {{"shuffle=7"}, Positions().shuffled(7)},
-      {{"repeat"}, Positions().repeated()},
-      {{"swap=0,2", "shift=1", "reverse"}, Positions().swapped(0, 2).shifted(1).reversed()}};
-  for (const auto& [words, positions] : edits) {
-    std::vector<std::string> arguments = {"-m", "learned", "--only", "moved", kText};
-    for (const std::string& word : words) arguments.insert(arguments.end(), {"--edit", word});
-    const json pair = observe(arguments);
-    SCOPED_TRACE(words.front());
-    EXPECT_EQ(pair["after"]["edits"], words);
-    EXPECT_EQ(pair["before"]["edits"], json::array());
-    expect_after(pair, encoder, {.positions = positions});
-    EXPECT_LT(pair["moved"][6]["mean_cosine"], 1.0 - 1e-4);
-  }
-}
-
-TEST(CliObserveTest, ATableFromAFileReplacesThePositions) {
+TEST(CliObserveTest, SavedHooksAreThoseOfATrace) {
   const TempFolder folder;
-  std::vector<float> values(16 * 128);
-  for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i));
-  const std::string file =
-      folder
-          .write("table.safetensors",
-                 safetensors_bytes({{"positions", {16, 128}, "F32", float_bytes(values)}}))
-          .string();
-  const json pair = observe({"--edit", "reverse", "--edit", "table=" + file, kText});
+  const std::string path = (folder.path() / "all.safetensors").string();
+  const json object =
+      infer_json({"observe", "--save", path, "--hooks", "all", "--only", "split,effect", kText})
+          .at(0);
+  const auto file = SafetensorsFile::open(path);
   Encoder encoder(Model::load(bundled_model("sinusoidal")));
-  const PositionTable table{.rows = 16, .d_model = 128, .values = values};
-  EXPECT_EQ(pair["before"]["positions"], "sinusoidal (paper)");
-  EXPECT_EQ(pair["after"]["positions"], "table");
-  expect_after(pair, encoder, {.positions = Positions::table(table).reversed()});
-}
-
-TEST(CliObserveTest, ACutResidualConnectionEndsTheDirectPath) {
-  const json pair = observe({"--cut-residual", "2.attn", kText});
-  EXPECT_EQ(pair["after"]["cut_residuals"], json::array({"2.attn"}));
-  Encoder encoder(Model::load(bundled_model("sinusoidal")));
-  expect_after(pair, encoder,
-               {.cut_residuals = {{.layer = 1, .site = ResidualCut::Site::kAttention}}});
+  const std::vector<int32_t> ids = object["ids"];
+  Trace trace = Trace::everything();
+  encoder.encode_ids(ids, {.observer = &trace});
+  int64_t saved = 0;
+  for (int h = 0; h < kNumHooks; ++h) {
+    const Hook hook = static_cast<Hook>(h);
+    for (int64_t layer = is_block_hook(hook) ? 0 : -1; layer < (is_block_hook(hook) ? 6 : 0);
+         ++layer) {
+      const std::string name = "0." + hook_path(hook, layer);
+      EXPECT_EQ(file->contains(name), trace.has(hook, layer)) << name;
+      if (!trace.has(hook, layer)) continue;
+      ++saved;
+      const Trace::Entry& entry = trace.at(hook, layer);
+      expect_saved(*file, name, entry.shape, entry.values);
+    }
+  }
+  EXPECT_GT(saved, 80);
+  EXPECT_FALSE(file->contains("0.hidden_states.0"));
+  const std::vector<int64_t> places = object["text_tokens"];
+  const std::vector<Split> splits = latin_square_split(encoder, ids, places);
   for (int64_t l = 0; l <= 6; ++l) {
-    const double before = pair["before"]["layers"][l]["direct_position"]["norm"];
-    const double after = pair["after"]["layers"][l]["direct_position"]["norm"];
-    EXPECT_GT(before, 0.01);
-    EXPECT_EQ(after, l < 2 ? before : 0.0);
+    const std::vector<double>& means = splits[l].position_means;
+    expect_saved(*file, "0.split.position." + std::to_string(l), {5, 128},
+                 std::vector<float>(means.begin(), means.end()));
   }
-  for (const auto& [word, site] :
-       {std::pair{"1", ResidualCut::Site::kBoth}, std::pair{"1.mlp", ResidualCut::Site::kMlp}}) {
-    expect_after(observe({"--cut-residual", word, "--only", "moved", kText}), encoder,
-                 {.cut_residuals = {{.layer = 0, .site = site}}});
+  const std::vector<float> vectors = encoder.model().position_vectors(7);
+  expect_saved(*file, "0.position_vectors", {7, 128}, vectors);
+}
+
+TEST(CliObserveTest, HooksAreNamedByTheirPathsOrTheEndsOfThem) {
+  const TempFolder folder;
+  const std::string path = (folder.path() / "some.safetensors").string();
+  const ProgramResult result =
+      run_infer({"-q", "--save", path, "--hooks", "pattern,blocks.1.hook_mlp_out", "--hooks",
+                 "attn.hook_q", kText, "Tom."});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto file = SafetensorsFile::open(path);
+  EXPECT_TRUE(file->contains("0.blocks.0.attn.hook_pattern"));
+  EXPECT_TRUE(file->contains("1.blocks.5.attn.hook_pattern"));
+  EXPECT_TRUE(file->contains("0.blocks.1.hook_mlp_out"));
+  EXPECT_FALSE(file->contains("0.blocks.0.hook_mlp_out"));
+  EXPECT_TRUE(file->contains("0.blocks.3.attn.hook_q"));
+  EXPECT_TRUE(file->contains("1.token_ids"));
+  EXPECT_EQ(file->entries().size(), 2u * (2 + 6 + 1 + 6));
+}
+
+TEST(CliObserveTest, InterventionsSaveBothRuns) {
+  const TempFolder folder;
+  const std::string path = (folder.path() / "both.safetensors").string();
+  shown({"observe", "--save", path, "--edit", "reverse", "--only", "moved", kText});
+  const auto file = SafetensorsFile::open(path);
+  Encoder encoder(Model::load(bundled_model("sinusoidal")));
+  const Encoding before = encoder.encode(kText);
+  const Encoding after = encoder.encode(kText, {.positions = Positions().reversed()});
+  expect_saved(*file, "0.before.last_hidden_state", {7, 128}, before.hidden(0));
+  expect_saved(*file, "0.after.last_hidden_state", {7, 128}, after.hidden(0));
+  expect_saved(*file, "0.after.hidden_states.6", {7, 128}, after.hidden(0));
+}
+
+/// Runs infer with --html; the texts on the page. Nothing else may change but for a note.
+json texts_on_page(std::vector<std::string> arguments) {
+  const TempFolder folder;
+  const std::string file = (folder.path() / "page.html").string();
+  const ProgramResult without = run_infer(arguments);
+  arguments.insert(arguments.begin() + 1, {"--html", file});
+  const ProgramResult result = run_infer(arguments);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, without.out);
+  EXPECT_TRUE(contains(result.err, "note: wrote " + file + " (")) << result.err;
+  const std::string page = read_text_file(file), mark = "id=\"data\">";
+  const size_t from = page.find(mark) + mark.size();
+  return json::parse(page.substr(from, page.find("</script>", from) - from))["texts"];
+}
+
+/// The same but for float32's rounding: a page's texts are run one by one, others in batches, which
+/// without AVX-512 moves the last bits.
+void expect_same(const json& got, const json& want) {
+  const json a = got.flatten(), b = want.flatten();
+  ASSERT_EQ(a.size(), b.size());
+  for (const auto& [path, value] : b.items()) {
+    ASSERT_TRUE(a.contains(path)) << path;
+    if (value.is_number_float()) {
+      const double number = value;
+      EXPECT_NEAR(a[path].get<double>(), number, 1e-5 * (1 + std::abs(number))) << path;
+    } else {
+      EXPECT_EQ(a[path], value) << path;
+    }
   }
 }
 
-TEST(CliObserveTest, TheTutorialsSentenceIsOneCommand) {
-  const std::string text = shown({"--cut-residual", "1.attn", "--only", "direct", kText});
-  EXPECT_NE(text.find("before"), std::string::npos);
-  EXPECT_NE(text.find("of the state's length before, nothing after."), std::string::npos) << text;
-  EXPECT_EQ(text.find("Moved by"), std::string::npos);
-}
-
-TEST(CliObserveTest, BeforeIsTheRunWithoutInterventions) {
-  const json alone = observe({kText});
-  EXPECT_EQ(observe({"--edit", "shift=1", "--cut-residual", "3", kText})["before"], alone);
-}
-
-/// Every number below `object`, by (layer, head, path): what a line of CSV is about.
-using Numbers = std::map<std::tuple<std::string, std::string, std::string>, double>;
-
-void flatten(const json& object, const std::string& layer, const std::string& head,
-             const std::string& path, Numbers& numbers) {
-  const auto below = [&](const std::string& key) { return path.empty() ? key : path + "." + key; };
-  for (const auto& [key, value] : object.items()) {
-    if (key == "heads") {
-      for (const json& profile : value) {
-        flatten(profile, layer, profile["head"].dump(), below("heads"), numbers);
+TEST(CliHtmlTest, ThePageOfTextsAndAFileHasTheNumbersOfTheJson) {
+  const std::vector<std::string> arguments = {"observe", "--cut-residual", "1.attn", kText, kOther,
+                                              "-i",      kSentences};
+  const json texts = texts_on_page(arguments);
+  const std::vector<json> observed = infer_json(arguments);
+  ASSERT_EQ(texts.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    for (size_t side = 0; side < 2; ++side) {
+      const json& run = texts[i]["runs"].at(side);
+      EXPECT_EQ(run["label"], side == 0 ? "before" : "after");
+      expect_same(run["observed"], observed[i]["runs"][side]);
+      EXPECT_EQ(run.contains("patterns"), i < 2);
+      if (i < 2) {
+        EXPECT_EQ(run["patterns"]["cells"], run["observed"]["ids"].size());
       }
-    } else if (value.is_object()) {
-      flatten(value, layer, head, below(key), numbers);
-    } else if (value.is_number() && key != "layer" && key != "head" && key != "positional_offset") {
-      numbers[{layer, head, below(key)}] = value;
     }
   }
 }
 
-Numbers numbers_of(const json& text) {
-  Numbers numbers;
-  for (const json& layer : text["layers"]) flatten(layer, layer["layer"].dump(), "", "", numbers);
-  flatten({{"pooled_effect", text["pooled_effect"]},
-           {"first_layer_scores", text["first_layer_scores"]}},
-          "", "", "", numbers);
-  return numbers;
-}
-
-TEST(CliObserveTest, CsvHasTheNumbersOfTheJson) {
-  const std::vector<std::string> ask = {"--edit", "reverse", kText};
-  const json pair = observe(ask);
-  std::map<std::string, Numbers> want = {{"before", numbers_of(pair["before"])},
-                                         {"after", numbers_of(pair["after"])}};
-  for (const json& moved : pair["moved"]) {
-    flatten(moved, moved["layer"].dump(), "", "moved", want["after"]);
-  }
-  std::vector<std::string> csv = ask;
-  csv.insert(csv.begin(), "--csv");
-  const std::vector<std::string> lines = lines_of(shown(csv));
-  ASSERT_EQ(lines.at(0), "text,run,layer,head,measure,value");
-  std::map<std::string, Numbers> got;
-  for (size_t i = 1; i < lines.size(); ++i) {
-    std::istringstream line(lines[i]);
-    std::array<std::string, 6> cells;
-    for (std::string& cell : cells) std::getline(line, cell, ',');
-    EXPECT_EQ(cells[0], "1");
-    got[cells[1]][{cells[2], cells[3], cells[4]}] = std::stod(cells[5]);
-  }
-  EXPECT_EQ(got["before"], want["before"]);
-  EXPECT_EQ(got["after"], want["after"]);
-  EXPECT_GT(want["before"].size(), 300u);
-}
-
-TEST(CliObserveTest, OnlyPicksViewsAndNothingElseIsMeasured) {
-  const std::string text = shown({"--only", "effect", kText});
-  EXPECT_NE(text.find("Moved by positions"), std::string::npos);
-  for (const char* other : {"What states are made of", "Attention", "scores", "own part"}) {
-    EXPECT_EQ(text.find(other), std::string::npos) << other;
-  }
-  const json object = observe({"--only", "effect", kText});
-  EXPECT_TRUE(object["layers"][1]["split"].is_null());
-  EXPECT_TRUE(object["first_layer_scores"].is_null());
-  EXPECT_TRUE(object["layers"][1]["position_effect"].is_number());
-}
-
-TEST(CliObserveTest, FitsEightyColumnsWithoutColours) {
-  for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{"--cut-residual", "1", "--edit", "reverse", kText},
-        {"-i", kSentences, "--max-tokens", "12"},
-        {"-m", "learned", kText, "Who was it that bit the old man on the hill near the river?"}}) {
-    const std::string text = shown(arguments);
-    EXPECT_EQ(text.find('\033'), std::string::npos);
-    for (const std::string& line : lines_of(text)) {
-      int64_t columns = 0;  // no wide characters here
-      for (const char byte : line) columns += (byte & 0xc0) != 0x80 ? 1 : 0;
-      EXPECT_LE(columns, 80) << line;
-      EXPECT_FALSE(line.ends_with(' ')) << line;
+TEST(CliHtmlTest, AComparisonHasTheTextsInBothRunsAndWhatWasNotAskedFor) {
+  const json texts = texts_on_page({"compare", "--json", "--only", "effect", "--seed", "3",
+                                    "sinusoidal", "none", kText, kOther});
+  ASSERT_EQ(texts.size(), 2u);
+  for (size_t side = 0; side < 2; ++side) {
+    const std::string model = side == 0 ? "sinusoidal" : "none";
+    const std::vector<json> observed =
+        infer_json({"observe", "-q", "--seed", "3", "-m", model, kText, kOther});
+    for (size_t i = 0; i < 2; ++i) {
+      const json& run = texts[i]["runs"][side];
+      EXPECT_EQ(run["label"], model);
+      expect_same(run["observed"]["views"], observed[i]["views"]);
+      EXPECT_EQ(run.contains("vectors"), model != "none");
     }
   }
 }
 
-TEST(CliObserveTest, ShowsThePatternOfTheHeadThatIsAskedFor) {
-  EXPECT_NE(shown({"--only", "pattern", "--head", "6.4", kText}).find("Attention of head 6.4"),
-            std::string::npos);
-  // Two tokens that see each other alike: every head is as positional as any other.
-  EXPECT_NE(shown({"--only", "pattern", "--ids", "5"}).find("Attention of head 1.1"),
-            std::string::npos);
+TEST(CliHtmlTest, TextsBeyondTheMostAreLeftOutWithANote) {
+  const TempFolder folder;
+  const std::string file = (folder.path() / "page.html").string();
+  std::vector<std::string> arguments = {"observe", "--only", "effect", "--html", file};
+  arguments.insert(arguments.end(), 20, "Tom");
+  const ProgramResult result = run_infer(arguments);
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_TRUE(contains(result.err, "the first 16 texts, not the other 4")) << result.err;
+  shown(arguments);
+}
+
+TEST(CliHtmlTest, AFullDiskLeavesNoFile) {
+  const TempFolder folder;
+  const std::string file = (folder.path() / "page.html").string();
+  const ProgramResult result =
+      run_infer({"compare", "-q", "--html", file, "sinusoidal", "learned", kText},
+                {.file_size_limit = 100'000});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(lines_of(result.err).size(), 1u) << result.err;
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
+TEST(CliCompareTest, TwoModelsAreSeenAsEachByItself) {
+  const json runs = infer_json({"compare", "sinusoidal", "learned", kText}).at(0)["runs"];
+  for (const json& run : runs) {
+    const std::string model = run["model"];
+    const json alone = infer_json({"observe", "-m", model, kText}).at(0);
+    EXPECT_EQ(run["label"], model);
+    EXPECT_EQ(run["tokens"], alone["ids"].size());
+    json views = run["views"];
+    views.erase("moved");
+    expect_same(views, alone["views"]);
+  }
+  EXPECT_TRUE(runs[1]["views"].contains("moved"));
+}
+
+TEST(CliCompareTest, OneModelWithTwoKindsOfPositionsOrInTwoPrecisions) {
+  const json positions = infer_json({"compare", "learned", "--positions", "own", "--positions",
+                                     "none", "--only", "effect", kText})
+                             .at(0)["runs"];
+  const json precisions =
+      infer_json({"compare", "learned", "--precision", "f32,int8", "--only", "moved", kText})
+          .at(0)["runs"];
+  for (size_t side = 0; side < 2; ++side) {
+    EXPECT_EQ(positions[side]["model"], "learned");
+    EXPECT_EQ(positions[side]["label"], side == 0 ? "own" : "none");
+    EXPECT_EQ(positions[side]["positions"], side == 0 ? "learned" : "none");
+    EXPECT_EQ(precisions[side]["label"], side == 0 ? "f32" : "int8");
+    EXPECT_EQ(precisions[side]["precision"], precisions[side]["label"]);
+  }
+  EXPECT_EQ(positions[1]["views"]["effect"][3]["effect"], 0.0);
+  EXPECT_GT(precisions[1]["views"]["moved"][3]["relative"], 1e-3);
+  for (const json& run :
+       infer_json({"compare", "none", "learned", "--precision", "int8", "--only", "norm", "Tom"})
+           .at(0)["runs"]) {
+    EXPECT_EQ(run["precision"], "int8");
+    EXPECT_NE(run["label"], "int8");
+  }
+}
+
+TEST(CliCompareTest, TextsComeFromArgumentsStandardInputIdsOrAFile) {
+  const auto views = [](std::vector<std::string> more, const ProgramOptions& options = {}) {
+    more.insert(more.begin(), {"compare", "sinusoidal", "none", "--only", "effect"});
+    return infer_json(more, options).at(0)["runs"][0]["views"];
+  };
+  const json expected = views({kText});
+  EXPECT_EQ(views({"-"}, {.input = kText + "\n"}), expected);
+  EXPECT_EQ(views({"-i", "-"}, {.input = "\n" + kText + "\r\n \n"}), expected);
+  std::string ids;
+  const json tokens = infer_json({"tokenize", kText}).at(0);
+  for (const json& id : tokens["ids"]) ids += id.dump() + " ";
+  EXPECT_EQ(views({"--ids", ids}), expected);
+  EXPECT_TRUE(contains(run_infer({"compare", "none", "learned", "--only", "norm"}).err,
+                       "no text was given"));
+}
+
+TEST(CliCompareTest, TextsLongerThanTrainedAreCutAndItSaysSo) {
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += "dog ";
+  const ProgramResult result =
+      run_infer({"compare", "--json", "sinusoidal", "learned", "--only", "effect", text});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_TRUE(contains(result.err, "cut to 128 tokens")) << result.err;
+  for (const json& run : json::parse(result.out)["runs"]) EXPECT_EQ(run["tokens"], 128);
+}
+
+TEST(CliCompareTest, AnOverviewUnlessTablesAreAskedFor) {
+  const TempFolder folder;
+  const fs::path copy = folder.path() / std::string(60, 'x');
+  fs::create_directory_symlink(bundled_model("none"), copy);
+  const std::vector<std::string> overview =
+      lines_of(shown({"compare", copy.string(), "sinusoidal", kText}));
+  EXPECT_EQ(overview.at(0), "              …" + std::string(31, 'x') + "  sinusoidal");
+  EXPECT_EQ(overview.back(), "  A table for each: --only NAME, or --only all.");
+  for (const std::string& line : overview) EXPECT_FALSE(contains(line, "Toeplitz"));
+  const std::string table = shown({"compare", "none", "sinusoidal", "--only", "table", kText});
+  EXPECT_TRUE(contains(table, "Toeplitz"));
+  EXPECT_TRUE(contains(table, "— none: no positions are added"));
+  EXPECT_FALSE(contains(table, "Effect of positions"));
+}
+
+TEST(CliObserveTest, WhatItRefusesIsOneLine) {
+  const auto fails = [](std::vector<std::string> arguments, int code,
+                        const std::vector<std::string>& words) {
+    arguments.insert(arguments.begin(), "observe");
+    expect_infer_fails(arguments, code, words);
+  };
+  fails({}, 2, {"give a text"});
+  fails({"--edit", "twist", kText}, 2, {"--edit twist", "zero, scale=X"});
+  fails({"--edit", "scale=much", kText}, 2, {"scale=much", "scale=0.5"});
+  fails({"--edit", "scale=nan", kText}, 2, {"scale=nan"});
+  fails({"--edit", "shift=1.5", kText}, 2, {"whole number"});
+  fails({"--edit", "swap=2", kText}, 2, {"swap=2,5"});
+  fails({"--edit", "swap=2,50", kText}, 3, {"50"});
+  fails({"--edit", "shift=200", "-m", "learned", kText}, 3, {"200"});
+  fails({"--edit", "table=/nowhere.npy", kText}, 3, {"/nowhere.npy"});
+  fails({"--cut-residual", "0", kText}, 3, {"1 to 6"});
+  fails({"--cut-residual", "7.attn", kText}, 3, {"1 to 6"});
+  fails({"--cut-residual", "1.head", kText}, 2, {"1.attn"});
+  fails({"--head", "2", kText}, 2, {"2.1"});
+  fails({"--head", "2.9", kText}, 3, {"6.4"});
+  fails({"--only", "everything", kText}, 2, {"everything", "split"});
+  fails({"--only", "moved", kText}, 2, {"--edit"});
+  fails({"--only", "probe", kText}, 2, {"-i FILE"});
+  fails({"--csv", "--json", kText}, 2, {"--csv and --json"});
+  fails({"--hooks", "all", kText}, 2, {"--save"});
+  fails({"--save", "x.txt", kText}, 2, {".safetensors"});
+  fails({"--save", "/tmp/x.npz", "--hooks", "hook_nothing", kText}, 3, {"hook_nothing"});
+  fails({"--save", "/tmp/x.npz", "-i", kSentences}, 2, {"give a text"});
+  fails({"-i", "/nowhere.txt"}, 3, {"/nowhere.txt"});
+  fails({"--html", "/nowhere/page.html", kText}, 3, {"--html", "/nowhere/page.html"});
+  fails({"--max-tokens", "0", kText}, 2, {"--max-tokens"});
+  fails({"--html", "-", kText}, 2, {"--html", "'-'", "page.html"});
+  fails({"--html", "", kText}, 2, {"--html", "''", "page.html"});
+  fails({"--html", "/tmp", kText}, 3, {"--html", "/tmp"});
+  fails({"--ids", "5", kText}, 2, {"exclude"});
+  fails({"--only", "pattern", "-i", kSentences}, 2, {"give a text"});
+}
+
+TEST(CliCompareTest, WhatItCannotCompareIsOneSentence) {
+  const TempFolder folder;
+  folder.write("empty.txt", "\n  \n");
+  expect_infer_fails({"compare"}, 2, {"two models"});
+  expect_infer_fails({"compare", "sinusoidal"}, 2, {"two models", "--positions"});
+  expect_infer_fails({"compare", "learned", "--positions", "none", kText}, 2, {"twice"});
+  expect_infer_fails({"compare", "learned", "--positions", "none", "--positions", "rotary"}, 2,
+                     {"rotary"});
+  expect_infer_fails({"compare", "sinusoidal", kText}, 4, {kText, "two models"});
+  expect_infer_fails({"compare", "no-such-model", "none", kText}, 4, {"no-such-model"});
+  expect_infer_fails({"compare", "sinusoidal", "none", "--only", "colour"}, 2, {"colour", "order"});
+  expect_infer_fails({"compare", "sinusoidal", "none", "--ids", "1", kText}, 2, {"--ids"});
+  expect_infer_fails({"compare", "sinusoidal", "none", "--ids", "9000"}, 3, {"9000"});
+  expect_infer_fails({"compare", "sinusoidal", "none", "-i", "no-such-file"}, 3, {"no-such-file"});
+  expect_infer_fails({"compare", "sinusoidal", "none", "-i", folder.path().string()}, 3,
+                     {folder.path().string()});
+  expect_infer_fails(
+      {"compare", "sinusoidal", "none", "-i", (folder.path() / "empty.txt").string()}, 3,
+      {"empty.txt", "no text"});
+  expect_infer_fails({"compare", "sinusoidal", "none", "-"}, 3, {"standard input"});
+  expect_infer_fails({"compare", "sinusoidal", "none", "--html", "/nowhere/page.html"}, 3,
+                     {"--html", "/nowhere/page.html", "No such file"});
+  expect_infer_fails({"compare", "none", "--precision", "f32,bf16,int8", "Tom"}, 2,
+                     {"--precision", "3"});
+  expect_infer_fails({"compare", "--precision", "f32,int8"}, 2, {"one with"});
+  expect_infer_fails({"compare", "sinusoidal", "none", "--only", "masked"}, 2, {"-i FILE"});
+  expect_infer_fails({"compare", "sinusoidal", "none", "--only", "pattern"}, 2, {"infer observe"});
+  expect_infer_fails({"compare", "sinusoidal", "none", "--csv", "--json"}, 2, {"--csv and --json"});
+  expect_infer_fails({"compare", "sinusoidal", "--positions", "learned", "--positions", "none"}, 3,
+                     {"position table"});
+}
+
+/// The Python that has numpy; empty where there is none.
+std::string python_with_numpy() {
+  for (const char* python : {"python3", "/usr/bin/python3"}) {
+    if (run_program({"/usr/bin/env", python, "-c", "import numpy"}).exit_code == 0) return python;
+  }
+  return "";
+}
+
+TEST(CliObserveTest, PythonReadsTheFilesAsTheDocumentationDoes) {
+  const std::string python = python_with_numpy();
+  if (python.empty()) GTEST_SKIP() << "There is no numpy; install python3-numpy.";
+  const TempFolder folder;
+  const std::string binary = INFER_BINARY;
+  const std::string path = fs::path(binary).parent_path().string();
+  size_t scripts = 0;
+  std::string script, language;
+  for (const std::string& line :
+       lines_of(read_text_file(fs::path(PHASOR_SOURCE_DIR) / "docs/reading-in-python.md"))) {
+    if (!line.starts_with("```")) {
+      if (!language.empty()) script += line + "\n";
+      continue;
+    }
+    if (language == "sh") {
+      const auto run = [&](const std::string& command) {
+        const ProgramResult result =
+            run_program({"/bin/sh", "-c", "PATH='" + path + "':$PATH; " + command},
+                        {.directory = folder.path()});
+        EXPECT_EQ(result.exit_code, 0) << command << result.err;
+      };
+      run(script);
+      // The last script reads the same from the other format.
+      if (const size_t npz = script.find(".npz"); npz != script.npos) {
+        run(script.replace(npz, 4, ".safetensors"));
+      }
+    } else if (language == "python") {
+      const ProgramResult result =
+          run_program({"/usr/bin/env", python, "-c", script}, {.directory = folder.path()});
+      EXPECT_EQ(result.exit_code, 0) << script << result.err;
+      EXPECT_NE(result.out, "");
+      ++scripts;
+    }
+    language = language.empty() ? line.substr(3) : "";
+    script.clear();
+  }
+  EXPECT_EQ(scripts, 3u);
 }
 
 }  // namespace

@@ -1,10 +1,17 @@
-// infer positions: what its options ask for, its page, the claims, and every way to ask for what is
-// not there.
+// infer positions: tables that equal their formula, numbers that are the library's, and every way
+// to ask for what is not there.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <iterator>
+#include <numbers>
+#include <set>
 #include <sstream>
 
+#include "infer/experiment/claims.h"
+#include "phasor/lens/table.h"
+#include "phasor/phasor.h"
 #include "phasor/safetensors.h"
 #include "tests/support/family_files.h"
 #include "tests/support/infer_program.h"
@@ -100,11 +107,15 @@ TEST(CliPositionsTest, ASavedTableIsTheSameTable) {
 }
 
 TEST(CliPositionsTest, OnlyTheSectionsAskedForAreShown) {
-  std::string titles;
-  for (const std::string& line : lines_of(text_of({"--only", "values,map", "--only", "clock"}))) {
-    if (!line.empty() && line[0] >= 'A' && line[0] <= 'Z') titles += line.substr(0, 5) + ";";
+  const std::vector<std::string> titles = {"Values", "Image", "Curves",    "Distances",
+                                           "Clock",  "Map:",  "Properties"};
+  const std::string all = text_of({});
+  for (const std::string& title : titles) EXPECT_TRUE(contains(all, "\n" + title)) << title;
+  const std::string some = text_of({"--only", "values,map", "--only", "clock"});
+  for (const std::string& title : titles) {
+    const bool asked = title == "Values" || title == "Map:" || title == "Clock";
+    EXPECT_EQ(contains(some, "\n" + title), asked) << title;
   }
-  EXPECT_EQ(titles, "Value;Clock;Map: ;");
 }
 
 TEST(CliPositionsTest, ThePageHasEverySectionAndChangesNothingElse) {
@@ -141,23 +152,34 @@ ProgramResult claims_with(const fs::path& models, std::vector<std::string> optio
 }
 
 TEST(CliPositionsTest, ClaimsAreShownSourceBySourceAndAllAsExpected) {
+  const std::vector<infer::Claim> claims =
+      infer::tutorial_claims({.sinusoidal = Model::load(bundled_model("sinusoidal")),
+                              .learned = Model::load(bundled_model("learned")),
+                              .none = Model::load(bundled_model("none"))});
   const json object = json_of({"--claims"});
   EXPECT_EQ(object["as_expected"], true);
+  ASSERT_EQ(object["claims"].size(), claims.size());
   const std::string text = text_of({"--claims"});
   size_t at = 0, right = 0, wrong = 0;
-  std::string source;
-  for (const json& claim : object["claims"]) {
-    if (claim["source"] != source) at = text.find(source = claim["source"], at);
-    const json& holds = claim["holds"];
-    const std::string mark = holds.is_null() ? "≈" : holds == true ? "✔" : "✘";
-    at = text.find("\n  " + mark + " " + claim["text"].get<std::string>().substr(0, 12), at);
-    ASSERT_NE(at, std::string::npos) << claim;
-    right += holds == true ? 1 : 0;
-    wrong += holds == false ? 1 : 0;
+  for (size_t i = 0; i < claims.size(); ++i) {
+    const json& shown = object["claims"][i];
+    EXPECT_EQ(shown["source"], claims[i].source);
+    EXPECT_EQ(shown["text"], claims[i].text);
+    EXPECT_EQ(shown["computed"], claims[i].computed);
+    EXPECT_EQ(shown["reason"], claims[i].reason);
+    EXPECT_EQ(shown["holds"], claims[i].holds ? json(*claims[i].holds) : json());
+    if (i == 0 || claims[i].source != claims[i - 1].source) {
+      at = text.find(claims[i].source + "\n", at);
+      ASSERT_NE(at, std::string::npos) << claims[i].source;
+    }
+    const std::string mark = !claims[i].holds ? "≈" : *claims[i].holds ? "✔" : "✘";
+    at = text.find("\n  " + mark + " " + claims[i].text.substr(0, 12), at);
+    ASSERT_NE(at, std::string::npos) << mark << " " << claims[i].text;
+    right += claims[i].holds == true ? 1 : 0;
+    wrong += claims[i].holds == false ? 1 : 0;
   }
-  EXPECT_TRUE(contains(text, std::to_string(object["claims"].size()) +
-                                 " claims: " + std::to_string(right) + " hold (✔), " +
-                                 std::to_string(wrong) + " do not (✘)"))
+  EXPECT_TRUE(contains(text, std::to_string(claims.size()) + " claims: " + std::to_string(right) +
+                                 " hold (✔), " + std::to_string(wrong) + " do not (✘)"))
       << text;
   EXPECT_FALSE(contains(text, "\033")) << "colours without a terminal";
 }
@@ -189,7 +211,9 @@ TEST(CliPositionsTest, WhatCannotBeShownIsSaidInOneLine) {
   fails({"random", "--base", "10"}, 2, {"--base", "random"});
   fails({"--layout", "opennmt", "--width", "5"}, 3, {"opennmt", "even", "5"});
   fails({"--base", "1"}, 3, {"--base", "1", "above 1"});
-  fails({"--base", "nan"}, 3, {"--base", "nan"});
+  fails({"--base", "nan"}, 2, {"--base", "nan"});
+  fails({"--base", "inf"}, 3, {"--base", "inf"});
+  fails({"--length", "0"}, 3, {"--length", "0", "4096"});
   fails({"--width", "-1"}, 3, {"--width", "-1", "4096"});
   fails({"--length", "4097"}, 3, {"--length", "4097"});
   fails({"--length", "many"}, 2, {"--length", "many"});

@@ -16,8 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-const std::string kSentences = std::string(PHASOR_SOURCE_DIR) + "/examples/sentences.txt";
-
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
@@ -39,7 +37,7 @@ TEST(CliPrecisionTest, ARunComputesInThePrecisionAskedFor) {
     }
     EXPECT_EQ(line == f32, encoder.precision() == Precision::kFloat32) << name;
     const json run = infer_json({"-q", "--precision", name, "Tom bit a dog."}).at(0);
-    EXPECT_EQ(run["layers"].size(), 7u);
+    EXPECT_EQ(run["views"]["norm"].size(), 7u);
   }
 }
 
@@ -137,51 +135,6 @@ TEST(CliVerifyPrecisionTest, OtherFrameworksModelsStayAboveTheBound) {
     }
     for (const json& object : infer_json(arguments)) EXPECT_EQ(object["ok"], true) << object;
   }
-}
-
-TEST(CliComparePrecisionTest, OneModelInTwoPrecisionsLayerByLayer) {
-  const std::vector<std::string> ask = {"compare", "-q", "learned", "-i", kSentences};
-  std::vector<std::string> both = ask, same = ask;
-  both.insert(both.end(), {"--precision", "f32,int8", "--only", "precision", "--only", "effect"});
-  same.insert(same.end(), {"--precision", "int8", "--precision", "int8", "--only", "precision"});
-  const json object = infer_json(both).at(0);
-  EXPECT_EQ(object["sides"][0]["label"], "f32");
-  EXPECT_EQ(object["sides"][1]["label"], "int8");
-  EXPECT_EQ(object["sides"][1]["precision"], "int8");
-  EXPECT_EQ(object["sides"][1]["model"], "learned");
-  EXPECT_EQ(object["sides"][0]["tokens"], object["sides"][1]["tokens"]);
-  const json& moved = object["moved_by_precision"];
-  ASSERT_EQ(moved.size(), 7u);
-  EXPECT_EQ(moved[0]["relative_error"], 0);
-  for (size_t l = 1; l < 7; ++l) {
-    EXPECT_EQ(moved[l]["layer"], l);
-    EXPECT_GT(moved[l]["relative_error"], 1e-3);
-    EXPECT_LT(moved[l]["relative_error"], 0.1);
-  }
-  const json unmoved = infer_json(same).at(0)["moved_by_precision"];
-  ASSERT_EQ(unmoved.size(), 7u);
-  for (const json& layer : unmoved) {
-    EXPECT_EQ(layer["max_diff"], 0);
-    EXPECT_EQ(layer["least_cosine"], 1);
-  }
-  const ProgramResult text = run_infer(both);
-  EXPECT_TRUE(contains(text.out, "Moved by precision")) << text.out;
-}
-
-TEST(CliComparePrecisionTest, BothModelsRunInAPrecisionThatIsGivenOnce) {
-  const json object =
-      infer_json({"compare", "-q", "none", "learned", "--precision", "int8", "Tom"}).at(0);
-  for (const json& side : object["sides"]) EXPECT_EQ(side["precision"], "int8");
-  EXPECT_EQ(object["sides"][1]["label"], "learned");
-  EXPECT_FALSE(object.contains("moved_by_precision"));
-}
-
-TEST(CliComparePrecisionTest, WhatCannotBeComparedIsOneSentence) {
-  expect_infer_fails({"compare", "none", "--precision", "f32,bf16,int8", "Tom"}, 2,
-                     {"--precision", "3"});
-  expect_infer_fails({"compare", "none", "learned", "--only", "precision", "Tom"}, 2,
-                     {"--only precision", "f32,int8"});
-  expect_infer_fails({"compare", "--precision", "f32,int8"}, 2, {"one with"});
 }
 
 }  // namespace

@@ -1,10 +1,15 @@
 // The page of --html: what is in the file, how large it is, and when it is there.
+#include "infer/render/html_report.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 
-#include "infer/render/html_report.h"
+#include "infer/render/observed_json.h"
 #include "phasor/errors.h"
+#include "phasor/version.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test_files.h"
 
@@ -13,6 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using phasor::read_text_file;
+using Json = nlohmann::ordered_json;
 
 /// A text of so many tokens in a model of 12 layers and 12 heads, 768 wide; each head spreads its
 /// attention round the diagonal, more widely than the one before.
@@ -30,7 +36,6 @@ Observed observed_text(int64_t tokens) {
       observed.position_vectors.push_back(std::sin(static_cast<float>(t * (c + 1))));
     }
   }
-  observed.layers.resize(kLayers + 1);
   for (int64_t layer = 0; layer < kLayers; ++layer) {
     std::vector<float>& pattern = observed.patterns.emplace_back();  // [H, T, T]
     for (int64_t i = 0; i < kHeads * tokens * tokens; ++i) {
@@ -38,6 +43,8 @@ Observed observed_text(int64_t tokens) {
       const int64_t offset = std::abs(i / tokens % tokens - i % tokens);
       pattern.push_back(std::exp(-static_cast<float>(offset) / static_cast<float>(1 + head)));
     }
+    observed.heads.push_back(phasor::head_profiles(pattern, kHeads, tokens));
+    observed.add("norm", {.layer = layer, .cells = {1}});
   }
   return observed;
 }
@@ -49,33 +56,41 @@ std::string data_of(const std::string& page) {
   return page.substr(from, page.find("</script>", from) - from);
 }
 
-std::string page_of(const Observed& observed) {
+std::string page_of(std::span<const Observed> runs, size_t texts = 1) {
   const phasor::TempFolder folder;
   HtmlReport report(folder.path() / "page.html");
-  report.add_run(0, "first", observed);
+  for (size_t i = 0; i < texts; ++i) report.add(runs);
   report.write(true);
   return read_text_file(folder.path() / "page.html");
 }
 
-TEST(HtmlReportTest, PageIsTheTemplateWithTheJsonInIt) {
-  const Observed observed = observed_text(5);
-  const std::string page = page_of(observed), data = data_of(page);
-  const auto json = nlohmann::ordered_json::parse(data);
-  EXPECT_EQ(json["texts"][0]["runs"][0]["label"], "first");
-  EXPECT_EQ(json["texts"][0]["runs"][0]["observed"], to_json(observed));
+/// The page's first run.
+Json run_of(const Observed& observed) {
+  return Json::parse(data_of(page_of({&observed, 1})))["texts"][0]["runs"][0];
+}
 
+TEST(HtmlReportTest, PageIsTheTemplateWithTheJsonInIt) {
+  std::vector<Observed> runs = {observed_text(5), observed_text(5)};
+  runs[1].label = "after";
+  runs[1].position_vectors.clear();
+  const std::string page = page_of(runs), data = data_of(page);
+  const Json json = Json::parse(data);
+  EXPECT_EQ(json["version"], PHASOR_VERSION);
+  EXPECT_EQ(json["views"], views_json());
+  EXPECT_EQ(json["texts"][0]["runs"][0]["label"], "made-up");
+  EXPECT_EQ(json["texts"][0]["runs"][1]["label"], "after");
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(json["texts"][0]["runs"][i]["observed"], to_json(runs[i]));
+    EXPECT_EQ(json["texts"][0]["runs"][i].contains("vectors"), i == 0);
+  }
   std::string built = read_text_file(fs::path(PHASOR_SOURCE_DIR) / "infer/page/report.html");
   EXPECT_EQ(page, built.replace(built.find("REPORT_DATA"), 11, data));
 }
 
-TEST(HtmlReportTest, ALargeModelAndASentenceTakeLessThanThreeMegabytes) {
-  EXPECT_LT(page_of(observed_text(64)).size(), 3'000'000u);
-}
-
-TEST(HtmlReportTest, FiveHundredTokensTakeLessThanTenMegabytes) {
-  const auto json = nlohmann::json::parse(data_of(page_of(observed_text(512))));
-  EXPECT_EQ(json["texts"][0]["runs"][0]["patterns"]["cells"], 128);
-  EXPECT_LT(json.dump().size(), 10'000'000u);
+TEST(HtmlReportTest, ALargeModelAndALongTextAreAFewMegabytes) {
+  const Observed sentence = observed_text(64), text = observed_text(512);
+  EXPECT_LT(page_of({&sentence, 1}).size(), 3'000'000u);
+  EXPECT_LT(page_of({&text, 1}).size(), 10'000'000u);
 }
 
 /// The bytes that a base64 text stands for.
@@ -95,8 +110,7 @@ std::vector<uint8_t> decoded(const std::string& text) {
 
 TEST(HtmlReportTest, EightBitsKeepEveryWeightToOnePart250) {
   const Observed observed = observed_text(7);
-  const auto json = nlohmann::json::parse(data_of(page_of(observed)));
-  const auto bytes = decoded(json["texts"][0]["runs"][0]["patterns"]["values"]);
+  const auto bytes = decoded(run_of(observed)["patterns"]["values"]);
   const size_t size = observed.patterns[0].size();
   ASSERT_EQ(bytes.size(), observed.patterns.size() * size);
   for (size_t i = 0; i < bytes.size(); ++i) {
@@ -107,62 +121,84 @@ TEST(HtmlReportTest, EightBitsKeepEveryWeightToOnePart250) {
 TEST(HtmlReportTest, ALongTextIsShownAsMeansOfBlocks) {
   Observed observed = observed_text(200);
   for (auto& layer : observed.patterns) std::fill(layer.begin(), layer.end(), 0.25f);
-  const auto json = nlohmann::json::parse(data_of(page_of(observed)));
-  const auto bytes = decoded(json["texts"][0]["runs"][0]["patterns"]["values"]);
+  const Json patterns = run_of(observed)["patterns"];
+  EXPECT_EQ(patterns["cells"], 128);
+  const auto bytes = decoded(patterns["values"]);
   ASSERT_EQ(bytes.size(), 12u * 12 * 128 * 128);
   for (const uint8_t byte : bytes) ASSERT_EQ(byte, 128);  // √0.25 · 255, rounded
 }
 
+std::vector<float> floats(const std::string& text) {
+  const std::vector<uint8_t> bytes = decoded(text);
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+  return values;
+}
+
 TEST(HtmlReportTest, PositionVectorsComeBackBitForBit) {
   const Observed observed = observed_text(3);
-  const auto json = nlohmann::json::parse(data_of(page_of(observed)));
-  const auto bytes = decoded(json["texts"][0]["runs"][0]["vectors"]["values"]);
-  const auto want = std::as_bytes(std::span(observed.position_vectors));
-  ASSERT_EQ(bytes.size(), want.size());
-  EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), want.begin(),
-                         [](uint8_t a, std::byte b) { return a == std::to_integer<uint8_t>(b); }));
+  const Json vectors = run_of(observed)["vectors"];
+  EXPECT_EQ(vectors["columns"], 768);
+  EXPECT_EQ(floats(vectors["values"]), observed.position_vectors);
+}
+
+TEST(HtmlReportTest, ProfilesAreWeightsByOffset) {
+  for (const int64_t tokens : {1, 5, 50}) {
+    const Observed observed = observed_text(tokens);
+    const Json profiles = run_of(observed)["profiles"];
+    const int64_t farthest = std::min<int64_t>(tokens - 1, 32), width = 2 * farthest + 1;
+    EXPECT_EQ(profiles["offsets"], farthest);
+    const std::vector<float> values = floats(profiles["values"]);
+    ASSERT_EQ(std::ssize(values), 12 * 12 * width);
+    for (int64_t head = 0; head < 144; ++head) {
+      const phasor::HeadProfile& want = observed.heads[head / 12][head % 12];
+      const float* const self = &values[head * width + farthest];
+      EXPECT_FLOAT_EQ(self[0], static_cast<float>(want.self));
+      if (tokens > 1) {
+        EXPECT_FLOAT_EQ(self[-1], static_cast<float>(want.previous));
+      }
+      if (tokens > 1) {
+        EXPECT_FLOAT_EQ(self[1], static_cast<float>(want.next));
+      }
+    }
+  }
 }
 
 TEST(HtmlReportTest, NoTextEndsTheScriptItStandsIn) {
   Observed observed = observed_text(2);
   observed.input.text = "</script><!--<b> \"\\ مرحبا 👋🏽 \xff";
   observed.input.pieces = {"<", "</script>"};
-  const std::string data = data_of(page_of(observed));
+  const std::string data = data_of(page_of({&observed, 1}));
   EXPECT_EQ(data.find('<'), std::string::npos);
-  const auto json = nlohmann::json::parse(data)["texts"][0]["runs"][0]["observed"];
+  const Json json = Json::parse(data)["texts"][0]["runs"][0]["observed"];
   EXPECT_EQ(json["text"], "</script><!--<b> \"\\ مرحبا 👋🏽 \uFFFD");
   EXPECT_EQ(json["pieces"][1], "</script>");
+}
+
+TEST(HtmlReportTest, MeansHaveNoArrays) {
+  Observed observed = observed_text(2);
+  observed.many = {.file = "", .texts = 2, .tokens = 4};
+  EXPECT_EQ(run_of(observed).size(), 2u);
 }
 
 TEST(HtmlReportTest, TheFileIsAsItWasUntilThePageIsWhole) {
   const phasor::TempFolder folder;
   const fs::path file = folder.write("page.html", "before");
-  {
-    HtmlReport report(file);
-    report.add_run(0, "", observed_text(2));
-    EXPECT_EQ(read_text_file(file), "before");
-  }
+  const Observed observed = observed_text(2);
+  HtmlReport(file).add({&observed, 1});
   EXPECT_EQ(read_text_file(file), "before");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
 }
 
 TEST(HtmlReportTest, WhereNothingCanBeWrittenItSaysSoAtOnce) {
-  try {
-    HtmlReport report("/nowhere/page.html");
-    FAIL() << "it must throw";
-  } catch (const phasor::InvalidArgument& error) {
-    EXPECT_STREQ(error.what(),
-                 "--html: cannot write /nowhere/page.html: No such file or directory");
-  }
+  phasor::expect_error<phasor::InvalidArgument>(
+      [] { HtmlReport("/nowhere/page.html"); },
+      {"--html: cannot write /nowhere/page.html: No such file or directory"});
 }
 
 TEST(HtmlReportTest, TextsBeyondTheMostAreLeftOut) {
-  const phasor::TempFolder folder;
-  HtmlReport report(folder.path() / "page.html");
   const Observed observed = observed_text(1);
-  for (size_t i = 0; i < HtmlReport::kMostTexts + 3; ++i) report.add_run(i, "", observed);
-  report.write(true);
-  const auto json = nlohmann::json::parse(data_of(read_text_file(folder.path() / "page.html")));
+  const Json json = Json::parse(data_of(page_of({&observed, 1}, HtmlReport::kMostTexts + 3)));
   EXPECT_EQ(json["texts"].size(), HtmlReport::kMostTexts);
 }
 

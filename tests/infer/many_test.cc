@@ -1,0 +1,243 @@
+// Many texts as one, and two runs of them: means, masked tokens, the probe, and what moves.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <utility>
+
+#include "infer/cli/options.h"
+#include "infer/experiment/means.h"
+#include "tests/infer/observing.h"
+
+namespace infer {
+namespace {
+
+using namespace phasor;
+
+Subject subject(Encoder& encoder, const std::string& label = "", const RunOptions& options = {}) {
+  return {.label = label, .name = label, .encoder = encoder, .options = options};
+}
+
+TEST(ManyTest, EveryTokenCountsAsMuchAsAnyOther) {
+  Encoder encoder = bundled();
+  const Request request = request_of({"effect", "attention", "split", "order", "scores"});
+  Request second = request;
+  second.seed = 2;  // each text has its own
+  const Observed a = observe(encoder, kText, request), b = observe(encoder, kOther, second);
+  const Observed mean = observe_all({subject(encoder)}, {kText, kOther}, request).at(0);
+  const auto m = static_cast<double>(a.num_tokens()), n = static_cast<double>(b.num_tokens());
+  EXPECT_EQ(mean.many->texts, 2);
+  EXPECT_EQ(mean.num_tokens(), a.num_tokens() + b.num_tokens());
+  for (const auto& [view, table] : mean.tables) {
+    for (const Row& row : table.rows) {
+      for (size_t c = 0; c < row.cells.size(); ++c) {
+        const char* const column = table.columns[c].c_str();
+        const bool far = a.table(view)->column(column) < 0;  // only the longer text reaches so far
+        const double x = far ? 0 : number(a, view.c_str(), row, column);
+        EXPECT_NEAR(row.cells[c], (m * x + n * number(b, view.c_str(), row, column)) / (m + n),
+                    1e-5)
+            << view << "." << column << row.layer;
+      }
+    }
+  }
+  EXPECT_EQ(mean.tables.at("offsets").columns, b.tables.at("offsets").columns);
+  EXPECT_EQ(mean.tables.size(), b.tables.size());
+}
+
+TEST(ManyTest, WhatSomeTextsLackIsTheMeanOverTheOthers) {
+  Encoder encoder = bundled();
+  const Observed mean = observe_all({subject(encoder)}, {kText, "dog"}).at(0);
+  EXPECT_EQ(why_missing(mean, "split"), "");
+  EXPECT_EQ(number(mean, "split", 3, "token"),
+            number(observe(encoder, kText), "split", 3, "token"));
+  EXPECT_NE(why_missing(observe_all({subject(encoder)}, {"dog", "dog"}).at(0), "split"), "");
+}
+
+TEST(ManyTest, OneTextSaysWhatItCannotTell) {
+  Encoder encoder = bundled();
+  const Observed one = observe_all({subject(encoder)}, {kText}).at(0);
+  EXPECT_EQ(why_missing(one, "probe"), "it takes two texts: to train on, and to hold out");
+  EXPECT_EQ(why_missing(one, "corpus"), "it takes two texts of two tokens or more");
+}
+
+TEST(ManyTest, TheProbeIsTheLibrarysOnTextsItHasNotSeen) {
+  Encoder encoder = bundled();
+  const std::vector<std::string> lines = read_lines(kSentences);
+  Request request = request_of({"probe", "corpus"});
+  request.seed = 3;
+  const Observed many = observe_all({subject(encoder)}, lines, request).at(0);
+  std::vector<ProbeText> train, held_out;
+  size_t text_number = 0;
+  for (const std::string& line : lines) {
+    ProbeText text{.token_ids = encoder.model().tokenizer().encode(line).ids, .places = {}};
+    for (int64_t t = 1; t + 1 < std::ssize(text.token_ids); ++t) text.places.push_back(t);
+    (text_number++ % 4 == 1 ? held_out : train).push_back(text);
+  }
+  const std::vector<ProbeReport> want = probe_positions(encoder, train, held_out, {}, 3);
+  for (int64_t l = 0; l <= 6; ++l) {
+    EXPECT_NEAR(number(many, "probe", l, "r2"), want[l].held_out.r2, 1e-3);
+    EXPECT_NEAR(number(many, "probe", l, "shuffled"), want[l].shuffled.r2, 1e-3);
+    EXPECT_NEAR(number(many, "probe", l, "mean_error"), want[l].mean.mean_absolute_error, 1e-6);
+    EXPECT_NEAR(number(many, "corpus", l, "position") + number(many, "corpus", l, "text") +
+                    number(many, "corpus", l, "rest"),
+                1, 1e-9);
+  }
+  EXPECT_GT(number(many, "probe", 0, "r2"), 0.9);
+  const std::string counts =
+      fmt::format("Trained on {} tokens of {} texts, scored on {} tokens of {} others.",
+                  want[0].num_train, train.size(), want[0].num_held_out, held_out.size());
+  EXPECT_EQ(many.tables.at("probe").note.find(counts), 0u) << many.tables.at("probe").note;
+}
+
+TEST(ManyTest, TheTableIsDescribedBesideOneOfRandomRows) {
+  Encoder encoder = bundled(), none = bundled("none");
+  const Request request = request_of({"table"});
+  const std::vector<Observed> runs =
+      observe_all({subject(encoder), subject(none)}, {kText}, request);
+  EXPECT_NEAR(number(runs[0], "table", "own", "toeplitz_r2"), 1, 1e-6);  // of float32 rows
+  EXPECT_NEAR(number(runs[0], "table", "own", "length"), 8, 1e-5);       // √(d/2)
+  EXPECT_EQ(number(runs[0], "table", "own", "rows"), 128);
+  EXPECT_LT(number(runs[0], "table", "random", "toeplitz_r2"), 0.1);
+  EXPECT_EQ(why_missing(runs[1], "table"), "no positions are added");
+}
+
+/// The masked tokens of these lines in both models.
+std::vector<Observed> masked(const std::vector<std::string>& lines, uint64_t seed = 1) {
+  Encoder a = bundled("sinusoidal"), b = bundled("learned");
+  Request request = request_of({"masked"});
+  request.seed = seed;
+  request.lines = lines;
+  return observe_all({subject(a, "sinusoidal"), subject(b, "learned")}, {kText}, request);
+}
+
+TEST(ManyTest, MasksDependOnTheSeedAloneAndAreTheSameForBoth) {
+  const std::vector<std::string> lines = read_lines(kSentences);
+  const std::vector<Observed> first = masked(lines), again = masked(lines),
+                              other = masked(lines, 2);
+  const auto of = [](const Observed& run, const char* column) {
+    return number(run, "masked", "all", column);
+  };
+  for (size_t side = 0; side < 2; ++side) {
+    EXPECT_EQ(first[side].losses, again[side].losses);
+    for (const char* column : {"tokens", "masks"}) {
+      EXPECT_EQ(of(first[side], column), of(first[0], column));
+      EXPECT_EQ(of(first[side], column), of(other[side], column));  // 15 % of each text
+    }
+    EXPECT_NE(of(first[side], "loss"), of(other[side], "loss"));
+    EXPECT_NEAR(of(first[side], "masks") / of(first[side], "tokens"), 0.15, 0.01);
+    EXPECT_GT(of(first[side], "accuracy"), 0.15);
+    EXPECT_LT(of(first[side], "loss"), 6);
+  }
+  const double difference = of(first[1], "loss") - of(first[0], "loss");
+  EXPECT_EQ(first[1].tables.at("masked").note.find(fmt::format(
+                "Loss of learned less that of sinusoidal, mask by mask: {:+.3f} ± 0.", difference)),
+            0u)
+      << first[1].tables.at("masked").note;
+}
+
+TEST(ManyTest, TheLossOfMaskedTokensIsWhatTheLibrarySays) {
+  for (const Observed& run : masked({"dog", "house"})) {
+    Encoder encoder = bundled(run.label);
+    double loss = 0;
+    for (const char* word : {"dog", "house"}) {
+      std::vector<int32_t> ids = encoder.model().tokenizer().encode(word).ids;
+      ASSERT_EQ(ids.size(), 3u);
+      const int32_t hidden = std::exchange(ids[1], *encoder.model().tokenizer().mask_id());
+      const Encoding encoding = encoder.encode_ids(ids);
+      const std::vector<float> logits = encoder.mlm_logits(encoding.hidden(0).subspan(128, 128));
+      double sum = 0;
+      for (const float logit : logits) sum += std::exp(static_cast<double>(logit));
+      loss += std::log(sum) - static_cast<double>(logits[hidden]);
+    }
+    EXPECT_NEAR(number(run, "masked", "all", "loss"), loss / 2, 1e-5);
+    EXPECT_EQ(number(run, "masked", "all", "masks"), 2);
+    EXPECT_EQ(number(run, "masked", "all", "tokens"), 2);
+  }
+}
+
+TEST(ManyTest, LongerThanTrainedASinusoidGoesOnAndATableNeedsAPolicy) {
+  Encoder a = bundled("sinusoidal"), b = bundled("learned");
+  Request request = request_of({"longer"});
+  request.lines = read_lines(kSentences);
+  const std::vector<Observed> runs = observe_all({subject(a), subject(b)}, {kText}, request);
+  const std::vector<std::vector<std::string>> want = {
+      {"128", "192", "256"},
+      {"128", "192 clamp", "192 interpolate", "192 window", "256 clamp", "256 interpolate",
+       "256 window"}};
+  for (size_t side = 0; side < 2; ++side) {
+    const Table& table = runs[side].tables.at("longer");
+    std::vector<std::string> lengths;
+    for (const Row& row : table.rows) {
+      lengths.push_back(row.label);
+      for (const char* column : {"masks", "tokens"}) {  // the same at every length
+        EXPECT_EQ(row.cells.at(table.column(column)), number(runs[0], "longer", "128", column));
+      }
+      EXPECT_GT(row.cells.at(table.column("loss")), 1);
+    }
+    EXPECT_EQ(lengths, want[side]);
+  }
+}
+
+TEST(ManyTest, AModelIsNotMovedFromItself) {
+  Encoder encoder = bundled("learned");
+  const std::vector<Observed> runs =
+      observe_all({subject(encoder), subject(encoder)}, {kText, kOther});
+  ASSERT_GT(runs[0].tables.size(), 10u);
+  for (const auto& [view, table] : runs[0].tables) {
+    const Table& other = runs[1].tables.at(view);
+    ASSERT_EQ(table.rows.size(), other.rows.size());
+    for (size_t r = 0; r < table.rows.size(); ++r)
+      EXPECT_EQ(table.rows[r].cells, other.rows[r].cells);
+  }
+  for (const Row& row : runs[1].tables.at("moved").rows) {
+    EXPECT_NEAR(row.cells[0], 0, 1e-12);
+    EXPECT_EQ(row.cells[2], 0);
+  }
+}
+
+TEST(ManyTest, APrecisionMovesStatesALittle) {
+  Encoder f32 = bundled("learned"), int8 = bundled("learned", Precision::kInt8);
+  const Request request = request_of({"moved"});
+  const std::vector<std::string> lines = read_lines(kSentences);
+  const std::vector<Observed> runs = observe_all({subject(f32), subject(int8)}, lines, request);
+  EXPECT_EQ(runs[0].precision, "f32");
+  EXPECT_EQ(runs[1].precision, "int8");
+  EXPECT_EQ(runs[0].table("moved"), nullptr);
+  EXPECT_EQ(number(runs[1], "moved", 0, "relative"), 0);
+  for (int64_t l = 1; l <= 6; ++l) {
+    EXPECT_GT(number(runs[1], "moved", l, "relative"), 1e-3);
+    EXPECT_LT(number(runs[1], "moved", l, "relative"), 0.1);
+  }
+  const Observed same = observe_all({subject(int8), subject(int8)}, lines, request).at(1);
+  for (int64_t l = 0; l <= 6; ++l) {
+    EXPECT_EQ(number(same, "moved", l, "largest"), 0);
+    EXPECT_EQ(number(same, "moved", l, "least_cosine"), 1);
+  }
+}
+
+TEST(ManyTest, ModelsWithoutHeadOrTokenizerAnswerWhatTheyCan) {
+  const TempFolder folder;
+  folder.write("config.json", small_config_json().dump());
+  folder.write("model.safetensors", safetensors_bytes(small_tensors()));
+  Encoder small(Model::load(folder.path())), none = bundled("none");
+  const std::vector<Subject> subjects = {subject(small, "small"), subject(none, "none")};
+  std::vector<std::vector<Input>> inputs;
+  for (const Subject& each : subjects) inputs.push_back({input_from_ids(each.model(), {1, 2, 3})});
+  Request request = request_of();
+  request.lines = {kText};
+  Progress progress(true);
+  const std::vector<Observed> runs = observe_runs(subjects, "", inputs, request, progress);
+  EXPECT_FALSE(same_tokens(inputs[0], inputs[1]));  // there, ids mean pieces
+  EXPECT_EQ(why_missing(runs[1], "moved"), "the two tokenizers make different tokens");
+  EXPECT_GT(number(runs[0], "norm", 1, "norm"), 0);
+  EXPECT_NE(why_missing(runs[0], "masked").find("head"), std::string::npos);
+  EXPECT_EQ(why_missing(runs[1], "masked"), "");
+  EXPECT_EQ(number(runs[1], "masked", "all", "masks"), 1);
+
+  inputs[1] = inputs[0];
+  const std::vector<Observed> shapes = observe_runs(subjects, "", inputs, request, progress);
+  EXPECT_EQ(why_missing(shapes[1], "moved"), "the two models have different shapes");
+}
+
+}  // namespace
+}  // namespace infer

@@ -1,0 +1,327 @@
+// What is measured of a text: the library's numbers, through interventions, and of unusual texts.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "infer/cli/interventions.h"
+#include "tests/infer/observing.h"
+#include "tests/support/family_files.h"
+
+namespace infer {
+namespace {
+
+using namespace phasor;
+
+constexpr double kRounding = 1e-5;  // of float32, where sums depend on the batch
+
+Trace states_of(Encoder& encoder, const std::vector<int32_t>& ids, RunOptions options = {}) {
+  Trace trace = residual_trace();
+  options.observer = &trace;
+  encoder.encode_ids(ids, options);
+  return trace;
+}
+
+TEST(MeasuresTest, LayersAreWhatTheLibrarySays) {
+  Encoder encoder = bundled("learned");
+  const Observed text = observe(encoder, kText);
+  const std::vector<int32_t>& ids = text.input.token_ids;
+  EXPECT_EQ(text.text_tokens, (std::vector<int64_t>{1, 2, 3, 4, 5}));
+  const Trace with = states_of(encoder, ids);
+  const Trace without = states_of(encoder, ids, {.positions = Positions::none()});
+  const std::vector<Split> splits = latin_square_split(encoder, ids, text.text_tokens);
+  const std::vector<PartShare> direct = direct_position_path(encoder.model(), with);
+  for (int64_t l = 0; l <= 6; ++l) {
+    const std::vector<float>& state = with.hidden_state(l).values;
+    EXPECT_NEAR(number(text, "norm", l, "norm"), mean_norm(state, 128), 1e-4);
+    EXPECT_NEAR(number(text, "effect", l, "effect"),
+                mean_cosine_distance(state, without.hidden_state(l).values, 128), kRounding);
+    EXPECT_NEAR(number(text, "split", l, "position"), splits[l].position, kRounding);
+    EXPECT_NEAR(number(text, "split", l, "token"), splits[l].group, kRounding);
+    EXPECT_NEAR(number(text, "split", l, "rest"), splits[l].rest, kRounding);
+    EXPECT_NEAR(number(text, "rank", l, "stable_rank"), stable_rank(splits[l].position_means, 128),
+                1e-3);
+    EXPECT_NEAR(number(text, "rank", l, "smoothness"), smoothness(splits[l].position_means, 128),
+                1e-3);
+    EXPECT_NEAR(number(text, "direct", l, "length"), direct[l].norm, kRounding);
+    EXPECT_NEAR(number(text, "direct", l, "share"), direct[l].alignment, kRounding);
+  }
+  const std::vector<float> a = pool(with.hidden_state(6).values, 128, {});
+  const std::vector<float> b = pool(without.hidden_state(6).values, 128, {});
+  EXPECT_NEAR(number(text, "pooled", "pooled", "effect"), mean_cosine_distance(a, b, 128),
+              kRounding);
+}
+
+TEST(MeasuresTest, HeadsAndScoresAreWhatTheLibrarySays) {
+  Encoder encoder = bundled();
+  const Observed text = observe(encoder, kText);
+  const std::vector<int32_t>& ids = text.input.token_ids;
+  Trace patterns{Hook::kPattern};
+  encoder.encode_ids(ids, {.observer = &patterns});
+  const std::vector<int64_t> special = {0, 6};
+  const std::vector<std::string>& offsets = text.tables.at("offsets").columns;
+  ASSERT_EQ(offsets.size(), 13u);
+  EXPECT_EQ(text.tables.at("attention").rows.size(), 6u);  // none of the embedding
+  for (int64_t l = 1; l <= 6; ++l) {
+    const auto heads = head_profiles(patterns.at(Hook::kPattern, l - 1).values, 4, 7, special);
+    double distance = 0, entropy = 0;
+    for (int64_t h = 0; h < 4; ++h) {
+      const HeadProfile& want = heads[h];
+      const Row* const row = text.tables.at("heads").find({.layer = l, .head = h + 1, .cells = {}});
+      ASSERT_NE(row, nullptr);
+      const std::vector<double> cells = {
+          want.previous,         want.next,          want.self,         want.first, want.separators,
+          want.positional_share, want.mean_distance, want.entropy_share};
+      for (size_t c = 0; c < cells.size(); ++c)
+        EXPECT_NEAR(row->cells[c], cells[c], 1e-4) << l << h << c;
+      EXPECT_EQ(text.heads[l - 1][h].by_offset.size(), 13u);
+      distance += want.mean_distance / 4;
+      entropy += want.entropy_share / 4;
+    }
+    EXPECT_NEAR(number(text, "attention", l, "distance"), distance, 1e-4);
+    EXPECT_NEAR(number(text, "entropy", l, "entropy"), entropy, 1e-4);
+    double sum = 0, reach = 0;
+    for (const std::string& offset : offsets) {
+      const double share = number(text, "offsets", l, offset.c_str());
+      sum += share;
+      reach += share * std::abs(std::stoi(offset));
+    }
+    EXPECT_NEAR(sum, 1, 1e-5);
+    EXPECT_NEAR(reach, number(text, "attention", l, "distance"), 1e-9);
+  }
+
+  ScoreTrace trace;
+  encoder.encode_ids(ids, {.observer = &trace});
+  const ScoreTerms terms = first_layer_scores(encoder.model(), trace);
+  EXPECT_NEAR(number(text, "scores", "all", "position_position"),
+              score_shares(terms).position_position, 1e-4);
+  EXPECT_NEAR(number(text, "scores", "3", "token_position"), score_shares(terms, 2).token_position,
+              1e-4);
+}
+
+TEST(MeasuresTest, OrdersAreThoseOfTheSeedAndKeepSpecialTokensInPlace) {
+  Encoder encoder = bundled();
+  Request request = request_of({"order"});
+  request.seed = 5;
+  const Observed text = observe(encoder, kText, request);
+  const std::vector<int32_t>& ids = text.input.token_ids;
+  const std::vector<int64_t>& places = text.text_tokens;
+  const std::map<const char*, std::vector<int64_t>> orders = {
+      {"swap", swapped_order(7, places, 5)},
+      {"pairs", shuffled_ngrams_order(7, places, 2, 5)},
+      {"reverse", {0, 5, 4, 3, 2, 1, 6}},
+      {"shuffle", shuffled_order(7, places, 5)}};
+  const Trace states = states_of(encoder, ids);
+  for (const auto& [kind, order] : orders) {
+    const Trace moved = states_of(encoder, reordered(ids, order));
+    for (int64_t l = 0; l <= 6; ++l) {
+      EXPECT_NEAR(number(text, "order", l, kind),
+                  order_sensitivity(states.hidden_state(l).values, moved.hidden_state(l).values,
+                                    order, 128),
+                  kRounding)
+          << kind << l;
+    }
+  }
+  EXPECT_EQ(text.table("split"), nullptr);
+  EXPECT_EQ(text.table("attention"), nullptr);
+}
+
+/// The run with the interventions of a command line, and how far it is from the one without.
+Observed intervene(Encoder& encoder, const Interventions& interventions) {
+  Request request = request_of({"direct"});
+  request.states = true;
+  const RunOptions options = intervened({}, interventions, encoder.model().config());
+  const Observed before = observe(encoder, kText, request);
+  Observed after = observe(encoder, kText, request, options);
+  measure_moved(before, after);
+  return after;
+}
+
+/// Expects the states of a run as the library makes them.
+void expect_run(const Observed& after, Encoder& encoder, const RunOptions& options) {
+  const Trace want = states_of(encoder, after.input.token_ids, options);
+  const Trace before = states_of(encoder, after.input.token_ids);
+  for (int64_t l = 0; l <= 6; ++l) {
+    const std::vector<float>& state = want.hidden_state(l).values;
+    EXPECT_NEAR(number(after, "norm", l, "norm"), mean_norm(state, 128), 1e-4);
+    EXPECT_NEAR(number(after, "moved", l, "distance"),
+                mean_cosine_distance(state, before.hidden_state(l).values, 128), kRounding);
+  }
+}
+
+TEST(MeasuresTest, EveryEditIsTheRunThatTheLibraryMakesOfIt) {
+  Encoder encoder = bundled("learned");
+  const std::vector<std::pair<std::vector<std::string>, Positions>> edits = {
+      {{"zero"}, Positions().scaled(0)},
+      {{"scale=0.5"}, Positions().scaled(0.5f)},
+      {{"shift=3"}, Positions().shifted(3)},
+      {{"swap=1,4"}, Positions().swapped(1, 4)},
+      {{"reverse"}, Positions().reversed()},
+      {{"shuffle=7"}, Positions().shuffled(7)},
+      {{"repeat"}, Positions().repeated()},
+      {{"swap=0,2", "shift=1", "reverse"}, Positions().swapped(0, 2).shifted(1).reversed()}};
+  for (const auto& [words, positions] : edits) {
+    SCOPED_TRACE(words.front());
+    const Observed after = intervene(encoder, {.edits = words, .cuts = {}});
+    expect_run(after, encoder, {.positions = positions});
+    EXPECT_GT(number(after, "moved", 6, "distance"), 1e-4);
+  }
+  const Observed same = intervene(encoder, {.edits = {"scale=1", "shift=0"}, .cuts = {}});
+  for (int64_t l = 0; l <= 6; ++l) {
+    for (const char* column : {"distance", "relative", "largest"}) {
+      EXPECT_NEAR(number(same, "moved", l, column), 0, 1e-12) << column;
+    }
+    EXPECT_NEAR(number(same, "moved", l, "least_cosine"), 1, 1e-12);
+  }
+}
+
+TEST(MeasuresTest, ATableFromAFileReplacesThePositions) {
+  const TempFolder folder;
+  std::vector<float> values(16 * 128);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i));
+  const std::string bytes =
+      safetensors_bytes({{"positions", {16, 128}, "F32", float_bytes(values)}});
+  const std::string file = folder.write("table.safetensors", bytes).string();
+  Encoder encoder = bundled();
+  const Observed after = intervene(encoder, {.edits = {"reverse", "table=" + file}, .cuts = {}});
+  EXPECT_EQ(after.positions, "table");
+  const PositionTable table{.rows = 16, .d_model = 128, .values = values};
+  expect_run(after, encoder, {.positions = Positions::table(table).reversed()});
+}
+
+TEST(MeasuresTest, ACutResidualConnectionEndsTheDirectPath) {
+  Encoder encoder = bundled();
+  const Observed before = observe(encoder, kText);
+  using Site = ResidualCut::Site;
+  const std::map<std::string, ResidualCut> cuts = {
+      {"2.attn", {.layer = 1, .site = Site::kAttention}},
+      {"1", {.layer = 0, .site = Site::kBoth}},
+      {"1.mlp", {.layer = 0, .site = Site::kMlp}}};
+  for (const auto& [word, cut] : cuts) {
+    const Observed after = intervene(encoder, {.edits = {}, .cuts = {word}});
+    expect_run(after, encoder, {.cut_residuals = {cut}});
+    EXPECT_EQ(after.cut_residuals, std::vector<std::string>{word});
+    for (int64_t l = 0; l <= 6; ++l) {
+      const double length = number(before, "direct", l, "length");
+      EXPECT_GT(length, 0.01);
+      EXPECT_EQ(number(after, "direct", l, "length"), l <= cut.layer ? length : 0.0) << word << l;
+    }
+  }
+}
+
+TEST(MeasuresTest, WithoutPositionsNothingIsThePositions) {
+  Encoder sinusoidal = bundled(), none = bundled("none");
+  const Observed removed =
+      observe(sinusoidal, kText, request_of(), {.positions = Positions::none()});
+  EXPECT_EQ(removed.positions, "none");
+  for (const Observed& text : {removed, observe(none, kText)}) {
+    for (int64_t l = 0; l <= 6; ++l) {
+      EXPECT_NEAR(number(text, "split", l, "position"), 0, 1e-9);
+      EXPECT_EQ(number(text, "effect", l, "effect"), 0);
+      EXPECT_EQ(number(text, "direct", l, "length"), 0);
+      for (const char* order : {"swap", "pairs", "reverse", "shuffle"}) {
+        EXPECT_LT(number(text, "order", l, order), 1e-5) << order;
+      }
+    }
+    EXPECT_EQ(number(text, "pooled", "pooled", "effect"), 0);
+    EXPECT_EQ(number(text, "scores", "all", "position_position"), 0);
+    EXPECT_TRUE(text.position_vectors.empty());
+  }
+  const Observed with = observe(sinusoidal, kText);
+  for (int64_t l = 0; l <= 6; ++l) {
+    EXPECT_GT(number(with, "effect", l, "effect"), 0.01);
+    EXPECT_GT(number(with, "order", l, "reverse"), 0.1);
+  }
+}
+
+TEST(MeasuresTest, ATextOfOneTokenHasNoOrder) {
+  Encoder encoder = bundled();
+  for (const std::vector<int32_t>& ids : {std::vector<int32_t>{5}, {2, 3}, {2, 1090, 3}}) {
+    const Observed text = observe_ids(encoder, ids);
+    for (const char* view : {"order", "split", "rank"}) {
+      EXPECT_EQ(why_missing(text, view), "the text has no two tokens that could change places");
+    }
+    EXPECT_GT(number(text, "direct", 1, "length"), 0);
+  }
+}
+
+TEST(MeasuresTest, OfEqualTokensNothingIsTheTokens) {
+  Encoder encoder = bundled();
+  const Observed text = observe_ids(encoder, {5, 5, 5, 5, 5, 5});
+  for (int64_t l = 0; l <= 6; ++l) {
+    EXPECT_NEAR(number(text, "split", l, "position"), 1, 1e-9);
+    EXPECT_NEAR(number(text, "split", l, "token"), 0, 1e-9);
+  }
+}
+
+TEST(MeasuresTest, FiveHundredTokensAreMeasured) {
+  std::vector<int32_t> ids;
+  for (int i = 0; i < 512; ++i) ids.push_back(10 + i % 400);
+  Encoder encoder = bundled();
+  const Observed text = observe_ids(encoder, ids, request_of({"direct", "offsets", "scores"}));
+  EXPECT_EQ(text.tables.at("offsets").columns.size(), 1023u);
+  EXPECT_GT(number(text, "direct", 1, "length"), 0.01);
+  EXPECT_GT(number(text, "scores", "all", "position_position"), 0.1);
+}
+
+TEST(MeasuresTest, WhatOverlappingWindowsMakeCannotBeTakenApart) {
+  std::vector<int32_t> ids;
+  for (int i = 0; i < 150; ++i) ids.push_back(10 + i % 40);
+  Encoder encoder = bundled("learned");
+  const Observed text = observe_ids(encoder, ids, request_of({"direct", "attention", "scores"}),
+                                    {.overflow = Overflow::kWindow});
+  for (const char* view : {"direct", "heads", "scores"}) {
+    EXPECT_EQ(why_missing(text, view), "the text was run in overlapping windows");
+  }
+  EXPECT_GT(number(text, "attention", 2, "distance"), 1);
+  EXPECT_TRUE(text.heads.empty());
+  EXPECT_TRUE(text.position_vectors.empty());
+
+  Encoder int8 = bundled("learned", Precision::kInt8);
+  EXPECT_EQ(why_missing(observe(int8, kText), "scores"), "the terms are those of a run in f32");
+}
+
+TEST(MeasuresTest, EveryFamilyIsObserved) {
+  for (const FamilyCase& family :
+       {bert_case(), roberta_case("roberta"), distilbert_case(true), albert_case(), t5_case(true),
+        fairseq_case("marian"), fairseq_case("bart"), fairseq_case("m2m_100")}) {
+    SCOPED_TRACE(family.config.dump());
+    Encoder encoder(random_model(family.meaning, 7, family.extras));
+    const std::vector<ResidualCut> cut = {{.layer = 0, .site = ResidualCut::Site::kMlp}};
+    const bool relative = family.meaning.position.kind == PositionKind::kRelativeBias;
+    for (const std::vector<ResidualCut>& cuts : {{}, cut}) {
+      const Observed text =
+          observe_ids(encoder, {3, 4, 5, 6, 3}, request_of(), {.cut_residuals = cuts});
+      EXPECT_EQ(why_missing(text, "direct").empty(), !relative);
+      for (const char* view : {"split", "scores"}) {  // shares
+        for (const Row& row : text.tables.at(view).rows) {
+          double sum = 0;
+          for (const double share : row.cells) sum += share;
+          EXPECT_NEAR(sum, 1, 1e-6) << view << row.layer << row.label;
+        }
+      }
+    }
+  }
+}
+
+TEST(MeasuresTest, AMaskGetsItsLikeliestFillers) {
+  Encoder encoder = bundled();
+  for (const int64_t top_k : {5, 2}) {
+    Request request;
+    request.top_k = top_k;
+    const Observed text = observe(encoder, "Tom [MASK] a dog.", request);
+    ASSERT_EQ(text.masks.size(), 1u);
+    EXPECT_EQ(text.input.pieces.at(text.masks[0].token), "[MASK]");
+    ASSERT_EQ(std::ssize(text.masks[0].fillers), top_k);
+    double before = 1, sum = 0;
+    for (const Filler& filler : text.masks[0].fillers) {
+      EXPECT_LE(filler.probability, before);
+      EXPECT_GT(filler.probability, 0);
+      before = filler.probability;
+      sum += before;
+    }
+    EXPECT_LE(sum, 1);
+  }
+}
+
+}  // namespace
+}  // namespace infer

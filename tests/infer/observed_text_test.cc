@@ -1,0 +1,222 @@
+// What the terminal shows of one run and of two.
+#include "infer/render/observed_text.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <clocale>
+#include <cmath>
+#include <cstdlib>
+#include <sstream>
+
+#include "tests/infer/observing.h"
+#include "tests/support/run_program.h"
+
+namespace infer {
+namespace {
+
+using phasor::lines_of;
+
+const bool kUtf8 = std::setlocale(LC_CTYPE, "C.UTF-8") != nullptr;  // as main() does
+const int kPlain = setenv("NO_COLOR", "1", 1);
+
+Shown shown_of(const std::vector<std::string>& names = {}) {
+  return {.views = request_of(names).views, .all_rows = !names.empty()};
+}
+
+std::string text_of(const std::vector<Observed>& runs, const Shown& shown) {
+  return to_text(runs, shown, Output());
+}
+
+/// A made-up run: rows of one view, layer by layer.
+Observed run_of(const std::string& label, const char* view,
+                const std::vector<std::vector<double>>& cells) {
+  Observed run{.label = label};
+  for (const std::vector<double>& row : cells) {
+    run.add(view, {.layer = static_cast<int64_t>(run.tables[view].rows.size()), .cells = row});
+  }
+  return run;
+}
+
+/// The first line with `part` in it, and those after it.
+std::vector<std::string> lines_from(const std::string& text, const std::string& part) {
+  std::vector<std::string> lines = lines_of(text);
+  while (!lines.empty() && lines[0].find(part) == std::string::npos) lines.erase(lines.begin());
+  return lines;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(ObservedTextTest, ATableWithBarsAndItsReason) {
+  Observed run = run_of("", "norm", {{2}, {1}, {std::nan("")}});
+  const std::string bar20 = "████████████████████", bar10 = "██████████";
+  const std::vector<std::string> lines = lines_from(text_of({run}, shown_of({"norm"})), "layer ");
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines[0], "  layer         length");
+  EXPECT_EQ(lines[1], "  embed           2.00  " + bar20);
+  EXPECT_EQ(lines[2], "  1               1.00  " + bar10);
+  EXPECT_EQ(lines[3], "  2                  —");
+  EXPECT_FALSE(contains(text_of({run}, shown_of({"split"})), "—"));
+  run.missing["split"] = "there is no order";
+  EXPECT_TRUE(contains(text_of({run}, shown_of({"split"})), "\n  — there is no order\n"));
+}
+
+TEST(ObservedTextTest, TwoRunsStandSideBySideWhereTheyFit) {
+  const std::string narrow = text_of(
+      {run_of("a", "rank", {{1, 2}, {1, 2}}), run_of("b", "rank", {{3, 4}})}, shown_of({"rank"}));
+  const std::vector<std::string> lines = lines_from(narrow, "layer ");
+  ASSERT_EQ(lines.size(), 3u) << narrow;
+  EXPECT_TRUE(contains(lines[1], "1.00    2.00") && contains(lines[1], "3.00    4.00")) << lines[1];
+  EXPECT_TRUE(contains(lines[2], "1.00    2.00") && contains(lines[2], " —       —")) << lines[2];
+
+  std::vector<Observed> wide = {Observed{.label = "a"}, Observed{.label = "b"}};
+  for (Observed& run : wide)
+    run.add("heads", {.layer = 1, .head = 1, .cells = std::vector(8, 0.5)});
+  const std::vector<std::string> under = lines_from(text_of(wide, shown_of({"heads"})), "  head ");
+  ASSERT_EQ(under.size(), 5u);
+  EXPECT_TRUE(under[1].starts_with("  1.1 (L0H0)")) << under[1];
+  EXPECT_EQ(under[2], "              b");
+  EXPECT_EQ(under[4], under[1]);
+}
+
+TEST(ObservedTextTest, ReasonsAndNotesThatBothRunsShareAreSaidOnce) {
+  std::vector<Observed> runs = {run_of("a", "norm", {{1}}), run_of("b", "norm", {{1}})};
+  runs[0].missing["split"] = runs[1].missing["split"] = "no order";
+  runs[1].missing["direct"] = "no vector";
+  const std::string text = text_of(runs, shown_of({"split", "direct"}));
+  EXPECT_TRUE(contains(text, "\n  — no order\n"));
+  EXPECT_TRUE(contains(text, "\n  — b: no vector\n"));
+  EXPECT_EQ(text.find("no order"), text.rfind("no order"));
+
+  runs[0].tables["norm"].note = runs[1].tables["norm"].note = "Means.";
+  EXPECT_TRUE(contains(text_of(runs, shown_of({"norm"})), "\n  Means.\n"));
+  runs[1].tables["norm"].note = "Sums.";
+  EXPECT_TRUE(contains(text_of(runs, shown_of({"norm"})), "\n  a: Means.\n  b: Sums.\n"));
+}
+
+TEST(ObservedTextTest, TheMostPositionalHeadsComeFirst) {
+  Observed run;
+  for (int64_t h = 1; h <= 12; ++h) {
+    std::vector<double> cells(8, 0);
+    cells[h % 2] = static_cast<double>(h) / 20;  // previous or next
+    run.add("heads", {.layer = 1, .head = h, .cells = cells});
+  }
+  EXPECT_EQ(most_positional_head(run)->head, 12);
+  const std::vector<std::string> few =
+      lines_from(text_of({run}, {.views = {&view("heads")}}), "  head ");
+  ASSERT_EQ(few.size(), 10u);
+  EXPECT_TRUE(few[1].starts_with("  1.12 (L0H11)")) << few[1];
+  EXPECT_TRUE(few[8].starts_with("  1.5 (L0H4)")) << few[8];
+  EXPECT_EQ(few[9], "  4 more rows: --only heads");
+  EXPECT_EQ(lines_from(text_of({run}, shown_of({"heads"})), "  head ").size(), 13u);
+}
+
+TEST(ObservedTextTest, SharesAreStackedAndNegativeOnesHaveNoPart) {
+  const std::vector<std::string> lines = lines_from(
+      text_of({run_of("", "split", {{0.5, 0.25, 0.25}, {-0.5, 1, 0.5}})}, shown_of({"split"})),
+      "  layer");
+  EXPECT_TRUE(lines.at(1).ends_with("0.50   0.25  0.25  ██████████▒▒▒▒▒░░░░░")) << lines[1];
+  EXPECT_TRUE(lines.at(2).ends_with("-0.50   1.00  0.50  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒")) << lines[2];
+}
+
+TEST(ObservedTextTest, EveryViewFitsEightyColumns) {
+  phasor::Encoder a = bundled("sinusoidal"), b = bundled("learned");
+  Request request = request_of();
+  request.states = request.patterns = true;
+  const auto runs_of = [&](const std::string& text) {
+    std::vector<Observed> runs = {observe(a, text, request), observe(b, text, request)};
+    runs[0].label = "before", runs[1].label = std::string(50, 'x');
+    measure_moved(runs[0], runs[1]);
+    return runs;
+  };
+  Request many = request_of();
+  many.lines = lines_of(phasor::read_text_file(kSentences));
+  const std::vector<Subject> subjects = {{.label = "a", .name = "a", .encoder = a},
+                                         {.label = "b", .name = "b", .encoder = b}};
+  const std::vector<Observed> means = observe_all(subjects, {kText, kOther, kOther}, many);
+  const std::vector<Observed> two = runs_of(kText);
+  const std::vector<Observed> one = {
+      observe(b, "Who was it that bit the old man on the hill?", request)};
+  std::string all;
+  for (const std::vector<Observed>& runs : {two, one, means}) {
+    const std::string text = text_of(runs, shown_of()) + to_overview(two, shown_of(), Output());
+    for (const std::string& line : lines_of(text)) {
+      EXPECT_LE(display_width(line), 80) << line;
+      EXPECT_FALSE(line.ends_with(' ')) << line;
+    }
+    EXPECT_FALSE(contains(text, "\033"));
+    all += text;
+  }
+  for (const View& view : views()) EXPECT_TRUE(contains(all, view.title)) << view.title;
+  EXPECT_TRUE(contains(all, "…" + std::string(31, 'x'))) << "a long label is cut";
+}
+
+TEST(ObservedTextTest, OfTwoRunsItSaysWhereTheyDifferMost) {
+  std::vector<Observed> runs = {run_of("a", "norm", {{1}, {5}}), run_of("b", "norm", {{1}, {4}})};
+  EXPECT_EQ(sentences(runs, shown_of({"norm"})),
+            std::vector<std::string>{"Length of the states, length: a 5.00, b 4.00 in layer 1."});
+  EXPECT_EQ(sentences(std::vector{runs[0], runs[0]}, shown_of({"norm"})),
+            std::vector<std::string>{"The two runs do not differ in what was measured."});
+  for (Observed& run : runs) run.add("moved", {.layer = 1, .cells = {0, 0, 0, 1}});
+  runs[0].tables.erase("moved");
+  EXPECT_EQ(sentences(runs, shown_of()).at(0), "The last states of a and b are the same.");
+  const std::string overview = to_overview(runs, shown_of({"norm", "moved"}), Output());
+  const std::vector<std::string> rows = lines_from(overview, "  Length of the states    ");
+  ASSERT_FALSE(rows.empty()) << overview;
+  std::istringstream cells(rows[0].substr(40));
+  std::string first, second, layer;
+  cells >> first >> second >> layer;
+  EXPECT_EQ(first + " " + second + " " + layer, "3.00 2.50 1");
+}
+
+TEST(ObservedTextTest, OffsetsThatOnlyOneRunHasAreNotCompared) {
+  phasor::Encoder encoder = bundled();
+  std::vector<Observed> runs = {observe(encoder, kOther), observe_ids(encoder, {5})};
+  EXPECT_FALSE(contains(to_overview(runs, shown_of({"offsets"}), Output()), "Attention by offset"));
+  EXPECT_TRUE(contains(text_of(runs, shown_of({"offsets"})), " —"));
+}
+
+TEST(ObservedTextTest, ShowsThePatternOfTheHeadThatIsAskedFor) {
+  phasor::Encoder encoder = bundled();
+  Request request = request_of({"pattern"});
+  request.patterns = true;
+  Shown shown = shown_of({"pattern"});
+  const Observed text = observe(encoder, kText, request);
+  const HeadNumber most = *most_positional_head(text);
+  EXPECT_TRUE(contains(text_of({text}, shown), "  head " + name_of(most) + "\n"));
+  shown.heads = {{6, 4}, {1, 2}};
+  EXPECT_TRUE(contains(text_of({text}, shown), "  head 6.4 (L5H3)\n"));
+  EXPECT_TRUE(contains(text_of({text}, shown), "  head 1.2 (L0H1)\n"));
+  const Observed longer = observe_ids(encoder, std::vector<int32_t>(40, 7), request);
+  EXPECT_TRUE(contains(text_of({longer}, shown), "  the first 32 tokens of 40\n"));
+  // One token sees itself alone: every head is as positional as any other.
+  EXPECT_EQ(most_positional_head(observe_ids(encoder, {5}, request))->head, 1);
+}
+
+TEST(ObservedTextTest, AShortTextHasALineForEveryLayer) {
+  phasor::Encoder encoder = bundled();
+  const Observed text = observe(encoder, "Tom [MASK] a dog.", request_of({"effect", "attention"}));
+  const std::vector<std::string> lines = lines_of(to_short_text(text, Output()));
+  EXPECT_EQ(lines.at(0), "Tom [MASK] a dog.");
+  EXPECT_TRUE(lines.at(1).starts_with("  position  0")) << lines[1];
+  EXPECT_TRUE(contains(lines.at(2), "▁Tom")) << lines[2];
+  for (int64_t l = 0; l <= 6; ++l) {  // text, 3 rows, blank, header
+    std::istringstream row(lines.at(6 + l));
+    std::string name, bar;
+    double length = 0, effect = 0, reach = 0;
+    row >> name >> length >> effect >> bar >> reach;
+    EXPECT_EQ(name, l == 0 ? "embed" : std::to_string(l));
+    EXPECT_NEAR(length, number(text, "norm", l, "norm"), 0.00501);
+    EXPECT_NEAR(effect, number(text, "effect", l, "effect"), 0.000501);
+    if (l > 0) {
+      EXPECT_NEAR(reach, number(text, "attention", l, "distance"), 0.00501);
+    }
+  }
+  EXPECT_EQ(lines.at(14), "  most probable tokens for the mask at position 2");
+  EXPECT_TRUE(contains(lines.at(15), text.masks[0].fillers[0].piece)) << lines[15];
+}
+
+}  // namespace
+}  // namespace infer

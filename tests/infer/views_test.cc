@@ -1,0 +1,241 @@
+// The table of views: that every row of it is whole, and that JSON and CSV hold what was measured.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "infer/cli/view_options.h"
+#include "infer/commands.h"
+#include "infer/render/observed_json.h"
+#include "tests/infer/observing.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/run_program.h"
+
+namespace infer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+size_t count(const std::string& text, const std::string& part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+TEST(ViewsTest, EveryRowOfTheTableIsWhole) {
+  std::set<std::string> names;
+  const std::string help = views_help();
+  const Json described = views_json();
+  ASSERT_EQ(described.size(), views().size());
+  for (size_t i = 0; i < views().size(); ++i) {
+    const View& view = views()[i];
+    SCOPED_TRACE(view.name);
+    EXPECT_TRUE(names.insert(view.name).second);
+    EXPECT_EQ(&infer::view(view.name), &view);
+    EXPECT_EQ(count(help, fmt::format("\n  {:<10} {}", view.name, view.title)), 1u);
+    EXPECT_STRNE(view.title, "");
+    EXPECT_STRNE(view.hint, "");
+    EXPECT_EQ(view.hint[std::strlen(view.hint) - 1], '.');
+    EXPECT_EQ(view.of_many != nullptr,
+              view.needs == Needs::kManyTexts || view.needs == Needs::kFile);
+    std::set<std::string> keys = {"layer", "head", view.row_name};
+    size_t printed = 0;
+    for (const Column& column : view.columns) {
+      EXPECT_TRUE(keys.insert(column.key).second || view.columns.size() == 1) << column.key;
+      EXPECT_STRNE(column.label, "");
+      printed += column.printed ? 1 : 0;
+    }
+    EXPECT_EQ(described[i]["name"], view.name);
+    EXPECT_EQ(described[i]["columns"].size(), printed);
+    if (view.columns.empty()) continue;  // the pattern is drawn
+    EXPECT_GE(view.series, 1);
+    EXPECT_LE(static_cast<size_t>(view.series), printed);
+    EXPECT_LT(static_cast<size_t>(view.lead), printed);
+    if (view.chart != Chart::kNone) {
+      EXPECT_STRNE(view.unit, "");
+    }
+  }
+  EXPECT_FALSE(names.contains("all"));  // --only all
+  EXPECT_THROW(infer::view("nothing"), std::out_of_range);
+}
+
+/// Expects tables as their views describe them.
+void expect_well_formed(const Observed& run) {
+  for (const auto& [name, table] : run.tables) {
+    SCOPED_TRACE(name);
+    EXPECT_FALSE(run.missing.contains(name));
+    std::set<std::string> places;
+    for (const Row& row : table.rows) {
+      EXPECT_EQ(row.cells.size(), table.columns.size());
+      EXPECT_TRUE(places.insert(fmt::format("{}.{}.{}", row.layer, row.head, row.label)).second);
+      const Rows rows = view(name).rows;
+      EXPECT_EQ(row.head > 0, rows == Rows::kHeads);
+      EXPECT_EQ(row.layer >= 0, rows != Rows::kNamed);
+      EXPECT_EQ(row.label.empty(), rows != Rows::kNamed);
+      for (const double cell : row.cells) EXPECT_FALSE(std::isinf(cell));
+    }
+    if (name == "offsets") continue;  // has those of the text
+    std::vector<std::string> keys;
+    for (const Column& column : view(name).columns) keys.emplace_back(column.key);
+    EXPECT_EQ(table.columns, keys);
+  }
+}
+
+/// Expects each cell in its place of the JSON, and in a line of the CSV.
+void expect_rendered(const Observed& run, const Json& json, const std::set<std::string>& csv,
+                     size_t& cells) {
+  std::set<std::string> names;
+  for (const auto& [name, table] : run.tables) {
+    const Json& rows = json["views"].at(name);
+    ASSERT_EQ(rows.size(), table.rows.size()) << name;
+    names.insert(name);
+    for (size_t r = 0; r < rows.size(); ++r) {
+      const Row& row = table.rows[r];
+      EXPECT_EQ(rows[r].value("layer", int64_t{-1}), row.layer);
+      EXPECT_EQ(rows[r].value("head", Json()).is_number(), row.head > 0);
+      if (!row.label.empty()) {
+        EXPECT_EQ(rows[r][view(name).row_name], row.label);
+      }
+      for (size_t c = 0; c < row.cells.size(); ++c, ++cells) {
+        EXPECT_EQ(rows[r][table.columns[c]], row.cells[c]);
+        const std::string label = row.label.empty() ? "" : row.label + ".";
+        const std::string line = fmt::format("7,{},{},{},{}.{}{},{}", run.label,
+                                             row.layer < 0 ? "" : std::to_string(row.layer),
+                                             row.head > 0 ? std::to_string(row.head) : "", name,
+                                             label, table.columns[c], row.cells[c]);
+        EXPECT_TRUE(csv.contains(line)) << line;
+      }
+    }
+  }
+  EXPECT_EQ(json["views"].size(), names.size());
+  EXPECT_EQ(json["missing"].size(), run.missing.size());
+}
+
+/// One or two runs of which everything is measured.
+void expect_all_formats_hold_the_same(std::span<const Observed> runs) {
+  const std::string text = to_csv(runs, 7);
+  const std::vector<std::string> lines = phasor::lines_of(text);
+  const std::set<std::string> csv(lines.begin(), lines.end());
+  const Json json = Json::parse(line(to_json(runs)));
+  size_t cells = 0;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    expect_well_formed(runs[i]);
+    expect_rendered(runs[i], runs.size() == 1 ? json : json["runs"][i], csv, cells);
+  }
+  EXPECT_EQ(lines.size(), cells);
+  EXPECT_EQ(csv_head(), "text,run,layer,head,measure,value\n");
+}
+
+TEST(ViewsTest, EveryViewOfATextHasRowsAndAllFormatsHoldThem) {
+  phasor::Encoder encoder = bundled();
+  const Observed text = observe(encoder, kText);
+  expect_all_formats_hold_the_same(std::span(&text, 1));
+  for (const View& view : views()) {
+    if (view.needs != Needs::kNothing) continue;
+    ASSERT_NE(text.table(view.name), nullptr) << view.name;
+    EXPECT_FALSE(text.table(view.name)->rows.empty()) << view.name;
+    if (view.sentence != nullptr) {
+      EXPECT_NE(view.sentence(*text.table(view.name)), "");
+    }
+  }
+}
+
+TEST(ViewsTest, EveryViewOfTwoRunsOfAFileHasRowsAndAllFormatsHoldThem) {
+  phasor::Encoder a = bundled("sinusoidal"), b = bundled("learned");
+  Request request = request_of();
+  request.lines = phasor::lines_of(phasor::read_text_file(kSentences));
+  const std::vector<Observed> runs = observe_all(
+      {{.label = "a", .name = "a", .encoder = a}, {.label = "b", .name = "b", .encoder = b}},
+      {kText, kOther, kOther}, request);
+  expect_all_formats_hold_the_same(runs);
+  for (const View& view : views()) {
+    if (view.columns.empty()) continue;
+    EXPECT_NE(runs[1].table(view.name), nullptr) << view.name;
+    EXPECT_EQ(runs[0].table(view.name) == nullptr, view.needs == Needs::kTwoRuns) << view.name;
+  }
+}
+
+TEST(ViewsTest, JsonOfARunSaysWhatWasRun) {
+  phasor::Encoder encoder = bundled("learned");
+  std::vector<int32_t> ids(130, 5);
+  Observed text = observe_ids(encoder, ids, {}, {.overflow = phasor::Overflow::kInterpolate});
+  text.input.text = "</b> \xff";
+  text.add("effect", {.layer = 0, .cells = {std::nan("")}});
+  const Json json = Json::parse(line(to_json(text)));
+  EXPECT_EQ(json["model"], "it");
+  EXPECT_EQ(json["positions"], "learned");
+  EXPECT_EQ(json["precision"], "f32");
+  EXPECT_EQ(json["edits"], Json::array());
+  EXPECT_EQ(json["text"], "</b> \uFFFD");
+  EXPECT_EQ(json["ids"], ids);
+  EXPECT_EQ(json["position_ids"][0], 0);
+  EXPECT_NEAR(json["position_ids"][1], 127.0 / 129, 1e-6);
+  EXPECT_TRUE(json["views"]["effect"][0]["effect"].is_null());
+  EXPECT_EQ(to_csv(std::span(&text, 1), 1).find("effect"), std::string::npos);
+  EXPECT_EQ(json["num_layers"], 6);
+  EXPECT_FALSE(json.contains("label"));
+  EXPECT_FALSE(json.contains("file"));
+  text.many = {.file = "f.txt", .texts = 3, .tokens = 20};
+  const Json many = to_json(text);
+  EXPECT_EQ(many["file"], "f.txt");
+  EXPECT_EQ(many["texts"], 3);
+  EXPECT_FALSE(many.contains("ids"));
+}
+
+/// The views that --only shows where one thing is lacking.
+std::vector<std::string> shown(const std::vector<std::string>& only, Needs lacking) {
+  ViewOptions options;
+  options.only = only;
+  const auto model = phasor::Model::load(phasor::bundled_model("none"));
+  std::vector<std::string> names;
+  for (const View* view : parse_views(options, model->config(), [&](Needs needs) {
+                            return std::string(needs == lacking ? "do this" : "");
+                          }).views) {
+    names.emplace_back(view->name);
+  }
+  return names;
+}
+
+TEST(ViewsTest, OnlyPicksViewsInTheirOrder) {
+  EXPECT_EQ(shown({"norm", "effect"}, Needs::kFile), (std::vector<std::string>{"effect", "norm"}));
+  size_t brief = 0, all = 0;
+  for (const View& view : views()) {
+    brief += view.brief && view.needs != Needs::kTwoRuns ? 1 : 0;
+    all += view.needs != Needs::kTwoRuns ? 1 : 0;
+  }
+  EXPECT_EQ(shown({}, Needs::kTwoRuns).size(), brief);
+  EXPECT_EQ(shown({"all"}, Needs::kTwoRuns).size(), all);
+  using phasor::expect_error;
+  for (const View& view : views()) {
+    if (view.needs == Needs::kNothing) continue;
+    expect_error<UsageError>([&] { shown({view.name}, view.needs); }, {view.name, "do this"});
+  }
+  for (const std::vector<std::string>& only :
+       {std::vector<std::string>{"slpit"}, {"all", "slpit"}}) {
+    expect_error<UsageError>([&] { shown(only, Needs::kFile); },
+                             {"slpit", "norm", "did you mean split?"});
+  }
+}
+
+TEST(ViewsTest, HeadsAreCountedFromOne) {
+  const auto model = phasor::Model::load(phasor::bundled_model("none"));
+  const auto heads = [&](const std::string& head) {
+    ViewOptions options;
+    options.heads = {head};
+    return parse_views(options, model->config(), [](Needs) { return std::string(); }).heads;
+  };
+  EXPECT_EQ(heads("6.4").at(0).layer, 6);
+  EXPECT_EQ(heads("6.4").at(0).head, 4);
+  EXPECT_EQ(heads("all").size(), 24u);
+  for (const char* none : {"2", "2.", "two.1", "2.1x", ""}) {
+    phasor::expect_error<UsageError>([&] { heads(none); }, {"--head", "2.1"});
+  }
+  for (const char* none : {"2.5", "0.1", "7.1", "1.0"}) {
+    phasor::expect_error<phasor::InvalidArgument>([&] { heads(none); }, {none, "1.1 to 6.4"});
+  }
+}
+
+}  // namespace
+}  // namespace infer
