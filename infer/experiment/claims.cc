@@ -528,7 +528,8 @@ void positional_encoding_pytorch(Claims& claims) {
 }  // namespace claims
 
 std::vector<Claim> tutorial_claims(const ClaimModels& models, const TableSource& table) {
-  claims::Claims all(models, table);
+  using namespace claims;
+  Claims all(models, table);
   all.begin("A Gentle Introduction to Positional Encoding (Machine Learning Mastery)");
   machine_learning_mastery(all);
   all.begin("Positional Encoding in Transformers (GeeksforGeeks)");
