@@ -7,24 +7,15 @@
 
 namespace infer {
 
-/// A matrix that somebody else holds.
-struct MatrixView {
-  std::span<const double> values;  // [rows, columns], row-major
-  int64_t rows = 0;
-  int64_t columns = 0;
-
-  double at(int64_t row, int64_t column) const { return values[row * columns + column]; }
-  std::span<const double> row(int64_t i) const { return values.subspan(i * columns, columns); }
-};
-
 struct Matrix {
   std::vector<double> values;  // [rows, columns], row-major
   int64_t rows = 0;
   int64_t columns = 0;
 
-  operator MatrixView() const { return {values, rows, columns}; }
   double at(int64_t row, int64_t column) const { return values[row * columns + column]; }
-  std::span<const double> row(int64_t i) const { return MatrixView(*this).row(i); }
+  std::span<const double> row(int64_t i) const {
+    return std::span(values).subspan(i * columns, columns);
+  }
 };
 
 }  // namespace infer

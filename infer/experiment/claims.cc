@@ -1,18 +1,28 @@
-// Every claim in order, and what their numbers are computed with.
+// The claims about tables, source by source.
+#include "infer/experiment/claims.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <numbers>
+#include <numeric>
 
 #include "infer/experiment/claim_list.h"
 #include "phasor/errors.h"
+#include "phasor/lens/table.h"
 
 namespace infer {
 namespace claims {
 
-Matrix Tables::make(SinusoidalLayout layout, int64_t rows, int64_t d_model, double base,
-                    int64_t first_position) const {
-  Matrix table{source_(layout, rows, d_model, base, first_position), rows, d_model};
+void Claims::add(std::string text, Verdict verdict, std::string computed, std::string reason) {
+  claims_.push_back({source_, std::move(text), verdict.holds, verdict.as_expected,
+                     std::move(computed), std::move(reason)});
+}
+
+Matrix Claims::table(SinusoidalLayout layout, int64_t rows, int64_t d_model, double base,
+                     int64_t first_position) const {
+  Matrix table{table_(layout, rows, d_model, base, first_position), rows, d_model};
   if (std::ssize(table.values) != rows * d_model) {
     throw InvalidArgument(fmt::format("a table of {} rows and width {} cannot have {} values", rows,
                                       d_model, table.values.size()));
@@ -31,43 +41,506 @@ double largest_difference(std::span<const double> a, std::span<const double> b) 
   return largest;
 }
 
+namespace {
+
+constexpr double kCircle = 2 * std::numbers::pi;
+
+bool near(double a, double b, double tolerance) { return std::abs(a - b) <= tolerance; }
+
+/// The frequency of the pair of columns c, c + 1 of a paper table.
+double frequency(double c, double d_model) { return std::pow(10000.0, -c / d_model); }
+
+/// Of the pair of columns (sine, cosine), from how far it turns between rows 0 and 1.
 double wavelength(const Matrix& table, int64_t sine, int64_t cosine) {
   const double before = std::atan2(table.at(0, sine), table.at(0, cosine));
   return kCircle / (std::atan2(table.at(1, sine), table.at(1, cosine)) - before);
 }
 
-double sum_of_entries(int64_t rows, int64_t d_model, double base) {
-  const auto length = static_cast<double>(rows);
+/// How far a table is from the first rows of a longer one.
+double off_the_beginning(const Matrix& table, const Matrix& longer) {
+  return largest_difference(table.values, std::span(longer.values).first(table.values.size()));
+}
+
+double sum_of(const Matrix& table) {
+  return std::accumulate(table.values.begin(), table.values.end(), 0.0);
+}
+
+/// What the sum of a paper table's entries is by Dirichlet's kernel,
+///
+///     Σ_p sin ωp + cos ωp = (sin ω(T−1)/2 + cos ω(T−1)/2) · sin(ωT/2) / sin(ω/2).
+double sum_by_formula(int64_t rows, int64_t d_model) {
+  const auto length = static_cast<double>(rows), width = static_cast<double>(d_model);
   double sum = 0;
-  for (int64_t i = 0; i < d_model / 2; ++i) {
-    const double half =
-        std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(d_model)) / 2;
+  for (int64_t c = 0; c < d_model; c += 2) {
+    const double half = frequency(static_cast<double>(c), width) / 2;
     sum += (std::sin(half * (length - 1)) + std::cos(half * (length - 1))) *
            std::sin(half * length) / std::sin(half);
   }
   return sum;
 }
 
+void the_four_by_four_table(Claims& claims) {
+  constexpr std::array kPrinted = {0.0,        1.0,         0.0,        1.0,         //
+                                   0.84147098, 0.54030231,  0.09983342, 0.99500417,  //
+                                   0.90929743, -0.41614684, 0.19866933, 0.98006658,  //
+                                   0.14112001, -0.98999250, 0.29552021, 0.95533649};
+  constexpr double kHalfADigit = 5.1e-9;  // of 8 decimals
+  const Matrix table = claims.paper(4, 4, 100);
+  const double off = largest_difference(table.values, kPrinted);
+  claims.add(
+      "The 4×4 table with n = 100 that is printed", right(off <= kHalfADigit),
+      fmt::format("PE(1) = {:.8f}; largest difference {:.1e}", fmt::join(table.row(1), ", "), off));
+
+  const double end_off =
+      largest_difference(std::span(table.values).last(8), std::span(kPrinted).last(8));
+  claims.add("Positions k run over 0 ≤ k < L/2", wrong(end_off > kHalfADigit),
+             fmt::format("for L = 4, PE(2) = {:.4f} and PE(3) = {:.4f}",
+                         fmt::join(table.row(2), ", "), fmt::join(table.row(3), ", ")),
+             "0 ≤ k < L: its own table has four rows for four words");
+
+  int64_t by_column = 0, by_position = 0;
+  for (int64_t k = 0; k < 4; ++k) {
+    for (int64_t j = 0; j < 4; ++j) {
+      const double angle = static_cast<double>(k) / (j < 2 ? 1.0 : 10.0);  // n^(2i/d) = 1, 10
+      by_column += near(table.at(k, j), j % 2 == 0 ? std::sin(angle) : std::cos(angle), 1e-12);
+      by_position += near(table.at(k, j), k % 2 == 0 ? std::sin(angle) : std::cos(angle), 1e-12);
+    }
+  }
+  claims.add("Even positions correspond to a sine, odd positions to a cosine",
+             wrong(by_position == 16, by_column == 16),
+             fmt::format("true of {} of 16 entries; of even and odd columns it is true of {}",
+                         by_position, by_column),
+             "even columns are sines, odd columns cosines, at every position");
+}
+
+void curves_and_wavelengths(Claims& claims) {
+  const Matrix table = claims.paper(100, 512), t2t = claims.table(SinusoidalLayout::kT2T, 2, 512);
+  double off = 0;
+  std::vector<double> last;
+  for (const int64_t k : {0, 4, 8, 12}) {
+    for (int64_t x = 0; x < 100; ++x) {
+      const double y =
+          std::sin(static_cast<double>(k) / std::pow(10000.0, 2.0 * static_cast<double>(x) / 512));
+      off = std::max(off, std::abs(table.at(k, 2 * x) - y));
+    }
+    last.push_back(table.at(k, 2 * 99));
+  }
+  claims.add("Figure: the curves sin(k / n^(2x/d)), x = 0 … 99, k = 0, 4, 8, 12, d = 512",
+             right(off <= 1e-12),
+             fmt::format("columns 0, 2, … 198 of rows k, {:.1e} off; at x = 99: {:.4f}", off,
+                         fmt::join(last, ", ")));
+
+  const double sum = sum_of(table);
+  claims.add("Figure: the 100×512 table with n = 10000",
+             right(near(sum, 18297.143808534354, 1e-8), near(sum, sum_by_formula(100, 512), 1e-8)),
+             fmt::format("{} × {}, sum of the entries {:.12f}", table.rows, table.columns, sum));
+
+  const double shortest = wavelength(table, 0, 1), longest = wavelength(table, 510, 511);
+  const double step = 1 / frequency(2, 512), end = kCircle * 10000;
+  double uneven = 0;
+  for (int64_t c = 2; c < 512; c += 2) {
+    const double ratio = wavelength(table, c, c + 1) / wavelength(table, c - 2, c - 1);
+    uneven = std::max(uneven, std::abs(ratio - step));
+  }
+  claims.add("The wavelengths form a geometric progression from 2π to 2πn",
+             wrong(near(shortest / kCircle, 1, 1e-9) && near(longest / end, 1, 1e-6),
+                   uneven <= 1e-9 && near(shortest / kCircle, 1, 1e-9) &&
+                       near(longest / kCircle * frequency(510, 512), 1, 1e-9) &&
+                       near(wavelength(t2t, 255, 511) / end, 1, 1e-9)),
+             fmt::format("from {:.4f} to {:.1f}, each {:.4f} times the last; 2πn = {:.1f}",
+                         shortest, longest, step, end),
+             "geometric, but the last is 2πn^((d−2)/d); tensor2tensor's table reaches 2πn");
+}
+
+void advantages(Claims& claims) {
+  const Matrix table = claims.paper(1000, 512), narrow = claims.paper(1000, 4);
+  const auto [low, high] = std::ranges::minmax(table.values);
+  claims.add("The values are in [−1, 1]",
+             right(low >= -1 && high <= 1, near(low, -1, 1e-6) && near(high, 1, 1e-6)),
+             fmt::format("1000 × 512: from {:.6f} to {:.6f}", low, high));
+
+  const RowPair wide = nearest_rows(table.values, 512), close = nearest_rows(narrow.values, 4);
+  const auto zeros = std::ranges::count(table.row(0), 0.0);
+  claims.add("Each position has a unique encoding",
+             right(wide.distance > 0 && close.distance > 0,
+                   near(wide.distance, 3.714, 5e-4) && wide.offset == 1 && zeros == 256 &&
+                       near(close.distance, 0.0724, 5e-5) && close.offset == 622),
+             fmt::format("the nearest two of 1000 rows: {:.3f} apart, at offset {} (d = 512); "
+                         "{:.4f}, at offset {} (d = 4)",
+                         wide.distance, wide.offset, close.distance, close.offset),
+             fmt::format("rows are unique, single entries are not: PE(0) has {} zeros", zeros));
+
+  const auto first = std::span(table.values).first(100 * 512);
+  const double toeplitz = toeplitz_r2(first, 512);
+  const int64_t rise = first_rise(first, 512).value_or(0);
+  claims.add("The similarity of positions can be measured, and so relative positions encoded",
+             right(near(toeplitz, 1, 1e-12), rise == 44),
+             fmt::format("⟨PE(p), PE(q)⟩ depends on p − q alone (R² = {:.12f}) and falls up to "
+                         "offset {}",
+                         toeplitz, rise - 1),
+             "from there on it rises and falls: alike does not mean near");
+}
+
+void machine_learning_mastery(Claims& claims) {
+  the_four_by_four_table(claims);
+  same_for_any_phrase(claims);
+  curves_and_wavelengths(claims);
+  const Matrix odd = claims.paper(2, 5);
+  const std::array printed = {0.8415, 0.5403, 0.0251, 0.9997};
+  claims.add("Odd d: the code leaves the last column 0; d = 5: 0.8415, 0.5403, 0.0251, 0.9997, 0",
+             wrong(odd.at(1, 4) == 0, largest_difference(odd.row(1).first(4), printed) <= 5e-5 &&
+                                          near(odd.at(1, 4), std::sin(frequency(4, 5)), 1e-15)),
+             fmt::format("PE(1) = {:.4f}", fmt::join(odd.row(1), ", ")),
+             "the formula has a last sine without a cosine; the loop ends one too early");
+  advantages(claims);
+}
+
+void geeks_for_geeks(Claims& claims) {
+  const std::array first = {0.841471, 0.540302, 0.01, 0.99995};  // as printed
+  const std::array sixth = {-0.279415, 0.96017, 0.059964, 0.998201};
+  const Matrix words = claims.paper(6, 4, 10000, 1), code = claims.paper(1, 4);
+  claims.add(
+      "\"The cat sat on the mat\", d = 4: PE(1) = 0.841471, 0.540302, 0.01, 0.99995, … "
+      "PE(6) = −0.279415, 0.96017, 0.059964, 0.998201",
+      right(largest_difference(words.row(0), first) <= 5.1e-7 &&
+                largest_difference(words.row(5), sixth) <= 5.1e-7,
+            code.values == std::vector<double>{0, 1, 0, 1}),
+      fmt::format("PE(1) = {:.6f}; PE(6) = {:.6f}", fmt::join(words.row(0), ", "),
+                  fmt::join(words.row(5), ", ")),
+      fmt::format("counting from 1; its code counts from 0 and gives the first word {:.0f}",
+                  fmt::join(code.values, ", ")));
+
+  const Matrix table = claims.paper(50, 512);
+  const int64_t rows = std::ssize(table.values) / 512;
+  claims.add("The code prints the shape (1, 50, 512)", right(rows == 50),
+             fmt::format("(1, {}, 512), {} numbers", rows, table.values.size()));
+  claims.add("… \"for a sequence of length 10\"", wrong(rows == 10, rows == 50),
+             fmt::format("{} rows", rows), "the code sets position = 50");
+  const double moved = off_the_beginning(claims.paper(10, 512), table);
+  claims.add("It allows sequences of different lengths", right(moved == 0),
+             fmt::format("the table of 10 rows and the first 10 of 50 differ by {}", moved),
+             "a shorter table is the beginning of a longer one");
+}
+
+void first_rows_and_images(Claims& claims) {
+  const Matrix table = claims.paper(128, 512);
+  int64_t alternating = 0;
+  for (int64_t c = 0; c < 512; ++c) alternating += table.at(0, c) == static_cast<double>(c % 2);
+  claims.add("d = 512: PE(0) = 0, 1, 0, 1, …, 0, 1", right(alternating == 512),
+             fmt::format("{} of 512 columns", alternating));
+
+  std::vector<double> row;
+  for (const int64_t c : {0, 1, 2, 3, 510, 511}) {
+    row.push_back(std::trunc(table.at(1, c) * 1e4) / 1e4);
+  }
+  const std::array printed = {0.8414, 0.5403, 0.8218, 0.5696, 0.0001, 0.9999};
+  claims.add("d = 512: PE(1) = 0.8414, 0.5403, 0.8218, 0.5696, …, 0.0001, 0.9999",
+             right(largest_difference(row, printed) <= 1e-9),
+             fmt::format("columns 0 to 3, 510 and 511: {:.4f}", fmt::join(row, ", ")),
+             "truncated after four decimals, as the text says");
+
+  std::vector<double> other;
+  for (int64_t p = 0; p < 128; ++p) {
+    for (int64_t c = 0; c < 512; c += 2) {
+      const double divisor = std::exp(static_cast<double>(c) * (-std::log(10000.0) / 512));
+      other.push_back(std::sin(static_cast<double>(p) * divisor));
+      other.push_back(std::cos(static_cast<double>(p) * divisor));
+    }
+  }
+  const double off = largest_difference(table.values, other);
+  claims.add("The loop and the exp/log form give the same values", right(off <= 1e-12),
+             fmt::format("128 × 512: largest difference {:.1e}", off), "but for rounding");
+
+  for (const Matrix& image : {table, claims.paper(16, 32)}) {
+    const double sum = sum_of(image);
+    claims.add(fmt::format("Figure: the {}×{} table", image.rows, image.columns),
+               right(near(sum, sum_by_formula(image.rows, image.columns), 1e-8)),
+               fmt::format("{} × {}, sum of the entries {:.9f}", image.rows, image.columns, sum));
+  }
+}
+
+void the_clock(Claims& claims) {
+  const Matrix table = claims.paper(128, 512);
+  double off = 0, fastest = 0, slowest = kCircle;
+  int64_t clockwise = 0, slower = 0;
+  for (int64_t hand = 0; hand < 256; ++hand) {
+    const auto x = [&](int64_t p) { return table.at(p, 2 * hand); };      // sine to the right,
+    const auto y = [&](int64_t p) { return table.at(p, 2 * hand + 1); };  // cosine up
+    for (int64_t p = 0; p < 128; ++p) off = std::max(off, std::abs(std::hypot(x(p), y(p)) - 1));
+    for (int64_t p = 1; p < 128; ++p) clockwise += x(p - 1) * y(p) - y(p - 1) * x(p) < 0;
+    const double speed = kCircle / wavelength(table, 2 * hand, 2 * hand + 1);
+    slower += speed < slowest;
+    fastest = std::max(fastest, speed);
+    slowest = std::min(slowest, speed);
+  }
+  claims.add(
+      "Figure: a clock of 256 hands on the unit circle, turning clockwise, each slower than "
+      "the one before",
+      right(off <= 1e-12 && clockwise == 256 * 127 && slower == 256,
+            near(fastest, 1, 1e-12) && near(slowest, frequency(510, 512), 1e-12)),
+      fmt::format("lengths {:.1e} off 1; {} of {} steps clockwise; {} hands, from {:.4f} to "
+                  "{:.6f} radians a position",
+                  off, clockwise, 256 * 127, slower, fastest, slowest));
+
+  const std::array word = {0.3, -1.7};
+  double off_circle = 0, apart = 4;
+  for (int64_t p = 0; p < 128; ++p) {
+    const double x = table.at(p, 0), y = table.at(p, 1);
+    const double radius = std::hypot(word[0] + x - word[0], word[1] + y - word[1]);
+    off_circle = std::max(off_circle, std::abs(radius - 1));
+    for (int64_t q = 0; q < p; ++q) {
+      apart = std::min(apart, std::hypot(x - table.at(q, 0), y - table.at(q, 1)));
+    }
+  }
+  claims.add(
+      "Figure: points of one word at different positions lie on a unit circle round its "
+      "embedding's first two dimensions",
+      right(off_circle <= 1e-12 && apart > 0),
+      fmt::format("128 positions: {:.1e} off the circle, no two nearer than {:.4f}", off_circle,
+                  apart));
+}
+
+void linearity(Claims& claims) {
+  const Matrix table = claims.paper(128, 512);
+  std::vector<double> off;
+  for (const int64_t k : {1, 10, 100}) {
+    const Matrix r{rotation(SinusoidalLayout::kPaper, 512, static_cast<double>(k)), 512, 512};
+    double largest = 0;
+    for (const int64_t p : {0, 1, 9, 27}) {
+      std::vector<double> moved;
+      for (int64_t c = 0; c < 512; ++c) {
+        const auto row = r.row(c);
+        moved.push_back(std::inner_product(row.begin(), row.end(), table.row(p).begin(), 0.0));
+      }
+      largest = std::max(largest, largest_difference(moved, table.row(p + k)));
+    }
+    off.push_back(largest);
+  }
+  claims.add("PE(pos + k) is a linear function of PE(pos)", right(std::ranges::max(off) <= 1e-12),
+             fmt::format("largest |R_k PE(p) − PE(p + k)| for k = 1, 10, 100: {:.1e}",
+                         fmt::join(off, ", ")),
+             "R_k turns each pair of columns by ωk, whatever the position");
+}
+
+void transformers_positional_encoding(Claims& claims) {
+  order_is_lost_without_positions(claims);
+  first_rows_and_images(claims);
+  the_clock(claims);
+  linearity(claims);
+  learned_is_as_good_as_sinusoidal(claims);
+  residual_connections_carry_positions(claims);
+}
+
+constexpr int64_t kRows = 250, kWidth = 1024;  // of the figures of the next: positions 1 to 250
+
+void criteria(Claims& claims, const Matrix& table) {
+  std::vector<double> filled(kRows * 8);
+  for (size_t i = 0; i < filled.size(); ++i) filled[i] = static_cast<double>(i / 8);
+  const double largest = std::ranges::max(filled);
+  const auto apart = row_matrix(filled, 8, RowMeasure::kEuclidean);
+  claims.add("A vector filled with the position: distances are right, values are not bounded",
+             right(near(apart[kRows + 31], 30 * apart[kRows + 2], 1e-9) && largest > 1),
+             fmt::format("‖P(1) − P(31)‖ is {:.0f} times ‖P(1) − P(2)‖; P(249) = {:.0f}",
+                         apart[kRows + 31] / apart[kRows + 2], largest));
+  const double in_five = filled[8] / 5, in_thirty = filled[8] / 30;
+  claims.add("… divided by the length: bounded, but not the same for every length",
+             right(in_five != in_thirty && largest / kRows <= 1),
+             fmt::format("P(1) = {:.4f} in 5 words, {:.4f} in 30; P(249) = {:.4f}", in_five,
+                         in_thirty, largest / kRows));
+
+  const double by_length = off_the_beginning(claims.paper(30, kWidth, 10000, 1), table);
+  const double by_run = off_the_beginning(claims.paper(kRows, kWidth, 10000, 1), table);
+  const auto [low, high] = std::ranges::minmax(table.values);
+  const double bound = std::max(-low, high);
+  const RowPair nearest = nearest_rows(table.values, kWidth);
+  claims.add(
+      "Sinusoids reflect distances, are bounded, independent of the length, and "
+      "deterministic",
+      right(nearest.offset == 1 && bound <= 1 && by_length == 0 && by_run == 0,
+            near(bound, 1, 1e-8)),
+      fmt::format("nearest rows: neighbours ({:.3f}); |values| ≤ {:.6f}; 30 or 250 rows: "
+                  "{} apart; computed twice: {}",
+                  nearest.distance, bound, by_length, by_run),
+      "they reflect small distances; far positions are not ordered");
+  claims.add("The values are bounded between 0 and 1",
+             wrong(low >= 0 && high <= 1, near(low, -1, 1e-4) && near(high, 1, 1e-8)),
+             fmt::format("from {:.6f} to {:.6f}", low, high), "between −1 and 1");
+}
+
+void waves(Claims& claims, const Matrix& table) {
+  const double early = wavelength(table, 0, 1), late = wavelength(table, 1022, 1023);
+  claims.add("Early dimensions have low frequencies, late ones high",
+             wrong(early > late, near(early / kCircle, 1, 1e-9) &&
+                                     near(late / kCircle * frequency(1022, 1024), 1, 1e-9)),
+             fmt::format("wavelength of the first pair {:.4f}, of the last {:.1f}", early, late),
+             "the other way round");
+
+  std::vector<double> sines, cosines;
+  for (size_t i = 0; i < table.values.size(); ++i) {
+    (i % 2 == 0 ? sines : cosines).push_back(table.values[i]);
+  }
+  const double of_sines = toeplitz_r2(sines, kWidth / 2);
+  const double of_cosines = toeplitz_r2(cosines, kWidth / 2);
+  const double of_both = toeplitz_r2(table.values, kWidth);
+  claims.add("Sines alone or cosines alone are worse",
+             right(of_sines < 0.999 && of_cosines < 0.999 && near(of_both, 1, 1e-12)),
+             fmt::format("Toeplitz R² of the sines {:.4f}, of the cosines {:.4f}, of both {:.12f}",
+                         of_sines, of_cosines, of_both),
+             "only together do they depend on the offset alone");
+}
+
+/// `apart`: cosine distances of every two positions.
+void distances(Claims& claims, const Matrix& apart) {
+  struct Printed {
+    int64_t p, q;
+    double value;
+  };
+  for (const auto& [p, q, printed] : {Printed{1, 2, 0.026488616022189992},
+                                      {1, 3, 0.09339161307513},
+                                      {1, 30, 0.4323030365719962},
+                                      {30, 31, 0.02648861602218988}}) {
+    const double distance = apart.at(p - 1, q - 1);
+    claims.add(
+        fmt::format("d = 1024: the cosine distance of positions {} and {} is {}", p, q, printed),
+        right(near(distance, printed, 1e-12)), fmt::format("{:.15f}", distance));
+  }
+
+  const auto first = apart.row(0);
+  int64_t falling = 0, from = 0;  // row 0 is position 1
+  for (int64_t q = kRows - 1; q >= 1; --q) {
+    if (first[q] >= first[q - 1]) continue;
+    ++falling;
+    from = q;
+  }
+  claims.add(
+      "The distances from position 1 increase monotonically up to position 250",
+      wrong(falling == 0, falling == 43 && from == 69),
+      fmt::format("{} of {} steps fall; the first: {:.6f} at {}, {:.6f} at {}", falling, kRows - 1,
+                  first[std::max<int64_t>(from, 1) - 1], from, first[from], from + 1),
+      "only up to where the dot product rises again, offset 69");
+
+  double off = 0, own = 0;
+  for (int64_t p = 0; p < kRows; ++p) {
+    own = std::max(own, std::abs(apart.at(p, p)));
+    for (int64_t q = 0; q < kRows; ++q) {
+      off = std::max(off, std::abs(apart.at(p, q) - first[std::abs(p - q)]));
+    }
+  }
+  const double farthest = std::max(0.0, std::ranges::max(apart.values));
+  claims.add("Figure: the 250×250 matrix of cosine distances",
+             right(own <= 1e-12 && off <= 1e-12 && farthest > 0.4323),
+             fmt::format("0 to {:.6f}; {:.1e} off zero on the diagonal and {:.1e} off one value "
+                         "for each offset",
+                         farthest, own, off));
+}
+
+void the_map(Claims& claims, const Matrix& table, const Matrix& apart) {
+  const auto in_plane =
+      row_matrix(principal_plane(table.values, kWidth).points, 2, RowMeasure::kEuclidean);
+  const double across = std::ranges::max(in_plane);
+  double step = 0;
+  int64_t beside = 0;  // positions that no other is nearer to than a neighbour
+  for (int64_t p = 0; p < kRows; ++p) {
+    const int64_t neighbour = p + 1 < kRows ? p + 1 : p - 1;
+    step = std::max(step, in_plane[p * kRows + neighbour]);
+    int64_t nearer = 0;
+    for (int64_t q = 0; q < kRows; ++q) {
+      nearer += q != p && apart.at(p, q) < apart.at(p, neighbour) - 1e-12;
+    }
+    beside += nearer == 0;
+  }
+  claims.add("Figure: in a 2-D map the positions fall in a continuous line",
+             right(beside == kRows && step < 0.05 * across),
+             fmt::format("for {} of {} none is nearer than a neighbour; in the plane of two "
+                         "principal axes the longest step is {:.1f} % of the map",
+                         beside, kRows, 100 * step / across),
+             "a map by PCA, which is the same on every run; the text's is by UMAP");
+}
+
+void understanding_positional_embeddings(Claims& claims) {
+  const Matrix table = claims.paper(kRows, kWidth, 10000, 1);
+  const Matrix apart{row_matrix(table.values, kWidth, RowMeasure::kCosineDistance), kRows, kRows};
+  criteria(claims, table);
+  waves(claims, table);
+  distances(claims, apart);
+  the_map(claims, table, apart);
+}
+
+void refused_width_and_printed_table(Claims& claims) {
+  const double shortest = wavelength(claims.paper(2, 512), 0, 1);
+  claims.add("The wavelengths form a geometric progression from π to 2πT",
+             wrong(near(shortest, kCircle / 2, 1e-6), near(shortest, kCircle, 1e-9)),
+             fmt::format("the shortest is {:.4f}", shortest), "from 2π");
+
+  std::string refusal;
+  try {
+    claims.table(SinusoidalLayout::kOpenNmt, 1, 5);
+  } catch (const InvalidArgument& error) {
+    refusal = error.what();
+  }
+  const Matrix odd = claims.paper(2, 5);
+  claims.add(
+      "Only even widths can be encoded: an odd one is an error",
+      right(!refusal.empty(), near(odd.at(1, 4), std::sin(frequency(4, 5)), 1e-15)),
+      fmt::format("\"{}\"; paper: PE(1) = {:.4f}", refusal.empty() ? "nothing is refused" : refusal,
+                  fmt::join(odd.row(1), ", ")),
+      "as a choice of the layout: opennmt refuses them, the formula does not");
+
+  constexpr const char* kPrinted =  // by torch
+      "0.0000, 1.0000, 0.0000, 1.0000, 0.8415, 0.5403, 0.0100, 0.9999, "
+      "0.9093, -0.4161, 0.0200, 0.9998, 0.1411, -0.9900, 0.0300, 0.9996, "
+      "-0.7568, -0.6536, 0.0400, 0.9992, -0.9589, 0.2837, 0.0500, 0.9988, "
+      "-0.2794, 0.9602, 0.0600, 0.9982, 0.6570, 0.7539, 0.0699, 0.9976, "
+      "0.9894, -0.1455, 0.0799, 0.9968, 0.4121, -0.9111, 0.0899, 0.9960";
+  const Matrix table = claims.paper(10, 4);
+  const std::vector<float> rounded(table.values.begin(), table.values.end());
+  claims.add("The 10×4 table that is printed",
+             right(fmt::format("{:.4f}", fmt::join(rounded, ", ")) == kPrinted),
+             fmt::format("in float32, row 1 = {:.4f}, row 9 = {:.4f}",
+                         fmt::join(std::span(rounded).subspan(4, 4), ", "),
+                         fmt::join(std::span(rounded).subspan(36), ", ")));
+  const double last = table.at(1, 3), in_float32 = rounded[7];
+  claims.add(
+      "The last entry of its row 1 is 0.9999",
+      right(fmt::format("{:.4f}", in_float32) == "0.9999", fmt::format("{:.4f}", last) == "1.0000"),
+      fmt::format("{:.4f} in float32 ({:.8f}), {:.4f} in double ({:.12f})", in_float32, in_float32,
+                  last, last),
+      "in float32 only");
+}
+
+void positional_encoding_pytorch(Claims& claims) {
+  refused_width_and_printed_table(claims);
+  // x + pe[:, :, : x.size(2)] for x of 5 tokens and width 20, and a buffer of 10 rows; and for x of
+  // width 4.
+  const Matrix buffer = claims.paper(10, 20), narrow = claims.paper(10, 4);
+  const int64_t sliced = std::ssize(buffer.values) / 20;
+  const double off = largest_difference(buffer.row(1).first(4), narrow.row(1));
+  const double expected = std::sin(frequency(2, 20)) - std::sin(0.01);
+  claims.add("The layer's pe[:, :, : x.size(2)] makes it suitable for varying sequence lengths",
+             wrong(sliced == 5 || off == 0, sliced == 10 && near(off, expected, 1e-12)),
+             fmt::format("for 5 tokens it keeps all {} rows; for width 4 it is {:.4f} off the "
+                         "table of width 4",
+                         sliced, off),
+             "it slices features; the length is the second axis, pe[:, : x.size(1)]");
+}
+
+}  // namespace
 }  // namespace claims
 
 std::vector<Claim> tutorial_claims(const ClaimModels& models, const TableSource& table) {
   using namespace claims;
-  constexpr std::pair<const char*, Claims (*)(const Tables&, const ClaimModels&)> kSources[] = {
-      {"A Gentle Introduction to Positional Encoding (Machine Learning Mastery)",
-       machine_learning_mastery},
-      {"Positional Encoding in Transformers (GeeksforGeeks)", geeks_for_geeks},
-      {"Transformer's Positional Encoding", transformers_positional_encoding},
-      {"Understanding positional embeddings in transformer models",
-       understanding_positional_embeddings},
-      {"Positional Encoding (with PyTorch)", positional_encoding_pytorch}};
-  std::vector<Claim> all;
-  for (const auto& [source, claims_of] : kSources) {
-    for (Claim& claim : claims_of(Tables(table), models)) {
-      claim.source = source;
-      all.push_back(std::move(claim));
-    }
-  }
-  return all;
+  Claims all(models, table);
+  all.begin("A Gentle Introduction to Positional Encoding (Machine Learning Mastery)");
+  machine_learning_mastery(all);
+  all.begin("Positional Encoding in Transformers (GeeksforGeeks)");
+  geeks_for_geeks(all);
+  all.begin("Transformer's Positional Encoding");
+  transformers_positional_encoding(all);
+  all.begin("Understanding positional embeddings in transformer models");
+  understanding_positional_embeddings(all);
+  all.begin("Positional Encoding (with PyTorch)");
+  positional_encoding_pytorch(all);
+  return all.take();
 }
 
 }  // namespace infer

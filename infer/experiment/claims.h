@@ -14,15 +14,12 @@ namespace infer {
 
 /// A sentence, a number or a figure of a tutorial.
 struct Claim {
-  std::string source = {};                 // the tutorial's title
-  std::string text;                        // what it says
-  std::string computed;                    // the numbers that decide
-  std::optional<bool> holds = {};          // empty where it is a matter of how much
-  std::optional<bool> should_hold = true;  // by theory
-  bool numbers = true;                     // whether they are those of theory
-  std::string reason = {};  // where it does not hold, what does; where it does, within what
-
-  bool as_expected() const { return holds == should_hold && numbers; }
+  std::string source;         // the tutorial's title
+  std::string text;           // what it says
+  std::optional<bool> holds;  // empty where it is a matter of how much
+  bool as_expected = true;    // whether that and the numbers are those of theory
+  std::string computed;       // the numbers that decide
+  std::string reason;         // where it does not hold, what does; where it does, within what
 };
 
 /// The bundled twins. A claim about a model that is null is left out.

@@ -79,69 +79,68 @@ double masked_loss(std::shared_ptr<const Model> model) {
 
 }  // namespace
 
-Claim same_for_any_phrase(std::shared_ptr<const Model> sinusoidal) {
+void same_for_any_phrase(Claims& claims) {
+  const auto& model = claims.models.sinusoidal;
+  if (!model) return;
   std::vector<std::vector<double>> added;  // [4, C] each
-  Encoder encoder(sinusoidal, {.threads = 1});
+  Encoder encoder(model, {.threads = 1});
   for (const char* phrase : {"I am a robot", "Tom bit a dog"}) {
-    TokenIds ids = ids_of(*sinusoidal, phrase);
+    TokenIds ids = ids_of(*model, phrase);
     ids.resize(4);
     Trace trace{Hook::kPosEmbed};
     encoder.encode_ids(ids, {.observer = &trace});
     const std::vector<float>& values = trace.at(Hook::kPosEmbed).values;
     added.emplace_back(values.begin(), values.end());
   }
-  const double difference = largest_difference(added[0], added[1]);
-  const auto table = sinusoidal_table(SinusoidalLayout::kPaper, 4, sinusoidal->config().d_model);
-  return {.text = "The table is the same for any phrase of four words",
-          .computed = fmt::format("what a run adds to \"I am a robot\" and to \"Tom bit a dog\": "
-                                  "{} apart",
-                                  difference),
-          .holds = difference == 0,
-          .numbers = largest_difference(added[0], table) <= 1e-6};
+  const double off = largest_difference(added[0], added[1]);
+  const auto table = sinusoidal_table(SinusoidalLayout::kPaper, 4, model->config().d_model);
+  claims.add(
+      "The table is the same for any phrase of four words",
+      right(off == 0, largest_difference(added[0], table) <= 1e-6),
+      fmt::format("what a run adds to \"I am a robot\" and to \"Tom bit a dog\": {} apart", off));
 }
 
-Claim order_is_lost_without_positions(std::shared_ptr<const Model> none,
-                                      std::shared_ptr<const Model> sinusoidal) {
-  const Reordered without = reorder(std::move(none)), with = reorder(std::move(sinusoidal));
-  return {
-      .text = "Without positions \"Tom bit a dog\" and \"A dog bit Tom\" look the same",
-      .computed = fmt::format("none: states move by {:.1e} of their length, 1 − cos of the pooled "
-                              "vectors {:.1e}; sinusoidal: {:.3f}, {:.3f}",
-                              without.states, without.pooled, with.states, with.pooled),
-      .holds = without.states <= 1e-5 && without.pooled <= 1e-6,
-      .numbers = with.states > 0.05 && with.pooled > 1e-3,
-      .reason = "for the same ids: a tokenizer may tell \"A\" from \"a\""};
+void order_is_lost_without_positions(Claims& claims) {
+  if (!claims.models.none || !claims.models.sinusoidal) return;
+  const Reordered without = reorder(claims.models.none), with = reorder(claims.models.sinusoidal);
+  claims.add("Without positions \"Tom bit a dog\" and \"A dog bit Tom\" look the same",
+             right(without.states <= 1e-5 && without.pooled <= 1e-6,
+                   with.states > 0.05 && with.pooled > 1e-3),
+             fmt::format("none: states move by {:.1e} of their length, 1 − cos of the pooled "
+                         "vectors {:.1e}; sinusoidal: {:.3f}, {:.3f}",
+                         without.states, without.pooled, with.states, with.pooled),
+             "for the same ids: a tokenizer may tell \"A\" from \"a\"");
 }
 
-Claim residual_connections_carry_positions(std::shared_ptr<const Model> sinusoidal) {
-  Encoder encoder(sinusoidal, {.threads = 1});
+void residual_connections_carry_positions(Claims& claims) {
+  const auto& model = claims.models.sinusoidal;
+  if (!model) return;
+  Encoder encoder(model, {.threads = 1});
   const auto path = [&](std::vector<ResidualCut> cuts) {
     Trace trace = residual_trace();
     encoder.encode("Tom bit a dog.", {.observer = &trace, .cut_residuals = cuts});
-    return direct_position_path(*sinusoidal, trace, 0, cuts);
+    return direct_position_path(*model, trace, 0, cuts);
   };
   const std::vector<PartShare> whole = path({}), cut = path({{.layer = 0}});
-  return {.text = "Positions survive through the layers because of the residual connections",
-          .computed =
-              fmt::format("length of the position vector's direct path beside the state: {:.2f} "
-                          "at the embedding, {:.2f} after layer {}; {} with layer 1's cut",
-                          whole.front().norm, whole.back().norm, whole.size() - 1, cut.back().norm),
-          .should_hold = std::nullopt,
-          .numbers = whole.back().norm > 0.01 && cut.back().norm == 0,
-          .reason = "the direct path alone; attention carries positions on as well"};
+  claims.add("Positions survive through the layers because of the residual connections",
+             measured(whole.back().norm > 0.01 && cut.back().norm == 0),
+             fmt::format("length of the position vector's direct path beside the state: {:.2f} at "
+                         "the embedding, {:.2f} after layer {}; {} with layer 1's cut",
+                         whole.front().norm, whole.back().norm, whole.size() - 1, cut.back().norm),
+             "the direct path alone; attention carries positions on as well");
 }
 
-Claim learned_is_as_good_as_sinusoidal(const ClaimModels& models) {
+void learned_is_as_good_as_sinusoidal(Claims& claims) {
+  const ClaimModels& models = claims.models;
+  if (!models.sinusoidal || !models.learned || !models.none) return;
   const double sinusoidal = masked_loss(models.sinusoidal), learned = masked_loss(models.learned);
   const double none = masked_loss(models.none);
-  return {.text = "Learned and sinusoidal positions give nearly identical results",
-          .computed =
-              fmt::format("loss at masked words of the tutorials' sentences: sinusoidal {:.3f}, "
-                          "learned {:.3f}, none {:.3f}",
-                          sinusoidal, learned, none),
-          .should_hold = std::nullopt,
-          .numbers = std::abs(learned - sinusoidal) < none - std::max(learned, sinusoidal),
-          .reason = "the paper compares translations; these are small models and seven sentences"};
+  claims.add("Learned and sinusoidal positions give nearly identical results",
+             measured(std::abs(learned - sinusoidal) < none - std::max(learned, sinusoidal)),
+             fmt::format("loss at masked words of the tutorials' sentences: sinusoidal {:.3f}, "
+                         "learned {:.3f}, none {:.3f}",
+                         sinusoidal, learned, none),
+             "the paper compares translations; these are small models and seven sentences");
 }
 
 }  // namespace infer::claims

@@ -12,47 +12,47 @@
 namespace infer {
 namespace {
 
-using Rows = std::span<const double>;  // [T, width]
+using Values = std::span<const double>;  // [T, width]
 using Number = std::optional<double>;
 using Numbers = std::array<Number, 2>;
 
 /// One property, or two that come about together.
 struct Measure {
   int64_t least_rows;
-  Numbers (*measure)(Rows table, int64_t width);
+  Numbers (*measure)(Values table, int64_t width);
   std::vector<Property> properties;
 };
 
 /// One of the lens's that give a number.
-template <double (*measure)(Rows, int64_t)>
-Numbers number(Rows table, int64_t width) {
+template <double (*measure)(Values, int64_t)>
+Numbers number(Values table, int64_t width) {
   return {measure(table, width)};
 }
 
-Numbers norm_ratio(Rows table, int64_t width) {
+Numbers norm_ratio(Values table, int64_t width) {
   const std::vector<double> norms = row_norms(table, width);
   const auto [shortest, longest] = std::ranges::minmax(norms);
   return {shortest > 0 ? Number(longest / shortest) : std::nullopt};
 }
 
-Numbers first_rise(Rows table, int64_t width) {
+Numbers first_rise(Values table, int64_t width) {
   const auto offset = phasor::first_rise(table, width);
   return {offset ? Number(static_cast<double>(*offset)) : std::nullopt};
 }
 
-Numbers nearest_rows(Rows table, int64_t width) {
+Numbers nearest_rows(Values table, int64_t width) {
   const phasor::RowPair pair = phasor::nearest_rows(table, width);
   return {pair.distance, static_cast<double>(pair.offset)};
 }
 
-Numbers rising_steps(Rows table, int64_t width) {
+Numbers rising_steps(Values table, int64_t width) {
   const auto [violations, steps] = phasor::local_monotonicity(table, width);
   return {steps > 0 ? Number(static_cast<double>(violations) / static_cast<double>(steps))
                     : std::nullopt};
 }
 
 /// The mean over the columns that are not constant.
-Numbers column_peak(Rows table, int64_t width) {
+Numbers column_peak(Values table, int64_t width) {
   double sum = 0, columns = 0;
   for (const phasor::ColumnPeak& peak : phasor::column_peaks(table, width)) {
     if (peak.cycles == 0) continue;
@@ -62,12 +62,12 @@ Numbers column_peak(Rows table, int64_t width) {
   return {columns > 0 ? Number(sum / columns) : std::nullopt};
 }
 
-Numbers linear_shift(Rows table, int64_t width) {
+Numbers linear_shift(Values table, int64_t width) {
   const phasor::LinearShift shift = phasor::linear_shift(table, width, 1);
   return {shift.held_out, shift.unmoved};
 }
 
-Numbers plane_share(Rows table, int64_t width) {
+Numbers plane_share(Values table, int64_t width) {
   const auto share = phasor::principal_plane(table, width).share;
   return {share[0] + share[1]};
 }
@@ -163,7 +163,7 @@ Matrix clock_angles(const NamedTable& table) {
   std::erase_if(pairs, [](const phasor::ColumnPair& pair) { return pair.cosine < 0; });
   Matrix angles{.values = {}, .rows = table.rows(), .columns = std::ssize(pairs)};
   for (int64_t p = 0; p < table.rows(); ++p) {
-    const Rows row = table.values.row(p);
+    const Values row = table.values.row(p);
     for (const phasor::ColumnPair& pair : pairs) {
       const double angle = std::atan2(row[pair.sine], row[pair.cosine]);
       angles.values.push_back(angle < 0 ? angle + 2 * std::numbers::pi : angle);

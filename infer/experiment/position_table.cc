@@ -171,7 +171,7 @@ std::vector<double> random_values(int64_t count, uint64_t seed) {
   return values;
 }
 
-Matrix random_like(MatrixView table) {
+Matrix random_like(const Matrix& table) {
   Matrix random{random_values(table.rows * table.columns, 1), table.rows, table.columns};
   const double length = mean_norm(random.values, table.columns);
   const double factor = length > 0 ? mean_norm(table.values, table.columns) / length : 0;

@@ -50,7 +50,7 @@ NamedTable first_rows(NamedTable table, int64_t rows);
 /// Numbers between −1 and 1: the same for the same seed, everywhere.
 std::vector<double> random_values(int64_t count, uint64_t seed);
 /// A table of random rows of the same size and mean length, to compare with.
-Matrix random_like(MatrixView table);
+Matrix random_like(const Matrix& table);
 
 /// The length of each row [T, width], and their mean.
 std::vector<double> row_norms(std::span<const double> table, int64_t width);

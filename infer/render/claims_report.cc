@@ -47,7 +47,7 @@ std::string to_text(const Claim& claim, const Output& output) {
                                  wrapped(printable(claim.text), kIndent, width));
   text += part("= ", claim.computed);
   if (!claim.reason.empty()) text += part("→ ", claim.reason);
-  if (!claim.as_expected()) {
+  if (!claim.as_expected) {
     text += fmt::format("    ! {}\n", output.tinted("this is not what theory gives", Tint::kRed));
   }
   return text;
@@ -79,7 +79,7 @@ Json to_json(const std::vector<Claim>& claims, bool as_expected) {
                               {"computed", claim.computed},
                               {"holds", claim.holds ? Json(*claim.holds) : Json()},
                               {"reason", claim.reason},
-                              {"as_expected", claim.as_expected()}});
+                              {"as_expected", claim.as_expected}});
   }
   return json;
 }

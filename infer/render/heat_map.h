@@ -1,7 +1,6 @@
-// A matrix as text for a terminal: coloured cells, or shades ( ░▒▓█) where there are no colours.
+// A matrix in shades ( ░▒▓█), for a terminal.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,33 +10,17 @@
 
 namespace infer {
 
-/// Maps that colour-blind readers can follow.
-enum class ColourMap {
-  kSequential,  // like viridis: dark blue to yellow, ever lighter
-  kDiverging    // blue, white, red, for numbers on both sides of zero
-};
-
+/// What the lightest and the darkest shade stand for.
+using RangeOf = Range (*)(std::span<const double> cells);
 /// The least and greatest finite value; 0 and 0 where there is none.
-Range range_of(std::span<const double> values);
-/// What the ends of a map stand for: the same, and for kDiverging as far below zero as above.
-Range colour_range(ColourMap map, std::span<const double> values);
+Range own_range(std::span<const double> cells);
+/// As far below zero as above.
+Range symmetric_range(std::span<const double> cells);
 
-struct HeatMapOptions {
-  int width = 80;        // columns the lines may take, labels included; at least 20
-  int max_lines = 32;    // lines that the cells may take
-  bool colours = false;  // Output::colours()
-  ColourMap map = ColourMap::kSequential;
-  std::optional<Range> range = {};           // empty: colour_range() of the cells that are shown
-  std::vector<std::string> row_labels = {};  // [rows] or none; a line shows its first row's
-};
-
-/// Lines of the same width. A matrix that fits has a cell of two columns and one line for each of
-/// its cells; in a larger one cells are means of blocks, and with colours a character is two of
-/// them (▀). Square matrices stay square.
-std::vector<std::string> heat_map(MatrixView matrix, const HeatMapOptions& options);
-
-/// How the lines above are to be read: "-1  ░▒▓█ 1", and "a cell is the mean of 7 × 7" where they
-/// show means.
-std::string heat_map_key(MatrixView matrix, const HeatMapOptions& options);
+/// Up to 32 lines for a terminal of `width` columns, and a key: "-1  ░▒▓█ 1". Each number takes two
+/// columns of a line; in a matrix that is too large a column is the mean of a block, and the key
+/// says so. A line has the label of its first row, if there are labels.
+std::string heat_map(const Matrix& matrix, const std::vector<std::string>& row_labels, int width,
+                     RangeOf range_of);
 
 }  // namespace infer

@@ -242,17 +242,15 @@ Matrix pattern_corner(const Observed& text, HeadNumber head) {
 /// The corner of a pattern: means of blocks would blur its diagonals.
 std::string pattern_text(const Observed& text, HeadNumber head, const Output& output) {
   const Matrix matrix = pattern_corner(text, head);
-  HeatMapOptions options{.width = std::min(output.width(), kWidth) - 2,
-                         .colours = output.colours()};
-  options.range = Range{0, 1};
-  for (const std::string& piece : text.input.pieces) {
-    if (std::ssize(options.row_labels) == matrix.rows) break;
-    options.row_labels.push_back(cut_right(printable(piece), 12));
+  std::vector<std::string> labels;
+  for (int64_t i = 0; i < matrix.rows; ++i) {
+    labels.push_back(cut_right(printable(text.input.pieces[i]), 12));
   }
   std::string out = fmt::format("  head {}{}{}\n", infer::name_of(head),
                                 text.label.empty() ? "" : ", ", printable(text.label));
-  for (const std::string& line : heat_map(matrix, options)) out += trimmed("  " + line);
-  out += "  " + heat_map_key(matrix, options) + "\n";
+  out += heat_map(matrix, labels, std::min(output.width(), kWidth), [](auto) {
+    return Range{0, 1};
+  });
   if (matrix.rows < text.num_tokens()) {
     out += fmt::format("  the first {} tokens of {}\n", matrix.rows, text.num_tokens());
   }

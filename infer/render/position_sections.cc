@@ -5,7 +5,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "infer/render/braille.h"
 #include "infer/render/heat_map.h"
 #include "infer/render/position_report.h"
 #include "phasor/lens/table.h"
@@ -17,7 +16,6 @@ using phasor::ColumnPair;
 using Json = nlohmann::ordered_json;
 
 constexpr int kPositionWidth = 10;  // of the column of positions, two blanks before it included
-constexpr int kMapWidth = 64, kMapHeight = 18;
 
 /// Indices of things of which there is room for `most`: all, or some from the first to the last.
 std::vector<int64_t> spread(int64_t count, int64_t most) {
@@ -75,28 +73,31 @@ std::string values(const NamedTable& table, const Output& output) {
   return text;
 }
 
-std::string heat(const NamedTable& table, MatrixView matrix, ColourMap map, const Output& output) {
-  HeatMapOptions options{
-      .width = std::min(output.width(), 100) - 2, .colours = output.colours(), .map = map};
-  for (int64_t row = 0; row < table.rows(); ++row) {
-    options.row_labels.push_back(position_of(table, row));
-  }
-  std::string text;
-  for (const std::string& line : heat_map(matrix, options)) text += "  " + line + "\n";
-  return text + "  " + heat_map_key(matrix, options) + "\n";
+std::string heat(const NamedTable& table, const Matrix& matrix, RangeOf range_of,
+                 const Output& output) {
+  std::vector<std::string> labels;
+  for (int64_t row = 0; row < table.rows(); ++row) labels.push_back(position_of(table, row));
+  return heat_map(matrix, labels, output.width(), range_of);
+}
+
+std::string image(const NamedTable& table, const Output& output) {
+  return heat(table, table.values, symmetric_range, output);
+}
+
+std::string distances(const NamedTable& table, const Output& output) {
+  return heat(table, cosine_distances(table), own_range, output);
 }
 
 std::string curves(const NamedTable& table, const Output& output) {
   constexpr int64_t kMostCurves = 8;
-  const MatrixView matrix = table.values;
   const int room = output.width() - kPositionWidth - 4 - 22;
-  const Range range = colour_range(ColourMap::kDiverging, matrix.values);
+  const Range range = symmetric_range(table.values.values);
   std::string text;
   for (const int64_t i : spread(std::ssize(table.pairs), kMostCurves)) {
     const ColumnPair& pair = table.pairs[i];
     std::vector<double> column;
     for (int64_t p = 0; p < std::min<int64_t>(table.rows(), room); ++p) {
-      column.push_back(matrix.at(p, pair.sine));
+      column.push_back(table.values.at(p, pair.sine));
     }
     const std::string wavelength =
         pair.frequency > 0
@@ -130,44 +131,12 @@ std::string clock(const NamedTable& table, const Output& output) {
 }
 
 std::string map(const NamedTable& table, const Output&) {
-  const phasor::PlaneMap plane = phasor::principal_plane(table.values.values, table.width());
-  std::vector<double> x, y;
-  for (size_t i = 0; i < plane.points.size(); ++i) (i % 2 == 0 ? x : y).push_back(plane.points[i]);
-  const Range across = range_of(x), up = range_of(y);
-  BrailleCanvas canvas(kMapWidth, kMapHeight);
-  const double scale = std::min((canvas.dots_across() - 9) / (across.high - across.low),
-                                (canvas.dots_down() - 3) / (up.high - up.low));
-  if (!std::isfinite(scale)) return "  all rows are one point\n";
-  const auto dot_x = [&](int64_t p) {
-    return static_cast<int>(std::lround((x[p] - across.low) * scale));
-  };
-  const auto dot_y = [&](int64_t p) {
-    return static_cast<int>(std::lround((up.high - y[p]) * scale));
-  };
-  canvas.dot(dot_x(0), dot_y(0));
-  for (int64_t p = 1; p < table.rows(); ++p) {
-    canvas.line(dot_x(p - 1), dot_y(p - 1), dot_x(p), dot_y(p));
-  }
-  for (const int64_t p : spread(table.rows(), 9)) {
-    canvas.text(dot_x(p) + 2, dot_y(p), position_of(table, p));
-  }
-  std::string text;
-  std::vector<std::string> lines = canvas.lines();
-  while (!lines.empty() && lines.back().empty()) lines.pop_back();
-  for (const std::string& line : lines) text += line.empty() ? "\n" : "  " + line + "\n";
-  return text + fmt::format("  across: {:.1f} % of the variance, upwards: {:.1f} %\n",
-                            100 * plane.share[0], 100 * plane.share[1]);
+  const auto share = phasor::principal_plane(table.values.values, table.width()).share;
+  return fmt::format("  {:.1f} % of the variance across, {:.1f} % upwards; --html FILE draws it\n",
+                     100 * share[0], 100 * share[1]);
 }
 
-std::string image(const NamedTable& table, const Output& output) {
-  return heat(table, table.values, ColourMap::kDiverging, output);
-}
-
-std::string distances(const NamedTable& table, const Output& output) {
-  return heat(table, cosine_distances(table), ColourMap::kSequential, output);
-}
-
-Json rows_of(MatrixView matrix) {
+Json rows_of(const Matrix& matrix) {
   Json rows = Json::array();
   for (int64_t i = 0; i < matrix.rows; ++i) {
     const auto row = matrix.row(i);
@@ -216,7 +185,7 @@ constexpr TableSection kSections[] = {
      "1 - cos between every two positions", "distances", distances, distances_json},
     {"clock", "Clock hands: each pair of columns (sine, cosine) as an angle, clockwise from twelve",
      "the angle of each pair of columns", "angles", clock, angles_json},
-    {"map", "Map: the positions in the plane that holds most of their variance, joined in order",
+    {"map", "Map: the positions in the plane that holds most of their variance",
      "the positions in the plane that holds most of their variance", "map", map, map_json},
     {.name = "properties",
      .title = "Properties",

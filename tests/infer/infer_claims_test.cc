@@ -28,8 +28,7 @@ ClaimModels bundled() {
 TEST(ClaimsTest, AllAreAsExpected) {
   std::vector<std::string> sources;
   for (const Claim& claim : tutorial_claims(bundled())) {
-    EXPECT_TRUE(claim.as_expected())
-        << claim.source << ": " << claim.text << ": " << claim.computed;
+    EXPECT_TRUE(claim.as_expected) << claim.source << ": " << claim.text << ": " << claim.computed;
     EXPECT_FALSE(claim.computed.empty()) << claim.text;
     EXPECT_TRUE(claim.holds.value_or(false) || !claim.reason.empty()) << claim.text;
     if (sources.empty() || sources.back() != claim.source) sources.push_back(claim.source);
@@ -91,7 +90,7 @@ TEST(ClaimsTest, AWrongTableIsNoticedByEveryClaimAboutTables) {
   for (const auto& [name, table] : wrong_tables()) {
     int64_t noticed = 0;
     for (const Claim& claim : tutorial_claims({}, table)) {
-      if (claim.as_expected()) continue;
+      if (claim.as_expected) continue;
       ++noticed;
       blind.erase(claim.text);
     }
@@ -110,7 +109,7 @@ TEST(ClaimsTest, AnotherModelIsNoticed) {
   const auto unexpected = [](const ClaimModels& models) {
     std::vector<std::string> texts;
     for (const Claim& claim : tutorial_claims(models)) {
-      if (!claim.as_expected()) texts.push_back(claim.text.substr(0, 9));
+      if (!claim.as_expected) texts.push_back(claim.text.substr(0, 9));
     }
     return texts;
   };

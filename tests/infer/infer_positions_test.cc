@@ -134,7 +134,7 @@ TEST(PositionsTest, ClockHandsTurnWithTheFrequencyOfTheirPair) {
     ASSERT_EQ(angles.columns, 4);
     for (int64_t p = 0; p < 30; ++p) {
       for (int64_t k = 0; k < 4; ++k) {
-        const double angle = MatrixView(angles).at(p, k);
+        const double angle = angles.at(p, k);
         const double turned = table.pairs[k].frequency * static_cast<double>(p);
         EXPECT_NEAR(std::remainder(angle - turned, 2 * std::numbers::pi), 0, 1e-9);
         EXPECT_GE(angle, 0);

@@ -100,7 +100,7 @@ std::vector<BenchShape> fitting_shapes(const BenchArguments& arguments,
       continue;
     }
     const std::string why = fmt::format("{} has {} tokens, but the model's positions end after {}",
-                                         name, shape.max_tokens(), *max_tokens);
+                                        name, shape.max_tokens(), *max_tokens);
     if (arguments.shapes != kDefaultShapes) {
       throw phasor::InvalidArgument("--shape " + why + "; give a shorter one");
     }

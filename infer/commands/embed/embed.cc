@@ -216,8 +216,8 @@ struct Setup {
       if (!arguments.prefix) {
         options.prompt = prompt_named(*model, {"document", "passage", "corpus"}, *options.prompt);
       }
-      query_prompt = arguments.query_prefix.value_or(
-          prompt_named(*model, {"query"}, *options.prompt));
+      query_prompt =
+          arguments.query_prefix.value_or(prompt_named(*model, {"query"}, *options.prompt));
     }
     query_options = options;
     query_options.prompt = query_prompt;
