@@ -89,23 +89,27 @@ Shown parse_views(const ViewOptions& options, bool as_text, const phasor::ModelC
   const bool all = std::ranges::find(options.only, "all") != options.only.end();
   Shown shown{.all_rows = !options.only.empty(), .heads = parse_heads(options.heads, config)};
   const auto lacks = [&](size_t i) { return i == 0 ? "" : why_not(views()[i - 1].needs); };
-  std::vector<size_t> indices = picked(options.only, names, lacks);
-  if (all) indices = picked({}, names, lacks);
-  for (const size_t i : indices) {
-    if (i == 0) continue;
-    const View& view = views()[i - 1];
-    if (view.brief || !as_text || !options.only.empty()) shown.views.push_back(&view);
+  const std::vector<size_t> named = picked(options.only, names, lacks);
+  for (const size_t i : picked({}, names, lacks)) {
+    if (i > 0) shown.possible.push_back(&views()[i - 1]);
+  }
+  if (all || (options.only.empty() && !as_text)) {
+    shown.views = shown.possible;
+    return shown;
+  }
+  for (const size_t i : named) {
+    if (i > 0 && (views()[i - 1].brief || !options.only.empty())) {
+      shown.views.push_back(&views()[i - 1]);
+    }
   }
   return shown;
 }
 
 Request request_for(const ViewOptions& options, const Shown& shown) {
-  Request request{.views = shown.views, .seed = options.seed, .top_k = options.top_k};
+  Request request{.views = options.html.empty() ? shown.views : shown.possible,
+                  .seed = options.seed,
+                  .top_k = options.top_k};
   request.patterns = request.asks("pattern");
-  if (options.html.empty()) return request;
-  for (const View& view : views()) {  // the page shows all that a text has
-    if (view.of_texts != nullptr && !request.asks(view.name)) request.views.push_back(&view);
-  }
   return request;
 }
 

@@ -262,6 +262,7 @@ int compare(int argc, char** argv) {
                         });
   }
   if (!common.quiet) print_notes(arguments, subjects, inputs, max_tokens);
+  if (page && inputs[0].size() > 1) page->add(runs);
   if (page) page->write(common.quiet);
   Output output;
   if (as_text) output.write(header(subjects));

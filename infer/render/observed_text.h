@@ -14,6 +14,7 @@ namespace infer {
 /// What is printed of the tables.
 struct Shown {
   std::vector<const View*> views = {};
+  std::vector<const View*> possible = {};  // all that lack nothing: what the page shows
   bool all_rows = false;               // else of views with many rows the first
   std::vector<HeadNumber> heads = {};  // whose patterns; empty: the most positional one
 };

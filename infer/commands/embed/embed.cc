@@ -146,8 +146,8 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   add_precision(line, arguments.common);
   add_json_and_quiet(line, arguments.common);
   if (const auto done = line.parse(argc, argv)) return done;
-  check(arguments, input.has_value());
   arguments.input = input.value_or("-");
+  check(arguments, input.has_value());
   if (arguments.nearest == 0) note_file_as_text(arguments.words, "-i", arguments.common);
   return std::nullopt;
 }
