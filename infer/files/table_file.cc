@@ -2,7 +2,6 @@
 #include "infer/files/table_file.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <zip.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <ranges>
 
 #include "infer/files/plain_file.h"
 #include "phasor/errors.h"
@@ -26,7 +26,6 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the files are little-endian");
 
-constexpr std::string_view kWanted = "positions";
 constexpr uint64_t kMostBytes = uint64_t{1} << 28;  // of a matrix
 constexpr size_t kMostHeaderBytes = 10000;          // of an npy file: as NumPy, by default
 constexpr zip_int64_t kMostEntries = 1 << 16;       // of an archive; the header of each is read
@@ -150,40 +149,31 @@ Matrix read_npy_matrix(const std::filesystem::path& file, const NpyHeader& heade
     const size_t count = std::min<uint64_t>(left, part.size());
     if (source.read(std::span(part).first(count)) != count) fail(file, "it ends too early");
     const std::string_view bytes(part.data(), count);
-    if (header.is_float) {
-      append<float>(bytes, matrix.values);
-    } else {
-      append<double>(bytes, matrix.values);
-    }
+    (header.is_float ? append<float> : append<double>)(bytes, matrix.values);
     left -= count;
   }
   if (source.read(std::span(part).first(1)) != 0) fail(file, "it is longer than it says");
   return matrix;
 }
 
-/// The one of several matrices that is meant.
-std::string pick(const std::filesystem::path& file, const std::vector<std::string>& names) {
-  if (names.empty()) fail(file, "it holds no matrix of floating-point numbers");
-  if (names.size() == 1) return names.front();
-  if (std::ranges::find(names, kWanted) != names.end()) return std::string(kWanted);
-  constexpr size_t kShown = 4;
-  const std::vector<std::string> shown(names.begin(),
-                                       names.begin() + std::min(names.size(), kShown));
-  fail(file, fmt::format("it holds {} matrices ({}{}); save the one you mean as '{}'", names.size(),
-                         fmt::join(shown, ", "), names.size() > kShown ? ", …" : "", kWanted));
-}
-
-constexpr const char* kTable = "the table ";
-
-phasor::internal::PlainFile open_table(const std::filesystem::path& file) {
-  return as_input(kTable, [&] { return phasor::internal::PlainFile(file); });
+/// The one of several matrices, by name, that is meant.
+template <typename Map>
+const typename Map::value_type& pick(const std::filesystem::path& file, const Map& matrices) {
+  if (matrices.empty()) fail(file, "it holds no matrix of floating-point numbers");
+  if (matrices.size() == 1) return *matrices.begin();
+  if (const auto wanted = matrices.find("positions"); wanted != matrices.end()) return *wanted;
+  std::string names;
+  for (const auto& [name, matrix] : matrices | std::views::take(4)) {
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  fail(file, fmt::format("it holds {} matrices ({}{}); save the one you mean as 'positions'",
+                         matrices.size(), names, matrices.size() > 4 ? ", …" : ""));
 }
 
 Matrix read_npy(const std::filesystem::path& file) {
-  const phasor::internal::PlainFile plain = open_table(file);
-  const NpySource source{static_cast<uint64_t>(plain.size()), [&](std::span<char> bytes) {
-                           return as_input(kTable, [&] { return plain.read(bytes); });
-                         }};
+  const phasor::internal::PlainFile plain(file);
+  const NpySource source{static_cast<uint64_t>(plain.size()),
+                         [&](std::span<char> bytes) { return plain.read(bytes); }};
   const std::optional<NpyHeader> header = read_npy_header(file, source);
   if (!header) {
     fail(file, "it holds no matrix in float32 or float64; a table is [positions, width]");
@@ -211,7 +201,7 @@ NpySource open_entry(const std::filesystem::path& file, zip_t* archive, zip_uint
 
 Matrix read_npz(const std::filesystem::path& file) {
   using Archive = std::unique_ptr<zip_t, decltype(&zip_discard)>;
-  open_table(file);  // says why it cannot be read
+  phasor::internal::PlainFile{file};  // says why it cannot be read
   const Archive archive(zip_open(file.c_str(), ZIP_RDONLY, nullptr), zip_discard);
   if (archive == nullptr) fail(file, "this is no .npz file");
   const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);
@@ -225,37 +215,30 @@ Matrix read_npz(const std::filesystem::path& file) {
     if (name.ends_with(".npy")) name.resize(name.size() - 4);
     matrices.emplace(name, i);
   }
-  std::vector<std::string> names;
-  for (const auto& [name, i] : matrices) names.push_back(name);
-  const NpySource source = open_entry(file, archive.get(), matrices.at(pick(file, names)));
+  const NpySource source = open_entry(file, archive.get(), pick(file, matrices).second);
   return read_npy_matrix(file, read_npy_header(file, source).value(), source);
 }
 
 Matrix read_safetensors(const std::filesystem::path& file) {
-  try {
-    const auto opened = phasor::SafetensorsFile::open(file);
-    std::vector<std::string> names;
-    for (const auto& [name, entry] : opened->entries()) {
-      const bool is_float = entry.dtype == "F64" || entry.dtype == "F32" || entry.dtype == "F16" ||
-                            entry.dtype == "BF16";
-      if (is_float && entry.shape.size() == 2) names.push_back(name);
-    }
-    const std::string name = pick(file, names);
-    const phasor::SafetensorsFile::Entry& entry = opened->entries().at(name);
-    const auto [rows, columns] = std::pair(entry.shape[0], entry.shape[1]);
-    refuse_too_large(file, static_cast<uint64_t>(entry.num_bytes), static_cast<uint64_t>(columns));
-    if (entry.dtype == "F64") {
-      Matrix matrix{.values = {}, .rows = rows, .columns = columns};
-      append<double>(
-          {reinterpret_cast<const char*>(entry.data), static_cast<size_t>(entry.num_bytes)},
-          matrix.values);
-      return matrix;
-    }
-    const std::vector<float> values = opened->tensor(name).to_float();
-    return {{values.begin(), values.end()}, rows, columns};
-  } catch (const phasor::ModelError& error) {
-    throw phasor::InvalidArgument(fmt::format("the table {}", error.what()));
+  const auto opened = phasor::SafetensorsFile::open(file);
+  std::map<std::string, const phasor::SafetensorsFile::Entry*> matrices;
+  for (const auto& [name, entry] : opened->entries()) {
+    constexpr std::array kTypes = {"F64", "F32", "F16", "BF16"};
+    const bool is_float = std::ranges::find(kTypes, entry.dtype) != kTypes.end();
+    if (is_float && entry.shape.size() == 2) matrices.emplace(name, &entry);
   }
+  const auto& [name, entry] = pick(file, matrices);
+  const auto [rows, columns] = std::pair(entry->shape[0], entry->shape[1]);
+  refuse_too_large(file, static_cast<uint64_t>(entry->num_bytes), static_cast<uint64_t>(columns));
+  Matrix matrix{.values = {}, .rows = rows, .columns = columns};
+  if (entry->dtype == "F64") {
+    const auto* const data = reinterpret_cast<const char*>(entry->data);
+    append<double>({data, static_cast<size_t>(entry->num_bytes)}, matrix.values);
+  } else {
+    const std::vector<float> values = opened->tensor(name).to_float();
+    matrix.values.assign(values.begin(), values.end());
+  }
+  return matrix;
 }
 
 }  // namespace
@@ -270,9 +253,10 @@ Matrix read_table(const std::filesystem::path& file) {
     fail(file, "its name ends in none of .npy, .npz and .safetensors, the files that are read");
   }
   const std::string extension = file.extension().string();
-  Matrix matrix = extension == ".npy"   ? read_npy(file)
-                  : extension == ".npz" ? read_npz(file)
-                                        : read_safetensors(file);
+  const auto read = extension == ".npy"   ? read_npy
+                    : extension == ".npz" ? read_npz
+                                          : read_safetensors;
+  Matrix matrix = as_input("the table ", [&] { return read(file); });
   if (matrix.rows < 1 || matrix.columns < 1) {
     fail(file, fmt::format("its matrix [{}, {}] is empty", matrix.rows, matrix.columns));
   }
