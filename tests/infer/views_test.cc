@@ -190,7 +190,7 @@ std::vector<std::string> shown(const std::vector<std::string>& only, Needs lacki
   options.only = only;
   const auto model = phasor::Model::load(phasor::bundled_model("none"));
   std::vector<std::string> names;
-  for (const View* view : parse_views(options, model->config(), [&](Needs needs) {
+  for (const View* view : parse_views(options, true, model->config(), [&](Needs needs) {
                             return std::string(needs == lacking ? "do this" : "");
                           }).views) {
     names.emplace_back(view->name);
@@ -224,7 +224,7 @@ TEST(ViewsTest, HeadsAreCountedFromOne) {
   const auto heads = [&](const std::string& head) {
     ViewOptions options;
     options.heads = {head};
-    return parse_views(options, model->config(), [](Needs) { return std::string(); }).heads;
+    return parse_views(options, true, model->config(), [](Needs) { return std::string(); }).heads;
   };
   EXPECT_EQ(heads("6.4").at(0).layer, 6);
   EXPECT_EQ(heads("6.4").at(0).head, 4);
