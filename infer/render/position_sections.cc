@@ -1,4 +1,3 @@
-// The sections about tables of position vectors.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -146,9 +145,6 @@ Json rows_of(const Matrix& matrix) {
 }
 
 Json values_json(const NamedTable& table) { return rows_of(table.values); }
-Json distances_json(const NamedTable& table) { return rows_of(cosine_distances(table)); }
-/// [T, pairs], in radians, clockwise from twelve.
-Json angles_json(const NamedTable& table) { return rows_of(clock_angles(table)); }
 
 Json pairs_json(const NamedTable& table) {
   Json pairs = Json::array();
@@ -165,16 +161,6 @@ Json map_json(const NamedTable& table) {
   return {{"points", rows_of({plane.points, table.rows(), 2})}, {"share", plane.share}};
 }
 
-PropertyColumns properties_of_each(const NamedTables& tables, Progress& progress) {
-  PropertyColumns columns;
-  for (const NamedTable& table : tables) columns.push_back(properties(table, progress));
-  return columns;
-}
-
-PropertyColumns likeness_of_two(const NamedTables& tables, Progress&) {
-  return {likeness(tables.at(0), tables.at(1))};
-}
-
 constexpr TableSection kSections[] = {
     {"values", "Values", "the numbers", "values", values, values_json},
     {"image", "Image: rows are positions, columns are columns", "all of them as a heat map",
@@ -182,22 +168,26 @@ constexpr TableSection kSections[] = {
     {"curves", "Curves: columns over positions", "columns over positions", "pairs", curves,
      pairs_json},
     {"distances", "Distances: 1 − cos between every two positions",
-     "1 - cos between every two positions", "distances", distances, distances_json},
+     "1 - cos between every two positions", "distances", distances,
+     [](const NamedTable& table) { return rows_of(cosine_distances(table)); }},
     {"clock", "Clock hands: each pair of columns (sine, cosine) as an angle, clockwise from twelve",
-     "the angle of each pair of columns", "angles", clock, angles_json},
+     "the angle of each pair of columns", "angles", clock,
+     [](const NamedTable& table) { return rows_of(clock_angles(table)); }},  // radians [T, pairs]
     {"map", "Map: the positions in the plane that holds most of their variance",
      "the positions in the plane that holds most of their variance", "map", map, map_json},
-    {.name = "properties",
-     .title = "Properties",
-     .hint = "what holds of the whole table, beside a table of random rows",
-     .key = "properties",
-     .measure = properties_of_each},
-    {.name = "against",
-     .title = "Against each other",
-     .hint = "how like each other two tables are",
-     .key = "against",
-     .measure = likeness_of_two,
-     .of_two = true}};
+    {"properties", "Properties", "what holds of the whole table, beside a table of random rows",
+     "properties", nullptr, nullptr,
+     [](const NamedTables& tables, Progress& progress) {
+       PropertyColumns columns;
+       for (const NamedTable& table : tables) columns.push_back(properties(table, progress));
+       return columns;
+     }},
+    {"against", "Against each other", "how like each other two tables are", "against", nullptr,
+     nullptr,
+     [](const NamedTables& tables, Progress&) {
+       return PropertyColumns{likeness(tables.at(0), tables.at(1))};
+     },
+     true}};
 
 }  // namespace
 
