@@ -9,7 +9,6 @@
 #include "infer/cli/options.h"
 #include "infer/commands.h"
 #include "infer/files/save.h"
-#include "infer/render/claims_report.h"
 #include "infer/render/page.h"
 #include "infer/render/position_report.h"
 #include "phasor/errors.h"

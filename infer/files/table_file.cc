@@ -64,17 +64,17 @@ std::string_view value_of(std::string_view header, std::string_view key) {
 
 /// "(3, 4)…" or "(3, 4, )…"; empty where it is something else.
 std::optional<std::array<int64_t, 2>> two_sizes(std::string_view text) {
-  const std::string_view inside = text.substr(0, text.find(')'));
-  if (!text.starts_with('(') || inside.size() == text.size()) return {};
-  std::vector<int64_t> sizes;
-  for (size_t i = inside.find_first_not_of("( "); i < inside.size();) {
-    const char* const last = inside.data() + inside.size();
-    const auto [end, error] = std::from_chars(inside.data() + i, last, sizes.emplace_back());
-    if (error != std::errc() || sizes.back() < 0) return {};
-    i = inside.find_first_not_of(", ", static_cast<size_t>(end - inside.data()));
+  std::array<int64_t, 2> sizes{};
+  const auto skip = [&](size_t count) { text.remove_prefix(std::min(count, text.size())); };
+  if (!text.starts_with('(')) return {};
+  for (int64_t& size : sizes) {
+    skip(text.find_first_not_of("(, "));
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+    if (error != std::errc() || size < 0) return {};
+    skip(static_cast<size_t>(end - text.data()));
   }
-  if (sizes.size() != 2) return {};
-  return std::array{sizes[0], sizes[1]};
+  skip(text.find_first_not_of(", "));
+  return text.starts_with(')') ? std::optional(sizes) : std::nullopt;
 }
 
 /// The bytes of an npy file, one after another.
@@ -94,31 +94,28 @@ struct NpyHeader {
 /// Empty where the file is something else than a matrix in float32 or float64.
 std::optional<NpyHeader> read_npy_header(const std::filesystem::path& file,
                                          const NpySource& source) {
-  std::array<uint8_t, 12> begin{};
-  const auto read = [&](auto bytes) {
-    const std::span<char> part(reinterpret_cast<char*>(bytes.data()), bytes.size());
-    return source.read(part) == part.size();
+  const auto read = [&](void* to, size_t count) {
+    return source.read({static_cast<char*>(to), count}) == count;
   };
-  const bool is_npy =
-      read(std::span(begin).first(10)) && std::memcmp(begin.data(), "\x93NUMPY", 6) == 0;
-  if (!is_npy) fail(file, "this is no .npy file");
-  size_t length = begin[8] | begin[9] << 8;
-  const bool short_length = begin[6] == 1;
-  if (!short_length && read(std::span(begin).last(2))) {
-    length |= static_cast<size_t>(begin[10]) << 16 | static_cast<size_t>(begin[11]) << 24;
+  std::array<char, 8> magic;  // and version
+  if (!read(magic.data(), 8) || std::memcmp(magic.data(), "\x93NUMPY", 6) != 0) {
+    fail(file, "this is no .npy file");
   }
+  const size_t length_bytes = magic[6] == 1 ? 2 : 4;
+  uint32_t length = 0;
+  const bool has_length = read(&length, length_bytes);
   if (length > kMostHeaderBytes) {
     fail(file, fmt::format("a header of {} bytes; at most {} are read", length, kMostHeaderBytes));
   }
   std::string header(length, '\0');
-  if (!read(std::span(header))) fail(file, "the file ends within its header");
+  if (!has_length || !read(header.data(), length)) fail(file, "the file ends within its header");
 
   const auto sizes = two_sizes(value_of(header, "shape"));
   if (!sizes) return {};
   const std::string_view type = value_of(header, "descr");
   const bool is_float = type.starts_with("'<f4'");
   if (!is_float && !type.starts_with("'<f8'")) return {};
-  return NpyHeader{.bytes = (short_length ? 10 : 12) + length,
+  return NpyHeader{.bytes = magic.size() + length_bytes + length,
                    .rows = (*sizes)[0],
                    .columns = (*sizes)[1],
                    .is_float = is_float,
