@@ -42,6 +42,8 @@ constexpr double kCircle = 2 * std::numbers::pi;
 
 bool near(double a, double b, double tolerance) { return std::abs(a - b) <= tolerance; }
 
+auto list(std::span<const double> numbers) { return fmt::join(numbers, ", "); }
+
 /// The frequency of the pair of columns c, c + 1 of a paper table.
 double frequency(double c, double d_model) { return std::pow(10000.0, -c / d_model); }
 
@@ -83,14 +85,14 @@ void the_four_by_four_table(Claims& claims) {
   const Matrix table = claims.paper(4, 4, 100);
   const double off = largest_difference(table.values, kPrinted);
   claims.add("The 4×4 table with n = 100 that is printed", right(off <= kHalfADigit), "",
-             "PE(1) = {:.8f}; largest difference {:.1e}", fmt::join(table.row(1), ", "), off);
+             "PE(1) = {:.8f}; largest difference {:.1e}", list(table.row(1)), off);
 
   const double end_off =
       largest_difference(std::span(table.values).last(8), std::span(kPrinted).last(8));
   claims.add("Positions k run over 0 ≤ k < L/2", wrong(end_off > kHalfADigit),
              "0 ≤ k < L: its own table has four rows for four words",
-             "for L = 4, PE(2) = {:.4f} and PE(3) = {:.4f}", fmt::join(table.row(2), ", "),
-             fmt::join(table.row(3), ", "));
+             "for L = 4, PE(2) = {:.4f} and PE(3) = {:.4f}", list(table.row(2)),
+             list(table.row(3)));
 
   int64_t by_column = 0, by_position = 0;
   for (int64_t k = 0; k < 4; ++k) {
@@ -121,8 +123,7 @@ void curves_and_wavelengths(Claims& claims) {
   }
   claims.add("Figure: the curves sin(k / n^(2x/d)), x = 0 … 99, k = 0, 4, 8, 12, d = 512",
              right(off <= 1e-12), "",
-             "columns 0, 2, … 198 of rows k, {:.1e} off; at x = 99: {:.4f}", off,
-             fmt::join(last, ", "));
+             "columns 0, 2, … 198 of rows k, {:.1e} off; at x = 99: {:.4f}", off, list(last));
 
   const double sum = sum_of(table);
   claims.add("Figure: the 100×512 table with n = 10000",
@@ -185,7 +186,7 @@ void machine_learning_mastery(Claims& claims) {
              wrong(odd.at(1, 4) == 0, largest_difference(odd.row(1).first(4), printed) <= 5e-5 &&
                                           near(odd.at(1, 4), std::sin(frequency(4, 5)), 1e-15)),
              "the formula has a last sine without a cosine; the loop ends one too early",
-             "PE(1) = {:.4f}", fmt::join(odd.row(1), ", "));
+             "PE(1) = {:.4f}", list(odd.row(1)));
   advantages(claims);
 }
 
@@ -200,9 +201,8 @@ void geeks_for_geeks(Claims& claims) {
                 largest_difference(words.row(5), sixth) <= 5.1e-7,
             code.values == std::vector<double>{0, 1, 0, 1}),
       fmt::format("counting from 1; its code counts from 0 and gives the first word {:.0f}",
-                  fmt::join(code.values, ", ")),
-      "PE(1) = {:.6f}; PE(6) = {:.6f}", fmt::join(words.row(0), ", "),
-      fmt::join(words.row(5), ", "));
+                  list(code.values)),
+      "PE(1) = {:.6f}; PE(6) = {:.6f}", list(words.row(0)), list(words.row(5)));
 
   const Matrix table = claims.paper(50, 512);
   const int64_t rows = std::ssize(table.values) / 512;
@@ -231,7 +231,7 @@ void first_rows_and_images(Claims& claims) {
   claims.add("d = 512: PE(1) = 0.8414, 0.5403, 0.8218, 0.5696, …, 0.0001, 0.9999",
              right(largest_difference(row, printed) <= 1e-9),
              "truncated after four decimals, as the text says",
-             "columns 0 to 3, 510 and 511: {:.4f}", fmt::join(row, ", "));
+             "columns 0 to 3, 510 and 511: {:.4f}", list(row));
 
   std::vector<double> other;
   for (int64_t p = 0; p < 128; ++p) {
@@ -312,7 +312,7 @@ void linearity(Claims& claims) {
   }
   claims.add("PE(pos + k) is a linear function of PE(pos)", right(std::ranges::max(off) <= 1e-12),
              "R_k turns each pair of columns by ωk, whatever the position",
-             "largest |R_k PE(p) − PE(p + k)| for k = 1, 10, 100: {:.1e}", fmt::join(off, ", "));
+             "largest |R_k PE(p) − PE(p + k)| for k = 1, 10, 100: {:.1e}", list(off));
 }
 
 void transformers_positional_encoding(Claims& claims) {
@@ -475,7 +475,7 @@ void refused_width_and_printed_table(Claims& claims) {
              right(!refusal.empty(), near(odd.at(1, 4), std::sin(frequency(4, 5)), 1e-15)),
              "as a choice of the layout: opennmt refuses them, the formula does not",
              "\"{}\"; paper: PE(1) = {:.4f}", refusal.empty() ? "nothing is refused" : refusal,
-             fmt::join(odd.row(1), ", "));
+             list(odd.row(1)));
 
   constexpr const char* kPrinted =  // by torch
       "0.0000, 1.0000, 0.0000, 1.0000, 0.8415, 0.5403, 0.0100, 0.9999, "
