@@ -2,8 +2,8 @@
 
 #include <Eigen/Eigenvalues>
 #include <algorithm>
-#include <complex>
-#include <unsupported/Eigen/FFT>
+#include <cmath>
+#include <numbers>
 
 #include "lens/matrix.h"
 #include "phasor/lens/table.h"
@@ -28,27 +28,24 @@ Eigen::VectorXd internal::eigenvalues(const Eigen::MatrixXd& symmetric) {
 
 std::vector<ColumnPeak> column_peaks(std::span<const double> table, int64_t d_model) {
   const Matrix rows = centered(table, d_model);
-  const int64_t length = rows.rows();
-  if (length == 1) return std::vector<ColumnPeak>(d_model);  // Eigen's FFT cannot
-  Eigen::FFT<double> fft;
-  std::vector<std::complex<double>> spectrum;
-  std::vector<ColumnPeak> peaks;
-  for (int64_t c = 0; c < d_model; ++c) {
-    const Eigen::VectorXd column = rows.col(c);
-    fft.fwd(spectrum, std::vector<double>(column.begin(), column.end()));
-    ColumnPeak peak;
-    double strongest = 0, energy = 0;
-    for (int64_t f = 1; f <= length / 2; ++f) {
-      const bool mirrored = 2 * f < length;  // its conjugate at length − f has the same energy
-      const double power = (mirrored ? 2 : 1) * std::norm(spectrum[f]);
-      energy += power;
-      if (power > strongest) {
-        strongest = power;
-        peak.cycles = f;
-      }
+  const int64_t length = rows.rows(), frequencies = length / 2;
+  // The spectra of all columns as two products: tables are short.
+  Matrix cosines(frequencies, length), sines(frequencies, length);
+  for (int64_t f = 0; f < frequencies; ++f) {
+    for (int64_t t = 0; t < length; ++t) {
+      const double turns = static_cast<double>((f + 1) * t % length) / static_cast<double>(length);
+      cosines(f, t) = std::cos(2 * std::numbers::pi * turns);
+      sines(f, t) = std::sin(2 * std::numbers::pi * turns);
     }
-    if (energy > 0) peak.share = strongest / energy;
-    peaks.push_back(peak);
+  }
+  Matrix power = (cosines * rows).cwiseAbs2() + (sines * rows).cwiseAbs2();
+  // Below length / 2, the conjugate at length − f has the same energy.
+  power.topRows((length - 1) / 2) *= 2;
+  std::vector<ColumnPeak> peaks(d_model);
+  for (int64_t c = 0; frequencies > 0 && c < d_model; ++c) {
+    Eigen::Index strongest = 0;
+    const double most = power.col(c).maxCoeff(&strongest);
+    if (most > 0) peaks[c] = {.cycles = strongest + 1, .share = most / power.col(c).sum()};
   }
   return peaks;
 }
