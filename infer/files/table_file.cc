@@ -26,9 +26,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the files are little-endian");
 
-constexpr uint64_t kMostBytes = uint64_t{1} << 28;  // of a matrix
-constexpr size_t kMostHeaderBytes = 10000;          // of an npy file: as NumPy, by default
-constexpr zip_int64_t kMostEntries = 1 << 16;       // of an archive; the header of each is read
+constexpr uint64_t kMostBytes = uint64_t{1} << 28, kMostColumns = 8192;  // of a matrix
+constexpr size_t kMostHeaderBytes = 10000;     // of an npy file: as NumPy, by default
+constexpr zip_int64_t kMostEntries = 1 << 16;  // of an archive; the header of each is read
 
 [[noreturn]] void fail(const std::filesystem::path& file, const std::string& why) {
   throw phasor::InvalidArgument(fmt::format("the table {}: {}", file.string(), why));
@@ -44,7 +44,6 @@ void append(std::string_view bytes, std::vector<double>& values) {
 }
 
 void refuse_too_large(const std::filesystem::path& file, uint64_t bytes, uint64_t columns) {
-  constexpr uint64_t kMostColumns = 8192;
   if (columns > kMostColumns) {
     fail(file,
          fmt::format("its matrix has {} columns; at most {} are read", columns, kMostColumns));
@@ -57,7 +56,7 @@ void refuse_too_large(const std::filesystem::path& file, uint64_t bytes, uint64_
 std::string_view value_of(std::string_view header, std::string_view key) {
   const size_t at = header.find(fmt::format("'{}':", key));
   if (at == std::string_view::npos) return {};
-  header.remove_prefix(at + key.size() + 3);
+  header.remove_prefix(at + key.size() + 3);  // and the quotes and the colon
   header.remove_prefix(std::min(header.find_first_not_of(' '), header.size()));
   return header;
 }
@@ -139,17 +138,13 @@ Matrix read_npy_matrix(const std::filesystem::path& file, const NpyHeader& heade
                            header.bytes, rows, columns));
   }
   refuse_too_large(file, size, columns);
+  std::string bytes(size, '\0');
+  if (source.read(bytes) != size) fail(file, "it ends too early");
+  char more;
+  if (source.read({&more, 1}) != 0) fail(file, "it is longer than it says");
   Matrix matrix{.values = {}, .rows = header.rows, .columns = header.columns};
   matrix.values.reserve(size / width);
-  std::array<char, 1 << 16> part;
-  for (uint64_t left = size; left > 0;) {
-    const size_t count = std::min<uint64_t>(left, part.size());
-    if (source.read(std::span(part).first(count)) != count) fail(file, "it ends too early");
-    const std::string_view bytes(part.data(), count);
-    (header.is_float ? append<float> : append<double>)(bytes, matrix.values);
-    left -= count;
-  }
-  if (source.read(std::span(part).first(1)) != 0) fail(file, "it is longer than it says");
+  (header.is_float ? append<float> : append<double>)(bytes, matrix.values);
   return matrix;
 }
 
