@@ -9,7 +9,6 @@
 #include "infer/cli/options.h"
 #include "infer/commands.h"
 #include "infer/files/save.h"
-#include "infer/render/claims_report.h"
 #include "infer/render/page.h"
 #include "infer/render/position_report.h"
 #include "phasor/errors.h"
@@ -128,9 +127,9 @@ std::vector<TableSection> parse_sections(const std::vector<std::string>& only, s
   const std::span<const TableSection> all = table_sections();
   std::vector<std::string_view> names;
   for (const TableSection& section : all) names.push_back(section.name);
-  const auto why_not = [&](size_t i) -> std::string {
-    if (!all[i].of_two || num_tables == 2) return "";
-    return "give two tables, like infer positions paper learned";
+  const auto why_not = [&](size_t i) {
+    const bool lacks = all[i].of_two && num_tables < 2;
+    return std::string(lacks ? "give two tables, like infer positions paper learned" : "");
   };
   std::vector<TableSection> sections;
   for (const size_t i : picked(only, names, why_not)) sections.push_back(all[i]);
@@ -141,26 +140,23 @@ std::vector<TableSection> parse_sections(const std::vector<std::string>& only, s
 std::vector<NamedTable> find_tables(const PositionsArguments& arguments) {
   std::vector<std::string> names = arguments.tables;
   if (names.empty()) names.emplace_back("paper");
-  std::vector<std::optional<NamedTable>> found(names.size());
+  std::vector<NamedTable> tables(names.size());
   TableSize size = arguments.size;
   for (const bool computed : {false, true}) {  // what is computed comes last
     for (size_t i = 0; i < names.size(); ++i) {
       if (is_computed(names[i]) != computed) continue;
-      found[i] = find_table(names[i], computed ? size : arguments.size);
-      if (computed) continue;
-      if (!arguments.size.length) size.length = found[i]->rows();
-      if (!arguments.size.width) size.width = found[i]->width();
+      tables[i] = find_table(names[i], computed ? size : arguments.size);
+      if (!size.length) size.length = tables[i].rows();
+      if (!size.width) size.width = tables[i].width();
     }
   }
-  int64_t rows = found.front()->rows();
-  for (const auto& table : found) rows = std::min(rows, table->rows());
-  std::vector<NamedTable> tables;
-  for (auto& table : found) {
-    if (table->rows() > rows && !arguments.common.quiet) {
+  const int64_t rows = std::ranges::min_element(tables, {}, &NamedTable::rows)->rows();
+  for (NamedTable& table : tables) {
+    if (table.rows() > rows && !arguments.common.quiet) {
       report_note(fmt::format("{}: the first {} of {} positions, as many as the other table has",
-                              table->name, rows, table->rows()));
+                              table.name, rows, table.rows()));
     }
-    tables.push_back(first_rows(*std::move(table), rows));
+    table = first_rows(std::move(table), rows);
   }
   return tables;
 }

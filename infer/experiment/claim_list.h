@@ -32,7 +32,13 @@ class Claims {
 
   /// The claims added from now on are this tutorial's.
   void begin(std::string source) { source_ = std::move(source); }
-  void add(std::string text, Verdict verdict, std::string computed, std::string reason = {});
+  /// `computed` and the rest: as of fmt::format().
+  template <typename... Values>
+  void add(std::string text, Verdict verdict, std::string reason,
+           fmt::format_string<Values...> computed, Values&&... values) {
+    claims_.push_back({source_, std::move(text), verdict.holds, verdict.as_expected,
+                       fmt::format(computed, std::forward<Values>(values)...), std::move(reason)});
+  }
   std::vector<Claim> take() { return std::move(claims_); }
 
   /// Throws InvalidArgument where the source gives another number of values.

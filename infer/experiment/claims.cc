@@ -15,11 +15,6 @@
 namespace infer {
 namespace claims {
 
-void Claims::add(std::string text, Verdict verdict, std::string computed, std::string reason) {
-  claims_.push_back({source_, std::move(text), verdict.holds, verdict.as_expected,
-                     std::move(computed), std::move(reason)});
-}
-
 Matrix Claims::table(SinusoidalLayout layout, int64_t rows, int64_t d_model, double base,
                      int64_t first_position) const {
   Matrix table{table_(layout, rows, d_model, base, first_position), rows, d_model};
@@ -46,6 +41,8 @@ namespace {
 constexpr double kCircle = 2 * std::numbers::pi;
 
 bool near(double a, double b, double tolerance) { return std::abs(a - b) <= tolerance; }
+
+auto list(std::span<const double> numbers) { return fmt::join(numbers, ", "); }
 
 /// The frequency of the pair of columns c, c + 1 of a paper table.
 double frequency(double c, double d_model) { return std::pow(10000.0, -c / d_model); }
@@ -87,16 +84,15 @@ void the_four_by_four_table(Claims& claims) {
   constexpr double kHalfADigit = 5.1e-9;  // of 8 decimals
   const Matrix table = claims.paper(4, 4, 100);
   const double off = largest_difference(table.values, kPrinted);
-  claims.add(
-      "The 4×4 table with n = 100 that is printed", right(off <= kHalfADigit),
-      fmt::format("PE(1) = {:.8f}; largest difference {:.1e}", fmt::join(table.row(1), ", "), off));
+  claims.add("The 4×4 table with n = 100 that is printed", right(off <= kHalfADigit), "",
+             "PE(1) = {:.8f}; largest difference {:.1e}", list(table.row(1)), off);
 
   const double end_off =
       largest_difference(std::span(table.values).last(8), std::span(kPrinted).last(8));
   claims.add("Positions k run over 0 ≤ k < L/2", wrong(end_off > kHalfADigit),
-             fmt::format("for L = 4, PE(2) = {:.4f} and PE(3) = {:.4f}",
-                         fmt::join(table.row(2), ", "), fmt::join(table.row(3), ", ")),
-             "0 ≤ k < L: its own table has four rows for four words");
+             "0 ≤ k < L: its own table has four rows for four words",
+             "for L = 4, PE(2) = {:.4f} and PE(3) = {:.4f}", list(table.row(2)),
+             list(table.row(3)));
 
   int64_t by_column = 0, by_position = 0;
   for (int64_t k = 0; k < 4; ++k) {
@@ -108,9 +104,9 @@ void the_four_by_four_table(Claims& claims) {
   }
   claims.add("Even positions correspond to a sine, odd positions to a cosine",
              wrong(by_position == 16, by_column == 16),
-             fmt::format("true of {} of 16 entries; of even and odd columns it is true of {}",
-                         by_position, by_column),
-             "even columns are sines, odd columns cosines, at every position");
+             "even columns are sines, odd columns cosines, at every position",
+             "true of {} of 16 entries; of even and odd columns it is true of {}", by_position,
+             by_column);
 }
 
 void curves_and_wavelengths(Claims& claims) {
@@ -126,14 +122,13 @@ void curves_and_wavelengths(Claims& claims) {
     last.push_back(table.at(k, 2 * 99));
   }
   claims.add("Figure: the curves sin(k / n^(2x/d)), x = 0 … 99, k = 0, 4, 8, 12, d = 512",
-             right(off <= 1e-12),
-             fmt::format("columns 0, 2, … 198 of rows k, {:.1e} off; at x = 99: {:.4f}", off,
-                         fmt::join(last, ", ")));
+             right(off <= 1e-12), "",
+             "columns 0, 2, … 198 of rows k, {:.1e} off; at x = 99: {:.4f}", off, list(last));
 
   const double sum = sum_of(table);
   claims.add("Figure: the 100×512 table with n = 10000",
              right(near(sum, 18297.143808534354, 1e-8), near(sum, sum_by_formula(100, 512), 1e-8)),
-             fmt::format("{} × {}, sum of the entries {:.12f}", table.rows, table.columns, sum));
+             "", "{} × {}, sum of the entries {:.12f}", table.rows, table.columns, sum);
 
   const double shortest = wavelength(table, 0, 1), longest = wavelength(table, 510, 511);
   const double step = 1 / frequency(2, 512), end = kCircle * 10000;
@@ -147,17 +142,17 @@ void curves_and_wavelengths(Claims& claims) {
                    uneven <= 1e-9 && near(shortest / kCircle, 1, 1e-9) &&
                        near(longest / kCircle * frequency(510, 512), 1, 1e-9) &&
                        near(wavelength(t2t, 255, 511) / end, 1, 1e-9)),
-             fmt::format("from {:.4f} to {:.1f}, each {:.4f} times the last; 2πn = {:.1f}",
-                         shortest, longest, step, end),
-             "geometric, but the last is 2πn^((d−2)/d); tensor2tensor's table reaches 2πn");
+             "geometric, but the last is 2πn^((d−2)/d); tensor2tensor's table reaches 2πn",
+             "from {:.4f} to {:.1f}, each {:.4f} times the last; 2πn = {:.1f}", shortest, longest,
+             step, end);
 }
 
 void advantages(Claims& claims) {
   const Matrix table = claims.paper(1000, 512), narrow = claims.paper(1000, 4);
   const auto [low, high] = std::ranges::minmax(table.values);
   claims.add("The values are in [−1, 1]",
-             right(low >= -1 && high <= 1, near(low, -1, 1e-6) && near(high, 1, 1e-6)),
-             fmt::format("1000 × 512: from {:.6f} to {:.6f}", low, high));
+             right(low >= -1 && high <= 1, near(low, -1, 1e-6) && near(high, 1, 1e-6)), "",
+             "1000 × 512: from {:.6f} to {:.6f}", low, high);
 
   const RowPair wide = nearest_rows(table.values, 512), close = nearest_rows(narrow.values, 4);
   const auto zeros = std::ranges::count(table.row(0), 0.0);
@@ -165,20 +160,20 @@ void advantages(Claims& claims) {
              right(wide.distance > 0 && close.distance > 0,
                    near(wide.distance, 3.714, 5e-4) && wide.offset == 1 && zeros == 256 &&
                        near(close.distance, 0.0724, 5e-5) && close.offset == 622),
-             fmt::format("the nearest two of 1000 rows: {:.3f} apart, at offset {} (d = 512); "
-                         "{:.4f}, at offset {} (d = 4)",
-                         wide.distance, wide.offset, close.distance, close.offset),
-             fmt::format("rows are unique, single entries are not: PE(0) has {} zeros", zeros));
+             fmt::format("rows are unique, single entries are not: PE(0) has {} zeros", zeros),
+             "the nearest two of 1000 rows: {:.3f} apart, at offset {} (d = 512); "
+             "{:.4f}, at offset {} (d = 4)",
+             wide.distance, wide.offset, close.distance, close.offset);
 
   const auto first = std::span(table.values).first(100 * 512);
   const double toeplitz = toeplitz_r2(first, 512);
   const int64_t rise = first_rise(first, 512).value_or(0);
   claims.add("The similarity of positions can be measured, and so relative positions encoded",
              right(near(toeplitz, 1, 1e-12), rise == 44),
-             fmt::format("⟨PE(p), PE(q)⟩ depends on p − q alone (R² = {:.12f}) and falls up to "
-                         "offset {}",
-                         toeplitz, rise - 1),
-             "from there on it rises and falls: alike does not mean near");
+             "from there on it rises and falls: alike does not mean near",
+             "⟨PE(p), PE(q)⟩ depends on p − q alone (R² = {:.12f}) and falls up to "
+             "offset {}",
+             toeplitz, rise - 1);
 }
 
 void machine_learning_mastery(Claims& claims) {
@@ -190,8 +185,8 @@ void machine_learning_mastery(Claims& claims) {
   claims.add("Odd d: the code leaves the last column 0; d = 5: 0.8415, 0.5403, 0.0251, 0.9997, 0",
              wrong(odd.at(1, 4) == 0, largest_difference(odd.row(1).first(4), printed) <= 5e-5 &&
                                           near(odd.at(1, 4), std::sin(frequency(4, 5)), 1e-15)),
-             fmt::format("PE(1) = {:.4f}", fmt::join(odd.row(1), ", ")),
-             "the formula has a last sine without a cosine; the loop ends one too early");
+             "the formula has a last sine without a cosine; the loop ends one too early",
+             "PE(1) = {:.4f}", list(odd.row(1)));
   advantages(claims);
 }
 
@@ -205,29 +200,28 @@ void geeks_for_geeks(Claims& claims) {
       right(largest_difference(words.row(0), first) <= 5.1e-7 &&
                 largest_difference(words.row(5), sixth) <= 5.1e-7,
             code.values == std::vector<double>{0, 1, 0, 1}),
-      fmt::format("PE(1) = {:.6f}; PE(6) = {:.6f}", fmt::join(words.row(0), ", "),
-                  fmt::join(words.row(5), ", ")),
       fmt::format("counting from 1; its code counts from 0 and gives the first word {:.0f}",
-                  fmt::join(code.values, ", ")));
+                  list(code.values)),
+      "PE(1) = {:.6f}; PE(6) = {:.6f}", list(words.row(0)), list(words.row(5)));
 
   const Matrix table = claims.paper(50, 512);
   const int64_t rows = std::ssize(table.values) / 512;
-  claims.add("The code prints the shape (1, 50, 512)", right(rows == 50),
-             fmt::format("(1, {}, 512), {} numbers", rows, table.values.size()));
+  claims.add("The code prints the shape (1, 50, 512)", right(rows == 50), "",
+             "(1, {}, 512), {} numbers", rows, table.values.size());
   claims.add("… \"for a sequence of length 10\"", wrong(rows == 10, rows == 50),
-             fmt::format("{} rows", rows), "the code sets position = 50");
+             "the code sets position = 50", "{} rows", rows);
   const double moved = off_the_beginning(claims.paper(10, 512), table);
   claims.add("It allows sequences of different lengths", right(moved == 0),
-             fmt::format("the table of 10 rows and the first 10 of 50 differ by {}", moved),
-             "a shorter table is the beginning of a longer one");
+             "a shorter table is the beginning of a longer one",
+             "the table of 10 rows and the first 10 of 50 differ by {}", moved);
 }
 
 void first_rows_and_images(Claims& claims) {
   const Matrix table = claims.paper(128, 512);
   int64_t alternating = 0;
   for (int64_t c = 0; c < 512; ++c) alternating += table.at(0, c) == static_cast<double>(c % 2);
-  claims.add("d = 512: PE(0) = 0, 1, 0, 1, …, 0, 1", right(alternating == 512),
-             fmt::format("{} of 512 columns", alternating));
+  claims.add("d = 512: PE(0) = 0, 1, 0, 1, …, 0, 1", right(alternating == 512), "",
+             "{} of 512 columns", alternating);
 
   std::vector<double> row;
   for (const int64_t c : {0, 1, 2, 3, 510, 511}) {
@@ -236,8 +230,8 @@ void first_rows_and_images(Claims& claims) {
   const std::array printed = {0.8414, 0.5403, 0.8218, 0.5696, 0.0001, 0.9999};
   claims.add("d = 512: PE(1) = 0.8414, 0.5403, 0.8218, 0.5696, …, 0.0001, 0.9999",
              right(largest_difference(row, printed) <= 1e-9),
-             fmt::format("columns 0 to 3, 510 and 511: {:.4f}", fmt::join(row, ", ")),
-             "truncated after four decimals, as the text says");
+             "truncated after four decimals, as the text says",
+             "columns 0 to 3, 510 and 511: {:.4f}", list(row));
 
   std::vector<double> other;
   for (int64_t p = 0; p < 128; ++p) {
@@ -249,13 +243,13 @@ void first_rows_and_images(Claims& claims) {
   }
   const double off = largest_difference(table.values, other);
   claims.add("The loop and the exp/log form give the same values", right(off <= 1e-12),
-             fmt::format("128 × 512: largest difference {:.1e}", off), "but for rounding");
+             "but for rounding", "128 × 512: largest difference {:.1e}", off);
 
   for (const Matrix& image : {table, claims.paper(16, 32)}) {
     const double sum = sum_of(image);
     claims.add(fmt::format("Figure: the {}×{} table", image.rows, image.columns),
-               right(near(sum, sum_by_formula(image.rows, image.columns), 1e-8)),
-               fmt::format("{} × {}, sum of the entries {:.9f}", image.rows, image.columns, sum));
+               right(near(sum, sum_by_formula(image.rows, image.columns), 1e-8)), "",
+               "{} × {}, sum of the entries {:.9f}", image.rows, image.columns, sum);
   }
 }
 
@@ -278,9 +272,10 @@ void the_clock(Claims& claims) {
       "the one before",
       right(off <= 1e-12 && clockwise == 256 * 127 && slower == 256,
             near(fastest, 1, 1e-12) && near(slowest, frequency(510, 512), 1e-12)),
-      fmt::format("lengths {:.1e} off 1; {} of {} steps clockwise; {} hands, from {:.4f} to "
-                  "{:.6f} radians a position",
-                  off, clockwise, 256 * 127, slower, fastest, slowest));
+      "",
+      "lengths {:.1e} off 1; {} of {} steps clockwise; {} hands, from {:.4f} to "
+      "{:.6f} radians a position",
+      off, clockwise, 256 * 127, slower, fastest, slowest);
 
   const std::array word = {0.3, -1.7};
   double off_circle = 0, apart = 4;
@@ -295,9 +290,8 @@ void the_clock(Claims& claims) {
   claims.add(
       "Figure: points of one word at different positions lie on a unit circle round its "
       "embedding's first two dimensions",
-      right(off_circle <= 1e-12 && apart > 0),
-      fmt::format("128 positions: {:.1e} off the circle, no two nearer than {:.4f}", off_circle,
-                  apart));
+      right(off_circle <= 1e-12 && apart > 0), "",
+      "128 positions: {:.1e} off the circle, no two nearer than {:.4f}", off_circle, apart);
 }
 
 void linearity(Claims& claims) {
@@ -317,9 +311,8 @@ void linearity(Claims& claims) {
     off.push_back(largest);
   }
   claims.add("PE(pos + k) is a linear function of PE(pos)", right(std::ranges::max(off) <= 1e-12),
-             fmt::format("largest |R_k PE(p) − PE(p + k)| for k = 1, 10, 100: {:.1e}",
-                         fmt::join(off, ", ")),
-             "R_k turns each pair of columns by ωk, whatever the position");
+             "R_k turns each pair of columns by ωk, whatever the position",
+             "largest |R_k PE(p) − PE(p + k)| for k = 1, 10, 100: {:.1e}", list(off));
 }
 
 void transformers_positional_encoding(Claims& claims) {
@@ -339,14 +332,14 @@ void criteria(Claims& claims, const Matrix& table) {
   const double largest = std::ranges::max(filled);
   const auto apart = row_matrix(filled, 8, RowMeasure::kEuclidean);
   claims.add("A vector filled with the position: distances are right, values are not bounded",
-             right(near(apart[kRows + 31], 30 * apart[kRows + 2], 1e-9) && largest > 1),
-             fmt::format("‖P(1) − P(31)‖ is {:.0f} times ‖P(1) − P(2)‖; P(249) = {:.0f}",
-                         apart[kRows + 31] / apart[kRows + 2], largest));
+             right(near(apart[kRows + 31], 30 * apart[kRows + 2], 1e-9) && largest > 1), "",
+             "‖P(1) − P(31)‖ is {:.0f} times ‖P(1) − P(2)‖; P(249) = {:.0f}",
+             apart[kRows + 31] / apart[kRows + 2], largest);
   const double in_five = filled[8] / 5, in_thirty = filled[8] / 30;
   claims.add("… divided by the length: bounded, but not the same for every length",
-             right(in_five != in_thirty && largest / kRows <= 1),
-             fmt::format("P(1) = {:.4f} in 5 words, {:.4f} in 30; P(249) = {:.4f}", in_five,
-                         in_thirty, largest / kRows));
+             right(in_five != in_thirty && largest / kRows <= 1), "",
+             "P(1) = {:.4f} in 5 words, {:.4f} in 30; P(249) = {:.4f}", in_five, in_thirty,
+             largest / kRows);
 
   const double by_length = off_the_beginning(claims.paper(30, kWidth, 10000, 1), table);
   const double by_run = off_the_beginning(claims.paper(kRows, kWidth, 10000, 1), table);
@@ -358,13 +351,13 @@ void criteria(Claims& claims, const Matrix& table) {
       "deterministic",
       right(nearest.offset == 1 && bound <= 1 && by_length == 0 && by_run == 0,
             near(bound, 1, 1e-8)),
-      fmt::format("nearest rows: neighbours ({:.3f}); |values| ≤ {:.6f}; 30 or 250 rows: "
-                  "{} apart; computed twice: {}",
-                  nearest.distance, bound, by_length, by_run),
-      "they reflect small distances; far positions are not ordered");
+      "they reflect small distances; far positions are not ordered",
+      "nearest rows: neighbours ({:.3f}); |values| ≤ {:.6f}; 30 or 250 rows: "
+      "{} apart; computed twice: {}",
+      nearest.distance, bound, by_length, by_run);
   claims.add("The values are bounded between 0 and 1",
              wrong(low >= 0 && high <= 1, near(low, -1, 1e-4) && near(high, 1, 1e-8)),
-             fmt::format("from {:.6f} to {:.6f}", low, high), "between −1 and 1");
+             "between −1 and 1", "from {:.6f} to {:.6f}", low, high);
 }
 
 void waves(Claims& claims, const Matrix& table) {
@@ -372,8 +365,8 @@ void waves(Claims& claims, const Matrix& table) {
   claims.add("Early dimensions have low frequencies, late ones high",
              wrong(early > late, near(early / kCircle, 1, 1e-9) &&
                                      near(late / kCircle * frequency(1022, 1024), 1, 1e-9)),
-             fmt::format("wavelength of the first pair {:.4f}, of the last {:.1f}", early, late),
-             "the other way round");
+             "the other way round", "wavelength of the first pair {:.4f}, of the last {:.1f}",
+             early, late);
 
   std::vector<double> sines, cosines;
   for (size_t i = 0; i < table.values.size(); ++i) {
@@ -384,9 +377,9 @@ void waves(Claims& claims, const Matrix& table) {
   const double of_both = toeplitz_r2(table.values, kWidth);
   claims.add("Sines alone or cosines alone are worse",
              right(of_sines < 0.999 && of_cosines < 0.999 && near(of_both, 1, 1e-12)),
-             fmt::format("Toeplitz R² of the sines {:.4f}, of the cosines {:.4f}, of both {:.12f}",
-                         of_sines, of_cosines, of_both),
-             "only together do they depend on the offset alone");
+             "only together do they depend on the offset alone",
+             "Toeplitz R² of the sines {:.4f}, of the cosines {:.4f}, of both {:.12f}", of_sines,
+             of_cosines, of_both);
 }
 
 /// `apart`: cosine distances of every two positions.
@@ -402,7 +395,7 @@ void distances(Claims& claims, const Matrix& apart) {
     const double distance = apart.at(p - 1, q - 1);
     claims.add(
         fmt::format("d = 1024: the cosine distance of positions {} and {} is {}", p, q, printed),
-        right(near(distance, printed, 1e-12)), fmt::format("{:.15f}", distance));
+        right(near(distance, printed, 1e-12)), "", "{:.15f}", distance);
   }
 
   const auto first = apart.row(0);
@@ -412,12 +405,11 @@ void distances(Claims& claims, const Matrix& apart) {
     ++falling;
     from = q;
   }
-  claims.add(
-      "The distances from position 1 increase monotonically up to position 250",
-      wrong(falling == 0, falling == 43 && from == 69),
-      fmt::format("{} of {} steps fall; the first: {:.6f} at {}, {:.6f} at {}", falling, kRows - 1,
-                  first[std::max<int64_t>(from, 1) - 1], from, first[from], from + 1),
-      "only up to where the dot product rises again, offset 69");
+  claims.add("The distances from position 1 increase monotonically up to position 250",
+             wrong(falling == 0, falling == 43 && from == 69),
+             "only up to where the dot product rises again, offset 69",
+             "{} of {} steps fall; the first: {:.6f} at {}, {:.6f} at {}", falling, kRows - 1,
+             first[std::max<int64_t>(from, 1) - 1], from, first[from], from + 1);
 
   double off = 0, own = 0;
   for (int64_t p = 0; p < kRows; ++p) {
@@ -428,10 +420,10 @@ void distances(Claims& claims, const Matrix& apart) {
   }
   const double farthest = std::max(0.0, std::ranges::max(apart.values));
   claims.add("Figure: the 250×250 matrix of cosine distances",
-             right(own <= 1e-12 && off <= 1e-12 && farthest > 0.4323),
-             fmt::format("0 to {:.6f}; {:.1e} off zero on the diagonal and {:.1e} off one value "
-                         "for each offset",
-                         farthest, own, off));
+             right(own <= 1e-12 && off <= 1e-12 && farthest > 0.4323), "",
+             "0 to {:.6f}; {:.1e} off zero on the diagonal and {:.1e} off one value "
+             "for each offset",
+             farthest, own, off);
 }
 
 void the_map(Claims& claims, const Matrix& table, const Matrix& apart) {
@@ -451,10 +443,10 @@ void the_map(Claims& claims, const Matrix& table, const Matrix& apart) {
   }
   claims.add("Figure: in a 2-D map the positions fall in a continuous line",
              right(beside == kRows && step < 0.05 * across),
-             fmt::format("for {} of {} none is nearer than a neighbour; in the plane of two "
-                         "principal axes the longest step is {:.1f} % of the map",
-                         beside, kRows, 100 * step / across),
-             "a map by PCA, which is the same on every run; the text's is by UMAP");
+             "a map by PCA, which is the same on every run; the text's is by UMAP",
+             "for {} of {} none is nearer than a neighbour; in the plane of two "
+             "principal axes the longest step is {:.1f} % of the map",
+             beside, kRows, 100 * step / across);
 }
 
 void understanding_positional_embeddings(Claims& claims) {
@@ -469,8 +461,8 @@ void understanding_positional_embeddings(Claims& claims) {
 void refused_width_and_printed_table(Claims& claims) {
   const double shortest = wavelength(claims.paper(2, 512), 0, 1);
   claims.add("The wavelengths form a geometric progression from π to 2πT",
-             wrong(near(shortest, kCircle / 2, 1e-6), near(shortest, kCircle, 1e-9)),
-             fmt::format("the shortest is {:.4f}", shortest), "from 2π");
+             wrong(near(shortest, kCircle / 2, 1e-6), near(shortest, kCircle, 1e-9)), "from 2π",
+             "the shortest is {:.4f}", shortest);
 
   std::string refusal;
   try {
@@ -479,12 +471,11 @@ void refused_width_and_printed_table(Claims& claims) {
     refusal = error.what();
   }
   const Matrix odd = claims.paper(2, 5);
-  claims.add(
-      "Only even widths can be encoded: an odd one is an error",
-      right(!refusal.empty(), near(odd.at(1, 4), std::sin(frequency(4, 5)), 1e-15)),
-      fmt::format("\"{}\"; paper: PE(1) = {:.4f}", refusal.empty() ? "nothing is refused" : refusal,
-                  fmt::join(odd.row(1), ", ")),
-      "as a choice of the layout: opennmt refuses them, the formula does not");
+  claims.add("Only even widths can be encoded: an odd one is an error",
+             right(!refusal.empty(), near(odd.at(1, 4), std::sin(frequency(4, 5)), 1e-15)),
+             "as a choice of the layout: opennmt refuses them, the formula does not",
+             "\"{}\"; paper: PE(1) = {:.4f}", refusal.empty() ? "nothing is refused" : refusal,
+             list(odd.row(1)));
 
   constexpr const char* kPrinted =  // by torch
       "0.0000, 1.0000, 0.0000, 1.0000, 0.8415, 0.5403, 0.0100, 0.9999, "
@@ -495,17 +486,16 @@ void refused_width_and_printed_table(Claims& claims) {
   const Matrix table = claims.paper(10, 4);
   const std::vector<float> rounded(table.values.begin(), table.values.end());
   claims.add("The 10×4 table that is printed",
-             right(fmt::format("{:.4f}", fmt::join(rounded, ", ")) == kPrinted),
-             fmt::format("in float32, row 1 = {:.4f}, row 9 = {:.4f}",
-                         fmt::join(std::span(rounded).subspan(4, 4), ", "),
-                         fmt::join(std::span(rounded).subspan(36), ", ")));
+             right(fmt::format("{:.4f}", fmt::join(rounded, ", ")) == kPrinted), "",
+             "in float32, row 1 = {:.4f}, row 9 = {:.4f}",
+             fmt::join(std::span(rounded).subspan(4, 4), ", "),
+             fmt::join(std::span(rounded).subspan(36), ", "));
   const double last = table.at(1, 3), in_float32 = rounded[7];
   claims.add(
       "The last entry of its row 1 is 0.9999",
       right(fmt::format("{:.4f}", in_float32) == "0.9999", fmt::format("{:.4f}", last) == "1.0000"),
-      fmt::format("{:.4f} in float32 ({:.8f}), {:.4f} in double ({:.12f})", in_float32, in_float32,
-                  last, last),
-      "in float32 only");
+      "in float32 only", "{:.4f} in float32 ({:.8f}), {:.4f} in double ({:.12f})", in_float32,
+      in_float32, last, last);
 }
 
 void positional_encoding_pytorch(Claims& claims) {
@@ -518,10 +508,10 @@ void positional_encoding_pytorch(Claims& claims) {
   const double expected = std::sin(frequency(2, 20)) - std::sin(0.01);
   claims.add("The layer's pe[:, :, : x.size(2)] makes it suitable for varying sequence lengths",
              wrong(sliced == 5 || off == 0, sliced == 10 && near(off, expected, 1e-12)),
-             fmt::format("for 5 tokens it keeps all {} rows; for width 4 it is {:.4f} off the "
-                         "table of width 4",
-                         sliced, off),
-             "it slices features; the length is the second axis, pe[:, : x.size(1)]");
+             "it slices features; the length is the second axis, pe[:, : x.size(1)]",
+             "for 5 tokens it keeps all {} rows; for width 4 it is {:.4f} off the "
+             "table of width 4",
+             sliced, off);
 }
 
 }  // namespace

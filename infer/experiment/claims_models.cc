@@ -94,10 +94,9 @@ void same_for_any_phrase(Claims& claims) {
   }
   const double off = largest_difference(added[0], added[1]);
   const auto table = sinusoidal_table(SinusoidalLayout::kPaper, 4, model->config().d_model);
-  claims.add(
-      "The table is the same for any phrase of four words",
-      right(off == 0, largest_difference(added[0], table) <= 1e-6),
-      fmt::format("what a run adds to \"I am a robot\" and to \"Tom bit a dog\": {} apart", off));
+  claims.add("The table is the same for any phrase of four words",
+             right(off == 0, largest_difference(added[0], table) <= 1e-6), "",
+             "what a run adds to \"I am a robot\" and to \"Tom bit a dog\": {} apart", off);
 }
 
 void order_is_lost_without_positions(Claims& claims) {
@@ -106,10 +105,10 @@ void order_is_lost_without_positions(Claims& claims) {
   claims.add("Without positions \"Tom bit a dog\" and \"A dog bit Tom\" look the same",
              right(without.states <= 1e-5 && without.pooled <= 1e-6,
                    with.states > 0.05 && with.pooled > 1e-3),
-             fmt::format("none: states move by {:.1e} of their length, 1 − cos of the pooled "
-                         "vectors {:.1e}; sinusoidal: {:.3f}, {:.3f}",
-                         without.states, without.pooled, with.states, with.pooled),
-             "for the same ids: a tokenizer may tell \"A\" from \"a\"");
+             "for the same ids: a tokenizer may tell \"A\" from \"a\"",
+             "none: states move by {:.1e} of their length, 1 − cos of the pooled "
+             "vectors {:.1e}; sinusoidal: {:.3f}, {:.3f}",
+             without.states, without.pooled, with.states, with.pooled);
 }
 
 void residual_connections_carry_positions(Claims& claims) {
@@ -124,10 +123,10 @@ void residual_connections_carry_positions(Claims& claims) {
   const std::vector<PartShare> whole = path({}), cut = path({{.layer = 0}});
   claims.add("Positions survive through the layers because of the residual connections",
              measured(whole.back().norm > 0.01 && cut.back().norm == 0),
-             fmt::format("length of the position vector's direct path beside the state: {:.2f} at "
-                         "the embedding, {:.2f} after layer {}; {} with layer 1's cut",
-                         whole.front().norm, whole.back().norm, whole.size() - 1, cut.back().norm),
-             "the direct path alone; attention carries positions on as well");
+             "the direct path alone; attention carries positions on as well",
+             "length of the position vector's direct path beside the state: {:.2f} at "
+             "the embedding, {:.2f} after layer {}; {} with layer 1's cut",
+             whole.front().norm, whole.back().norm, whole.size() - 1, cut.back().norm);
 }
 
 void learned_is_as_good_as_sinusoidal(Claims& claims) {
@@ -137,10 +136,10 @@ void learned_is_as_good_as_sinusoidal(Claims& claims) {
   const double none = masked_loss(models.none);
   claims.add("Learned and sinusoidal positions give nearly identical results",
              measured(std::abs(learned - sinusoidal) < none - std::max(learned, sinusoidal)),
-             fmt::format("loss at masked words of the tutorials' sentences: sinusoidal {:.3f}, "
-                         "learned {:.3f}, none {:.3f}",
-                         sinusoidal, learned, none),
-             "the paper compares translations; these are small models and seven sentences");
+             "the paper compares translations; these are small models and seven sentences",
+             "loss at masked words of the tutorials' sentences: sinusoidal {:.3f}, "
+             "learned {:.3f}, none {:.3f}",
+             sinusoidal, learned, none);
 }
 
 }  // namespace infer::claims

@@ -1,9 +1,9 @@
-// The measures of tables, each a row.
 #include "infer/experiment/position_properties.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <numbers>
 #include <span>
 
@@ -12,95 +12,69 @@
 namespace infer {
 namespace {
 
-using Values = std::span<const double>;  // [T, width]
 using Number = std::optional<double>;
-using Numbers = std::array<Number, 2>;
 
-/// One property, or two that come about together.
-struct Measure {
-  int64_t least_rows;
-  Numbers (*measure)(Values table, int64_t width);
-  std::vector<Property> properties;
-};
+constexpr Property kProperties[] = {
+    {"mean_norm", "mean length", "√(d/2) for a sinusoid"},
+    {"norm_ratio", "longest by shortest", "1: all rows equally long"},
+    {"first_rise", "first rise", "where rows get more alike again", 0},
+    {"nearest_rows", "nearest two rows", "near 0: two cannot be told apart"},
+    {"nearest_offset", "  so far apart", "in positions", 0},
+    {"toeplitz_r2", "Toeplitz R²", "1: likeness is by offset alone"},
+    {"locality", "locality", "1: like its neighbours alone"},
+    {"symmetry", "symmetry", "1: before and after equally alike"},
+    {"rising_steps", "steps that rise", "0: nearer is always more alike"},
+    {"column_peak", "strongest frequency", "1: each column is one sine"},
+    {"linear_shift", "moved by a matrix", "1: P[p+1] = P[p]·R, held-out R²"},
+    {"unmoved", "  by none", "the same for P[p+1] = P[p]"},
+    {"stable_rank", "stable rank", "so many directions matter"},
+    {"plane_share", "in a plane", "1: two axes hold all variance"}};
 
-/// One of the lens's that give a number.
-template <double (*measure)(Values, int64_t)>
-Numbers number(Values table, int64_t width) {
-  return {measure(table, width)};
-}
+Number quotient(double a, double b) { return b > 0 ? Number(a / b) : std::nullopt; }
 
-Numbers norm_ratio(Values table, int64_t width) {
-  const std::vector<double> norms = row_norms(table, width);
-  const auto [shortest, longest] = std::ranges::minmax(norms);
-  return {shortest > 0 ? Number(longest / shortest) : std::nullopt};
-}
-
-Numbers first_rise(Values table, int64_t width) {
-  const auto offset = phasor::first_rise(table, width);
-  return {offset ? Number(static_cast<double>(*offset)) : std::nullopt};
-}
-
-Numbers nearest_rows(Values table, int64_t width) {
-  const phasor::RowPair pair = phasor::nearest_rows(table, width);
-  return {pair.distance, static_cast<double>(pair.offset)};
-}
-
-Numbers rising_steps(Values table, int64_t width) {
-  const auto [violations, steps] = phasor::local_monotonicity(table, width);
-  return {steps > 0 ? Number(static_cast<double>(violations) / static_cast<double>(steps))
-                    : std::nullopt};
-}
-
-/// The mean over the columns that are not constant.
-Numbers column_peak(Values table, int64_t width) {
-  double sum = 0, columns = 0;
-  for (const phasor::ColumnPeak& peak : phasor::column_peaks(table, width)) {
-    if (peak.cycles == 0) continue;
-    sum += peak.share;
-    ++columns;
-  }
-  return {columns > 0 ? Number(sum / columns) : std::nullopt};
-}
-
-Numbers linear_shift(Values table, int64_t width) {
-  const phasor::LinearShift shift = phasor::linear_shift(table, width, 1);
-  return {shift.held_out, shift.unmoved};
-}
-
-Numbers plane_share(Values table, int64_t width) {
-  const auto share = phasor::principal_plane(table, width).share;
-  return {share[0] + share[1]};
-}
-
-std::vector<Measure> measures() {
-  return {
-      {1, number<mean_norm>, {{"mean_norm", "mean length", "√(d/2) for a sinusoid"}}},
-      {1, norm_ratio, {{"norm_ratio", "longest by shortest", "1: all rows equally long"}}},
-      {3, first_rise, {{"first_rise", "first rise", "where rows get more alike again", 0}}},
-      {2,
-       nearest_rows,
-       {{"nearest_rows", "nearest two rows", "near 0: two cannot be told apart"},
-        {"nearest_offset", "  so far apart", "in positions", 0}}},
-      {3,
-       number<phasor::toeplitz_r2>,
-       {{"toeplitz_r2", "Toeplitz R²", "1: likeness is by offset alone"}}},
-      {3,
-       number<phasor::position_locality>,
-       {{"locality", "locality", "1: like its neighbours alone"}}},
-      {3,
-       number<phasor::position_symmetry>,
-       {{"symmetry", "symmetry", "1: before and after equally alike"}}},
-      {3, rising_steps, {{"rising_steps", "steps that rise", "0: nearer is always more alike"}}},
-      {4, column_peak, {{"column_peak", "strongest frequency", "1: each column is one sine"}}},
-      {3,
-       linear_shift,
-       {{"linear_shift", "moved by a matrix", "1: P[p+1] = P[p]·R, held-out R²"},
-        {"unmoved", "  by none", "the same for P[p+1] = P[p]"}}},
-      {1,
-       number<phasor::stable_rank>,
-       {{"stable_rank", "stable rank", "so many directions matter"}}},
-      {3, plane_share, {{"plane_share", "in a plane", "1: two axes hold all variance"}}},
+/// kProperties of a table; empty where it has too few rows. `step` is called before each.
+std::vector<Number> numbers_of(const Matrix& table, const std::function<void()>& step) {
+  const std::span<const double> rows = table.values;
+  const int64_t width = table.columns;
+  std::vector<Number> numbers;
+  const auto add = [&](int64_t least_rows, auto measure) {
+    step();
+    numbers.push_back(table.rows >= least_rows ? Number(measure()) : std::nullopt);
   };
+  add(1, [&] { return mean_norm(rows, width); });
+  add(1, [&] {
+    const std::vector<double> norms = row_norms(rows, width);
+    return quotient(std::ranges::max(norms), std::ranges::min(norms));
+  });
+  add(3, [&] { return phasor::first_rise(rows, width); });
+  phasor::RowPair nearest;
+  add(2, [&] { return (nearest = phasor::nearest_rows(rows, width)).distance; });
+  add(2, [&] { return nearest.offset; });
+  add(3, [&] { return phasor::toeplitz_r2(rows, width); });
+  add(3, [&] { return phasor::position_locality(rows, width); });
+  add(3, [&] { return phasor::position_symmetry(rows, width); });
+  add(3, [&] {
+    const auto [violations, steps] = phasor::local_monotonicity(rows, width);
+    return quotient(static_cast<double>(violations), static_cast<double>(steps));
+  });
+  add(4, [&] {  // the mean over the columns that are not constant
+    double sum = 0, columns = 0;
+    for (const phasor::ColumnPeak& peak : phasor::column_peaks(rows, width)) {
+      if (peak.cycles == 0) continue;
+      sum += peak.share;
+      ++columns;
+    }
+    return quotient(sum, columns);
+  });
+  phasor::LinearShift shift;
+  add(3, [&] { return (shift = phasor::linear_shift(rows, width, 1)).held_out; });
+  add(3, [&] { return shift.unmoved; });
+  add(1, [&] { return phasor::stable_rank(rows, width); });
+  add(3, [&] {
+    const auto share = phasor::principal_plane(rows, width).share;
+    return share[0] + share[1];
+  });
+  return numbers;
 }
 
 /// Of the pairs whose frequency is known.
@@ -118,20 +92,17 @@ std::vector<Property> wavelengths(const NamedTable& table) {
 }  // namespace
 
 std::vector<Property> properties(const NamedTable& table, Progress& progress) {
-  const Matrix random = random_like(table.values);
-  const std::vector<Measure> all = measures();
+  int64_t done = 0;
+  const auto step = [&] {
+    progress.show(table.name + ": properties", done++, 2 * std::ssize(kProperties));
+  };
+  const std::vector<Number> numbers = numbers_of(table.values, step);
+  const std::vector<Number> random = numbers_of(random_like(table.values), step);
   std::vector<Property> found = wavelengths(table);
-  for (size_t i = 0; i < all.size(); ++i) {
-    const auto& [least_rows, measure, properties] = all[i];
-    progress.show(table.name + ": properties", static_cast<int64_t>(i), std::ssize(all));
-    const bool enough = table.rows() >= least_rows;
-    const Numbers values = enough ? measure(table.values.values, table.width()) : Numbers{};
-    const Numbers randoms = enough ? measure(random.values, table.width()) : Numbers{};
-    for (size_t k = 0; k < properties.size(); ++k) {
-      found.push_back(properties[k]);
-      found.back().value = values[k];
-      found.back().random = randoms[k];
-    }
+  for (size_t i = 0; i < std::size(kProperties); ++i) {
+    found.push_back(kProperties[i]);
+    found.back().value = numbers[i];
+    found.back().random = random[i];
   }
   return found;
 }
@@ -163,7 +134,7 @@ Matrix clock_angles(const NamedTable& table) {
   std::erase_if(pairs, [](const phasor::ColumnPair& pair) { return pair.cosine < 0; });
   Matrix angles{.values = {}, .rows = table.rows(), .columns = std::ssize(pairs)};
   for (int64_t p = 0; p < table.rows(); ++p) {
-    const Values row = table.values.row(p);
+    const auto row = table.values.row(p);
     for (const phasor::ColumnPair& pair : pairs) {
       const double angle = std::atan2(row[pair.sine], row[pair.cosine]);
       angles.values.push_back(angle < 0 ? angle + 2 * std::numbers::pi : angle);

@@ -1,4 +1,3 @@
-// Finding, computing and drawing tables of position vectors.
 #include "infer/experiment/position_table.h"
 
 #include <fmt/format.h>
@@ -14,6 +13,7 @@
 #include "lens/rows.h"
 #include "phasor/errors.h"
 #include "phasor/model.h"
+#include "phasor/names.h"
 
 namespace infer {
 namespace {
@@ -35,7 +35,6 @@ int64_t usual_first_position(phasor::SinusoidalLayout layout) {
   return layout == phasor::SinusoidalLayout::kOpenNmt ? 1 : 0;
 }
 
-/// Says which formula made the table.
 void set_formula(NamedTable& table, phasor::SinusoidalLayout layout, double base) {
   table.kind = "sinusoidal";
   table.description = fmt::format("sinusoidal ({}), base {:g}", phasor::to_string(layout), base);
@@ -135,13 +134,8 @@ NamedTable from_model(const std::string& name, const TableSize& size) {
 }  // namespace
 
 bool is_computed(const std::string& name) {
-  if (name == kRandom) return true;
-  try {
-    phasor::parse<phasor::SinusoidalLayout>(name);
-    return true;
-  } catch (const phasor::InvalidArgument&) {
-    return false;
-  }
+  const auto layouts = phasor::names<phasor::SinusoidalLayout>().all;
+  return name == kRandom || std::ranges::find(layouts, name) != layouts.end();
 }
 
 NamedTable find_table(const std::string& name, const TableSize& size) {

@@ -7,6 +7,8 @@
 
 #include <array>
 #include <bit>
+#include <cerrno>
+#include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -76,16 +78,9 @@ void add(zip_t* archive, const std::filesystem::path& path, const SavedTensor& t
 
 void save_npz(const std::filesystem::path& path, std::span<const SavedTensor> tensors) {
   refuse_to_replace("--save", path);
-  int code = 0;
-  zip_t* opened = zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code);
-  if (opened == nullptr) {
-    zip_error_t error;
-    zip_error_init_with_code(&error, code);
-    const std::string reason = zip_error_strerror(&error);
-    zip_error_fini(&error);
-    fail(path, reason.c_str());
-  }
-  std::unique_ptr<zip_t, decltype(&zip_discard)> archive(opened, zip_discard);
+  std::unique_ptr<zip_t, decltype(&zip_discard)> archive(
+      zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, nullptr), zip_discard);
+  if (archive == nullptr) fail(path, std::strerror(errno));
   std::vector<std::string> headers;
   headers.reserve(tensors.size());
   for (const SavedTensor& tensor : tensors) {
@@ -115,12 +110,11 @@ std::string npy_header(SavedTensor::Kind kind, std::span<const int64_t> shape) {
 
 void check_save_path(const std::filesystem::path& path) {
   const std::string extension = path.extension().string();
-  if (extension != ".safetensors" && extension != ".npz") {
-    throw UsageError(
-        fmt::format("--save: {} ends in neither .safetensors nor .npz; these are the "
-                    "formats that infer writes",
-                    path.string()));
-  }
+  if (extension == ".safetensors" || extension == ".npz") return;
+  throw UsageError(
+      fmt::format("--save: {} ends in neither .safetensors nor .npz; these are the "
+                  "formats that infer writes",
+                  path.string()));
 }
 
 void save(const std::filesystem::path& path, std::span<const SavedTensor> tensors,

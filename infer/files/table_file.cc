@@ -2,7 +2,6 @@
 #include "infer/files/table_file.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <zip.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <ranges>
 
 #include "infer/files/plain_file.h"
 #include "phasor/errors.h"
@@ -26,10 +26,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the files are little-endian");
 
-constexpr std::string_view kWanted = "positions";
-constexpr uint64_t kMostBytes = uint64_t{1} << 28;  // of a matrix
-constexpr size_t kMostHeaderBytes = 10000;          // of an npy file: as NumPy, by default
-constexpr zip_int64_t kMostEntries = 1 << 16;       // of an archive; the header of each is read
+constexpr uint64_t kMostBytes = uint64_t{1} << 28, kMostColumns = 8192;  // of a matrix
+constexpr size_t kMostHeaderBytes = 10000;     // of an npy file: as NumPy, by default
+constexpr zip_int64_t kMostEntries = 1 << 16;  // of an archive; the header of each is read
 
 [[noreturn]] void fail(const std::filesystem::path& file, const std::string& why) {
   throw phasor::InvalidArgument(fmt::format("the table {}: {}", file.string(), why));
@@ -45,7 +44,6 @@ void append(std::string_view bytes, std::vector<double>& values) {
 }
 
 void refuse_too_large(const std::filesystem::path& file, uint64_t bytes, uint64_t columns) {
-  constexpr uint64_t kMostColumns = 8192;
   if (columns > kMostColumns) {
     fail(file,
          fmt::format("its matrix has {} columns; at most {} are read", columns, kMostColumns));
@@ -58,24 +56,24 @@ void refuse_too_large(const std::filesystem::path& file, uint64_t bytes, uint64_
 std::string_view value_of(std::string_view header, std::string_view key) {
   const size_t at = header.find(fmt::format("'{}':", key));
   if (at == std::string_view::npos) return {};
-  header.remove_prefix(at + key.size() + 3);
+  header.remove_prefix(at + key.size() + 3);  // and the quotes and the colon
   header.remove_prefix(std::min(header.find_first_not_of(' '), header.size()));
   return header;
 }
 
 /// "(3, 4)…" or "(3, 4, )…"; empty where it is something else.
 std::optional<std::array<int64_t, 2>> two_sizes(std::string_view text) {
-  const std::string_view inside = text.substr(0, text.find(')'));
-  if (!text.starts_with('(') || inside.size() == text.size()) return {};
-  std::vector<int64_t> sizes;
-  for (size_t i = inside.find_first_not_of("( "); i < inside.size();) {
-    const char* const last = inside.data() + inside.size();
-    const auto [end, error] = std::from_chars(inside.data() + i, last, sizes.emplace_back());
-    if (error != std::errc() || sizes.back() < 0) return {};
-    i = inside.find_first_not_of(", ", static_cast<size_t>(end - inside.data()));
+  std::array<int64_t, 2> sizes{};
+  const auto skip = [&](size_t count) { text.remove_prefix(std::min(count, text.size())); };
+  if (!text.starts_with('(')) return {};
+  for (int64_t& size : sizes) {
+    skip(text.find_first_not_of("(, "));
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+    if (error != std::errc() || size < 0) return {};
+    skip(static_cast<size_t>(end - text.data()));
   }
-  if (sizes.size() != 2) return {};
-  return std::array{sizes[0], sizes[1]};
+  skip(text.find_first_not_of(", "));
+  return text.starts_with(')') ? std::optional(sizes) : std::nullopt;
 }
 
 /// The bytes of an npy file, one after another.
@@ -95,31 +93,28 @@ struct NpyHeader {
 /// Empty where the file is something else than a matrix in float32 or float64.
 std::optional<NpyHeader> read_npy_header(const std::filesystem::path& file,
                                          const NpySource& source) {
-  std::array<uint8_t, 12> begin{};
-  const auto read = [&](auto bytes) {
-    const std::span<char> part(reinterpret_cast<char*>(bytes.data()), bytes.size());
-    return source.read(part) == part.size();
+  const auto read = [&](void* to, size_t count) {
+    return source.read({static_cast<char*>(to), count}) == count;
   };
-  const bool is_npy =
-      read(std::span(begin).first(10)) && std::memcmp(begin.data(), "\x93NUMPY", 6) == 0;
-  if (!is_npy) fail(file, "this is no .npy file");
-  size_t length = begin[8] | begin[9] << 8;
-  const bool short_length = begin[6] == 1;
-  if (!short_length && read(std::span(begin).last(2))) {
-    length |= static_cast<size_t>(begin[10]) << 16 | static_cast<size_t>(begin[11]) << 24;
+  std::array<char, 8> magic;  // and version
+  if (!read(magic.data(), 8) || std::memcmp(magic.data(), "\x93NUMPY", 6) != 0) {
+    fail(file, "this is no .npy file");
   }
+  const size_t length_bytes = magic[6] == 1 ? 2 : 4;
+  uint32_t length = 0;
+  const bool has_length = read(&length, length_bytes);
   if (length > kMostHeaderBytes) {
     fail(file, fmt::format("a header of {} bytes; at most {} are read", length, kMostHeaderBytes));
   }
   std::string header(length, '\0');
-  if (!read(std::span(header))) fail(file, "the file ends within its header");
+  if (!has_length || !read(header.data(), length)) fail(file, "the file ends within its header");
 
   const auto sizes = two_sizes(value_of(header, "shape"));
   if (!sizes) return {};
   const std::string_view type = value_of(header, "descr");
   const bool is_float = type.starts_with("'<f4'");
   if (!is_float && !type.starts_with("'<f8'")) return {};
-  return NpyHeader{.bytes = (short_length ? 10 : 12) + length,
+  return NpyHeader{.bytes = magic.size() + length_bytes + length,
                    .rows = (*sizes)[0],
                    .columns = (*sizes)[1],
                    .is_float = is_float,
@@ -143,47 +138,34 @@ Matrix read_npy_matrix(const std::filesystem::path& file, const NpyHeader& heade
                            header.bytes, rows, columns));
   }
   refuse_too_large(file, size, columns);
+  std::string bytes(size, '\0');
+  if (source.read(bytes) != size) fail(file, "it ends too early");
+  char more;
+  if (source.read({&more, 1}) != 0) fail(file, "it is longer than it says");
   Matrix matrix{.values = {}, .rows = header.rows, .columns = header.columns};
   matrix.values.reserve(size / width);
-  std::array<char, 1 << 16> part;
-  for (uint64_t left = size; left > 0;) {
-    const size_t count = std::min<uint64_t>(left, part.size());
-    if (source.read(std::span(part).first(count)) != count) fail(file, "it ends too early");
-    const std::string_view bytes(part.data(), count);
-    if (header.is_float) {
-      append<float>(bytes, matrix.values);
-    } else {
-      append<double>(bytes, matrix.values);
-    }
-    left -= count;
-  }
-  if (source.read(std::span(part).first(1)) != 0) fail(file, "it is longer than it says");
+  (header.is_float ? append<float> : append<double>)(bytes, matrix.values);
   return matrix;
 }
 
-/// The one of several matrices that is meant.
-std::string pick(const std::filesystem::path& file, const std::vector<std::string>& names) {
-  if (names.empty()) fail(file, "it holds no matrix of floating-point numbers");
-  if (names.size() == 1) return names.front();
-  if (std::ranges::find(names, kWanted) != names.end()) return std::string(kWanted);
-  constexpr size_t kShown = 4;
-  const std::vector<std::string> shown(names.begin(),
-                                       names.begin() + std::min(names.size(), kShown));
-  fail(file, fmt::format("it holds {} matrices ({}{}); save the one you mean as '{}'", names.size(),
-                         fmt::join(shown, ", "), names.size() > kShown ? ", …" : "", kWanted));
-}
-
-constexpr const char* kTable = "the table ";
-
-phasor::internal::PlainFile open_table(const std::filesystem::path& file) {
-  return as_input(kTable, [&] { return phasor::internal::PlainFile(file); });
+/// The one of several matrices, by name, that is meant.
+template <typename Map>
+const typename Map::value_type& pick(const std::filesystem::path& file, const Map& matrices) {
+  if (matrices.empty()) fail(file, "it holds no matrix of floating-point numbers");
+  if (matrices.size() == 1) return *matrices.begin();
+  if (const auto wanted = matrices.find("positions"); wanted != matrices.end()) return *wanted;
+  std::string names;
+  for (const auto& [name, matrix] : matrices | std::views::take(4)) {
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  fail(file, fmt::format("it holds {} matrices ({}{}); save the one you mean as 'positions'",
+                         matrices.size(), names, matrices.size() > 4 ? ", …" : ""));
 }
 
 Matrix read_npy(const std::filesystem::path& file) {
-  const phasor::internal::PlainFile plain = open_table(file);
-  const NpySource source{static_cast<uint64_t>(plain.size()), [&](std::span<char> bytes) {
-                           return as_input(kTable, [&] { return plain.read(bytes); });
-                         }};
+  const phasor::internal::PlainFile plain(file);
+  const NpySource source{static_cast<uint64_t>(plain.size()),
+                         [&](std::span<char> bytes) { return plain.read(bytes); }};
   const std::optional<NpyHeader> header = read_npy_header(file, source);
   if (!header) {
     fail(file, "it holds no matrix in float32 or float64; a table is [positions, width]");
@@ -211,7 +193,7 @@ NpySource open_entry(const std::filesystem::path& file, zip_t* archive, zip_uint
 
 Matrix read_npz(const std::filesystem::path& file) {
   using Archive = std::unique_ptr<zip_t, decltype(&zip_discard)>;
-  open_table(file);  // says why it cannot be read
+  phasor::internal::PlainFile{file};  // says why it cannot be read
   const Archive archive(zip_open(file.c_str(), ZIP_RDONLY, nullptr), zip_discard);
   if (archive == nullptr) fail(file, "this is no .npz file");
   const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);
@@ -225,37 +207,30 @@ Matrix read_npz(const std::filesystem::path& file) {
     if (name.ends_with(".npy")) name.resize(name.size() - 4);
     matrices.emplace(name, i);
   }
-  std::vector<std::string> names;
-  for (const auto& [name, i] : matrices) names.push_back(name);
-  const NpySource source = open_entry(file, archive.get(), matrices.at(pick(file, names)));
+  const NpySource source = open_entry(file, archive.get(), pick(file, matrices).second);
   return read_npy_matrix(file, read_npy_header(file, source).value(), source);
 }
 
 Matrix read_safetensors(const std::filesystem::path& file) {
-  try {
-    const auto opened = phasor::SafetensorsFile::open(file);
-    std::vector<std::string> names;
-    for (const auto& [name, entry] : opened->entries()) {
-      const bool is_float = entry.dtype == "F64" || entry.dtype == "F32" || entry.dtype == "F16" ||
-                            entry.dtype == "BF16";
-      if (is_float && entry.shape.size() == 2) names.push_back(name);
-    }
-    const std::string name = pick(file, names);
-    const phasor::SafetensorsFile::Entry& entry = opened->entries().at(name);
-    const auto [rows, columns] = std::pair(entry.shape[0], entry.shape[1]);
-    refuse_too_large(file, static_cast<uint64_t>(entry.num_bytes), static_cast<uint64_t>(columns));
-    if (entry.dtype == "F64") {
-      Matrix matrix{.values = {}, .rows = rows, .columns = columns};
-      append<double>(
-          {reinterpret_cast<const char*>(entry.data), static_cast<size_t>(entry.num_bytes)},
-          matrix.values);
-      return matrix;
-    }
-    const std::vector<float> values = opened->tensor(name).to_float();
-    return {{values.begin(), values.end()}, rows, columns};
-  } catch (const phasor::ModelError& error) {
-    throw phasor::InvalidArgument(fmt::format("the table {}", error.what()));
+  const auto opened = phasor::SafetensorsFile::open(file);
+  std::map<std::string, const phasor::SafetensorsFile::Entry*> matrices;
+  for (const auto& [name, entry] : opened->entries()) {
+    constexpr std::array kTypes = {"F64", "F32", "F16", "BF16"};
+    const bool is_float = std::ranges::find(kTypes, entry.dtype) != kTypes.end();
+    if (is_float && entry.shape.size() == 2) matrices.emplace(name, &entry);
   }
+  const auto& [name, entry] = pick(file, matrices);
+  const auto [rows, columns] = std::pair(entry->shape[0], entry->shape[1]);
+  refuse_too_large(file, static_cast<uint64_t>(entry->num_bytes), static_cast<uint64_t>(columns));
+  Matrix matrix{.values = {}, .rows = rows, .columns = columns};
+  if (entry->dtype == "F64") {
+    const auto* const data = reinterpret_cast<const char*>(entry->data);
+    append<double>({data, static_cast<size_t>(entry->num_bytes)}, matrix.values);
+  } else {
+    const std::vector<float> values = opened->tensor(name).to_float();
+    matrix.values.assign(values.begin(), values.end());
+  }
+  return matrix;
 }
 
 }  // namespace
@@ -270,9 +245,10 @@ Matrix read_table(const std::filesystem::path& file) {
     fail(file, "its name ends in none of .npy, .npz and .safetensors, the files that are read");
   }
   const std::string extension = file.extension().string();
-  Matrix matrix = extension == ".npy"   ? read_npy(file)
-                  : extension == ".npz" ? read_npz(file)
-                                        : read_safetensors(file);
+  const auto read = extension == ".npy"   ? read_npy
+                    : extension == ".npz" ? read_npz
+                                          : read_safetensors;
+  Matrix matrix = as_input("the table ", [&] { return read(file); });
   if (matrix.rows < 1 || matrix.columns < 1) {
     fail(file, fmt::format("its matrix [{}, {}] is empty", matrix.rows, matrix.columns));
   }

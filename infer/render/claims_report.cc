@@ -1,5 +1,4 @@
-// Showing the tutorials' claims with verdicts and reasons.
-#include "infer/render/claims_report.h"
+// The tutorials' claims, computed on the spot and shown source by source.
 
 #include <fmt/format.h>
 
@@ -12,6 +11,7 @@
 #include "infer/commands.h"
 #include "infer/experiment/claims.h"
 #include "infer/render/page.h"
+#include "infer/render/position_report.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
 

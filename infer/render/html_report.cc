@@ -83,9 +83,8 @@ nlohmann::ordered_json profiles_json(const Observed& observed) {
 }
 
 nlohmann::ordered_json run_json(const Observed& observed) {
-  nlohmann::ordered_json run = {
-      {"label", observed.label.empty() ? observed.model : observed.label},
-      {"observed", to_json(observed)}};
+  nlohmann::ordered_json run = {{"label", observed.label.empty() ? observed.model : observed.label},
+                                {"observed", to_json(observed)}};
   if (observed.many) return run;
   if (!observed.patterns.empty()) run["patterns"] = patterns_json(observed);
   if (!observed.heads.empty()) run["profiles"] = profiles_json(observed);

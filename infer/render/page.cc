@@ -19,13 +19,7 @@ constexpr std::string_view kPlaceOfData = "REPORT_DATA";
 /// JSON that cannot end the script element it stands in: "<" occurs in its strings alone.
 std::string for_script(const nlohmann::ordered_json& json) {
   std::string out;
-  for (const char c : one_line(json)) {
-    if (c == '<') {
-      out += "\\u003c";
-    } else {
-      out += c;
-    }
-  }
+  for (const char c : one_line(json)) out += c == '<' ? std::string("\\u003c") : std::string(1, c);
   return out;
 }
 

@@ -52,4 +52,8 @@ nlohmann::ordered_json to_json(const PositionsReport& report,
 /// "position,0,1,2,…" and a line for each row, with all digits.
 std::string to_csv(const NamedTable& table);
 
+/// Prints the claims of tutorials; the exit code is kCheckFailed where a computed number is not
+/// what theory gives. Notes are left out where `quiet`.
+int show_claims(bool json, bool quiet);
+
 }  // namespace infer
