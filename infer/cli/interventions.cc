@@ -1,11 +1,8 @@
-// What is done to a run for the sake of seeing what happens: --edit and --cut-residual.
 #include "infer/cli/interventions.h"
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
-#include <optional>
 #include <string_view>
 
 #include "infer/commands.h"
@@ -19,23 +16,6 @@ using phasor::Positions;
 
 [[noreturn]] void fail(const std::string& edit, std::string_view expected) {
   throw UsageError(fmt::format("--edit {}: {}", edit, expected));
-}
-
-/// The whole of `text` as a number; empty where it is none.
-template <typename T>
-std::optional<T> parse_number(std::string_view text) {
-  T value{};
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-Positions swapped(const Positions& positions, const std::string& edit, std::string_view value) {
-  const size_t comma = value.find(',');
-  const auto i = parse_number<int64_t>(value.substr(0, comma));
-  const auto j = parse_number<int64_t>(comma == value.npos ? "" : value.substr(comma + 1));
-  if (!i || !j) fail(edit, "write two tokens, counted from 0, like swap=2,5");
-  return positions.swapped(*i, *j);
 }
 
 Positions edited(const Positions& positions, const std::string& edit) {
@@ -56,7 +36,13 @@ Positions edited(const Positions& positions, const std::string& edit) {
     if (!offset) fail(edit, "write a whole number, like shift=3 or shift=-1");
     return positions.shifted(*offset);
   }
-  if (kind == "swap") return swapped(positions, edit, value);
+  if (kind == "swap") {
+    const size_t comma = value.find(',');
+    const auto i = parse_number<int64_t>(value.substr(0, comma));
+    const auto j = parse_number<int64_t>(comma == value.npos ? "" : value.substr(comma + 1));
+    if (!i || !j) fail(edit, "write two tokens, counted from 0, like swap=2,5");
+    return positions.swapped(*i, *j);
+  }
   if (kind == "shuffle") {
     const auto seed = parse_number<uint64_t>(value);
     if (!seed) fail(edit, "write a seed, like shuffle=7");
@@ -67,13 +53,6 @@ Positions edited(const Positions& positions, const std::string& edit) {
 }
 
 constexpr std::string_view kTable = "table=";
-
-Positions read_positions(const std::string& file) {
-  const Matrix table = read_table(file);
-  return Positions::table({.rows = table.rows,
-                           .d_model = table.columns,
-                           .values = {table.values.begin(), table.values.end()}});
-}
 
 phasor::ResidualCut parse_cut(const std::string& cut, int64_t num_layers) {
   using Site = phasor::ResidualCut::Site;
@@ -111,9 +90,13 @@ void add_interventions(CommandLine& line, Interventions& interventions) {
 phasor::RunOptions intervened(const phasor::RunOptions& run, const Interventions& interventions,
                               const phasor::ModelConfig& config) {
   phasor::RunOptions options = run;
+  // The table is what the other edits choose rows from, wherever it stands among them.
   for (const std::string& edit : interventions.edits) {
-    // The table is what the other edits choose rows from, wherever it stands among them.
-    if (edit.starts_with(kTable)) options.positions = read_positions(edit.substr(kTable.size()));
+    if (!edit.starts_with(kTable)) continue;
+    const Matrix table = read_table(edit.substr(kTable.size()));
+    options.positions = Positions::table({.rows = table.rows,
+                                          .d_model = table.columns,
+                                          .values = {table.values.begin(), table.values.end()}});
   }
   for (const std::string& edit : interventions.edits) {
     if (!edit.starts_with(kTable)) options.positions = edited(options.positions, edit);

@@ -1,4 +1,3 @@
-// The options of the subcommands that run texts and show what happens: which texts, and how.
 #include "infer/cli/text_options.h"
 
 #include <fmt/format.h>

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,6 +16,7 @@
 #include "infer/cli/progress.h"
 #include "infer/commands.h"
 #include "infer/commands/bench/bench_measure.h"
+#include "infer/render/observed_json.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
 
@@ -31,9 +31,8 @@ constexpr const char* kDescription =
 constexpr const char* kFooter =
     R"(The table has, for each shape, the mean cosine of a few sentences' last hidden states with
 float32's (1: equal); the median and the fastest of the runs; tokens and matmul operations a
-second; limit, the time that the matmuls alone would take at oneDNN's best rate here,
-measured beforehand, as a share of the median; the most memory resident meanwhile, the
-model's own included; and oneDNN's implementations. --json has them all, step by step.
+second; the most memory resident meanwhile, the model's own included; and oneDNN's
+implementations. --json has them all, step by step.
 
 Examples:
   infer bench
@@ -74,16 +73,13 @@ std::vector<int> parse_threads(const std::vector<std::string>& list) {
   constexpr int kMost = 1024;
   std::vector<int> numbers;
   for (const std::string& word : list) {
-    int number = 0;
-    const char* const end = word.data() + word.size();
-    const auto [rest, problem] = std::from_chars(word.data(), end, number);
-    const bool good = problem == std::errc() && rest == end && number >= 0 && number <= kMost;
-    if (!good && word != "all") {
+    const auto number = word == "all" ? std::optional(0) : parse_number<int>(word);
+    if (!number || *number < 0 || *number > kMost) {
       throw UsageError(fmt::format(
           "--threads: '{}' is neither all nor a number from 1 to {}; write it like 1,4 or 1,all",
           word, kMost));
     }
-    numbers.push_back(good ? number : 0);
+    numbers.push_back(*number);
   }
   return numbers;
 }
@@ -100,7 +96,7 @@ std::vector<BenchShape> fitting_shapes(const BenchArguments& arguments,
       continue;
     }
     const std::string why = fmt::format("{} has {} tokens, but the model's positions end after {}",
-                                         name, shape.max_tokens(), *max_tokens);
+                                        name, shape.max_tokens(), *max_tokens);
     if (arguments.shapes != kDefaultShapes) {
       throw phasor::InvalidArgument("--shape " + why + "; give a shorter one");
     }
@@ -113,47 +109,37 @@ std::vector<BenchShape> fitting_shapes(const BenchArguments& arguments,
   return fitting;
 }
 
-/// A measurement as it was asked for.
-struct BenchRow {
-  Precision asked = Precision::kFloat32;
-  Measurement m;
-  double mean_cosine = 1;  // with float32's states
+/// "int8", "auto (int8)".
+std::string precision_of(const Measurement& m) {
+  return m.asked == Precision::kAuto ? fmt::format("auto ({})", to_string(m.precision))
+                                     : std::string(to_string(m.precision));
+}
 
-  /// "int8", "auto (int8)".
-  std::string precision() const {
-    const std::string name(to_string(m.precision));
-    return asked == Precision::kAuto ? fmt::format("auto ({})", name) : name;
-  }
-};
-
-std::string json_row(const BenchRow& row, const std::string& model) {
-  const Measurement& m = row.m;
+std::string json_row(const Measurement& m, const std::string& model) {
   nlohmann::ordered_json json = {{"model", model},
                                  {"shape", m.shape},
                                  {"tokens", m.tokens},
                                  {"threads", m.threads},
-                                 {"asked", to_string(row.asked)},
+                                 {"asked", to_string(m.asked)},
                                  {"precision", to_string(m.precision)},
-                                 {"mean_cosine", row.mean_cosine},
+                                 {"mean_cosine", m.mean_cosine},
                                  {"median_ms", 1e3 * m.median},
                                  {"min_ms", 1e3 * m.fastest},
                                  {"tokens_per_s", m.tokens_per_second()},
-                                 {"gflops", m.operations / m.median / 1e9},
-                                 {"limit_share", m.limit / m.median},
+                                 {"gflops", m.gflops()},
                                  {"rss_bytes", m.peak_bytes}};
   for (const auto& [name, implementation] : m.primitives) json["impl"][name] = implementation;
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return line(json) + "\n";
 }
 
 std::string table_head(const Output& output) {
-  return output.heading(fmt::format("{:<15}{:>7}  {:<12}{:>7}{:>10}{:>10}{:>10}{:>9}{:>7}{:>9}  {}",
+  return output.heading(fmt::format("{:<15}{:>7}  {:<12}{:>7}{:>10}{:>10}{:>10}{:>9}{:>9}  {}",
                                     "shape", "threads", "precision", "cosine", "median ms",
-                                    "min ms", "tokens/s", "GFLOP/s", "limit", "memory", "oneDNN")) +
+                                    "min ms", "tokens/s", "GFLOP/s", "memory", "oneDNN")) +
          "\n";
 }
 
-std::string table_row(const BenchRow& row) {
-  const Measurement& m = row.m;
+std::string table_row(const Measurement& m) {
   std::vector<std::string> implementations;  // each once
   for (const auto& [name, implementation] : m.primitives) {
     if (std::ranges::count(implementations, implementation) == 0) {
@@ -161,10 +147,10 @@ std::string table_row(const BenchRow& row) {
     }
   }
   return fmt::format(
-      "{:<15}{:>7}  {:<12}{:>7.4f}{:>10.3f}{:>10.3f}{:>10.0f}{:>9.1f}{:>5.0f} %{:>6.0f} MB  {}\n",
-      m.shape, m.threads, row.precision(), row.mean_cosine, 1e3 * m.median, 1e3 * m.fastest,
-      m.tokens_per_second(), m.operations / m.median / 1e9, 100 * m.limit / m.median,
-      static_cast<double>(m.peak_bytes) / 1e6, fmt::join(implementations, ", "));
+      "{:<15}{:>7}  {:<12}{:>7.4f}{:>10.3f}{:>10.3f}{:>10.0f}{:>9.1f}{:>6.0f} MB  {}\n", m.shape,
+      m.threads, precision_of(m), m.mean_cosine, 1e3 * m.median, 1e3 * m.fastest,
+      m.tokens_per_second(), m.gflops(), static_cast<double>(m.peak_bytes) / 1e6,
+      fmt::join(implementations, ", "));
 }
 
 /// How much faster one precision is than another, over the shapes and threads of both.
@@ -172,15 +158,15 @@ struct Speedup {
   double mean = 1, least = 1, most = 1;
 };
 
-Speedup speedup(const std::vector<BenchRow>& rows, Precision asked, Precision base) {
+Speedup speedup(const std::vector<Measurement>& rows, Precision asked, Precision base) {
   Speedup speedup{.mean = 0, .least = INFINITY, .most = 0};
   int count = 0;
-  for (const BenchRow& row : rows) {
-    const auto other = std::ranges::find_if(rows, [&](const BenchRow& r) {
-      return r.asked == base && r.m.shape == row.m.shape && r.m.threads == row.m.threads;
+  for (const Measurement& row : rows) {
+    const auto other = std::ranges::find_if(rows, [&](const Measurement& r) {
+      return r.asked == base && r.shape == row.shape && r.threads == row.threads;
     });
     if (row.asked != asked || other == rows.end()) continue;
-    const double times = other->m.median / row.m.median;
+    const double times = other->median / row.median;
     speedup.mean += std::log(times);
     speedup.least = std::min(speedup.least, times);
     speedup.most = std::max(speedup.most, times);
@@ -191,29 +177,29 @@ Speedup speedup(const std::vector<BenchRow>& rows, Precision asked, Precision ba
 }
 
 /// Which of the precisions to take, in a sentence; empty where there is nothing to choose from.
-std::string advice(const std::vector<BenchRow>& rows, const std::vector<Precision>& asked) {
-  const BenchRow* best = nullptr;
+std::string advice(const std::vector<Measurement>& rows, const std::vector<Precision>& asked) {
+  const Measurement* best = nullptr;
   const bool has_float32 = std::ranges::count(asked, Precision::kFloat32) > 0;
   const Precision base = has_float32 ? Precision::kFloat32 : asked.front();
   Speedup gain;
-  for (const BenchRow& row : rows) {
+  for (const Measurement& row : rows) {
     const Speedup own = speedup(rows, row.asked, base);
     if (best != nullptr && own.mean <= gain.mean) continue;
     best = &row;
     gain = own;
   }
   const bool one = std::ranges::all_of(
-      rows, [&](const BenchRow& row) { return row.m.precision == best->m.precision; });
+      rows, [&](const Measurement& row) { return row.precision == best->precision; });
   if (one) {
     const Precision fastest = phasor::fastest_precision();
-    if (best->m.precision != Precision::kFloat32 || fastest == Precision::kFloat32) return "";
+    if (best->precision != Precision::kFloat32 || fastest == Precision::kFloat32) return "";
     return fmt::format("{} may be faster here; compare: infer bench --precision f32,{}\n",
                        to_string(fastest), to_string(fastest));
   }
   const std::string name(base == Precision::kFloat32 ? "float32" : to_string(base));
   if (best->asked == base) return fmt::format("fastest: {}\n", name);
   std::string text =
-      fmt::format("fastest: {}, {:.1f} times {}", best->precision(), gain.mean, name);
+      fmt::format("fastest: {}, {:.1f} times {}", precision_of(*best), gain.mean, name);
   if (gain.most - gain.least > 0.1) {
     text += fmt::format(" ({:.1f} to {:.1f}, by shape and threads)", gain.least, gain.most);
   }
@@ -237,7 +223,7 @@ int bench(int argc, char** argv) {
   Progress progress(common.quiet);
   std::optional<Accuracy> accuracy;
   std::set<std::pair<Precision, int>> seen;
-  std::vector<BenchRow> rows;
+  std::vector<Measurement> rows;
   int64_t done = 0;
   for (const Precision precision : arguments.precisions) {
     if (!common.quiet) note_slow(precision);
@@ -249,24 +235,17 @@ int bench(int argc, char** argv) {
         if (!accuracy) accuracy.emplace(model);
         mean_cosine = accuracy->mean_cosine(encoder);
       }
-      std::optional<MatmulLimit> limit;
       for (const BenchShape& shape : shapes) {
         progress.show("measuring " + shape.name, ++done,
                       std::ssize(arguments.precisions) * std::ssize(threads) * std::ssize(shapes));
-        const auto same = std::ranges::find_if(rows, [&](const BenchRow& row) {
-          return row.m.shape == shape.name && row.m.threads == encoder.threads() &&
-                 row.m.precision == encoder.precision();
+        const auto same = std::ranges::find_if(rows, [&](const Measurement& row) {
+          return row.shape == shape.name && row.threads == encoder.threads() &&
+                 row.precision == encoder.precision();
         });
-        if (same == rows.end() && !limit) {
-          limit.emplace(model->config(),
-                        MatmulLimitOptions{.threads = wanted,
-                                           .precision = precision,
-                                           .seconds = std::min(arguments.seconds, 0.5)});
-        }
-        rows.push_back({precision,
-                        same != rows.end() ? Measurement(same->m)
-                                           : measure(encoder, *limit, shape, arguments.seconds),
-                        mean_cosine});
+        rows.push_back(same != rows.end() ? Measurement(*same)
+                                          : measure(encoder, shape, arguments.seconds));
+        rows.back().asked = precision;
+        rows.back().mean_cosine = mean_cosine;
         progress.clear();
         output.write(common.json ? json_row(rows.back(), common.model) : table_row(rows.back()));
         if (output.closed()) return 0;

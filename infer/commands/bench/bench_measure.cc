@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <fstream>
 #include <numeric>
@@ -12,6 +11,7 @@
 #include <random>
 #include <string_view>
 
+#include "infer/cli/command_line.h"
 #include "infer/commands.h"
 #include "infer/experiment/deviation.h"
 
@@ -26,10 +26,8 @@ constexpr int64_t kMostTokens = 1 << 20;
 
 /// A whole number from 1 to kMostTokens.
 std::optional<int64_t> parse_size(std::string_view text) {
-  int64_t size = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), size);
-  const bool whole = problem == std::errc() && end == text.data() + text.size();
-  return whole && size >= 1 && size <= kMostTokens ? std::optional(size) : std::nullopt;
+  const auto size = parse_number<int64_t>(text);
+  return size && *size >= 1 && *size <= kMostTokens ? size : std::nullopt;
 }
 
 /// The parts round the first `separator`; the second is empty where there is none.
@@ -77,6 +75,21 @@ std::vector<double> time_runs(phasor::Encoder& encoder, const TokenIds& token_id
   return times;
 }
 
+/// Multiplications and additions, each counted as one, of a run's linear maps, of attention's
+/// scores and of its mixing of the values.
+double matmul_operations(const phasor::ModelConfig& config, const std::vector<int64_t>& lengths) {
+  const auto layers = static_cast<double>(config.num_layers);
+  const auto width = static_cast<double>(config.attention_width());
+  const auto d_model = static_cast<double>(config.d_model);
+  const double layer = d_model * (4 * width + (config.gated_mlp ? 3.0 : 2.0) * config.d_ff);
+  const double token = layers * layer + d_model * static_cast<double>(config.d_embedding);
+  double multiplications = 0;
+  for (const int64_t n : lengths) {
+    multiplications += static_cast<double>(n) * (token + 2 * layers * width * n);
+  }
+  return 2 * multiplications;
+}
+
 /// Forgets earlier peaks, where the system can: else the peak is that of the whole process.
 void reset_peak_memory() { std::ofstream("/proc/self/clear_refs") << '5'; }
 
@@ -93,12 +106,6 @@ int64_t peak_memory() {
 }
 
 }  // namespace
-
-int64_t BenchShape::num_tokens() const {
-  return std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
-}
-
-int64_t BenchShape::max_tokens() const { return std::ranges::max(lengths); }
 
 BenchShape parse_shape(const std::string& name) {
   const bool ragged = name.starts_with(kRagged);
@@ -122,20 +129,18 @@ BenchShape parse_shape(const std::string& name) {
   return shape;
 }
 
-Measurement measure(const phasor::Encoder& encoder, const MatmulLimit& limit,
-                    const BenchShape& shape, double seconds) {
+Measurement measure(const phasor::Encoder& encoder, const BenchShape& shape, double seconds) {
   const phasor::ModelConfig& config = encoder.model().config();
   phasor::Encoder fresh = encoder.replica();  // without the scratch memory of other shapes
   reset_peak_memory();
   const std::vector<double> times = time_runs(fresh, draw_token_ids(shape, config), seconds);
   return {.shape = shape.name,
-          .tokens = shape.num_tokens(),
+          .tokens = std::accumulate(shape.lengths.begin(), shape.lengths.end(), int64_t{0}),
           .threads = encoder.threads(),
           .precision = encoder.precision(),
           .median = (times[(times.size() - 1) / 2] + times[times.size() / 2]) / 2,
           .fastest = times.front(),
           .operations = matmul_operations(config, shape.lengths),
-          .limit = limit.seconds(shape.lengths),
           .peak_bytes = peak_memory(),
           .primitives = fresh.primitives()};
 }

@@ -20,6 +20,7 @@
 #include "infer/files/plain_file.h"
 #include "infer/files/save.h"
 #include "infer/files/temporary_file.h"
+#include "models/files.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -28,23 +29,86 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-std::string safetensors_text(const VectorFormat& format, int64_t lines, int64_t bytes) {
-  nlohmann::ordered_json header;
-  header["__metadata__"] = format.metadata;
-  header["embeddings"] = {
-      {"dtype", "F32"}, {"shape", {lines, format.width}}, {"data_offsets", {0, bytes}}};
-  return header.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
+/// As long for any number of lines.
 std::string safetensors_header(const VectorFormat& format, int64_t lines) {
+  const auto text = [&](int64_t rows, int64_t bytes) {
+    nlohmann::ordered_json header;
+    header["__metadata__"] = format.metadata;
+    header["embeddings"] = {
+        {"dtype", "F32"}, {"shape", {rows, format.width}}, {"data_offsets", {0, bytes}}};
+    return header.dump(-1, ' ', false, json::error_handler_t::replace);
+  };
   constexpr int64_t kLongest = std::numeric_limits<int64_t>::max();
-  const uint64_t size = (safetensors_text(format, kLongest, kLongest).size() + 7) / 8 * 8;
-  std::string text = safetensors_text(format, lines, lines * format.width * 4);
-  text.resize(size, ' ');
-  return std::string(reinterpret_cast<const char*>(&size), sizeof size) + text;
+  const uint64_t size = (text(kLongest, kLongest).size() + 7) / 8 * 8;
+  std::string header = text(lines, lines * format.width * 4);
+  header.resize(size, ' ');
+  return std::string(reinterpret_cast<const char*>(&size), sizeof size) + header;
 }
 
 }  // namespace
+
+// A multiplication and a shift each spread a change over the whole word.
+void Fingerprint::mix(uint64_t word) {
+  hash_ = (hash_ ^ word) * 0xFF51AFD7ED558CCDu;
+  hash_ ^= hash_ >> 32;
+}
+
+void Fingerprint::add(std::string_view piece) {
+  mix(piece.size());
+  extend(piece);
+}
+
+void Fingerprint::extend(std::string_view part) {
+  while (!part.empty()) {
+    const size_t at = count_ % 8, taken = std::min(part.size(), 8 - at);
+    std::memcpy(reinterpret_cast<char*>(&word_) + at, part.data(), taken);
+    count_ += taken;
+    part.remove_prefix(taken);
+    if (count_ % 8 == 0) mix(std::exchange(word_, 0));
+    for (; count_ % 8 == 0 && part.size() >= 8; part.remove_prefix(8), count_ += 8) {
+      uint64_t word;
+      std::memcpy(&word, part.data(), 8);
+      mix(word);
+    }
+  }
+}
+
+std::string Fingerprint::text() const {
+  Fingerprint whole = *this;
+  whole.mix(word_);
+  whole.mix(count_);
+  return fmt::format("{:016x}", whole.hash_);
+}
+
+// Links to folders are not followed, and what is no plain file, or a link that leads nowhere, is
+// none of the model's.
+std::string model_fingerprint(const fs::path& folder) {
+  constexpr std::array kExtensions = {".json", ".safetensors", ".model", ".spm", ".txt"};
+  fs::directory_iterator{folder};  // throws where the folder itself cannot be listed
+  std::vector<fs::path> files;
+  fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied);
+  for (; entry != fs::recursive_directory_iterator(); ++entry) {
+    if (entry.depth() > 0) entry.disable_recursion_pending();
+    std::error_code ignored;
+    const fs::path& file = entry->path();
+    const bool decides = file.stem() != "golden" &&
+                         std::ranges::find(kExtensions, file.extension()) != kExtensions.end();
+    if (decides && entry->is_regular_file(ignored)) files.push_back(file);
+  }
+  std::ranges::sort(files);
+  Fingerprint fingerprint;
+  std::vector<char> buffer(1 << 20);
+  for (const fs::path& name : files) {
+    fingerprint.add(name.lexically_relative(folder).string());
+    try {
+      const phasor::internal::PlainFile file(name);
+      while (const size_t count = file.read(buffer)) fingerprint.add({buffer.data(), count});
+    } catch (const phasor::ModelError&) {
+      // The model was loaded without it.
+    }
+  }
+  return fingerprint.text();
+}
 
 VectorFormat::Kind VectorFormat::kind_of(const fs::path& path) {
   const std::string extension = path.extension().string();

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "infer/render/observed_json.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
 
@@ -22,10 +23,6 @@ double cosine(std::span<const float> a, std::span<const float> b) {
     bb += static_cast<double>(b[i]) * b[i];
   }
   return aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : 0;
-}
-
-std::string json_line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 /// What fits behind `used` columns.
@@ -58,7 +55,7 @@ void print_similarities(const std::vector<std::string>& texts, const phasor::Emb
     for (size_t j = 0; j < texts.size(); ++j) cosines[i].push_back(cosine(vectors[i], vectors[j]));
   }
   Output output;
-  if (json) return output.write(json_line({{"texts", texts}, {"cosines", cosines}}));
+  if (json) return output.write(line({{"texts", texts}, {"cosines", cosines}}) + "\n");
   constexpr int kCell = 7;
   const int number_width = static_cast<int>(std::to_string(texts.size()).size());
   std::string table = std::string(number_width + 1, ' ');
@@ -104,7 +101,7 @@ void NearestLines::print(bool json) const {
       for (const auto& [near, number, text] : nearest_[q]) {
         lines.push_back({{"line", number}, {"cosine", near}, {"text", text}});
       }
-      output.write(json_line({{"query", queries_[q]}, {"nearest", lines}}));
+      output.write(infer::line({{"query", queries_[q]}, {"nearest", lines}}) + "\n");
       continue;
     }
     std::string text = (q > 0 ? "\n" : "") + output.heading(printable(queries_[q])) + "\n";

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "infer/cli/options.h"
-#include "infer/commands/embed/embed_lines.h"
+#include "infer/commands/embed/embed_stream.h"
 
 namespace infer {
 
