@@ -40,8 +40,8 @@ double procrustes_distance(std::span<const double> a, int64_t a_width, std::span
   const Centered x = centered_pair(a, a_width, b, b_width);
   const double norms = x.a.norm() * x.b.norm();
   if (!(norms > 0)) return 1;
-  // The eigenvalues of [0 Mᵀ; M 0] are M's singular values, their negatives, and zeros. Those of
-  // MᵀM would be exact to the root of the rounding only.
+  // The eigenvalues of [0 Mᵀ; M 0] are M's singular values, their negatives, and zeros. Those of MᵀM
+  // would be exact to the root of the rounding only.
   const int64_t size = a_width + b_width;
   Eigen::MatrixXd both = Eigen::MatrixXd::Zero(size, size);
   both.bottomLeftCorner(b_width, a_width) = x.b.transpose() * x.a / norms;

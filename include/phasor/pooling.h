@@ -65,7 +65,7 @@ struct SentenceConfig {
   std::string prompt;      // put before every text
   /// By name: "query" is for what is searched for, "document" or "passage" for what is found.
   std::map<std::string, std::string> prompts;
-  std::string source;  // the file of the pooling: "1_Pooling/config.json"; empty: none
+  std::string source;      // the file of the pooling: "1_Pooling/config.json"; empty: none
 };
 
 }  // namespace phasor

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <sstream>
 #include <system_error>
 
 #include "infer/commands.h"
@@ -165,26 +165,21 @@ std::vector<std::string> read_lines(const std::string& file) {
   return lines;
 }
 
-std::vector<int32_t> parse_ids(std::string_view list) {
-  constexpr std::string_view kSeparators = ", \t\n\r";
+std::vector<int32_t> parse_ids(std::string list) {
+  std::ranges::replace(list, ',', ' ');
+  std::istringstream words(list);
   std::vector<int32_t> ids;
-  for (;;) {
-    const size_t begin = list.find_first_not_of(kSeparators);
-    if (begin == std::string_view::npos) break;
-    list.remove_prefix(begin);
-    const std::string_view word = list.substr(0, list.find_first_of(kSeparators));
-    list.remove_prefix(word.size());
-    int32_t id = 0;
-    const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), id);
-    if (problem == std::errc::result_out_of_range) {
+  for (std::string word; words >> word;) {
+    const auto id = parse_number<int32_t>(word);
+    if (!id && word.find_first_not_of("-0123456789") == word.npos && word != "-") {
       throw phasor::InvalidArgument(
           fmt::format("--ids: {} is no token id; infer info tells the vocabulary's size", word));
     }
-    if (problem != std::errc() || end != word.data() + word.size()) {
+    if (!id) {
       throw UsageError(
           fmt::format("--ids: '{}' is no number; write token ids like \"5 17 9\"", word));
     }
-    ids.push_back(id);
+    ids.push_back(*id);
   }
   if (ids.empty()) {
     throw phasor::InvalidArgument("--ids is empty; write at least one token id, like \"5 17 9\"");

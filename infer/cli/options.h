@@ -73,7 +73,7 @@ std::vector<std::string> read_lines(const std::string& file);
 
 /// "5 17 9" or "5,17,9". Throws UsageError (no number) or InvalidArgument (none at all, or none
 /// that could be an id).
-std::vector<int32_t> parse_ids(std::string_view list);
+std::vector<int32_t> parse_ids(std::string list);
 
 /// none | sinusoidal[:layout] | learned, or own (and empty) for what the model has.
 phasor::Positions parse_positions(const std::string& name, const phasor::PositionConfig& own);

@@ -322,17 +322,11 @@ int embed(int argc, char** argv) {
   }
   const bool from_file = arguments.nearest > 0 || arguments.words.empty() ||
                          arguments.words == std::vector<std::string>{"-"};
-  if (!from_file) {
-    const std::vector<std::string> texts = read_texts(arguments.words);
-    const Interrupts interrupts;
-    LineReader lines(texts, interrupts);
-    return stream(arguments, lines);
-  }
-  if (arguments.input == "-" && isatty(STDIN_FILENO) != 0 && !arguments.common.quiet) {
+  if (from_file && arguments.input == "-" && isatty(STDIN_FILENO) != 0 && !arguments.common.quiet) {
     report_note("reading lines from the terminal; Ctrl-D ends them");
   }
-  const Interrupts interrupts;  // before any thread begins: threads inherit what is held back
-  LineReader lines(arguments.input, interrupts);
+  LineReader lines =
+      from_file ? LineReader(arguments.input) : LineReader(read_texts(arguments.words));
   return stream(arguments, lines);
 }
 

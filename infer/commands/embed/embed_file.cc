@@ -181,11 +181,6 @@ void PartialFile::open_partial() {
     throw phasor::InvalidArgument(fmt::format(
         "-o: cannot write {}: {}; remove it or choose another name", partial_.string(), what));
   };
-  const auto refuse_other_run = [&] {
-    throw phasor::InvalidArgument(
-        fmt::format("{} is being written by another run; wait for it or choose another name",
-                    partial_.string()));
-  };
   descriptor_ =
       open(partial_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
   std::error_code ignored;
@@ -197,10 +192,14 @@ void PartialFile::open_partial() {
   Status opened{}, named{}, folder{};
   if (fstat(descriptor_, &opened) != 0) fail(partial_);
   if (!S_ISREG(opened.st_mode)) not_ours("it is not a plain file");
-  if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) refuse_other_run();
+  const bool locked = flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
   // Another run may have given the file its name, or removed it, before it was locked here.
   const bool there = lstat(partial_.c_str(), &named) == 0 && fstat(descriptor_, &opened) == 0;
-  if (!there || named.st_ino != opened.st_ino || named.st_dev != opened.st_dev) refuse_other_run();
+  if (!locked || !there || named.st_ino != opened.st_ino || named.st_dev != opened.st_dev) {
+    throw phasor::InvalidArgument(
+        fmt::format("{} is being written by another run; wait for it or choose another name",
+                    partial_.string()));
+  }
   if (opened.st_nlink > 1) not_ours("the same file has another name, too");
   const fs::path parent = partial_.has_parent_path() ? partial_.parent_path() : ".";
   if (stat(parent.c_str(), &folder) != 0) fail(parent);
@@ -218,10 +217,6 @@ void PartialFile::fail(const fs::path& file) const {
 void PartialFile::refuse(const std::string& why) const {
   throw phasor::InvalidArgument(
       fmt::format("--resume: {}: {}; leave --resume out to begin again", record_.string(), why));
-}
-
-std::string PartialFile::how_to_resume() const {
-  return state_.lines > 0 ? "; when that is put right, run the command again with --resume" : "";
 }
 
 void PartialFile::restore() {
@@ -247,11 +242,8 @@ void PartialFile::restore() {
       }
       return number.get<int64_t>();
     };
-    PartialState state{.lines = count("lines"),
-                       .bytes = count("bytes"),
-                       .input = record.at("input"),
-                       .rows = record.at("rows")};
-    if (state.lines > 0) state_ = std::move(state);
+    const PartialState state{count("lines"), count("bytes"), record.at("input"), record.at("rows")};
+    if (state.lines > 0) state_ = state;
   } catch (const json::exception&) {
     refuse("it is damaged");
   }
@@ -305,6 +297,10 @@ bool PartialFile::check_rows(const VectorFormat& format, const std::function<boo
   return true;
 }
 
+void PartialFile::write(std::string_view bytes) {
+  if (!write_all(descriptor_, std::as_bytes(std::span(bytes)))) fail(partial_);
+}
+
 void PartialFile::append(std::string_view rows, PartialState state) {
   write(rows);
   rows_.extend(rows);
@@ -312,10 +308,6 @@ void PartialFile::append(std::string_view rows, PartialState state) {
   state.rows = rows_.text();
   write_state(state);
   state_ = std::move(state);
-}
-
-void PartialFile::write(std::string_view bytes) {
-  if (!write_all(descriptor_, std::as_bytes(std::span(bytes)))) fail(partial_);
 }
 
 // A new record takes the place of the old one whole, so that there always is one. It need not reach

@@ -86,7 +86,9 @@ class PartialFile {
  private:
   [[noreturn]] void fail(const std::filesystem::path& file) const;
   [[noreturn]] void refuse(const std::string& why) const;
-  std::string how_to_resume() const;
+  std::string how_to_resume() const {
+    return state_.lines > 0 ? "; when that is put right, run the command again with --resume" : "";
+  }
   void open_partial();
   void restore();
   bool check_rows(const VectorFormat& format, const std::function<bool()>& stop);

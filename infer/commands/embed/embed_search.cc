@@ -56,26 +56,17 @@ void print_similarities(const std::vector<std::string>& texts, const phasor::Emb
   }
   Output output;
   if (json) return output.write(line({{"texts", texts}, {"cosines", cosines}}) + "\n");
-  constexpr int kCell = 7;
-  const int number_width = static_cast<int>(std::to_string(texts.size()).size());
-  std::string table = std::string(number_width + 1, ' ');
-  for (size_t j = 0; j < texts.size(); ++j) table += pad_left(std::to_string(j + 1), kCell);
-  table += "\n";
-  const int used = number_width + 3 + kCell * static_cast<int>(texts.size());
+  const size_t number_width = std::to_string(texts.size()).size();
+  const size_t used = number_width + 3 + 7 * texts.size();
+  std::string table(number_width + 1, ' ');
+  for (size_t j = 0; j < texts.size(); ++j) table += fmt::format("{:>7}", j + 1);
   for (size_t i = 0; i < texts.size(); ++i) {
-    table += pad_left(std::to_string(i + 1), number_width) + " ";
-    for (const double value : cosines[i]) table += pad_left(fmt::format("{:.3f}", value), kCell);
-    table += "  " + output.heading(shortened(texts[i], used, output)) + "\n";
+    table += fmt::format("\n{:>{}} ", i + 1, number_width);
+    for (const double value : cosines[i]) table += fmt::format("{:7.3f}", value);
+    table += "  " + output.heading(shortened(texts[i], static_cast<int>(used), output));
   }
-  output.write(table);
+  output.write(table + "\n");
 }
-
-NearestLines::NearestLines(std::vector<std::string> queries, phasor::Embeddings vectors,
-                           size_t most)
-    : queries_(std::move(queries)),
-      vectors_(std::move(vectors)),
-      most_(most),
-      nearest_(queries_.size()) {}
 
 void NearestLines::add(std::span<const Line> lines, const phasor::Embeddings& vectors,
                        int64_t first) {

@@ -79,9 +79,8 @@ std::string LineReport::text() const {
 }
 
 // Opening a pipe does not wait for who writes into it: fill() does, and looks at the signals.
-LineReader::LineReader(const std::string& path, const Interrupts& interrupts)
+LineReader::LineReader(const std::string& path)
     : name_(path == "-" ? "standard input" : path),
-      interrupts_(interrupts),
       descriptor_(path == "-" ? STDIN_FILENO
                               : open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)),
       buffer_(1 << 16) {
@@ -92,17 +91,13 @@ LineReader::LineReader(const std::string& path, const Interrupts& interrupts)
   if (S_ISREG(status.st_mode)) size_ = status.st_size;
 }
 
-LineReader::~LineReader() {
-  if (descriptor_ > STDIN_FILENO) close(descriptor_);
-}
-
 bool LineReader::ready() const {
   if (descriptor_ < 0) return true;
   pollfd input{.fd = descriptor_, .events = POLLIN, .revents = 0};
-  return begin_ < end_ || poll(&input, 1, 0) != 0;
+  return !unread_.empty() || poll(&input, 1, 0) != 0;
 }
 
-// Waits for more in the buffer, which must be empty; false at the end.
+// Waits for more where nothing is unread; false at the end.
 bool LineReader::fill() {
   constexpr int kMilliseconds = 100;  // between two looks at the signals
   pollfd input{.fd = descriptor_, .events = POLLIN, .revents = 0};
@@ -117,8 +112,7 @@ bool LineReader::fill() {
     throw phasor::InvalidArgument(
         fmt::format("{}: cannot be read: {}", name_, std::strerror(errno)));
   }
-  begin_ = 0;
-  end_ = static_cast<size_t>(count);
+  unread_ = {buffer_.data(), static_cast<size_t>(count)};
   return count > 0;
 }
 
@@ -131,21 +125,18 @@ std::optional<Line> LineReader::next() {
     return line;
   }
   for (bool any = false;; any = true) {
-    if (begin_ == end_ && !fill()) {
+    if (unread_.empty() && !fill()) {
       if (!any || interrupts_.pending()) return std::nullopt;
       break;
     }
-    const auto unread = buffer_.begin() + static_cast<std::ptrdiff_t>(begin_);
-    const auto stop = buffer_.begin() + static_cast<std::ptrdiff_t>(end_);
-    const auto newline = std::find(unread, stop, '\n');
-    const auto room = static_cast<std::ptrdiff_t>(kMaxLineBytes - line.text.size());
-    const std::ptrdiff_t taken = std::min(newline - unread, room);
-    line.text.append(unread, unread + taken);
-    line.left_out += newline - unread - taken;
-    const std::ptrdiff_t used = newline - unread + (newline != stop ? 1 : 0);
-    begin_ += static_cast<size_t>(used);
-    bytes_read_ += used;
-    if (newline != stop) break;
+    const size_t length = std::min(unread_.find('\n'), unread_.size());
+    const size_t taken = std::min(length, kMaxLineBytes - line.text.size());
+    const bool ends = length < unread_.size();
+    line.text += unread_.substr(0, taken);
+    line.left_out += static_cast<int64_t>(length - taken);
+    bytes_read_ += static_cast<int64_t>(length) + (ends ? 1 : 0);
+    unread_.remove_prefix(length + (ends ? 1 : 0));
+    if (ends) break;
   }
   if (line.left_out > 0) {  // not in the middle of a character
     while (!line.text.empty() && (line.text.back() & 0xC0) == 0x80) line.text.pop_back();
@@ -180,7 +171,14 @@ bool EmbedStream::run(const Sink& sink) {
   Progress progress(options_.quiet);
   const int64_t bytes_before = lines_.bytes_read();
   while (!lines_.interrupted()) {
-    const std::vector<Line> window = read_window();
+    std::vector<Line> window;
+    for (size_t bytes = 0; window.size() < kWindowLines && bytes < kWindowBytes;) {
+      if (!options_.waits && !window.empty() && !lines_.ready()) break;
+      std::optional<Line> line = lines_.next();
+      if (!line) break;
+      bytes += line->text.size();
+      window.push_back(std::move(*line));
+    }
     if (window.empty()) break;
     const std::optional<phasor::Embeddings> vectors = embed(window);
     if (!vectors) break;
@@ -193,18 +191,6 @@ bool EmbedStream::run(const Sink& sink) {
   }
   seconds_ = progress.seconds();
   return !lines_.interrupted();
-}
-
-std::vector<Line> EmbedStream::read_window() {
-  std::vector<Line> window;
-  for (size_t bytes = 0; window.size() < kWindowLines && bytes < kWindowBytes;) {
-    if (!options_.waits && !window.empty() && !lines_.ready()) break;
-    std::optional<Line> line = lines_.next();
-    if (!line) break;
-    bytes += line->text.size();
-    window.push_back(std::move(*line));
-  }
-  return window;
 }
 
 // Nothing where a signal came.

@@ -1,12 +1,15 @@
 // Lines in, vectors out, however many and however long, and the signals that end it.
 #pragma once
 
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "infer/cli/progress.h"
@@ -50,15 +53,17 @@ struct LineReport {
 };
 
 /// Reads a file, or standard input for "-", line by line in bounded memory; or gives the texts it
-/// was made with.
+/// was made with. To be made before any thread begins: threads inherit what signals it holds back.
 class LineReader {
  public:
-  /// Throws InvalidArgument where the file cannot be read. `interrupts` is borrowed.
-  LineReader(const std::string& path, const Interrupts& interrupts);
+  /// Throws InvalidArgument where the file cannot be read.
+  explicit LineReader(const std::string& path);
   /// Gives these texts, which may hold any character.
-  LineReader(const std::vector<std::string>& texts, const Interrupts& interrupts)
-      : name_("the texts"), interrupts_(interrupts), texts_(texts.rbegin(), texts.rend()) {}
-  ~LineReader();
+  explicit LineReader(const std::vector<std::string>& texts)
+      : name_("the texts"), texts_(texts.rbegin(), texts.rend()) {}
+  ~LineReader() {
+    if (descriptor_ > STDIN_FILENO) close(descriptor_);
+  }
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
 
@@ -75,13 +80,13 @@ class LineReader {
   bool fill();
 
   std::string name_;
-  const Interrupts& interrupts_;
+  Interrupts interrupts_;
   std::vector<std::string> texts_;  // the last one first
   int descriptor_ = -1;
   int64_t size_ = 0;
   int64_t bytes_read_ = 0;
   std::vector<char> buffer_;
-  size_t begin_ = 0, end_ = 0;  // of what is unread in buffer_
+  std::string_view unread_;  // of buffer_
 };
 
 struct StreamOptions {
@@ -113,7 +118,6 @@ class EmbedStream {
   std::string summary() const;
 
  private:
-  std::vector<Line> read_window();
   std::optional<phasor::Embeddings> embed(std::span<const Line> window);
   void report(std::span<const Line> window, const phasor::Embeddings& vectors, Progress& progress);
   std::string progress_text(double seconds, int64_t bytes_before) const;
