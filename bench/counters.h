@@ -4,7 +4,7 @@
 #include <benchmark/benchmark.h>
 
 #include "bench/bench_models.h"
-#include "infer/commands/bench/matmul_limit.h"
+#include "bench/matmul_limit.h"
 
 namespace phasor::bench {
 

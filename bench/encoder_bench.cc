@@ -10,7 +10,7 @@
 
 #include "bench/bench_models.h"
 #include "bench/counters.h"
-#include "infer/commands/bench/matmul_limit.h"
+#include "bench/matmul_limit.h"
 #include "phasor/encoder.h"
 
 namespace phasor::bench {

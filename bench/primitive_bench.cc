@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "bench/bench_models.h"
+#include "bench/matmul_limit.h"
 #include "engine/attention.h"
 #include "engine/kernels.h"
 #include "engine/norm.h"
 #include "engine/onednn.h"
-#include "infer/commands/bench/matmul_limit.h"
 
 namespace phasor::bench {
 

@@ -5,10 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <numeric>
-#include <type_traits>
 #include <utility>
 
 #include "infer/commands.h"
@@ -64,38 +61,6 @@ std::vector<std::string> guarded(int argc, char** argv) {
   return arguments;
 }
 
-template <typename T>
-struct Plain {
-  using Type = T;
-};
-template <typename T>
-struct Plain<std::optional<T>> {
-  using Type = T;
-};
-
-/// Throws UsageError, which names the option, where `text` is no number of the range.
-template <typename Number>
-Number parse_number(const char* names, const std::string& text, std::optional<Range> range) {
-  Number number{};
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = problem == std::errc() && end == text.data() + text.size();
-  const auto value = static_cast<double>(number);
-  if (whole && !std::isnan(value) && (!range || (value >= range->low && value <= range->high))) {
-    return number;
-  }
-  const std::string_view all = names;
-  throw UsageError(fmt::format("{}: '{}' is no {}number{}", all.substr(all.find(',') + 1), text,
-                               std::is_integral_v<Number> ? "whole " : "",
-                               range
-                                   ? fmt::format(" from {:.0f} to {:.0f}", range->low, range->high)
-                               : std::is_unsigned_v<Number> ? " from 0 up"
-                                                            : ""));
-}
-
-CommandLine::TakeAll assign_to(std::vector<std::string>& target) {
-  return [&target](const std::vector<std::string>& values) { target = values; };
-}
-
 /// Levenshtein's.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
@@ -112,6 +77,15 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 }  // namespace
+
+void refuse_number(std::string_view names, const std::string& text, std::optional<Range> range,
+                   bool whole, bool from_zero) {
+  throw UsageError(fmt::format(
+      "{}: '{}' is no {}number{}", names.substr(names.find(',') + 1), text, whole ? "whole " : "",
+      range       ? fmt::format(" from {:.0f} to {:.0f}", range->low, range->high)
+      : from_zero ? " from 0 up"
+                  : ""));
+}
 
 struct CommandLine::Parser {
   Parser(const char* name, const char* description) : app(description, name) {}
@@ -162,32 +136,6 @@ void CommandLine::option(const char* names, const char* value, const std::string
                [take = std::move(take)](const auto& values) { take(values.at(0)); });
 }
 
-template <typename T>
-requires(!std::invocable<T&, const std::string&>) void CommandLine::option(
-    const char* names, const char* value, const std::string& help, T& target,
-    std::optional<Range> range) {
-  using Value = typename Plain<T>::Type;
-  option(names, value, help, [&target, names, range](const std::string& text) {
-    if constexpr (std::is_same_v<Value, std::string>) {
-      target = text;
-    } else {
-      target = parse_number<Value>(names, text, range);
-    }
-  });
-}
-
-#define PHASOR_OPTION(T)                                                              \
-  template void CommandLine::option(const char*, const char*, const std::string&, T&, \
-                                    std::optional<Range>);                            \
-  template void CommandLine::option(const char*, const char*, const std::string&,     \
-                                    std::optional<T>&, std::optional<Range>);
-PHASOR_OPTION(std::string)
-PHASOR_OPTION(int)
-PHASOR_OPTION(int64_t)
-PHASOR_OPTION(uint64_t)
-PHASOR_OPTION(double)
-#undef PHASOR_OPTION
-
 void CommandLine::list(const char* names, const char* value, const std::string& help, TakeAll take,
                        Commas commas) {
   CLI::Option* const option =
@@ -197,11 +145,13 @@ void CommandLine::list(const char* names, const char* value, const std::string& 
 
 void CommandLine::list(const char* names, const char* value, const std::string& help,
                        std::vector<std::string>& target, Commas commas) {
-  list(names, value, help, assign_to(target), commas);
+  list(
+      names, value, help, [&target](const auto& values) { target = values; }, commas);
 }
 
 void CommandLine::words(const char* name, const char* help, std::vector<std::string>& target) {
-  parser_->add(name, "", help, assign_to(target))->expected(0, -1)->allow_extra_args();
+  const auto take = [&target](const auto& values) { target = values; };
+  parser_->add(name, "", help, take)->expected(0, -1)->allow_extra_args();
 }
 
 std::optional<int> CommandLine::parse(int argc, char** argv) {

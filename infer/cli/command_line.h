@@ -1,7 +1,8 @@
 // The command line of a subcommand: which options there are, and where their values go.
 #pragma once
 
-#include <concepts>
+#include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -9,11 +10,32 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "infer/range.h"
 
 namespace infer {
+
+[[noreturn]] void refuse_number(std::string_view names, const std::string& text,
+                                std::optional<Range> range, bool whole, bool from_zero);
+/// The whole of `text` as a number; empty where it is none.
+template <typename Number>
+std::optional<Number> parse_number(std::string_view text) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto [rest, problem] = std::from_chars(text.data(), end, number);
+  return problem == std::errc() && rest == end ? std::optional(number) : std::nullopt;
+}
+/// Throws UsageError, which names the option, for what is no number of the range.
+template <typename Number>
+Number parse_number(const char* names, const std::string& text, std::optional<Range> range) {
+  const auto number = parse_number<Number>(text);
+  const auto value = static_cast<double>(number.value_or(0));
+  if (number && !std::isnan(value) && (!range || (value >= range->low && value <= range->high)))
+    return *number;
+  refuse_number(names, text, range, std::is_integral_v<Number>, std::is_unsigned_v<Number>);
+}
 
 /// Whether several values of a list may stand in one word.
 enum class Commas { kNo, kYes };
@@ -33,12 +55,19 @@ class CommandLine {
   void flag(const char* names, const char* help, bool& target);
 
   void option(const char* names, const char* value, const std::string& help, Take take);
-  /// T is std::string, int, int64_t, uint64_t or double, or a std::optional of one of them.
+  /// T is a number or a std::string, or a std::optional of one.
   template <typename T>
-  requires(!std::invocable<T&, const std::string&>) void option(const char* names,
-                                                                const char* value,
-                                                                const std::string& help, T& target,
-                                                                std::optional<Range> range = {});
+  void option(const char* names, const char* value, const std::string& help, T& target,
+              std::optional<Range> range = {}) {
+    option(names, value, help, [&target, names, range](const std::string& text) {
+      if constexpr (std::is_assignable_v<T&, const std::string&>) {
+        target = text;
+      } else {
+        using Number = typename decltype(std::optional(target))::value_type;
+        target = parse_number<Number>(names, text, range);
+      }
+    });
+  }
 
   /// Repeatable, one value each time; what is given takes the place of what the target holds.
   void list(const char* names, const char* value, const std::string& help, TakeAll take,

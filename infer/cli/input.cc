@@ -1,4 +1,3 @@
-// The sequences that a user gives to infer, as token ids.
 #include "infer/cli/input.h"
 
 #include <fmt/format.h>
@@ -22,12 +21,6 @@ std::vector<int32_t> special_tokens(const phasor::Model& model) {
   }
 }
 
-/// The mask as this model's texts write it; "[MASK]" where the model has none.
-std::string mask_piece(const phasor::Tokenizer& tokenizer) {
-  const std::optional<int32_t> id = tokenizer.mask_id();
-  return id ? tokenizer.piece(*id) : "[MASK]";
-}
-
 }  // namespace
 
 std::optional<int32_t> mask_to_fill(const phasor::Model& model) {
@@ -37,7 +30,8 @@ std::optional<int32_t> mask_to_fill(const phasor::Model& model) {
 
 Input input_from_text(const phasor::Model& model, const std::string& text, int64_t max_tokens) {
   const phasor::Tokenizer& tokenizer = model.tokenizer();
-  const bool has_mask = text.find(mask_piece(tokenizer)) != std::string::npos;
+  const std::optional<int32_t> mask = tokenizer.mask_id();
+  const bool has_mask = text.find(mask ? tokenizer.piece(*mask) : "[MASK]") != std::string::npos;
   const bool fills = has_mask && mask_to_fill(model);
   phasor::Tokens tokens =
       tokenizer.encode(text, {.parse_special = fills, .max_tokens = max_tokens});
@@ -70,23 +64,22 @@ std::vector<int64_t> text_places(const phasor::Model& model, std::span<const int
   const std::vector<int32_t> special = special_tokens(model);
   std::vector<int64_t> places;
   for (int64_t t = 0; t < std::ssize(token_ids); ++t) {
-    const bool is_special =
-        std::find(special.begin(), special.end(), token_ids[t]) != special.end();
-    if (!is_special) places.push_back(t);
+    if (std::ranges::count(special, token_ids[t]) == 0) places.push_back(t);
   }
   return places;
 }
 
 std::vector<std::vector<int64_t>> special_places(const phasor::Model& model,
                                                  std::span<const Input> inputs) {
-  std::vector<std::vector<int64_t>> special(inputs.size());
+  const std::vector<int32_t> special = special_tokens(model);
+  std::vector<std::vector<int64_t>> places(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const std::vector<int64_t> text = text_places(model, inputs[i].token_ids);
-    for (int64_t t = 0; t < std::ssize(inputs[i].token_ids); ++t) {
-      if (!std::binary_search(text.begin(), text.end(), t)) special[i].push_back(t);
+    const std::vector<int32_t>& ids = inputs[i].token_ids;
+    for (int64_t t = 0; t < std::ssize(ids); ++t) {
+      if (std::ranges::count(special, ids[t]) > 0) places[i].push_back(t);
     }
   }
-  return special;
+  return places;
 }
 
 std::vector<std::span<const Input>> batches_of(std::span<const Input> inputs, size_t alone) {

@@ -1,14 +1,14 @@
-// What the subcommands' arguments have in common: the options themselves, and texts, ids and
-// positions as users write them.
 #include "infer/cli/options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <sstream>
 #include <system_error>
 
 #include "infer/commands.h"
@@ -87,6 +87,30 @@ void add_html(CommandLine& line, std::string& file) {
               });
 }
 
+void add_only(CommandLine& line, std::string_view what, std::vector<std::string>& only) {
+  line.list("--only", "NAME",
+            fmt::format("one {} instead of all; repeatable, or with commas", what), only,
+            Commas::kYes);
+}
+
+std::vector<size_t> picked(const std::vector<std::string>& only,
+                           std::span<const std::string_view> names,
+                           const std::function<std::string(size_t)>& why_not) {
+  for (const std::string& name : only) {
+    if (std::ranges::find(names, name) != names.end()) continue;
+    throw UsageError(fmt::format("--only: '{}' is none of {}{}", name, fmt::join(names, ", "),
+                                 did_you_mean(name, names)));
+  }
+  std::vector<size_t> indices;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const bool named = std::ranges::find(only, names[i]) != only.end();
+    const std::string why = why_not(i);
+    if (named && !why.empty()) throw UsageError(fmt::format("--only {}: {}", names[i], why));
+    if (named || (only.empty() && why.empty())) indices.push_back(i);
+  }
+  return indices;
+}
+
 size_t parse_name(const char* option, const std::string& name, const phasor::EnumNames& names) {
   try {
     return phasor::index_of(names, name);
@@ -122,19 +146,15 @@ std::vector<std::string> read_texts(const std::vector<std::string>& words,
 }
 
 std::vector<std::string> read_lines(const std::string& file) {
-  std::vector<std::string> lines;
-  if (file == "-") {
-    lines = lines_of(std::cin);
-  } else {
-    std::ifstream stream(file, std::ios::binary);
-    std::error_code ignored;
-    if (!stream || std::filesystem::is_directory(file, ignored)) {
-      throw phasor::InvalidArgument(fmt::format(
-          "cannot read the text file '{}': {}", file,
-          std::filesystem::exists(file, ignored) ? "not a readable file" : "there is none"));
-    }
-    lines = lines_of(stream);
+  std::ifstream stream;
+  if (file != "-") stream.open(file, std::ios::binary);
+  std::error_code ignored;
+  if (!stream || std::filesystem::is_directory(file, ignored)) {
+    throw phasor::InvalidArgument(fmt::format(
+        "cannot read the text file '{}': {}", file,
+        std::filesystem::exists(file, ignored) ? "not a readable file" : "there is none"));
   }
+  std::vector<std::string> lines = lines_of(file == "-" ? std::cin : stream);
   std::erase_if(lines, [](const std::string& line) {
     return line.find_first_not_of(" \t\r\v\f") == std::string::npos;
   });
@@ -145,26 +165,21 @@ std::vector<std::string> read_lines(const std::string& file) {
   return lines;
 }
 
-std::vector<int32_t> parse_ids(std::string_view list) {
-  constexpr std::string_view kSeparators = ", \t\n\r";
+std::vector<int32_t> parse_ids(std::string list) {
+  std::ranges::replace(list, ',', ' ');
+  std::istringstream words(list);
   std::vector<int32_t> ids;
-  for (;;) {
-    const size_t begin = list.find_first_not_of(kSeparators);
-    if (begin == std::string_view::npos) break;
-    list.remove_prefix(begin);
-    const std::string_view word = list.substr(0, list.find_first_of(kSeparators));
-    list.remove_prefix(word.size());
-    int32_t id = 0;
-    const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), id);
-    if (problem == std::errc::result_out_of_range) {
+  for (std::string word; words >> word;) {
+    const auto id = parse_number<int32_t>(word);
+    if (!id && word.find_first_not_of("-0123456789") == word.npos && word != "-") {
       throw phasor::InvalidArgument(
           fmt::format("--ids: {} is no token id; infer info tells the vocabulary's size", word));
     }
-    if (problem != std::errc() || end != word.data() + word.size()) {
+    if (!id) {
       throw UsageError(
           fmt::format("--ids: '{}' is no number; write token ids like \"5 17 9\"", word));
     }
-    ids.push_back(id);
+    ids.push_back(*id);
   }
   if (ids.empty()) {
     throw phasor::InvalidArgument("--ids is empty; write at least one token id, like \"5 17 9\"");

@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,16 @@ void add_json_and_quiet(CommandLine& line, CommonOptions& options);
 /// --html: where HtmlReport writes.
 void add_html(CommandLine& line, std::string& file);
 
+/// --only for things of the kind `what` ("view"), repeatable or with commas.
+void add_only(CommandLine& line, std::string_view what, std::vector<std::string>& only);
+
+/// Which of `names` are shown, by index, ascending: those in `only`, or else all that can be.
+/// `why_not(i)` says what names[i] lacks, and nothing where it lacks nothing. Throws UsageError for
+/// a name that there is not, and for one that cannot be shown.
+std::vector<size_t> picked(const std::vector<std::string>& only,
+                           std::span<const std::string_view> names,
+                           const std::function<std::string(size_t)>& why_not);
+
 /// Says why a precision that was asked for is slow on this machine, where it is.
 void note_slow(phasor::Precision precision);
 
@@ -62,7 +73,7 @@ std::vector<std::string> read_lines(const std::string& file);
 
 /// "5 17 9" or "5,17,9". Throws UsageError (no number) or InvalidArgument (none at all, or none
 /// that could be an id).
-std::vector<int32_t> parse_ids(std::string_view list);
+std::vector<int32_t> parse_ids(std::string list);
 
 /// none | sinusoidal[:layout] | learned, or own (and empty) for what the model has.
 phasor::Positions parse_positions(const std::string& name, const phasor::PositionConfig& own);

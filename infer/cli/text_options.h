@@ -38,6 +38,20 @@ void take_texts(TextOptions& options, const std::string& how = "-i");
 /// Throws UsageError for names that are none.
 phasor::RunOptions run_options(const TextOptions& options, const phasor::PositionConfig& own);
 
+/// What is done to a run for the sake of seeing what happens: --edit and --cut-residual.
+struct Interventions {
+  std::vector<std::string> edits;  // of the positions, as the user wrote them, in order
+  std::vector<std::string> cuts;   // LAYER[.attn|.mlp], layers counted from 1
+
+  bool any() const { return !edits.empty() || !cuts.empty(); }
+};
+void add_interventions(CommandLine& line, Interventions& interventions);
+
+/// `run` with the interventions. Throws UsageError for what is none, and InvalidArgument for a
+/// layer that `config` does not have or a table that cannot be read.
+phasor::RunOptions intervened(const phasor::RunOptions& run, const Interventions& interventions,
+                              const phasor::ModelConfig& config);
+
 /// The ids and texts, tokenized, and cut where that was asked for; `more_texts` come last.
 std::vector<Input> read_inputs(const phasor::Encoder& encoder, const TextOptions& options,
                                const phasor::RunOptions& run,

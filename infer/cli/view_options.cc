@@ -6,7 +6,6 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "infer/cli/only.h"
 #include "infer/commands.h"
 #include "infer/render/observed_json.h"
 #include "phasor/errors.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -12,6 +13,7 @@
 
 #include "infer/cli/options.h"
 #include "infer/commands.h"
+#include "infer/render/observed_json.h"
 #include "infer/render/terminal.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
@@ -21,11 +23,6 @@ namespace infer {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-template <typename T>
-Json value_if(bool there, const T& value) {
-  return there ? Json(value) : Json();
-}
 
 uintmax_t bytes_on_disk(const std::filesystem::path& folder) {
   uintmax_t bytes = 0;
@@ -41,22 +38,98 @@ uintmax_t bytes_on_disk(const std::filesystem::path& folder) {
   return bytes;
 }
 
-Json describe_position(const phasor::Model& model) {
+/// What people read of something, and its keys in --json.
+struct Fact {
+  const char* label;
+  std::string text;
+  Json json = Json::object();
+};
+
+template <typename T>
+Json value_if(bool there, const T& value) {
+  return there ? Json(value) : Json();
+}
+
+const char* yes_no(bool value) { return value ? "yes" : "no"; }
+double megabytes(uintmax_t bytes) { return static_cast<double>(bytes) / 1e6; }
+/// 1e-12, not 9.99999996e-13.
+double as_written(float value) { return std::stod(fmt::format("{}", value)); }
+
+/// "1 layer", "6 layers".
+std::string count(int64_t number, std::string_view what) {
+  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+}
+
+Fact sizes(const phasor::ModelConfig& config) {
+  std::string text =
+      fmt::format("{}, d_model {}, {}, d_ff {}, vocabulary {}", count(config.num_layers, "layer"),
+                  config.d_model, count(config.num_heads, "head"), config.d_ff, config.vocab_size);
+  if (config.attention_width() != config.d_model) {
+    text += fmt::format(", heads {} wide", config.head_dim());
+  }
+  if (config.embedding_width() != config.d_model) {
+    text += fmt::format(", embedding {} wide", config.embedding_width());
+  }
+  if (config.num_blocks() != config.num_layers) {
+    text += fmt::format(", weights for {} of the layers, shared by all", config.num_blocks());
+  }
+  return {"sizes",
+          text,
+          {{"d_model", config.d_model},
+           {"d_ff", config.d_ff},
+           {"num_layers", config.num_layers},
+           {"num_heads", config.num_heads},
+           {"head_dim", config.head_dim()},
+           {"embedding_width", config.embedding_width()},
+           {"layer_groups", config.num_blocks()},
+           {"vocab_size", config.vocab_size}}};
+}
+
+Fact norms(const phasor::ModelConfig& config) {
+  return {"norm",
+          fmt::format("{}-norm, {}, eps {}; after the embedding: {}; at the end: {}",
+                      to_string(config.norm_order), to_string(config.norm), config.norm_eps,
+                      yes_no(config.embedding_norm), yes_no(config.final_norm)),
+          {{"norm_order", to_string(config.norm_order)},
+           {"norm", to_string(config.norm)},
+           {"norm_eps", as_written(config.norm_eps)},
+           {"embedding_norm", config.embedding_norm},
+           {"final_norm", config.final_norm}}};
+}
+
+Fact positions_row(const phasor::Model& model) {
   const phasor::PositionConfig& position = model.config().position;
   const phasor::Tensor& table = model.weights().position_table;
   const bool sinusoidal = position.kind == phasor::PositionKind::kSinusoidal;
   const bool relative = position.kind == phasor::PositionKind::kRelativeBias;
   const int64_t rows = table.present() ? table.shape.at(0) : 0;
-  const int64_t trained = model.config().max_positions;
-  return {{"kind", to_string(position.kind)},
-          {"layout", value_if(sinusoidal, to_string(position.layout))},
-          {"base", value_if(sinusoidal, position.base)},
-          {"num_buckets", value_if(relative, position.num_buckets)},
-          {"max_distance", value_if(relative, position.max_distance)},
-          {"first_position", position.first_position},
-          {"table_rows", value_if(table.present(), rows)},
-          {"usable_positions", value_if(table.present(), rows - position.first_position)},
-          {"trained_length", value_if(trained > 0, trained)}};
+  const int64_t usable = rows - position.first_position, trained = model.config().max_positions;
+  std::string text(to_string(position.kind));
+  if (position.kind == phasor::PositionKind::kNone) {
+    text = "none are added";
+  } else if (relative) {
+    text = fmt::format("relative bias, {} buckets up to distance {}, without end",
+                       position.num_buckets, position.max_distance);
+  } else {
+    if (sinusoidal) {
+      text +=
+          fmt::format(", layout {}, base {}", to_string(position.layout), double{position.base});
+    }
+    text += fmt::format(", first position {}", position.first_position);
+    text += table.present() ? fmt::format(", {} rows, {} usable", rows, usable) : ", without end";
+  }
+  return {"positions",
+          text,
+          {{"position",
+            {{"kind", to_string(position.kind)},
+             {"layout", value_if(sinusoidal, to_string(position.layout))},
+             {"base", value_if(sinusoidal, position.base)},
+             {"num_buckets", value_if(relative, position.num_buckets)},
+             {"max_distance", value_if(relative, position.max_distance)},
+             {"first_position", position.first_position},
+             {"table_rows", value_if(table.present(), rows)},
+             {"usable_positions", value_if(table.present(), usable)},
+             {"trained_length", value_if(trained > 0, trained)}}}}};
 }
 
 /// What the tokenizer puts round a text: "[CLS] … [SEP]".
@@ -74,36 +147,58 @@ std::string frame_of(const phasor::Tokenizer& tokenizer) {
   return fmt::format("{}", fmt::join(frame, " "));
 }
 
-Json describe_tokenizer(const phasor::Model& model) {
+Fact tokenizer_row(const phasor::Model& model) {
   try {
     const phasor::Tokenizer& tokenizer = model.tokenizer();
-    return {{"description", tokenizer.description()}, {"frame", frame_of(tokenizer)}};
+    const std::string frame = frame_of(tokenizer);
+    return {"tokenizer",
+            tokenizer.description() + ": " + frame,
+            {{"tokenizer", {{"description", tokenizer.description()}, {"frame", frame}}}}};
   } catch (const phasor::ModelError& error) {
-    return {{"description", nullptr}, {"problem", error.what()}};
+    return {"tokenizer",
+            fmt::format("none: {}", error.what()),
+            {{"tokenizer", {{"description", nullptr}, {"problem", error.what()}}}}};
   }
 }
 
-Json describe_sentence(const phasor::Model& model) {
+Fact vectors_row(const phasor::Model& model) {
+  constexpr const char* kLabel = "sentence vectors";
   try {
     const phasor::SentenceConfig& sentence = model.sentence();
-    return {{"pooling", to_string(sentence.pooling)},
-            {"width", sentence.pooling.width(model.config().d_model)},
-            {"max_tokens", value_if(sentence.max_tokens > 0, sentence.max_tokens)},
-            {"prompt", sentence.prompt},
-            {"source", value_if(!sentence.source.empty(), sentence.source)}};
+    const int64_t width = sentence.pooling.width(model.config().d_model);
+    std::string text = fmt::format(
+        "{}, {} numbers ({})", to_string(sentence.pooling), width,
+        sentence.source.empty() ? "the default: no sentence-transformers files" : sentence.source);
+    if (sentence.max_tokens > 0)
+      text += fmt::format("; texts cut to {} tokens", sentence.max_tokens);
+    if (!sentence.prompt.empty()) text += fmt::format("; after \"{}\"", sentence.prompt);
+    return {kLabel,
+            text,
+            {{"sentence",
+              {{"pooling", to_string(sentence.pooling)},
+               {"width", width},
+               {"max_tokens", value_if(sentence.max_tokens > 0, sentence.max_tokens)},
+               {"prompt", sentence.prompt},
+               {"source", value_if(!sentence.source.empty(), sentence.source)}}}}};
   } catch (const phasor::ModelError& error) {
-    return {{"problem", error.what()}};
+    const Json problem = {{"problem", error.what()}};
+    return {kLabel, fmt::format("none: {}", error.what()), {{"sentence", problem}}};
   }
 }
 
-/// How many tensors the file has in each dtype, of those that are used.
-Json describe_dtypes(const phasor::Model& model) {
-  Json json = Json::object();
-  for (const auto& [name, tensor] : model.parameters()) {
-    Json& count = json[std::string(to_string(tensor.dtype))];
-    count = count.is_null() ? 1 : count.get<int64_t>() + 1;
+/// With how many tensors the file has in each dtype, of those that are used.
+Fact disk(const phasor::Model& model) {
+  std::map<std::string, int64_t> dtypes;
+  for (const auto& [name, tensor] : model.parameters())
+    ++dtypes[std::string(to_string(tensor.dtype))];
+  const uintmax_t bytes = bytes_on_disk(model.folder());
+  std::vector<std::string> tensors;
+  for (const auto& [name, number] : dtypes) {
+    tensors.push_back(fmt::format("{} in {}", count(number, "tensor"), name));
   }
-  return json;
+  return {"on disk",
+          fmt::format("{:.1f} MB; {}", megabytes(bytes), fmt::join(tensors, ", ")),
+          {{"bytes_on_disk", bytes}, {"dtypes", dtypes}}};
 }
 
 int64_t bytes_of(const phasor::Tensor& tensor) {
@@ -112,204 +207,83 @@ int64_t bytes_of(const phasor::Tensor& tensor) {
 }
 
 /// Packs the weights as a run does, which also looks at every one of them.
-Json describe_memory(const std::shared_ptr<const phasor::Model>& model, Json& notes) {
-  Json json = {{"in_place", bytes_of(model->weights().token_embedding) +
-                                bytes_of(model->weights().position_table)},
-               {"packed", nullptr}};
+Fact memory(const std::shared_ptr<const phasor::Model>& model, std::vector<std::string>& notes) {
+  const int64_t in_place =
+      bytes_of(model->weights().token_embedding) + bytes_of(model->weights().position_table);
+  std::string text =
+      fmt::format("{:.1f} MB embeddings read from the file as needed", megabytes(in_place));
+  Json packed;
   try {
-    json["packed"] = phasor::Encoder(model).packed_bytes();
+    const int64_t bytes = phasor::Encoder(model).packed_bytes();
+    packed = bytes;
+    text = fmt::format("{:.1f} MB packed, {}", megabytes(bytes), text);
   } catch (const phasor::ModelError& error) {
     notes.push_back(fmt::format("cannot be run: {}", error.what()));
   }
-  return json;
+  return {"in memory", text, {{"bytes_in_memory", {{"in_place", in_place}, {"packed", packed}}}}};
 }
 
 /// What precision "auto" is on this machine, and why others are no faster than f32.
-Json describe_precision() {
+Fact precision_row() {
+  const auto automatic = to_string(phasor::fastest_precision());
+  std::string text = fmt::format("auto is {} here", automatic);
   Json slow = Json::object();
   for (const auto precision : {phasor::Precision::kBfloat16, phasor::Precision::kInt8}) {
     const std::string why = phasor::why_slow(precision);
-    if (!why.empty()) slow[std::string(to_string(precision))] = why;
+    if (why.empty()) continue;
+    text += fmt::format("; {} is slow: {}", to_string(precision), why);
+    slow[std::string(to_string(precision))] = why;
   }
-  return {{"auto", to_string(phasor::fastest_precision())}, {"slow", slow}};
-}
-
-/// 1e-12, not 9.99999996e-13.
-double as_written(float value) { return std::stod(fmt::format("{}", value)); }
-
-Json describe(const std::shared_ptr<const phasor::Model>& loaded) {
-  const phasor::Model& model = *loaded;
-  const phasor::ModelConfig& config = model.config();
-  Json notes = model.notes();
-  const Json memory = describe_memory(loaded, notes);
-  return {{"folder", model.folder().string()},
-          {"family", config.family},
-          {"d_model", config.d_model},
-          {"d_ff", config.d_ff},
-          {"num_layers", config.num_layers},
-          {"num_heads", config.num_heads},
-          {"head_dim", config.head_dim()},
-          {"embedding_width", config.embedding_width()},
-          {"layer_groups", config.num_blocks()},
-          {"vocab_size", config.vocab_size},
-          {"norm_order", to_string(config.norm_order)},
-          {"norm", to_string(config.norm)},
-          {"activation", to_string(config.activation)},
-          {"gated_mlp", config.gated_mlp},
-          {"linear_bias", config.linear_bias},
-          {"scale_scores", config.scale_scores},
-          {"norm_eps", as_written(config.norm_eps)},
-          {"embedding_scale", as_written(config.embedding_scale)},
-          {"embedding_norm", config.embedding_norm},
-          {"final_norm", config.final_norm},
-          {"position", describe_position(model)},
-          {"tokenizer", describe_tokenizer(model)},
-          {"sentence", describe_sentence(model)},
-          {"mlm_head", model.weights().mlm_head.has_value()},
-          {"parameters", model.num_parameters()},
-          {"bytes_on_disk", bytes_on_disk(model.folder())},
-          {"dtypes", describe_dtypes(model)},
-          {"bytes_in_memory", memory},
-          {"precision", describe_precision()},
-          {"unused_tensors", model.unused_tensors()},
-          {"unused_keys", model.unused_keys()},
-          {"notes", notes},
-          {"versions", versions()}};
-}
-
-// For people.
-
-std::string yes_no(bool value) { return value ? "yes" : "no"; }
-std::string text(const Json& value) { return value.get<std::string>(); }
-int64_t number(const Json& value) { return value.get<int64_t>(); }
-double megabytes(const Json& bytes) { return bytes.get<double>() / 1e6; }
-
-/// "1 layer", "6 layers".
-std::string count(const Json& value, std::string_view what) {
-  return fmt::format("{} {}{}", number(value), what, number(value) == 1 ? "" : "s");
-}
-
-std::string rows_text(const Json& position) {
-  const std::string kind = text(position["kind"]);
-  if (kind == "none") return "none are added";
-  if (kind == "relative_bias") {
-    return fmt::format("relative bias, {} buckets up to distance {}, without end",
-                       number(position["num_buckets"]), number(position["max_distance"]));
-  }
-  std::string line = kind;
-  if (kind == "sinusoidal") {
-    line += fmt::format(", layout {}, base {}", text(position["layout"]),
-                        position["base"].get<double>());
-  }
-  line += fmt::format(", first position {}", number(position["first_position"]));
-  if (position["table_rows"].is_null()) return line + ", without end";
-  return line + fmt::format(", {} rows, {} usable", number(position["table_rows"]),
-                            number(position["usable_positions"]));
+  return {"precision", text, {{"precision", {{"auto", automatic}, {"slow", slow}}}}};
 }
 
 /// All of them, or the first and how many.
-std::string names_text(const Json& names, size_t most) {
+std::string names_text(std::vector<std::string> names, size_t most) {
   if (names.empty()) return "none";
-  auto shown = names.get<std::vector<std::string>>();
-  const bool all = shown.size() <= most;
-  shown.resize(std::min(most, shown.size()));
-  return fmt::format("{}{}", fmt::join(shown, ", "),
-                     all ? "" : fmt::format(", … ({} in all; --json lists them)", names.size()));
+  const size_t all = names.size();
+  names.resize(std::min(most, all));
+  return fmt::format("{}{}", fmt::join(names, ", "),
+                     all <= most ? "" : fmt::format(", … ({} in all; --json lists them)", all));
 }
 
-std::string vectors_text(const Json& sentence) {
-  if (sentence.contains("problem")) return "none: " + text(sentence["problem"]);
-  std::string line =
-      fmt::format("{}, {} numbers ({})", text(sentence["pooling"]), number(sentence["width"]),
-                  sentence["source"].is_null() ? "the default: no sentence-transformers files"
-                                               : text(sentence["source"]));
-  if (!sentence["max_tokens"].is_null()) {
-    line += fmt::format("; texts cut to {} tokens", number(sentence["max_tokens"]));
-  }
-  if (sentence["prompt"] != "") line += fmt::format("; after \"{}\"", text(sentence["prompt"]));
-  return line;
-}
-
-std::string file_text(const Json& info) {
-  std::string line = fmt::format("{:.1f} MB;", megabytes(info["bytes_on_disk"]));
-  for (const auto& [name, tensors] : info["dtypes"].items()) {
-    line +=
-        fmt::format("{} {} in {}", line.back() == ';' ? "" : ",", count(tensors, "tensor"), name);
-  }
-  return line;
-}
-
-std::string memory_text(const Json& bytes) {
-  const std::string in_place = fmt::format("{:.1f} MB embeddings read from the file as needed",
-                                           megabytes(bytes["in_place"]));
-  if (bytes["packed"].is_null()) return in_place;
-  return fmt::format("{:.1f} MB packed, {}", megabytes(bytes["packed"]), in_place);
-}
-
-std::string precision_text(const Json& precision) {
-  std::string line = fmt::format("auto is {} here", text(precision["auto"]));
-  for (const auto& [name, why] : precision["slow"].items()) {
-    line += fmt::format("; {} is slow: {}", name, text(why));
-  }
-  return line;
-}
-
-std::string sizes_text(const Json& info) {
-  std::string line =
-      fmt::format("{}, d_model {}, {}, d_ff {}, vocabulary {}", count(info["num_layers"], "layer"),
-                  number(info["d_model"]), count(info["num_heads"], "head"), number(info["d_ff"]),
-                  number(info["vocab_size"]));
-  if (number(info["head_dim"]) * number(info["num_heads"]) != number(info["d_model"])) {
-    line += fmt::format(", heads {} wide", number(info["head_dim"]));
-  }
-  if (info["embedding_width"] != info["d_model"]) {
-    line += fmt::format(", embedding {} wide", number(info["embedding_width"]));
-  }
-  if (info["layer_groups"] != info["num_layers"]) {
-    line +=
-        fmt::format(", weights for {} of the layers, shared by all", number(info["layer_groups"]));
-  }
-  return line;
-}
-
-std::string to_text(const Json& info, int width) {
-  const Json& trained = info["position"]["trained_length"];
-  const Json& tokenizer = info["tokenizer"];
-  std::vector<std::pair<const char*, std::string>> lines = {
-      {"folder", text(info["folder"])},
-      {"family", text(info["family"])},
-      {"sizes", sizes_text(info)},
-      {"norm",
-       fmt::format("{}-norm, {}, eps {}; after the embedding: {}; at the end: {}",
-                   text(info["norm_order"]), text(info["norm"]), info["norm_eps"].get<double>(),
-                   yes_no(info["embedding_norm"]), yes_no(info["final_norm"]))},
+std::vector<Fact> describe(const std::shared_ptr<const phasor::Model>& loaded) {
+  const phasor::Model& model = *loaded;
+  const phasor::ModelConfig& config = model.config();
+  const int64_t trained = config.max_positions, parameters = model.num_parameters();
+  const bool mlm_head = model.weights().mlm_head.has_value();
+  const std::string folder = model.folder().string(), activation(to_string(config.activation));
+  std::vector<std::string> notes = model.notes();
+  std::vector<Fact> rows = {
+      {"folder", folder, {{"folder", folder}}},
+      {"family", config.family, {{"family", config.family}}},
+      sizes(config),
+      norms(config),
       {"linear maps",
-       fmt::format("{} bias; attention scores {}", info["linear_bias"] ? "with" : "without",
-                   info["scale_scores"] ? "scaled" : "not scaled")},
-      {"activation", text(info["activation"]) + (info["gated_mlp"] ? ", gated" : "")},
-      {"embedding scale", fmt::format("{}", info["embedding_scale"].get<double>())},
-      {"positions", rows_text(info["position"])},
-      {"trained on",
-       trained.is_null() ? "not said" : fmt::format("at most {} tokens", number(trained))},
-      {"tokenizer", tokenizer["description"].is_null()
-                        ? "none: " + text(tokenizer["problem"])
-                        : text(tokenizer["description"]) + ": " + text(tokenizer["frame"])},
-      {"sentence vectors", vectors_text(info["sentence"])},
-      {"MLM head", yes_no(info["mlm_head"])},
-      {"parameters", fmt::format("{}", number(info["parameters"]))},
-      {"on disk", file_text(info)},
-      {"in memory", memory_text(info["bytes_in_memory"])},
-      {"precision", precision_text(info["precision"])},
-      {"unused tensors", names_text(info["unused_tensors"], 5)},
-      {"unused keys", names_text(info["unused_keys"], 100)},
-      {"versions", text(info["versions"])}};
-  for (const Json& note : info["notes"]) lines.emplace_back("note", text(note));
-  constexpr int kLabel = 17;
-  std::string out;
-  for (const auto& [label, value] : lines) {
-    out += fmt::format("{:<{}}{}\n", label, kLabel, wrapped(printable(value), kLabel, width));
-  }
-  return out;
+       fmt::format("{} bias; attention scores {}", config.linear_bias ? "with" : "without",
+                   config.scale_scores ? "scaled" : "not scaled"),
+       {{"linear_bias", config.linear_bias}, {"scale_scores", config.scale_scores}}},
+      {"activation",
+       activation + (config.gated_mlp ? ", gated" : ""),
+       {{"activation", activation}, {"gated_mlp", config.gated_mlp}}},
+      {"embedding scale",
+       fmt::format("{}", config.embedding_scale),
+       {{"embedding_scale", as_written(config.embedding_scale)}}},
+      positions_row(model),
+      {"trained on", trained > 0 ? fmt::format("at most {} tokens", trained) : "not said"},
+      tokenizer_row(model),
+      vectors_row(model),
+      {"MLM head", yes_no(mlm_head), {{"mlm_head", mlm_head}}},
+      {"parameters", fmt::format("{}", parameters), {{"parameters", parameters}}},
+      disk(model),
+      memory(loaded, notes),
+      precision_row(),
+      {"unused tensors",
+       names_text(model.unused_tensors(), 5),
+       {{"unused_tensors", model.unused_tensors()}}},
+      {"unused keys", names_text(model.unused_keys(), 100), {{"unused_keys", model.unused_keys()}}},
+      {"versions", versions(), {{"versions", versions()}, {"notes", notes}}}};
+  for (const std::string& note : notes) rows.push_back({"note", note});
+  return rows;
 }
 
 constexpr const char* kFooter = R"(Examples:
@@ -329,11 +303,17 @@ int info(int argc, char** argv) {
   add_json_and_quiet(line, common);
   if (const auto done = line.parse(argc, argv)) return *done;
 
-  const Json json = describe(phasor::Model::load(common.model, {.language = common.language}));
   Output output;
-  output.write(common.json
-                   ? json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
-                   : to_text(json, output.width()));
+  Json json = Json::object();
+  std::string text;
+  constexpr int kLabel = 17;
+  for (const Fact& row :
+       describe(phasor::Model::load(common.model, {.language = common.language}))) {
+    json.update(row.json);
+    text += fmt::format("{:<{}}{}\n", row.label, kLabel,
+                        wrapped(printable(row.text), kLabel, output.width()));
+  }
+  output.write(common.json ? infer::line(json) + "\n" : text);
   return 0;
 }
 

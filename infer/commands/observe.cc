@@ -1,7 +1,6 @@
 // infer observe TEXT…: position through the layers of an encoder, before and after interventions.
 #include <fmt/format.h>
 
-#include "infer/cli/interventions.h"
 #include "infer/cli/text_options.h"
 #include "infer/cli/view_options.h"
 #include "infer/commands.h"

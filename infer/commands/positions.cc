@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "infer/cli/only.h"
 #include "infer/cli/options.h"
 #include "infer/commands.h"
 #include "infer/files/save.h"

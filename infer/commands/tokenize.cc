@@ -6,18 +6,13 @@
 #include "infer/cli/input.h"
 #include "infer/cli/options.h"
 #include "infer/commands.h"
+#include "infer/render/observed_json.h"
 #include "infer/render/terminal.h"
 #include "phasor/model.h"
 #include "phasor/tokenizer.h"
 
 namespace infer {
 namespace {
-
-std::string to_json(const std::string& text, const phasor::Tokens& tokens) {
-  const nlohmann::ordered_json json = {
-      {"text", text}, {"ids", tokens.ids}, {"pieces", tokens.pieces}};
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-}
 
 std::string to_text(const std::string& text, const phasor::Tokens& tokens, const Output& output) {
   TokenRow token{"token", {}}, id{"id", {}};
@@ -62,7 +57,9 @@ int tokenize(int argc, char** argv) {
       report_note(invalid_bytes_note(tokens.invalid_bytes));
     }
     if (!common.json && !std::exchange(first, false)) output.write("\n");
-    output.write(common.json ? to_json(text, tokens) : to_text(text, tokens, output));
+    const nlohmann::ordered_json json = {
+        {"text", text}, {"ids", tokens.ids}, {"pieces", tokens.pieces}};
+    output.write(common.json ? infer::line(json) + "\n" : to_text(text, tokens, output));
     if (output.closed()) break;
   }
   return 0;

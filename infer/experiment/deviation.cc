@@ -1,10 +1,6 @@
-// How far states are from those of a reference, token by token.
 #include "infer/experiment/deviation.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 namespace infer {
 
@@ -34,23 +30,5 @@ double Deviation::relative_error() const {
 }
 
 double Deviation::mean_cosine() const { return cosines_ / static_cast<double>(tokens_); }
-
-std::string deviation_head() {
-  return fmt::format("  {:<7}{:>11}{:>11}{:>14}{:>14}", "layer", "max |diff|", "relative",
-                     "mean cosine", "least cosine");
-}
-
-std::string deviation_row(size_t l, const Deviation& deviation) {
-  return fmt::format("  {:<7}{:>11.3g}{:>11.2e}{:>14.6f}{:>14.6f}",
-                     l == 0 ? "embed" : fmt::format("{}", l), deviation.max_diff(),
-                     deviation.relative_error(), deviation.mean_cosine(), deviation.least_cosine());
-}
-
-nlohmann::ordered_json deviation_json(const Deviation& deviation) {
-  return {{"max_diff", deviation.max_diff()},
-          {"relative_error", deviation.relative_error()},
-          {"mean_cosine", deviation.mean_cosine()},
-          {"least_cosine", deviation.least_cosine()}};
-}
 
 }  // namespace infer

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <span>
-#include <string>
 
 namespace infer {
 
@@ -30,10 +28,5 @@ class Deviation {
   double cosines_ = 0;
   double least_cosine_ = 1;
 };
-
-/// A table of the deviations of hidden_states[l]: its head and a row, without their ends.
-std::string deviation_head();
-std::string deviation_row(size_t l, const Deviation& deviation);
-nlohmann::ordered_json deviation_json(const Deviation& deviation);
 
 }  // namespace infer

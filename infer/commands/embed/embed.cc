@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "infer/cli/options.h"
 #include "infer/commands.h"
@@ -67,42 +68,32 @@ struct EmbedArguments {
   int nearest = 0;
 };
 
+/// Throws UsageError where options exclude each other or need one another.
 void check(const EmbedArguments& arguments, bool has_input) {
-  if (arguments.nearest > 0) {
-    if (arguments.words.empty() || !arguments.output.empty() || arguments.similarity) {
-      throw UsageError(
-          "--nearest prints lines of a file for the given texts: give texts and -i FILE, and "
-          "neither -o nor --similarity");
-    }
-    const bool reads_twice = std::ranges::count(arguments.words, "-") > 0;
-    if (arguments.input == "-" && reads_twice) {
-      throw UsageError("--nearest: texts and lines cannot both be standard input; give -i FILE");
-    }
-    return;
-  }
-  if (arguments.query_prefix) {
-    throw UsageError("--query-prefix is put before the texts of --nearest; give it a number");
-  }
-  if (arguments.similarity && has_input) {
-    throw UsageError(
-        "--similarity compares the given texts with each other; to search a file, write: infer "
-        "embed -i FILE --nearest 3 \"a text\"");
-  }
-  if (has_input && !arguments.words.empty()) {
-    throw UsageError(
-        "embed: texts and -i exclude each other, but with --nearest; give one of them");
-  }
-  if (arguments.normalize && arguments.no_normalize) {
-    throw UsageError("--normalize and --no-normalize exclude each other; give one of them");
-  }
-  if (arguments.resume && arguments.output.empty()) {
-    throw UsageError("--resume continues a file; name it with -o");
-  }
-  if (arguments.similarity && (arguments.words.empty() || !arguments.output.empty())) {
-    throw UsageError("--similarity prints a table of the given texts: give texts, and no -o");
-  }
-  if (arguments.resume && !arguments.words.empty()) {
-    throw UsageError("--resume is for files; give one with -i");
+  const bool texts = !arguments.words.empty(), searches = arguments.nearest > 0;
+  const bool has_output = !arguments.output.empty(), compares = arguments.similarity;
+  const bool reads_twice = arguments.input == "-" && std::ranges::count(arguments.words, "-") > 0;
+  const std::pair<bool, const char*> wrong[] = {
+      {searches && (!texts || has_output || compares),
+       "--nearest prints lines of a file for the given texts: give texts and -i FILE, and neither "
+       "-o nor --similarity"},
+      {searches && reads_twice,
+       "--nearest: texts and lines cannot both be standard input; give -i FILE"},
+      {!searches && arguments.query_prefix,
+       "--query-prefix is put before the texts of --nearest; give it a number"},
+      {!searches && compares && has_input,
+       "--similarity compares the given texts with each other; to search a file, write: infer "
+       "embed -i FILE --nearest 3 \"a text\""},
+      {!searches && has_input && texts,
+       "embed: texts and -i exclude each other, but with --nearest; give one of them"},
+      {arguments.normalize && arguments.no_normalize,
+       "--normalize and --no-normalize exclude each other; give one of them"},
+      {arguments.resume && !has_output, "--resume continues a file; name it with -o"},
+      {compares && (!texts || has_output),
+       "--similarity prints a table of the given texts: give texts, and no -o"},
+      {arguments.resume && texts, "--resume is for files; give one with -i"}};
+  for (const auto& [is_wrong, why] : wrong) {
+    if (is_wrong) throw UsageError(why);
   }
 }
 
@@ -152,28 +143,25 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   return std::nullopt;
 }
 
-std::vector<phasor::PoolingMode> parse_pooling(const std::string& modes) {
-  try {
-    return phasor::parse_pooling_modes(modes);
-  } catch (const phasor::InvalidArgument& error) {
-    throw UsageError(fmt::format("--pooling: {}", error.what()));
-  }
-}
-
 /// What the arguments say, and where they say nothing the model's files. The model is asked only
 /// for what it must say.
 phasor::EmbedOptions embed_options(const EmbedArguments& arguments, const phasor::Model& model) {
   phasor::EmbedOptions options;
   options.overflow = parse_name<phasor::Overflow>("--overflow", arguments.overflow);
   phasor::Pooling& pooling = options.pooling.emplace();
-  if (!arguments.pooling.empty()) {
-    pooling.modes = parse_pooling(arguments.pooling);
-    if (model.has_sentence()) pooling.normalize = model.sentence().pooling.normalize;
-  } else {
+  if (arguments.pooling.empty()) {
     pooling = model.sentence().pooling;
+  } else if (model.has_sentence()) {
+    pooling.normalize = model.sentence().pooling.normalize;
   }
-  if (arguments.normalize) pooling.normalize = true;
-  if (arguments.no_normalize) pooling.normalize = false;
+  if (!arguments.pooling.empty()) {
+    try {
+      pooling.modes = phasor::parse_pooling_modes(arguments.pooling);
+    } catch (const phasor::InvalidArgument& error) {
+      throw UsageError(fmt::format("--pooling: {}", error.what()));
+    }
+  }
+  if (arguments.normalize || arguments.no_normalize) pooling.normalize = arguments.normalize;
   options.prompt = arguments.prefix;
   if (!options.prompt) options.prompt = model.has_sentence() ? model.sentence().prompt : "";
   return options;
@@ -193,12 +181,9 @@ std::string prompt_named(const phasor::Model& model, std::initializer_list<const
 /// "mean, normalised (1_Pooling/config.json)".
 std::string describe(const EmbedArguments& arguments, const phasor::EmbedOptions& options,
                      const phasor::Model& model) {
-  std::string source = "--pooling";
-  if (arguments.pooling.empty()) {
-    source = model.sentence().source.empty() ? "the default: no sentence-transformers files"
-                                             : model.sentence().source;
-  }
-  return fmt::format("{} ({})", to_string(*options.pooling), source);
+  const std::string source = !arguments.pooling.empty() ? "--pooling" : model.sentence().source;
+  return fmt::format("{} ({})", to_string(*options.pooling),
+                     source.empty() ? "the default: no sentence-transformers files" : source);
 }
 
 /// A model that is ready to run, and how its vectors are made, which it tells the user.
@@ -224,13 +209,15 @@ struct Setup {
     if (arguments.common.quiet) return;
     report_note(fmt::format("sentence vectors: {}, {}", pooling, precision));
     note_slow(arguments.common.precision);
+    const auto note_prompt = [](const char* what, const std::string& prompt) {
+      report_note(
+          fmt::format("before every {}: \"{}\" (config_sentence_transformers.json)", what, prompt));
+    };
     if (!options.prompt->empty() && !arguments.prefix) {
-      report_note(fmt::format("before every {}: \"{}\" (config_sentence_transformers.json)",
-                              arguments.nearest > 0 ? "line" : "text", *options.prompt));
+      note_prompt(arguments.nearest > 0 ? "line" : "text", *options.prompt);
     }
     if (!query_prompt.empty() && !arguments.query_prefix && query_prompt != options.prompt) {
-      report_note(fmt::format("before every query: \"{}\" (config_sentence_transformers.json)",
-                              query_prompt));
+      note_prompt("query", query_prompt);
     }
     const int64_t longest = model->has_sentence() ? model->sentence().max_tokens : 0;
     const bool runs_all = options.overflow == phasor::Overflow::kClamp ||
@@ -262,12 +249,6 @@ std::map<std::string, std::string> made_with(const Setup& setup, const std::stri
           {"infer", versions()}};
 }
 
-std::string resume_note(const PartialFile& file) {
-  return file.state().lines == 0 ? "there is nothing to resume; beginning with line 1"
-                                 : fmt::format("resuming after line {} of {}", file.state().lines,
-                                               file.partial().string());
-}
-
 /// Every line of `lines` to a vector in the output, or to what is nearest to some texts.
 int stream(const EmbedArguments& arguments, LineReader& lines) {
   const bool quiet = arguments.common.quiet;
@@ -282,11 +263,7 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
                     embed_few(setup.encoder, setup.query_options, queries, "--nearest", quiet),
                     arguments.nearest);
   }
-  const bool refuses_long = setup.options.overflow == phasor::Overflow::kError;
-  phasor::EmbedOptions how = setup.options;
-  // The library does not know the line's number: the text is cut, and its report refuses it.
-  if (refuses_long) how.overflow = phasor::Overflow::kTruncate;
-  format.width = setup.encoder.embedding_width(how);
+  format.width = setup.encoder.embedding_width(setup.options);
   format.metadata = {{"model", arguments.common.model},
                      {"pooling", setup.pooling},
                      {"precision", setup.precision},
@@ -294,13 +271,15 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
   std::optional<PartialFile> file;
   if (!arguments.output.empty()) {
     file.emplace(arguments.output, made_with(setup, arguments.common.language), arguments.resume);
-    if (arguments.resume && !quiet) report_note(resume_note(*file));
+    const int64_t done = file->state().lines;
+    if (arguments.resume && !quiet) {
+      report_note(
+          done == 0 ? "there is nothing to resume; beginning with line 1"
+                    : fmt::format("resuming after line {} of {}", done, file->partial().string()));
+    }
   }
-  EmbedStream stream(setup.encoder, how, lines,
-                     {.quiet = quiet,
-                      .strict = arguments.strict,
-                      .refuses_long = refuses_long,
-                      .waits = file || nearest});
+  EmbedStream stream(setup.encoder, setup.options, lines,
+                     {.quiet = quiet, .strict = arguments.strict, .waits = file || nearest});
   const auto write = [&](std::span<const Line> window, const phasor::Embeddings& vectors,
                          const PartialState& state) {
     const int64_t first = state.lines - std::ssize(window) + 1;
@@ -315,17 +294,17 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
   };
   const bool resumed = !file || (file->begin(format, [&] { return lines.interrupted(); }) &&
                                  stream.skip_done_lines(*file));
-  if (resumed && stream.run(write)) {
-    if (file) file->commit(format.header(stream.lines_done()));
-    if (nearest) nearest->print(arguments.common.json);
-    if (!quiet) report_note(stream.summary());
-    return 0;
+  if (!resumed || !stream.run(write)) {
+    report_error(file && stream.lines_done() > 0
+                     ? fmt::format("interrupted after line {} with {}; --resume continues there",
+                                   stream.lines_done(), file->partial().string())
+                     : "interrupted");
+    return kBadInput;  // not reached: the signal that came ends the program
   }
-  report_error(file && stream.lines_done() > 0
-                   ? fmt::format("interrupted after line {} with {}; --resume continues there",
-                                 stream.lines_done(), file->partial().string())
-                   : "interrupted");
-  return kBadInput;  // not reached: the signal that came ends the program
+  if (file) file->commit(format.header(stream.lines_done()));
+  if (nearest) nearest->print(arguments.common.json);
+  if (!quiet) report_note(stream.summary());
+  return 0;
 }
 
 }  // namespace
@@ -343,17 +322,11 @@ int embed(int argc, char** argv) {
   }
   const bool from_file = arguments.nearest > 0 || arguments.words.empty() ||
                          arguments.words == std::vector<std::string>{"-"};
-  if (!from_file) {
-    const std::vector<std::string> texts = read_texts(arguments.words);
-    const Interrupts interrupts;
-    LineReader lines(texts, interrupts);
-    return stream(arguments, lines);
-  }
-  if (arguments.input == "-" && isatty(STDIN_FILENO) != 0 && !arguments.common.quiet) {
+  if (from_file && arguments.input == "-" && isatty(STDIN_FILENO) != 0 && !arguments.common.quiet) {
     report_note("reading lines from the terminal; Ctrl-D ends them");
   }
-  const Interrupts interrupts;  // before any thread begins: threads inherit what is held back
-  LineReader lines(arguments.input, interrupts);
+  LineReader lines =
+      from_file ? LineReader(arguments.input) : LineReader(read_texts(arguments.words));
   return stream(arguments, lines);
 }
 

@@ -20,6 +20,7 @@
 #include "infer/files/plain_file.h"
 #include "infer/files/save.h"
 #include "infer/files/temporary_file.h"
+#include "models/files.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -28,23 +29,86 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-std::string safetensors_text(const VectorFormat& format, int64_t lines, int64_t bytes) {
-  nlohmann::ordered_json header;
-  header["__metadata__"] = format.metadata;
-  header["embeddings"] = {
-      {"dtype", "F32"}, {"shape", {lines, format.width}}, {"data_offsets", {0, bytes}}};
-  return header.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
+/// As long for any number of lines.
 std::string safetensors_header(const VectorFormat& format, int64_t lines) {
+  const auto text = [&](int64_t rows, int64_t bytes) {
+    nlohmann::ordered_json header;
+    header["__metadata__"] = format.metadata;
+    header["embeddings"] = {
+        {"dtype", "F32"}, {"shape", {rows, format.width}}, {"data_offsets", {0, bytes}}};
+    return header.dump(-1, ' ', false, json::error_handler_t::replace);
+  };
   constexpr int64_t kLongest = std::numeric_limits<int64_t>::max();
-  const uint64_t size = (safetensors_text(format, kLongest, kLongest).size() + 7) / 8 * 8;
-  std::string text = safetensors_text(format, lines, lines * format.width * 4);
-  text.resize(size, ' ');
-  return std::string(reinterpret_cast<const char*>(&size), sizeof size) + text;
+  const uint64_t size = (text(kLongest, kLongest).size() + 7) / 8 * 8;
+  std::string header = text(lines, lines * format.width * 4);
+  header.resize(size, ' ');
+  return std::string(reinterpret_cast<const char*>(&size), sizeof size) + header;
 }
 
 }  // namespace
+
+// A multiplication and a shift each spread a change over the whole word.
+void Fingerprint::mix(uint64_t word) {
+  hash_ = (hash_ ^ word) * 0xFF51AFD7ED558CCDu;
+  hash_ ^= hash_ >> 32;
+}
+
+void Fingerprint::add(std::string_view piece) {
+  mix(piece.size());
+  extend(piece);
+}
+
+void Fingerprint::extend(std::string_view part) {
+  while (!part.empty()) {
+    const size_t at = count_ % 8, taken = std::min(part.size(), 8 - at);
+    std::memcpy(reinterpret_cast<char*>(&word_) + at, part.data(), taken);
+    count_ += taken;
+    part.remove_prefix(taken);
+    if (count_ % 8 == 0) mix(std::exchange(word_, 0));
+    for (; count_ % 8 == 0 && part.size() >= 8; part.remove_prefix(8), count_ += 8) {
+      uint64_t word;
+      std::memcpy(&word, part.data(), 8);
+      mix(word);
+    }
+  }
+}
+
+std::string Fingerprint::text() const {
+  Fingerprint whole = *this;
+  whole.mix(word_);
+  whole.mix(count_);
+  return fmt::format("{:016x}", whole.hash_);
+}
+
+// Links to folders are not followed, and what is no plain file, or a link that leads nowhere, is
+// none of the model's.
+std::string model_fingerprint(const fs::path& folder) {
+  constexpr std::array kExtensions = {".json", ".safetensors", ".model", ".spm", ".txt"};
+  fs::directory_iterator{folder};  // throws where the folder itself cannot be listed
+  std::vector<fs::path> files;
+  fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied);
+  for (; entry != fs::recursive_directory_iterator(); ++entry) {
+    if (entry.depth() > 0) entry.disable_recursion_pending();
+    std::error_code ignored;
+    const fs::path& file = entry->path();
+    const bool decides = file.stem() != "golden" &&
+                         std::ranges::find(kExtensions, file.extension()) != kExtensions.end();
+    if (decides && entry->is_regular_file(ignored)) files.push_back(file);
+  }
+  std::ranges::sort(files);
+  Fingerprint fingerprint;
+  std::vector<char> buffer(1 << 20);
+  for (const fs::path& name : files) {
+    fingerprint.add(name.lexically_relative(folder).string());
+    try {
+      const phasor::internal::PlainFile file(name);
+      while (const size_t count = file.read(buffer)) fingerprint.add({buffer.data(), count});
+    } catch (const phasor::ModelError&) {
+      // The model was loaded without it.
+    }
+  }
+  return fingerprint.text();
+}
 
 VectorFormat::Kind VectorFormat::kind_of(const fs::path& path) {
   const std::string extension = path.extension().string();
@@ -117,11 +181,6 @@ void PartialFile::open_partial() {
     throw phasor::InvalidArgument(fmt::format(
         "-o: cannot write {}: {}; remove it or choose another name", partial_.string(), what));
   };
-  const auto refuse_other_run = [&] {
-    throw phasor::InvalidArgument(
-        fmt::format("{} is being written by another run; wait for it or choose another name",
-                    partial_.string()));
-  };
   descriptor_ =
       open(partial_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
   std::error_code ignored;
@@ -133,10 +192,14 @@ void PartialFile::open_partial() {
   Status opened{}, named{}, folder{};
   if (fstat(descriptor_, &opened) != 0) fail(partial_);
   if (!S_ISREG(opened.st_mode)) not_ours("it is not a plain file");
-  if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) refuse_other_run();
+  const bool locked = flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
   // Another run may have given the file its name, or removed it, before it was locked here.
   const bool there = lstat(partial_.c_str(), &named) == 0 && fstat(descriptor_, &opened) == 0;
-  if (!there || named.st_ino != opened.st_ino || named.st_dev != opened.st_dev) refuse_other_run();
+  if (!locked || !there || named.st_ino != opened.st_ino || named.st_dev != opened.st_dev) {
+    throw phasor::InvalidArgument(
+        fmt::format("{} is being written by another run; wait for it or choose another name",
+                    partial_.string()));
+  }
   if (opened.st_nlink > 1) not_ours("the same file has another name, too");
   const fs::path parent = partial_.has_parent_path() ? partial_.parent_path() : ".";
   if (stat(parent.c_str(), &folder) != 0) fail(parent);
@@ -154,10 +217,6 @@ void PartialFile::fail(const fs::path& file) const {
 void PartialFile::refuse(const std::string& why) const {
   throw phasor::InvalidArgument(
       fmt::format("--resume: {}: {}; leave --resume out to begin again", record_.string(), why));
-}
-
-std::string PartialFile::how_to_resume() const {
-  return state_.lines > 0 ? "; when that is put right, run the command again with --resume" : "";
 }
 
 void PartialFile::restore() {
@@ -183,11 +242,8 @@ void PartialFile::restore() {
       }
       return number.get<int64_t>();
     };
-    PartialState state{.lines = count("lines"),
-                       .bytes = count("bytes"),
-                       .input = record.at("input"),
-                       .rows = record.at("rows")};
-    if (state.lines > 0) state_ = std::move(state);
+    const PartialState state{count("lines"), count("bytes"), record.at("input"), record.at("rows")};
+    if (state.lines > 0) state_ = state;
   } catch (const json::exception&) {
     refuse("it is damaged");
   }
@@ -241,6 +297,10 @@ bool PartialFile::check_rows(const VectorFormat& format, const std::function<boo
   return true;
 }
 
+void PartialFile::write(std::string_view bytes) {
+  if (!write_all(descriptor_, std::as_bytes(std::span(bytes)))) fail(partial_);
+}
+
 void PartialFile::append(std::string_view rows, PartialState state) {
   write(rows);
   rows_.extend(rows);
@@ -248,10 +308,6 @@ void PartialFile::append(std::string_view rows, PartialState state) {
   state.rows = rows_.text();
   write_state(state);
   state_ = std::move(state);
-}
-
-void PartialFile::write(std::string_view bytes) {
-  if (!write_all(descriptor_, std::as_bytes(std::span(bytes)))) fail(partial_);
 }
 
 // A new record takes the place of the old one whole, so that there always is one. It need not reach

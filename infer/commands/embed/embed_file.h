@@ -10,9 +10,27 @@
 #include <string>
 #include <string_view>
 
-#include "infer/commands/embed/fingerprint.h"
-
 namespace infer {
+
+/// A hash that grows with what it is given. Tells inputs apart; no protection against malice.
+class Fingerprint {
+ public:
+  /// Adds a piece: "ab" and "c" are not "a" and "bc".
+  void add(std::string_view piece);
+  /// Adds the next part of one long piece: where parts end makes no difference.
+  void extend(std::string_view part);
+  std::string text() const;  // 16 hexadecimal digits
+
+ private:
+  void mix(uint64_t word);
+
+  uint64_t hash_ = 0x9E3779B97F4A7C15u;
+  uint64_t word_ = 0;   // bytes that are not yet eight
+  uint64_t count_ = 0;  // of all bytes
+};
+
+/// Of the files that decide what a model computes.
+std::string model_fingerprint(const std::filesystem::path& folder);
 
 /// A matrix [lines, width] of float32: its header comes first and has the same length for any
 /// number of lines, so that it can be put right at the end.
@@ -68,7 +86,9 @@ class PartialFile {
  private:
   [[noreturn]] void fail(const std::filesystem::path& file) const;
   [[noreturn]] void refuse(const std::string& why) const;
-  std::string how_to_resume() const;
+  std::string how_to_resume() const {
+    return state_.lines > 0 ? "; when that is put right, run the command again with --resume" : "";
+  }
   void open_partial();
   void restore();
   bool check_rows(const VectorFormat& format, const std::function<bool()>& stop);

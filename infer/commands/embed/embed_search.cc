@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "infer/render/observed_json.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
 
@@ -22,10 +23,6 @@ double cosine(std::span<const float> a, std::span<const float> b) {
     bb += static_cast<double>(b[i]) * b[i];
   }
   return aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : 0;
-}
-
-std::string json_line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 /// What fits behind `used` columns.
@@ -58,27 +55,18 @@ void print_similarities(const std::vector<std::string>& texts, const phasor::Emb
     for (size_t j = 0; j < texts.size(); ++j) cosines[i].push_back(cosine(vectors[i], vectors[j]));
   }
   Output output;
-  if (json) return output.write(json_line({{"texts", texts}, {"cosines", cosines}}));
-  constexpr int kCell = 7;
-  const int number_width = static_cast<int>(std::to_string(texts.size()).size());
-  std::string table = std::string(number_width + 1, ' ');
-  for (size_t j = 0; j < texts.size(); ++j) table += pad_left(std::to_string(j + 1), kCell);
-  table += "\n";
-  const int used = number_width + 3 + kCell * static_cast<int>(texts.size());
+  if (json) return output.write(line({{"texts", texts}, {"cosines", cosines}}) + "\n");
+  const size_t number_width = std::to_string(texts.size()).size();
+  const size_t used = number_width + 3 + 7 * texts.size();
+  std::string table(number_width + 1, ' ');
+  for (size_t j = 0; j < texts.size(); ++j) table += fmt::format("{:>7}", j + 1);
   for (size_t i = 0; i < texts.size(); ++i) {
-    table += pad_left(std::to_string(i + 1), number_width) + " ";
-    for (const double value : cosines[i]) table += pad_left(fmt::format("{:.3f}", value), kCell);
-    table += "  " + output.heading(shortened(texts[i], used, output)) + "\n";
+    table += fmt::format("\n{:>{}} ", i + 1, number_width);
+    for (const double value : cosines[i]) table += fmt::format("{:7.3f}", value);
+    table += "  " + output.heading(shortened(texts[i], static_cast<int>(used), output));
   }
-  output.write(table);
+  output.write(table + "\n");
 }
-
-NearestLines::NearestLines(std::vector<std::string> queries, phasor::Embeddings vectors,
-                           size_t most)
-    : queries_(std::move(queries)),
-      vectors_(std::move(vectors)),
-      most_(most),
-      nearest_(queries_.size()) {}
 
 void NearestLines::add(std::span<const Line> lines, const phasor::Embeddings& vectors,
                        int64_t first) {
@@ -104,7 +92,7 @@ void NearestLines::print(bool json) const {
       for (const auto& [near, number, text] : nearest_[q]) {
         lines.push_back({{"line", number}, {"cosine", near}, {"text", text}});
       }
-      output.write(json_line({{"query", queries_[q]}, {"nearest", lines}}));
+      output.write(infer::line({{"query", queries_[q]}, {"nearest", lines}}) + "\n");
       continue;
     }
     std::string text = (q > 0 ? "\n" : "") + output.heading(printable(queries_[q])) + "\n";

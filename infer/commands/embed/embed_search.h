@@ -4,10 +4,11 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "infer/cli/options.h"
-#include "infer/commands/embed/embed_lines.h"
+#include "infer/commands/embed/embed_stream.h"
 
 namespace infer {
 
@@ -24,7 +25,11 @@ void print_similarities(const std::vector<std::string>& texts, const phasor::Emb
 /// Keeps the lines nearest to each query.
 class NearestLines {
  public:
-  NearestLines(std::vector<std::string> queries, phasor::Embeddings vectors, size_t most);
+  NearestLines(std::vector<std::string> queries, phasor::Embeddings vectors, size_t most)
+      : queries_(std::move(queries)),
+        vectors_(std::move(vectors)),
+        most_(most),
+        nearest_(queries_.size()) {}
 
   /// Further lines, numbered from `first`.
   void add(std::span<const Line> lines, const phasor::Embeddings& vectors, int64_t first);

@@ -1,17 +1,28 @@
 #include "infer/commands/embed/embed_stream.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
 #include <stop_token>
 #include <string_view>
 #include <utility>
 
+#include "infer/cli/input.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
 
 namespace infer {
 namespace {
+
+constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
 
 // Lines that are read at once, which is what is lost when a run is killed.
 constexpr size_t kWindowLines = 512;
@@ -29,9 +40,112 @@ std::string clock_text(double seconds) {
 
 }  // namespace
 
-EmbedStream::EmbedStream(phasor::Encoder& encoder, const phasor::EmbedOptions& how,
-                         LineReader& lines, StreamOptions options)
-    : encoder_(encoder), how_(how), lines_(lines), options_(options) {}
+Interrupts::Interrupts() {
+  sigset_t held;
+  sigemptyset(&held);
+  for (const int number : kSignals) {
+    struct sigaction action {};
+    // Held back, even an ignored signal would become pending.
+    if (sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) {
+      sigaddset(&held, number);
+    }
+  }
+  pthread_sigmask(SIG_BLOCK, &held, &before_);
+}
+
+Interrupts::~Interrupts() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+bool Interrupts::pending() const {
+  sigset_t waiting;
+  sigpending(&waiting);
+  return std::ranges::any_of(kSignals, [&](int number) {
+    return sigismember(&waiting, number) == 1 && sigismember(&before_, number) == 0;
+  });
+}
+
+std::string LineReport::text() const {
+  std::vector<std::string> parts;
+  if (bytes_left_out > 0) {
+    parts.push_back(fmt::format("its last {} bytes were left out: lines are read up to {}",
+                                bytes_left_out, kMaxLineBytes));
+  }
+  if (const int64_t dropped = tokens.dropped_tokens; dropped > 0) {
+    parts.push_back(dropped == 1 ? "its last token was cut off"
+                                 : fmt::format("its last {} tokens were cut off", dropped));
+  }
+  if (tokens.invalid_bytes > 0) parts.push_back(invalid_bytes_note(tokens.invalid_bytes));
+  if (has_no_tokens()) parts.emplace_back("it has no tokens; its vector is zeros");
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+// Opening a pipe does not wait for who writes into it: fill() does, and looks at the signals.
+LineReader::LineReader(const std::string& path)
+    : name_(path == "-" ? "standard input" : path),
+      descriptor_(path == "-" ? STDIN_FILENO
+                              : open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)),
+      buffer_(1 << 16) {
+  struct stat status {};
+  if (descriptor_ < 0 || fstat(descriptor_, &status) != 0) {
+    throw phasor::InvalidArgument(fmt::format("{}: {}", name_, std::strerror(errno)));
+  }
+  if (S_ISREG(status.st_mode)) size_ = status.st_size;
+}
+
+bool LineReader::ready() const {
+  if (descriptor_ < 0) return true;
+  pollfd input{.fd = descriptor_, .events = POLLIN, .revents = 0};
+  return !unread_.empty() || poll(&input, 1, 0) != 0;
+}
+
+// Waits for more where nothing is unread; false at the end.
+bool LineReader::fill() {
+  constexpr int kMilliseconds = 100;  // between two looks at the signals
+  pollfd input{.fd = descriptor_, .events = POLLIN, .revents = 0};
+  ssize_t count = -1;
+  do {
+    while (poll(&input, 1, kMilliseconds) <= 0) {
+      if (interrupts_.pending()) return false;
+    }
+    count = read(descriptor_, buffer_.data(), buffer_.size());
+  } while (count < 0 && (errno == EINTR || errno == EAGAIN));
+  if (count < 0) {
+    throw phasor::InvalidArgument(
+        fmt::format("{}: cannot be read: {}", name_, std::strerror(errno)));
+  }
+  unread_ = {buffer_.data(), static_cast<size_t>(count)};
+  return count > 0;
+}
+
+std::optional<Line> LineReader::next() {
+  Line line;
+  if (descriptor_ < 0) {
+    if (texts_.empty()) return std::nullopt;
+    line.text = std::move(texts_.back());
+    texts_.pop_back();
+    return line;
+  }
+  for (bool any = false;; any = true) {
+    if (unread_.empty() && !fill()) {
+      if (!any || interrupts_.pending()) return std::nullopt;
+      break;
+    }
+    const size_t length = std::min(unread_.find('\n'), unread_.size());
+    const size_t taken = std::min(length, kMaxLineBytes - line.text.size());
+    const bool ends = length < unread_.size();
+    line.text += unread_.substr(0, taken);
+    line.left_out += static_cast<int64_t>(length - taken);
+    bytes_read_ += static_cast<int64_t>(length) + (ends ? 1 : 0);
+    unread_.remove_prefix(length + (ends ? 1 : 0));
+    if (ends) break;
+  }
+  if (line.left_out > 0) {  // not in the middle of a character
+    while (!line.text.empty() && (line.text.back() & 0xC0) == 0x80) line.text.pop_back();
+    if (!line.text.empty() && (line.text.back() & 0x80) != 0) line.text.pop_back();
+  } else if (line.text.ends_with('\r')) {
+    line.text.pop_back();
+  }
+  return line;
+}
 
 bool EmbedStream::skip_done_lines(const PartialFile& file) {
   const PartialState& done = file.state();
@@ -57,7 +171,14 @@ bool EmbedStream::run(const Sink& sink) {
   Progress progress(options_.quiet);
   const int64_t bytes_before = lines_.bytes_read();
   while (!lines_.interrupted()) {
-    const std::vector<Line> window = read_window();
+    std::vector<Line> window;
+    for (size_t bytes = 0; window.size() < kWindowLines && bytes < kWindowBytes;) {
+      if (!options_.waits && !window.empty() && !lines_.ready()) break;
+      std::optional<Line> line = lines_.next();
+      if (!line) break;
+      bytes += line->text.size();
+      window.push_back(std::move(*line));
+    }
     if (window.empty()) break;
     const std::optional<phasor::Embeddings> vectors = embed(window);
     if (!vectors) break;
@@ -72,24 +193,14 @@ bool EmbedStream::run(const Sink& sink) {
   return !lines_.interrupted();
 }
 
-std::vector<Line> EmbedStream::read_window() {
-  std::vector<Line> window;
-  for (size_t bytes = 0; window.size() < kWindowLines && bytes < kWindowBytes;) {
-    if (!options_.waits && !window.empty() && !lines_.ready()) break;
-    std::optional<Line> line = lines_.next();
-    if (!line) break;
-    bytes += line->text.size();
-    window.push_back(std::move(*line));
-  }
-  return window;
-}
-
 // Nothing where a signal came.
 std::optional<phasor::Embeddings> EmbedStream::embed(std::span<const Line> window) {
   std::vector<std::string_view> texts;
   for (const Line& line : window) texts.push_back(line.text);
   std::stop_source stop;
   phasor::EmbedOptions how = how_;
+  // The library does not know the line's number: the text is cut, and report() refuses it.
+  if (how.overflow == phasor::Overflow::kError) how.overflow = phasor::Overflow::kTruncate;
   how.stop = stop.get_token();
   how.progress = [&](int64_t, int64_t) {
     if (lines_.interrupted()) stop.request_stop();
@@ -104,6 +215,10 @@ std::optional<phasor::Embeddings> EmbedStream::embed(std::span<const Line> windo
 
 void EmbedStream::report(std::span<const Line> window, const phasor::Embeddings& vectors,
                          Progress& progress) {
+  const auto refuse = [&](const std::string& why) {
+    progress.clear();
+    throw phasor::InvalidArgument(why);
+  };
   for (int64_t i = 0; i < vectors.size(); ++i) {
     const LineReport line{.tokens = vectors.report(i), .bytes_left_out = window[i].left_out};
     if (!line.odd()) continue;
@@ -111,17 +226,13 @@ void EmbedStream::report(std::span<const Line> window, const phasor::Embeddings&
     const int64_t run = line.tokens.num_tokens, dropped = line.tokens.dropped_tokens;
     const bool invalid = line.tokens.invalid_bytes > 0;
     const std::string text = fmt::format("line {}: {}", number, line.text());
-    if (options_.refuses_long && dropped > 0) {
-      progress.clear();
-      throw phasor::InvalidArgument(
+    if (how_.overflow == phasor::Overflow::kError && dropped > 0) {
+      refuse(
           fmt::format("line {}: {} tokens are too many: at most {} are run; shorten it or choose "
                       "another --overflow (truncate, clamp, interpolate, window)",
                       number, run + dropped, run));
     }
-    if (options_.strict) {
-      progress.clear();
-      throw phasor::InvalidArgument(text + "; without --strict this is no error");
-    }
+    if (options_.strict) refuse(text + "; without --strict this is no error");
     lines_cut_ += line.cut() ? 1 : 0;
     lines_invalid_ += invalid ? 1 : 0;
     const bool broken = invalid || line.has_no_tokens();

@@ -1,27 +1,102 @@
-// Lines in, vectors out, window by window, so that memory stays bounded whatever the input's size.
+// Lines in, vectors out, however many and however long, and the signals that end it.
 #pragma once
 
+#include <unistd.h>
+
+#include <csignal>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "infer/cli/progress.h"
 #include "infer/commands/embed/embed_file.h"
-#include "infer/commands/embed/embed_lines.h"
+#include "phasor/encoder.h"
 
 namespace infer {
 
-struct StreamOptions {
-  bool quiet = false;
-  bool strict = false;        // a line that is cut or not all UTF-8 is an error
-  bool refuses_long = false;  // a line with too many tokens is an error
-  bool waits = true;          // for a whole window where lines come slowly
+/// Holds back SIGINT, SIGTERM and SIGHUP for as long as it lives, so that work ends at a good
+/// place. Its end lets them through: one that has come then ends the program as it always does.
+class Interrupts {
+ public:
+  Interrupts();
+  ~Interrupts();
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+
+  bool pending() const;
+
+ private:
+  sigset_t before_;
 };
 
-/// One run over lines. Borrows all that it is made from.
+constexpr size_t kMaxLineBytes = 1 << 20;  // what follows is left out
+
+struct Line {
+  std::string text;      // without "\n" or "\r\n"
+  int64_t left_out = 0;  // bytes beyond kMaxLineBytes
+};
+
+/// What is told about a line that could not be taken as it is.
+struct LineReport {
+  phasor::TextReport tokens;
+  int64_t bytes_left_out = 0;
+
+  bool has_no_tokens() const { return tokens.num_tokens == 0; }  // its vector is zeros
+  bool cut() const { return tokens.dropped_tokens > 0 || bytes_left_out > 0; }
+  bool odd() const { return cut() || tokens.invalid_bytes > 0 || has_no_tokens(); }
+  /// One clause for each oddity.
+  std::string text() const;
+};
+
+/// Reads a file, or standard input for "-", line by line in bounded memory; or gives the texts it
+/// was made with. To be made before any thread begins: threads inherit what signals it holds back.
+class LineReader {
+ public:
+  /// Throws InvalidArgument where the file cannot be read.
+  explicit LineReader(const std::string& path);
+  /// Gives these texts, which may hold any character.
+  explicit LineReader(const std::vector<std::string>& texts)
+      : name_("the texts"), texts_(texts.rbegin(), texts.rend()) {}
+  ~LineReader() {
+    if (descriptor_ > STDIN_FILENO) close(descriptor_);
+  }
+  LineReader(const LineReader&) = delete;
+  LineReader& operator=(const LineReader&) = delete;
+
+  /// Nothing at the end, and where a signal came while there was nothing to read.
+  std::optional<Line> next();
+  /// Whether next() has something at once.
+  bool ready() const;
+  int64_t bytes_read() const { return bytes_read_; }  // of the lines that next() gave
+  int64_t size() const { return size_; }              // in bytes; 0 where that is not known
+  const std::string& name() const { return name_; }   // for messages
+  bool interrupted() const { return interrupts_.pending(); }
+
+ private:
+  bool fill();
+
+  std::string name_;
+  Interrupts interrupts_;
+  std::vector<std::string> texts_;  // the last one first
+  int descriptor_ = -1;
+  int64_t size_ = 0;
+  int64_t bytes_read_ = 0;
+  std::vector<char> buffer_;
+  std::string_view unread_;  // of buffer_
+};
+
+struct StreamOptions {
+  bool quiet = false;
+  bool strict = false;  // a line that is cut or not all UTF-8 is an error
+  bool waits = true;    // for a whole window where lines come slowly
+};
+
+/// One run over lines, window by window, so that memory stays bounded. Borrows the encoder and the
+/// lines.
 class EmbedStream {
  public:
   /// Takes a window's lines and vectors; `state` is what is done with them. False: no more.
@@ -29,7 +104,8 @@ class EmbedStream {
                                   const PartialState& state)>;
 
   EmbedStream(phasor::Encoder& encoder, const phasor::EmbedOptions& how, LineReader& lines,
-              StreamOptions options);
+              StreamOptions options)
+      : encoder_(encoder), how_(how), lines_(lines), options_(options) {}
 
   /// Reads the lines that `file` holds. Throws InvalidArgument where it was made from others; false
   /// where a signal came.
@@ -42,13 +118,12 @@ class EmbedStream {
   std::string summary() const;
 
  private:
-  std::vector<Line> read_window();
   std::optional<phasor::Embeddings> embed(std::span<const Line> window);
   void report(std::span<const Line> window, const phasor::Embeddings& vectors, Progress& progress);
   std::string progress_text(double seconds, int64_t bytes_before) const;
 
   phasor::Encoder& encoder_;
-  const phasor::EmbedOptions& how_;
+  phasor::EmbedOptions how_;
   LineReader& lines_;
   StreamOptions options_;
   Fingerprint input_;

@@ -25,9 +25,8 @@ using phasor::internal::ConfigReader;
 
 double tolerance(const ConfigReader& reader, const char* key) {
   const json* const value = reader.value(key);
-  if (value == nullptr || !value->is_number() || !(value->get<double>() >= 0)) {
-    reader.refuse(key, "a number from 0 up");
-  }
+  const bool good = value != nullptr && value->is_number() && value->get<double>() >= 0;
+  if (!good) reader.refuse(key, "a number from 0 up");
   return value->get<double>();
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -12,6 +13,7 @@
 #include "infer/commands/verify/golden.h"
 #include "infer/experiment/deviation.h"
 #include "infer/experiment/subject.h"
+#include "infer/render/observed_json.h"
 #include "infer/render/terminal.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
@@ -22,13 +24,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// One tensor of the forward pass, compared for every item.
+/// One tensor of the forward pass, compared for every item that has it.
 struct Check {
   std::string tensor;
   int64_t items = 0;
   double max_diff = 0;                // NaN where a NaN was met
   std::string first_difference = {};  // of the first item that differs; empty where none does
-  Deviation deviation = {};           // of hidden states
+  Deviation deviation = {};           // of hidden states, in lower precisions
 
   bool ok() const { return first_difference.empty(); }
 };
@@ -49,8 +51,6 @@ struct Verification {
   std::vector<Check> checks = {};
 
   bool exact() const { return precision == phasor::Precision::kFloat32; }
-  Check& hidden(int64_t l) { return checks[exact() ? 2 * l : l]; }
-  Check& attention(int64_t l) { return checks[2 * l + 1]; }
   const Check& last_hidden() const { return checks[checks.size() - 2]; }
   /// A sentence; empty where all is well.
   std::string first_difference() const;
@@ -72,10 +72,12 @@ std::string name_of(const GoldenItem& item, int64_t i) {
   return item.text ? fmt::format("item {} ('{}')", i, *item.text) : fmt::format("item {}", i);
 }
 
-void compare(Verification& v, Check& check, int64_t i, const std::vector<int64_t>& shape,
-             std::span<const float> got) {
-  if (!v.golden.contains(i, check.tensor)) return;
-  const phasor::Tensor tensor = v.golden.tensor(i, check.tensor);
+void compare(Verification& v, const std::string& tensor_name, int64_t i,
+             const std::vector<int64_t>& shape, std::span<const float> got) {
+  const auto found = std::ranges::find(v.checks, tensor_name, &Check::tensor);
+  Check& check = found != v.checks.end() ? *found : v.checks.emplace_back(Check{tensor_name});
+  if (!v.golden.contains(i, tensor_name)) return;
+  const phasor::Tensor tensor = v.golden.tensor(i, tensor_name);
   ++check.items;
   const std::string name = name_of(v.golden.items[i], i);
   if (tensor.shape != shape) {
@@ -116,13 +118,13 @@ void compare_item(Verification& v, phasor::Encoder& encoder, int64_t i) {
   const phasor::Encoding encoding = encoder.encode_ids(v.golden.items[i].ids, {.observer = &trace});
   for (int64_t l = 0; l <= layers; ++l) {
     const phasor::Trace::Entry& state = trace.hidden_state(l);
-    compare(v, v.hidden(l), i, state.shape, state.values);
+    compare(v, fmt::format("hidden_states.{}", l), i, state.shape, state.values);
     if (l == layers || !v.exact()) continue;
     const phasor::Trace::Entry& pattern = trace.at(phasor::Hook::kPattern, l);
-    compare(v, v.attention(l), i, pattern.shape, pattern.values);
+    compare(v, fmt::format("attentions.{}", l), i, pattern.shape, pattern.values);
   }
-  const int64_t tokens = encoding.num_tokens(0);
-  compare(v, v.checks.back(), i, {tokens, encoder.model().config().d_model}, encoding.hidden(0));
+  compare(v, "last_hidden_state", i, {encoding.num_tokens(0), encoder.model().config().d_model},
+          encoding.hidden(0));
 }
 
 /// Both must know the same layers, or what is equal says nothing.
@@ -142,10 +144,9 @@ void check_layers(const Verification& v, int64_t layers) {
 /// InvalidArgument where the reference has other layers.
 Verification verify_folder(const std::string& folder, int threads, phasor::Precision precision) {
   const auto model = phasor::Model::load(folder);
-  const int64_t layers = model->config().num_layers;
   Verification v{
       .folder = folder, .family = model->config().family, .golden = load_golden(model->folder())};
-  check_layers(v, layers);
+  check_layers(v, model->config().num_layers);
   try {
     model->tokenizer();
   } catch (const phasor::ModelError& error) {
@@ -153,12 +154,6 @@ Verification verify_folder(const std::string& folder, int threads, phasor::Preci
   }
   phasor::Encoder encoder(model, {.threads = threads, .precision = precision});
   v.precision = encoder.precision();
-  for (int64_t l = 0; l <= layers; ++l) {
-    v.checks.push_back({.tensor = fmt::format("hidden_states.{}", l)});
-    if (l == layers || !v.exact()) continue;
-    v.checks.push_back({.tensor = fmt::format("attentions.{}", l)});
-  }
-  v.checks.push_back({.tensor = "last_hidden_state"});
   for (int64_t i = 0; i < std::ssize(v.golden.items); ++i) {
     compare_ids(v, *model, i);
     compare_item(v, encoder, i);
@@ -166,21 +161,25 @@ Verification verify_folder(const std::string& folder, int threads, phasor::Preci
   return v;
 }
 
-/// A row for each tensor: within the tolerance or not.
-std::string exact_rows(const Verification& v) {
+/// Each tensor within the tolerance or not; in lower precisions, what each hidden state costs.
+std::string rows_text(const Verification& v) {
   std::string out;
-  for (const Check& check : v.checks) {
-    if (check.items == 0) continue;
-    out += fmt::format("  {:<18} max |diff| {:<9.3g} {}\n", check.tensor, check.max_diff,
-                       check.ok() ? "ok" : "DIFFERENT");
+  if (!v.exact()) {
+    out = fmt::format("  {:<7}{:>11}{:>11}{:>14}{:>14}\n", "layer", "max |diff|", "relative",
+                      "mean cosine", "least cosine");
   }
-  return out;
-}
-
-std::string deviation_rows(const Verification& v) {
-  std::string out = deviation_head() + "\n";
-  for (size_t l = 0; l + 1 < v.checks.size(); ++l) {
-    out += deviation_row(l, v.checks[l].deviation) + "\n";
+  for (size_t l = 0; l + (v.exact() ? 0 : 1) < v.checks.size(); ++l) {
+    const Check& check = v.checks[l];
+    const Deviation& deviation = check.deviation;
+    if (!v.exact()) {
+      out += fmt::format("  {:<7}{:>11.3g}{:>11.2e}{:>14.6f}{:>14.6f}\n",
+                         l == 0 ? "embed" : fmt::format("{}", l), deviation.max_diff(),
+                         deviation.relative_error(), deviation.mean_cosine(),
+                         deviation.least_cosine());
+    } else if (check.items > 0) {
+      out += fmt::format("  {:<18} max |diff| {:<9.3g} {}\n", check.tensor, check.max_diff,
+                         check.ok() ? "ok" : "DIFFERENT");
+    }
   }
   return out;
 }
@@ -192,16 +191,14 @@ std::string to_text(const Verification& v, const Output& output) {
                               Verification::kLeastCosine);
   std::string out = output.heading(printable(v.folder)) +
                     fmt::format(": {}, {} items, {}\n", v.family, v.golden.items.size(), bound);
-  if (!v.tokenizer_problem.empty()) {
-    out += fmt::format("  token ids from the reference, not from text: {}\n",
-                       printable(v.tokenizer_problem));
-  } else {
-    out += fmt::format("  token ids of {} texts: {}\n", v.texts,
-                       v.ids_difference.empty() ? "equal" : "DIFFERENT");
-  }
-  out += v.exact() ? exact_rows(v) : deviation_rows(v);
-  const std::string difference = printable(v.first_difference());
-  return out + (v.ok() ? "  ok\n" : fmt::format("  first difference: {}\n", difference));
+  out += v.tokenizer_problem.empty()
+             ? fmt::format("  token ids of {} texts: {}\n", v.texts,
+                           v.ids_difference.empty() ? "equal" : "DIFFERENT")
+             : fmt::format("  token ids from the reference, not from text: {}\n",
+                           printable(v.tokenizer_problem));
+  out += rows_text(v);
+  if (v.ok()) return out + "  ok\n";
+  return out + fmt::format("  first difference: {}\n", printable(v.first_difference()));
 }
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
@@ -214,22 +211,24 @@ std::string to_json(const Verification& v) {
                        {"items", check.items},
                        {"max_diff", check.max_diff},
                        {"ok", check.ok()}});
-    if (check.deviation.tokens() > 0) tensors.back().update(deviation_json(check.deviation));
+    if (check.deviation.tokens() == 0) continue;
+    tensors.back().update({{"relative_error", check.deviation.relative_error()},
+                           {"mean_cosine", check.deviation.mean_cosine()},
+                           {"least_cosine", check.deviation.least_cosine()}});
   }
-  const Json bound = v.exact() ? Json{{"atol", v.golden.atol}, {"rtol", v.golden.rtol}}
-                               : Json{{"least_mean_cosine", Verification::kLeastCosine}};
   Json json = {{"model", v.folder},
                {"family", v.family},
                {"precision", to_string(v.precision)},
-               {"items", v.golden.items.size()}};
-  json.update(bound);
-  json.update({{"texts", v.texts},
+               {"items", v.golden.items.size()},
+               {"texts", v.texts},
                {"tokenizer_problem", text_or_null(v.tokenizer_problem)},
                {"ids_ok", v.ids_difference.empty()},
                {"tensors", tensors},
                {"ok", v.ok()},
-               {"first_difference", text_or_null(v.first_difference())}});
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+               {"first_difference", text_or_null(v.first_difference())}};
+  json.update(v.exact() ? Json{{"atol", v.golden.atol}, {"rtol", v.golden.rtol}}
+                        : Json{{"least_mean_cosine", Verification::kLeastCosine}});
+  return line(json) + "\n";
 }
 
 constexpr const char* kFooter = R"(golden.json names the inputs and the tolerance:

@@ -11,10 +11,6 @@
 
 namespace infer {
 
-/// Multiplications and additions, each counted as one, of the matmuls of a run over sequences of
-/// these lengths: the linear maps, attention's scores and its mixing of the values.
-double matmul_operations(const phasor::ModelConfig& config, std::span<const int64_t> lengths);
-
 struct MatmulLimitOptions {
   int threads = 0;  // as in EncoderOptions
   phasor::Precision precision = phasor::Precision::kFloat32;

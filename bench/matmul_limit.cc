@@ -1,6 +1,6 @@
 // Timing tall matmuls with packed weights, on every thread at once.
 
-#include "infer/commands/bench/matmul_limit.h"
+#include "bench/matmul_limit.h"
 
 #include <algorithm>
 #include <chrono>
@@ -133,14 +133,6 @@ double seconds_per_row(const dnnl::engine& engine, int threads, const LinearShap
 }
 
 }  // namespace
-
-double matmul_operations(const ModelConfig& config, std::span<const int64_t> lengths) {
-  double a_token = 0;
-  for (const LinearShape& shape : linear_shapes(config)) {
-    a_token += shape.row_operations() * static_cast<double>(shape.count);
-  }
-  return num_tokens(lengths) * a_token + attention_operations(config, lengths);
-}
 
 MatmulLimit::MatmulLimit(const ModelConfig& config, const MatmulLimitOptions& options)
     : config_(config) {

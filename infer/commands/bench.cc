@@ -1,0 +1,414 @@
+// infer bench: how fast a model runs here, for shapes of batches, numbers of threads and
+// precisions.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <regex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "infer/cli/options.h"
+#include "infer/cli/progress.h"
+#include "infer/commands.h"
+#include "infer/experiment/deviation.h"
+#include "infer/render/observed_json.h"
+#include "infer/render/terminal.h"
+#include "phasor/encoder.h"
+#include "phasor/errors.h"
+
+namespace infer {
+namespace {
+
+using phasor::Precision;
+using Clock = std::chrono::steady_clock;
+using TokenIds = std::vector<std::vector<int32_t>>;
+
+struct BenchShape {
+  std::string name;              // "32x128": 32 sequences of 128 tokens
+  std::vector<int64_t> lengths;  // [B]
+};
+
+/// "32x128", or "ragged:4-60x64" for 64 sequences of 4 to 60 tokens, which are the same at every
+/// call. Throws UsageError.
+BenchShape parse_shape(const std::string& name) {
+  constexpr int64_t kMostTokens = 1 << 20;
+  static const std::regex kPattern(
+      "([0-9]{1,7})x([0-9]{1,7})|ragged:([0-9]{1,7})-([0-9]{1,7})x([0-9]{1,7})");
+  std::smatch match;
+  const bool good = std::regex_match(name, match, kPattern);
+  const auto size = [&](int plain, int ragged) {
+    return good ? std::stoll(match[plain].matched ? match[plain] : match[ragged]) : 0;
+  };
+  const int64_t count = size(1, 5), from = size(2, 3), to = size(2, 4);
+  std::string why;
+  if (std::min({count, from, to}) < 1 || std::max({count, from, to}) > kMostTokens) {
+    why = fmt::format("sizes are whole numbers from 1 to {}", kMostTokens);
+  } else if (from > to) {
+    why = fmt::format("{} is more than {}", from, to);
+  } else if (count * to > kMostTokens) {
+    why = fmt::format("a batch has at most {} tokens", kMostTokens);
+  }
+  if (!why.empty()) {
+    throw UsageError(
+        fmt::format("--shape '{}': {}; write 32x128 for 32 sequences of 128 tokens, "
+                    "ragged:4-60x64 for 64 of 4 to 60",
+                    name, why));
+  }
+  BenchShape shape{name, std::vector<int64_t>(count, from)};
+  std::mt19937_64 random(1);
+  for (int64_t& length : shape.lengths) length += static_cast<int64_t>(random() % (to - from + 1));
+  return shape;
+}
+
+/// Ids of the vocabulary, the same at every call, as they occur in texts: none that the model does
+/// not count as a position.
+TokenIds draw_token_ids(const BenchShape& shape, const phasor::ModelConfig& config) {
+  std::mt19937_64 random(2);
+  TokenIds sequences;
+  for (const int64_t length : shape.lengths) {
+    for (int32_t& id : sequences.emplace_back(length)) {
+      do id = static_cast<int32_t>(random() % config.vocab_size);
+      while (id == config.position.uncounted_token && config.vocab_size > 1);
+    }
+  }
+  return sequences;
+}
+
+/// Seconds of each run, ascending: at least three, for about as long as was asked for.
+std::vector<double> time_runs(phasor::Encoder& encoder, const TokenIds& token_ids, double seconds) {
+  const auto since = [](Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  encoder.encode_ids(token_ids);  // compiles, and fills the caches
+  std::vector<double> times;
+  const auto begin = Clock::now();
+  while (times.size() < 3 || since(begin) < seconds) {
+    const auto start = Clock::now();
+    encoder.encode_ids(token_ids);
+    times.push_back(since(start));
+  }
+  std::ranges::sort(times);
+  return times;
+}
+
+/// Multiplications and additions, each counted as one, of a run's linear maps, of attention's
+/// scores and of its mixing of the values.
+double matmul_operations(const phasor::ModelConfig& config, const std::vector<int64_t>& lengths) {
+  const auto layers = static_cast<double>(config.num_layers);
+  const auto width = static_cast<double>(config.attention_width());
+  const auto d_model = static_cast<double>(config.d_model);
+  const double layer = d_model * (4 * width + (config.gated_mlp ? 3.0 : 2.0) * config.d_ff);
+  const double token = layers * layer + d_model * static_cast<double>(config.d_embedding);
+  double multiplications = 0;
+  for (const int64_t n : lengths) {
+    multiplications += static_cast<double>(n) * (token + 2 * layers * width * n);
+  }
+  return 2 * multiplications;
+}
+
+/// Forgets earlier peaks, where the system can: else the peak is that of the whole process.
+void reset_peak_memory() { std::ofstream("/proc/self/clear_refs") << '5'; }
+
+/// The most memory resident since then, in bytes.
+int64_t peak_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    int64_t kilobytes = 0;
+    if (word == "VmHWM:" && status >> kilobytes) return 1024 * kilobytes;
+  }
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return 1024 * int64_t{usage.ru_maxrss};
+}
+
+struct Measurement {
+  std::string shape;
+  int64_t tokens = 0;
+  int threads = 0;
+  phasor::Precision precision = phasor::Precision::kFloat32;  // never kAuto
+  double median = 0, fastest = 0;                             // seconds
+  double operations = 0;                                      // of the matmuls
+  int64_t peak_bytes = 0;
+  std::vector<phasor::PrimitiveInfo> primitives;
+  phasor::Precision asked = phasor::Precision::kFloat32;
+  double mean_cosine = 1;  // with float32's states
+
+  double tokens_per_second() const { return static_cast<double>(tokens) / median; }
+  double gflops() const { return operations / median / 1e9; }
+};
+
+/// Runs batches of this shape for about so many seconds, on a replica of `encoder`.
+Measurement measure(const phasor::Encoder& encoder, const BenchShape& shape, double seconds) {
+  const phasor::ModelConfig& config = encoder.model().config();
+  phasor::Encoder fresh = encoder.replica();  // without the scratch memory of other shapes
+  reset_peak_memory();
+  const std::vector<double> times = time_runs(fresh, draw_token_ids(shape, config), seconds);
+  return {.shape = shape.name,
+          .tokens = std::accumulate(shape.lengths.begin(), shape.lengths.end(), int64_t{0}),
+          .threads = encoder.threads(),
+          .precision = encoder.precision(),
+          .median = (times[(times.size() - 1) / 2] + times[times.size() / 2]) / 2,
+          .fastest = times.front(),
+          .operations = matmul_operations(config, shape.lengths),
+          .peak_bytes = peak_memory(),
+          .primitives = fresh.primitives()};
+}
+
+/// What lower precisions are held against in float32: a few fixed sentences, or fixed token ids
+/// where the model has no tokenizer.
+TokenIds reference_ids(const phasor::Model& model) {
+  const int64_t most = model.max_tokens().value_or(64);
+  if (!model.has_tokenizer()) {
+    const int64_t length = std::min<int64_t>(most, 32);
+    return draw_token_ids({"", std::vector<int64_t>(8, length)}, model.config());
+  }
+  TokenIds token_ids;
+  for (const char* const text :
+       {"Tom bit a dog.", "The committee will decide next week whether to build a new bridge.",
+        "Why are there so many different kinds of apples?", "It rained, so we stayed at home.",
+        "In 1905 a young clerk in Bern wrote four papers that changed physics."}) {
+    token_ids.push_back(model.tokenizer().encode(text).ids);
+    if (std::ssize(token_ids.back()) > most) token_ids.back().resize(most);
+  }
+  return token_ids;
+}
+
+constexpr const char* kDescription =
+    "Measures how fast a model runs: batches of token ids to hidden states, without padding.";
+
+constexpr const char* kFooter =
+    R"(The table has, for each shape, the mean cosine of a few sentences' last hidden states with
+float32's (1: equal); the median and the fastest of the runs; tokens and matmul operations a
+second; the most memory resident meanwhile, the model's own included; and oneDNN's
+implementations. --json has them all, step by step.
+
+Examples:
+  infer bench
+  infer bench -m minilm --precision f32,auto
+  infer bench -m minilm --shape 32x128 --shape ragged:4-60x64 --threads 1,4 --json)";
+
+const std::vector<std::string> kDefaultShapes = {"1x16",   "1x128", "32x32",
+                                                 "32x128", "8x512", "ragged:4-60x64"};
+
+struct BenchArguments {
+  CommonOptions common;
+  std::vector<std::string> shapes = kDefaultShapes;
+  std::vector<std::string> threads = {"1", "all"};
+  std::vector<Precision> precisions = {Precision::kFloat32};
+  double seconds = 1;
+};
+
+/// The exit code where the arguments say all there is to do.
+std::optional<int> parse_arguments(int argc, char** argv, BenchArguments& arguments) {
+  CommandLine line("infer bench", kDescription, kFooter);
+  add_model(line, arguments.common);
+  line.list("--shape", "SHAPE",
+            "32x128: 32 sequences of 128 tokens; ragged:4-60x64: 64 of 4 to 60; repeatable "
+            "(default: 1x16,1x128,32x32,32x128,8x512,ragged:4-60x64)",
+            arguments.shapes, Commas::kYes);
+  line.list("-t,--threads", "N", "numbers of threads, or all (default: 1,all)", arguments.threads,
+            Commas::kYes);
+  add_precisions(line, "f32 (default), bf16, int8, auto; several with commas",
+                 arguments.precisions);
+  line.option("--seconds", "S", "how long each measurement takes (default: 1)", arguments.seconds,
+              Range{0, 3600});
+  add_json_and_quiet(line, arguments.common);
+  return line.parse(argc, argv);
+}
+
+/// 0 for all.
+std::vector<int> parse_threads(const std::vector<std::string>& list) {
+  constexpr int kMost = 1024;
+  std::vector<int> numbers;
+  for (const std::string& word : list) {
+    const auto number = word == "all" ? std::optional(0) : parse_number<int>(word);
+    if (!number || *number < 0 || *number > kMost) {
+      throw UsageError(fmt::format(
+          "--threads: '{}' is neither all nor a number from 1 to {}; write it like 1,4 or 1,all",
+          word, kMost));
+    }
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+/// The shapes that are no longer than the model's positions, with a note on the others; but what
+/// the user asked for has to fit.
+std::vector<BenchShape> fitting_shapes(const BenchArguments& arguments,
+                                       std::optional<int64_t> max_tokens) {
+  std::vector<BenchShape> fitting;
+  for (const std::string& name : arguments.shapes) {
+    BenchShape shape = parse_shape(name);
+    const int64_t longest = std::ranges::max(shape.lengths);
+    if (!max_tokens || longest <= *max_tokens) {
+      fitting.push_back(std::move(shape));
+      continue;
+    }
+    const std::string why = fmt::format("{} has {} tokens, but the model's positions end after {}",
+                                        name, longest, *max_tokens);
+    if (arguments.shapes != kDefaultShapes) {
+      throw phasor::InvalidArgument("--shape " + why + "; give a shorter one");
+    }
+    if (!arguments.common.quiet) report_note("left out: " + why);
+  }
+  if (fitting.empty()) {
+    throw phasor::InvalidArgument(fmt::format(
+        "the model's positions end after {}; give a --shape that is short enough", *max_tokens));
+  }
+  return fitting;
+}
+
+/// "int8", "auto (int8)".
+std::string precision_of(const Measurement& m) {
+  return m.asked == Precision::kAuto ? fmt::format("auto ({})", to_string(m.precision))
+                                     : std::string(to_string(m.precision));
+}
+
+std::string json_row(const Measurement& m, const std::string& model) {
+  nlohmann::ordered_json json = {{"model", model},
+                                 {"shape", m.shape},
+                                 {"tokens", m.tokens},
+                                 {"threads", m.threads},
+                                 {"asked", to_string(m.asked)},
+                                 {"precision", to_string(m.precision)},
+                                 {"mean_cosine", m.mean_cosine},
+                                 {"median_ms", 1e3 * m.median},
+                                 {"min_ms", 1e3 * m.fastest},
+                                 {"tokens_per_s", m.tokens_per_second()},
+                                 {"gflops", m.gflops()},
+                                 {"rss_bytes", m.peak_bytes}};
+  for (const auto& [name, implementation] : m.primitives) json["impl"][name] = implementation;
+  return line(json) + "\n";
+}
+
+std::string table_head(const Output& output) {
+  return output.heading(fmt::format("{:<15}{:>7}  {:<12}{:>7}{:>10}{:>10}{:>10}{:>9}{:>9}  {}",
+                                    "shape", "threads", "precision", "cosine", "median ms",
+                                    "min ms", "tokens/s", "GFLOP/s", "memory", "oneDNN")) +
+         "\n";
+}
+
+std::string table_row(const Measurement& m) {
+  std::vector<std::string> implementations;  // each once
+  for (const auto& [name, implementation] : m.primitives) {
+    if (std::ranges::count(implementations, implementation) == 0) {
+      implementations.push_back(implementation);
+    }
+  }
+  return fmt::format(
+      "{:<15}{:>7}  {:<12}{:>7.4f}{:>10.3f}{:>10.3f}{:>10.0f}{:>9.1f}{:>6.0f} MB  {}\n", m.shape,
+      m.threads, precision_of(m), m.mean_cosine, 1e3 * m.median, 1e3 * m.fastest,
+      m.tokens_per_second(), m.gflops(), static_cast<double>(m.peak_bytes) / 1e6,
+      fmt::join(implementations, ", "));
+}
+
+/// How many times faster one precision is than another, for the shapes and threads of both.
+std::vector<double> speedups(const std::vector<Measurement>& rows, Precision asked,
+                             Precision base) {
+  std::vector<double> times;
+  for (const Measurement& row : rows) {
+    const auto other = std::ranges::find_if(rows, [&](const Measurement& r) {
+      return r.asked == base && r.shape == row.shape && r.threads == row.threads;
+    });
+    if (row.asked == asked && other != rows.end()) times.push_back(other->median / row.median);
+  }
+  return times;
+}
+
+double geometric_mean(const std::vector<double>& times) {
+  double logs = 0;
+  for (const double value : times) logs += std::log(value);
+  return std::exp(logs / static_cast<double>(times.size()));
+}
+
+/// Which of the precisions to take, in a sentence; empty where there is nothing to choose from.
+std::string advice(const std::vector<Measurement>& rows, const std::vector<Precision>& asked) {
+  const bool has_float32 = std::ranges::count(asked, Precision::kFloat32) > 0;
+  const Precision base = has_float32 ? Precision::kFloat32 : asked.front();
+  const Measurement& best = *std::ranges::max_element(rows, {}, [&](const Measurement& row) {
+    return geometric_mean(speedups(rows, row.asked, base));
+  });
+  if (std::ranges::count(rows, best.precision, &Measurement::precision) == std::ssize(rows)) {
+    const Precision fastest = phasor::fastest_precision();
+    if (best.precision != Precision::kFloat32 || fastest == Precision::kFloat32) return "";
+    return fmt::format("{0} may be faster here; compare: infer bench --precision f32,{0}\n",
+                       to_string(fastest));
+  }
+  const std::string name(base == Precision::kFloat32 ? "float32" : to_string(base));
+  if (best.asked == base) return fmt::format("fastest: {}\n", name);
+  const std::vector<double> gains = speedups(rows, best.asked, base);
+  const auto [least, most] = std::ranges::minmax(gains);
+  const std::string range =
+      most - least > 0.1 ? fmt::format(" ({:.1f} to {:.1f}, by shape and threads)", least, most)
+                         : "";
+  return fmt::format(
+      "fastest: {}, {:.1f} times {}{}; its states have mean cosine {:.4f} with float32's\n",
+      precision_of(best), geometric_mean(gains), name, range, best.mean_cosine);
+}
+
+}  // namespace
+
+int bench(int argc, char** argv) {
+  BenchArguments arguments;
+  if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
+  const CommonOptions& common = arguments.common;
+  const std::vector<int> threads = parse_threads(arguments.threads);
+  for (const std::string& name : arguments.shapes) parse_shape(name);
+
+  const auto model = phasor::Model::load(common.model);
+  const std::vector<BenchShape> shapes = fitting_shapes(arguments, model->max_tokens());
+  Output output;
+  if (!common.json) output.write(table_head(output));
+  Progress progress(common.quiet);
+  TokenIds reference;
+  std::optional<phasor::Encoding> exact;
+  std::set<std::pair<Precision, int>> seen;
+  std::vector<Measurement> rows;
+  int64_t done = 0;
+  for (const Precision precision : arguments.precisions) {
+    if (!common.quiet) note_slow(precision);
+    for (const int wanted : threads) {
+      phasor::Encoder encoder(model, {.threads = wanted, .precision = precision});
+      if (!seen.emplace(precision, encoder.threads()).second) continue;  // "all" may be one
+      Deviation deviation;
+      if (encoder.precision() != Precision::kFloat32) {
+        if (!exact) {
+          reference = reference_ids(*model);
+          exact = phasor::Encoder(model).encode_ids(reference);
+        }
+        const phasor::Encoding states = encoder.encode_ids(reference);
+        deviation.add(states.hidden(), exact->hidden(), model->config().d_model);
+      }
+      for (const BenchShape& shape : shapes) {
+        progress.show("measuring " + shape.name, ++done,
+                      std::ssize(arguments.precisions) * std::ssize(threads) * std::ssize(shapes));
+        const auto same = std::ranges::find_if(rows, [&](const Measurement& row) {
+          return row.shape == shape.name && row.threads == encoder.threads() &&
+                 row.precision == encoder.precision();
+        });
+        rows.push_back(same != rows.end() ? Measurement(*same)
+                                          : measure(encoder, shape, arguments.seconds));
+        rows.back().asked = precision;
+        rows.back().mean_cosine = deviation.tokens() > 0 ? deviation.mean_cosine() : 1;
+        progress.clear();
+        output.write(common.json ? json_row(rows.back(), common.model) : table_row(rows.back()));
+        if (output.closed()) return 0;
+      }
+    }
+  }
+  if (!common.json) output.write(advice(rows, arguments.precisions));
+  return 0;
+}
+
+}  // namespace infer
