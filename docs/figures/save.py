@@ -1,7 +1,7 @@
 """Saves the documentation's pictures from the pages that its commands write.
 
 A link to figures/PAGE-FIGURE.svg shows the figure FIGURE of the page that the text's command
-`infer … --html PAGE.html` writes; report.png shows the attention map of the README's page.
+`infer … --html PAGE.html` writes; report.png is for the README.
 """
 
 import pathlib
@@ -15,38 +15,37 @@ import xml.etree.ElementTree as xml
 FIGURES = pathlib.Path(__file__).resolve().parent
 ROOT = FIGURES.parent.parent
 TEXT = ROOT / "docs" / "how-position-travels.md"
-README = ROOT / "README.md"
+REPORT = ["compare", "sinusoidal", "learned", "The dog ran after the cat, and the cat ran up the tree."]
 TOLERANCE = 0.0015  # of a number with three digits, the last of which depends on the instruction set
 
 sys.path.insert(0, str(ROOT / "tests" / "page"))
 import browser  # noqa: E402
 
 
-def write_page(text, name, folder):
-    """Runs the command that writes the page `name`; returns the page's path."""
-    for line in text.read_text(encoding="utf-8").splitlines():
-        words = shlex.split(line) if line.startswith("infer ") and f"--html {name} " in line + " " else []
-        if words:
-            done = subprocess.run([INFER, *words[1:]], cwd=folder, capture_output=True, text=True)
-            if done.returncode != 0:
-                raise SystemExit(f"figures: {line}: {done.stderr}")
-            return pathlib.Path(folder) / name
-    raise SystemExit(f"figures: no command of {text.name} writes {name}, whose figures it shows")
+def open_page(page, arguments, name, folder, width):
+    done = subprocess.run([INFER, *arguments], cwd=folder, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"figures: infer {shlex.join(arguments)}: {done.stderr}")
+    page.open(pathlib.Path(folder) / name, width=width)
 
 
 def figures(page, folder):
     """{file: SVG} of what the text shows."""
+    text = TEXT.read_text(encoding="utf-8")
+    commands = {page: line for line, page in re.findall(r"^infer (.* --html (\w+)\.html.*)$", text, re.MULTILINE)}
+    links = re.findall(r"figures/((\w+)-(\w+)\.svg)", text)
     saved = {}
-    links = re.findall(r"figures/((\w+)-(\w+)\.svg)", TEXT.read_text(encoding="utf-8"))
     for name in dict.fromkeys(name for _, name, _ in links):
-        page.open(write_page(TEXT, f"{name}.html", folder), width=1000)
+        if name not in commands:
+            raise SystemExit(f"figures: no command of {TEXT.name} writes {name}.html, whose figures it shows")
+        open_page(page, shlex.split(commands[name]), f"{name}.html", folder, width=1000)
         saved |= {file: page.saved(figure) for file, of, figure in links if of == name}
     return saved
 
 
 def report(page, folder):
     """The README's picture: the attention map, the mouse on "cat" reading the word before."""
-    page.open(write_page(README, "report.html", folder), width=1080)
+    open_page(page, [*REPORT, "--html", "report.html"], "report.html", folder, width=1080)
     page.point_at("pattern", row=10, column=9, rows=17, columns=17)
     return page.screenshot("pattern")
 
