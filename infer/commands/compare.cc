@@ -194,7 +194,8 @@ std::string header(std::span<const Subject> subjects) {
   std::string out;
   const auto row = [&](const char* label, const auto& cell) {
     std::string line = "  " + pad_right(label, 12) +
-                       pad_right(cut_left(cell(subjects[0]), 32), 34) + cut_left(cell(subjects[1]), 32);
+                       pad_right(cut_left(cell(subjects[0]), 32), 34) +
+                       cut_left(cell(subjects[1]), 32);
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + "\n";
   };

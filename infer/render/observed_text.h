@@ -15,8 +15,8 @@ namespace infer {
 struct Shown {
   std::vector<const View*> views = {};
   std::vector<const View*> possible = {};  // all that lack nothing: what the page shows
-  bool all_rows = false;               // else of views with many rows the first
-  std::vector<HeadNumber> heads = {};  // whose patterns; empty: the most positional one
+  bool all_rows = false;                   // else of views with many rows the first
+  std::vector<HeadNumber> heads = {};      // whose patterns; empty: the most positional one
 };
 
 /// One or two runs of a text, or of many: tokens, sentences, and a table for each view.
