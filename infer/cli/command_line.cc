@@ -143,12 +143,6 @@ void CommandLine::list(const char* names, const char* value, const std::string& 
   if (commas == Commas::kYes) option->delimiter(',');
 }
 
-void CommandLine::list(const char* names, const char* value, const std::string& help,
-                       std::vector<std::string>& target, Commas commas) {
-  list(
-      names, value, help, [&target](const auto& values) { target = values; }, commas);
-}
-
 void CommandLine::words(const char* name, const char* help, std::vector<std::string>& target) {
   const auto take = [&target](const auto& values) { target = values; };
   parser_->add(name, "", help, take)->expected(0, -1)->allow_extra_args();

@@ -3,7 +3,6 @@
 
 #include <charconv>
 #include <cmath>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -73,7 +72,10 @@ class CommandLine {
   void list(const char* names, const char* value, const std::string& help, TakeAll take,
             Commas commas = Commas::kNo);
   void list(const char* names, const char* value, const std::string& help,
-            std::vector<std::string>& target, Commas commas = Commas::kNo);
+            std::vector<std::string>& target, Commas commas = Commas::kNo) {
+    const auto take = [&target](const std::vector<std::string>& values) { target = values; };
+    list(names, value, help, take, commas);
+  }
 
   /// Any number of positional arguments, letter for letter.
   void words(const char* name, const char* help, std::vector<std::string>& target);

@@ -21,6 +21,16 @@ std::vector<int32_t> special_tokens(const phasor::Model& model) {
   }
 }
 
+/// Of the tokens that are among `special`, or of the others.
+std::vector<int64_t> places(std::span<const int32_t> special, bool among,
+                            std::span<const int32_t> token_ids) {
+  std::vector<int64_t> places;
+  for (int64_t t = 0; t < std::ssize(token_ids); ++t) {
+    if ((std::ranges::count(special, token_ids[t]) > 0) == among) places.push_back(t);
+  }
+  return places;
+}
+
 }  // namespace
 
 std::optional<int32_t> mask_to_fill(const phasor::Model& model) {
@@ -61,25 +71,15 @@ std::string invalid_bytes_note(int64_t invalid_bytes) {
 }
 
 std::vector<int64_t> text_places(const phasor::Model& model, std::span<const int32_t> token_ids) {
-  const std::vector<int32_t> special = special_tokens(model);
-  std::vector<int64_t> places;
-  for (int64_t t = 0; t < std::ssize(token_ids); ++t) {
-    if (std::ranges::count(special, token_ids[t]) == 0) places.push_back(t);
-  }
-  return places;
+  return places(special_tokens(model), false, token_ids);
 }
 
 std::vector<std::vector<int64_t>> special_places(const phasor::Model& model,
                                                  std::span<const Input> inputs) {
   const std::vector<int32_t> special = special_tokens(model);
-  std::vector<std::vector<int64_t>> places(inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const std::vector<int32_t>& ids = inputs[i].token_ids;
-    for (int64_t t = 0; t < std::ssize(ids); ++t) {
-      if (std::ranges::count(special, ids[t]) > 0) places[i].push_back(t);
-    }
-  }
-  return places;
+  std::vector<std::vector<int64_t>> all;
+  for (const Input& input : inputs) all.push_back(places(special, true, input.token_ids));
+  return all;
 }
 
 std::vector<std::span<const Input>> batches_of(std::span<const Input> inputs, size_t alone) {

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -136,11 +135,10 @@ std::vector<std::string> read_texts(const std::vector<std::string>& words,
                                     const std::string& prefix) {
   std::vector<std::string> texts;
   for (const std::string& word : words) {
-    if (word != "-") {
-      texts.push_back(prefix + word);
-      continue;
+    const bool reads = word == "-";
+    for (const std::string& text : reads ? lines_of(std::cin) : std::vector{word}) {
+      texts.push_back(prefix + text);
     }
-    for (const std::string& line : lines_of(std::cin)) texts.push_back(prefix + line);
   }
   return texts;
 }
@@ -149,7 +147,7 @@ std::vector<std::string> read_lines(const std::string& file) {
   std::ifstream stream;
   if (file != "-") stream.open(file, std::ios::binary);
   std::error_code ignored;
-  if (!stream || std::filesystem::is_directory(file, ignored)) {
+  if (!stream || (file != "-" && std::filesystem::is_directory(file, ignored))) {
     throw phasor::InvalidArgument(fmt::format(
         "cannot read the text file '{}': {}", file,
         std::filesystem::exists(file, ignored) ? "not a readable file" : "there is none"));
@@ -193,12 +191,12 @@ phasor::Positions parse_positions(const std::string& name, const phasor::Positio
   if (name == "none") return Positions::none();
   if (name == "learned") return Positions::learned();
   if (name == "sinusoidal") return Positions::sinusoidal(own.layout, own.base);
-  constexpr std::string_view kPrefix = "sinusoidal:";
-  if (name.starts_with(kPrefix)) {
-    return Positions::sinusoidal(
-        parse_name<phasor::SinusoidalLayout>("--positions", name.substr(kPrefix.size())), own.base);
+  if (name.starts_with("sinusoidal:")) {
+    const std::string layout = name.substr(name.find(':') + 1);
+    return Positions::sinusoidal(parse_name<phasor::SinusoidalLayout>("--positions", layout),
+                                 own.base);
   }
-  constexpr std::array<std::string_view, 4> kNames = {"own", "none", "sinusoidal", "learned"};
+  constexpr std::string_view kNames[] = {"own", "none", "sinusoidal", "learned"};
   throw UsageError(fmt::format(
       "--positions: '{}' is none of own, none, sinusoidal, sinusoidal:LAYOUT, learned{}", name,
       did_you_mean(name, kNames)));

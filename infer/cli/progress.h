@@ -1,9 +1,14 @@
 // How far a long piece of work has come, in one line of stderr.
 #pragma once
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdint>
 #include <string_view>
+
+#include "infer/render/terminal.h"
 
 namespace infer {
 
@@ -11,17 +16,29 @@ namespace infer {
 /// times a second. The line is wiped away in the end.
 class Progress {
  public:
-  explicit Progress(bool quiet);
+  explicit Progress(bool quiet) : enabled_(!quiet && isatty(STDERR_FILENO) != 0) {}
   ~Progress() { clear(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void show(std::string_view text);
+  void show(std::string_view text) {
+    if (!enabled_ || Clock::now() < next_) return;
+    next_ = Clock::now() + std::chrono::milliseconds(100);
+    shown_ = true;
+    fmt::print(stderr, "\r{}\033[K", printable(text));
+  }
   /// `what` has come to `done` of `total`.
-  void show(std::string_view what, int64_t done, int64_t total);
+  void show(std::string_view what, int64_t done, int64_t total) {
+    if (enabled_) show(fmt::format("{}: {} of {}", what, done, total));
+  }
   /// Makes room for another line.
-  void clear();
-  double seconds() const;  // since the beginning
+  void clear() {
+    if (shown_) fmt::print(stderr, "\r\033[K");
+    shown_ = false;
+  }
+  double seconds() const {  // since the beginning
+    return std::chrono::duration<double>(Clock::now() - start_).count();
+  }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -16,14 +16,6 @@
 namespace infer {
 namespace {
 
-/// The row of the first token, which --positions may have changed.
-int64_t first_position(const phasor::PositionConfig& own, const phasor::Positions& positions,
-                       std::span<const Recording> recordings) {
-  const bool replaced = layout_name(own, positions) != layout_name(own, {});
-  if (!replaced || recordings.empty()) return own.first_position;
-  return std::lround(recordings.front().encoding.positions(0).front());
-}
-
 using phasor::Positions;
 
 [[noreturn]] void fail(const std::string& edit, std::string_view expected) {
@@ -193,9 +185,13 @@ std::map<std::string, std::string> metadata(const TextOptions& options,
                                             const phasor::RunOptions& run,
                                             std::span<const Recording> recordings) {
   const phasor::PositionConfig& own = encoder.model().config().position;
+  const bool replaced = layout_name(own, run.positions) != layout_name(own, {});
+  const int64_t first = replaced && !recordings.empty()
+                            ? std::lround(recordings.front().encoding.positions(0).front())
+                            : own.first_position;  // the first token's row
   return {{"model", options.common.model},
           {"layout", layout_name(own, run.positions)},
-          {"first_position", fmt::format("{}", first_position(own, run.positions, recordings))},
+          {"first_position", fmt::format("{}", first)},
           {"precision", std::string(phasor::to_string(encoder.precision()))},
           {"version", PHASOR_VERSION}};
 }

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
@@ -117,10 +118,7 @@ double matmul_operations(const phasor::ModelConfig& config, const std::vector<in
   return 2 * multiplications;
 }
 
-/// Forgets earlier peaks, where the system can: else the peak is that of the whole process.
-void reset_peak_memory() { std::ofstream("/proc/self/clear_refs") << '5'; }
-
-/// The most memory resident since then, in bytes.
+/// The most memory resident since clear_refs was written, in bytes.
 int64_t peak_memory() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -152,7 +150,8 @@ struct Measurement {
 Measurement measure(const phasor::Encoder& encoder, const BenchShape& shape, double seconds) {
   const phasor::ModelConfig& config = encoder.model().config();
   phasor::Encoder fresh = encoder.replica();  // without the scratch memory of other shapes
-  reset_peak_memory();
+  // Forgets earlier peaks, where the system can: else the peak is that of the whole process.
+  std::ofstream("/proc/self/clear_refs") << '5';
   const std::vector<double> times = time_runs(fresh, draw_token_ids(shape, config), seconds);
   return {.shape = shape.name,
           .tokens = std::accumulate(shape.lengths.begin(), shape.lengths.end(), int64_t{0}),
@@ -327,9 +326,8 @@ std::vector<double> speedups(const std::vector<Measurement>& rows, Precision ask
 }
 
 double geometric_mean(const std::vector<double>& times) {
-  double logs = 0;
-  for (const double value : times) logs += std::log(value);
-  return std::exp(logs / static_cast<double>(times.size()));
+  const double product = std::accumulate(times.begin(), times.end(), 1.0, std::multiplies());
+  return std::pow(product, 1 / static_cast<double>(times.size()));
 }
 
 /// Which of the precisions to take, in a sentence; empty where there is nothing to choose from.

@@ -8,7 +8,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "infer/cli/options.h"
@@ -83,18 +82,6 @@ Fact sizes(const phasor::ModelConfig& config) {
            {"embedding_width", config.embedding_width()},
            {"layer_groups", config.num_blocks()},
            {"vocab_size", config.vocab_size}}};
-}
-
-Fact norms(const phasor::ModelConfig& config) {
-  return {"norm",
-          fmt::format("{}-norm, {}, eps {}; after the embedding: {}; at the end: {}",
-                      to_string(config.norm_order), to_string(config.norm), config.norm_eps,
-                      yes_no(config.embedding_norm), yes_no(config.final_norm)),
-          {{"norm_order", to_string(config.norm_order)},
-           {"norm", to_string(config.norm)},
-           {"norm_eps", as_written(config.norm_eps)},
-           {"embedding_norm", config.embedding_norm},
-           {"final_norm", config.final_norm}}};
 }
 
 Fact positions_row(const phasor::Model& model) {
@@ -257,7 +244,15 @@ std::vector<Fact> describe(const std::shared_ptr<const phasor::Model>& loaded) {
       {"folder", folder, {{"folder", folder}}},
       {"family", config.family, {{"family", config.family}}},
       sizes(config),
-      norms(config),
+      {"norm",
+       fmt::format("{}-norm, {}, eps {}; after the embedding: {}; at the end: {}",
+                   to_string(config.norm_order), to_string(config.norm), config.norm_eps,
+                   yes_no(config.embedding_norm), yes_no(config.final_norm)),
+       {{"norm_order", to_string(config.norm_order)},
+        {"norm", to_string(config.norm)},
+        {"norm_eps", as_written(config.norm_eps)},
+        {"embedding_norm", config.embedding_norm},
+        {"final_norm", config.final_norm}}},
       {"linear maps",
        fmt::format("{} bias; attention scores {}", config.linear_bias ? "with" : "without",
                    config.scale_scores ? "scaled" : "not scaled"),

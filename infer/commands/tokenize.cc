@@ -14,20 +14,13 @@
 namespace infer {
 namespace {
 
-std::string to_text(const std::string& text, const phasor::Tokens& tokens, const Output& output) {
-  TokenRow token{"token", {}}, id{"id", {}};
-  for (const std::string& piece : tokens.pieces) token.cells.push_back(printable(piece));
-  for (const int32_t i : tokens.ids) id.cells.push_back(fmt::format("{}", i));
-  return output.heading(printable(text)) + "\n" + token_table({token, id}, output.width());
-}
-
-}  // namespace
-
 constexpr const char* kFooter = R"(Examples:
   infer tokenize "Tom bit a dog."
   infer tokenize --special "Tom [MASK] a dog."
   infer tokenize -m nllb-200-distilled-600M --lang eng_Latn "Tom bit a dog."
   cat sentences.txt | infer tokenize --json -)";
+
+}  // namespace
 
 int tokenize(int argc, char** argv) {
   CommonOptions common;
@@ -59,7 +52,12 @@ int tokenize(int argc, char** argv) {
     if (!common.json && !std::exchange(first, false)) output.write("\n");
     const nlohmann::ordered_json json = {
         {"text", text}, {"ids", tokens.ids}, {"pieces", tokens.pieces}};
-    output.write(common.json ? infer::line(json) + "\n" : to_text(text, tokens, output));
+    TokenRow token{"token", {}}, id{"id", {}};
+    for (const std::string& piece : tokens.pieces) token.cells.push_back(printable(piece));
+    for (const int32_t i : tokens.ids) id.cells.push_back(fmt::format("{}", i));
+    output.write(common.json ? infer::line(json) + "\n"
+                             : output.heading(printable(text)) + "\n" +
+                                   token_table({token, id}, output.width()));
     if (output.closed()) break;
   }
   return 0;

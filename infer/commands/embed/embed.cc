@@ -3,20 +3,25 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "infer/cli/options.h"
 #include "infer/commands.h"
-#include "infer/commands/embed/embed_search.h"
 #include "infer/commands/embed/embed_stream.h"
+#include "infer/render/observed_json.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
 
 namespace infer {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 constexpr const char* kDescription =
     "Makes one vector of each TEXT, or of each line of a file, in order.";
@@ -178,24 +183,130 @@ std::string prompt_named(const phasor::Model& model, std::initializer_list<const
   return otherwise;
 }
 
-/// "mean, normalised (1_Pooling/config.json)".
-std::string describe(const EmbedArguments& arguments, const phasor::EmbedOptions& options,
-                     const phasor::Model& model) {
-  const std::string source = !arguments.pooling.empty() ? "--pooling" : model.sentence().source;
-  return fmt::format("{} ({})", to_string(*options.pooling),
-                     source.empty() ? "the default: no sentence-transformers files" : source);
+double cosine(std::span<const float> a, std::span<const float> b) {
+  double ab = 0, aa = 0, bb = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    ab += static_cast<double>(a[i]) * b[i];
+    aa += static_cast<double>(a[i]) * a[i];
+    bb += static_cast<double>(b[i]) * b[i];
+  }
+  return aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : 0;
 }
+
+/// What fits behind `used` columns.
+std::string shortened(const std::string& text, int used, const Output& output) {
+  return cut_right(printable(text), std::max(output.width() - used, 20));
+}
+
+/// Vectors of up to 1000 texts, with notes on those that are cut or not all UTF-8. `option` is for
+/// messages.
+phasor::Embeddings embed_few(phasor::Encoder& encoder, const phasor::EmbedOptions& how,
+                             const std::vector<std::string>& texts, const std::string& option,
+                             bool quiet) {
+  constexpr size_t kMost = 1000;
+  if (texts.empty() || texts.size() > kMost) {
+    throw phasor::InvalidArgument(
+        fmt::format("{} takes 1 to {} texts, not {}", option, kMost, texts.size()));
+  }
+  phasor::Embeddings vectors = encoder.embed(texts, how);
+  for (int64_t i = 0; i < vectors.size() && !quiet; ++i) {
+    const LineReport report{.tokens = vectors.report(i)};
+    if (report.odd()) report_note(fmt::format("text {}: {}", i + 1, report.text()));
+  }
+  return vectors;
+}
+
+/// Each text's cosine with each, as a table or as one JSON object.
+void print_similarities(const std::vector<std::string>& texts, const phasor::Embeddings& vectors,
+                        bool json) {
+  std::vector<std::vector<double>> cosines(texts.size());
+  for (size_t i = 0; i < texts.size(); ++i) {
+    for (size_t j = 0; j < texts.size(); ++j) cosines[i].push_back(cosine(vectors[i], vectors[j]));
+  }
+  Output output;
+  if (json) return output.write(line({{"texts", texts}, {"cosines", cosines}}) + "\n");
+  const size_t number_width = std::to_string(texts.size()).size();
+  const size_t used = number_width + 3 + 7 * texts.size();
+  std::string table(number_width + 1, ' ');
+  for (size_t j = 0; j < texts.size(); ++j) table += fmt::format("{:>7}", j + 1);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    table += fmt::format("\n{:>{}} ", i + 1, number_width);
+    for (const double value : cosines[i]) table += fmt::format("{:7.3f}", value);
+    table += "  " + output.heading(shortened(texts[i], static_cast<int>(used), output));
+  }
+  output.write(table + "\n");
+}
+
+/// Keeps the lines nearest to each query.
+class NearestLines {
+ public:
+  NearestLines(std::vector<std::string> queries, phasor::Embeddings vectors, size_t most)
+      : queries_(std::move(queries)),
+        vectors_(std::move(vectors)),
+        most_(most),
+        nearest_(queries_.size()) {}
+
+  /// Further lines, numbered from `first`.
+  void add(std::span<const Line> lines, const phasor::Embeddings& vectors, int64_t first) {
+    for (size_t q = 0; q < queries_.size(); ++q) {
+      std::vector<Neighbour>& nearest = nearest_[q];
+      for (size_t i = 0; i < lines.size(); ++i) {
+        const double near = cosine(vectors_[q], vectors[i]);
+        // Of lines that are equally near the first comes first.
+        const auto place =
+            std::ranges::upper_bound(nearest, near, std::greater(), &Neighbour::cosine);
+        if (place == nearest.end() && nearest.size() == most_) continue;
+        nearest.insert(place, {near, first + static_cast<int64_t>(i), lines[i].text});
+        if (nearest.size() > most_) nearest.pop_back();
+      }
+    }
+  }
+
+  /// For each query the nearest line first: a table, or a JSON object a query.
+  void print(bool json) const {
+    Output output;
+    for (size_t q = 0; q < queries_.size() && !output.closed(); ++q) {
+      if (json) {
+        Json lines = Json::array();
+        for (const auto& [near, number, text] : nearest_[q]) {
+          lines.push_back({{"line", number}, {"cosine", near}, {"text", text}});
+        }
+        output.write(infer::line({{"query", queries_[q]}, {"nearest", lines}}) + "\n");
+        continue;
+      }
+      std::string text = (q > 0 ? "\n" : "") + output.heading(printable(queries_[q])) + "\n";
+      for (const auto& [near, number, line] : nearest_[q]) {
+        const std::string label = fmt::format("  {:6.3f}  line {:<7} ", near, number);
+        text += label + shortened(line, static_cast<int>(label.size()), output) + "\n";
+      }
+      output.write(text);
+    }
+  }
+
+ private:
+  struct Neighbour {
+    double cosine = 0;
+    int64_t number = 0;
+    std::string text;
+  };
+  std::vector<std::string> queries_;
+  phasor::Embeddings vectors_;
+  size_t most_;
+  std::vector<std::vector<Neighbour>> nearest_;  // of each query, the nearest first
+};
 
 /// A model that is ready to run, and how its vectors are made, which it tells the user.
 struct Setup {
   explicit Setup(const EmbedArguments& arguments)
       : model(phasor::Model::load(arguments.common.model, {.language = arguments.common.language})),
         options(embed_options(arguments, *model)),
-        pooling(describe(arguments, options, *model)),
         encoder(model,
                 {.threads = arguments.common.threads, .precision = arguments.common.precision}),
         precision(phasor::to_string(encoder.precision())) {
     model->tokenizer();  // or the sentence why there is none
+    const std::string source = arguments.pooling.empty() ? model->sentence().source : "--pooling";
+    pooling = fmt::format("{} ({})", to_string(*options.pooling),
+                          source.empty() ? "the default: no sentence-transformers files" : source);
     std::string query_prompt;
     if (arguments.nearest > 0) {
       if (!arguments.prefix) {
@@ -233,21 +344,10 @@ struct Setup {
 
   std::shared_ptr<const phasor::Model> model;
   phasor::EmbedOptions options, query_options;
-  std::string pooling;  // in words
+  std::string pooling;  // "mean, normalised (1_Pooling/config.json)"
   phasor::Encoder encoder;
   std::string precision;  // that "auto" stands for here
 };
-
-/// Whatever must be the same to resume the file of another run.
-std::map<std::string, std::string> made_with(const Setup& setup, const std::string& language) {
-  return {{"model", model_fingerprint(setup.model->folder())},
-          {"pooling", to_string(*setup.options.pooling)},
-          {"prefix", fmt::format("\"{}\"", *setup.options.prompt)},
-          {"lang", fmt::format("\"{}\"", language)},
-          {"overflow", std::string(to_string(setup.options.overflow))},
-          {"precision", setup.precision},
-          {"infer", versions()}};
-}
 
 /// Every line of `lines` to a vector in the output, or to what is nearest to some texts.
 int stream(const EmbedArguments& arguments, LineReader& lines) {
@@ -270,7 +370,15 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
                      {"infer", versions()}};
   std::optional<PartialFile> file;
   if (!arguments.output.empty()) {
-    file.emplace(arguments.output, made_with(setup, arguments.common.language), arguments.resume);
+    const std::map<std::string, std::string> made_with = {
+        {"model", model_fingerprint(setup.model->folder())},
+        {"pooling", to_string(*setup.options.pooling)},
+        {"prefix", fmt::format("\"{}\"", *setup.options.prompt)},
+        {"lang", fmt::format("\"{}\"", arguments.common.language)},
+        {"overflow", std::string(to_string(setup.options.overflow))},
+        {"precision", setup.precision},
+        {"infer", versions()}};
+    file.emplace(arguments.output, made_with, arguments.resume);
     const int64_t done = file->state().lines;
     if (arguments.resume && !quiet) {
       report_note(

@@ -59,17 +59,9 @@ void Fingerprint::add(std::string_view piece) {
 }
 
 void Fingerprint::extend(std::string_view part) {
-  while (!part.empty()) {
-    const size_t at = count_ % 8, taken = std::min(part.size(), 8 - at);
-    std::memcpy(reinterpret_cast<char*>(&word_) + at, part.data(), taken);
-    count_ += taken;
-    part.remove_prefix(taken);
-    if (count_ % 8 == 0) mix(std::exchange(word_, 0));
-    for (; count_ % 8 == 0 && part.size() >= 8; part.remove_prefix(8), count_ += 8) {
-      uint64_t word;
-      std::memcpy(&word, part.data(), 8);
-      mix(word);
-    }
+  for (const char byte : part) {
+    word_ |= uint64_t{static_cast<unsigned char>(byte)} << count_ % 8 * 8;
+    if (++count_ % 8 == 0) mix(std::exchange(word_, 0));
   }
 }
 
@@ -111,10 +103,9 @@ std::string model_fingerprint(const fs::path& folder) {
 }
 
 VectorFormat::Kind VectorFormat::kind_of(const fs::path& path) {
-  const std::string extension = path.extension().string();
-  if (extension == ".npy") return Kind::kNpy;
-  if (extension == ".safetensors") return Kind::kSafetensors;
-  if (extension == ".jsonl") return Kind::kJsonLines;
+  if (path.extension() == ".npy") return Kind::kNpy;
+  if (path.extension() == ".safetensors") return Kind::kSafetensors;
+  if (path.extension() == ".jsonl") return Kind::kJsonLines;
   throw UsageError(
       fmt::format("-o: {} ends in none of .npy, .jsonl and .safetensors; these are the formats "
                   "that infer embed writes",
@@ -173,11 +164,10 @@ PartialFile::~PartialFile() {
   close(descriptor_);
 }
 
-// In a folder that others can write into, this name may lead to any file, or wait for a reader. The
-// folder's owner can replace all its files anyway, so that files of that owner are accepted, too:
-// on some file systems all files have the same owner.
+// In a folder that others can write into, this name may lead to any file, or wait for a reader.
+// Files of the folder's owner, who can replace all of them anyway, are accepted, too.
 void PartialFile::open_partial() {
-  const auto not_ours = [&](std::string_view what) {
+  const auto not_ours = [&](const char* what) {
     throw phasor::InvalidArgument(fmt::format(
         "-o: cannot write {}: {}; remove it or choose another name", partial_.string(), what));
   };
@@ -291,9 +281,7 @@ bool PartialFile::check_rows(const VectorFormat& format, const std::function<boo
     refuse(fmt::format("the {} bytes of {} are not {} vectors of {} numbers", state_.bytes,
                        partial_.string(), state_.lines, format.width));
   }
-  if (rows_.text() != state_.rows) {
-    refuse(fmt::format("{} was changed since", partial_.string()));
-  }
+  if (rows_.text() != state_.rows) refuse(fmt::format("{} was changed since", partial_.string()));
   return true;
 }
 

@@ -64,8 +64,6 @@ class LineReader {
   ~LineReader() {
     if (descriptor_ > STDIN_FILENO) close(descriptor_);
   }
-  LineReader(const LineReader&) = delete;
-  LineReader& operator=(const LineReader&) = delete;
 
   /// Nothing at the end, and where a signal came while there was nothing to read.
   std::optional<Line> next();

@@ -9,15 +9,6 @@
 #include "models/config_reader.h"
 
 namespace infer {
-
-bool Golden::contains(int64_t item, const std::string& name) const {
-  return tensors->contains(fmt::format("{}.{}", item, name));
-}
-
-phasor::Tensor Golden::tensor(int64_t item, const std::string& name) const {
-  return tensors->tensor(fmt::format("{}.{}", item, name));
-}
-
 namespace {
 
 using nlohmann::json;

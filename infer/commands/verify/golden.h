@@ -25,9 +25,11 @@ struct Golden {
   std::vector<GoldenItem> items;
   std::shared_ptr<const phasor::SafetensorsFile> tensors;
 
-  bool contains(int64_t item, const std::string& name) const;
-  /// Throws ModelError where there is no such tensor.
-  phasor::Tensor tensor(int64_t item, const std::string& name) const;
+  /// An item's tensor; empty where there is none.
+  std::optional<phasor::Tensor> tensor(int64_t item, const std::string& name) const {
+    const std::string full = std::to_string(item) + "." + name;
+    return tensors->contains(full) ? std::optional(tensors->tensor(full)) : std::nullopt;
+  }
 };
 
 /// Throws InvalidArgument (golden.json) or ModelError (golden.safetensors) naming file and reason.
