@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "infer/cli/interventions.h"
+#include "infer/cli/text_options.h"
 #include "tests/infer/observing.h"
 #include "tests/support/family_files.h"
 
