@@ -58,14 +58,14 @@ class CommandLine {
   template <typename T>
   void option(const char* names, const char* value, const std::string& help, T& target,
               std::optional<Range> range = {}) {
-    option(names, value, help, [&target, names, range](const std::string& text) {
-      if constexpr (std::is_assignable_v<T&, const std::string&>) {
-        target = text;
-      } else {
-        using Number = typename decltype(std::optional(target))::value_type;
+    if constexpr (std::is_assignable_v<T&, const std::string&>) {
+      option(names, value, help, [&target](const std::string& text) { target = text; });
+    } else {
+      using Number = typename decltype(std::optional(target))::value_type;
+      option(names, value, help, [&target, names, range](const std::string& text) {
         target = parse_number<Number>(names, text, range);
-      }
-    });
+      });
+    }
   }
 
   /// Repeatable, one value each time; what is given takes the place of what the target holds.

@@ -183,10 +183,10 @@ TokenIds reference_ids(const phasor::Model& model) {
   return token_ids;
 }
 
-constexpr const char* kDescription =
+constexpr const char* kBenchDescription =
     "Measures how fast a model runs: batches of token ids to hidden states, without padding.";
 
-constexpr const char* kFooter =
+constexpr const char* kBenchFooter =
     R"(The table has, for each shape, the mean cosine of a few sentences' last hidden states with
 float32's (1: equal); the median and the fastest of the runs; tokens and matmul operations a
 second; the most memory resident meanwhile, the model's own included; and oneDNN's
@@ -210,7 +210,7 @@ struct BenchArguments {
 
 /// The exit code where the arguments say all there is to do.
 std::optional<int> parse_arguments(int argc, char** argv, BenchArguments& arguments) {
-  CommandLine line("infer bench", kDescription, kFooter);
+  CommandLine line("infer bench", kBenchDescription, kBenchFooter);
   add_model(line, arguments.common);
   line.list("--shape", "SHAPE",
             "32x128: 32 sequences of 128 tokens; ragged:4-60x64: 64 of 4 to 60; repeatable "

@@ -15,11 +15,11 @@
 namespace infer {
 namespace {
 
-constexpr const char* kDescription =
+constexpr const char* kCompareDescription =
     "Shows two models side by side, layer by layer, or one model with two kinds of positions or in "
     "two\nprecisions: where they differ most, and with --only a table for each view.";
 
-constexpr const char* kExamples =
+constexpr const char* kCompareExamples =
     R"(All numbers are means over the texts. Texts longer than the models were trained on are cut.
 
 Examples:
@@ -32,7 +32,7 @@ Examples:
 
 constexpr const char* kDefaultText = "The dog ran after the cat, and the cat ran up the tree.";
 
-struct Arguments {
+struct CompareArguments {
   CommonOptions common;
   ViewOptions views;
   std::vector<std::string> words, positions, ids;
@@ -43,8 +43,8 @@ struct Arguments {
 /// Two models, or one twice.
 using Names = std::array<std::string, 2>;
 
-std::optional<int> parse_arguments(int argc, char** argv, Arguments& arguments) {
-  CommandLine line("infer compare", kDescription, views_help() + kExamples);
+std::optional<int> parse_arguments(int argc, char** argv, CompareArguments& arguments) {
+  CommandLine line("infer compare", kCompareDescription, views_help() + kCompareExamples);
   line.words(
       "WORDS",
       "two models (one, with two --positions or --precision), then texts; - is standard input",
@@ -73,7 +73,7 @@ std::optional<int> parse_arguments(int argc, char** argv, Arguments& arguments) 
 }
 
 /// Takes the models off the front of the words.
-Names take_models(Arguments& arguments) {
+Names take_models(CompareArguments& arguments) {
   const size_t positions = arguments.positions.size(), precisions = arguments.precisions.size();
   if (positions == 1 || positions > 2) {
     throw UsageError(
@@ -112,7 +112,7 @@ std::shared_ptr<const phasor::Model> load_second(const std::string& name) {
 }
 
 /// "learned", or what the sides differ in: "own", "int8", "own int8".
-std::string label_of(const Arguments& arguments, const std::string& model, size_t side) {
+std::string label_of(const CompareArguments& arguments, const std::string& model, size_t side) {
   std::string label = arguments.positions.empty() ? "" : arguments.positions[side];
   if (arguments.precisions.size() == 2) {
     label += (label.empty() ? "" : " ") + std::string(to_string(arguments.precisions[side]));
@@ -128,7 +128,7 @@ struct Side {
   phasor::RunOptions options = {};
 };
 
-Side make_side(const Arguments& arguments, std::shared_ptr<const phasor::Model> model,
+Side make_side(const CompareArguments& arguments, std::shared_ptr<const phasor::Model> model,
                size_t side) {
   phasor::EncoderOptions encoder_options{.threads = arguments.common.threads};
   if (!arguments.precisions.empty()) {
@@ -141,8 +141,8 @@ Side make_side(const Arguments& arguments, std::shared_ptr<const phasor::Model> 
   return {phasor::Encoder(std::move(model), encoder_options), options};
 }
 
-std::vector<std::string> read_texts(const Arguments& arguments,
-                                    const std::vector<std::string>& lines) {
+std::vector<std::string> texts_of(const CompareArguments& arguments,
+                                  const std::vector<std::string>& lines) {
   if (!arguments.ids.empty()) return {};
   std::vector<std::string> texts = infer::read_texts(arguments.words);
   if (!texts.empty()) return texts;
@@ -152,7 +152,7 @@ std::vector<std::string> read_texts(const Arguments& arguments,
   return lines.empty() ? std::vector<std::string>{kDefaultText} : lines;
 }
 
-std::vector<Input> make_inputs(const phasor::Model& model, const Arguments& arguments,
+std::vector<Input> make_inputs(const phasor::Model& model, const CompareArguments& arguments,
                                const std::vector<std::string>& texts, int64_t max_tokens) {
   std::vector<Input> inputs;
   for (const std::string& list : arguments.ids) {
@@ -164,7 +164,7 @@ std::vector<Input> make_inputs(const phasor::Model& model, const Arguments& argu
   return inputs;
 }
 
-void print_notes(const Arguments& arguments, std::span<const Subject> subjects,
+void print_notes(const CompareArguments& arguments, std::span<const Subject> subjects,
                  std::span<const std::vector<Input>> inputs, int64_t max_tokens) {
   for (const phasor::Precision precision : arguments.precisions) note_slow(precision);
   if (arguments.words.empty() && arguments.ids.empty() && arguments.file.empty()) {
@@ -218,7 +218,7 @@ std::string header(std::span<const Subject> subjects) {
 }  // namespace
 
 int compare(int argc, char** argv) {
-  Arguments arguments;
+  CompareArguments arguments;
   if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
   const CommonOptions& common = arguments.common;
   const Names names = take_models(arguments);
@@ -247,7 +247,7 @@ int compare(int argc, char** argv) {
   Request request = request_for(arguments.views, shown);
   if (!arguments.file.empty()) request.lines = read_lines(arguments.file);
   request.max_tokens = max_tokens;
-  const std::vector<std::string> texts = read_texts(arguments, request.lines);
+  const std::vector<std::string> texts = texts_of(arguments, request.lines);
   const std::array<std::vector<Input>, 2> inputs = {
       make_inputs(*first, arguments, texts, max_tokens),
       make_inputs(*second, arguments, texts, max_tokens)};

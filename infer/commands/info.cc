@@ -281,7 +281,7 @@ std::vector<Fact> describe(const std::shared_ptr<const phasor::Model>& loaded) {
   return rows;
 }
 
-constexpr const char* kFooter = R"(Examples:
+constexpr const char* kInfoFooter = R"(Examples:
   infer info
   infer info path/to/checkpoint
   infer info --json learned)";
@@ -291,7 +291,8 @@ constexpr const char* kFooter = R"(Examples:
 int info(int argc, char** argv) {
   CommonOptions common;
   CommandLine line("infer info",
-                   "Says what a model is: family, sizes, norms, positions, tokenizer.", kFooter);
+                   "Says what a model is: family, sizes, norms, positions, tokenizer.",
+                   kInfoFooter);
   line.option("MODEL", "", "the same as --model", common.model);
   add_model(line, common);
   add_language(line, common);

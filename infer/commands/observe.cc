@@ -11,12 +11,12 @@
 namespace infer {
 namespace {
 
-constexpr const char* kDescription =
+constexpr const char* kObserveDescription =
     "Shows what every layer of an encoder does with the positions of each TEXT, and what changes "
     "when "
     "the\npositions are edited or a residual connection is cut.";
 
-constexpr const char* kExamples = R"(Layers and heads count from 1, tokens from 0.
+constexpr const char* kObserveExamples = R"(Layers and heads count from 1, tokens from 0.
 
 Examples:
   infer observe "Tom bit a dog."
@@ -27,15 +27,15 @@ Examples:
   infer observe --html page.html --edit reverse "Tom bit a dog."
   infer observe -i sentences.txt --only probe)";
 
-struct Arguments {
+struct ObserveArguments {
   TextOptions texts;
   ViewOptions views;
   Interventions interventions;
   std::string file;  // whose lines are observed as one; empty: there is none
 };
 
-std::optional<int> parse_arguments(int argc, char** argv, Arguments& arguments) {
-  CommandLine line("infer observe", kDescription, views_help() + kExamples);
+std::optional<int> parse_arguments(int argc, char** argv, ObserveArguments& arguments) {
+  CommandLine line("infer observe", kObserveDescription, views_help() + kObserveExamples);
   add_texts(line, arguments.texts);
   line.option("-i,--input", "FILE", "one text a line; means over these texts are shown",
               arguments.file);
@@ -62,7 +62,7 @@ std::optional<int> parse_arguments(int argc, char** argv, Arguments& arguments) 
   return std::nullopt;
 }
 
-Shown shown_of(const Arguments& arguments, const phasor::ModelConfig& config) {
+Shown shown_of(const ObserveArguments& arguments, const phasor::ModelConfig& config) {
   const bool as_text = !arguments.texts.common.json && !arguments.views.csv;
   return parse_views(arguments.views, as_text, config, [&](Needs needs) -> std::string {
     if (needs == Needs::kOneText && !arguments.texts.has_input()) {
@@ -76,7 +76,7 @@ Shown shown_of(const Arguments& arguments, const phasor::ModelConfig& config) {
 }
 
 /// The run, or the runs before and after the interventions.
-std::vector<Subject> make_subjects(const Arguments& arguments, phasor::Encoder& encoder) {
+std::vector<Subject> make_subjects(const ObserveArguments& arguments, phasor::Encoder& encoder) {
   const phasor::ModelConfig& config = encoder.model().config();
   std::vector<Subject> subjects = {{.label = "",
                                     .name = arguments.texts.common.model,
@@ -143,7 +143,7 @@ void save_all(const TextOptions& options, std::span<const Subject> subjects,
 }  // namespace
 
 int observe(int argc, char** argv) {
-  Arguments arguments;
+  ObserveArguments arguments;
   if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
   TextOptions& texts = arguments.texts;
   const CommonOptions& common = texts.common;

@@ -16,11 +16,11 @@
 namespace infer {
 namespace {
 
-constexpr const char* kDescription =
+constexpr const char* kPositionsDescription =
     "Shows a table of position vectors, or two beside each other: computed, a model's own, or from "
     "a\nfile.";
 
-constexpr const char* kFooter = R"(A TABLE is one of
+constexpr const char* kPositionsFooter = R"(A TABLE is one of
   paper, marian, t2t, fairseq, opennmt   a sinusoidal table of that layout (paper where none is given)
   random                                 numbers between -1 and 1, to compare with
   FILE.npy, FILE.npz, FILE.safetensors   a matrix [positions, width]
@@ -50,11 +50,11 @@ std::string footer() {
   for (const TableSection& section : table_sections()) {
     sections += fmt::format("  {:<11} {}\n", section.name, section.hint);
   }
-  return fmt::format(kFooter, sections);
+  return fmt::format(kPositionsFooter, sections);
 }
 
 std::optional<int> parse_arguments(int argc, char** argv, PositionsArguments& arguments) {
-  CommandLine line("infer positions", kDescription, footer());
+  CommandLine line("infer positions", kPositionsDescription, footer());
   std::string kind, layout, model, file;
   std::vector<std::string> words;
   line.words("TABLE", "one table or two, see below", words);

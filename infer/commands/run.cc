@@ -12,10 +12,10 @@
 namespace infer {
 namespace {
 
-constexpr const char* kDescription =
+constexpr const char* kRunDescription =
     "Runs a Transformer encoder on each TEXT and shows what every layer does with its positions.";
 
-constexpr const char* kExamples =
+constexpr const char* kRunExamples =
     R"(
 Examples:
   infer "Tom bit a dog." "A dog bit Tom."
@@ -30,7 +30,7 @@ Exit codes: 0 good, 1 a check failed, 2 usage, 3 bad input, 4 bad model, 5 backe
 
 /// The exit code where the arguments say all there is to do.
 std::optional<int> parse_arguments(int argc, char** argv, TextOptions& texts, ViewOptions& views) {
-  CommandLine line("infer", kDescription, list_of_commands() + kExamples);
+  CommandLine line("infer", kRunDescription, list_of_commands() + kRunExamples);
   add_texts(line, texts);
   add_save(line, texts);
   add_top_k(line, views);

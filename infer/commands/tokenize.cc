@@ -14,7 +14,7 @@
 namespace infer {
 namespace {
 
-constexpr const char* kFooter = R"(Examples:
+constexpr const char* kTokenizeFooter = R"(Examples:
   infer tokenize "Tom bit a dog."
   infer tokenize --special "Tom [MASK] a dog."
   infer tokenize -m nllb-200-distilled-600M --lang eng_Latn "Tom bit a dog."
@@ -26,7 +26,7 @@ int tokenize(int argc, char** argv) {
   CommonOptions common;
   bool special = false;
   std::vector<std::string> texts;
-  CommandLine line("infer tokenize", "Prints the pieces and ids of each TEXT.", kFooter);
+  CommandLine line("infer tokenize", "Prints the pieces and ids of each TEXT.", kTokenizeFooter);
   line.words("TEXT", "texts; - stands for the lines of standard input", texts);
   add_model(line, common);
   add_language(line, common);

@@ -2,6 +2,7 @@
 #include "infer/files/table_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <zip.h>
 
 #include <algorithm>
@@ -15,7 +16,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <ranges>
 
 #include "infer/files/plain_file.h"
 #include "phasor/errors.h"
@@ -154,12 +154,11 @@ const typename Map::value_type& pick(const std::filesystem::path& file, const Ma
   if (matrices.empty()) fail(file, "it holds no matrix of floating-point numbers");
   if (matrices.size() == 1) return *matrices.begin();
   if (const auto wanted = matrices.find("positions"); wanted != matrices.end()) return *wanted;
-  std::string names;
-  for (const auto& [name, matrix] : matrices | std::views::take(4)) {
-    names += (names.empty() ? "" : ", ") + name;
-  }
-  fail(file, fmt::format("it holds {} matrices ({}{}); save the one you mean as 'positions'",
-                         matrices.size(), names, matrices.size() > 4 ? ", …" : ""));
+  std::vector<std::string> names;
+  for (const auto& [name, matrix] : matrices) names.push_back(names.size() < 4 ? name : "…");
+  if (names.size() > 5) names.resize(5);
+  fail(file, fmt::format("it holds {} matrices ({}); save the one you mean as 'positions'",
+                         matrices.size(), fmt::join(names, ", ")));
 }
 
 Matrix read_npy(const std::filesystem::path& file) {

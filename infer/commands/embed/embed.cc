@@ -23,10 +23,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kDescription =
+constexpr const char* kEmbedDescription =
     "Makes one vector of each TEXT, or of each line of a file, in order.";
 
-constexpr const char* kFooter =
+constexpr const char* kEmbedFooter =
     R"(How vectors are made is read from sentence-transformers' files beside the model; without
 them it is the mean over tokens, not normalised. --prefix "" leaves out a prompt that the
 model's files ask for. Lines that were cut or are not all UTF-8 are counted, and the first
@@ -104,7 +104,7 @@ void check(const EmbedArguments& arguments, bool has_input) {
 
 /// The exit code where the arguments say all there is to do.
 std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& arguments) {
-  CommandLine line("infer embed", kDescription, kFooter);
+  CommandLine line("infer embed", kEmbedDescription, kEmbedFooter);
   std::optional<std::string> input;
   line.words("TEXT", "texts; - stands for the lines of standard input", arguments.words);
   add_model(line, arguments.common);

@@ -226,7 +226,7 @@ std::string to_json(const Verification& v) {
   return line(json) + "\n";
 }
 
-constexpr const char* kFooter = R"(golden.json names the inputs and the tolerance:
+constexpr const char* kVerifyFooter = R"(golden.json names the inputs and the tolerance:
   {"atol": 1e-5, "rtol": 1e-4, "items": [{"text": "Tom bit a dog.", "ids": [2, 1042, 3]}]}
 where "text" may be null. golden.safetensors holds, for item i and layer l, {i}.hidden_states.{l},
 {i}.attentions.{l} and {i}.last_hidden_state, as infer --save writes them.
@@ -247,7 +247,7 @@ int verify(int argc, char** argv) {
   std::vector<std::string> folders;
   CommandLine line("infer verify",
                    "Compares each model with the golden.json and golden.safetensors beside it.",
-                   kFooter);
+                   kVerifyFooter);
   line.words("DIR", "folders of models, or bundled models' names", folders);
   add_threads(line, common);
   add_precision(line, common);
