@@ -36,8 +36,8 @@ void add_model(CommandLine& line, CommonOptions& options) {
 
 void add_language(CommandLine& line, CommonOptions& options) {
   line.option("--lang", "CODE",
-              "the texts' language, as the model spells it: en, en_XX, eng_Latn; for Marian the "
-              "one to translate into",
+              "language code of the texts, as the model spells it: en, en_XX, eng_Latn; for Marian "
+              "the target language",
               options.language);
 }
 
@@ -51,12 +51,13 @@ void add_threads(CommandLine& line, CommonOptions& options) {
 }
 
 void add_precision(CommandLine& line, CommonOptions& options) {
-  line.option("--precision", "P",
-              "what matrices are multiplied in: f32 (default), bf16, int8, or auto, the fastest "
-              "here",
-              [&](const std::string& name) {
-                options.precision = parse_name<phasor::Precision>("--precision", name);
-              });
+  line.option(
+      "--precision", "P",
+      "number format of the matrix products: f32 (default), bf16, int8, or auto (the fastest "
+      "on this machine)",
+      [&](const std::string& name) {
+        options.precision = parse_name<phasor::Precision>("--precision", name);
+      });
 }
 
 void add_precisions(CommandLine& line, const std::string& description,

@@ -98,7 +98,7 @@ void add_texts(CommandLine& line, TextOptions& options) {
 void add_save(CommandLine& line, TextOptions& options) {
   line.option("--save", "FILE", "write all activations to .safetensors or .npz", options.save);
   line.list("--hooks", "NAMES",
-            "what --save writes instead: all, or TransformerLens' names with commas, like "
+            "hooks that --save writes instead: all, or TransformerLens' names with commas, like "
             "attn.hook_pattern,blocks.0.hook_mlp_out",
             options.hooks, Commas::kYes);
 }

@@ -70,7 +70,7 @@ void add_views(CommandLine& line, ViewOptions& options) {
             "the head whose attention pattern is shown, like 2.1, or all (default: the most "
             "positional head); repeatable",
             options.heads, Commas::kYes);
-  line.option("--seed", "N", "for the orders and masks that are drawn (default: 1)", options.seed);
+  line.option("--seed", "N", "seed of the random orders and masks (default: 1)", options.seed);
   add_html(line, options.html);
   line.flag("--csv", "print every number on a line: text,run,layer,head,measure,value",
             options.csv);

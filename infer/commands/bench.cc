@@ -216,7 +216,7 @@ std::optional<int> parse_arguments(int argc, char** argv, BenchArguments& argume
             "32x128: 32 sequences of 128 tokens; ragged:4-60x64: 64 of 4 to 60; repeatable "
             "(default: 1x16,1x128,32x32,32x128,8x512,ragged:4-60x64)",
             arguments.shapes, Commas::kYes);
-  line.list("-t,--threads", "N", "numbers of threads, or all (default: 1,all)", arguments.threads,
+  line.list("-t,--threads", "N", "thread counts, or all (default: 1,all)", arguments.threads,
             Commas::kYes);
   add_precisions(line, "f32 (default), bf16, int8, auto; several with commas",
                  arguments.precisions);

@@ -50,15 +50,15 @@ std::optional<int> parse_arguments(int argc, char** argv, CompareArguments& argu
       "two models (one, with two --positions or --precision), then texts; - is standard input",
       arguments.words);
   line.list("--positions", "KIND",
-            "twice: what one model A runs with on either side: own, none, sinusoidal[:LAYOUT] or "
-            "learned",
+            "given twice: the positions of the first and the second run of one model: own, none, "
+            "sinusoidal[:LAYOUT] or learned",
             arguments.positions);
   add_precisions(line,
-                 "f32 (default), bf16, int8 or auto; two with a comma: what one model A runs in on "
-                 "either side",
+                 "f32 (default), bf16, int8 or auto; two with a comma: those of the first and the "
+                 "second run of one model",
                  arguments.precisions);
   line.option("-i,--input", "FILE",
-              "one text a line: for the masked tokens, and the texts where none are given",
+              "one text a line: used for masked tokens, and as the texts if none are given",
               arguments.file);
   line.list("--ids", "IDS", "token ids like \"5 17 9\" instead of texts; repeatable",
             arguments.ids);
@@ -227,7 +227,8 @@ int compare(int argc, char** argv) {
   const bool as_text = !common.json && !arguments.views.csv;
   const Shown shown =
       parse_views(arguments.views, as_text, first->config(), [&](Needs needs) -> std::string {
-        if (needs == Needs::kOneText) return "compare shows means; infer observe shows a text's";
+        if (needs == Needs::kOneText)
+          return "compare shows means; infer observe shows the pattern of a text";
         const bool lacks = needs == Needs::kFile && arguments.file.empty();
         return lacks ? "give a file of sentences with -i FILE" : "";
       });

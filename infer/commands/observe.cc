@@ -39,7 +39,7 @@ std::optional<int> parse_arguments(int argc, char** argv, ObserveArguments& argu
   add_texts(line, arguments.texts);
   line.option("-i,--input", "FILE", "one text a line; means over these texts are shown",
               arguments.file);
-  line.option("--max-tokens", "N", "cut every text to so many tokens", arguments.texts.max_tokens,
+  line.option("--max-tokens", "N", "cut every text to N tokens", arguments.texts.max_tokens,
               Range{1, 1LL << 31});
   add_interventions(line, arguments.interventions);
   add_views(line, arguments.views);

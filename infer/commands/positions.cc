@@ -58,9 +58,10 @@ std::optional<int> parse_arguments(int argc, char** argv, PositionsArguments& ar
   std::string kind, layout, model, file;
   std::vector<std::string> words;
   line.words("TABLE", "one table or two, see below", words);
-  line.option("--kind", "KIND", "sinusoidal (default) or random: what is computed", kind);
+  line.option("--kind", "KIND", "kind of the computed table: sinusoidal (default) or random", kind);
   line.option("--layout", "LAYOUT",
-              "of the sinusoidal table: paper (default), marian, t2t, fairseq or opennmt", layout);
+              "layout of the sinusoidal table: paper (default), marian, t2t, fairseq or opennmt",
+              layout);
   line.option("-m,--model", "DIR|NAME", "the table of a checkpoint's folder or a bundled model",
               model);
   line.option("--table", "FILE", "a table in a .npy, .npz or .safetensors file", file);

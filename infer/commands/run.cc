@@ -17,6 +17,7 @@ constexpr const char* kRunDescription =
 
 constexpr const char* kRunExamples =
     R"(
+
 Examples:
   infer "Tom bit a dog." "A dog bit Tom."
   infer "Tom [MASK] a dog."
@@ -26,7 +27,7 @@ Examples:
   cat sentences.txt | infer --json -
   infer -- -a text that begins with a dash-
 
-Exit codes: 0 good, 1 a check failed, 2 usage, 3 bad input, 4 bad model, 5 backend.)";
+Exit codes: 0 success, 1 a check failed, 2 usage, 3 bad input, 4 bad model, 5 backend.)";
 
 /// The exit code where the arguments say all there is to do.
 std::optional<int> parse_arguments(int argc, char** argv, TextOptions& texts, ViewOptions& views) {

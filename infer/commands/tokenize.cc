@@ -31,7 +31,7 @@ int tokenize(int argc, char** argv) {
   add_model(line, common);
   add_language(line, common);
   add_prefix(line, common);
-  line.flag("--special", "special tokens written in the text count as such", special);
+  line.flag("--special", "special tokens written in the text are read as special tokens", special);
   add_json_and_quiet(line, common);
   if (const auto done = line.parse(argc, argv)) return *done;
   if (texts.empty()) throw UsageError("tokenize: no text was given; - reads stdin");

@@ -3,20 +3,14 @@
 #include <algorithm>
 #include <set>
 
+#include "infer/experiment/measures.h"
 namespace infer {
 namespace {
 
 using phasor::Hook;
 
-bool reads_attention(const Request& request) {
-  for (const char* name : {"attention", "entropy", "offsets", "heads", "pattern"}) {
-    if (request.asks(name)) return true;
-  }
-  return false;
-}
-
 phasor::Trace traced(const Request& request) {
-  if (request.asks("direct")) return phasor::residual_trace();
+  if (request.measures(measure_direct)) return phasor::residual_trace();
   return phasor::Trace{Hook::kPosEmbed, Hook::kFullEmbed, Hook::kResidPost,
                        Hook::kNormalizedResidPost, Hook::kFinalNorm};
 }
@@ -27,6 +21,10 @@ bool Request::asks(std::string_view view) const {
   return std::ranges::any_of(views, [&](const View* asked) { return asked->name == view; });
 }
 
+bool Request::measures(void (*measure)(Batch&)) const {
+  return std::ranges::any_of(views, [&](const View* asked) { return asked->of_texts == measure; });
+}
+
 Batch::Batch(const Subject& subject, std::span<const Input> inputs, const Request& request,
              Progress& progress)
     : subject_(subject),
@@ -34,7 +32,7 @@ Batch::Batch(const Subject& subject, std::span<const Input> inputs, const Reques
       progress_(progress),
       sequences_(token_ids_of(inputs)),
       listener_(traced(request),
-                {.attention = reads_attention(request), .patterns = request.patterns},
+                {.attention = request.measures(measure_attention), .patterns = request.patterns},
                 special_places(subject.model(), inputs)),
       encoding_(
           subject.encoder.encode_ids(sequences_, options(subject.options.positions, listener_))) {

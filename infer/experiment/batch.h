@@ -28,6 +28,8 @@ struct Request {
   int64_t max_tokens = 0;               // these lines are cut to so many; 0: they are not
 
   bool asks(std::string_view view) const;
+  /// Whether a view asks for what `measure` finds.
+  bool measures(void (*measure)(Batch&)) const;
 };
 
 class Batch {

@@ -62,7 +62,7 @@ void split_many(Many& many) {
     sequences.push_back(std::move(text.token_ids));
   }
   if (sequences.size() < 2) {
-    many.means.missing["corpus"] = "it takes two texts of two tokens or more";
+    many.means.missing["corpus"] = "needs at least two texts of two tokens";
     return;
   }
   int64_t l = 0;
@@ -91,7 +91,7 @@ void probe_many(Many& many) {
     parts[number % kHeldOut == 1 ? 1 : 0].push_back(std::move(text));
   }
   if (parts[1].empty()) {
-    many.means.missing["probe"] = "it takes two texts: to train on, and to hold out";
+    many.means.missing["probe"] = "needs at least two texts: to train on, and to hold out";
     return;
   }
   const std::vector<phasor::ProbeReport> reports =

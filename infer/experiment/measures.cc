@@ -183,7 +183,7 @@ void measure_attention(Batch& batch) {
 void measure_scores(Batch& batch) {
   const Subject& subject = batch.subject();
   if (subject.encoder.precision() != phasor::Precision::kFloat32) {
-    return batch.miss("scores", "the terms are those of a run in f32");
+    return batch.miss("scores", "measured only in f32");
   }
   phasor::ScoreTrace trace;
   batch.run(subject.options.positions, batch.sequences(), trace);

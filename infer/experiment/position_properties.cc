@@ -19,7 +19,7 @@ constexpr Property kProperties[] = {
     {"norm_ratio", "longest by shortest", "1: all rows equally long"},
     {"first_rise", "first rise", "where rows get more alike again", 0},
     {"nearest_rows", "nearest two rows", "near 0: two cannot be told apart"},
-    {"nearest_offset", "  so far apart", "in positions", 0},
+    {"nearest_offset", "  their distance", "in positions", 0},
     {"toeplitz_r2", "Toeplitz R²", "1: likeness is by offset alone"},
     {"locality", "locality", "1: like its neighbours alone"},
     {"symmetry", "symmetry", "1: before and after equally alike"},
@@ -27,7 +27,7 @@ constexpr Property kProperties[] = {
     {"column_peak", "strongest frequency", "1: each column is one sine"},
     {"linear_shift", "moved by a matrix", "1: P[p+1] = P[p]·R, held-out R²"},
     {"unmoved", "  by none", "the same for P[p+1] = P[p]"},
-    {"stable_rank", "stable rank", "so many directions matter"},
+    {"stable_rank", "stable rank", "number of directions that matter"},
     {"plane_share", "in a plane", "1: two axes hold all variance"}};
 
 Number quotient(double a, double b) { return b > 0 ? Number(a / b) : std::nullopt; }

@@ -299,7 +299,8 @@ const Column& lead(const View& view) { return view.columns[view.lead]; }
 
 /// What the leading column holds: "Order sensitivity (shuffle)".
 std::string lead_name(const View& view) {
-  return view.series > 1 ? fmt::format("{} ({})", view.title, lead(view).label) : view.title;
+  const bool one_of_several = view.series > 1 || view.lead > 0;
+  return one_of_several ? fmt::format("{} ({})", view.title, lead(view).label) : view.title;
 }
 
 /// The numbers of a view's leading column in two runs, row by row.
@@ -347,7 +348,7 @@ std::vector<Difference> differences(std::span<const Observed> runs, const Shown&
 
 std::string where(const Difference& difference) {
   const Row& place = difference.place;
-  if (place.layer < 0) return "";
+  if (place.layer < 0) return fmt::format(" ({} {})", difference.view->row_name, place.label);
   return place.layer == 0 ? " in the embedding" : fmt::format(" in layer {}", place.layer);
 }
 
@@ -365,7 +366,8 @@ std::vector<std::string> differences_in_words(std::span<const Observed> runs, co
                       : fmt::format("The last states of {} and {} differ by 1 − cos {} on average.",
                                     runs[0].label, runs[1].label, small_number(last)));
   }
-  if (all.empty() && out.empty()) return {"The two runs do not differ in what was measured."};
+  if (all.empty() && out.empty())
+    return {"In no view does the leading number differ by more than 5 %."};
   for (const Difference& each : all) {
     if (out.size() == 3) break;
     const Column& column = lead(*each.view);
@@ -435,7 +437,7 @@ std::string to_overview(std::span<const Observed> runs, const Shown& shown, cons
     const std::string missing = missing_lines(*view, runs);
     if (!missing.empty()) out += fmt::format("  {}\n  {}", view->title, missing);
   }
-  return out + "\n  A table for each: --only NAME, or --only all.\n";
+  return out + "\n  --only NAME or --only all prints the tables.\n";
 }
 
 std::string to_short_text(const Observed& text, const Output& output) {

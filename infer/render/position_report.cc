@@ -178,15 +178,14 @@ constexpr TableSection kSections[] = {
      [](const NamedTable& table) { return rows_of(clock_angles(table)); }},  // radians [T, pairs]
     {"map", "Map: the positions in the plane that holds most of their variance",
      "the positions in the plane that holds most of their variance", "map", map, map_json},
-    {"properties", "Properties", "what holds of the whole table, beside a table of random rows",
+    {"properties", "Properties", "properties of the whole table, beside a table of random rows",
      "properties", nullptr, nullptr,
      [](const NamedTables& tables, Progress& progress) {
        PropertyColumns columns;
        for (const NamedTable& table : tables) columns.push_back(properties(table, progress));
        return columns;
      }},
-    {"against", "Against each other", "how like each other two tables are", "against", nullptr,
-     nullptr,
+    {"against", "Against each other", "how similar two tables are", "against", nullptr, nullptr,
      [](const NamedTables& tables, Progress&) {
        return PropertyColumns{likeness(tables.at(0), tables.at(1))};
      },

@@ -186,6 +186,7 @@ const View kViews[] = {
              "−1 is "
              "the previous token, +1 the next.",
      .unit = "share of attention",
+     .lead = 2,
      .brief = false,
      .columns = kOffsets,
      .of_texts = measure_attention},
@@ -262,10 +263,11 @@ const View kViews[] = {
      .of_many = split_many},
     {.name = "probe",
      .title = "Position, read by a linear probe",
-     .hint = "How well a linear map reads the position off a state, on texts it was not trained "
-             "on: R² (1: "
-             "exactly, 0: no better than the mean), mean error in tokens, and R² after training on "
-             "shuffled positions.",
+     .hint =
+         "How well a linear map predicts the position from a state, on texts it was not trained "
+         "on: R² (1: "
+         "exactly, 0: no better than the mean), mean error in tokens, and R² after training on "
+         "shuffled positions.",
      .unit = "R² on unseen texts",
      .needs = Needs::kManyTexts,
      .chart = Chart::kLines,
@@ -281,6 +283,7 @@ const View kViews[] = {
      .needs = Needs::kManyTexts,
      .rows = Rows::kNamed,
      .row_name = "table",
+     .lead = 2,
      .brief = false,
      .columns = kTable,
      .of_many = describe_table},
@@ -289,6 +292,7 @@ const View kViews[] = {
      .hint = "Loss in nats and share of right predictions on 15 % of the file's tokens, which are "
              "masked; "
              "each text is run by itself. ± is the standard error.",
+     .unit = "loss in nats",
      .needs = Needs::kFile,
      .rows = Rows::kNamed,
      .row_name = "texts",
@@ -296,9 +300,12 @@ const View kViews[] = {
      .of_many = score_masked},
     {.name = "longer",
      .title = "Masked tokens in longer texts",
-     .hint = "The same with the file end to end, in pieces of 1, 1.5 and 2 times the trained "
-             "length; where "
-             "a table of positions ends, with each --overflow policy.",
+     .hint = "Loss in nats and share of right predictions on 15 % of the tokens of the file, which "
+             "is read "
+             "end to end in pieces of 1, 1.5 and 2 times the trained length; where a table of "
+             "positions "
+             "ends, with each --overflow policy.",
+     .unit = "loss in nats",
      .needs = Needs::kFile,
      .rows = Rows::kNamed,
      .row_name = "length",

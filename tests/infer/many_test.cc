@@ -56,8 +56,8 @@ TEST(ManyTest, WhatSomeTextsLackIsTheMeanOverTheOthers) {
 TEST(ManyTest, OneTextSaysWhatItCannotTell) {
   Encoder encoder = bundled();
   const Observed one = observe_all({subject(encoder)}, {kText}).at(0);
-  EXPECT_EQ(why_missing(one, "probe"), "it takes two texts: to train on, and to hold out");
-  EXPECT_EQ(why_missing(one, "corpus"), "it takes two texts of two tokens or more");
+  EXPECT_EQ(why_missing(one, "probe"), "needs at least two texts: to train on, and to hold out");
+  EXPECT_EQ(why_missing(one, "corpus"), "needs at least two texts of two tokens");
 }
 
 TEST(ManyTest, TheProbeIsTheLibrarysOnTextsItHasNotSeen) {

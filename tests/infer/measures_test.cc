@@ -277,7 +277,7 @@ TEST(MeasuresTest, WhatOverlappingWindowsMakeCannotBeTakenApart) {
   EXPECT_TRUE(text.position_vectors.empty());
 
   Encoder int8 = bundled("learned", Precision::kInt8);
-  EXPECT_EQ(why_missing(observe(int8, kText), "scores"), "the terms are those of a run in f32");
+  EXPECT_EQ(why_missing(observe(int8, kText), "scores"), "measured only in f32");
 }
 
 TEST(MeasuresTest, EveryFamilyIsObserved) {

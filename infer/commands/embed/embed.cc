@@ -113,14 +113,14 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   line.option("-o,--output", "OUT",
               "write to .npy, .safetensors or .jsonl (default: JSON lines on standard output)",
               arguments.output);
-  line.flag("--resume", "continue OUT.partial, where there is one", arguments.resume);
+  line.flag("--resume", "continue OUT.partial, if it exists", arguments.resume);
   line.option("--pooling", "MODES",
               "cls, max, mean, mean_sqrt_len, weightedmean, lasttoken, or several with commas, "
               "instead of the model's own",
               arguments.pooling);
   line.flag("--normalize", "vectors of length 1, whatever the model's files say",
             arguments.normalize);
-  line.flag("--no-normalize", "vectors as they come, whatever the model's files say",
+  line.flag("--no-normalize", "do not normalise, whatever the model's files say",
             arguments.no_normalize);
   add_language(line, arguments.common);
   line.option("--prefix", "TEXT",
@@ -130,7 +130,7 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
               "a text that is too long: truncate (default), error, window, clamp or "
               "interpolate; see below",
               arguments.overflow);
-  line.flag("--strict", "stop at a line that is cut or not all UTF-8", arguments.strict);
+  line.flag("--strict", "stop at a line that is cut or not valid UTF-8", arguments.strict);
   line.flag("--similarity", "print the cosines between the texts instead", arguments.similarity);
   line.option("--nearest", "N", "print the N lines of -i FILE nearest to each TEXT instead",
               arguments.nearest, Range{1, 1000});

@@ -231,9 +231,9 @@ constexpr const char* kVerifyFooter = R"(golden.json names the inputs and the to
 where "text" may be null. golden.safetensors holds, for item i and layer l, {i}.hidden_states.{l},
 {i}.attentions.{l} and {i}.last_hidden_state, as infer --save writes them.
 
-In lower precision each hidden state shows what that costs: the largest difference, the
-length of the difference beside the reference's, and the mean and least cosine of a token's
-state with the reference's. The check is that the last one's mean cosine is at least 0.99.
+In lower precision the table shows the error of each hidden state: the largest difference,
+the length of the difference relative to the reference, and the mean and least cosine of a
+token's state with the reference. verify passes if the last layer's mean cosine is at least 0.99.
 
 Examples:
   infer verify sinusoidal
