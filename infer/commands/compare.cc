@@ -245,6 +245,12 @@ int compare(int argc, char** argv) {
     if (trained > 0) max_tokens = max_tokens == 0 ? trained : std::min(max_tokens, trained);
   }
 
+  const bool alike = subjects[0].label == subjects[1].label;
+  for (size_t side = 0; alike && side < 2; ++side) {
+    subjects[side].label = names[side];
+    if (names[0] == names[1]) subjects[side].label += fmt::format(" ({})", side + 1);
+  }
+
   Request request = request_for(arguments.views, shown);
   if (!arguments.file.empty()) request.lines = read_lines(arguments.file);
   request.max_tokens = max_tokens;
@@ -252,12 +258,13 @@ int compare(int argc, char** argv) {
   const std::array<std::vector<Input>, 2> inputs = {
       make_inputs(*first, arguments, texts, max_tokens),
       make_inputs(*second, arguments, texts, max_tokens)};
+  const bool from_file = arguments.words.empty() && arguments.ids.empty();
   std::optional<HtmlReport> page;
   if (!arguments.views.html.empty()) page.emplace(arguments.views.html);
   std::vector<Observed> runs;
   {
     Progress progress(common.quiet);
-    runs = observe_runs(subjects, arguments.file, inputs, request, progress,
+    runs = observe_runs(subjects, from_file ? arguments.file : "", inputs, request, progress,
                         page ? HtmlReport::kMostTexts : 0,
                         [&](size_t, size_t number, Observed&& text) {
                           if (page) page->add(number, text);

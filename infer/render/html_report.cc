@@ -103,6 +103,11 @@ void HtmlReport::add(size_t number, const Observed& run) {
 }
 
 void HtmlReport::add(std::span<const Observed> runs) {
+  if (runs[0].many) {  // means have room beside all texts
+    nlohmann::ordered_json& means = texts_.emplace_back();
+    for (const Observed& run : runs) means["runs"].push_back(run_json(run));
+    return;
+  }
   const size_t number = texts_.size() + left_out_;
   for (const Observed& run : runs) add(number, run);
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "infer/render/terminal.h"
 #include "infer/views/view.h"
 
 namespace infer {
@@ -54,6 +55,15 @@ const char* name_of(Rows rows) {
 
 const char* name_of(Chart chart) {
   return chart == Chart::kNone ? "none" : chart == Chart::kLines ? "lines" : "stacked";
+}
+
+/// A field of CSV, quoted where it must be (RFC 4180).
+std::string csv_field(const std::string& text) {
+  const std::string field = printable(text);  // in one line
+  if (field.find_first_of(",\"") == std::string::npos) return field;
+  std::string quoted = "\"";
+  for (const char c : field) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
 }
 
 }  // namespace
@@ -135,7 +145,7 @@ std::string to_csv(std::span<const Observed> runs, size_t number) {
       for (const Row& row : table->rows) {
         for (size_t c = 0; c < row.cells.size(); ++c) {
           if (std::isnan(row.cells[c])) continue;
-          text += fmt::format("{},{},{},{},{}.{}{}{},{}\n", number, run.label,
+          text += fmt::format("{},{},{},{},{}.{}{}{},{}\n", number, csv_field(run.label),
                               row.layer < 0 ? "" : std::to_string(row.layer),
                               row.head == 0 ? "" : std::to_string(row.head), view.name, row.label,
                               row.label.empty() ? "" : ".", table->columns[c], row.cells[c]);

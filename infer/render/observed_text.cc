@@ -244,7 +244,8 @@ std::string pattern_text(const Observed& text, HeadNumber head, const Output& ou
   const Matrix matrix = pattern_corner(text, head);
   std::vector<std::string> labels;
   for (int64_t i = 0; i < matrix.rows; ++i) {
-    labels.push_back(cut_right(printable(text.input.pieces[i]), 12));
+    labels.push_back(text.input.pieces.empty() ? fmt::format("{}", text.input.token_ids[i])
+                                               : cut_right(printable(text.input.pieces[i]), 12));
   }
   std::string out = fmt::format("  head {}{}{}\n", infer::name_of(head),
                                 text.label.empty() ? "" : ", ", printable(text.label));
@@ -330,6 +331,7 @@ std::optional<Difference> difference(const View& view, std::span<const Observed>
     if (rows > 1 && std::abs(x - y) <= std::abs(found.there[0] - found.there[1])) continue;
     found.place = {row.layer, row.head, row.label, {}};
     found.there = {x, y};
+    if (view.rows == Rows::kNamed) break;  // the first row stands for all
   }
   if (rows == 0) return {};
   for (double& mean : found.mean) mean /= static_cast<double>(rows);
@@ -354,6 +356,7 @@ std::string where(const Difference& difference) {
 
 std::vector<std::string> differences_in_words(std::span<const Observed> runs, const Shown& shown) {
   std::vector<Difference> all = differences(runs, shown);
+  const bool comparable = !all.empty();
   std::erase_if(all, [](const Difference& d) { return d.relative < 0.05; });
   std::ranges::stable_sort(all, {}, [](const Difference& d) { return -d.relative; });
   std::vector<std::string> out;
@@ -366,7 +369,7 @@ std::vector<std::string> differences_in_words(std::span<const Observed> runs, co
                       : fmt::format("The last states of {} and {} differ by 1 − cos {} on average.",
                                     runs[0].label, runs[1].label, small_number(last)));
   }
-  if (all.empty() && out.empty())
+  if (comparable && all.empty() && out.empty())
     return {"In no view does the leading number differ by more than 5 %."};
   for (const Difference& each : all) {
     if (out.size() == 3) break;
@@ -420,7 +423,8 @@ std::string to_overview(std::span<const Observed> runs, const Shown& shown, cons
   };
   std::string out = title(runs[0], output) + "\n" + "  Largest differences:\n";
   for (const std::string& sentence : sentences(runs, shown)) out += paragraph(printable(sentence));
-  out += "\n" + output.heading("Means over the layers, and the layer where the runs differ most") +
+  out += "\n" +
+         output.heading("Means over the layers of both, and the layer where they differ most") +
          "\n";
   out += trimmed(pad_right("", kTitle + 2) + cell(printable(runs[0].label)) +
                  cell(printable(runs[1].label)) + "  layer");

@@ -47,6 +47,17 @@ TEST(CliObserveTest, BeforeIsTheRunWithoutInterventionsAndAfterTheOneWith) {
   EXPECT_GT(runs[1]["views"]["moved"][6]["distance"], 0.01);
 }
 
+TEST(CliObserveTest, ATextWithoutATokenizerIsShownByItsIds) {
+  const TempFolder folder;
+  for (const char* file : {"config.json", "model.safetensors"}) {
+    fs::copy_file(bundled_model("none") / file, folder.path() / file);
+  }
+  const std::string text =
+      shown({"observe", "-m", folder.path().string(), "--ids", "2 1042 839 3"});
+  EXPECT_TRUE(contains(text, "Attention pattern of a head\n"));
+  EXPECT_TRUE(contains(text, "\n   839 ")) << text;
+}
+
 TEST(CliObserveTest, OnlyPicksWhatIsShownInEveryFormat) {
   const std::string text = shown({"observe", "--only", "effect", kText});
   EXPECT_TRUE(contains(text, "Effect of positions\n"));
@@ -243,6 +254,22 @@ TEST(CliCompareTest, TwoModelsAreSeenAsEachByItself) {
     expect_same(views, alone["views"]);
   }
   EXPECT_TRUE(runs[1]["views"].contains("moved"));
+}
+
+TEST(CliCompareTest, LabelsDifferAndAreFieldsOfCsv) {
+  const TempFolder folder;
+  const fs::path model = folder.path() / "a,\"b";
+  fs::create_directory(model);
+  for (const fs::directory_entry& entry : fs::directory_iterator(bundled_model("none"))) {
+    fs::copy_file(entry, model / entry.path().filename());
+  }
+  const std::string csv =
+      shown({"compare", "none", model.string(), "--csv", "--only", "norm", kText});
+  EXPECT_TRUE(contains(csv, "\n1,none,0,,norm.norm,")) << csv;
+  EXPECT_TRUE(contains(csv, "\n1,\"a,\"\"b\",0,,norm.norm,")) << csv;
+  const json runs = infer_json({"compare", "none", "none", "--only", "norm", kText}).at(0)["runs"];
+  EXPECT_EQ(runs[0]["label"], "none (1)");
+  EXPECT_EQ(runs[1]["label"], "none (2)");
 }
 
 TEST(CliCompareTest, OneModelWithTwoKindsOfPositionsOrInTwoPrecisions) {
