@@ -157,8 +157,9 @@ TEST(ObservedTextTest, OfTwoRunsItSaysWhereTheyDifferMost) {
   std::vector<Observed> runs = {run_of("a", "norm", {{1}, {5}}), run_of("b", "norm", {{1}, {4}})};
   EXPECT_EQ(sentences(runs, shown_of({"norm"})),
             std::vector<std::string>{"Length of the states, length: a 5.00, b 4.00 in layer 1."});
-  EXPECT_EQ(sentences(std::vector{runs[0], runs[0]}, shown_of({"norm"})),
-            std::vector<std::string>{"The two runs do not differ in what was measured."});
+  EXPECT_EQ(
+      sentences(std::vector{runs[0], runs[0]}, shown_of({"norm"})),
+      std::vector<std::string>{"In no view does the leading number differ by more than 5 %."});
   for (Observed& run : runs) run.add("moved", {.layer = 1, .cells = {0, 0, 0, 1}});
   runs[0].tables.erase("moved");
   EXPECT_EQ(sentences(runs, shown_of()).at(0), "The last states of a and b are the same.");

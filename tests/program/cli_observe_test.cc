@@ -288,9 +288,10 @@ TEST(CliCompareTest, OneModelWithTwoKindsOfPositionsOrInTwoPrecisions) {
   }
   EXPECT_EQ(positions[1]["views"]["effect"][3]["effect"], 0.0);
   EXPECT_GT(precisions[1]["views"]["moved"][3]["relative"], 1e-3);
-  for (const json& run :
-       infer_json({"compare", "none", "learned", "--precision", "int8", "--only", "norm", "Tom"})
-           .at(0)["runs"]) {
+  const json both =
+      infer_json({"compare", "none", "learned", "--precision", "int8", "--only", "norm", "Tom"})
+          .at(0)["runs"];
+  for (const json& run : both) {
     EXPECT_EQ(run["precision"], "int8");
     EXPECT_NE(run["label"], "int8");
   }
@@ -319,7 +320,8 @@ TEST(CliCompareTest, TextsLongerThanTrainedAreCutAndItSaysSo) {
       run_infer({"compare", "--json", "sinusoidal", "learned", "--only", "effect", text});
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_TRUE(contains(result.err, "cut to 128 tokens")) << result.err;
-  for (const json& run : json::parse(result.out)["runs"]) EXPECT_EQ(run["tokens"], 128);
+  const json object = json::parse(result.out);
+  for (const json& run : object["runs"]) EXPECT_EQ(run["tokens"], 128);
 }
 
 TEST(CliCompareTest, AnOverviewUnlessTablesAreAskedFor) {
@@ -329,7 +331,7 @@ TEST(CliCompareTest, AnOverviewUnlessTablesAreAskedFor) {
   const std::vector<std::string> overview =
       lines_of(shown({"compare", copy.string(), "sinusoidal", kText}));
   EXPECT_EQ(overview.at(0), "              …" + std::string(31, 'x') + "  sinusoidal");
-  EXPECT_EQ(overview.back(), "  A table for each: --only NAME, or --only all.");
+  EXPECT_EQ(overview.back(), "  --only NAME or --only all prints the tables.");
   for (const std::string& line : overview) EXPECT_FALSE(contains(line, "Toeplitz"));
   const std::string table = shown({"compare", "none", "sinusoidal", "--only", "table", kText});
   EXPECT_TRUE(contains(table, "Toeplitz"));
