@@ -360,8 +360,9 @@ std::vector<std::string> differences_in_words(std::span<const Observed> runs, co
   std::erase_if(all, [](const Difference& d) { return d.relative < 0.05; });
   std::ranges::stable_sort(all, {}, [](const Difference& d) { return -d.relative; });
   std::vector<std::string> out;
+  const bool asked = std::ranges::find(shown.views, &view("moved")) != shown.views.end();
   const Table* const moved = runs[1].table("moved");
-  if (moved != nullptr && !moved->rows.empty()) {
+  if (asked && moved != nullptr && !moved->rows.empty()) {
     const double last = moved->rows.back().cells[0];
     out.push_back(last < 1e-6
                       ? fmt::format("The last states of {} and {} are the same.", runs[0].label,
