@@ -66,14 +66,17 @@ std::vector<Observed> as_asked(std::span<const Observed> runs, const Shown& show
 
 void add_views(CommandLine& line, ViewOptions& options) {
   add_only(line, "view", options.only);
-  line.list("--head", "LAYER.HEAD",
-            "the head whose attention pattern is shown, like 2.1, or all (default: the most "
-            "positional head); repeatable",
-            options.heads, Commas::kYes);
   line.option("--seed", "N", "seed of the random orders and masks (default: 1)", options.seed);
   add_html(line, options.html);
   line.flag("--csv", "print every number on a line: text,run,layer,head,measure,value",
             options.csv);
+}
+
+void add_head(CommandLine& line, ViewOptions& options) {
+  line.list("--head", "LAYER.HEAD",
+            "the head whose attention pattern is shown, like 2.1, or all (default: the most "
+            "positional head); repeatable",
+            options.heads, Commas::kYes);
 }
 
 void add_top_k(CommandLine& line, ViewOptions& options) {
@@ -121,7 +124,7 @@ void print(std::span<const Observed> runs, size_t number, const CommonOptions& c
   }
   std::vector<Observed> asked;
   if (!options.only.empty()) runs = asked = as_asked(runs, shown);
-  if (common.json) return output.write(line(to_json(runs)) + "\n");
+  if (common.json) return output.write(one_line(to_json(runs)) + "\n");
   if (number == 1) output.write(csv_head());
   output.write(to_csv(runs, number));
 }

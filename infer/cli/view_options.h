@@ -23,8 +23,10 @@ struct ViewOptions {
   bool csv = false;
 };
 
-/// --only, --head, --seed, --html, --csv.
+/// --only, --seed, --html, --csv.
 void add_views(CommandLine& line, ViewOptions& options);
+/// --head.
+void add_head(CommandLine& line, ViewOptions& options);
 /// --top-k.
 void add_top_k(CommandLine& line, ViewOptions& options);
 

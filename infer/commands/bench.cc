@@ -288,7 +288,7 @@ std::string json_row(const Measurement& m, const std::string& model) {
                                  {"gflops", m.gflops()},
                                  {"rss_bytes", m.peak_bytes}};
   for (const auto& [name, implementation] : m.primitives) json["impl"][name] = implementation;
-  return line(json) + "\n";
+  return one_line(json) + "\n";
 }
 
 std::string table_head(const Output& output) {

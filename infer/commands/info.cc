@@ -309,7 +309,7 @@ int info(int argc, char** argv) {
     text += fmt::format("{:<{}}{}\n", row.label, kLabel,
                         wrapped(printable(row.text), kLabel, output.width()));
   }
-  output.write(common.json ? infer::line(json) + "\n" : text);
+  output.write(common.json ? one_line(json) + "\n" : text);
   return 0;
 }
 

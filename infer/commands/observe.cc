@@ -43,6 +43,7 @@ std::optional<int> parse_arguments(int argc, char** argv, ObserveArguments& argu
               Range{1, 1LL << 31});
   add_interventions(line, arguments.interventions);
   add_views(line, arguments.views);
+  add_head(line, arguments.views);
   add_top_k(line, arguments.views);
   add_save(line, arguments.texts);
   add_threads(line, arguments.texts.common);

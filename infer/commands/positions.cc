@@ -8,6 +8,7 @@
 #include "infer/cli/options.h"
 #include "infer/commands.h"
 #include "infer/files/save.h"
+#include "infer/render/observed_json.h"
 #include "infer/render/page.h"
 #include "infer/render/position_report.h"
 #include "phasor/errors.h"

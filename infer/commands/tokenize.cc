@@ -55,7 +55,7 @@ int tokenize(int argc, char** argv) {
     TokenRow token{"token", {}}, id{"id", {}};
     for (const std::string& piece : tokens.pieces) token.cells.push_back(printable(piece));
     for (const int32_t i : tokens.ids) id.cells.push_back(fmt::format("{}", i));
-    output.write(common.json ? infer::line(json) + "\n"
+    output.write(common.json ? one_line(json) + "\n"
                              : output.heading(printable(text)) + "\n" +
                                    token_table({token, id}, output.width()));
     if (output.closed()) break;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "infer/experiment/measures.h"
+
 namespace infer {
 namespace {
 

@@ -10,7 +10,7 @@
 
 #include "infer/commands.h"
 #include "infer/experiment/claims.h"
-#include "infer/render/page.h"
+#include "infer/render/observed_json.h"
 #include "infer/render/position_report.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"

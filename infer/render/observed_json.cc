@@ -130,7 +130,7 @@ Json views_json() {
   return json;
 }
 
-std::string line(const Json& json) {
+std::string one_line(const Json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

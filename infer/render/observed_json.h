@@ -16,7 +16,7 @@ nlohmann::ordered_json to_json(std::span<const Observed> runs);
 /// All views as the page reads them.
 nlohmann::ordered_json views_json();
 /// JSON in one line, without its end; U+FFFD for bytes that are no UTF-8.
-std::string line(const nlohmann::ordered_json& json);
+std::string one_line(const nlohmann::ordered_json& json);
 
 /// Every number in a line of its own: text,run,layer,head,measure,value. Texts and heads count from
 /// 1, layer 0 is the embedding; a measure is VIEW.COLUMN, in named rows VIEW.ROW.COLUMN.

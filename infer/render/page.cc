@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "infer/render/observed_json.h"
 #include "infer/render/terminal.h"
 
 namespace infer {
@@ -24,10 +25,6 @@ std::string for_script(const nlohmann::ordered_json& json) {
 }
 
 }  // namespace
-
-std::string one_line(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 void Page::write(const nlohmann::ordered_json& data, bool quiet) {
   std::string page = kReportPage;

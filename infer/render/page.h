@@ -9,9 +9,6 @@
 
 namespace infer {
 
-/// JSON without line breaks; bytes that are no UTF-8 become U+FFFD.
-std::string one_line(const nlohmann::ordered_json& json);
-
 /// Written whole or not at all. All throw InvalidArgument where `path` cannot be written: the first
 /// at once, before anything is measured for the page.
 class Page {

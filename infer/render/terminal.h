@@ -17,7 +17,6 @@ class Output {
   void write(std::string_view text);
   bool closed() const { return closed_; }            // nobody reads any more
   int width() const { return width_; }               // in columns; 100 where stdout is no terminal
-  bool colours() const { return colours_; }          // a terminal, and NO_COLOR is not set
   std::string heading(std::string_view text) const;  // bold where there are colours
   std::string tinted(std::string_view text, Tint tint) const;  // likewise
 

@@ -118,7 +118,7 @@ void expect_all_formats_hold_the_same(std::span<const Observed> runs) {
   const std::string text = to_csv(runs, 7);
   const std::vector<std::string> lines = phasor::lines_of(text);
   const std::set<std::string> csv(lines.begin(), lines.end());
-  const Json json = Json::parse(line(to_json(runs)));
+  const Json json = Json::parse(one_line(to_json(runs)));
   size_t cells = 0;
   for (size_t i = 0; i < runs.size(); ++i) {
     expect_well_formed(runs[i]);
@@ -163,7 +163,7 @@ TEST(ViewsTest, JsonOfARunSaysWhatWasRun) {
   Observed text = observe_ids(encoder, ids, {}, {.overflow = phasor::Overflow::kInterpolate});
   text.input.text = "</b> \xff";
   text.add("effect", {.layer = 0, .cells = {std::nan("")}});
-  const Json json = Json::parse(line(to_json(text)));
+  const Json json = Json::parse(one_line(to_json(text)));
   EXPECT_EQ(json["model"], "it");
   EXPECT_EQ(json["positions"], "learned");
   EXPECT_EQ(json["precision"], "f32");

@@ -224,7 +224,7 @@ void print_similarities(const std::vector<std::string>& texts, const phasor::Emb
     for (size_t j = 0; j < texts.size(); ++j) cosines[i].push_back(cosine(vectors[i], vectors[j]));
   }
   Output output;
-  if (json) return output.write(line({{"texts", texts}, {"cosines", cosines}}) + "\n");
+  if (json) return output.write(one_line({{"texts", texts}, {"cosines", cosines}}) + "\n");
   const size_t number_width = std::to_string(texts.size()).size();
   const size_t used = number_width + 3 + 7 * texts.size();
   std::string table(number_width + 1, ' ');
@@ -271,7 +271,7 @@ class NearestLines {
         for (const auto& [near, number, text] : nearest_[q]) {
           lines.push_back({{"line", number}, {"cosine", near}, {"text", text}});
         }
-        output.write(infer::line({{"query", queries_[q]}, {"nearest", lines}}) + "\n");
+        output.write(one_line({{"query", queries_[q]}, {"nearest", lines}}) + "\n");
         continue;
       }
       std::string text = (q > 0 ? "\n" : "") + output.heading(printable(queries_[q])) + "\n";

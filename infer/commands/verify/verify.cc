@@ -223,7 +223,7 @@ std::string to_json(const Verification& v) {
                {"first_difference", text_or_null(v.first_difference())}};
   json.update(v.exact() ? Json{{"atol", v.golden.atol}, {"rtol", v.golden.rtol}}
                         : Json{{"least_mean_cosine", Verification::kLeastCosine}});
-  return line(json) + "\n";
+  return one_line(json) + "\n";
 }
 
 constexpr const char* kVerifyFooter = R"(golden.json names the inputs and the tolerance:
