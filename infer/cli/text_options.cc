@@ -8,10 +8,10 @@
 
 #include "infer/commands.h"
 #include "infer/experiment/subject.h"
+#include "infer/files/save.h"
 #include "infer/files/table_file.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
-#include "phasor/version.h"
 
 namespace infer {
 namespace {
@@ -155,63 +155,40 @@ phasor::RunOptions intervened(const phasor::RunOptions& run, const Interventions
   return options;
 }
 
-std::vector<Input> read_inputs(const phasor::Encoder& encoder, const TextOptions& options,
-                               const phasor::RunOptions& run,
-                               const std::vector<std::string>& more_texts) {
-  const phasor::Model& model = encoder.model();
-  int64_t max_tokens = options.max_tokens;
-  if (max_tokens == 0 && run.overflow == phasor::Overflow::kTruncate) {
-    max_tokens = encoder.model().max_tokens(run.positions).value_or(0);
-  }
+std::vector<Input> make_inputs(const phasor::Model& model, std::span<const std::string> ids,
+                               std::span<const std::string> texts, int64_t max_tokens) {
   std::vector<Input> inputs;
-  for (const std::string& list : options.ids) {
-    inputs.push_back(input_from_ids(model, parse_ids(list)));
-    const int64_t tokens = std::ssize(inputs.back().token_ids);
-    if (options.max_tokens > 0 && tokens > options.max_tokens) {
-      keep_leading_tokens(inputs.back(), options.max_tokens);
-    }
+  for (const std::string& list : ids) {
+    Input& input = inputs.emplace_back(input_from_ids(model, parse_ids(list)));
+    const bool longer = max_tokens > 0 && std::ssize(input.token_ids) > max_tokens;
+    if (longer) keep_leading_tokens(input, max_tokens);
   }
-  for (const std::string& text : read_texts(options.words, options.common.prefix)) {
-    inputs.push_back(input_from_text(model, text, max_tokens));
-  }
-  for (const std::string& text : more_texts) {
-    inputs.push_back(input_from_text(model, options.common.prefix + text, max_tokens));
-  }
+  for (const std::string& text : texts) inputs.push_back(input_from_text(model, text, max_tokens));
   return inputs;
 }
 
-std::map<std::string, std::string> metadata(const TextOptions& options,
-                                            const phasor::Encoder& encoder,
-                                            const phasor::RunOptions& run,
-                                            std::span<const Recording> recordings) {
-  const phasor::PositionConfig& own = encoder.model().config().position;
-  const bool replaced = layout_name(own, run.positions) != layout_name(own, {});
-  const int64_t first = replaced && !recordings.empty()
-                            ? std::lround(recordings.front().encoding.positions(0).front())
-                            : own.first_position;  // the first token's row
-  return {{"model", options.common.model},
-          {"layout", layout_name(own, run.positions)},
-          {"first_position", fmt::format("{}", first)},
-          {"precision", std::string(phasor::to_string(encoder.precision()))},
-          {"version", PHASOR_VERSION}};
-}
-
-std::vector<Recording> record_all(const TextOptions& options, phasor::Encoder& encoder,
-                                  std::span<const Input> inputs, const phasor::RunOptions& run) {
-  const HookTrace trace(options.hooks, encoder.model().config().num_layers);
-  std::vector<Recording> recordings;
-  for (const std::span<const Input> part : batches_of(inputs)) {
-    recordings.push_back(record(encoder, part, run, trace));
+std::vector<Input> read_inputs(const phasor::Model& model, const TextOptions& options,
+                               const phasor::RunOptions& run) {
+  int64_t max_tokens = options.max_tokens;
+  if (max_tokens == 0 && run.overflow == phasor::Overflow::kTruncate) {
+    max_tokens = model.max_tokens(run.positions).value_or(0);
   }
-  return recordings;
+  const std::vector<std::string> texts = read_texts(options.words, options.common.prefix);
+  return make_inputs(model, options.ids, texts, max_tokens);
 }
 
-void note_cut_texts(const CommonOptions& options, const std::string& file,
-                    std::span<const Input> inputs, int64_t max_tokens) {
-  const auto cut = std::count_if(inputs.begin(), inputs.end(),
-                                 [](const Input& input) { return input.dropped > 0; });
-  if (options.quiet || cut == 0) return;
-  report_note(fmt::format("{}: {} texts were cut to {} tokens", file, cut, max_tokens));
+void note_inputs(const std::string& what, std::span<const Input> inputs, int64_t max_tokens) {
+  int64_t texts = 0, tokens = 0, invalid_bytes = 0;
+  for (const Input& input : inputs) {
+    texts += input.dropped > 0 ? 1 : 0;
+    tokens += input.dropped;
+    invalid_bytes += input.invalid_bytes;
+  }
+  if (texts > 0) {
+    report_note(fmt::format("{}: {} {} cut to {} tokens, {} fewer in all", what, texts,
+                            texts == 1 ? "text was" : "texts were", max_tokens, tokens));
+  }
+  if (invalid_bytes > 0) report_note(what + ": " + invalid_bytes_note(invalid_bytes));
 }
 
 void print_mask_note(const CommonOptions& options, std::span<const Input> inputs) {

@@ -2,13 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "infer/cli/input.h"
 #include "infer/cli/options.h"
-#include "infer/experiment/activations.h"
 #include "infer/experiment/observed.h"
 #include "phasor/encoder.h"
 
@@ -52,32 +51,15 @@ void add_interventions(CommandLine& line, Interventions& interventions);
 phasor::RunOptions intervened(const phasor::RunOptions& run, const Interventions& interventions,
                               const phasor::ModelConfig& config);
 
-/// The ids and texts, tokenized, and cut where that was asked for; `more_texts` come last.
-std::vector<Input> read_inputs(const phasor::Encoder& encoder, const TextOptions& options,
-                               const phasor::RunOptions& run,
-                               const std::vector<std::string>& more_texts = {});
+/// The ids and the texts, tokenized, and cut to `max_tokens` where that is above 0.
+std::vector<Input> make_inputs(const phasor::Model& model, std::span<const std::string> ids,
+                               std::span<const std::string> texts, int64_t max_tokens);
+/// Those of the command line.
+std::vector<Input> read_inputs(const phasor::Model& model, const TextOptions& options,
+                               const phasor::RunOptions& run);
 
-/// What to write into a file's metadata.
-std::map<std::string, std::string> metadata(const TextOptions& options,
-                                            const phasor::Encoder& encoder,
-                                            const phasor::RunOptions& run,
-                                            std::span<const Recording> recordings);
-
-/// Runs all inputs and keeps what is to be saved of them.
-std::vector<Recording> record_all(const TextOptions& options, phasor::Encoder& encoder,
-                                  std::span<const Input> inputs, const phasor::RunOptions& run);
-/// Calls visit(number, recording, i) for each sequence of each recording.
-template <typename Visit>
-void for_each_sequence(std::span<const Recording> recordings, Visit visit) {
-  size_t number = 0;
-  for (const Recording& recording : recordings) {
-    for (int64_t i = 0; i < recording.encoding.num_sequences(); ++i) visit(number++, recording, i);
-  }
-}
-
-/// On stderr, unless quiet: how many texts of a file were cut.
-void note_cut_texts(const CommonOptions& options, const std::string& file,
-                    std::span<const Input> inputs, int64_t max_tokens);
+/// On stderr: how many of the inputs were cut, and what was not UTF-8. `what` says whose they are.
+void note_inputs(const std::string& what, std::span<const Input> inputs, int64_t max_tokens);
 
 /// On stderr, unless quiet: that a mask was not filled, where one was not.
 void print_mask_note(const CommonOptions& options, std::span<const Input> inputs);

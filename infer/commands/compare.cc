@@ -38,6 +38,8 @@ struct CompareArguments {
   std::vector<std::string> words, positions, ids;
   std::vector<phasor::Precision> precisions;
   std::string file;
+
+  bool no_text() const { return words.empty() && ids.empty(); }
 };
 
 /// Two models, or one twice.
@@ -111,7 +113,7 @@ std::shared_ptr<const phasor::Model> load_second(const std::string& name) {
   return phasor::Model::load(name);
 }
 
-/// "learned", or what the sides differ in: "own", "int8", "own int8".
+/// What the sides differ in: "learned", "own", "int8", "own int8".
 std::string label_of(const CompareArguments& arguments, const std::string& model, size_t side) {
   std::string label = arguments.positions.empty() ? "" : arguments.positions[side];
   if (arguments.precisions.size() == 2) {
@@ -122,23 +124,32 @@ std::string label_of(const CompareArguments& arguments, const std::string& model
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
-/// A model with its positions, and what it was given.
-struct Side {
-  phasor::Encoder encoder;
-  phasor::RunOptions options = {};
-};
-
-Side make_side(const CompareArguments& arguments, std::shared_ptr<const phasor::Model> model,
-               size_t side) {
-  phasor::EncoderOptions encoder_options{.threads = arguments.common.threads};
+phasor::Encoder make_encoder(const CompareArguments& arguments,
+                             std::shared_ptr<const phasor::Model> model, size_t side) {
+  phasor::EncoderOptions options{.threads = arguments.common.threads};
   if (!arguments.precisions.empty()) {
-    encoder_options.precision = arguments.precisions[side % arguments.precisions.size()];
+    options.precision = arguments.precisions[side % arguments.precisions.size()];
   }
-  phasor::RunOptions options;
-  if (!arguments.positions.empty()) {
-    options.positions = parse_positions(arguments.positions[side], model->config().position);
+  return phasor::Encoder(std::move(model), options);
+}
+
+std::vector<Subject> make_subjects(const CompareArguments& arguments, const Names& names,
+                                   std::span<phasor::Encoder> encoders) {
+  std::vector<Subject> subjects;
+  for (size_t side = 0; side < 2; ++side) {
+    subjects.push_back({.label = label_of(arguments, names[side], side),
+                        .name = names[side],
+                        .encoder = encoders[side]});
+    if (arguments.positions.empty()) continue;
+    const phasor::PositionConfig& own = encoders[side].model().config().position;
+    subjects[side].options.positions = parse_positions(arguments.positions[side], own);
   }
-  return {phasor::Encoder(std::move(model), encoder_options), options};
+  const bool alike = subjects[0].label == subjects[1].label;
+  for (size_t side = 0; alike && side < 2; ++side) {
+    subjects[side].label = names[side];
+    if (names[0] == names[1]) subjects[side].label += fmt::format(" ({})", side + 1);
+  }
+  return subjects;
 }
 
 std::vector<std::string> texts_of(const CompareArguments& arguments,
@@ -152,37 +163,14 @@ std::vector<std::string> texts_of(const CompareArguments& arguments,
   return lines.empty() ? std::vector<std::string>{kDefaultText} : lines;
 }
 
-std::vector<Input> make_inputs(const phasor::Model& model, const CompareArguments& arguments,
-                               const std::vector<std::string>& texts, int64_t max_tokens) {
-  std::vector<Input> inputs;
-  for (const std::string& list : arguments.ids) {
-    Input& input = inputs.emplace_back(input_from_ids(model, parse_ids(list)));
-    const bool longer = max_tokens > 0 && std::ssize(input.token_ids) > max_tokens;
-    if (longer) keep_leading_tokens(input, max_tokens);
-  }
-  for (const std::string& text : texts) inputs.push_back(input_from_text(model, text, max_tokens));
-  return inputs;
-}
-
 void print_notes(const CompareArguments& arguments, std::span<const Subject> subjects,
                  std::span<const std::vector<Input>> inputs, int64_t max_tokens) {
   for (const phasor::Precision precision : arguments.precisions) note_slow(precision);
-  if (arguments.words.empty() && arguments.ids.empty() && arguments.file.empty()) {
+  if (arguments.no_text() && arguments.file.empty()) {
     report_note(fmt::format("no text was given; this is about \"{}\"", kDefaultText));
   }
   for (size_t side = 0; side < 2; ++side) {
-    int64_t texts = 0, tokens = 0, invalid_bytes = 0;
-    for (const Input& input : inputs[side]) {
-      texts += input.dropped > 0 ? 1 : 0;
-      tokens += input.dropped;
-      invalid_bytes += input.invalid_bytes;
-    }
-    const std::string& label = subjects[side].label;
-    if (texts > 0) {
-      report_note(fmt::format("{}: {} texts were cut to {} tokens, without their last {} in all",
-                              label, texts, max_tokens, tokens));
-    }
-    if (invalid_bytes > 0) report_note(label + ": " + invalid_bytes_note(invalid_bytes));
+    note_inputs(subjects[side].label, inputs[side], max_tokens);
   }
   if (!same_tokens(inputs[0], inputs[1])) {
     report_note("the two tokenizers make different tokens of the same texts: compare with care");
@@ -203,15 +191,6 @@ std::string header(std::span<const Subject> subjects) {
   row("model", [](const Subject& side) { return printable(side.name); });
   row("positions", [](const Subject& side) { return described(side).positions; });
   row("precision", [](const Subject& side) { return described(side).precision; });
-  row("size", [](const Subject& side) {
-    const phasor::ModelConfig& config = side.model().config();
-    return fmt::format("{} layers, d_model {}, {} heads", config.num_layers, config.d_model,
-                       config.num_heads);
-  });
-  row("trained on", [](const Subject& side) -> std::string {
-    const auto trained = trained_length(side.encoder, side.options);
-    return trained ? fmt::format("at most {} tokens", *trained) : "not said";
-  });
   return out + "\n";
 }
 
@@ -232,23 +211,13 @@ int compare(int argc, char** argv) {
         const bool lacks = needs == Needs::kFile && arguments.file.empty();
         return lacks ? "give a file of sentences with -i FILE" : "";
       });
-  std::array<Side, 2> sides = {make_side(arguments, first, 0), make_side(arguments, second, 1)};
-  std::vector<Subject> subjects;
-  int64_t max_tokens = 0;
-  for (size_t side = 0; side < 2; ++side) {
-    subjects.push_back({.label = label_of(arguments, names[side], side),
-                        .name = names[side],
-                        .encoder = sides[side].encoder,
-                        .options = sides[side].options});
-    // Throws where the model has no such positions.
-    const int64_t trained = trained_length(sides[side].encoder, sides[side].options).value_or(0);
+  std::array<phasor::Encoder, 2> encoders = {make_encoder(arguments, first, 0),
+                                             make_encoder(arguments, second, 1)};
+  const std::vector<Subject> subjects = make_subjects(arguments, names, encoders);
+  int64_t max_tokens = 0;  // that both were trained on
+  for (const Subject& subject : subjects) {
+    const int64_t trained = trained_length(subject.encoder, subject.options).value_or(0);
     if (trained > 0) max_tokens = max_tokens == 0 ? trained : std::min(max_tokens, trained);
-  }
-
-  const bool alike = subjects[0].label == subjects[1].label;
-  for (size_t side = 0; alike && side < 2; ++side) {
-    subjects[side].label = names[side];
-    if (names[0] == names[1]) subjects[side].label += fmt::format(" ({})", side + 1);
   }
 
   Request request = request_for(arguments.views, shown);
@@ -256,16 +225,15 @@ int compare(int argc, char** argv) {
   request.max_tokens = max_tokens;
   const std::vector<std::string> texts = texts_of(arguments, request.lines);
   const std::array<std::vector<Input>, 2> inputs = {
-      make_inputs(*first, arguments, texts, max_tokens),
-      make_inputs(*second, arguments, texts, max_tokens)};
-  const bool from_file = arguments.words.empty() && arguments.ids.empty();
+      make_inputs(*first, arguments.ids, texts, max_tokens),
+      make_inputs(*second, arguments.ids, texts, max_tokens)};
   std::optional<HtmlReport> page;
   if (!arguments.views.html.empty()) page.emplace(arguments.views.html);
   std::vector<Observed> runs;
   {
     Progress progress(common.quiet);
-    runs = observe_runs(subjects, from_file ? arguments.file : "", inputs, request, progress,
-                        page ? HtmlReport::kMostTexts : 0,
+    runs = observe_runs(subjects, arguments.no_text() ? arguments.file : "", inputs, request,
+                        progress, page ? HtmlReport::kMostTexts : 0,
                         [&](size_t, size_t number, Observed&& text) {
                           if (page) page->add(number, text);
                         });

@@ -4,8 +4,8 @@
 #include "infer/cli/text_options.h"
 #include "infer/cli/view_options.h"
 #include "infer/commands.h"
+#include "infer/experiment/activations.h"
 #include "infer/experiment/measures.h"
-#include "infer/files/save.h"
 #include "infer/render/html_report.h"
 
 namespace infer {
@@ -111,36 +111,6 @@ std::vector<std::vector<Observed>> observe_batch(std::span<const Subject> subjec
   return texts;
 }
 
-/// Activations, and the arrays that were measured: {text}.… of the only run, else
-/// {text}.before.… and {text}.after.…
-void save_all(const TextOptions& options, std::span<const Subject> subjects,
-              std::span<const Input> inputs, std::span<const std::vector<Observed>> texts) {
-  Activations activations;
-  std::vector<std::vector<Recording>> recordings;
-  for (size_t side = 0; side < subjects.size(); ++side) {
-    const Subject& subject = subjects[side];
-    recordings.push_back(record_all(options, subject.encoder, inputs, subject.options));
-    for_each_sequence(recordings.back(), [&](size_t number, const Recording& recording, int64_t i) {
-      const Observed& text = texts[number][side];
-      const std::string prefix =
-          fmt::format("{}.{}{}", number, subject.label, subject.label.empty() ? "" : ".");
-      activations.add(prefix, recording, i);
-      const std::vector<double> vectors(text.position_vectors.begin(), text.position_vectors.end());
-      const int64_t tokens = text.num_tokens();
-      if (!vectors.empty()) {
-        activations.add(prefix + "position_vectors", {tokens, std::ssize(vectors) / tokens},
-                        vectors);
-      }
-      for (size_t l = 0; l < text.position_means.size(); ++l) {
-        activations.add(fmt::format("{}split.position.{}", prefix, l),
-                        {std::ssize(text.text_tokens), text.d_model}, text.position_means[l]);
-      }
-    });
-  }
-  save(options.save, activations.tensors(),
-       metadata(options, subjects[0].encoder, subjects[0].options, recordings[0]));
-}
-
 }  // namespace
 
 int observe(int argc, char** argv) {
@@ -152,7 +122,7 @@ int observe(int argc, char** argv) {
   const Shown shown = shown_of(arguments, model->config());
   phasor::Encoder encoder(model, {.threads = common.threads, .precision = common.precision});
   const std::vector<Subject> subjects = make_subjects(arguments, encoder);
-  const std::vector<Input> inputs = read_inputs(encoder, texts, subjects[0].options);
+  const std::vector<Input> inputs = read_inputs(*model, texts, subjects[0].options);
 
   Request request = request_for(arguments.views, shown);
   request.states = subjects.size() > 1;
@@ -185,7 +155,9 @@ int observe(int argc, char** argv) {
     request.seed += part.size();
   }
   // First the file: where it cannot be written, the error stands alone.
-  if (!texts.save.empty()) save_all(texts, subjects, inputs, unsaved);
+  if (!texts.save.empty()) {
+    save_activations(texts.save, texts.hooks, subjects, inputs, unsaved);
+  }
   for (const std::vector<Observed>& runs : unsaved) show(runs);
 
   if (!arguments.file.empty() && (page || !output.closed())) {
@@ -194,12 +166,11 @@ int observe(int argc, char** argv) {
                              ? texts.max_tokens
                              : trained_length(encoder, subjects[0].options).value_or(0);
     request.seed = arguments.views.seed;
-    TextOptions cut;
-    cut.common.prefix = common.prefix;
-    cut.max_tokens = request.max_tokens;
+    std::vector<std::string> prefixed = request.lines;
+    for (std::string& line : prefixed) line.insert(0, common.prefix);
     const std::vector<std::vector<Input>> lines(
-        subjects.size(), read_inputs(encoder, cut, subjects[0].options, request.lines));
-    note_cut_texts(common, arguments.file, lines[0], cut.max_tokens);
+        subjects.size(), make_inputs(*model, {}, prefixed, request.max_tokens));
+    if (!common.quiet) note_inputs(arguments.file, lines[0], request.max_tokens);
     const std::vector<Observed> runs =
         observe_runs(subjects, arguments.file, lines, request, progress);
     if (page) page->add(runs);

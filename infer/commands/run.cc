@@ -6,7 +6,7 @@
 #include "infer/cli/text_options.h"
 #include "infer/cli/view_options.h"
 #include "infer/commands.h"
-#include "infer/files/save.h"
+#include "infer/experiment/activations.h"
 #include "infer/render/observed_json.h"
 
 namespace infer {
@@ -45,17 +45,6 @@ std::optional<int> parse_arguments(int argc, char** argv, TextOptions& texts, Vi
   return kUsage;
 }
 
-void save_all(const Subject& subject, std::span<const Input> inputs, const TextOptions& texts) {
-  const std::vector<Recording> recordings =
-      record_all(texts, subject.encoder, inputs, subject.options);
-  Activations activations;
-  for_each_sequence(recordings, [&](size_t number, const Recording& recording, int64_t i) {
-    activations.add(fmt::format("{}.", number), recording, i);
-  });
-  save(texts.save, activations.tensors(),
-       metadata(texts, subject.encoder, subject.options, recordings));
-}
-
 }  // namespace
 
 int run(int argc, char** argv) {
@@ -67,9 +56,9 @@ int run(int argc, char** argv) {
   const phasor::RunOptions options = run_options(texts, model->config().position);
   phasor::Encoder encoder(model, {.threads = common.threads, .precision = common.precision});
   const Subject subject{.label = "", .name = common.model, .encoder = encoder, .options = options};
-  const std::vector<Input> inputs = read_inputs(encoder, texts, options);
+  const std::vector<Input> inputs = read_inputs(*model, texts, options);
   // First the file: where it cannot be written, the error stands alone.
-  if (!texts.save.empty()) save_all(subject, inputs, texts);
+  if (!texts.save.empty()) save_activations(texts.save, texts.hooks, {&subject, 1}, inputs);
 
   const Request request{.views = {&view("norm"), &view("effect"), &view("attention")},
                         .top_k = views.top_k};

@@ -1,27 +1,19 @@
-// The activations of whole runs, as the named tensors of one file.
 #include "infer/experiment/activations.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 
+#include "infer/files/save.h"
 #include "phasor/errors.h"
+#include "phasor/version.h"
 
 namespace infer {
 namespace {
 
 using phasor::Hook;
-
-std::vector<Hook> hooks_for(const std::vector<std::string>& names) {
-  if (names.empty()) {
-    return {Hook::kFullEmbed, Hook::kPattern, Hook::kResidPost, Hook::kNormalizedResidPost,
-            Hook::kFinalNorm};
-  }
-  std::vector<Hook> hooks;
-  for (int hook = 0; hook < phasor::kNumHooks; ++hook) hooks.push_back(static_cast<Hook>(hook));
-  return hooks;
-}
 
 bool is_called(const std::string& path, const std::string& name) {
   return name == "all" || path == name || path.ends_with("." + name) ||
@@ -39,89 +31,151 @@ void for_each_hook(int64_t num_layers, Visit visit) {
   }
 }
 
-}  // namespace
-
-HookTrace::HookTrace(std::vector<std::string> names, int64_t num_layers)
-    : Trace(hooks_for(names)), names_(std::move(names)) {
-  for (const std::string& name : names_) {
-    bool known = false;
-    for_each_hook(num_layers, [&](Hook hook, int64_t layer) {
-      known = known || is_called(phasor::hook_path(hook, layer), name);
-    });
-    if (known) continue;
-    throw phasor::InvalidArgument(fmt::format(
-        "--hooks: this model has no hook '{}'; write all, or names like attn.hook_pattern (of "
-        "every "
-        "block) and blocks.0.hook_resid_post (of the first), as TransformerLens has them",
-        name));
+/// Keeps what is to be saved.
+class HookTrace : public phasor::Trace {
+ public:
+  HookTrace(const std::vector<std::string>& names, int64_t num_layers)
+      : Trace(names.empty() ? hidden_states_and_attentions() : everything()), names_(names) {
+    for (const std::string& name : names_) {
+      bool known = false;
+      for_each_hook(num_layers, [&](Hook hook, int64_t layer) {
+        known = known || is_called(phasor::hook_path(hook, layer), name);
+      });
+      if (known) continue;
+      throw phasor::InvalidArgument(fmt::format(
+          "--hooks: this model has no hook '{}'; write all, or names like attn.hook_pattern (of "
+          "every block) and blocks.0.hook_resid_post (of the first), as TransformerLens has them",
+          name));
+    }
   }
-}
 
-bool HookTrace::wants(Hook hook, int64_t layer) const {
-  if (!Trace::wants(hook, layer)) return false;
-  const std::string path = phasor::hook_path(hook, layer);
-  return names_.empty() || std::any_of(names_.begin(), names_.end(), [&](const std::string& name) {
-           return is_called(path, name);
-         });
-}
-
-Recording record(phasor::Encoder& encoder, std::span<const Input> inputs,
-                 phasor::RunOptions options, HookTrace trace) {
-  options.observer = &trace;
-  options.pooling = encoder.model().sentence().pooling;
-  phasor::Encoding encoding = encoder.encode_ids(token_ids_of(inputs), options);
-  return {std::move(encoding), std::move(trace)};
-}
-
-void Activations::add(const std::string& prefix, const Recording& recording, int64_t i) {
-  const phasor::Encoding& encoding = recording.encoding;
-  const int64_t tokens = encoding.num_tokens(i);
-  tensors_.emplace_back(prefix + "token_ids", std::vector{tokens}, encoding.token_ids(i));
-  std::vector<int32_t>& rows = position_ids_.emplace_back();
-  for (const float position : encoding.positions(i)) {
-    rows.push_back(static_cast<int32_t>(std::lround(position)));
+  bool wants(Hook hook, int64_t layer) const override {
+    if (names_.empty()) return Trace::wants(hook, layer);
+    const std::string path = phasor::hook_path(hook, layer);
+    return std::ranges::any_of(names_, [&](const auto& name) { return is_called(path, name); });
   }
-  tensors_.emplace_back(prefix + "position_ids", std::vector{tokens},
-                        std::span<const int32_t>(rows));
-  if (recording.trace.by_path()) {
-    add_hooks(prefix, recording.trace, i);
-  } else {
-    add_states(prefix, recording, i);
+
+ private:
+  std::vector<std::string> names_;
+};
+
+/// Named tensors, and the memory of those that are nobody else's.
+class Tensors {
+ public:
+  template <typename T>
+  void borrow(const std::string& name, std::vector<int64_t> shape, std::span<const T> values) {
+    tensors_.emplace_back(prefix + name, std::move(shape), values);
   }
-}
+  void borrow(const std::string& name, const phasor::Trace::Entry& entry) {
+    borrow(name, entry.shape, std::span<const float>(entry.values));
+  }
+  template <typename Values>
+  void copy(const std::string& name, std::vector<int64_t> shape, const Values& values) {
+    borrow(name, std::move(shape),
+           std::span<const float>(floats_.emplace_back(values.begin(), values.end())));
+  }
+  void add_ids(const phasor::Encoding& encoding, int64_t i) {
+    const std::vector<int64_t> shape = {encoding.num_tokens(i)};
+    borrow("token_ids", shape, encoding.token_ids(i));
+    std::vector<int32_t>& rows = integers_.emplace_back();
+    for (const float p : encoding.positions(i))
+      rows.push_back(static_cast<int32_t>(std::lround(p)));
+    borrow("position_ids", shape, std::span<const int32_t>(rows));
+  }
+  std::span<const SavedTensor> all() const { return tensors_; }
 
-void Activations::add(const std::string& name, std::vector<int64_t> shape,
-                      std::span<const double> values) {
-  const std::vector<float>& array = arrays_.emplace_back(values.begin(), values.end());
-  tensors_.emplace_back(name, std::move(shape), std::span<const float>(array));
-}
+  std::string prefix;
 
-void Activations::add(const std::string& name, const phasor::Trace::Entry& entry) {
-  tensors_.emplace_back(name, entry.shape, std::span<const float>(entry.values));
-}
+ private:
+  std::vector<SavedTensor> tensors_;
+  std::deque<std::vector<float>> floats_;
+  std::deque<std::vector<int32_t>> integers_;
+};
 
-void Activations::add_states(const std::string& prefix, const Recording& recording, int64_t i) {
-  const phasor::Encoding& encoding = recording.encoding;
-  const HookTrace& trace = recording.trace;
+/// Sequence i's states and attentions under Transformers' names.
+void add_states(const phasor::Encoding& encoding, const phasor::Trace& trace, int64_t i,
+                Tensors& tensors) {
   for (int64_t l = 0; l <= trace.num_layers(); ++l) {
-    add(fmt::format("{}hidden_states.{}", prefix, l), trace.hidden_state(l, i));
+    tensors.borrow(fmt::format("hidden_states.{}", l), trace.hidden_state(l, i));
   }
   for (int64_t l = 0; l < trace.num_layers(); ++l) {
-    add(fmt::format("{}attentions.{}", prefix, l), trace.at(Hook::kPattern, l, i));
+    tensors.borrow(fmt::format("attentions.{}", l), trace.at(Hook::kPattern, l, i));
   }
   const int64_t tokens = encoding.num_tokens(i);
-  tensors_.emplace_back(prefix + "last_hidden_state",
-                        std::vector{tokens, std::ssize(encoding.hidden(i)) / tokens},
-                        encoding.hidden(i));
-  tensors_.emplace_back(prefix + "embedding", std::vector{std::ssize(encoding.embedding(i))},
-                        encoding.embedding(i));
+  tensors.borrow("last_hidden_state", {tokens, std::ssize(encoding.hidden(i)) / tokens},
+                 encoding.hidden(i));
+  tensors.borrow("embedding", {std::ssize(encoding.embedding(i))}, encoding.embedding(i));
 }
 
-void Activations::add_hooks(const std::string& prefix, const HookTrace& trace, int64_t i) {
+/// Under TransformerLens' names.
+void add_hooks(const phasor::Trace& trace, int64_t i, Tensors& tensors) {
   for_each_hook(trace.num_layers(), [&](Hook hook, int64_t layer) {
-    if (trace.has(hook, layer, i))
-      add(prefix + phasor::hook_path(hook, layer), trace.at(hook, layer, i));
+    if (!trace.has(hook, layer, i)) return;
+    tensors.borrow(phasor::hook_path(hook, layer), trace.at(hook, layer, i));
   });
+}
+
+void add_measured(const Observed& text, Tensors& tensors) {
+  if (const int64_t values = std::ssize(text.position_vectors); values > 0) {
+    tensors.copy("position_vectors", {text.num_tokens(), values / text.num_tokens()},
+                 text.position_vectors);
+  }
+  for (size_t l = 0; l < text.position_means.size(); ++l) {
+    tensors.copy(fmt::format("split.position.{}", l), {std::ssize(text.text_tokens), text.d_model},
+                 text.position_means[l]);
+  }
+}
+
+phasor::Encoding run_batch(const Subject& subject, std::span<const Input> inputs,
+                           HookTrace& trace) {
+  phasor::RunOptions options = subject.options;
+  options.observer = &trace;
+  options.pooling = subject.model().sentence().pooling;
+  return subject.encoder.encode_ids(token_ids_of(inputs), options);
+}
+
+std::map<std::string, std::string> metadata(const Subject& subject,
+                                            const phasor::Encoding& encoding) {
+  const phasor::PositionConfig& own = subject.model().config().position;
+  const std::string layout = layout_name(own, subject.options.positions);
+  const bool replaced = layout != layout_name(own, {});
+  const int64_t first =  // the first token's row
+      replaced ? std::lround(encoding.positions(0).front()) : own.first_position;
+  return {{"model", subject.name},
+          {"layout", layout},
+          {"first_position", fmt::format("{}", first)},
+          {"precision", std::string(phasor::to_string(subject.encoder.precision()))},
+          {"version", PHASOR_VERSION}};
+}
+
+}  // namespace
+
+void save_activations(const std::filesystem::path& path, const std::vector<std::string>& hooks,
+                      std::span<const Subject> subjects, std::span<const Input> inputs,
+                      std::span<const std::vector<Observed>> observed) {
+  Tensors tensors;
+  std::deque<HookTrace> traces;  // what the tensors borrow from
+  std::deque<phasor::Encoding> encodings;
+  for (size_t side = 0; side < subjects.size(); ++side) {
+    const std::string& label = subjects[side].label;
+    size_t number = 0;
+    for (const std::span<const Input> batch : batches_of(inputs)) {
+      HookTrace& trace = traces.emplace_back(hooks, subjects[side].model().config().num_layers);
+      const phasor::Encoding& encoding =
+          encodings.emplace_back(run_batch(subjects[side], batch, trace));
+      for (int64_t i = 0; i < encoding.num_sequences(); ++i, ++number) {
+        tensors.prefix = fmt::format("{}.{}{}", number, label, label.empty() ? "" : ".");
+        tensors.add_ids(encoding, i);
+        if (hooks.empty()) {
+          add_states(encoding, trace, i, tensors);
+        } else {
+          add_hooks(trace, i, tensors);
+        }
+        if (!observed.empty()) add_measured(observed[number][side], tensors);
+      }
+    }
+  }
+  save(path, tensors.all(), metadata(subjects[0], encodings.at(0)));
 }
 
 }  // namespace infer
