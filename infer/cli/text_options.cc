@@ -127,7 +127,7 @@ void add_interventions(CommandLine& line, Interventions& interventions) {
   line.list("--edit", "EDIT",
             "change the positions, and show before and after: zero, scale=X, shift=N, swap=I,J "
             "(tokens, from 0), reverse, shuffle=SEED, repeat (the first for all) or table=FILE "
-            "(.npy, .npz, .safetensors); repeatable, in order",
+            "(.npy, .safetensors); repeatable, in order",
             interventions.edits);
   line.list("--cut-residual", "LAYER",
             "run without a residual connection, and show before and after: LAYER, LAYER.attn or "
@@ -141,7 +141,7 @@ phasor::RunOptions intervened(const phasor::RunOptions& run, const Interventions
   // The table is what the other edits choose rows from, wherever it stands among them.
   for (const std::string& edit : interventions.edits) {
     if (!edit.starts_with(kTable)) continue;
-    const Matrix table = read_table(edit.substr(kTable.size()));
+    const Matrix table = read_table(edit.substr(kTable.size()), "--edit table=");
     options.positions = Positions::table({.rows = table.rows,
                                           .d_model = table.columns,
                                           .values = {table.values.begin(), table.values.end()}});

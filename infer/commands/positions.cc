@@ -22,16 +22,16 @@ constexpr const char* kPositionsDescription =
     "a\nfile.";
 
 constexpr const char* kPositionsFooter = R"(A TABLE is one of
-  paper, marian, t2t, fairseq, opennmt   a sinusoidal table of that layout (paper where none is given)
+  paper, marian, t2t, fairseq, opennmt   a sinusoidal table of that layout (default: paper)
   random                                 numbers between -1 and 1, to compare with
-  FILE.npy, FILE.npz, FILE.safetensors   a matrix [positions, width]
-  DIR or NAME                            the table of a model
+  FILE.npy, FILE.safetensors             a matrix [positions, width]
+  DIR or NAME                            the table of a checkpoint's folder or of a bundled model
 Sections (--only picks some of them):
 {}
 Examples:
   infer positions
   infer positions --length 100 --width 512 --only image
-  infer positions -m learned --only map,properties
+  infer positions learned --only properties
   infer positions paper learned --only properties,against
   infer positions marian --width 512 --length 100 --html page.html
   infer positions --claims)";
@@ -49,23 +49,15 @@ struct PositionsArguments {
 std::string footer() {
   std::string sections;
   for (const TableSection& section : table_sections()) {
-    sections += fmt::format("  {:<11} {}\n", section.name, section.hint);
+    sections += fmt::format("  {:<11} {}{}\n", section.name, section.hint,
+                            section.title.empty() ? " (--html and --json)" : "");
   }
   return fmt::format(kPositionsFooter, sections);
 }
 
 std::optional<int> parse_arguments(int argc, char** argv, PositionsArguments& arguments) {
   CommandLine line("infer positions", kPositionsDescription, footer());
-  std::string kind, layout, model, file;
-  std::vector<std::string> words;
-  line.words("TABLE", "one table or two, see below", words);
-  line.option("--kind", "KIND", "kind of the computed table: sinusoidal (default) or random", kind);
-  line.option("--layout", "LAYOUT",
-              "layout of the sinusoidal table: paper (default), marian, t2t, fairseq or opennmt",
-              layout);
-  line.option("-m,--model", "DIR|NAME", "the table of a checkpoint's folder or a bundled model",
-              model);
-  line.option("--table", "FILE", "a table in a .npy, .npz or .safetensors file", file);
+  line.words("TABLE", "one table or two, see below", arguments.tables);
   line.option("--length", "T",
               "positions (default: 16, or all that a model or file has, up to 512)",
               arguments.size.length);
@@ -80,22 +72,7 @@ std::optional<int> parse_arguments(int argc, char** argv, PositionsArguments& ar
   add_html(line, arguments.html);
   line.flag("--csv", "print the values, a line for each position", arguments.csv);
   add_json_and_quiet(line, arguments.common);
-  if (const auto done = line.parse(argc, argv)) return done;
-
-  if (!kind.empty() && kind != "sinusoidal" && kind != "random") {
-    throw UsageError(fmt::format(
-        "--kind: '{}' is neither sinusoidal nor random; for a learned table name its model", kind));
-  }
-  if (!layout.empty() && kind == "random") {
-    throw UsageError("--layout is for sinusoidal tables, not for --kind random");
-  }
-  if (!layout.empty()) parse_name<phasor::SinusoidalLayout>("--layout", layout);
-  const std::string computed = !layout.empty() ? layout : kind == "sinusoidal" ? "paper" : kind;
-  for (const std::string& table : {computed, model, file}) {
-    if (!table.empty()) arguments.tables.push_back(table);
-  }
-  arguments.tables.insert(arguments.tables.end(), words.begin(), words.end());
-  return std::nullopt;
+  return line.parse(argc, argv);
 }
 
 void check(const PositionsArguments& arguments) {
@@ -119,8 +96,7 @@ void check(const PositionsArguments& arguments) {
   if (tables.size() == 2 && (arguments.csv || !arguments.save.empty())) {
     throw UsageError("--csv and --save are for one table; give one");
   }
-  const bool is_npy = std::filesystem::path(arguments.save).extension() == ".npy";
-  if (!arguments.save.empty() && !is_npy) check_save_path(arguments.save);
+  if (!arguments.save.empty()) check_save_path(arguments.save, true);
 }
 
 /// The sections that are named, or else all that can be shown.

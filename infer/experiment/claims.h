@@ -24,7 +24,7 @@ struct Claim {
 
 /// The bundled twins. A claim about a model that is null is left out.
 struct ClaimModels {
-  std::shared_ptr<const phasor::Model> sinusoidal = nullptr, learned = nullptr, none = nullptr;
+  std::shared_ptr<const phasor::Model> sinusoidal = nullptr, none = nullptr;
 };
 
 /// What computes the tables: sinusoidal_table(), or another to see the claims fail.

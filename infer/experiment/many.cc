@@ -8,14 +8,12 @@
 #include "infer/experiment/masked.h"
 #include "infer/experiment/means.h"
 #include "infer/experiment/measures.h"
-#include "infer/experiment/position_table.h"
 
 namespace infer {
 namespace {
 
 constexpr int64_t kMostProbeTokens = 20000;  // the probe holds their states of all layers
 constexpr size_t kHeldOut = 4;               // every fourth text
-constexpr int64_t kMostTableRows = 512;      // the Gram matrix has the square of it
 
 phasor::Progress shown(Progress& progress, const char* what) {
   return [&progress, what](int64_t done, int64_t total) { progress.show(what, done, total); };
@@ -111,30 +109,6 @@ void probe_many(Many& many) {
       "position: R² {:.3f}, error {:.2f}.",
       last.num_train, parts[0].size(), last.num_held_out, parts[1].size(), last.mean.r2,
       last.mean.mean_absolute_error);
-}
-
-void describe_table(Many& many) {
-  const phasor::Model& model = many.subject.model();
-  const int64_t rows =
-      std::min(trained_length(many.subject.encoder, many.subject.options).value_or(kMostTableRows),
-               kMostTableRows);
-  const std::vector<float> vectors =
-      model.position_vectors(rows, many.subject.options.positions, many.subject.options.overflow);
-  if (std::all_of(vectors.begin(), vectors.end(), [](float value) { return value == 0; })) {
-    many.means.missing["table"] = "no positions are added";
-    return;
-  }
-  const int64_t width = model.config().embedding_width();
-  const auto add = [&](const char* label, const std::vector<double>& table) {
-    const std::vector<float> values(table.begin(), table.end());
-    many.means.add("table", {.label = label,
-                             .cells = {static_cast<double>(rows), phasor::mean_norm(values, width),
-                                       phasor::toeplitz_r2(table, width),
-                                       phasor::position_locality(table, width),
-                                       phasor::position_symmetry(table, width)}});
-  };
-  add("own", {vectors.begin(), vectors.end()});
-  add("random", random_values(rows * width, many.request.seed));
 }
 
 namespace {

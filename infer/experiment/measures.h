@@ -14,11 +14,10 @@ void measure_order(Batch& batch);      // order
 void measure_attention(Batch& batch);  // attention, entropy, offsets, heads
 void measure_scores(Batch& batch);     // scores
 
-void split_many(Many& many);      // corpus
-void probe_many(Many& many);      // probe
-void describe_table(Many& many);  // table
-void score_masked(Many& many);    // masked
-void score_longer(Many& many);    // longer
+void split_many(Many& many);    // corpus
+void probe_many(Many& many);    // probe
+void score_masked(Many& many);  // masked
+void score_longer(Many& many);  // longer
 
 /// "moved" of `after`: how far its states are from those of `before`, of one text with
 /// Request::states. Models of different shapes have none.

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <random>
 
+#include "infer/cli/command_line.h"
 #include "infer/commands.h"
 #include "infer/files/table_file.h"
 #include "lens/rows.h"
@@ -43,6 +44,14 @@ void set_formula(NamedTable& table, phasor::SinusoidalLayout layout, double base
   table.pairs = phasor::column_pairs(layout, table.width(), base);
 }
 
+/// Numbers between −1 and 1: the same everywhere.
+std::vector<double> random_values(int64_t count) {
+  std::mt19937_64 random(1);
+  std::vector<double> values(count);
+  for (double& value : values) value = static_cast<double>(random() >> 11) * 0x1p-52 - 1;
+  return values;
+}
+
 NamedTable computed(const std::string& name, const TableSize& size) {
   const int64_t rows = size.length.value_or(kDefaultLength);
   const int64_t width = size.width.value_or(kDefaultWidth);
@@ -52,7 +61,7 @@ NamedTable computed(const std::string& name, const TableSize& size) {
                    .values = {.values = {}, .rows = rows, .columns = width}};
   if (name == kRandom) {
     if (size.base) throw UsageError("--base is for sinusoidal tables, not for random ones");
-    table.values.values = random_values(rows * width, 1);
+    table.values.values = random_values(rows * width);
     return table;
   }
   const double base = size.base.value_or(10000);
@@ -76,7 +85,7 @@ NamedTable from_file(const std::string& name, const TableSize& size) {
   NamedTable table{.name = std::filesystem::path(name).filename().string(),
                    .description = name,
                    .kind = "file",
-                   .values = read_table(name)};
+                   .values = read_table(name, "the table ")};
   const int64_t available = table.rows();
   if (size.length.value_or(0) > available) {
     throw phasor::InvalidArgument(
@@ -102,6 +111,11 @@ void refuse_without_vectors(const std::string& name, const phasor::Model& model)
 }
 
 NamedTable from_model(const std::string& name, const TableSize& size) {
+  const std::string hint = did_you_mean(name, phasor::names<phasor::SinusoidalLayout>().all);
+  std::error_code ignored;
+  if (!hint.empty() && !std::filesystem::exists(name, ignored)) {
+    throw UsageError(fmt::format("there is no table '{}'{}", name, hint));
+  }
   const auto model = phasor::Model::load(name);
   refuse_without_vectors(name, *model);
   const phasor::PositionConfig& own = model->config().position;
@@ -141,9 +155,11 @@ bool is_computed(const std::string& name) {
 NamedTable find_table(const std::string& name, const TableSize& size) {
   check("--length", size.length, kMaxLength);
   check("--width", size.width, kMaxWidth);
-  NamedTable table = is_computed(name)     ? computed(name, size)
-                     : is_table_file(name) ? from_file(name, size)
-                                           : from_model(name, size);
+  std::error_code ignored;
+  const bool is_file = is_table_file(name) || std::filesystem::is_regular_file(name, ignored);
+  NamedTable table = is_computed(name) ? computed(name, size)
+                     : is_file         ? from_file(name, size)
+                                       : from_model(name, size);
   if (!table.layout) {  // no formula says which columns turn together
     for (int64_t i = 0; i + 1 < table.width(); i += 2) {
       table.pairs.push_back({.sine = i, .cosine = i + 1, .frequency = 0});
@@ -158,15 +174,8 @@ NamedTable first_rows(NamedTable table, int64_t rows) {
   return table;
 }
 
-std::vector<double> random_values(int64_t count, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<double> values(count);
-  for (double& value : values) value = static_cast<double>(random() >> 11) * 0x1p-52 - 1;
-  return values;
-}
-
 Matrix random_like(const Matrix& table) {
-  Matrix random{random_values(table.rows * table.columns, 1), table.rows, table.columns};
+  Matrix random{random_values(table.rows * table.columns), table.rows, table.columns};
   const double length = mean_norm(random.values, table.columns);
   const double factor = length > 0 ? mean_norm(table.values, table.columns) / length : 0;
   for (double& value : random.values) value *= factor;

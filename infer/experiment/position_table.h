@@ -36,8 +36,8 @@ struct TableSize {
   std::optional<double> base = {};    // likewise
 };
 
-/// What a table is called on the command line: a layout, "random", a file (.npy, .npz,
-/// .safetensors) or else a model.
+/// What a table is called on the command line: a layout, "random", a file (.npy, .safetensors) or
+/// else a model.
 bool is_computed(const std::string& name);
 
 /// Throws InvalidArgument (a size that the table cannot have, a model without position vectors),
@@ -47,9 +47,8 @@ NamedTable find_table(const std::string& name, const TableSize& size);
 /// Without its rows from `rows` on.
 NamedTable first_rows(NamedTable table, int64_t rows);
 
-/// Numbers between −1 and 1: the same for the same seed, everywhere.
-std::vector<double> random_values(int64_t count, uint64_t seed);
-/// A table of random rows of the same size and mean length, to compare with.
+/// A table of random rows, the same ones everywhere, of the same size and mean length, to compare
+/// with.
 Matrix random_like(const Matrix& table);
 
 /// The length of each row [T, width], and their mean.

@@ -108,13 +108,12 @@ std::string npy_header(SavedTensor::Kind kind, std::span<const int64_t> shape) {
   return header + text;
 }
 
-void check_save_path(const std::filesystem::path& path) {
+void check_save_path(const std::filesystem::path& path, bool one_tensor) {
   const std::string extension = path.extension().string();
   if (extension == ".safetensors" || extension == ".npz") return;
-  throw UsageError(
-      fmt::format("--save: {} ends in neither .safetensors nor .npz; these are the "
-                  "formats that infer writes",
-                  path.string()));
+  if (one_tensor && extension == ".npy") return;
+  throw UsageError(fmt::format("--save: the name {} must end in {}.npz or .safetensors",
+                               path.string(), one_tensor ? ".npy, " : ""));
 }
 
 void save(const std::filesystem::path& path, std::span<const SavedTensor> tensors,

@@ -65,7 +65,7 @@ std::string to_text(const std::vector<Claim>& claims, const Output& output) {
   const auto holds = std::ranges::count(claims, std::optional(true), &Claim::holds);
   const auto fails = std::ranges::count(claims, std::optional(false), &Claim::holds);
   const auto unexpected = std::ranges::count(claims, false, &Claim::as_expected);
-  text += fmt::format("\n{} claims: {} hold (✔), {} do not (✘), {} are a matter of how much (≈)\n",
+  text += fmt::format("\n{} claims: {} hold (✔), {} do not (✘), {} have no verdict (≈)\n",
                       claims.size(), holds, fails, std::ssize(claims) - holds - fails);
   if (unexpected > 0) text += fmt::format("{} are not what theory gives (!)\n", unexpected);
   return text;
@@ -87,9 +87,8 @@ Json to_json(const std::vector<Claim>& claims, bool as_expected) {
 }  // namespace
 
 int show_claims(bool json, bool quiet) {
-  const std::vector<Claim> claims = tutorial_claims({.sinusoidal = bundled("sinusoidal", quiet),
-                                                     .learned = bundled("learned", quiet),
-                                                     .none = bundled("none", quiet)});
+  const std::vector<Claim> claims =
+      tutorial_claims({.sinusoidal = bundled("sinusoidal", quiet), .none = bundled("none", quiet)});
   const bool as_expected = std::ranges::all_of(claims, &Claim::as_expected);
   Output output;
   output.write(json ? one_line(to_json(claims, as_expected)) + "\n" : to_text(claims, output));

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "infer/render/terminal.h"
 
@@ -43,19 +42,11 @@ Matrix block_means(const Matrix& matrix, int64_t block_rows, int64_t block_colum
 
 }  // namespace
 
-Range own_range(std::span<const double> cells) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  Range range{kInfinity, -kInfinity};
-  for (const double value : cells) {
-    if (!std::isfinite(value)) continue;
-    range = {std::min(range.low, value), std::max(range.high, value)};
-  }
-  return range.low <= range.high ? range : Range{};
-}
-
 Range symmetric_range(std::span<const double> cells) {
-  const auto [low, high] = own_range(cells);
-  const double size = std::max(std::abs(low), std::abs(high));
+  double size = 0;
+  for (const double value : cells) {
+    if (std::isfinite(value)) size = std::max(size, std::abs(value));
+  }
   return {-size, size};
 }
 

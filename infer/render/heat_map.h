@@ -12,9 +12,7 @@ namespace infer {
 
 /// What the lightest and the darkest shade stand for.
 using RangeOf = Range (*)(std::span<const double> cells);
-/// The least and greatest finite value; 0 and 0 where there is none.
-Range own_range(std::span<const double> cells);
-/// As far below zero as above.
+/// As far below zero as above, up to the largest finite number.
 Range symmetric_range(std::span<const double> cells);
 
 /// Up to 32 lines for a terminal of `width` columns, and a key: "-1  ░▒▓█ 1". Each number takes two

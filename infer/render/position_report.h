@@ -19,16 +19,16 @@ namespace infer {
 using NamedTables = std::vector<NamedTable>;
 using PropertyColumns = std::vector<std::vector<Property>>;
 
-/// A part of the report. It either shows each table by itself (`text`, `json`), or numbers
-/// (`measure`): a column for each table, or one of both.
+/// A part of the report. It either shows each table by itself (`json`), or numbers (`measure`): a
+/// column for each table, or one of both. What a terminal does not show has no title.
 struct TableSection {
-  std::string_view name;   // of --only
-  std::string_view title;  // of the section
-  std::string_view hint;   // in the help
-  std::string_view key;    // in JSON
-  std::string (*text)(const NamedTable&, const Output&) = nullptr;
+  std::string_view name;  // of --only
+  std::string_view hint;  // in the help
+  std::string_view key;   // in JSON
   nlohmann::ordered_json (*json)(const NamedTable&) = nullptr;
   PropertyColumns (*measure)(const NamedTables&, Progress&) = nullptr;
+  std::string_view title = {};
+  std::string (*text)(const NamedTable&, const Output&) = nullptr;
   bool of_two = false;  // needs two tables
 };
 

@@ -179,17 +179,6 @@ std::string bar(double share, int width) {
   return out.append(kEighths[eighths % 8]);
 }
 
-std::string sparkline(const std::vector<double>& values, double low, double high) {
-  constexpr std::array<std::string_view, 8> kHeights = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-  std::string out;
-  for (const double value : values) {
-    const double share = high > low ? std::clamp((value - low) / (high - low), 0.0, 1.0) : 0;
-    out +=
-        std::isfinite(value) ? kHeights[std::min<size_t>(static_cast<size_t>(share * 8), 7)] : " ";
-  }
-  return out;
-}
-
 std::string token_table(const std::vector<TokenRow>& rows, int width) {
   int label_width = 0;
   size_t columns = 0;

@@ -55,9 +55,6 @@ std::string cut_left(std::string_view text, int width);
 /// `share` of `width` columns filled; share is clipped to 0 … 1.
 std::string bar(double share, int width);
 
-/// A column of eight heights for each number, from `low` to `high`: ▁▃▅█▅▃▁.
-std::string sparkline(const std::vector<double>& values, double low, double high);
-
 /// A row of a table whose columns are tokens.
 struct TokenRow {
   std::string label;

@@ -45,11 +45,6 @@ constexpr Column kProbe[] = {{"r2", "R²"},
                              {"mean_r2", "mean R²", 3, false},
                              {"mean_error", "mean error", 2, false},
                              {"train_r2", "train R²", 3, false}};
-constexpr Column kTable[] = {{"rows", "rows", 0},
-                             {"length", "length", 2},
-                             {"toeplitz_r2", "Toeplitz"},
-                             {"locality", "local"},
-                             {"symmetry", "symmetric"}};
 constexpr Column kMasked[] = {{"loss", "loss"},      {"loss_error", "±"},
                               {"accuracy", "right"}, {"accuracy_error", "±"},
                               {"masks", "masks", 0}, {"tokens", "tokens", 0, false}};
@@ -274,19 +269,6 @@ const View kViews[] = {
      .columns = kProbe,
      .of_many = probe_many,
      .sentence = say_probe},
-    {.name = "table",
-     .title = "The position vectors by themselves",
-     .hint =
-         "Mean length, and what holds of their dot products (1: fully): they depend on the offset "
-         "alone (Toeplitz R²), are largest between neighbours (locality), and are equal before and "
-         "after (symmetry); beside a table of random rows.",
-     .needs = Needs::kManyTexts,
-     .rows = Rows::kNamed,
-     .row_name = "table",
-     .lead = 2,
-     .brief = false,
-     .columns = kTable,
-     .of_many = describe_table},
     {.name = "masked",
      .title = "Masked tokens",
      .hint = "Loss in nats and share of right predictions on 15 % of the file's tokens, which are "

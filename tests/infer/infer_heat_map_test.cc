@@ -21,13 +21,19 @@ Matrix counting(int64_t rows, int64_t columns) {
   return matrix;
 }
 
+Range zero_to_largest(std::span<const double> cells) {
+  Range range;
+  for (const double cell : cells) range.high = std::fmax(range.high, cell);
+  return range;
+}
+
 /// The cells' lines and the key, in a terminal of 22 columns.
-std::vector<std::string> lines_of(const Matrix& matrix, RangeOf range_of = own_range) {
+std::vector<std::string> lines_of(const Matrix& matrix, RangeOf range_of = zero_to_largest) {
   return phasor::lines_of(heat_map(matrix, {}, 22, range_of));
 }
 
 TEST(HeatMapTest, ShadesGrowWithTheNumbers) {
-  EXPECT_EQ(heat_map(counting(1, 5), {}, 22, own_range), "    ░░▒▒▓▓██\n  0  ░▒▓█ 4\n");
+  EXPECT_EQ(heat_map(counting(1, 5), {}, 22, zero_to_largest), "    ░░▒▒▓▓██\n  0  ░▒▓█ 4\n");
 }
 
 TEST(HeatMapTest, AMatrixThatJustFitsIsNotAveraged) {
@@ -43,7 +49,7 @@ TEST(HeatMapTest, NoLineIsWiderThanTheTerminal) {
   for (const int64_t columns : {1, 7, 39, 40, 41, 79, 80, 81, 128, 512, 1000}) {
     for (const int64_t rows : {1, 5, 33, 100, 513}) {
       const std::vector<std::string> labels(static_cast<size_t>(rows), "日本語");
-      auto lines = phasor::lines_of(heat_map(counting(rows, columns), labels, 80, own_range));
+      auto lines = phasor::lines_of(heat_map(counting(rows, columns), labels, 80, zero_to_largest));
       EXPECT_LE(display_width(lines.back()), 80);
       lines.pop_back();
       EXPECT_LE(lines.size(), 32u);
@@ -74,7 +80,7 @@ TEST(HeatMapTest, ASymmetricRangeReachesAsFarBelowZeroAsAbove) {
 TEST(HeatMapTest, NumbersThatAreNoneAndMatricesOfOneNumberAreShown) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(lines_of({{0, nan, 1}, 1, 3})[0], "    ··██");
-  EXPECT_EQ(lines_of({{7, 7}, 1, 2})[0], "  ▒▒▒▒");
+  EXPECT_EQ(lines_of({{0, 0}, 1, 2})[0], "  ▒▒▒▒");
 }
 
 TEST(HeatMapTest, BlockMeansLeaveOutWhatIsNoNumber) {

@@ -89,18 +89,6 @@ TEST(ManyTest, TheProbeIsTheLibrarysOnTextsItHasNotSeen) {
   EXPECT_EQ(many.tables.at("probe").note.find(counts), 0u) << many.tables.at("probe").note;
 }
 
-TEST(ManyTest, TheTableIsDescribedBesideOneOfRandomRows) {
-  Encoder encoder = bundled(), none = bundled("none");
-  const Request request = request_of({"table"});
-  const std::vector<Observed> runs =
-      observe_all({subject(encoder), subject(none)}, {kText}, request);
-  EXPECT_NEAR(number(runs[0], "table", "own", "toeplitz_r2"), 1, 1e-6);  // of float32 rows
-  EXPECT_NEAR(number(runs[0], "table", "own", "length"), 8, 1e-5);       // √(d/2)
-  EXPECT_EQ(number(runs[0], "table", "own", "rows"), 128);
-  EXPECT_LT(number(runs[0], "table", "random", "toeplitz_r2"), 0.1);
-  EXPECT_EQ(why_missing(runs[1], "table"), "no positions are added");
-}
-
 /// The masked tokens of these lines in both models.
 std::vector<Observed> masked(const std::vector<std::string>& lines, uint64_t seed = 1) {
   Encoder a = bundled("sinusoidal"), b = bundled("learned");

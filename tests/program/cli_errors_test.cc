@@ -84,9 +84,10 @@ TEST(CliErrorsTest, NamesThatNoFileCanHaveExitWith3) {
       expect_infer_fails(arguments, 3, {prefix, why});
     };
     for (const char* const end : {".npy", ".npz", ".safetensors"}) {
-      fails({"positions", "-q", prefix + end});
       fails({"positions", "-q", "paper", "--save", prefix + end});
     }
+    fails({"positions", "-q", prefix + ".npy"});
+    fails({"positions", "-q", prefix + ".safetensors"});
     fails({"-q", "--save", prefix + ".npz", "Tom"});
     fails({"embed", "-q", "-i", prefix});
     fails({"embed", "-q", "-o", prefix + ".npy", "Tom"});

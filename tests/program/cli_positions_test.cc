@@ -94,10 +94,10 @@ TEST(CliPositionsTest, TheLongerOfTwoTablesIsCutAndSaysSo) {
 TEST(CliPositionsTest, ASavedTableIsTheSameTable) {
   const TempFolder folder;
   const json saved = json_of({"learned", "--only", "values"})["tables"][0];
-  for (const char* name : {"t.npy", "t.npz", "t.safetensors"}) {
+  for (const char* name : {"t.npy", "t.safetensors"}) {
     const std::string file = (folder.path() / name).string();
     text_of({"learned", "--only", "values", "--save", file});
-    const json table = json_of({"--table", file, "--only", "values"})["tables"][0];
+    const json table = json_of({file, "--only", "values"})["tables"][0];
     EXPECT_EQ(table["values"], saved["values"]) << name;
     EXPECT_EQ(table["kind"], "file");
     EXPECT_EQ(table["name"], name);
@@ -107,15 +107,16 @@ TEST(CliPositionsTest, ASavedTableIsTheSameTable) {
 }
 
 TEST(CliPositionsTest, OnlyTheSectionsAskedForAreShown) {
-  const std::vector<std::string> titles = {"Values", "Image", "Curves",    "Distances",
-                                           "Clock",  "Map:",  "Properties"};
-  const std::string all = text_of({});
-  for (const std::string& title : titles) EXPECT_TRUE(contains(all, "\n" + title)) << title;
-  const std::string some = text_of({"--only", "values,map", "--only", "clock"});
-  for (const std::string& title : titles) {
-    const bool asked = title == "Values" || title == "Map:" || title == "Clock";
-    EXPECT_EQ(contains(some, "\n" + title), asked) << title;
+  const std::string all = text_of({}), one = text_of({"--only", "values"});
+  const std::string two = text_of({"--only", "properties,map", "--only", "clock"});
+  for (const std::string title : {"Values", "Image", "Properties"}) {
+    EXPECT_TRUE(contains(all, "\n" + title)) << title;
+    EXPECT_EQ(contains(one, "\n" + title), title == "Values");
+    EXPECT_EQ(contains(two, "\n" + title), title == "Properties");
   }
+  EXPECT_TRUE(all.ends_with("\n\n--html FILE draws: curves, distances, clock, map\n")) << all;
+  EXPECT_FALSE(contains(one, "--html"));
+  EXPECT_TRUE(two.ends_with("\n\n--html FILE draws: clock, map\n")) << two;
 }
 
 TEST(CliPositionsTest, ThePageHasEverySectionAndChangesNothingElse) {
@@ -154,7 +155,6 @@ ProgramResult claims_with(const fs::path& models, std::vector<std::string> optio
 TEST(CliPositionsTest, ClaimsAreShownSourceBySourceAndAllAsExpected) {
   const std::vector<infer::Claim> claims =
       infer::tutorial_claims({.sinusoidal = Model::load(bundled_model("sinusoidal")),
-                              .learned = Model::load(bundled_model("learned")),
                               .none = Model::load(bundled_model("none"))});
   const json object = json_of({"--claims"});
   EXPECT_EQ(object["as_expected"], true);
@@ -187,7 +187,6 @@ TEST(CliPositionsTest, ClaimsAreShownSourceBySourceAndAllAsExpected) {
 TEST(CliPositionsTest, AClaimThatComesOutOtherwiseFailsTheCheck) {
   const TempFolder models;
   fs::create_directory_symlink(bundled_model("sinusoidal"), models.path() / "sinusoidal");
-  fs::create_directory_symlink(bundled_model("learned"), models.path() / "learned");
   fs::create_directory_symlink(bundled_model("sinusoidal"), models.path() / "none");
   const ProgramResult result = claims_with(models.path());
   EXPECT_EQ(result.exit_code, 1) << result.err;
@@ -205,11 +204,9 @@ TEST(CliPositionsTest, WhatCannotBeShownIsSaidInOneLine) {
     arguments.insert(arguments.begin(), "positions");
     expect_infer_fails(arguments, exit_code, words);
   };
-  fails({"--layout", "foo"}, 2, {"--layout", "foo", "paper, marian, t2t, fairseq, opennmt"});
-  fails({"--kind", "learned"}, 2, {"--kind", "learned", "name its model"});
-  fails({"--kind", "random", "--layout", "paper"}, 2, {"--layout"});
+  fails({"papr"}, 2, {"no table 'papr'", "did you mean paper?"});
   fails({"random", "--base", "10"}, 2, {"--base", "random"});
-  fails({"--layout", "opennmt", "--width", "5"}, 3, {"opennmt", "even", "5"});
+  fails({"opennmt", "--width", "5"}, 3, {"opennmt", "even", "5"});
   fails({"--base", "1"}, 3, {"--base", "1", "above 1"});
   fails({"--base", "nan"}, 2, {"--base", "nan"});
   fails({"--base", "inf"}, 3, {"--base", "inf"});
@@ -217,12 +214,13 @@ TEST(CliPositionsTest, WhatCannotBeShownIsSaidInOneLine) {
   fails({"--width", "-1"}, 3, {"--width", "-1", "4096"});
   fails({"--length", "4097"}, 3, {"--length", "4097"});
   fails({"--length", "many"}, 2, {"--length", "many"});
-  fails({"-m", "none"}, 3, {"none", "no positions"});
-  fails({"-m", "missing"}, 4, {"missing"});
+  fails({"none"}, 3, {"none", "no positions"});
+  fails({"missing"}, 4, {"missing"});
   fails({"learned", "--length", "129"}, 3, {"--length", "129", "128"});
   fails({"learned", "--width", "4"}, 2, {"--width", "own"});
   fails({"learned", "--base", "4"}, 2, {"--base", "own"});
-  fails({"--table", "missing.npy"}, 3, {"missing.npy"});
+  fails({"missing.npy"}, 3, {"missing.npy", "no such file"});
+  fails({folder.write("t.npz", "PK").string()}, 3, {"t.npz", ".npy nor .safetensors"});
   fails({"paper", "marian", "t2t"}, 2, {"3 tables", "paper, marian, t2t"});
   fails({"--claims", "learned"}, 2, {"--claims", "--json"});
   fails({"--claims", "--csv"}, 2, {"--claims", "--json"});
@@ -230,7 +228,7 @@ TEST(CliPositionsTest, WhatCannotBeShownIsSaidInOneLine) {
   fails({"--only", "against"}, 2, {"two tables"});
   fails({"--csv", "--json"}, 2, {"--csv", "--json"});
   fails({"paper", "marian", "--csv"}, 2, {"--csv", "one table"});
-  fails({"--save", "t.txt"}, 2, {"t.txt", ".npz"});
+  fails({"--save", "t.txt"}, 2, {"t.txt", ".npy, .npz or .safetensors"});
   fails({"--html", "-"}, 2, {"--html", "'-'", "page.html"});
   fails({"--save", (folder.path() / "none" / "t.npy").string()}, 3, {"No such file"});
 }
@@ -241,7 +239,7 @@ TEST(CliPositionsTest, OfARelativeBiasItSaysWhatItIs) {
   const TempFolder folder;
   folder.write("config.json", family.config.dump());
   folder.write("model.safetensors", safetensors_bytes(tensors_of(family, *model)));
-  expect_infer_fails({"positions", "-m", folder.path().string()}, 3,
+  expect_infer_fails({"positions", folder.path().string()}, 3,
                      {"no position vectors", "bias on the attention scores",
                       std::to_string(family.meaning.position.num_buckets) + " buckets"});
 }
