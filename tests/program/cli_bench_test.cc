@@ -41,7 +41,7 @@ TEST(CliBenchTest, TheNumbersOfAMeasurementAgreeWithEachOther) {
   const double operations = 6 * 2 * (30 * (4 * 128 * 128 + 2 * 128 * 512) + 2 * 3 * 10 * 10 * 128);
   EXPECT_NEAR(m["gflops"].get<double>() * seconds * 1e9, operations, 1e-6 * operations);
   const json info = infer_json({"info"}).at(0);
-  EXPECT_GT(m["rss_bytes"], info["bytes_in_memory"]["packed"]);
+  EXPECT_GT(m["rss_bytes"], info["memory"]["packed_bytes"]);
   EXPECT_TRUE(m["impl"].contains("qkv"));
   for (const auto& [name, implementation] : m["impl"].items()) {
     EXPECT_NE(implementation, "") << name;
