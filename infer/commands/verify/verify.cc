@@ -154,23 +154,24 @@ std::string to_text(const Verification& v, const Output& output) {
   const std::string bound =
       v.exact() ? fmt::format("|got - want| <= {} + {}*|want|", v.golden.atol, v.golden.rtol)
                 : fmt::format("the last state's mean cosine >= {}", Verification::kLeastCosine);
-  std::string out = output.heading(printable(v.folder)) +
-                    fmt::format(": {}, {}, {} items, {}\n", v.family, to_string(v.precision),
-                                v.golden.items.size(), bound);
-  out += v.tokenizer_problem.empty()
-             ? fmt::format("  token ids of {} texts: {}\n", v.texts,
-                           v.ids_difference.empty() ? "equal" : "DIFFERENT")
-             : fmt::format("  token ids from the reference, not from text: {}\n",
-                           printable(v.tokenizer_problem));
-  out += fmt::format("  {:<18}{:>6}{:>13}{:>13}\n", "tensor", "items", "max |diff|", "mean cosine");
+  std::string out =
+      output.heading(printable(v.folder)) +
+      fmt::format(": {}, {}, {}\n", v.family, to_string(v.precision), bound) +
+      fmt::format("  {:<18}{:>6}{:>13}{:>13}\n", "tensor", "items", "max |diff|", "mean cosine");
+  const auto row = [&](const std::string& name, int64_t items, const std::string& numbers,
+                       const std::string& difference) {
+    out += items == 0 ? fmt::format("  {:<18}  none\n", name)
+                      : fmt::format("  {:<18}{:>6}{:>26}  {}\n", name, items, numbers,
+                                    difference.empty() ? "ok" : "DIFFERENT");
+  };
+  row("token_ids", v.texts, "", v.ids_difference);
   for (const Check& check : v.checks) {
-    if (check.items == 0) {
-      out += fmt::format("  {:<18}{:>6}\n", check.tensor, "none");
-      continue;
-    }
-    out += fmt::format("  {:<18}{:>6}{:>13.3g}{:>13.6f}  {}\n", check.tensor, check.items,
-                       check.deviation.max_diff(), check.deviation.mean_cosine(),
-                       check.difference.empty() ? "ok" : "DIFFERENT");
+    row(check.tensor, check.items,
+        fmt::format("{:.3g}{:>13.6f}", check.deviation.max_diff(), check.deviation.mean_cosine()),
+        check.difference);
+  }
+  if (!v.tokenizer_problem.empty()) {
+    out += fmt::format("  token_ids are the reference's: {}\n", printable(v.tokenizer_problem));
   }
   if (v.ok()) return out + "  ok\n";
   return out + fmt::format("  first difference: {}\n", printable(v.first_difference()));
