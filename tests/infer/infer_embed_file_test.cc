@@ -26,8 +26,6 @@ using phasor::TempFolder;
 
 constexpr int64_t kWidth = 3, kLines = 5;  // of a run that is interrupted
 
-const std::map<std::string, std::string> kMadeWith = {{"model", "m"}};
-
 void expect_refused(const std::function<void()>& run, const std::vector<std::string>& words) {
   phasor::expect_error<phasor::InvalidArgument>(run, words);
 }
@@ -35,7 +33,9 @@ void expect_refused(const std::function<void()>& run, const std::vector<std::str
 class PartialFileTest : public testing::TestWithParam<const char*> {
  protected:
   PartialFileTest()
-      : format_{.kind = VectorFormat::kind_of(GetParam()), .width = kWidth, .metadata = {}} {}
+      : format_{.kind = VectorFormat::kind_of(GetParam()),
+                .width = kWidth,
+                .made_with = {{"model", "m"}}} {}
 
   fs::path out() const { return folder_.path() / GetParam(); }
   fs::path partial() const { return out() += ".partial"; }
@@ -51,13 +51,13 @@ class PartialFileTest : public testing::TestWithParam<const char*> {
   }
   /// Writes some lines in two windows and ends without commit().
   void interrupted() const {
-    PartialFile file(out(), format_, kMadeWith, false);
+    PartialFile file(out(), format_, false);
     append(file, 2);
     append(file, kLines - 2);
   }
   /// Goes on to 7 lines; gives the whole file's bytes.
   std::string resumed() const {
-    PartialFile file(out(), format_, kMadeWith, true);
+    PartialFile file(out(), format_, true);
     append(file, 7 - file.state().lines);
     file.commit();
     return read_text_file(out());
@@ -121,11 +121,10 @@ TEST_P(PartialFileTest, WhatIsNotInTheRecordIsWrittenAgain) {
   expect_not_resumed({partial().string(), "bytes"});
 }
 
-TEST_P(PartialFileTest, AHeaderOfAnotherLengthIsRefused) {
-  if (format_.kind != VectorFormat::Kind::kSafetensors) return;  // theirs is always as long
+TEST_P(PartialFileTest, WhatWasMadeWithSomethingElseIsRefused) {
   interrupted();
-  format_.metadata = {{"model", "a model of a very long name"}};
-  expect_not_resumed({partial().string(), "5 vectors of 3 numbers"});
+  format_.made_with = {{"model", "another"}};
+  expect_not_resumed({record().string(), "model m, not another"});
 }
 
 TEST_P(PartialFileTest, VectorsOfAnotherWidthAreRefused) {
@@ -166,7 +165,7 @@ TEST_P(PartialFileTest, AnotherUsersFileIsRefused) {
 
 TEST_P(PartialFileTest, PipesFoldersAndDevicesAreRefusedAtOnce) {
   const auto refused = [&](const fs::path& at, bool resume, const std::vector<std::string>& words) {
-    expect_refused([&] { PartialFile(out(), format_, kMadeWith, resume); }, words);
+    expect_refused([&] { PartialFile(out(), format_, resume); }, words);
     EXPECT_TRUE(fs::exists(at));
     fs::remove_all(at);
   };

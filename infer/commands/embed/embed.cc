@@ -6,7 +6,6 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -284,12 +283,8 @@ struct Setup {
       : model(phasor::Model::load(arguments.common.model, {.language = arguments.common.language})),
         options(embed_options(arguments, *model)),
         encoder(model,
-                {.threads = arguments.common.threads, .precision = arguments.common.precision}),
-        precision(phasor::to_string(encoder.precision())) {
+                {.threads = arguments.common.threads, .precision = arguments.common.precision}) {
     model->tokenizer();  // or the sentence why there is none
-    const std::string source = arguments.pooling.empty() ? model->sentence().source : "--pooling";
-    pooling = fmt::format("{} ({})", to_string(*options.pooling),
-                          source.empty() ? "the default: no sentence-transformers files" : source);
     std::string query_prompt;
     if (arguments.nearest > 0) {
       if (!arguments.prefix) {
@@ -301,7 +296,10 @@ struct Setup {
     query_options = options;
     query_options.prompt = query_prompt;
     if (arguments.common.quiet) return;
-    report_note(fmt::format("sentence vectors: {}, {}", pooling, precision));
+    const std::string source = arguments.pooling.empty() ? model->sentence().source : "--pooling";
+    report_note(fmt::format("sentence vectors: {} ({}), {}", to_string(*options.pooling),
+                            source.empty() ? "the default: no sentence-transformers files" : source,
+                            to_string(encoder.precision())));
     note_slow(arguments.common.precision);
     const auto note_prompt = [](const char* what, const std::string& prompt) {
       report_note(
@@ -327,9 +325,7 @@ struct Setup {
 
   std::shared_ptr<const phasor::Model> model;
   phasor::EmbedOptions options, query_options;
-  std::string pooling;  // "mean, normalised (1_Pooling/config.json)"
   phasor::Encoder encoder;
-  std::string precision;  // that "auto" stands for here
 };
 
 /// Every line of `lines` to a vector in the output, or to what is nearest to some texts.
@@ -349,21 +345,17 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
     }
   }
   format.width = setup.encoder.embedding_width(setup.options);
-  format.metadata = {{"model", arguments.common.model},
-                     {"pooling", setup.pooling},
-                     {"precision", setup.precision},
-                     {"infer", versions()}};
   std::optional<PartialFile> file;
   if (!arguments.output.empty()) {
-    const std::map<std::string, std::string> made_with = {
-        {"model", model_fingerprint(setup.model->folder())},
-        {"pooling", to_string(*setup.options.pooling)},
-        {"prefix", fmt::format("\"{}\"", *setup.options.prompt)},
-        {"lang", fmt::format("\"{}\"", arguments.common.language)},
-        {"overflow", std::string(to_string(setup.options.overflow))},
-        {"precision", setup.precision},
-        {"infer", versions()}};
-    file.emplace(arguments.output, format, made_with, arguments.resume);
+    format.made_with = {{"model", weakly_canonical(setup.model->folder()).filename().string()},
+                        {"model_files", model_fingerprint(setup.model->folder())},
+                        {"pooling", to_string(*setup.options.pooling)},
+                        {"prefix", fmt::format("\"{}\"", *setup.options.prompt)},
+                        {"lang", fmt::format("\"{}\"", arguments.common.language)},
+                        {"overflow", std::string(to_string(setup.options.overflow))},
+                        {"precision", std::string(to_string(setup.encoder.precision()))},
+                        {"infer", versions()}};
+    file.emplace(arguments.output, format, arguments.resume);
     const int64_t done = file->state().lines;
     if (arguments.resume && !quiet) {
       report_note(
@@ -417,7 +409,8 @@ int embed(int argc, char** argv) {
     return 0;
   }
   const std::filesystem::path partial = arguments.output + ".partial";
-  if (arguments.resume && !exists(partial) && std::filesystem::exists(arguments.output)) {
+  if (arguments.resume && !exists(partial) &&
+      is_regular_file(std::filesystem::path(arguments.output))) {
     if (!arguments.common.quiet) {
       report_note(fmt::format("nothing to resume: {} is complete", arguments.output));
     }

@@ -33,7 +33,7 @@ using nlohmann::json;
 std::string safetensors_header(const VectorFormat& format, int64_t lines) {
   const auto text = [&](int64_t rows, int64_t bytes) {
     nlohmann::ordered_json header;
-    header["__metadata__"] = format.metadata;
+    header["__metadata__"] = format.made_with;
     header["embeddings"] = {
         {"dtype", "F32"}, {"shape", {rows, format.width}}, {"data_offsets", {0, bytes}}};
     return header.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -120,13 +120,11 @@ std::string VectorFormat::rows(std::span<const float> values, int64_t first_line
   return text;
 }
 
-PartialFile::PartialFile(const fs::path& path, VectorFormat format,
-                         std::map<std::string, std::string> made_with, bool resume)
+PartialFile::PartialFile(const fs::path& path, VectorFormat format, bool resume)
     : path_(path),
       partial_(path.string() + ".partial"),
       record_(path.string() + ".partial.json"),
-      format_(std::move(format)),
-      made_with_(std::move(made_with)) {
+      format_(std::move(format)) {
   refuse_to_replace("-o", path);
   std::error_code ignored;
   const fs::path folder = path.parent_path();
@@ -210,7 +208,7 @@ void PartialFile::restore() {
     const json record = json::parse(
         as_input("--resume: ", [&] { return phasor::internal::read_file(record_, kMostBytes); }));
     const auto before = record.at("made_with").get<std::map<std::string, std::string>>();
-    for (const auto& [what, now] : made_with_) {
+    for (const auto& [what, now] : format_.made_with) {
       const auto found = before.find(what);
       const std::string then = found == before.end() ? "?" : found->second;
       if (then != now) refuse(fmt::format("it was made with {} {}, not {}", what, then, now));
@@ -250,8 +248,10 @@ void PartialFile::append(std::span<const float> values, PartialState state) {
   write(rows);
   if (fdatasync(descriptor_) != 0 && errno != EINVAL) fail(partial_);
   bytes_ += std::ssize(rows);
-  const json record = {
-      {"made_with", made_with_}, {"lines", state.lines}, {"bytes", bytes_}, {"input", state.input}};
+  const json record = {{"made_with", format_.made_with},
+                       {"lines", state.lines},
+                       {"bytes", bytes_},
+                       {"input", state.input}};
   const std::string text = record.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
   try {
     TemporaryFile file("-o", record_, {.name = record_.string() + ".tmp", .sync = false});

@@ -32,7 +32,7 @@ struct VectorFormat {
 
   Kind kind = Kind::kJsonLines;
   int64_t width = 0;
-  std::map<std::string, std::string> metadata = {};  // kSafetensors only
+  std::map<std::string, std::string> made_with = {};  // a safetensors file's metadata
 
   /// Throws UsageError where the extension is none of .npy, .safetensors and .jsonl.
   static Kind kind_of(const std::filesystem::path& path);
@@ -52,11 +52,9 @@ struct PartialState {
 /// commit() both stay for another run to resume, unless not a line is done.
 class PartialFile {
  public:
-  /// `made_with` is all that must be the same to resume. Throws InvalidArgument naming what
-  /// differs, or where the files cannot be written, are not this user's own, or are being written
-  /// by another run.
-  PartialFile(const std::filesystem::path& path, VectorFormat format,
-              std::map<std::string, std::string> made_with, bool resume);
+  /// `format` must be the same to resume. Throws InvalidArgument naming what differs, or where the
+  /// files cannot be written, are not this user's own, or are being written by another run.
+  PartialFile(const std::filesystem::path& path, VectorFormat format, bool resume);
   ~PartialFile();
   PartialFile(const PartialFile&) = delete;
   PartialFile& operator=(const PartialFile&) = delete;
@@ -83,7 +81,6 @@ class PartialFile {
 
   std::filesystem::path path_, partial_, record_;
   VectorFormat format_;
-  std::map<std::string, std::string> made_with_;
   PartialState state_;
   int64_t bytes_ = 0;  // of the partial file, its header included
   int descriptor_ = -1;
