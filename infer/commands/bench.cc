@@ -49,19 +49,13 @@ BenchShape parse_shape(const std::string& name) {
     return good ? std::stoll(match[plain].matched ? match[plain] : match[ragged]) : 0;
   };
   const int64_t count = size(1, 5), from = size(2, 3), to = size(2, 4);
-  std::string why;
-  if (std::min({count, from, to}) < 1 || std::max({count, from, to}) > kMostTokens) {
-    why = fmt::format("sizes are whole numbers from 1 to {}", kMostTokens);
-  } else if (from > to) {
-    why = fmt::format("{} is more than {}", from, to);
-  } else if (count * to > kMostTokens) {
-    why = fmt::format("a batch has at most {} tokens", kMostTokens);
-  }
-  if (!why.empty()) {
+  const bool sizes = std::min({count, from, to}) >= 1 && std::max({count, from, to}) <= kMostTokens;
+  if (!sizes || from > to || count * to > kMostTokens) {
     throw UsageError(
-        fmt::format("--shape '{}': {}; write 32x128 for 32 sequences of 128 tokens, "
-                    "ragged:4-60x64 for 64 of 4 to 60",
-                    name, why));
+        fmt::format("--shape '{}': sizes are whole numbers from 1 up, and a batch has at most {} "
+                    "tokens; write 32x128 for 32 sequences of 128 tokens, ragged:4-60x64 for 64 "
+                    "of 4 to 60",
+                    name, kMostTokens));
   }
   BenchShape shape{name, std::vector<int64_t>(count, from)};
   std::mt19937_64 random(1);
@@ -217,6 +211,7 @@ std::vector<int> parse_threads(const std::vector<std::string>& list) {
 std::vector<BenchShape> fitting_shapes(const BenchArguments& arguments,
                                        std::optional<int64_t> max_tokens) {
   std::vector<BenchShape> fitting;
+  std::string why;
   for (const std::string& name : arguments.shapes) {
     BenchShape shape = parse_shape(name);
     const int64_t longest = std::ranges::max(shape.lengths);
@@ -224,16 +219,13 @@ std::vector<BenchShape> fitting_shapes(const BenchArguments& arguments,
       fitting.push_back(std::move(shape));
       continue;
     }
-    const std::string why = fmt::format("{} has {} tokens, but the model's positions end after {}",
-                                        name, longest, *max_tokens);
-    if (arguments.shapes != kDefaultShapes) {
-      throw phasor::InvalidArgument("--shape " + why + "; give a shorter one");
-    }
+    why = fmt::format("{} has {} tokens, but the model's positions end after {}", name, longest,
+                      *max_tokens);
+    if (arguments.shapes != kDefaultShapes) break;
     if (!arguments.common.quiet) report_note("left out: " + why);
   }
-  if (fitting.empty()) {
-    throw phasor::InvalidArgument(fmt::format(
-        "the model's positions end after {}; give a --shape that is short enough", *max_tokens));
+  if (fitting.empty() || (!why.empty() && arguments.shapes != kDefaultShapes)) {
+    throw phasor::InvalidArgument("--shape " + why + "; give a shorter one");
   }
   return fitting;
 }
