@@ -1,14 +1,11 @@
 // infer bench: how fast a model runs here, for shapes of batches, numbers of threads and
 // precisions.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <fstream>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
@@ -52,19 +49,13 @@ BenchShape parse_shape(const std::string& name) {
     return good ? std::stoll(match[plain].matched ? match[plain] : match[ragged]) : 0;
   };
   const int64_t count = size(1, 5), from = size(2, 3), to = size(2, 4);
-  std::string why;
-  if (std::min({count, from, to}) < 1 || std::max({count, from, to}) > kMostTokens) {
-    why = fmt::format("sizes are whole numbers from 1 to {}", kMostTokens);
-  } else if (from > to) {
-    why = fmt::format("{} is more than {}", from, to);
-  } else if (count * to > kMostTokens) {
-    why = fmt::format("a batch has at most {} tokens", kMostTokens);
-  }
-  if (!why.empty()) {
+  const bool sizes = std::min({count, from, to}) >= 1 && std::max({count, from, to}) <= kMostTokens;
+  if (!sizes || from > to || count * to > kMostTokens) {
     throw UsageError(
-        fmt::format("--shape '{}': {}; write 32x128 for 32 sequences of 128 tokens, "
-                    "ragged:4-60x64 for 64 of 4 to 60",
-                    name, why));
+        fmt::format("--shape '{}': sizes are whole numbers from 1 up, and a batch has at most {} "
+                    "tokens; write 32x128 for 32 sequences of 128 tokens, ragged:4-60x64 for 64 "
+                    "of 4 to 60",
+                    name, kMostTokens));
   }
   BenchShape shape{name, std::vector<int64_t>(count, from)};
   std::mt19937_64 random(1);
@@ -86,38 +77,6 @@ TokenIds draw_token_ids(const BenchShape& shape, const phasor::ModelConfig& conf
   return sequences;
 }
 
-/// Seconds of each run, ascending: at least three, for about as long as was asked for.
-std::vector<double> time_runs(phasor::Encoder& encoder, const TokenIds& token_ids, double seconds) {
-  const auto since = [](Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  };
-  encoder.encode_ids(token_ids);  // compiles, and fills the caches
-  std::vector<double> times;
-  const auto begin = Clock::now();
-  while (times.size() < 3 || since(begin) < seconds) {
-    const auto start = Clock::now();
-    encoder.encode_ids(token_ids);
-    times.push_back(since(start));
-  }
-  std::ranges::sort(times);
-  return times;
-}
-
-/// Multiplications and additions, each counted as one, of a run's linear maps, of attention's
-/// scores and of its mixing of the values.
-double matmul_operations(const phasor::ModelConfig& config, const std::vector<int64_t>& lengths) {
-  const auto layers = static_cast<double>(config.num_layers);
-  const auto width = static_cast<double>(config.attention_width());
-  const auto d_model = static_cast<double>(config.d_model);
-  const double layer = d_model * (4 * width + (config.gated_mlp ? 3.0 : 2.0) * config.d_ff);
-  const double token = layers * layer + d_model * static_cast<double>(config.d_embedding);
-  double multiplications = 0;
-  for (const int64_t n : lengths) {
-    multiplications += static_cast<double>(n) * (token + 2 * layers * width * n);
-  }
-  return 2 * multiplications;
-}
-
 /// The most memory resident since clear_refs was written, in bytes.
 int64_t peak_memory() {
   std::ifstream status("/proc/self/status");
@@ -125,9 +84,7 @@ int64_t peak_memory() {
     int64_t kilobytes = 0;
     if (word == "VmHWM:" && status >> kilobytes) return 1024 * kilobytes;
   }
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return 1024 * int64_t{usage.ru_maxrss};
+  return 0;
 }
 
 struct Measurement {
@@ -136,30 +93,38 @@ struct Measurement {
   int threads = 0;
   phasor::Precision precision = phasor::Precision::kFloat32;  // never kAuto
   double median = 0, fastest = 0;                             // seconds
-  double operations = 0;                                      // of the matmuls
   int64_t peak_bytes = 0;
   std::vector<phasor::PrimitiveInfo> primitives;
   phasor::Precision asked = phasor::Precision::kFloat32;
   double mean_cosine = 1;  // with float32's states
 
   double tokens_per_second() const { return static_cast<double>(tokens) / median; }
-  double gflops() const { return operations / median / 1e9; }
 };
 
-/// Runs batches of this shape for about so many seconds, on a replica of `encoder`.
+/// Runs batches of this shape at least three times, for about so many seconds, on a replica of
+/// `encoder`.
 Measurement measure(const phasor::Encoder& encoder, const BenchShape& shape, double seconds) {
-  const phasor::ModelConfig& config = encoder.model().config();
+  const auto since = [](Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
   phasor::Encoder fresh = encoder.replica();  // without the scratch memory of other shapes
   // Forgets earlier peaks, where the system can: else the peak is that of the whole process.
   std::ofstream("/proc/self/clear_refs") << '5';
-  const std::vector<double> times = time_runs(fresh, draw_token_ids(shape, config), seconds);
+  const TokenIds token_ids = draw_token_ids(shape, encoder.model().config());
+  fresh.encode_ids(token_ids);  // compiles, and fills the caches
+  std::vector<double> times;
+  for (const auto begin = Clock::now(); times.size() < 3 || since(begin) < seconds;) {
+    const auto start = Clock::now();
+    fresh.encode_ids(token_ids);
+    times.push_back(since(start));
+  }
+  std::ranges::sort(times);
   return {.shape = shape.name,
           .tokens = std::accumulate(shape.lengths.begin(), shape.lengths.end(), int64_t{0}),
           .threads = encoder.threads(),
           .precision = encoder.precision(),
           .median = (times[(times.size() - 1) / 2] + times[times.size() / 2]) / 2,
           .fastest = times.front(),
-          .operations = matmul_operations(config, shape.lengths),
           .peak_bytes = peak_memory(),
           .primitives = fresh.primitives()};
 }
@@ -188,9 +153,8 @@ constexpr const char* kBenchDescription =
 
 constexpr const char* kBenchFooter =
     R"(The table has, for each shape, the mean cosine of a few sentences' last hidden states with
-float32's (1: equal); the median and the fastest of the runs; tokens and matmul operations a
-second; the most memory resident meanwhile, the model's own included; and oneDNN's
-implementations. --json has them all, step by step.
+float32's (1: equal); the median and the fastest of the runs; tokens a second; and the most memory
+resident meanwhile, the model's own included. --json also has oneDNN's implementation of each step.
 
 Examples:
   infer bench
@@ -247,6 +211,7 @@ std::vector<int> parse_threads(const std::vector<std::string>& list) {
 std::vector<BenchShape> fitting_shapes(const BenchArguments& arguments,
                                        std::optional<int64_t> max_tokens) {
   std::vector<BenchShape> fitting;
+  std::string why;
   for (const std::string& name : arguments.shapes) {
     BenchShape shape = parse_shape(name);
     const int64_t longest = std::ranges::max(shape.lengths);
@@ -254,16 +219,13 @@ std::vector<BenchShape> fitting_shapes(const BenchArguments& arguments,
       fitting.push_back(std::move(shape));
       continue;
     }
-    const std::string why = fmt::format("{} has {} tokens, but the model's positions end after {}",
-                                        name, longest, *max_tokens);
-    if (arguments.shapes != kDefaultShapes) {
-      throw phasor::InvalidArgument("--shape " + why + "; give a shorter one");
-    }
+    why = fmt::format("{} has {} tokens, but the model's positions end after {}", name, longest,
+                      *max_tokens);
+    if (arguments.shapes != kDefaultShapes) break;
     if (!arguments.common.quiet) report_note("left out: " + why);
   }
-  if (fitting.empty()) {
-    throw phasor::InvalidArgument(fmt::format(
-        "the model's positions end after {}; give a --shape that is short enough", *max_tokens));
+  if (fitting.empty() || (!why.empty() && arguments.shapes != kDefaultShapes)) {
+    throw phasor::InvalidArgument("--shape " + why + "; give a shorter one");
   }
   return fitting;
 }
@@ -285,58 +247,45 @@ std::string json_row(const Measurement& m, const std::string& model) {
                                  {"median_ms", 1e3 * m.median},
                                  {"min_ms", 1e3 * m.fastest},
                                  {"tokens_per_s", m.tokens_per_second()},
-                                 {"gflops", m.gflops()},
                                  {"rss_bytes", m.peak_bytes}};
   for (const auto& [name, implementation] : m.primitives) json["impl"][name] = implementation;
   return one_line(json) + "\n";
 }
 
 std::string table_head(const Output& output) {
-  return output.heading(fmt::format("{:<15}{:>7}  {:<12}{:>7}{:>10}{:>10}{:>10}{:>9}{:>9}  {}",
-                                    "shape", "threads", "precision", "cosine", "median ms",
-                                    "min ms", "tokens/s", "GFLOP/s", "memory", "oneDNN")) +
+  return output.heading(fmt::format("{:<15}{:>7}  {:<12}{:>7}{:>10}{:>10}{:>10}{:>9}", "shape",
+                                    "threads", "precision", "cosine", "median ms", "min ms",
+                                    "tokens/s", "memory")) +
          "\n";
 }
 
 std::string table_row(const Measurement& m) {
-  std::vector<std::string> implementations;  // each once
-  for (const auto& [name, implementation] : m.primitives) {
-    if (std::ranges::count(implementations, implementation) == 0) {
-      implementations.push_back(implementation);
-    }
-  }
-  return fmt::format(
-      "{:<15}{:>7}  {:<12}{:>7.4f}{:>10.3f}{:>10.3f}{:>10.0f}{:>9.1f}{:>6.0f} MB  {}\n", m.shape,
-      m.threads, precision_of(m), m.mean_cosine, 1e3 * m.median, 1e3 * m.fastest,
-      m.tokens_per_second(), m.gflops(), static_cast<double>(m.peak_bytes) / 1e6,
-      fmt::join(implementations, ", "));
+  return fmt::format("{:<15}{:>7}  {:<12}{:>7.4f}{:>10.3f}{:>10.3f}{:>10.0f}{:>6.0f} MB\n", m.shape,
+                     m.threads, precision_of(m), m.mean_cosine, 1e3 * m.median, 1e3 * m.fastest,
+                     m.tokens_per_second(), static_cast<double>(m.peak_bytes) / 1e6);
 }
 
-/// How many times faster one precision is than another, for the shapes and threads of both.
-std::vector<double> speedups(const std::vector<Measurement>& rows, Precision asked,
-                             Precision base) {
-  std::vector<double> times;
+/// How many times faster one precision is than another: the geometric mean over the shapes and
+/// threads of both.
+double speedup(const std::vector<Measurement>& rows, Precision asked, Precision base) {
+  double logarithms = 0, count = 0;
   for (const Measurement& row : rows) {
     const auto other = std::ranges::find_if(rows, [&](const Measurement& r) {
       return r.asked == base && r.shape == row.shape && r.threads == row.threads;
     });
-    if (row.asked == asked && other != rows.end()) times.push_back(other->median / row.median);
+    if (row.asked != asked || other == rows.end()) continue;
+    logarithms += std::log(other->median / row.median);
+    ++count;
   }
-  return times;
-}
-
-double geometric_mean(const std::vector<double>& times) {
-  const double product = std::accumulate(times.begin(), times.end(), 1.0, std::multiplies());
-  return std::pow(product, 1 / static_cast<double>(times.size()));
+  return std::exp(logarithms / count);
 }
 
 /// Which of the precisions to take, in a sentence; empty where there is nothing to choose from.
 std::string advice(const std::vector<Measurement>& rows, const std::vector<Precision>& asked) {
   const bool has_float32 = std::ranges::count(asked, Precision::kFloat32) > 0;
   const Precision base = has_float32 ? Precision::kFloat32 : asked.front();
-  const Measurement& best = *std::ranges::max_element(rows, {}, [&](const Measurement& row) {
-    return geometric_mean(speedups(rows, row.asked, base));
-  });
+  const Measurement& best = *std::ranges::max_element(
+      rows, {}, [&](const Measurement& row) { return speedup(rows, row.asked, base); });
   if (std::ranges::count(rows, best.precision, &Measurement::precision) == std::ssize(rows)) {
     const Precision fastest = phasor::fastest_precision();
     if (best.precision != Precision::kFloat32 || fastest == Precision::kFloat32) return "";
@@ -345,14 +294,9 @@ std::string advice(const std::vector<Measurement>& rows, const std::vector<Preci
   }
   const std::string name(base == Precision::kFloat32 ? "float32" : to_string(base));
   if (best.asked == base) return fmt::format("fastest: {}\n", name);
-  const std::vector<double> gains = speedups(rows, best.asked, base);
-  const auto [least, most] = std::ranges::minmax(gains);
-  const std::string range =
-      most - least > 0.1 ? fmt::format(" ({:.1f} to {:.1f}, by shape and threads)", least, most)
-                         : "";
   return fmt::format(
-      "fastest: {}, {:.1f} times {}{}; its states have mean cosine {:.4f} with float32's\n",
-      precision_of(best), geometric_mean(gains), name, range, best.mean_cosine);
+      "fastest: {}, {:.1f} times {}; its states have mean cosine {:.4f} with float32's\n",
+      precision_of(best), speedup(rows, best.asked, base), name, best.mean_cosine);
 }
 
 }  // namespace

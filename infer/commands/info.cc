@@ -3,11 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <system_error>
 #include <vector>
 
 #include "infer/cli/options.h"
@@ -23,100 +21,42 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-uintmax_t bytes_on_disk(const std::filesystem::path& folder) {
-  uintmax_t bytes = 0;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::filesystem::path& file = entry->path();
-    if (file.extension() != ".safetensors" || file.stem() == "golden") continue;
-    std::error_code no_file;  // a folder of this name, a link to nothing
-    const uintmax_t size = entry->file_size(no_file);
-    if (!no_file) bytes += size;
-  }
-  return bytes;
-}
-
-/// What people read of something, and its keys in --json.
-struct Fact {
-  const char* label;
-  std::string text;
-  Json json = Json::object();
-};
-
+/// Null where a model does not have it: then it is left out.
 template <typename T>
 Json value_if(bool there, const T& value) {
   return there ? Json(value) : Json();
 }
 
-const char* yes_no(bool value) { return value ? "yes" : "no"; }
-double megabytes(uintmax_t bytes) { return static_cast<double>(bytes) / 1e6; }
 /// 1e-12, not 9.99999996e-13.
 double as_written(float value) { return std::stod(fmt::format("{}", value)); }
 
-/// "1 layer", "6 layers".
-std::string count(int64_t number, std::string_view what) {
-  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+/// What `make` describes, or the problem with the model's files.
+template <typename Make>
+Json described(Make make) {
+  try {
+    return make();
+  } catch (const phasor::ModelError& error) {
+    return {{"problem", error.what()}};
+  }
 }
 
-Fact sizes(const phasor::ModelConfig& config) {
-  std::string text =
-      fmt::format("{}, d_model {}, {}, d_ff {}, vocabulary {}", count(config.num_layers, "layer"),
-                  config.d_model, count(config.num_heads, "head"), config.d_ff, config.vocab_size);
-  if (config.attention_width() != config.d_model) {
-    text += fmt::format(", heads {} wide", config.head_dim());
-  }
-  if (config.embedding_width() != config.d_model) {
-    text += fmt::format(", embedding {} wide", config.embedding_width());
-  }
-  if (config.num_blocks() != config.num_layers) {
-    text += fmt::format(", weights for {} of the layers, shared by all", config.num_blocks());
-  }
-  return {"sizes",
-          text,
-          {{"d_model", config.d_model},
-           {"d_ff", config.d_ff},
-           {"num_layers", config.num_layers},
-           {"num_heads", config.num_heads},
-           {"head_dim", config.head_dim()},
-           {"embedding_width", config.embedding_width()},
-           {"layer_groups", config.num_blocks()},
-           {"vocab_size", config.vocab_size}}};
-}
-
-Fact positions_row(const phasor::Model& model) {
+Json positions(const phasor::Model& model) {
   const phasor::PositionConfig& position = model.config().position;
   const phasor::Tensor& table = model.weights().position_table;
   const bool sinusoidal = position.kind == phasor::PositionKind::kSinusoidal;
   const bool relative = position.kind == phasor::PositionKind::kRelativeBias;
+  const bool added = sinusoidal || position.kind == phasor::PositionKind::kLearned;
   const int64_t rows = table.present() ? table.shape.at(0) : 0;
-  const int64_t usable = rows - position.first_position, trained = model.config().max_positions;
-  std::string text(to_string(position.kind));
-  if (position.kind == phasor::PositionKind::kNone) {
-    text = "none are added";
-  } else if (relative) {
-    text = fmt::format("relative bias, {} buckets up to distance {}, without end",
-                       position.num_buckets, position.max_distance);
-  } else {
-    if (sinusoidal) {
-      text +=
-          fmt::format(", layout {}, base {}", to_string(position.layout), double{position.base});
-    }
-    text += fmt::format(", first position {}", position.first_position);
-    text += table.present() ? fmt::format(", {} rows, {} usable", rows, usable) : ", without end";
-  }
-  return {"positions",
-          text,
-          {{"position",
-            {{"kind", to_string(position.kind)},
-             {"layout", value_if(sinusoidal, to_string(position.layout))},
-             {"base", value_if(sinusoidal, position.base)},
-             {"num_buckets", value_if(relative, position.num_buckets)},
-             {"max_distance", value_if(relative, position.max_distance)},
-             {"first_position", position.first_position},
-             {"table_rows", value_if(table.present(), rows)},
-             {"usable_positions", value_if(table.present(), usable)},
-             {"trained_length", value_if(trained > 0, trained)}}}}};
+  const int64_t trained = model.config().max_positions;
+  return {{"kind", to_string(position.kind)},
+          {"layout", value_if(sinusoidal, to_string(position.layout))},
+          {"base", value_if(sinusoidal, position.base)},
+          {"buckets", value_if(relative, position.num_buckets)},
+          {"max_distance", value_if(relative, position.max_distance)},
+          {"first_position", value_if(added, position.first_position)},
+          {"table_rows", value_if(rows > 0, rows)},
+          {"usable_positions", value_if(rows > 0, rows - position.first_position)},
+          {"trained_length", value_if(trained > 0, trained)}};
 }
 
 /// What the tokenizer puts round a text: "[CLS] … [SEP]".
@@ -134,58 +74,13 @@ std::string frame_of(const phasor::Tokenizer& tokenizer) {
   return fmt::format("{}", fmt::join(frame, " "));
 }
 
-Fact tokenizer_row(const phasor::Model& model) {
-  try {
-    const phasor::Tokenizer& tokenizer = model.tokenizer();
-    const std::string frame = frame_of(tokenizer);
-    return {"tokenizer",
-            tokenizer.description() + ": " + frame,
-            {{"tokenizer", {{"description", tokenizer.description()}, {"frame", frame}}}}};
-  } catch (const phasor::ModelError& error) {
-    return {"tokenizer",
-            fmt::format("none: {}", error.what()),
-            {{"tokenizer", {{"description", nullptr}, {"problem", error.what()}}}}};
-  }
-}
-
-Fact vectors_row(const phasor::Model& model) {
-  constexpr const char* kLabel = "sentence vectors";
-  try {
-    const phasor::SentenceConfig& sentence = model.sentence();
-    const int64_t width = sentence.pooling.width(model.config().d_model);
-    std::string text = fmt::format(
-        "{}, {} numbers ({})", to_string(sentence.pooling), width,
-        sentence.source.empty() ? "the default: no sentence-transformers files" : sentence.source);
-    if (sentence.max_tokens > 0)
-      text += fmt::format("; texts cut to {} tokens", sentence.max_tokens);
-    if (!sentence.prompt.empty()) text += fmt::format("; after \"{}\"", sentence.prompt);
-    return {kLabel,
-            text,
-            {{"sentence",
-              {{"pooling", to_string(sentence.pooling)},
-               {"width", width},
-               {"max_tokens", value_if(sentence.max_tokens > 0, sentence.max_tokens)},
-               {"prompt", sentence.prompt},
-               {"source", value_if(!sentence.source.empty(), sentence.source)}}}}};
-  } catch (const phasor::ModelError& error) {
-    const Json problem = {{"problem", error.what()}};
-    return {kLabel, fmt::format("none: {}", error.what()), {{"sentence", problem}}};
-  }
-}
-
-/// With how many tensors the file has in each dtype, of those that are used.
-Fact disk(const phasor::Model& model) {
-  std::map<std::string, int64_t> dtypes;
-  for (const auto& [name, tensor] : model.parameters())
-    ++dtypes[std::string(to_string(tensor.dtype))];
-  const uintmax_t bytes = bytes_on_disk(model.folder());
-  std::vector<std::string> tensors;
-  for (const auto& [name, number] : dtypes) {
-    tensors.push_back(fmt::format("{} in {}", count(number, "tensor"), name));
-  }
-  return {"on disk",
-          fmt::format("{:.1f} MB; {}", megabytes(bytes), fmt::join(tensors, ", ")),
-          {{"bytes_on_disk", bytes}, {"dtypes", dtypes}}};
+Json sentence(const phasor::Model& model) {
+  const phasor::SentenceConfig& sentence = model.sentence();
+  return {{"pooling", to_string(sentence.pooling)},
+          {"width", sentence.pooling.width(model.config().d_model)},
+          {"max_tokens", value_if(sentence.max_tokens > 0, sentence.max_tokens)},
+          {"prompt", value_if(!sentence.prompt.empty(), sentence.prompt)},
+          {"source", sentence.source.empty() ? "default" : sentence.source}};
 }
 
 int64_t bytes_of(const phasor::Tensor& tensor) {
@@ -193,92 +88,102 @@ int64_t bytes_of(const phasor::Tensor& tensor) {
   return tensor.num_elements() * (tensor.dtype == phasor::DType::kFloat32 ? 4 : 2);
 }
 
-/// Packs the weights as a run does, which also looks at every one of them.
-Fact memory(const std::shared_ptr<const phasor::Model>& model, std::vector<std::string>& notes) {
-  const int64_t in_place =
-      bytes_of(model->weights().token_embedding) + bytes_of(model->weights().position_table);
-  std::string text =
-      fmt::format("{:.1f} MB embeddings read from the file as needed", megabytes(in_place));
-  Json packed;
-  try {
-    const int64_t bytes = phasor::Encoder(model).packed_bytes();
-    packed = bytes;
-    text = fmt::format("{:.1f} MB packed, {}", megabytes(bytes), text);
+/// Of the tensors that are used, by their dtype.
+Json disk(const phasor::Model& model) {
+  std::map<std::string, int64_t> bytes;
+  for (const auto& [name, tensor] : model.parameters()) {
+    bytes[fmt::format("{}_bytes", to_string(tensor.dtype))] += bytes_of(tensor);
+  }
+  return bytes;
+}
+
+/// What "auto" is on this machine, and why others are no faster than f32.
+Json precision() {
+  Json slow;
+  for (const auto precision : {phasor::Precision::kBfloat16, phasor::Precision::kInt8}) {
+    const std::string why = phasor::why_slow(precision);
+    if (!why.empty()) slow[std::string(to_string(precision))] = why;
+  }
+  return {{"auto", to_string(phasor::fastest_precision())}, {"slow", slow}};
+}
+
+Json describe(const std::shared_ptr<const phasor::Model>& loaded) {
+  const phasor::Model& model = *loaded;
+  const phasor::ModelConfig& config = model.config();
+  std::vector<std::string> notes = model.notes();
+  const int64_t mapped_bytes =  // embeddings are read from the mapped file as needed
+      bytes_of(model.weights().token_embedding) + bytes_of(model.weights().position_table);
+  Json packed_bytes;
+  try {  // packs the weights as a run does, which also looks at every one of them
+    packed_bytes = phasor::Encoder(loaded).packed_bytes();
   } catch (const phasor::ModelError& error) {
     notes.push_back(fmt::format("cannot be run: {}", error.what()));
   }
-  return {"in memory", text, {{"bytes_in_memory", {{"in_place", in_place}, {"packed", packed}}}}};
-}
-
-/// What precision "auto" is on this machine, and why others are no faster than f32.
-Fact precision_row() {
-  const auto automatic = to_string(phasor::fastest_precision());
-  std::string text = fmt::format("auto is {} here", automatic);
-  Json slow = Json::object();
-  for (const auto precision : {phasor::Precision::kBfloat16, phasor::Precision::kInt8}) {
-    const std::string why = phasor::why_slow(precision);
-    if (why.empty()) continue;
-    text += fmt::format("; {} is slow: {}", to_string(precision), why);
-    slow[std::string(to_string(precision))] = why;
-  }
-  return {"precision", text, {{"precision", {{"auto", automatic}, {"slow", slow}}}}};
-}
-
-/// All of them, or the first and how many.
-std::string names_text(std::vector<std::string> names, size_t most) {
-  if (names.empty()) return "none";
-  const size_t all = names.size();
-  names.resize(std::min(most, all));
-  return fmt::format("{}{}", fmt::join(names, ", "),
-                     all <= most ? "" : fmt::format(", … ({} in all; --json lists them)", all));
-}
-
-std::vector<Fact> describe(const std::shared_ptr<const phasor::Model>& loaded) {
-  const phasor::Model& model = *loaded;
-  const phasor::ModelConfig& config = model.config();
-  const int64_t trained = config.max_positions, parameters = model.num_parameters();
-  const bool mlm_head = model.weights().mlm_head.has_value();
-  const std::string folder = model.folder().string(), activation(to_string(config.activation));
-  std::vector<std::string> notes = model.notes();
-  std::vector<Fact> rows = {
-      {"folder", folder, {{"folder", folder}}},
-      {"family", config.family, {{"family", config.family}}},
-      sizes(config),
+  Json json = {
+      {"folder", model.folder().string()},
+      {"family", config.family},
+      {"sizes",
+       {{"layers", config.num_layers},
+        {"layer_groups", value_if(config.num_layer_groups > 0, config.num_layer_groups)},
+        {"d_model", config.d_model},
+        {"heads", config.num_heads},
+        {"head_dim", config.head_dim()},
+        {"d_ff", config.d_ff},
+        {"vocabulary", config.vocab_size}}},
+      {"embedding",
+       {{"width", config.embedding_width()}, {"scale", as_written(config.embedding_scale)}}},
       {"norm",
-       fmt::format("{}-norm, {}, eps {}; after the embedding: {}; at the end: {}",
-                   to_string(config.norm_order), to_string(config.norm), config.norm_eps,
-                   yes_no(config.embedding_norm), yes_no(config.final_norm)),
-       {{"norm_order", to_string(config.norm_order)},
-        {"norm", to_string(config.norm)},
-        {"norm_eps", as_written(config.norm_eps)},
-        {"embedding_norm", config.embedding_norm},
-        {"final_norm", config.final_norm}}},
-      {"linear maps",
-       fmt::format("{} bias; attention scores {}", config.linear_bias ? "with" : "without",
-                   config.scale_scores ? "scaled" : "not scaled"),
-       {{"linear_bias", config.linear_bias}, {"scale_scores", config.scale_scores}}},
-      {"activation",
-       activation + (config.gated_mlp ? ", gated" : ""),
-       {{"activation", activation}, {"gated_mlp", config.gated_mlp}}},
-      {"embedding scale",
-       fmt::format("{}", config.embedding_scale),
-       {{"embedding_scale", as_written(config.embedding_scale)}}},
-      positions_row(model),
-      {"trained on", trained > 0 ? fmt::format("at most {} tokens", trained) : "not said"},
-      tokenizer_row(model),
-      vectors_row(model),
-      {"MLM head", yes_no(mlm_head), {{"mlm_head", mlm_head}}},
-      {"parameters", fmt::format("{}", parameters), {{"parameters", parameters}}},
-      disk(model),
-      memory(loaded, notes),
-      precision_row(),
-      {"unused tensors",
-       names_text(model.unused_tensors(), 5),
-       {{"unused_tensors", model.unused_tensors()}}},
-      {"unused keys", names_text(model.unused_keys(), 100), {{"unused_keys", model.unused_keys()}}},
-      {"versions", versions(), {{"versions", versions()}, {"notes", notes}}}};
-  for (const std::string& note : notes) rows.push_back({"note", note});
-  return rows;
+       {{"order", to_string(config.norm_order)},
+        {"kind", to_string(config.norm)},
+        {"eps", as_written(config.norm_eps)},
+        {"after_embedding", config.embedding_norm},
+        {"at_end", config.final_norm}}},
+      {"linear", {{"bias", config.linear_bias}, {"scaled_scores", config.scale_scores}}},
+      {"mlp", {{"activation", to_string(config.activation)}, {"gated", config.gated_mlp}}},
+      {"position", positions(model)},
+      {"tokenizer", described([&]() -> Json {
+         const phasor::Tokenizer& tokenizer = model.tokenizer();
+         return {{"kind", tokenizer.description()}, {"frame", frame_of(tokenizer)}};
+       })},
+      {"sentence", described([&] { return sentence(model); })},
+      {"mlm_head", model.weights().mlm_head.has_value()},
+      {"parameters", model.num_parameters()},
+      {"disk", disk(model)},
+      {"memory", {{"packed_bytes", packed_bytes}, {"mapped_bytes", mapped_bytes}}},
+      {"precision", precision()},
+      {"unused_tensors", model.unused_tensors()},
+      {"unused_keys", model.unused_keys()},
+      {"versions", versions()},
+      {"notes", notes}};
+  for (Json& group : json) {
+    for (auto member = group.begin(); group.is_object() && member != group.end();) {
+      member = member->is_null() ? group.erase(member) : std::next(member);
+    }
+  }
+  return json;
+}
+
+/// A value as people read it: "kind learned, table_rows 128".
+std::string text_of(const Json& value) {
+  constexpr size_t kMost = 8;  // of an array
+  if (value.is_string()) return value;
+  if (value.is_boolean()) return value ? "yes" : "no";
+  if (value.is_number_float()) return fmt::format("{}", value.get<double>());
+  if (!value.is_structured()) return value.dump();
+  std::vector<std::string> parts;
+  for (const auto& [key, member] : value.items()) {
+    const bool bytes = key.ends_with("_bytes");
+    const std::string name = bytes ? key.substr(0, key.size() - 6) : key;
+    const std::string text =
+        bytes ? fmt::format("{:.1f} MB", member.get<double>() / 1e6) : text_of(member);
+    parts.push_back(value.is_array() ? text : name + " " + text);
+  }
+  if (value.is_array() && parts.size() > kMost) {
+    parts[kMost] = fmt::format("… ({} in all; --json lists them)", parts.size());
+    parts.resize(kMost + 1);
+  }
+  const char* const between = value.is_array() ? "; " : ", ";
+  return parts.empty() ? "none" : fmt::format("{}", fmt::join(parts, between));
 }
 
 constexpr const char* kInfoFooter = R"(Examples:
@@ -300,16 +205,16 @@ int info(int argc, char** argv) {
   if (const auto done = line.parse(argc, argv)) return *done;
 
   Output output;
-  Json json = Json::object();
-  std::string text;
-  constexpr int kLabel = 17;
-  for (const Fact& row :
-       describe(phasor::Model::load(common.model, {.language = common.language}))) {
-    json.update(row.json);
-    text += fmt::format("{:<{}}{}\n", row.label, kLabel,
-                        wrapped(printable(row.text), kLabel, output.width()));
+  const Json json = describe(phasor::Model::load(common.model, {.language = common.language}));
+  if (common.json) {
+    output.write(one_line(json) + "\n");
+    return 0;
   }
-  output.write(common.json ? one_line(json) + "\n" : text);
+  constexpr int kLabel = 16;
+  for (const auto& [group, value] : json.items()) {
+    output.write(fmt::format("{:<{}}{}\n", group, kLabel,
+                             wrapped(printable(text_of(value)), kLabel, output.width())));
+  }
   return 0;
 }
 

@@ -369,8 +369,8 @@ TEST(EmbedTest, WindowsAreAsLongAsATextMayBe) {
   std::string text;
   for (int i = 0; i < 70; ++i) text += i % 3 == 0 ? "dog " : "cat ";
   for (const int64_t length : {50, 72, 500}) {  // 72 tokens, 128 positions
-    PositionTable table{.rows = std::min<int64_t>(length, 128), .d_model = 128};
-    table.values = model->position_vectors(table.rows);
+    const int64_t rows = std::min<int64_t>(length, 128);
+    const PositionTable table{rows, 128, model->position_vectors(rows)};
     const Encoding run = encoder.encode(text, {.positions = Positions::table(table),
                                                .overflow = Overflow::kWindow,
                                                .pooling = Pooling()});

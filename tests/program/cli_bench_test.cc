@@ -26,7 +26,7 @@ TEST(CliBenchTest, TheNumbersOfAMeasurementAgreeWithEachOther) {
   for (const auto& [key, value] : m.items()) keys.push_back(key);
   EXPECT_EQ(std::set<std::string>(keys.begin(), keys.end()),
             (std::set<std::string>{"model", "shape", "tokens", "threads", "asked", "precision",
-                                   "mean_cosine", "median_ms", "min_ms", "tokens_per_s", "gflops",
+                                   "mean_cosine", "median_ms", "min_ms", "tokens_per_s",
                                    "rss_bytes", "impl"}));
   EXPECT_EQ(m["model"], "sinusoidal");
   EXPECT_EQ(m["shape"], "3x10");
@@ -37,11 +37,8 @@ TEST(CliBenchTest, TheNumbersOfAMeasurementAgreeWithEachOther) {
   EXPECT_LE(m["min_ms"].get<double>(), m["median_ms"].get<double>());
   EXPECT_GT(m["min_ms"].get<double>(), 0);
   EXPECT_NEAR(m["tokens_per_s"].get<double>() * seconds, 30, 1e-6);
-  // Six layers of four [128, 128], two [128, 512], and twice three maps of 10 × 10.
-  const double operations = 6 * 2 * (30 * (4 * 128 * 128 + 2 * 128 * 512) + 2 * 3 * 10 * 10 * 128);
-  EXPECT_NEAR(m["gflops"].get<double>() * seconds * 1e9, operations, 1e-6 * operations);
   const json info = infer_json({"info"}).at(0);
-  EXPECT_GT(m["rss_bytes"], info["bytes_in_memory"]["packed"]);
+  EXPECT_GT(m["rss_bytes"], info["memory"]["packed_bytes"]);
   EXPECT_TRUE(m["impl"].contains("qkv"));
   for (const auto& [name, implementation] : m["impl"].items()) {
     EXPECT_NE(implementation, "") << name;
@@ -73,7 +70,7 @@ TEST(CliBenchTest, TheTableHasARowForEveryMeasurement) {
   EXPECT_TRUE(lines[0].starts_with("shape ")) << lines[0];
   EXPECT_TRUE(lines[1].starts_with("1x2 ")) << lines[1];
   EXPECT_TRUE(lines[2].starts_with("7x3 ")) << lines[2];
-  EXPECT_EQ(lines[0].find("oneDNN"), lines[1].find("MB") + 4) << result.out;
+  EXPECT_EQ(lines[0].size(), lines[1].size()) << result.out;
 }
 
 TEST(CliBenchTest, PrecisionsHaveTheirAccuracyAndTheFastestIsNamed) {

@@ -228,15 +228,19 @@ TEST(CliEmbedTest, OddLinesAreReportedByNumberAndCounted) {
   }
 }
 
-TEST(CliEmbedTest, ManyLongLinesDoNotHideTheBrokenOnes) {
+TEST(CliEmbedTest, TheFirstOddLinesAreReportedOneByOne) {
   std::string input;
-  for (int i = 0; i < 30; ++i) input += dogs(127) + "\n";  // 129 tokens
+  for (int i = 0; i < 30; ++i) input += dogs(127) + "\n";
   const ProgramResult result = run_infer({"embed"}, {.input = input + "bad \xff\n"});
-  expect_contains(
-      result.err,
-      {"line 20: its last token was cut off\n", "further lines that are too long are only counted",
-       "line 31: 1 byte was not UTF-8", "too long and cut: 30; not all UTF-8: 1"});
-  EXPECT_FALSE(contains(result.err, "line 21:")) << result.err;
+  expect_contains(result.err,
+                  {"line 5: its last token was cut off\n", "further such lines are only counted",
+                   "too long and cut: 30; not all UTF-8: 1"});
+  EXPECT_FALSE(contains(result.err, "line 6:")) << result.err;
+}
+
+TEST(CliEmbedTest, AByteOrderMarkIsNoText) {
+  const ProgramResult marked = run_infer({"embed", "-q"}, {.input = "\xEF\xBB\xBFTom\na\n"});
+  EXPECT_EQ(marked.out, run_infer({"embed", "-q"}, {.input = "Tom\na\n"}).out);
 }
 
 TEST(CliEmbedTest, StrictAndOverflowErrorStopAtTheLine) {
@@ -474,13 +478,6 @@ TEST_F(EmbedFileTest, ARunWithoutResumeBeginsAgain) {
   EXPECT_FALSE(fs::exists(partial()));
 }
 
-TEST_F(EmbedFileTest, BytesAfterTheRecordAreWrittenAgain) {
-  interrupt(SIGKILL);
-  std::ofstream(partial(), std::ios::app | std::ios::binary) << "half a vec";
-  EXPECT_EQ(run_infer(arguments({"--resume"})).exit_code, 0);
-  EXPECT_TRUE(read_text_file(out()) == whole());
-}
-
 TEST_F(EmbedFileTest, ResumingWithOtherOptionsOrInputSaysWhatDiffers) {
   interrupt(SIGINT);
   const std::string before = read_text_file(partial());
@@ -526,10 +523,15 @@ TEST_F(EmbedFileTest, AFullDiskBeforeTheFirstLinesLeavesNothing) {
   EXPECT_EQ(file_names(folder_.path()), std::vector<std::string>{"in.txt"});
 }
 
-TEST_F(EmbedFileTest, ResumingWhatWasNeverBegunBegins) {
-  const ProgramResult result = run_infer(arguments({"--resume"}));
-  EXPECT_TRUE(contains(result.err, "nothing to resume")) << result.err;
+TEST_F(EmbedFileTest, ResumingBeginsWhatWasNeverBegunAndLeavesWhatIsComplete) {
+  const ProgramResult begun = run_infer(arguments({"--resume"}));
+  EXPECT_TRUE(contains(begun.err, "nothing to resume; beginning with line 1")) << begun.err;
   EXPECT_TRUE(read_text_file(out()) == whole());
+  folder_.write(kName, "complete");
+  const ProgramResult complete = run_infer(arguments({"--resume"}));
+  EXPECT_EQ(complete.exit_code, 0);
+  EXPECT_EQ(complete.err, "note: nothing to resume: " + out() + " is complete\n");
+  EXPECT_EQ(read_text_file(out()), "complete");
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -30,7 +30,7 @@ constexpr const char* kEmbedFooter =
     R"(How vectors are made is read from sentence-transformers' files beside the model; without
 them it is the mean over tokens, not normalised. --prefix "" leaves out a prompt that the
 model's files ask for. Lines that were cut or are not all UTF-8 are counted, and the first
-of them reported by number.
+five reported by number.
 
 A text has room for as many tokens as those files say, or else as the model was trained on.
 A longer text is treated as --overflow says:
@@ -84,6 +84,8 @@ void check(const EmbedArguments& arguments, bool has_input) {
        "-o nor --similarity"},
       {searches && reads_twice,
        "--nearest: texts and lines cannot both be standard input; give -i FILE"},
+      {searches && !has_input && isatty(STDIN_FILENO) != 0,
+       "--nearest prints lines of a file; give it with -i FILE"},
       {!searches && arguments.query_prefix,
        "--query-prefix is put before the texts of --nearest; give it a number"},
       {!searches && compares && has_input,
@@ -210,8 +212,8 @@ phasor::Embeddings embed_few(phasor::Encoder& encoder, const phasor::EmbedOption
   }
   phasor::Embeddings vectors = encoder.embed(texts, how);
   for (int64_t i = 0; i < vectors.size() && !quiet; ++i) {
-    const LineReport report{.tokens = vectors.report(i)};
-    if (report.odd()) report_note(fmt::format("text {}: {}", i + 1, report.text()));
+    const std::string report = line_report(vectors.report(i), 0);
+    if (!report.empty()) report_note(fmt::format("text {}: {}", i + 1, report));
   }
   return vectors;
 }
@@ -237,63 +239,43 @@ void print_similarities(const std::vector<std::string>& texts, const phasor::Emb
   output.write(table + "\n");
 }
 
-/// Keeps the lines nearest to each query.
-class NearestLines {
- public:
-  NearestLines(std::vector<std::string> queries, phasor::Embeddings vectors, size_t most)
-      : queries_(std::move(queries)),
-        vectors_(std::move(vectors)),
-        most_(most),
-        nearest_(queries_.size()) {}
-
-  /// Further lines, numbered from `first`.
-  void add(std::span<const Line> lines, const phasor::Embeddings& vectors, int64_t first) {
-    for (size_t q = 0; q < queries_.size(); ++q) {
-      std::vector<Neighbour>& nearest = nearest_[q];
-      for (size_t i = 0; i < lines.size(); ++i) {
-        const double near = cosine(vectors_[q], vectors[i]);
-        // Of lines that are equally near the first comes first.
-        const auto place =
-            std::ranges::upper_bound(nearest, near, std::greater(), &Neighbour::cosine);
-        if (place == nearest.end() && nearest.size() == most_) continue;
-        nearest.insert(place, {near, first + static_cast<int64_t>(i), lines[i].text});
-        if (nearest.size() > most_) nearest.pop_back();
-      }
-    }
-  }
-
-  /// For each query the nearest line first: a table, or a JSON object a query.
-  void print(bool json) const {
-    Output output;
-    for (size_t q = 0; q < queries_.size() && !output.closed(); ++q) {
-      if (json) {
-        Json lines = Json::array();
-        for (const auto& [near, number, text] : nearest_[q]) {
-          lines.push_back({{"line", number}, {"cosine", near}, {"text", text}});
-        }
-        output.write(one_line({{"query", queries_[q]}, {"nearest", lines}}) + "\n");
-        continue;
-      }
-      std::string text = (q > 0 ? "\n" : "") + output.heading(printable(queries_[q])) + "\n";
-      for (const auto& [near, number, line] : nearest_[q]) {
-        const std::string label = fmt::format("  {:6.3f}  line {:<7} ", near, number);
-        text += label + shortened(line, static_cast<int>(label.size()), output) + "\n";
-      }
-      output.write(text);
-    }
-  }
-
- private:
+/// A text of --nearest, and the lines nearest to it.
+struct Query {
   struct Neighbour {
     double cosine = 0;
     int64_t number = 0;
     std::string text;
   };
-  std::vector<std::string> queries_;
-  phasor::Embeddings vectors_;
-  size_t most_;
-  std::vector<std::vector<Neighbour>> nearest_;  // of each query, the nearest first
+  std::string text;
+  std::vector<float> vector;
+  std::vector<Neighbour> nearest = {};  // the nearest first
+
+  /// One more line; of lines that are equally near the first comes first.
+  void add(const std::string& line, std::span<const float> line_vector, int64_t number,
+           size_t most) {
+    const double near = cosine(vector, line_vector);
+    const auto place = std::ranges::upper_bound(nearest, near, std::greater(), &Neighbour::cosine);
+    if (place == nearest.end() && nearest.size() == most) return;
+    nearest.insert(place, {near, number, line});
+    if (nearest.size() > most) nearest.pop_back();
+  }
 };
+
+/// For each query a table, or a JSON object.
+void print_nearest(const std::vector<Query>& queries, bool json) {
+  Output output;
+  for (const Query& query : queries) {
+    Json lines = Json::array();
+    std::string text =
+        (&query == &queries.front() ? "" : "\n") + output.heading(printable(query.text)) + "\n";
+    for (const auto& [near, number, line] : query.nearest) {
+      lines.push_back({{"line", number}, {"cosine", near}, {"text", line}});
+      const std::string label = fmt::format("  {:6.3f}  line {:<7} ", near, number);
+      text += label + shortened(line, static_cast<int>(label.size()), output) + "\n";
+    }
+    output.write(json ? one_line({{"query", query.text}, {"nearest", lines}}) + "\n" : text);
+  }
+}
 
 /// A model that is ready to run, and how its vectors are made, which it tells the user.
 struct Setup {
@@ -301,12 +283,8 @@ struct Setup {
       : model(phasor::Model::load(arguments.common.model, {.language = arguments.common.language})),
         options(embed_options(arguments, *model)),
         encoder(model,
-                {.threads = arguments.common.threads, .precision = arguments.common.precision}),
-        precision(phasor::to_string(encoder.precision())) {
+                {.threads = arguments.common.threads, .precision = arguments.common.precision}) {
     model->tokenizer();  // or the sentence why there is none
-    const std::string source = arguments.pooling.empty() ? model->sentence().source : "--pooling";
-    pooling = fmt::format("{} ({})", to_string(*options.pooling),
-                          source.empty() ? "the default: no sentence-transformers files" : source);
     std::string query_prompt;
     if (arguments.nearest > 0) {
       if (!arguments.prefix) {
@@ -318,7 +296,10 @@ struct Setup {
     query_options = options;
     query_options.prompt = query_prompt;
     if (arguments.common.quiet) return;
-    report_note(fmt::format("sentence vectors: {}, {}", pooling, precision));
+    const std::string source = arguments.pooling.empty() ? model->sentence().source : "--pooling";
+    report_note(fmt::format("sentence vectors: {} ({}), {}", to_string(*options.pooling),
+                            source.empty() ? "the default: no sentence-transformers files" : source,
+                            to_string(encoder.precision())));
     note_slow(arguments.common.precision);
     const auto note_prompt = [](const char* what, const std::string& prompt) {
       report_note(
@@ -344,9 +325,7 @@ struct Setup {
 
   std::shared_ptr<const phasor::Model> model;
   phasor::EmbedOptions options, query_options;
-  std::string pooling;  // "mean, normalised (1_Pooling/config.json)"
   phasor::Encoder encoder;
-  std::string precision;  // that "auto" stands for here
 };
 
 /// Every line of `lines` to a vector in the output, or to what is nearest to some texts.
@@ -356,61 +335,62 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
   VectorFormat format;
   if (!arguments.output.empty()) format.kind = VectorFormat::kind_of(arguments.output);
   Setup setup(arguments);
-  std::optional<NearestLines> nearest;
+  std::vector<Query> queries;
   if (arguments.nearest > 0) {
-    const std::vector<std::string> queries = read_texts(arguments.words);
-    nearest.emplace(queries,
-                    embed_few(setup.encoder, setup.query_options, queries, "--nearest", quiet),
-                    arguments.nearest);
+    const std::vector<std::string> texts = read_texts(arguments.words);
+    const phasor::Embeddings vectors =
+        embed_few(setup.encoder, setup.query_options, texts, "--nearest", quiet);
+    for (size_t q = 0; q < texts.size(); ++q) {
+      queries.push_back({texts[q], {vectors[q].begin(), vectors[q].end()}});
+    }
   }
   format.width = setup.encoder.embedding_width(setup.options);
-  format.metadata = {{"model", arguments.common.model},
-                     {"pooling", setup.pooling},
-                     {"precision", setup.precision},
-                     {"infer", versions()}};
   std::optional<PartialFile> file;
   if (!arguments.output.empty()) {
-    const std::map<std::string, std::string> made_with = {
-        {"model", model_fingerprint(setup.model->folder())},
-        {"pooling", to_string(*setup.options.pooling)},
-        {"prefix", fmt::format("\"{}\"", *setup.options.prompt)},
-        {"lang", fmt::format("\"{}\"", arguments.common.language)},
-        {"overflow", std::string(to_string(setup.options.overflow))},
-        {"precision", setup.precision},
-        {"infer", versions()}};
-    file.emplace(arguments.output, made_with, arguments.resume);
+    format.made_with = {{"model", weakly_canonical(setup.model->folder()).filename().string()},
+                        {"model_files", model_fingerprint(setup.model->folder())},
+                        {"pooling", to_string(*setup.options.pooling)},
+                        {"prefix", fmt::format("\"{}\"", *setup.options.prompt)},
+                        {"lang", fmt::format("\"{}\"", arguments.common.language)},
+                        {"overflow", std::string(to_string(setup.options.overflow))},
+                        {"precision", std::string(to_string(setup.encoder.precision()))},
+                        {"infer", versions()}};
+    file.emplace(arguments.output, format, arguments.resume);
     const int64_t done = file->state().lines;
     if (arguments.resume && !quiet) {
       report_note(
-          done == 0 ? "there is nothing to resume; beginning with line 1"
+          done == 0 ? "nothing to resume; beginning with line 1"
                     : fmt::format("resuming after line {} of {}", done, file->partial().string()));
     }
   }
-  EmbedStream stream(setup.encoder, setup.options, lines,
-                     {.quiet = quiet, .strict = arguments.strict, .waits = file || nearest});
+  EmbedStream stream(
+      setup.encoder, setup.options, lines,
+      {.quiet = quiet, .strict = arguments.strict, .waits = file || !queries.empty()});
   const auto write = [&](std::span<const Line> window, const phasor::Embeddings& vectors,
                          const PartialState& state) {
     const int64_t first = state.lines - std::ssize(window) + 1;
-    if (nearest) {
-      nearest->add(window, vectors, first);
+    if (!queries.empty()) {
+      for (Query& query : queries) {
+        for (int64_t i = 0; i < vectors.size(); ++i) {
+          query.add(window[i].text, vectors[i], first + i, arguments.nearest);
+        }
+      }
     } else if (file) {
-      file->append(format.rows(vectors.values(), first), state);
+      file->append(vectors.values(), state);
     } else {
       output.write(format.rows(vectors.values(), first));
     }
     return !output.closed();
   };
-  const bool resumed = !file || (file->begin(format, [&] { return lines.interrupted(); }) &&
-                                 stream.skip_done_lines(*file));
-  if (!resumed || !stream.run(write)) {
+  if ((file && !stream.skip_done_lines(*file)) || !stream.run(write)) {
     report_error(file && stream.lines_done() > 0
                      ? fmt::format("interrupted after line {} with {}; --resume continues there",
                                    stream.lines_done(), file->partial().string())
                      : "interrupted");
     return kBadInput;  // not reached: the signal that came ends the program
   }
-  if (file) file->commit(format.header(stream.lines_done()));
-  if (nearest) nearest->print(arguments.common.json);
+  if (file) file->commit();
+  print_nearest(queries, arguments.common.json);
   if (!quiet) report_note(stream.summary());
   return 0;
 }
@@ -426,6 +406,14 @@ int embed(int argc, char** argv) {
     const phasor::Embeddings vectors =
         embed_few(setup.encoder, setup.options, texts, "--similarity", arguments.common.quiet);
     print_similarities(texts, vectors, arguments.common.json);
+    return 0;
+  }
+  const std::filesystem::path partial = arguments.output + ".partial";
+  if (arguments.resume && !exists(partial) &&
+      is_regular_file(std::filesystem::path(arguments.output))) {
+    if (!arguments.common.quiet) {
+      report_note(fmt::format("nothing to resume: {} is complete", arguments.output));
+    }
     return 0;
   }
   const bool from_file = arguments.nearest > 0 || arguments.words.empty() ||

@@ -33,7 +33,7 @@ using nlohmann::json;
 std::string safetensors_header(const VectorFormat& format, int64_t lines) {
   const auto text = [&](int64_t rows, int64_t bytes) {
     nlohmann::ordered_json header;
-    header["__metadata__"] = format.metadata;
+    header["__metadata__"] = format.made_with;
     header["embeddings"] = {
         {"dtype", "F32"}, {"shape", {rows, format.width}}, {"data_offsets", {0, bytes}}};
     return header.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -48,29 +48,20 @@ std::string safetensors_header(const VectorFormat& format, int64_t lines) {
 }  // namespace
 
 // A multiplication and a shift each spread a change over the whole word.
-void Fingerprint::mix(uint64_t word) {
-  hash_ = (hash_ ^ word) * 0xFF51AFD7ED558CCDu;
-  hash_ ^= hash_ >> 32;
-}
-
 void Fingerprint::add(std::string_view piece) {
-  mix(piece.size());
-  extend(piece);
-}
-
-void Fingerprint::extend(std::string_view part) {
-  for (const char byte : part) {
-    word_ |= uint64_t{static_cast<unsigned char>(byte)} << count_ % 8 * 8;
-    if (++count_ % 8 == 0) mix(std::exchange(word_, 0));
+  uint64_t word = piece.size();
+  for (;;) {
+    hash_ = (hash_ ^ word) * 0xFF51AFD7ED558CCDu;
+    hash_ ^= hash_ >> 32;
+    if (piece.empty()) return;
+    word = 0;
+    const size_t count = std::min(piece.size(), sizeof word);
+    std::memcpy(&word, piece.data(), count);
+    piece.remove_prefix(count);
   }
 }
 
-std::string Fingerprint::text() const {
-  Fingerprint whole = *this;
-  whole.mix(word_);
-  whole.mix(count_);
-  return fmt::format("{:016x}", whole.hash_);
-}
+std::string Fingerprint::text() const { return fmt::format("{:016x}", hash_); }
 
 // Links to folders are not followed, and what is no plain file, or a link that leads nowhere, is
 // none of the model's.
@@ -129,12 +120,11 @@ std::string VectorFormat::rows(std::span<const float> values, int64_t first_line
   return text;
 }
 
-PartialFile::PartialFile(const fs::path& path, std::map<std::string, std::string> made_with,
-                         bool resume)
+PartialFile::PartialFile(const fs::path& path, VectorFormat format, bool resume)
     : path_(path),
       partial_(path.string() + ".partial"),
       record_(path.string() + ".partial.json"),
-      made_with_(std::move(made_with)) {
+      format_(std::move(format)) {
   refuse_to_replace("-o", path);
   std::error_code ignored;
   const fs::path folder = path.parent_path();
@@ -149,6 +139,9 @@ PartialFile::PartialFile(const fs::path& path, std::map<std::string, std::string
     } else if (unlink(record_.c_str()) != 0 && errno != ENOENT) {
       fail(record_);  // it must never speak of other data
     }
+    if (ftruncate(descriptor_, bytes_) != 0 || lseek(descriptor_, bytes_, SEEK_SET) < 0) {
+      fail(partial_);
+    }
   } catch (...) {
     if (descriptor_ >= 0) close(descriptor_);
     throw;
@@ -157,10 +150,7 @@ PartialFile::PartialFile(const fs::path& path, std::map<std::string, std::string
 
 PartialFile::~PartialFile() {
   if (descriptor_ < 0) return;
-  if (state_.lines == 0) {
-    unlink(partial_.c_str());
-    unlink(record_.c_str());
-  }
+  if (state_.lines == 0) unlink(partial_.c_str());
   close(descriptor_);
 }
 
@@ -209,6 +199,7 @@ void PartialFile::refuse(const std::string& why) const {
       fmt::format("--resume: {}: {}; leave --resume out to begin again", record_.string(), why));
 }
 
+// Bytes after those of the record may be half of a window.
 void PartialFile::restore() {
   struct stat partial {};
   if (fstat(descriptor_, &partial) != 0) fail(partial_);
@@ -217,7 +208,7 @@ void PartialFile::restore() {
     const json record = json::parse(
         as_input("--resume: ", [&] { return phasor::internal::read_file(record_, kMostBytes); }));
     const auto before = record.at("made_with").get<std::map<std::string, std::string>>();
-    for (const auto& [what, now] : made_with_) {
+    for (const auto& [what, now] : format_.made_with) {
       const auto found = before.find(what);
       const std::string then = found == before.end() ? "?" : found->second;
       if (then != now) refuse(fmt::format("it was made with {} {}, not {}", what, then, now));
@@ -225,87 +216,42 @@ void PartialFile::restore() {
     const auto count = [&](const char* what) {
       const json& number = record.at(what);
       const auto most = static_cast<uint64_t>(partial.st_size);
-      if (!number.is_number_unsigned() || number.get<uint64_t>() > most) {
-        refuse(fmt::format("its \"{}\" is {}; {} has {} bytes", what,
-                           number.is_number() ? number.dump() : number.type_name(),
-                           partial_.string(), most));
+      if (number.is_number_unsigned() && number.get<uint64_t>() <= most) {
+        return number.get<int64_t>();
       }
-      return number.get<int64_t>();
+      refuse(fmt::format("its \"{}\" is {}; {} has {} bytes", what, number.dump(),
+                         partial_.string(), most));
     };
-    const PartialState state{count("lines"), count("bytes"), record.at("input"), record.at("rows")};
-    if (state.lines > 0) state_ = state;
+    const int64_t lines = count("lines"), bytes = count("bytes");
+    const int64_t rows = bytes - std::ssize(format_.header(0)), row = 4 * format_.width;
+    const bool text = format_.kind == VectorFormat::Kind::kJsonLines;
+    if (rows < 0 || (!text && (rows % row != 0 || rows / row != lines))) {
+      refuse(fmt::format("the {} bytes of {} are not {} vectors of {} numbers", bytes,
+                         partial_.string(), lines, format_.width));
+    }
+    state_ = {lines, record.at("input")};
+    bytes_ = bytes;
   } catch (const json::exception&) {
     refuse("it is damaged");
   }
 }
 
-bool PartialFile::begin(const VectorFormat& format, const std::function<bool()>& stop) {
-  if (state_.lines > 0 && !check_rows(format, stop)) return false;
-  if (ftruncate(descriptor_, state_.bytes) != 0) fail(partial_);
-  if (lseek(descriptor_, state_.bytes, SEEK_SET) < 0) fail(partial_);
-  if (state_.lines > 0) return true;
-  const std::string header = format.header(0);
-  write(header);
-  PartialState state = state_;
-  state.bytes = std::ssize(header);
-  write_state(state);
-  state_ = std::move(state);
-  return true;
-}
-
-// The header is not read: commit() writes it anew, maybe not to its end.
-bool PartialFile::check_rows(const VectorFormat& format, const std::function<bool()>& stop) {
-  constexpr int64_t kBlock = 1 << 20;
-  std::string block;
-  int64_t at = std::ssize(format.header(0)), ends = 0;
-  const int64_t bytes = state_.bytes - at, row = 4 * format.width;
-  while (at < state_.bytes) {
-    if (stop()) return false;
-    block.resize(static_cast<size_t>(std::min(kBlock, state_.bytes - at)));
-    const ssize_t count = pread(descriptor_, block.data(), block.size(), at);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) {
-      throw phasor::InvalidArgument(fmt::format("--resume: {} cannot be read: {}",
-                                                partial_.string(),
-                                                count < 0 ? std::strerror(errno) : "it ends"));
-    }
-    block.resize(static_cast<size_t>(count));
-    rows_.extend(block);
-    ends += std::ranges::count(block, '\n');
-    at += count;
-  }
-  const bool text = format.kind == VectorFormat::Kind::kJsonLines;
-  const bool fits = text ? ends == state_.lines && block.ends_with('\n')
-                         : bytes >= 0 && bytes % row == 0 && bytes / row == state_.lines;
-  if (!fits) {
-    refuse(fmt::format("the {} bytes of {} are not {} vectors of {} numbers", state_.bytes,
-                       partial_.string(), state_.lines, format.width));
-  }
-  if (rows_.text() != state_.rows) refuse(fmt::format("{} was changed since", partial_.string()));
-  return true;
-}
-
-void PartialFile::write(std::string_view bytes) {
+void PartialFile::write(std::string_view bytes) const {
   if (!write_all(descriptor_, std::as_bytes(std::span(bytes)))) fail(partial_);
 }
 
-void PartialFile::append(std::string_view rows, PartialState state) {
+// The record never says more than is on the disk. It takes the place of the old one whole, so that
+// there always is one.
+void PartialFile::append(std::span<const float> values, PartialState state) {
+  const std::string rows =
+      (bytes_ == 0 ? format_.header(0) : "") + format_.rows(values, state_.lines + 1);
   write(rows);
-  rows_.extend(rows);
-  state.bytes = state_.bytes + std::ssize(rows);
-  state.rows = rows_.text();
-  write_state(state);
-  state_ = std::move(state);
-}
-
-// A new record takes the place of the old one whole, so that there always is one. It need not reach
-// the disk before the rows do: --resume holds one against the other.
-void PartialFile::write_state(const PartialState& state) const {
-  const json record = {{"made_with", made_with_},
+  if (fdatasync(descriptor_) != 0 && errno != EINVAL) fail(partial_);
+  bytes_ += std::ssize(rows);
+  const json record = {{"made_with", format_.made_with},
                        {"lines", state.lines},
-                       {"bytes", state.bytes},
-                       {"input", state.input},
-                       {"rows", state.rows}};
+                       {"bytes", bytes_},
+                       {"input", state.input}};
   const std::string text = record.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
   try {
     TemporaryFile file("-o", record_, {.name = record_.string() + ".tmp", .sync = false});
@@ -314,11 +260,12 @@ void PartialFile::write_state(const PartialState& state) const {
   } catch (const phasor::InvalidArgument& error) {
     throw phasor::InvalidArgument(error.what() + how_to_resume());
   }
+  state_ = std::move(state);
 }
 
-void PartialFile::commit(std::string_view header) {
+void PartialFile::commit() {
   if (lseek(descriptor_, 0, SEEK_SET) < 0) fail(partial_);
-  write(header);
+  write(format_.header(state_.lines));
   // Some file systems say only here that there was no room.
   if (fsync(descriptor_) != 0 && errno != EINVAL) fail(partial_);
   if (rename(partial_.c_str(), path_.c_str()) != 0) fail(path_);

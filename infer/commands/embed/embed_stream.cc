@@ -28,15 +28,7 @@ constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
 constexpr size_t kWindowLines = 512;
 constexpr size_t kWindowBytes = 1 << 17;
 
-// One by one; further ones are only counted. A corpus may have any number of long lines.
-constexpr int64_t kReportedLongLines = 20;
-constexpr int64_t kReportedBrokenLines = 100;
-
-std::string clock_text(double seconds) {
-  const auto whole = static_cast<int64_t>(seconds);
-  const std::string minutes = fmt::format("{:02}:{:02}", whole / 60 % 60, whole % 60);
-  return whole < 3600 ? minutes : fmt::format("{}:{}", whole / 3600, minutes);
-}
+constexpr int64_t kReportedLines = 5;  // one by one; further ones are only counted
 
 }  // namespace
 
@@ -63,18 +55,19 @@ bool Interrupts::pending() const {
   });
 }
 
-std::string LineReport::text() const {
+std::string line_report(const phasor::TextReport& tokens, int64_t bytes_left_out) {
   std::vector<std::string> parts;
+  const auto last = [](int64_t number, const char* what) {
+    return number == 1 ? fmt::format("its last {} was", what)
+                       : fmt::format("its last {} {}s were", number, what);
+  };
   if (bytes_left_out > 0) {
-    parts.push_back(fmt::format("its last {} bytes were left out: lines are read up to {}",
-                                bytes_left_out, kMaxLineBytes));
+    parts.push_back(fmt::format("{} left out: lines are read up to {} bytes",
+                                last(bytes_left_out, "byte"), kMaxLineBytes));
   }
-  if (const int64_t dropped = tokens.dropped_tokens; dropped > 0) {
-    parts.push_back(dropped == 1 ? "its last token was cut off"
-                                 : fmt::format("its last {} tokens were cut off", dropped));
-  }
+  if (tokens.dropped_tokens > 0) parts.push_back(last(tokens.dropped_tokens, "token") + " cut off");
   if (tokens.invalid_bytes > 0) parts.push_back(invalid_bytes_note(tokens.invalid_bytes));
-  if (has_no_tokens()) parts.emplace_back("it has no tokens; its vector is zeros");
+  if (tokens.num_tokens == 0) parts.emplace_back("it has no tokens; its vector is zeros");
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
@@ -124,6 +117,7 @@ std::optional<Line> LineReader::next() {
     texts_.pop_back();
     return line;
   }
+  const bool first = bytes_read_ == 0;
   for (bool any = false;; any = true) {
     if (unread_.empty() && !fill()) {
       if (!any || interrupts_.pending()) return std::nullopt;
@@ -144,6 +138,7 @@ std::optional<Line> LineReader::next() {
   } else if (line.text.ends_with('\r')) {
     line.text.pop_back();
   }
+  if (first && line.text.starts_with("\uFEFF")) line.text.erase(0, 3);
   return line;
 }
 
@@ -187,7 +182,7 @@ bool EmbedStream::run(const Sink& sink) {
     state_.lines += std::ssize(window);
     state_.input = input_.text();
     if (!sink(window, *vectors, state_)) break;
-    progress.show(progress_text(progress.seconds(), bytes_before));
+    show(progress, bytes_before);
   }
   seconds_ = progress.seconds();
   return !lines_.interrupted();
@@ -215,48 +210,42 @@ std::optional<phasor::Embeddings> EmbedStream::embed(std::span<const Line> windo
 
 void EmbedStream::report(std::span<const Line> window, const phasor::Embeddings& vectors,
                          Progress& progress) {
-  const auto refuse = [&](const std::string& why) {
-    progress.clear();
-    throw phasor::InvalidArgument(why);
-  };
   for (int64_t i = 0; i < vectors.size(); ++i) {
-    const LineReport line{.tokens = vectors.report(i), .bytes_left_out = window[i].left_out};
-    if (!line.odd()) continue;
+    const phasor::TextReport tokens = vectors.report(i);
+    const std::string report = line_report(tokens, window[i].left_out);
+    if (report.empty()) continue;
     const int64_t number = state_.lines + i + 1;
-    const int64_t run = line.tokens.num_tokens, dropped = line.tokens.dropped_tokens;
-    const bool invalid = line.tokens.invalid_bytes > 0;
-    const std::string text = fmt::format("line {}: {}", number, line.text());
-    if (how_.overflow == phasor::Overflow::kError && dropped > 0) {
-      refuse(
+    const int64_t run = tokens.num_tokens, dropped = tokens.dropped_tokens;
+    const std::string text = fmt::format("line {}: {}", number, report);
+    const bool too_long = how_.overflow == phasor::Overflow::kError && dropped > 0;
+    if (too_long || options_.strict) progress.clear();
+    if (too_long) {
+      throw phasor::InvalidArgument(
           fmt::format("line {}: {} tokens are too many: at most {} are run; shorten it or choose "
                       "another --overflow (truncate, clamp, interpolate, window)",
                       number, run + dropped, run));
     }
-    if (options_.strict) refuse(text + "; without --strict this is no error");
-    lines_cut_ += line.cut() ? 1 : 0;
-    lines_invalid_ += invalid ? 1 : 0;
-    const bool broken = invalid || line.has_no_tokens();
-    int64_t& reported = broken ? reported_broken_ : reported_long_;
-    const int64_t most = broken ? kReportedBrokenLines : kReportedLongLines;
-    if (options_.quiet || reported > most) continue;
+    if (options_.strict) {
+      throw phasor::InvalidArgument(text + "; without --strict this is no error");
+    }
+    lines_cut_ += dropped > 0 || window[i].left_out > 0 ? 1 : 0;
+    lines_invalid_ += tokens.invalid_bytes > 0 ? 1 : 0;
+    if (options_.quiet || ++lines_reported_ > kReportedLines + 1) continue;
     progress.clear();
-    report_note(reported++ < most ? text
-                : broken          ? "further broken lines are only counted"
-                                  : "further lines that are too long are only counted");
+    report_note(lines_reported_ <= kReportedLines ? text : "further such lines are only counted");
   }
 }
 
-std::string EmbedStream::progress_text(double seconds, int64_t bytes_before) const {
-  constexpr int kWidth = 30;
+void EmbedStream::show(Progress& progress, int64_t bytes_before) const {
   const int64_t lines = state_.lines - lines_before_;
   const std::string text =
-      fmt::format("{} lines, {:.0f}/s", lines, static_cast<double>(lines) / seconds);
-  const auto done = static_cast<double>(lines_.bytes_read() - bytes_before);
-  const auto left = static_cast<double>(std::max<int64_t>(lines_.size() - lines_.bytes_read(), 0));
-  if (lines_.size() == 0 || done <= 0) return text;
-  const double share = 1 - left / static_cast<double>(lines_.size());
-  return fmt::format("{}▏{:3.0f} %  {}, {} left", pad_right(bar(share, kWidth), kWidth),
-                     100 * share, text, clock_text(seconds * left / done));
+      fmt::format("{} lines, {:.0f}/s", lines, static_cast<double>(lines) / progress.seconds());
+  const auto size = static_cast<double>(lines_.size());
+  const auto done = static_cast<double>(lines_.bytes_read());
+  if (lines_.size() == 0 || done > size) return progress.show(text);
+  const double rate = (done - static_cast<double>(bytes_before)) / progress.seconds();
+  progress.show(
+      fmt::format("{}, {:.0f} %, {:.0f} s left", text, 100 * done / size, (size - done) / rate));
 }
 
 std::string EmbedStream::summary() const {

@@ -40,20 +40,12 @@ struct Line {
   int64_t left_out = 0;  // bytes beyond kMaxLineBytes
 };
 
-/// What is told about a line that could not be taken as it is.
-struct LineReport {
-  phasor::TextReport tokens;
-  int64_t bytes_left_out = 0;
+/// What is told about a line that could not be taken as it is; empty for others.
+std::string line_report(const phasor::TextReport& tokens, int64_t bytes_left_out);
 
-  bool has_no_tokens() const { return tokens.num_tokens == 0; }  // its vector is zeros
-  bool cut() const { return tokens.dropped_tokens > 0 || bytes_left_out > 0; }
-  bool odd() const { return cut() || tokens.invalid_bytes > 0 || has_no_tokens(); }
-  /// One clause for each oddity.
-  std::string text() const;
-};
-
-/// Reads a file, or standard input for "-", line by line in bounded memory; or gives the texts it
-/// was made with. To be made before any thread begins: threads inherit what signals it holds back.
+/// Reads a file, or standard input for "-", line by line in bounded memory and without a byte-order
+/// mark; or gives the texts it was made with. To be made before any thread begins: threads inherit
+/// what signals it holds back.
 class LineReader {
  public:
   /// Throws InvalidArgument where the file cannot be read.
@@ -118,7 +110,7 @@ class EmbedStream {
  private:
   std::optional<phasor::Embeddings> embed(std::span<const Line> window);
   void report(std::span<const Line> window, const phasor::Embeddings& vectors, Progress& progress);
-  std::string progress_text(double seconds, int64_t bytes_before) const;
+  void show(Progress& progress, int64_t bytes_before) const;
 
   phasor::Encoder& encoder_;
   phasor::EmbedOptions how_;
@@ -127,7 +119,7 @@ class EmbedStream {
   Fingerprint input_;
   PartialState state_;
   int64_t lines_cut_ = 0, lines_invalid_ = 0;
-  int64_t reported_long_ = 0, reported_broken_ = 0;
+  int64_t lines_reported_ = 0;
   int64_t lines_before_ = 0;  // done by an earlier run
   double seconds_ = 0;
 };
