@@ -58,13 +58,39 @@ int32_t Vocabulary::find(std::string_view piece) const {
   return *id;
 }
 
+void add_tokens(const std::vector<AddedToken>& added, Vocabulary& vocabulary) {
+  for (const AddedToken& token : added) {
+    check_length(token.piece, vocabulary.file());
+    const std::optional<int32_t> known = vocabulary.lookup(token.piece);
+    const bool taken = !known && token.id >= 0 && token.id < vocabulary.size() &&
+                       !vocabulary.piece(static_cast<int32_t>(token.id)).empty();
+    if (taken || token.piece.empty() || (known && *known != token.id)) {
+      throw ModelError(fmt::format(
+          "{}: the added token '{}' has the id {}, but {}; get the file again", vocabulary.file(),
+          token.piece, token.id,
+          taken   ? fmt::format("that is '{}'", vocabulary.piece(static_cast<int32_t>(token.id)))
+          : known ? fmt::format("the vocabulary gives it {}", *known)
+                  : "it is empty"));
+    }
+    vocabulary.set(token.piece, token.id);
+  }
+}
+
+void check_length(std::string_view piece, const std::string& file) {
+  constexpr size_t kMostBytes = 1024;
+  if (piece.size() <= kMostBytes) return;
+  throw ModelError(
+      fmt::format("{}: a piece of {} bytes; at most {} are read", file, piece.size(), kMostBytes));
+}
+
 std::vector<std::string> all_notes(std::vector<std::string> notes,
                                    const std::vector<AddedToken>& added,
                                    const Vocabulary& vocabulary) {
   constexpr size_t kNamed = 5;
   std::vector<std::string> unread;
-  for (const auto& [piece, id] : added) {
-    if (vocabulary.lookup(piece) != id) unread.push_back(fmt::format("'{}' ({})", piece, id));
+  for (const AddedToken& token : added) {
+    if (vocabulary.lookup(token.piece) == token.id) continue;
+    unread.push_back(fmt::format("'{}' ({})", token.piece, token.id));
   }
   if (unread.empty()) return notes;
   const size_t named = std::min(kNamed, unread.size());

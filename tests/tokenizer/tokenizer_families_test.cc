@@ -340,10 +340,10 @@ TEST(TokenizerFamiliesTest, AClassWithoutItsFilesSaysWhatIsMissing) {
                  {"spiece.model", "no such file", "T5Tokenizer"});
   expect_refused(
       {{"tokenizer_config.json", config("XLMRobertaTokenizer")}, {"tokenizer.json", unigram}},
-      {"Unigram", "sentencepiece.bpe.model"});
+      {"Unigram", "tokenizer.json", "Metaspace"});
   expect_refused(
       {{"tokenizer_config.json", config("TokenizersBackend")}, {"tokenizer.json", unigram}},
-      {"Unigram", "SentencePiece model"});
+      {"Unigram", "tokenizer.json", "Metaspace"});
   expect_refused({{"tokenizer_config.json", config("RobertaTokenizer")},
                   {"vocab.json", json::object()},
                   {"merges.txt", ""}},
