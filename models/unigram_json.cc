@@ -152,11 +152,10 @@ std::shared_ptr<const Tokenizer> load_unigram_json(const std::filesystem::path& 
 
   // SentencePiece removes spaces at both ends where it makes one of several.
   const bool collapse = parts.collapse_spaces || parts.whitespace_split;
-  if (parts.whitespace_split && !parts.charsmap) parts.steps.push_back(with_plain_spaces);
+  if (parts.whitespace_split) parts.steps.push_back(with_plain_spaces);
   const auto [first, others, split] = *parts.metaspace;
-  if (first && !others && !collapse) {
-    refuse_component(reader, "pre_tokenizer",
-                     "prepend_scheme \"first\" only after WhitespaceSplit");
+  if (!others && (parts.whitespace_split || (first && !collapse))) {
+    refuse_component(reader, "pre_tokenizer", "prepend_scheme \"always\" there");
   }
   if (first && !collapse) parts.steps.push_back(with_leading_space);
 

@@ -247,13 +247,16 @@ void SentencePieceTokenizer::encode_number_with_comma(std::string_view piece,
 void SentencePieceTokenizer::encode_joined(std::string_view text, Tokens& tokens) const {
   if (text.empty()) return;
   const auto encoded = cut(std::string(kHole) + std::string(text));
+  bool past_hole = false;
   for (const auto& piece : encoded.pieces()) {
-    if (piece.end() <= kHole.size()) continue;  // the hole itself, or the space before it
     // Consecutive unknown characters become one piece, which may begin with the hole.
     std::string_view rest = piece.piece();
-    if (const size_t hole = piece.begin() == 0 ? rest.find(kHole) : rest.npos; hole != rest.npos) {
+    if (const size_t hole = past_hole ? rest.npos : rest.find(kHole); hole != rest.npos) {
+      past_hole = true;
       rest.remove_prefix(hole + kHole.size());
       if (rest.empty()) continue;  // the hole, and characters that the model drops
+    } else if (!past_hole && piece.end() <= kHole.size()) {
+      continue;  // the space before the hole
     }
     append(rest, piece.id(), tokens);
   }
