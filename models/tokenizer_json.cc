@@ -214,7 +214,9 @@ void read_cls_and_sep(const ConfigReader& part, const std::string&, TokenizerJso
 /// ["[CLS]"]}}.
 void append_special(const ConfigReader& part, const std::string& name, int32_t type,
                     Template& items, TokenizerJson& result) {
-  const ConfigReader special = part.object("special_tokens").object(name);
+  const ConfigReader all = part.object("special_tokens");
+  if (!all.has(name)) all.fail(fmt::format("{} is missing", value_text(name)));
+  const ConfigReader special = all.object(name);
   const std::vector<std::string> tokens = special.texts({"tokens"});
   const json* const ids = special.value("ids");
   const bool good = ids != nullptr && ids->is_array() && ids->size() == tokens.size() &&

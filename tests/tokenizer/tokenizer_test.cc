@@ -163,6 +163,14 @@ TEST(TokenizerTest, CharactersThatTheModelDropsLeaveNothingAfterASpecialToken) {
   EXPECT_EQ(parsed(*tokenizer, "<unk>\x01?"), (Pieces{"<unk>", "?"}));
 }
 
+TEST(TokenizerTest, ALigatureAfterASpecialTokenKeepsAllItsCharacters) {
+  const TempFolder folder;
+  const TestCharsmap charsmap = make_charsmap({{"\xe2\x85\xa7", "baa"}});  // U+2167
+  folder.write("any.model", sentencepiece_bytes({{"a"}, {"b"}}, charsmap.bytes()));
+  const auto tokenizer = Tokenizer::load(folder.path());
+  EXPECT_EQ(parsed(*tokenizer, "<unk>\xe2\x85\xa7"), (Pieces{"<unk>", "b", "a", "a"}));
+}
+
 TEST(TokenizerTest, ATextWithoutSpecialTokensIsTheSameEitherWay) {
   const auto tokenizer = bundled();
   for (const std::string text : {"", "Tom bit a dog.", "  spaces  ", "[MAS K]", "[["}) {
