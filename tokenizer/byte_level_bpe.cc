@@ -27,9 +27,10 @@ std::string byte_spelling(unsigned char byte) {
 Vocabulary make_bpe_vocabulary(const ByteLevelBpeSpec& spec) {
   Vocabulary vocabulary(spec.file);
   vocabulary.reserve(std::ssize(spec.pieces) + std::ssize(spec.added));
-  for (const auto& [piece, id] : spec.pieces) {
-    check_length(piece, spec.file);
-    vocabulary.set(piece, id);
+  // Backwards, so that the last of equal pieces counts.
+  for (auto entry = spec.pieces.rbegin(); entry != spec.pieces.rend(); ++entry) {
+    check_length(entry->first, spec.file);
+    vocabulary.set(entry->first, entry->second);
   }
   add_tokens(spec.added, vocabulary);
   return vocabulary;

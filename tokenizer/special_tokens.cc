@@ -170,7 +170,8 @@ Tokens SpecialTokens::encode_text(std::string_view text, bool parse_special,
 
 Tokens SpecialTokens::fill(const Items& items, std::span<Tokens> texts) {
   Tokens tokens;
-  std::vector<int32_t> types;
+  const bool typed =
+      std::any_of(items.begin(), items.end(), [](const Item& item) { return item.item.type != 0; });
   for (const auto& [item, id] : items) {
     if (item.piece.empty()) {
       Tokens& text = texts.front();
@@ -184,10 +185,7 @@ Tokens SpecialTokens::fill(const Items& items, std::span<Tokens> texts) {
       tokens.ids.push_back(id);
       tokens.pieces.push_back(item.piece);
     }
-    types.resize(tokens.ids.size(), item.type);
-  }
-  if (std::any_of(types.begin(), types.end(), [](int32_t type) { return type != 0; })) {
-    tokens.token_types = std::move(types);
+    if (typed) tokens.token_types.resize(tokens.ids.size(), item.type);
   }
   if (tokens.ids.empty()) {
     throw InvalidArgument(

@@ -38,7 +38,7 @@ struct Tokens {
   std::vector<std::string> pieces;
   int64_t invalid_bytes = 0;  // bytes that were not UTF-8 and became U+FFFD
   int64_t dropped = 0;        // text tokens cut off by max_tokens
-  /// One for each id; empty if all are 0, as those of a single text are.
+  /// One for each id, of a pair whose template has them; otherwise empty, which means 0.
   std::vector<int32_t> token_types = {};
 };
 
