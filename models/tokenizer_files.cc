@@ -155,7 +155,7 @@ std::shared_ptr<const Tokenizer> load_json(const Files& files) {
   const json root = read_json_object(file, kMaxTokenizerFile);
   const std::string type = model_of_tokenizer_json(root);
   if (type == "WordPiece") return load_bert(files, "BERT");
-  refuse_language(files, "tokenizer.json's");
+  refuse_language(files, "tokenizer.json");
   if (type == "BPE") return load_bpe_json(file, root, files.tokenizer_reader());
   if (type == "Unigram") return load_unigram_json(file, root, files.tokenizer_reader());
   unsupported(files);

@@ -1,4 +1,5 @@
-// A function for each type of component, and a table of them for each kind.
+// A function for each type of component, and a table of them for each kind. Those of post_processor
+// are in models/json_template.cc.
 #include "models/tokenizer_json.h"
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 #include <span>
 
 #include "models/files.h"
+#include "models/json_components.h"
 #include "phasor/errors.h"
 #include "tokenizer/gpt2_words.h"
 #include "tokenizer/unicode.h"
@@ -18,45 +20,6 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMaxSteps = 32;
-constexpr size_t kMaxTemplate = 32;
-constexpr int64_t kMaxTokenType = 1023;
-
-/// Visits the objects in the list under `key`. `where` names `owner` in messages.
-template <typename Visit>
-void for_each_object(const ConfigReader& owner, const std::string& where, std::string_view key,
-                     const Visit& visit) {
-  const json* const list = owner.value(key);
-  if (list == nullptr) return;
-  const bool good = list->is_array() && std::all_of(list->begin(), list->end(),
-                                                    [](const json& v) { return v.is_object(); });
-  if (!good) owner.refuse(key, "a list of objects [{…}, …]");
-  for (size_t i = 0; i < list->size(); ++i) {
-    visit(ConfigReader(fmt::format("{}: {} {}", where, key, i), (*list)[i]));
-  }
-}
-
-struct Component {
-  std::string_view type;
-  void (*read)(const ConfigReader& part, const std::string& where, TokenizerJson& result);
-};
-
-/// Reads `part`, which is of one of the types in `known`, or a Sequence of such parts.
-void read_component(const ConfigReader& part, const std::string& where, std::string_view list,
-                    std::span<const Component> known, TokenizerJson& result) {
-  const std::string type = part.text({"type"}, "");
-  if (type == "Sequence") {
-    for_each_object(part, where, list, [&](const ConfigReader& step) {
-      read_component(step, where, list, known, result);
-    });
-    return;
-  }
-  for (const Component& component : known) {
-    if (component.type == type) return component.read(part, where, result);
-  }
-  std::string types = "Sequence";
-  for (const Component& component : known) types += fmt::format(", {}", component.type);
-  refuse_component(part, "type", types);
-}
 
 // ---------------------------------------------------------------- normalizer
 
@@ -180,108 +143,36 @@ constexpr Component kPreTokenizers[] = {{"BertPreTokenizer", read_bert_words},
                                         {"WhitespaceSplit", read_whitespace_split},
                                         {"Metaspace", read_metaspace}};
 
-// ---------------------------------------------------------------- post_processor
-
-void begin_template(const ConfigReader& part, TokenizerJson& result) {
-  if (result.has_template)
-    part.fail("a second template of special tokens", ErrorCode::kUnsupported);
-  result.has_template = true;
-}
-
-/// "cls": ["[CLS]", 101].
-std::string read_framing(const ConfigReader& part, std::string_view key, TokenizerJson& result) {
-  const json* const value = part.value(key);
-  const bool good = value != nullptr && value->is_array() && value->size() == 2 &&
-                    (*value)[0].is_string() && (*value)[1].is_number_unsigned() &&
-                    !(*value)[0].get_ref<const std::string&>().empty() &&
-                    (*value)[1].get<uint64_t>() < kMaxPieces;
-  if (!good) part.refuse(key, "[\"piece\", id]");
-  result.named.push_back({.piece = (*value)[0], .id = (*value)[1]});
-  return (*value)[0];
-}
-
-template <Template (*pair)(const std::string&, const std::string&)>
-void read_cls_and_sep(const ConfigReader& part, const std::string&, TokenizerJson& result) {
-  begin_template(part, result);
-  const std::string cls = read_framing(part, "cls", result);
-  const std::string sep = read_framing(part, "sep", result);
-  result.prefix = {cls};
-  result.suffix = {sep};
-  result.pair = pair(cls, sep);
-}
-
-/// Appends the tokens that `name` stands for: {"[CLS]": {"id": "[CLS]", "ids": [101], "tokens":
-/// ["[CLS]"]}}.
-void append_special(const ConfigReader& part, const std::string& name, int32_t type,
-                    Template& items, TokenizerJson& result) {
-  const ConfigReader all = part.object("special_tokens");
-  if (!all.has(name)) all.fail(fmt::format("{} is missing", value_text(name)));
-  const ConfigReader special = all.object(name);
-  const std::vector<std::string> tokens = special.texts({"tokens"});
-  const json* const ids = special.value("ids");
-  const bool good = ids != nullptr && ids->is_array() && ids->size() == tokens.size() &&
-                    tokens.size() <= kMaxTemplate &&
-                    std::all_of(ids->begin(), ids->end(), [](const json& id) {
-                      return id.is_number_unsigned() && id.get<uint64_t>() < kMaxPieces;
-                    });
-  if (!good) special.refuse("ids", "a list of ids, as many as tokens");
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i].empty()) special.refuse("tokens", "not empty");
-    items.push_back({tokens[i], type});
-    result.named.push_back({.piece = tokens[i], .id = (*ids)[i]});
-  }
-}
-
-/// Reads [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
-/// …], in which `texts` are "A" or "A" and "B".
-Template read_template(const ConfigReader& part, const std::string& where, std::string_view key,
-                       std::string_view texts, TokenizerJson& result) {
-  Template items;
-  std::string found;
-  for_each_object(part, where, key, [&](const ConfigReader& item) {
-    const bool is_text = item.has("Sequence");
-    const ConfigReader what = item.object(is_text ? "Sequence" : "SpecialToken");
-    const auto type = static_cast<int32_t>(what.integer({"type_id"}, 0, kMaxTokenType, 0));
-    const std::string id = what.text({"id"});
-    if (is_text) {
-      found += id;
-      items.push_back({"", type});
-    } else {
-      append_special(part, id, type, items, result);
-    }
-    if (items.size() > kMaxTemplate) {
-      part.fail(fmt::format("{} has more than {} items", key, kMaxTemplate));
-    }
-  });
-  if (found != texts && !(items.empty() && key == "pair")) {
-    refuse_component(part, key, fmt::format("a template with {} in this order", texts));
-  }
-  return items;
-}
-
-void read_template_processing(const ConfigReader& part, const std::string& where,
-                              TokenizerJson& result) {
-  begin_template(part, result);
-  std::vector<std::string>* side = &result.prefix;
-  for (const TemplateItem& item : read_template(part, where, "single", "A", result)) {
-    if (item.type != 0) refuse_component(part, "single", "a template with type_id 0 throughout");
-    if (item.piece.empty()) {
-      side = &result.suffix;
-    } else {
-      side->push_back(item.piece);
-    }
-  }
-  result.pair = read_template(part, where, "pair", "AB", result);
-}
-
-void read_nothing(const ConfigReader&, const std::string&, TokenizerJson&) {}
-
-constexpr Component kPostProcessors[] = {{"TemplateProcessing", read_template_processing},
-                                         {"BertProcessing", read_cls_and_sep<bert_pair>},
-                                         {"RobertaProcessing", read_cls_and_sep<roberta_pair>},
-                                         {"ByteLevel", read_nothing}};  // changes only offsets
-
 }  // namespace
+
+void read_component(const ConfigReader& part, const std::string& where, std::string_view list,
+                    std::span<const Component> known, TokenizerJson& result) {
+  const std::string type = part.text({"type"}, "");
+  if (type == "Sequence") {
+    for_each_object(part, where, list, [&](const ConfigReader& step) {
+      read_component(step, where, list, known, result);
+    });
+    return;
+  }
+  for (const Component& component : known) {
+    if (component.type == type) return component.read(part, where, result);
+  }
+  std::string types = "Sequence";
+  for (const Component& component : known) types += fmt::format(", {}", component.type);
+  refuse_component(part, "type", types);
+}
+
+void for_each_object(const ConfigReader& owner, const std::string& where, std::string_view key,
+                     const std::function<void(const ConfigReader&)>& visit) {
+  const json* const list = owner.value(key);
+  if (list == nullptr) return;
+  const bool good = list->is_array() && std::all_of(list->begin(), list->end(),
+                                                    [](const json& v) { return v.is_object(); });
+  if (!good) owner.refuse(key, "a list of objects [{…}, …]");
+  for (size_t i = 0; i < list->size(); ++i) {
+    visit(ConfigReader(fmt::format("{}: {} {}", where, key, i), (*list)[i]));
+  }
+}
 
 std::string model_of_tokenizer_json(const json& root) {
   const auto model = root.find("model");
@@ -303,7 +194,7 @@ TokenizerJson read_tokenizer_json(const std::string& file, const json& root, boo
   read("normalizer", "normalizers", kNormalizers);
   read("pre_tokenizer", "pretokenizers", kPreTokenizers);
   if (only_words) return result;
-  read("post_processor", "processors", kPostProcessors);
+  read("post_processor", "processors", post_processors());
   for_each_object(reader, file, "added_tokens", [&](const ConfigReader& entry) {
     result.added.push_back(read_added_token(entry, entry.integer({"id"}, 0, kMaxPieces - 1)));
   });
