@@ -54,8 +54,9 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
   /// An empty text gives only the special tokens. Throws InvalidArgument if there are none.
   virtual Tokens encode(std::string_view text, const TokenizeOptions& options = {}) const = 0;
-  /// Two texts as one sequence: [CLS] first [SEP] second [SEP] in BERT. Throws InvalidArgument if
-  /// the tokenizer's files do not say what a pair becomes.
+  /// Two texts as one sequence: [CLS] first [SEP] second [SEP] in BERT, which leaves out an empty
+  /// second text, as Transformers does. Throws InvalidArgument if the tokenizer's files do not say
+  /// what a pair becomes.
   virtual Tokens encode_pair(std::string_view first, std::string_view second,
                              const TokenizeOptions& options = {}) const;
   /// Ids run from 0 to vocab_size() − 1.
