@@ -48,6 +48,12 @@ void read_albert_options(const ConfigReader& reader, SentencePieceSpec& spec) {
                  .lower_case = reader.boolean({"do_lower_case"}, true)};
 }
 
+void read_deberta_options(const ConfigReader& reader, SentencePieceSpec&) {
+  for (const char* const key : {"do_lower_case", "split_by_punct"}) {
+    if (reader.boolean({key}, false)) reader.refuse(key, "false");
+  }
+}
+
 void read_t5_options(const ConfigReader& reader, SentencePieceSpec& spec) {
   spec.appended = extra_ids(reader.integer({"extra_ids"}, 0, kMaxExtraIds, 100));
   spec.new_word_after_special = reader.boolean({"legacy"}, true);
@@ -158,6 +164,7 @@ TokenizerFamily xlm_roberta() {
                    .appended = {"<mask>"},
                    .prefix = {"<s>"},
                    .suffix = {"</s>"},
+                   .pair = roberta_pair("<s>", "</s>"),
                    .unk = "<unk>",
                    .mask = "<mask>",
                    .new_word_after_special = true}};
@@ -177,6 +184,7 @@ TokenizerFamily camembert() {
                    .appended = {"<mask>"},
                    .prefix = {"<s>"},
                    .suffix = {"</s>"},
+                   .pair = roberta_pair("<s>", "</s>"),
                    .unk = "<unk>",
                    .mask = "<mask>",
                    .new_word_after_special = true}};
@@ -189,11 +197,28 @@ TokenizerFamily albert() {
           .spec = {.kind = "ALBERT",
                    .prefix = {"[CLS]"},
                    .suffix = {"[SEP]"},
+                   .pair = bert_pair("[CLS]", "[SEP]"),
                    .unk = "<unk>",
                    .mask = "[MASK]",
                    .pad = "<pad>",
                    .new_word_after_special = true},
           .read_options = read_albert_options};
+}
+
+TokenizerFamily deberta_v2() {
+  return {.tokenizer_class = "DebertaV2Tokenizer",
+          .model_types = {"deberta-v2"},
+          .model_file = "spm.model",
+          .spec = {.kind = "DeBERTa-v2",
+                   .appended = {"[MASK]"},
+                   .prefix = {"[CLS]"},
+                   .suffix = {"[SEP]"},
+                   .pair = bert_pair("[CLS]", "[SEP]"),
+                   .unk = "[UNK]",
+                   .mask = "[MASK]",
+                   .pad = "[PAD]",
+                   .new_word_after_special = true},
+          .read_options = read_deberta_options};
 }
 
 TokenizerFamily pegasus() {
@@ -214,7 +239,11 @@ TokenizerFamily t5() {
   return {.tokenizer_class = "T5Tokenizer",
           .model_types = {"t5", "mt5"},
           .model_file = "spiece.model",
-          .spec = {.kind = "T5", .suffix = {"</s>"}, .unk = "<unk>", .pad = "<pad>"},
+          .spec = {.kind = "T5",
+                   .suffix = {"</s>"},
+                   .pair = {{}, {"</s>"}, {}, {"</s>"}},
+                   .unk = "<unk>",
+                   .pad = "<pad>"},
           .read_options = read_t5_options};
 }
 
@@ -227,8 +256,8 @@ std::vector<std::string> TokenizerLanguages::pieces() const {
 }
 
 std::vector<TokenizerFamily> tokenizer_families() {
-  return {albert(),  camembert(), m2m100(),  marian(), mbart(),
-          mbart50(), nllb(),      pegasus(), t5(),     xlm_roberta()};
+  return {albert(),  camembert(), deberta_v2(), m2m100(), marian(),     mbart(),
+          mbart50(), nllb(),      pegasus(),    t5(),     xlm_roberta()};
 }
 
 }  // namespace phasor::internal

@@ -6,13 +6,17 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <system_error>
 #include <utility>
 
+#include "models/bpe_files.h"
 #include "models/config_reader.h"
 #include "models/files.h"
 #include "models/sentencepiece_files.h"
 #include "models/tokenizer_families.h"
+#include "models/tokenizer_json.h"
+#include "models/unigram_json.h"
 #include "models/wordpiece_files.h"
 #include "phasor/errors.h"
 #include "phasor/tokenizer.h"
@@ -26,8 +30,16 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 /// Classes of Transformers that split texts like BERT's.
-constexpr std::string_view kWordPieceClasses[] = {"BertTokenizer", "DistilBertTokenizer",
-                                                  "ElectraTokenizer", "MobileBertTokenizer"};
+constexpr std::string_view kWordPieceClasses[] = {"BertTokenizer",       "DistilBertTokenizer",
+                                                  "ElectraTokenizer",    "MPNetTokenizer",
+                                                  "MobileBertTokenizer", "RoFormerTokenizer"};
+
+/// Classes with RoBERTa's byte-level BPE and special tokens.
+constexpr std::string_view kByteLevelClasses[] = {"BartTokenizer", "RobertaTokenizer"};
+
+bool is_among(std::span<const std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 /// What all kinds of tokenizers need of the folder.
 struct Files {
@@ -82,7 +94,7 @@ std::vector<AddedToken> added_tokens(const ConfigReader& reader) {
     const bool is_id =
         !id.empty() && id.size() < 10 && id.find_first_not_of("0123456789") == id.npos;
     if (!is_id) list.fail(fmt::format("{} is no token id", value_text(id)));
-    added.push_back({list.object(id).text({"content"}), std::stoll(id)});
+    added.push_back(read_added_token(list.object(id), std::stoll(id)));
   }
   return added;
 }
@@ -93,10 +105,11 @@ void refuse_language(const Files& files, std::string_view kind) {
                                     files.folder.string(), kind, files.options.language));
 }
 
-std::shared_ptr<const Tokenizer> load_bert(const Files& files) {
+/// `name` is a class's, without "Tokenizer".
+std::shared_ptr<const Tokenizer> load_bert(const Files& files, std::string_view name) {
   refuse_language(files, "BERT");
   const ConfigReader reader = files.tokenizer_reader();
-  return load_wordpiece(files.folder, reader, added_tokens(reader));
+  return load_wordpiece(files.folder, name, reader, added_tokens(reader));
 }
 
 std::shared_ptr<const Tokenizer> load_sentencepiece(const Files& files, TokenizerFamily family,
@@ -109,6 +122,7 @@ std::shared_ptr<const Tokenizer> load_sentencepiece(const Files& files, Tokenize
 
 std::vector<std::string> class_names() {
   std::vector<std::string> names(std::begin(kWordPieceClasses), std::end(kWordPieceClasses));
+  names.insert(names.end(), std::begin(kByteLevelClasses), std::end(kByteLevelClasses));
   for (const TokenizerFamily& family : tokenizer_families()) {
     names.push_back(family.tokenizer_class);
   }
@@ -118,30 +132,40 @@ std::vector<std::string> class_names() {
 
 /// What a folder has instead of a tokenizer that phasor reads.
 std::string what_there_is(const Files& files) {
-  if (files.has("merges.txt")) {
-    return "a byte-level BPE tokenizer (vocab.json, merges.txt), which phasor does not read";
-  }
+  if (files.has("tokenizer.json")) return "a tokenizer.json of an unknown kind";
   if (files.has("spiece.model") || files.has("sentencepiece.bpe.model")) {
     return "a SentencePiece model, but nothing that says which tokenizer it belongs to; "
            "put \"tokenizer_class\" into tokenizer_config.json";
   }
-  if (!files.has("tokenizer.json")) return "no tokenizer files";
-  const std::string type =
-      model_of_tokenizer_json(read_json_object(files.folder / "tokenizer.json", kMaxTokenizerFile));
-  if (type == "BPE") return "a BPE tokenizer (tokenizer.json), which phasor does not read";
-  if (type == "Unigram") {
-    return "a Unigram tokenizer in tokenizer.json, which phasor reads from its SentencePiece model "
-           "only; get that file too (spiece.model, sentencepiece.bpe.model or source.spm)";
-  }
-  return "a tokenizer.json of an unknown kind";
+  return "no tokenizer files";
 }
 
 [[noreturn]] void unsupported(const Files& files) {
   throw ModelError(
-      fmt::format("{}: found {}; phasor reads WordPiece (vocab.txt) and SentencePiece tokenizers; "
-                  "or give token ids instead of text (infer --ids \"5 17 9\")",
-                  files.folder.string(), what_there_is(files)),
+      fmt::format(
+          "{}: found {}; phasor reads WordPiece (vocab.txt), byte-level BPE (vocab.json and "
+          "merges.txt) and SentencePiece tokenizers, and tokenizer.json; or give token ids "
+          "instead of text (infer --ids \"5 17 9\")",
+          files.folder.string(), what_there_is(files)),
       ErrorCode::kUnsupported);
+}
+
+std::shared_ptr<const Tokenizer> load_json(const Files& files) {
+  const fs::path file = files.folder / "tokenizer.json";
+  const json root = read_json_object(file, kMaxTokenizerFile);
+  const std::string type = model_of_tokenizer_json(root);
+  if (type == "WordPiece") return load_bert(files, "BERT");
+  refuse_language(files, "tokenizer.json");
+  if (type == "BPE") return load_bpe_json(file, root, files.tokenizer_reader());
+  if (type == "Unigram") return load_unigram_json(file, root, files.tokenizer_reader());
+  unsupported(files);
+}
+
+std::shared_ptr<const Tokenizer> load_byte_level(const Files& files) {
+  if (files.has("tokenizer.json")) return load_json(files);
+  refuse_language(files, "byte-level BPE");
+  const ConfigReader reader = files.tokenizer_reader();
+  return load_bpe(files.folder, reader, added_tokens(reader));
 }
 
 /// The only SentencePiece model of a folder without a tokenizer configuration.
@@ -173,7 +197,10 @@ std::optional<TokenizerFamily> family_by_files(const Files& files) {
 }
 
 std::shared_ptr<const Tokenizer> load_by_files(const Files& files) {
-  if (files.has("vocab.txt")) return load_bert(files);
+  if (files.has("vocab.txt")) {
+    const bool mpnet = files.config_reader().text({"model_type"}, "") == "mpnet";
+    return load_bert(files, mpnet ? "MPNet" : "BERT");
+  }
   if (const auto family = family_by_files(files)) return load_sentencepiece(files, *family);
   if (files.has("sentencepiece.bpe.model") && !files.has("vocab.json")) {
     return load_sentencepiece(files, *find_tokenizer_family("XLMRobertaTokenizer"),
@@ -184,10 +211,8 @@ std::shared_ptr<const Tokenizer> load_by_files(const Files& files) {
     refuse_language(files, "plain");
     return load_plain(*model);
   }
-  if (files.has("tokenizer.json") &&
-      model_of_tokenizer_json(
-          read_json_object(files.folder / "tokenizer.json", kMaxTokenizerFile)) == "WordPiece") {
-    return load_bert(files);
+  if (files.has("tokenizer.json") || (files.has("vocab.json") && files.has("merges.txt"))) {
+    return load_byte_level(files);
   }
   unsupported(files);
 }
@@ -205,15 +230,17 @@ std::string tokenizer_class(const Files& files) {
 }
 
 std::shared_ptr<const Tokenizer> load_by_class(const Files& files, const std::string& name) {
-  const auto* const end = std::end(kWordPieceClasses);
-  if (std::find(std::begin(kWordPieceClasses), end, name) != end) return load_bert(files);
+  if (is_among(kWordPieceClasses, name)) {
+    return load_bert(files, name.substr(0, name.size() - std::string_view("Tokenizer").size()));
+  }
+  if (is_among(kByteLevelClasses, name)) return load_byte_level(files);
   const std::optional<TokenizerFamily> family = find_tokenizer_family(name);
   if (family && files.has(family->model_file)) return load_sentencepiece(files, *family);
-  if (family && !files.has("tokenizer.json")) {
+  if (files.has("tokenizer.json")) return load_json(files);
+  if (family) {
     throw ModelError(fmt::format("{}: no such file; {} needs it",
                                  (files.folder / family->model_file).string(), name));
   }
-  if (family || files.has("merges.txt")) unsupported(files);
   throw ModelError(
       fmt::format("{}: the tokenizer_class \"{}\" is none that phasor reads: {}; or give token ids "
                   "instead of text (infer --ids \"5 17 9\")",
@@ -222,6 +249,10 @@ std::shared_ptr<const Tokenizer> load_by_class(const Files& files, const std::st
 }
 
 }  // namespace
+
+Tokens Tokenizer::encode_pair(std::string_view, std::string_view, const TokenizeOptions&) const {
+  throw InvalidArgument("this tokenizer does not read pairs of texts", ErrorCode::kUnsupported);
+}
 
 std::shared_ptr<const Tokenizer> Tokenizer::load(const fs::path& folder,
                                                  const LoadOptions& options) {

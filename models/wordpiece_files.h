@@ -3,8 +3,7 @@
 
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/config_reader.h"
@@ -13,13 +12,11 @@
 
 namespace phasor::internal {
 
-/// "WordPiece", "Unigram", "BPE", …: the model's type in a tokenizer.json; empty if it has none.
-std::string model_of_tokenizer_json(const nlohmann::json& root);
-
 /// Takes the pieces from vocab.txt, otherwise from tokenizer.json, and each option from
-/// tokenizer_config.json (`config`), otherwise from tokenizer.json, otherwise BERT's default.
+/// tokenizer_config.json (`config`), otherwise from tokenizer.json, otherwise the default of
+/// `kind`: "MPNet", "RoFormer", or BERT's for any other.
 std::shared_ptr<const Tokenizer> load_wordpiece(const std::filesystem::path& folder,
-                                                const ConfigReader& config,
+                                                std::string_view kind, const ConfigReader& config,
                                                 std::vector<AddedToken> added);
 
 }  // namespace phasor::internal

@@ -1,6 +1,7 @@
 // The rules are XLNet's, as in Transformers.
 #include "tokenizer/albert_text.h"
 
+#include "tokenizer/normalizer.h"
 #include "tokenizer/unicode.h"
 #include "tokenizer/utf8.h"
 
@@ -26,22 +27,13 @@ std::string collapse_spaces(std::string_view text) {
   return collapsed;
 }
 
-std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
-  std::string replaced;
-  for (size_t at = text.find(from); at != text.npos; at = text.find(from)) {
-    replaced.append(text.substr(0, at)).append(to);
-    text.remove_prefix(at + from.size());
-  }
-  return replaced.append(text);
-}
-
 }  // namespace
 
 std::string prepare_albert_text(std::string_view text, const AlbertTextOptions& options) {
   std::string prepared = options.collapse_spaces ? collapse_spaces(text) : std::string(text);
   prepared = replace_all(prepared, "``", "\"");
   prepared = replace_all(prepared, "''", "\"");
-  if (options.strip_accents) prepared = to_nfkd(prepared);
+  if (options.strip_accents) prepared = to_normal_form(prepared, NormalForm::kNfkd);
   std::string result;
   for (std::string_view rest = prepared; !rest.empty();) {
     const char32_t c = take_character(rest);

@@ -48,12 +48,13 @@ Vocabulary make_vocabulary(const SentencePieceSpec& spec, const SentencePiecePro
       vocabulary.set(entry->first, entry->second);
     }
   } else {
-    vocabulary.reserve(processor.GetPieceSize());
+    vocabulary.reserve(processor.GetPieceSize() + std::ssize(spec.written));
     for (int n = 0; n < processor.GetPieceSize(); ++n) {
       vocabulary.set(processor.IdToPiece(n), int64_t{n} + spec.offset);
     }
   }
   for (const std::string& piece : spec.appended) vocabulary.append(piece);
+  add_tokens(spec.written, vocabulary);
   return vocabulary;
 }
 
@@ -75,7 +76,13 @@ class SentencePieceTokenizer : public Tokenizer {
  public:
   explicit SentencePieceTokenizer(const SentencePieceSpec& spec);
 
-  Tokens encode(std::string_view text, const TokenizeOptions& options) const override;
+  Tokens encode(std::string_view text, const TokenizeOptions& options) const override {
+    return specials_.encode(text, options, part_encoder());
+  }
+  Tokens encode_pair(std::string_view first, std::string_view second,
+                     const TokenizeOptions& options) const override {
+    return specials_.encode_pair(first, second, options, part_encoder());
+  }
   int64_t vocab_size() const override { return vocabulary_.size(); }
   int64_t text_vocab_size() const override;
   std::string piece(int32_t id) const override { return vocabulary_.piece(id); }
@@ -87,6 +94,7 @@ class SentencePieceTokenizer : public Tokenizer {
   std::vector<int32_t> number_ids() const;
   int32_t id_of(std::string_view piece, int32_t number) const;
   sentencepiece::ImmutableSentencePieceText cut(std::string_view text) const;
+  SpecialTokens::EncodePart part_encoder() const;
   void encode_part(std::string_view text, bool after_special, Tokens& tokens) const;
   void encode_plain(std::string_view text, Tokens& tokens) const;
   void encode_joined(std::string_view text, Tokens& tokens) const;
@@ -106,6 +114,7 @@ class SentencePieceTokenizer : public Tokenizer {
   const bool leading_language_code_;
   const bool new_word_after_special_;
   const bool has_vocabulary_;  // ids are from vocab.json
+  const bool has_written_;     // some of them may be in plain text
   const std::string description_;
   const std::vector<std::string> notes_;
 };
@@ -117,13 +126,15 @@ SentencePieceTokenizer::SentencePieceTokenizer(const SentencePieceSpec& spec)
       unk_piece_(spec.unk.empty() ? processor_->IdToPiece(processor_->unk_id()) : spec.unk),
       unk_(vocabulary_.find(unk_piece_)),
       specials_(vocabulary_, spec.prefix, spec.suffix,
-                other_specials(spec, unk_piece_, vocabulary_, *processor_)),
+                other_specials(spec, unk_piece_, vocabulary_, *processor_), spec.pair, spec.written,
+                spec.normalizer),
       id_of_number_(number_ids()),
       mask_id_(spec.mask.empty() ? std::nullopt : std::optional(vocabulary_.find(spec.mask))),
       albert_(spec.albert),
       leading_language_code_(spec.leading_language_code),
       new_word_after_special_(spec.new_word_after_special),
       has_vocabulary_(spec.vocabulary.has_value()),
+      has_written_(!spec.written.empty()),
       description_(fmt::format("{} (SentencePiece, {})", spec.kind,
                                std::filesystem::path(spec.file).filename().string())),
       notes_(all_notes(spec.notes, spec.added, vocabulary_)) {}
@@ -140,16 +151,14 @@ std::vector<int32_t> SentencePieceTokenizer::number_ids() const {
 
 int64_t SentencePieceTokenizer::text_vocab_size() const {
   // All of vocab.json except the special tokens, which come last if they are in it; see id_of().
-  int64_t size = has_vocabulary_ ? vocabulary_.size() : 0;
-  while (size > 0 && specials_.contains(vocabulary_.piece(static_cast<int32_t>(size - 1)))) --size;
+  const int64_t size = has_vocabulary_ || has_written_ ? specials_.text_size(vocabulary_) : 0;
   return std::max(size, int64_t{*std::ranges::max_element(id_of_number_)} + 1);
 }
 
-Tokens SentencePieceTokenizer::encode(std::string_view text, const TokenizeOptions& options) const {
-  return specials_.encode(text, options,
-                          [this](std::string_view part, bool after_special, Tokens& tokens) {
-                            encode_part(part, after_special, tokens);
-                          });
+SpecialTokens::EncodePart SentencePieceTokenizer::part_encoder() const {
+  return [this](std::string_view part, bool after_special, Tokens& tokens) {
+    encode_part(part, after_special, tokens);
+  };
 }
 
 void SentencePieceTokenizer::encode_part(std::string_view text, bool after_special,
@@ -238,13 +247,16 @@ void SentencePieceTokenizer::encode_number_with_comma(std::string_view piece,
 void SentencePieceTokenizer::encode_joined(std::string_view text, Tokens& tokens) const {
   if (text.empty()) return;
   const auto encoded = cut(std::string(kHole) + std::string(text));
+  bool past_hole = false;
   for (const auto& piece : encoded.pieces()) {
-    if (piece.end() <= kHole.size()) continue;  // the hole itself, or the space before it
     // Consecutive unknown characters become one piece, which may begin with the hole.
     std::string_view rest = piece.piece();
-    if (const size_t hole = piece.begin() == 0 ? rest.find(kHole) : rest.npos; hole != rest.npos) {
+    if (const size_t hole = past_hole ? rest.npos : rest.find(kHole); hole != rest.npos) {
+      past_hole = true;
       rest.remove_prefix(hole + kHole.size());
       if (rest.empty()) continue;  // the hole, and characters that the model drops
+    } else if (!past_hole && piece.end() <= kHole.size()) {
+      continue;  // the space before the hole
     }
     append(rest, piece.id(), tokens);
   }

@@ -10,6 +10,7 @@
 
 #include "phasor/tokenizer.h"
 #include "tokenizer/albert_text.h"
+#include "tokenizer/special_tokens.h"
 #include "tokenizer/vocabulary.h"
 
 namespace phasor::internal {
@@ -31,6 +32,7 @@ struct SentencePieceSpec {
 
   std::vector<std::string> prefix = {};  // special tokens before a text
   std::vector<std::string> suffix = {};  // and after it
+  Template pair = {};                    // what two texts become; empty: they are refused
   std::string unk = {};                  // empty: the SentencePiece model's own
   std::string mask = {};                 // empty: none
   std::string pad = {};                  // empty: none
@@ -41,8 +43,10 @@ struct SentencePieceSpec {
   /// The text after a special token starts a new word even without a space, as in Transformers;
   /// otherwise "[MASK]." ends with the piece ".", as in running text.
   bool new_word_after_special = false;
-  std::vector<std::string> notes = {};  // see Tokenizer::notes()
-  std::vector<AddedToken> added = {};   // tokens that tokenizer_config.json adds or repeats
+  std::vector<std::string> notes = {};   // see Tokenizer::notes()
+  std::vector<AddedToken> added = {};    // tokens that tokenizer_config.json adds or repeats
+  std::vector<AddedToken> written = {};  // tokens that tokenizer.json adds, with their rules
+  Normalizer normalizer = {};            // before SentencePiece's own
 };
 
 /// Throws ModelError if spec.model is not a SentencePiece model or a special token is unknown.

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
+#include <array>
+#include <iterator>
+#include <limits>
+#include <utility>
 
 #include "phasor/errors.h"
 #include "tokenizer/utf8.h"
@@ -11,69 +14,179 @@
 namespace phasor::internal {
 namespace {
 
-std::string_view without_trailing_spaces(std::string_view text) {
-  return text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
+Template around(const std::vector<std::string>& prefix, const std::vector<std::string>& suffix) {
+  Template items;
+  for (const std::string& piece : prefix) {
+    if (!piece.empty()) items.push_back({piece});
+  }
+  items.push_back({});
+  for (const std::string& piece : suffix) {
+    if (!piece.empty()) items.push_back({piece});
+  }
+  return items;
 }
 
-/// All pieces of `lists` except empty ones.
-std::vector<std::pair<std::string, int32_t>> with_ids(
-    std::initializer_list<const std::vector<std::string>*> lists, const Vocabulary& vocabulary) {
-  std::vector<std::pair<std::string, int32_t>> all;
-  for (const auto* const pieces : lists) {
-    for (const std::string& piece : *pieces) {
-      if (!piece.empty()) all.emplace_back(piece, vocabulary.find(piece));
-    }
+/// The tokens that may be written in a text, each once.
+std::vector<AddedToken> all_written(const std::vector<AddedToken>& written, const Template& single,
+                                    const Template& pair, const std::vector<std::string>& others,
+                                    const Vocabulary& vocabulary) {
+  std::vector<AddedToken> all = written;
+  std::set<std::string, std::less<>> known = {""};
+  for (const AddedToken& token : written) known.insert(token.piece);
+  const auto add = [&](const std::string& piece) {
+    if (!known.insert(piece).second) return;
+    all.push_back({.piece = piece, .id = vocabulary.find(piece), .lstrip = true});
+  };
+  for (const Template* const items : {&single, &pair}) {
+    for (const TemplateItem& item : *items) add(item.piece);
   }
+  for (const std::string& piece : others) add(piece);
   return all;
+}
+
+std::vector<AddedTokens::Spelled> spelled(const std::vector<AddedToken>& tokens, bool normalized,
+                                          const Normalizer& normalizer) {
+  std::vector<AddedTokens::Spelled> result;
+  for (const AddedToken& token : tokens) {
+    if ((normalizer && token.normalized) != normalized) continue;
+    result.push_back({token, normalized ? normalizer(token.piece) : token.piece});
+  }
+  return result;
+}
+
+std::set<std::string, std::less<>> special_pieces(const std::vector<AddedToken>& tokens) {
+  std::set<std::string, std::less<>> pieces;
+  for (const AddedToken& token : tokens) {
+    if (token.special) pieces.insert(token.piece);
+  }
+  return pieces;
+}
+
+/// How many tokens remain of texts with `a` and `b`: the longer one is cut, as "longest_first" of
+/// Hugging Face tokenizers does it.
+std::pair<int64_t, int64_t> cut_longest_first(int64_t a, int64_t b, int64_t room) {
+  if (a + b <= room) return {a, b};
+  if (a > b) {
+    const auto [shorter, longer] = cut_longest_first(b, a, room);
+    return {longer, shorter};
+  }
+  if (2 * a <= room) return {a, room - a};
+  return {room / 2, room - room / 2};
+}
+
+int64_t cut_to(int64_t size, Tokens& tokens) {
+  const int64_t dropped = std::ssize(tokens.ids) - size;
+  if (dropped <= 0) return 0;
+  tokens.ids.resize(size);
+  tokens.pieces.resize(size);
+  return dropped;
 }
 
 }  // namespace
 
-SpecialTokens::SpecialTokens(const Vocabulary& vocabulary, const std::vector<std::string>& prefix,
-                             const std::vector<std::string>& suffix,
-                             const std::vector<std::string>& others)
-    : prefix_(with_ids({&prefix}, vocabulary)),
-      suffix_(with_ids({&suffix}, vocabulary)),
-      spelled_(with_ids({&prefix, &suffix, &others}, vocabulary)) {}
-
-void SpecialTokens::append(const List& specials, Tokens& tokens) {
-  for (const auto& [piece, id] : specials) {
-    tokens.ids.push_back(id);
-    tokens.pieces.push_back(piece);
-  }
+Template bert_pair(const std::string& cls, const std::string& sep) {
+  return {{cls}, {}, {sep}, {"", 1}, {sep, 1}};
 }
 
-void SpecialTokens::check_room(int64_t max_tokens) const {
-  const auto special = static_cast<int64_t>(prefix_.size() + suffix_.size());
+Template roberta_pair(const std::string& cls, const std::string& sep) {
+  return {{cls}, {}, {sep}, {sep}, {}, {sep}};
+}
+
+SpecialTokens::SpecialTokens(const Vocabulary& vocabulary, const std::vector<std::string>& prefix,
+                             const std::vector<std::string>& suffix,
+                             const std::vector<std::string>& others, const Template& pair,
+                             const std::vector<AddedToken>& written, Normalizer normalizer)
+    : single_(with_ids(around(prefix, suffix), vocabulary)),
+      pair_(with_ids(pair, vocabulary)),
+      normalizer_(std::move(normalizer)),
+      all_(all_written(written, around(prefix, suffix), pair, others, vocabulary)),
+      written_(spelled(all_, false, normalizer_)),
+      written_normalized_(spelled(all_, true, normalizer_)),
+      specials_(special_pieces(all_)) {}
+
+SpecialTokens::Items SpecialTokens::with_ids(const Template& items, const Vocabulary& vocabulary) {
+  Items result;
+  for (const TemplateItem& item : items) {
+    result.push_back({item, item.piece.empty() ? 0 : vocabulary.find(item.piece)});
+  }
+  return result;
+}
+
+Tokens SpecialTokens::encode(std::string_view text, const TokenizeOptions& options,
+                             const EncodePart& encode_part) const {
+  const int64_t room = room_for_text(single_, options.max_tokens);
+  Tokens tokens = encode_text(text, options.parse_special, encode_part);
+  tokens.dropped = cut_to(room, tokens);
+  return fill(single_, std::span(&tokens, 1));
+}
+
+Tokens SpecialTokens::encode_pair(std::string_view first, std::string_view second,
+                                  const TokenizeOptions& options,
+                                  const EncodePart& encode_part) const {
+  if (pair_.empty()) {
+    throw InvalidArgument("this tokenizer's files do not say what a pair of texts becomes",
+                          ErrorCode::kUnsupported);
+  }
+  const int64_t room = room_for_text(pair_, options.max_tokens);
+  std::array<Tokens, 2> texts = {encode_text(first, options.parse_special, encode_part),
+                                 encode_text(second, options.parse_special, encode_part)};
+  const auto [a, b] = cut_longest_first(std::ssize(texts[0].ids), std::ssize(texts[1].ids), room);
+  texts[0].dropped = cut_to(a, texts[0]);
+  texts[1].dropped = cut_to(b, texts[1]);
+  return fill(pair_, texts);
+}
+
+/// How many tokens the texts may have.
+int64_t SpecialTokens::room_for_text(const Items& items, int64_t max_tokens) {
+  const int64_t special = std::count_if(items.begin(), items.end(),
+                                        [](const Item& item) { return !item.item.piece.empty(); });
   if (max_tokens < 0 || (max_tokens > 0 && max_tokens < special)) {
     throw InvalidArgument(
         fmt::format("max_tokens is {}; it must be 0 (no limit) or at least {}, the number of "
                     "special tokens that every text gets",
                     max_tokens, std::max<int64_t>(special, 1)));
   }
+  return max_tokens > 0 ? max_tokens - special : std::numeric_limits<int64_t>::max();
 }
 
-Tokens SpecialTokens::encode(std::string_view text, const TokenizeOptions& options,
-                             const EncodePart& encode_part) const {
-  check_room(options.max_tokens);
+Tokens SpecialTokens::encode_text(std::string_view text, bool parse_special,
+                                  const EncodePart& encode_part) const {
   const ValidText valid = to_valid_utf8(text);
   Tokens tokens;
   tokens.invalid_bytes = valid.invalid_bytes;
+  bool after_special = false;
+  const auto encode = [&](std::string_view part, const AddedToken* token) {
+    if (token == nullptr) return encode_part(part, after_special, tokens);
+    tokens.ids.push_back(static_cast<int32_t>(token->id));
+    tokens.pieces.push_back(token->piece);
+    after_special = true;
+  };
+  written_.split(valid.text, parse_special, [&](std::string_view part, const AddedToken* token) {
+    if (token != nullptr || !normalizer_) return encode(part, token);
+    written_normalized_.split(normalizer_(part), parse_special, encode);
+  });
+  return tokens;
+}
 
-  append(prefix_, tokens);
-  if (options.parse_special) {
-    encode_parts(valid.text, encode_part, tokens);
-  } else {
-    encode_part(valid.text, false, tokens);
+Tokens SpecialTokens::fill(const Items& items, std::span<Tokens> texts) {
+  Tokens tokens;
+  const bool typed =
+      std::any_of(items.begin(), items.end(), [](const Item& item) { return item.item.type != 0; });
+  for (const auto& [item, id] : items) {
+    if (item.piece.empty()) {
+      Tokens& text = texts.front();
+      texts = texts.subspan(1);
+      tokens.ids.insert(tokens.ids.end(), text.ids.begin(), text.ids.end());
+      tokens.pieces.insert(tokens.pieces.end(), std::make_move_iterator(text.pieces.begin()),
+                           std::make_move_iterator(text.pieces.end()));
+      tokens.invalid_bytes += text.invalid_bytes;
+      tokens.dropped += text.dropped;
+    } else {
+      tokens.ids.push_back(id);
+      tokens.pieces.push_back(item.piece);
+    }
+    if (typed) tokens.token_types.resize(tokens.ids.size(), item.type);
   }
-  const auto room = options.max_tokens - static_cast<int64_t>(suffix_.size());
-  const auto size = static_cast<int64_t>(tokens.ids.size());
-  if (options.max_tokens > 0 && size > room) {
-    tokens.dropped = size - room;
-    tokens.ids.resize(room);
-    tokens.pieces.resize(room);
-  }
-  append(suffix_, tokens);
   if (tokens.ids.empty()) {
     throw InvalidArgument(
         "the text is empty and this tokenizer adds no special tokens; give at least one word",
@@ -82,29 +195,12 @@ Tokens SpecialTokens::encode(std::string_view text, const TokenizeOptions& optio
   return tokens;
 }
 
-bool SpecialTokens::contains(std::string_view piece) const {
-  const LongestPrefix::Piece* const longest = spelled_.find(piece);
-  return longest != nullptr && longest->text == piece;
-}
+bool SpecialTokens::contains(std::string_view piece) const { return specials_.contains(piece); }
 
-void SpecialTokens::encode_parts(std::string_view text, const EncodePart& encode_part,
-                                 Tokens& tokens) const {
-  bool after_special = false;
-  size_t begin = 0;
-  for (size_t at = 0; at < text.size();) {
-    const LongestPrefix::Piece* const special = spelled_.find(text.substr(at));
-    if (special == nullptr) {
-      ++at;
-      continue;
-    }
-    // The spaces before a special token belong to it.
-    encode_part(without_trailing_spaces(text.substr(begin, at - begin)), after_special, tokens);
-    tokens.ids.push_back(special->id);
-    tokens.pieces.push_back(special->text);
-    after_special = true;
-    begin = at += special->text.size();
-  }
-  encode_part(text.substr(begin), after_special, tokens);
+int64_t SpecialTokens::text_size(const Vocabulary& vocabulary) const {
+  int64_t size = vocabulary.size();
+  while (size > 0 && contains(vocabulary.piece(static_cast<int32_t>(size - 1)))) --size;
+  return size;
 }
 
 }  // namespace phasor::internal

@@ -1,19 +1,34 @@
-// What tokenizers share: special tokens around and inside a text, the limit on tokens, and bytes
-// that are not UTF-8.
+// What tokenizers share: special tokens around and inside texts, pairs of texts, the limit on
+// tokens, and bytes that are not UTF-8.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "phasor/tokenizer.h"
-#include "tokenizer/longest_prefix.h"
+#include "tokenizer/added_tokens.h"
+#include "tokenizer/normalizer.h"
 #include "tokenizer/vocabulary.h"
 
 namespace phasor::internal {
+
+/// A special token, or a text where `piece` is empty, with its token type.
+struct TemplateItem {
+  std::string piece = {};
+  int32_t type = 0;
+};
+/// What texts become: "[CLS]", the text, "[SEP]".
+using Template = std::vector<TemplateItem>;
+
+/// [CLS] a [SEP] b [SEP], with token type 1 from b on.
+Template bert_pair(const std::string& cls, const std::string& sep);
+/// <s> a </s></s> b </s>
+Template roberta_pair(const std::string& cls, const std::string& sep);
 
 class SpecialTokens {
  public:
@@ -21,26 +36,44 @@ class SpecialTokens {
   /// special token of the text.
   using EncodePart = std::function<void(std::string_view part, bool after_special, Tokens& tokens)>;
 
-  /// `prefix` and `suffix` are added to every text; they and `others` may be written in a text.
-  /// Throws ModelError for one that is not in `vocabulary`.
+  /// `prefix` and `suffix` are added to every text, `pair` says what two texts become. Their tokens
+  /// and `others` may be written in a text and take the white space before them; `written` have
+  /// rules of their own. Parts are normalized before they are encoded. Throws ModelError for a
+  /// token that is not in `vocabulary`.
   SpecialTokens(const Vocabulary& vocabulary, const std::vector<std::string>& prefix,
-                const std::vector<std::string>& suffix, const std::vector<std::string>& others);
+                const std::vector<std::string>& suffix, const std::vector<std::string>& others,
+                const Template& pair = {}, const std::vector<AddedToken>& written = {},
+                Normalizer normalizer = {});
 
   Tokens encode(std::string_view text, const TokenizeOptions& options,
                 const EncodePart& encode_part) const;
+  /// Throws InvalidArgument if there is no template for pairs.
+  Tokens encode_pair(std::string_view first, std::string_view second,
+                     const TokenizeOptions& options, const EncodePart& encode_part) const;
 
-  /// Whether `piece` is one of the tokens that may be written in a text.
+  /// Whether `piece` is a special token that may be written in a text.
   bool contains(std::string_view piece) const;
+  /// The size of `vocabulary` without the special tokens at its end.
+  int64_t text_size(const Vocabulary& vocabulary) const;
 
  private:
-  using List = std::vector<std::pair<std::string, int32_t>>;
+  struct Item {
+    TemplateItem item;
+    int32_t id = 0;
+  };
+  using Items = std::vector<Item>;
 
-  static void append(const List& specials, Tokens& tokens);
-  void check_room(int64_t max_tokens) const;
-  void encode_parts(std::string_view text, const EncodePart& encode_part, Tokens& tokens) const;
+  static Items with_ids(const Template& items, const Vocabulary& vocabulary);
+  Tokens encode_text(std::string_view text, bool parse_special,
+                     const EncodePart& encode_part) const;
+  static int64_t room_for_text(const Items& items, int64_t max_tokens);
+  static Tokens fill(const Items& items, std::span<Tokens> texts);
 
-  List prefix_, suffix_;
-  LongestPrefix spelled_;
+  const Items single_, pair_;
+  const Normalizer normalizer_;
+  const std::vector<AddedToken> all_;  // that may be written in a text
+  const AddedTokens written_, written_normalized_;
+  const std::set<std::string, std::less<>> specials_;
 };
 
 }  // namespace phasor::internal

@@ -40,7 +40,29 @@ bool is_combining(char32_t character) {
   return utf8proc_get_property(static_cast<utf8proc_int32_t>(character))->combining_class > 0;
 }
 
+bool is_mark(char32_t character) {
+  const utf8proc_category_t c = category(character);
+  return c >= UTF8PROC_CATEGORY_MN && c <= UTF8PROC_CATEGORY_ME;
+}
+
 bool is_decimal_digit(char32_t character) { return category(character) == UTF8PROC_CATEGORY_ND; }
+
+bool is_letter(char32_t character) {
+  const utf8proc_category_t c = category(character);
+  return c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_LO;
+}
+
+bool is_number(char32_t character) {
+  const utf8proc_category_t c = category(character);
+  return c >= UTF8PROC_CATEGORY_ND && c <= UTF8PROC_CATEGORY_NO;
+}
+
+bool is_word_character(char32_t character) {
+  const utf8proc_category_t c = category(character);
+  const bool joiner = character == U'\u200c' || character == U'\u200d';
+  return (c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_NL) || c == UTF8PROC_CATEGORY_PC ||
+         joiner;
+}
 
 bool is_han(char32_t character) {
   struct Block {
@@ -68,12 +90,15 @@ std::span<const int32_t> canonical_parts(char32_t character, PartsBuffer& buffer
       std::clamp<utf8proc_ssize_t>(size, 0, static_cast<utf8proc_ssize_t>(buffer.size()))));
 }
 
-std::string to_nfkd(std::string_view text) {
+std::string to_normal_form(std::string_view text, NormalForm form) {
+  const bool composed = form == NormalForm::kNfc || form == NormalForm::kNfkc;
+  const bool compatible = form == NormalForm::kNfkc || form == NormalForm::kNfkd;
+  const int options = UTF8PROC_STABLE | (composed ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) |
+                      (compatible ? UTF8PROC_COMPAT : 0);
   utf8proc_uint8_t* bytes = nullptr;
-  const utf8proc_ssize_t size = utf8proc_map(
-      reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-      static_cast<utf8proc_ssize_t>(text.size()), &bytes,
-      static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT));
+  const utf8proc_ssize_t size = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                                             static_cast<utf8proc_ssize_t>(text.size()), &bytes,
+                                             static_cast<utf8proc_option_t>(options));
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(bytes, &std::free);
   if (size < 0) throw std::bad_alloc();  // the text is valid, so this is the only possible failure
   return std::string(reinterpret_cast<const char*>(bytes), static_cast<size_t>(size));

@@ -14,7 +14,12 @@ bool is_control(char32_t character);          // Cc, Cf, Co
 bool is_punctuation(char32_t character);      // P
 bool is_nonspacing_mark(char32_t character);  // Mn: most accents
 bool is_combining(char32_t character);        // canonical combining class above 0
+bool is_mark(char32_t character);             // M
 bool is_decimal_digit(char32_t character);    // Nd
+bool is_letter(char32_t character);           // L
+bool is_number(char32_t character);           // N
+/// Letters, marks, digits, connecting punctuation and joiners: \w of regular expressions.
+bool is_word_character(char32_t character);
 /// Han ideographs, including compatibility ideographs; not kana or hangul.
 bool is_han(char32_t character);
 
@@ -25,7 +30,8 @@ char32_t to_lower(char32_t character);
 using PartsBuffer = std::array<int32_t, 8>;
 std::span<const int32_t> canonical_parts(char32_t character, PartsBuffer& buffer);
 
-/// The compatibility decomposition (NFKD) of valid UTF-8.
-std::string to_nfkd(std::string_view text);
+enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
+/// `text`, valid UTF-8, in one of Unicode's normal forms.
+std::string to_normal_form(std::string_view text, NormalForm form);
 
 }  // namespace phasor::internal

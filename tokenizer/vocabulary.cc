@@ -9,6 +9,18 @@
 
 namespace phasor::internal {
 
+namespace {
+
+/// For messages, which are one line.
+std::string in_one_line(std::string_view piece) {
+  std::string line(piece.substr(0, 60));
+  std::replace_if(
+      line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return line;
+}
+
+}  // namespace
+
 int64_t id_limit(int64_t num_pieces) {
   constexpr int64_t kGaps = int64_t{1} << 16;
   return std::min(4 * num_pieces + kGaps, kMaxPieces);
@@ -22,7 +34,7 @@ void Vocabulary::reserve(int64_t num_pieces) {
 void Vocabulary::set(std::string_view piece, int64_t id) {
   if (id < 0 || id >= id_limit_) {
     throw ModelError(fmt::format("{}: the piece '{}' has the id {}; ids run from 0 to {}", file_,
-                                 piece, id, id_limit_ - 1));
+                                 in_one_line(piece), id, id_limit_ - 1));
   }
   if (lookup(piece)) return;
   if (id >= size()) pieces_.resize(id + 1);
@@ -53,9 +65,35 @@ int32_t Vocabulary::find(std::string_view piece) const {
   if (!id) {
     throw ModelError(
         fmt::format("{}: the special token '{}' is not in the tokenizer's vocabulary of {} pieces",
-                    file_, piece, ids_.size()));
+                    file_, in_one_line(piece), ids_.size()));
   }
   return *id;
+}
+
+void add_tokens(const std::vector<AddedToken>& added, Vocabulary& vocabulary) {
+  for (const AddedToken& token : added) {
+    check_length(token.piece, vocabulary.file());
+    const std::optional<int32_t> known = vocabulary.lookup(token.piece);
+    const bool taken = !known && token.id >= 0 && token.id < vocabulary.size() &&
+                       !vocabulary.piece(static_cast<int32_t>(token.id)).empty();
+    if (taken || token.piece.empty() || (known && *known != token.id)) {
+      throw ModelError(fmt::format(
+          "{}: the added token '{}' has the id {}, but {}; get the file again", vocabulary.file(),
+          in_one_line(token.piece), token.id,
+          taken   ? fmt::format("that is '{}'",
+                                in_one_line(vocabulary.piece(static_cast<int32_t>(token.id))))
+          : known ? fmt::format("the vocabulary gives it {}", *known)
+                  : "it is empty"));
+    }
+    vocabulary.set(token.piece, token.id);
+  }
+}
+
+void check_length(std::string_view piece, const std::string& file) {
+  constexpr size_t kMostBytes = 1024;
+  if (piece.size() <= kMostBytes) return;
+  throw ModelError(
+      fmt::format("{}: a piece of {} bytes; at most {} are read", file, piece.size(), kMostBytes));
 }
 
 std::vector<std::string> all_notes(std::vector<std::string> notes,
@@ -63,8 +101,9 @@ std::vector<std::string> all_notes(std::vector<std::string> notes,
                                    const Vocabulary& vocabulary) {
   constexpr size_t kNamed = 5;
   std::vector<std::string> unread;
-  for (const auto& [piece, id] : added) {
-    if (vocabulary.lookup(piece) != id) unread.push_back(fmt::format("'{}' ({})", piece, id));
+  for (const AddedToken& token : added) {
+    if (vocabulary.lookup(token.piece) == token.id) continue;
+    unread.push_back(fmt::format("'{}' ({})", in_one_line(token.piece), token.id));
   }
   if (unread.empty()) return notes;
   const size_t named = std::min(kNamed, unread.size());

@@ -37,6 +37,7 @@ class Vocabulary {
   std::optional<int32_t> lookup(std::string_view piece) const;
   /// Like lookup(), but throws ModelError if there is no such piece.
   int32_t find(std::string_view piece) const;
+  const std::string& file() const { return file_; }
 
  private:
   std::string file_;
@@ -48,11 +49,23 @@ class Vocabulary {
   int64_t id_limit_ = id_limit(0);
 };
 
-/// A token added to a tokenizer's own ones, as files list it.
+/// A token added to a tokenizer's own ones, as files list it; see tokenizer/added_tokens.h.
 struct AddedToken {
   std::string piece;
   int64_t id = 0;
+  bool special = true;       // counts only where special tokens do
+  bool lstrip = false;       // takes the white space before it
+  bool rstrip = false;       // and after it
+  bool single_word = false;  // counts only as a word by itself
+  bool normalized = false;   // is looked for in the normalized text
 };
+
+/// Adds those that `vocabulary` lacks. Throws ModelError for a piece or an id that it has
+/// otherwise.
+void add_tokens(const std::vector<AddedToken>& added, Vocabulary& vocabulary);
+
+/// Throws ModelError for a piece of more than a kilobyte: each token holds its own copy.
+void check_length(std::string_view piece, const std::string& file);
 
 /// `notes`, and one more if not all of `added` are in the vocabulary under their ids.
 std::vector<std::string> all_notes(std::vector<std::string> notes,

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "phasor/errors.h"
 #include "tokenizer/longest_prefix.h"
 #include "tokenizer/special_tokens.h"
 #include "tokenizer/vocabulary.h"
@@ -19,11 +18,13 @@ namespace {
 
 Vocabulary make_vocabulary(const WordPieceSpec& spec) {
   Vocabulary vocabulary(spec.file);
-  vocabulary.reserve(std::ssize(spec.pieces));
+  vocabulary.reserve(std::ssize(spec.pieces) + std::ssize(spec.written));
   // Backwards, so that the last of equal pieces comes first.
-  for (int64_t id = std::ssize(spec.pieces) - 1; id >= 0; --id) {
-    vocabulary.set(spec.pieces[id], id);
+  for (auto entry = spec.pieces.rbegin(); entry != spec.pieces.rend(); ++entry) {
+    check_length(entry->first, spec.file);
+    vocabulary.set(entry->first, entry->second);
   }
+  add_tokens(spec.written, vocabulary);
   return vocabulary;
 }
 
@@ -33,7 +34,7 @@ constexpr size_t kShortPiece = 64;
 std::vector<std::pair<std::string, int32_t>> long_pieces(const WordPieceSpec& spec,
                                                          const Vocabulary& vocabulary) {
   std::vector<std::pair<std::string, int32_t>> pieces;
-  for (const std::string& piece : spec.pieces) {
+  for (const auto& [piece, id] : spec.pieces) {
     if (piece.size() > kShortPiece) pieces.emplace_back(piece, vocabulary.find(piece));
   }
   return pieces;
@@ -46,7 +47,8 @@ class WordPieceTokenizer : public Tokenizer {
   explicit WordPieceTokenizer(const WordPieceSpec& spec)
       : vocabulary_(make_vocabulary(spec)),
         long_pieces_(long_pieces(spec, vocabulary_)),
-        specials_(vocabulary_, {spec.cls}, {spec.sep}, spelled(spec)),
+        specials_(vocabulary_, spec.prefix, spec.suffix, spelled_specials(spec), spec.pair,
+                  spec.written),
         words_(spec.words),
         continuation_(spec.continuation),
         max_word_length_(spec.max_word_length),
@@ -58,12 +60,13 @@ class WordPieceTokenizer : public Tokenizer {
         notes_(all_notes(spec.notes, spec.added, vocabulary_)) {}
 
   Tokens encode(std::string_view text, const TokenizeOptions& options) const override {
-    return specials_.encode(text, options, [&](std::string_view part, bool, Tokens& tokens) {
-      std::string rest;  // reused for all words
-      for_each_bert_word(part, words_, [&](std::string_view word, int64_t num_characters) {
-        append_word(word, num_characters, rest, tokens);
-      });
-    });
+    return specials_.encode(text, options, part_encoder());
+  }
+  /// In Transformers, a pair with an empty second text is the first alone.
+  Tokens encode_pair(std::string_view first, std::string_view second,
+                     const TokenizeOptions& options) const override {
+    if (second.empty()) return encode(first, options);
+    return specials_.encode_pair(first, second, options, part_encoder());
   }
   int64_t vocab_size() const override { return vocabulary_.size(); }
   std::string piece(int32_t id) const override { return vocabulary_.piece(id); }
@@ -72,8 +75,16 @@ class WordPieceTokenizer : public Tokenizer {
   std::vector<std::string> notes() const override { return notes_; }
 
  private:
+  SpecialTokens::EncodePart part_encoder() const {
+    return [this, rest = std::string()](std::string_view part, bool, Tokens& tokens) mutable {
+      for_each_bert_word(part, words_, [&](std::string_view word, int64_t num_characters) {
+        append_word(word, num_characters, rest, tokens);
+      });
+    };
+  }
+
   /// The special tokens that are in the vocabulary.
-  std::vector<std::string> spelled(const WordPieceSpec& spec) const {
+  std::vector<std::string> spelled_specials(const WordPieceSpec& spec) const {
     std::vector<std::string> pieces = {spec.unk, spec.mask, spec.pad};
     std::erase_if(pieces, [&](const std::string& piece) { return !vocabulary_.lookup(piece); });
     return pieces;
@@ -136,14 +147,7 @@ class WordPieceTokenizer : public Tokenizer {
 }  // namespace
 
 std::shared_ptr<const Tokenizer> make_wordpiece_tokenizer(const WordPieceSpec& spec) {
-  constexpr size_t kMostBytes = 1024;  // of a piece: each token holds its own copy
-  const auto refuse_long = [&](const std::string& piece) {
-    if (piece.size() <= kMostBytes) return;
-    throw ModelError(fmt::format("{}: a piece of {} bytes; at most {} are read", spec.file,
-                                 piece.size(), kMostBytes));
-  };
-  refuse_long(spec.continuation);
-  for (const std::string& piece : spec.pieces) refuse_long(piece);
+  check_length(spec.continuation, spec.file);
   return std::make_shared<WordPieceTokenizer>(spec);
 }
 

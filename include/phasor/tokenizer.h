@@ -25,7 +25,7 @@ struct TokenizeOptions {
   /// Special tokens written in the text ("[MASK]", "</s>") count as such instead of as plain text.
   bool parse_special = false;
   /// If above 0, text tokens are dropped from the end so that at most this many remain, special
-  /// tokens included.
+  /// tokens included. Of a pair the longer text is cut.
   int64_t max_tokens = 0;
   std::array<uint64_t, 4> reserved = {};
 };
@@ -34,10 +34,12 @@ struct Tokens {
   std::vector<int32_t> ids;
   /// One for each id, "▁" for a space as SentencePiece writes it. A piece that is not in the
   /// vocabulary appears as in the text, as "<unk>" if ids come from a vocab.json, or as "[UNK]" in
-  /// WordPiece.
+  /// WordPiece. Byte-level BPE writes a character for each byte, "Ġ" for a space.
   std::vector<std::string> pieces;
   int64_t invalid_bytes = 0;  // bytes that were not UTF-8 and became U+FFFD
   int64_t dropped = 0;        // text tokens cut off by max_tokens
+  /// One for each id, of a pair whose template has them; otherwise empty, which means 0.
+  std::vector<int32_t> token_types = {};
 };
 
 /// Immutable and safe to share between threads.
@@ -52,6 +54,11 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
   /// An empty text gives only the special tokens. Throws InvalidArgument if there are none.
   virtual Tokens encode(std::string_view text, const TokenizeOptions& options = {}) const = 0;
+  /// Two texts as one sequence: [CLS] first [SEP] second [SEP] in BERT, which leaves out an empty
+  /// second text, as Transformers does. Throws InvalidArgument if the tokenizer's files do not say
+  /// what a pair becomes.
+  virtual Tokens encode_pair(std::string_view first, std::string_view second,
+                             const TokenizeOptions& options = {}) const;
   /// Ids run from 0 to vocab_size() − 1.
   virtual int64_t vocab_size() const = 0;
   /// Plain text gives ids below this; ids from here to vocab_size() are special tokens, such as

@@ -82,7 +82,7 @@ TEST(CliTokenizerTest, WhatWasAssumedIsSaidUnlessQuiet) {
   EXPECT_EQ(run_infer({"tokenize", "-q", "-m", folder.path(), "Tom"}).err, "");
 }
 
-TEST(CliTokenizerTest, AByteLevelTokenizerIsRefusedWithAWayOn) {
+TEST(CliTokenizerTest, AByteLevelTokenizerWithoutMergesIsRefusedWithAWayOn) {
   const TempFolder folder;
   folder.write("tokenizer_config.json", R"({"tokenizer_class": "RobertaTokenizer"})");
   folder.write("vocab.json", "{}");

@@ -127,6 +127,19 @@ TEST(TokenizerFamiliesTest, EveryMaskCanBeFilled) {
   }
 }
 
+TEST(TokenizerFamiliesTest, PairsWhereTheClassHasThem) {
+  const auto pieces = [](const std::string& row) {
+    return load(files_of(row))->encode_pair("x", "x").pieces;
+  };
+  EXPECT_EQ(pieces("XLM-R"), (Pieces{"<s>", "▁", "x", "</s>", "</s>", "▁", "x", "</s>"}));
+  EXPECT_EQ(pieces("ALBERT"), (Pieces{"[CLS]", "▁", "x", "[SEP]", "▁", "x", "[SEP]"}));
+  EXPECT_EQ(pieces("T5"), (Pieces{"▁", "x", "</s>", "▁", "x", "</s>"}));
+  EXPECT_EQ(load(files_of("ALBERT"))->encode_pair("x", "x").token_types,
+            (Ids{0, 0, 0, 0, 1, 1, 1}));
+  EXPECT_TRUE(load(files_of("XLM-R"))->encode_pair("x", "").token_types.empty());
+  expect_error<InvalidArgument>([&] { pieces("NLLB"); }, {"pair"});
+}
+
 TEST(TokenizerFamiliesTest, T5CountsItsExtraIdsDownToTheVocabulary) {
   const auto tokenizer = load(files_of("T5"));
   EXPECT_EQ(tokenizer->piece(static_cast<int32_t>(tokenizer->vocab_size()) - 1), "<extra_id_0>");
@@ -243,6 +256,14 @@ TEST(TokenizerFamiliesTest, OptionsThatWouldChangeTheIdsAreRefused) {
   refuse("M2M100", {{"language_codes", "wmt21"}}, "language_codes");
   refuse("T5", {{"extra_ids", -1}}, "extra_ids");
   refuse("ALBERT", {{"do_lower_case", "yes"}}, "do_lower_case");
+  for (const char* const key : {"do_lower_case", "split_by_punct"}) {
+    const json config = {{"tokenizer_class", "DebertaV2Tokenizer"}, {key, true}};
+    expect_error<ModelError>(
+        [&] {
+          load({{{"tokenizer_config.json", config}, {"spm.model", ""}}, json::object(), ""});
+        },
+        {"tokenizer_config.json", key});
+  }
 }
 
 TEST(TokenizerFamiliesTest, TheModelTypeDecidesWhereTheTokenizersFilesDoNot) {
@@ -340,10 +361,10 @@ TEST(TokenizerFamiliesTest, AClassWithoutItsFilesSaysWhatIsMissing) {
                  {"spiece.model", "no such file", "T5Tokenizer"});
   expect_refused(
       {{"tokenizer_config.json", config("XLMRobertaTokenizer")}, {"tokenizer.json", unigram}},
-      {"Unigram", "sentencepiece.bpe.model"});
+      {"Unigram", "tokenizer.json", "Metaspace"});
   expect_refused(
       {{"tokenizer_config.json", config("TokenizersBackend")}, {"tokenizer.json", unigram}},
-      {"Unigram", "SentencePiece model"});
+      {"Unigram", "tokenizer.json", "Metaspace"});
   expect_refused({{"tokenizer_config.json", config("RobertaTokenizer")},
                   {"vocab.json", json::object()},
                   {"merges.txt", ""}},

@@ -174,6 +174,38 @@ TEST(WordPieceTest, SpecialTokensCountOnlyWhenAskedFor) {
             (Ids{0, 9, 3, 13, 1, 1}));
 }
 
+TEST(WordPieceTest, MPNetHasRobertasSpecialTokensAndTwoBetweenAPair) {
+  const std::string vocab = "<s>\n<pad>\n</s>\n[UNK]\n<mask>\na\n##b\n";
+  const json named = {{"tokenizer_class", "MPNetTokenizer"}, {"do_lower_case", true}};
+  const auto tokenizer = load({{"vocab.txt", vocab}, {"tokenizer_config.json", named}});
+  EXPECT_EQ(tokenizer->encode("AB x").ids, (Ids{0, 5, 6, 3, 2}));
+  EXPECT_EQ(tokenizer->encode("a <mask>", {.parse_special = true}).ids, (Ids{0, 5, 4, 2}));
+  EXPECT_EQ(tokenizer->encode_pair("a", "ab").ids, (Ids{0, 5, 2, 2, 5, 6, 2}));
+  EXPECT_TRUE(tokenizer->encode_pair("a", "ab").token_types.empty());
+  EXPECT_EQ(tokenizer->mask_id(), 4);
+  EXPECT_EQ(tokenizer->description(), "MPNet (WordPiece, vocab.txt, lower case)");
+  const auto by_type = load({{"vocab.txt", vocab}, {"config.json", {{"model_type", "mpnet"}}}});
+  EXPECT_EQ(by_type->encode("a").ids, (Ids{0, 5, 2}));
+}
+
+TEST(WordPieceTest, RoFormersChineseWordsAreNoted) {
+  const json named = {{"tokenizer_class", "RoFormerTokenizer"}, {"do_lower_case", true}};
+  const auto notes =
+      load({{"vocab.txt", vocab_txt(kPieces)}, {"tokenizer_config.json", named}})->notes();
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_NE(notes[0].find("jieba"), std::string::npos);
+}
+
+TEST(WordPieceTest, APairHasTokenTypes) {
+  const auto tokenizer = load({{"vocab.txt", vocab_txt(kPieces)}});
+  const Tokens tokens = tokenizer->encode_pair("a dog.", "dog");
+  EXPECT_EQ(tokens.pieces, (Pieces{"[CLS]", "a", "dog", ".", "[SEP]", "dog", "[SEP]"}));
+  EXPECT_EQ(tokens.token_types, (Ids{0, 0, 0, 0, 0, 1, 1}));
+  EXPECT_TRUE(tokenizer->encode("a dog").token_types.empty());
+  // Transformers gives the first text alone where the second is empty.
+  EXPECT_EQ(tokenizer->encode_pair("a dog.", "").ids, tokenizer->encode("a dog.").ids);
+}
+
 TEST(WordPieceTest, TooManyTokensAreCutBeforeTheClosingOne) {
   const auto tokenizer = load({{"vocab.txt", vocab_txt(kPieces)}});
   const Tokens cut = tokenizer->encode("a dog . dog", {.max_tokens = 4});

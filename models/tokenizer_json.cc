@@ -1,0 +1,266 @@
+// A function for each type of component, and a table of them for each kind. Those of post_processor
+// are in models/json_template.cc.
+#include "models/tokenizer_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+#include "models/files.h"
+#include "models/json_components.h"
+#include "phasor/errors.h"
+#include "tokenizer/gpt2_words.h"
+#include "tokenizer/unicode.h"
+#include "tokenizer/vocabulary.h"
+
+namespace phasor::internal {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kMaxSteps = 32;
+
+// ---------------------------------------------------------------- normalizer
+
+void add_step(const ConfigReader& part, TokenizerJson& result, Normalizer step) {
+  if (result.charsmap)
+    refuse_component(part, "type", "only a Replace of \" {2,}\" after Precompiled");
+  if (result.steps.size() == kMaxSteps) part.fail(fmt::format("more than {} steps", kMaxSteps));
+  result.steps.push_back(std::move(step));
+}
+
+template <NormalForm form>
+void read_normal_form(const ConfigReader& part, const std::string&, TokenizerJson& result) {
+  add_step(part, result, [](std::string_view text) { return to_normal_form(text, form); });
+}
+
+void read_lower_case(const ConfigReader& part, const std::string&, TokenizerJson& result) {
+  add_step(part, result, lower_case);
+}
+
+void read_strip_accents(const ConfigReader& part, const std::string&, TokenizerJson& result) {
+  add_step(part, result, without_marks);
+}
+
+void read_strip(const ConfigReader& part, const std::string&, TokenizerJson& result) {
+  const bool left = part.boolean({"strip_left"}, true), right = part.boolean({"strip_right"}, true);
+  add_step(part, result,
+           [=](std::string_view text) { return without_outer_spaces(text, left, right); });
+}
+
+void read_replace(const ConfigReader& part, const std::string&, TokenizerJson& result) {
+  constexpr size_t kMostBytes = 16;
+  const std::string content = part.text({"content"});
+  const ConfigReader pattern = part.object("pattern");
+  const std::string text = pattern.text({"String"}, "");
+  if (content.size() > kMostBytes) {
+    part.fail(fmt::format("content has {} bytes; at most {} are read", content.size(), kMostBytes));
+  }
+  if (!text.empty()) {
+    add_step(part, result,
+             [=](std::string_view whole) { return replace_all(whole, text, content); });
+    return;
+  }
+  const bool known = content == " " || content == "\u2581";
+  if (pattern.text({"Regex"}, "") != " {2,}" || !known) {
+    refuse_component(part, "pattern", "{\"String\": …}, and of {\"Regex\": …} only \" {2,}\"");
+  }
+  if (result.charsmap) {
+    result.collapse_spaces = true;
+  } else {
+    add_step(part, result,
+             [=](std::string_view whole) { return replace_runs_of_spaces(whole, content); });
+  }
+}
+
+void read_precompiled(const ConfigReader& part, const std::string&, TokenizerJson& result) {
+  if (result.charsmap) part.fail("a second Precompiled");
+  result.charsmap = part.text({"precompiled_charsmap"}, "");
+}
+
+void read_bert_normalizer(const ConfigReader& part, const std::string&, TokenizerJson& result) {
+  if (!part.boolean({"clean_text"}, true)) part.refuse("clean_text", "true");
+  BertWordOptions words;
+  words.lower_case = part.boolean({"lowercase"}, true);
+  words.strip_accents = part.boolean({"strip_accents"}, words.lower_case);
+  words.split_han = part.boolean({"handle_chinese_chars"}, true);
+  result.bert = words;
+}
+
+constexpr Component kNormalizers[] = {{"BertNormalizer", read_bert_normalizer},
+                                      {"NFC", read_normal_form<NormalForm::kNfc>},
+                                      {"NFD", read_normal_form<NormalForm::kNfd>},
+                                      {"NFKC", read_normal_form<NormalForm::kNfkc>},
+                                      {"NFKD", read_normal_form<NormalForm::kNfkd>},
+                                      {"Lowercase", read_lower_case},
+                                      {"StripAccents", read_strip_accents},
+                                      {"Strip", read_strip},
+                                      {"Replace", read_replace},
+                                      {"Precompiled", read_precompiled}};
+
+// ---------------------------------------------------------------- pre_tokenizer
+
+void read_bert_words(const ConfigReader&, const std::string&, TokenizerJson& result) {
+  result.bert_words = true;
+}
+
+void read_byte_level(const ConfigReader& part, const std::string&, TokenizerJson& result) {
+  if (result.byte_level) part.fail("a second ByteLevel", ErrorCode::kUnsupported);
+  result.byte_level = {part.boolean({"add_prefix_space"}, true), part.boolean({"use_regex"}, true)};
+}
+
+void read_split(const ConfigReader& part, const std::string&, TokenizerJson& result) {
+  const bool known = part.object("pattern").text({"Regex"}, "") == kGpt2Pattern &&
+                     part.text({"behavior"}, "") == "Isolated" &&
+                     !part.boolean({"invert"}, false) && !result.byte_level;
+  if (!known) refuse_component(part, "pattern", "only GPT-2's, Isolated, before a ByteLevel");
+  result.gpt2_split = true;
+}
+
+void read_whitespace_split(const ConfigReader& part, const std::string&, TokenizerJson& result) {
+  if (result.metaspace) refuse_component(part, "type", "WhitespaceSplit only before Metaspace");
+  result.whitespace_split = true;
+}
+
+void read_metaspace(const ConfigReader& part, const std::string&, TokenizerJson& result) {
+  if (part.text({"replacement"}, "\u2581") != "\u2581") {
+    refuse_component(part, "replacement", "\"\u2581\"");
+  }
+  const bool prefix = part.boolean({"add_prefix_space"}, true);
+  const std::string scheme = part.text({"prepend_scheme"}, prefix ? "always" : "never");
+  if (scheme != "always" && scheme != "first" && scheme != "never") {
+    refuse_component(part, "prepend_scheme", "\"always\", \"first\" or \"never\"");
+  }
+  result.metaspace = {.first = scheme != "never",
+                      .others = scheme == "always",
+                      .split = part.boolean({"split"}, true)};
+}
+
+constexpr Component kPreTokenizers[] = {{"BertPreTokenizer", read_bert_words},
+                                        {"ByteLevel", read_byte_level},
+                                        {"Split", read_split},
+                                        {"WhitespaceSplit", read_whitespace_split},
+                                        {"Metaspace", read_metaspace}};
+
+}  // namespace
+
+void read_component(const ConfigReader& part, const std::string& where, std::string_view list,
+                    std::span<const Component> known, TokenizerJson& result) {
+  const std::string type = part.text({"type"}, "");
+  if (type == "Sequence") {
+    for_each_object(part, where, list, [&](const ConfigReader& step) {
+      read_component(step, where, list, known, result);
+    });
+    return;
+  }
+  for (const Component& component : known) {
+    if (component.type == type) return component.read(part, where, result);
+  }
+  std::string types = "Sequence";
+  for (const Component& component : known) types += fmt::format(", {}", component.type);
+  refuse_component(part, "type", types);
+}
+
+void for_each_object(const ConfigReader& owner, const std::string& where, std::string_view key,
+                     const std::function<void(const ConfigReader&)>& visit) {
+  const json* const list = owner.value(key);
+  if (list == nullptr) return;
+  const bool good = list->is_array() && std::all_of(list->begin(), list->end(),
+                                                    [](const json& v) { return v.is_object(); });
+  if (!good) owner.refuse(key, "a list of objects [{…}, …]");
+  for (size_t i = 0; i < list->size(); ++i) {
+    visit(ConfigReader(fmt::format("{}: {} {}", where, key, i), (*list)[i]));
+  }
+}
+
+std::string model_of_tokenizer_json(const json& root) {
+  const auto model = root.find("model");
+  if (model == root.end() || !model->is_object()) return {};
+  const auto type = model->find("type");
+  if (type != model->end()) return type->is_string() ? type->get<std::string>() : "";
+  if (model->contains("max_input_chars_per_word")) return "WordPiece";  // files of 2020
+  return model->contains("merges") ? "BPE" : "";
+}
+
+TokenizerJson read_tokenizer_json(const std::string& file, const json& root, bool only_words) {
+  TokenizerJson result;
+  const ConfigReader reader(file, root);
+  const auto read = [&](std::string_view key, std::string_view list,
+                        std::span<const Component> known) {
+    if (!reader.has(key)) return;
+    read_component(reader.object(key), fmt::format("{}: {}", file, key), list, known, result);
+  };
+  read("normalizer", "normalizers", kNormalizers);
+  read("pre_tokenizer", "pretokenizers", kPreTokenizers);
+  if (only_words) return result;
+  read("post_processor", "processors", post_processors());
+  for_each_object(reader, file, "added_tokens", [&](const ConfigReader& entry) {
+    result.added.push_back(read_added_token(entry, entry.integer({"id"}, 0, kMaxPieces - 1)));
+  });
+  return result;
+}
+
+std::vector<std::pair<std::string, int32_t>> read_vocab_object(const ConfigReader& model) {
+  const json* const vocab = model.value("vocab");
+  if (vocab == nullptr || !vocab->is_object()) model.refuse("vocab", "an object {\"piece\": id}");
+  const ConfigReader reader = model.object("vocab");
+  const auto limit = static_cast<uint64_t>(id_limit(std::ssize(*vocab)));
+  std::vector<std::pair<std::string, int32_t>> pieces;
+  pieces.reserve(vocab->size());
+  for (const auto& [piece, id] : vocab->items()) {
+    if (!id.is_number_unsigned() || id.get<uint64_t>() >= limit) {
+      reader.fail(
+          fmt::format("{} is {}; it must be a whole number below {}, as there are {} pieces",
+                      value_text(piece), value_text(id), limit, vocab->size()));
+    }
+    pieces.emplace_back(piece, id.get<int32_t>());
+  }
+  return pieces;
+}
+
+AddedToken read_added_token(const ConfigReader& entry, int64_t id) {
+  AddedToken token{.piece = entry.text({"content"}), .id = id};
+  token.special = entry.boolean({"special"}, false);
+  token.lstrip = entry.boolean({"lstrip"}, false);
+  token.rstrip = entry.boolean({"rstrip"}, false);
+  token.single_word = entry.boolean({"single_word"}, false);
+  token.normalized = entry.boolean({"normalized"}, !token.special);
+  return token;
+}
+
+void read_special(const ConfigReader& config, std::string_view key, std::string& piece) {
+  const json* const value = config.value(key);
+  if (value == nullptr) return;
+  piece = value->is_object() ? config.object(key).text({"content"}) : config.text({key});
+}
+
+std::string mask_of(const ConfigReader& config, const TokenizerJson& parts) {
+  std::string mask;
+  for (const AddedToken& token : parts.added) {
+    if (token.piece == "[MASK]" || token.piece == "<mask>") mask = token.piece;
+  }
+  read_special(config, "mask_token", mask);
+  return mask;
+}
+
+void check_named(const TokenizerJson& parts, const Tokenizer& tokenizer, const std::string& file) {
+  for (const AddedToken& token : parts.named) {
+    const auto id = static_cast<int32_t>(token.id);
+    if (id < tokenizer.vocab_size() && tokenizer.piece(id) == token.piece) continue;
+    throw ModelError(
+        fmt::format("{}: post_processor gives {} the id {}, which is another piece's; "
+                    "get the file again",
+                    file, value_text(token.piece), id));
+  }
+}
+
+void refuse_component(const ConfigReader& part, std::string_view key, std::string_view must_be) {
+  const json* const value = part.value(key);
+  part.fail(fmt::format("{} is {}; phasor follows {}; or give token ids instead of text "
+                        "(infer --ids \"5 17 9\")",
+                        key, value == nullptr ? "missing" : value_text(*value), must_be),
+            ErrorCode::kUnsupported);
+}
+
+}  // namespace phasor::internal

@@ -1,0 +1,81 @@
+// tokenizer.json, the format of Hugging Face's tokenizers: all of it but the model, which
+// models/wordpiece_files.h, models/bpe_files.h and models/unigram_json.h read.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "models/config_reader.h"
+#include "phasor/tokenizer.h"
+#include "tokenizer/bert_words.h"
+#include "tokenizer/normalizer.h"
+#include "tokenizer/special_tokens.h"
+
+namespace phasor::internal {
+
+/// What the file says of a text's way to its tokens. Each model takes what it can follow, and
+/// refuses the rest.
+struct TokenizerJson {
+  std::vector<Normalizer> steps = {};        // of the normalizer, before `charsmap`
+  std::optional<BertWordOptions> bert = {};  // BertNormalizer
+  std::optional<std::string> charsmap = {};  // Precompiled: SentencePiece's rules, base64
+  bool collapse_spaces = false;              // after `charsmap`
+
+  struct ByteLevel {
+    bool add_prefix_space = true;
+    bool split_words = true;
+  };
+  struct Metaspace {
+    bool first = true;   // a space before the text
+    bool others = true;  // and before every part that follows an added token
+    bool split = true;   // no piece crosses words
+  };
+  bool bert_words = false;  // BertPreTokenizer
+  bool whitespace_split = false;
+  bool gpt2_split = false;  // a Split by GPT-2's pattern
+  std::optional<ByteLevel> byte_level = {};
+  std::optional<Metaspace> metaspace = {};
+
+  bool has_template = false;
+  std::vector<std::string> prefix = {};  // special tokens before a text
+  std::vector<std::string> suffix = {};  // and after it
+  Template pair = {};
+  std::vector<AddedToken> named = {};  // the templates' tokens and their ids
+  std::vector<AddedToken> added = {};
+};
+
+/// "WordPiece", "Unigram", "BPE", …: the model's type in a tokenizer.json; empty if it has none.
+std::string model_of_tokenizer_json(const nlohmann::json& root);
+
+/// Reads normalizer, pre_tokenizer, and unless `only_words` post_processor and added_tokens. `file`
+/// is the path, for messages. Throws ModelError with the name of a component that is not known.
+TokenizerJson read_tokenizer_json(const std::string& file, const nlohmann::json& root,
+                                  bool only_words = false);
+
+/// The model's "vocab": {"piece": id, …}.
+std::vector<std::pair<std::string, int32_t>> read_vocab_object(const ConfigReader& model);
+
+/// An entry of a list of added tokens, whose id is `id`.
+AddedToken read_added_token(const ConfigReader& entry, int64_t id);
+
+/// The name of the special token under `key` of tokenizer_config.json, which may be written as
+/// {"content": "[MASK]", …}; `piece` stays if it has none.
+void read_special(const ConfigReader& config, std::string_view key, std::string& piece);
+
+/// The token that stands for a hidden one, by tokenizer_config.json or by its usual names; empty if
+/// there is none.
+std::string mask_of(const ConfigReader& config, const TokenizerJson& parts);
+
+/// Throws ModelError if a template's token has another id in `tokenizer`.
+void check_named(const TokenizerJson& parts, const Tokenizer& tokenizer, const std::string& file);
+
+/// "KEY is VALUE; phasor follows MUST_BE there; …", of the code kUnsupported.
+[[noreturn]] void refuse_component(const ConfigReader& part, std::string_view key,
+                                   std::string_view must_be);
+
+}  // namespace phasor::internal

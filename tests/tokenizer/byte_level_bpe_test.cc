@@ -1,0 +1,242 @@
+// Byte-level BPE: against a second implementation, on crafted vocabularies, and its refusals.
+#include "tokenizer/byte_level_bpe.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "phasor/errors.h"
+#include "tests/support/cpu_seconds.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/run_program.h"
+#include "tests/support/test_files.h"
+#include "tokenizer/gpt2_words.h"
+#include "tokenizer/utf8.h"
+
+namespace phasor {
+using namespace internal;
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using Ids = std::vector<int32_t>;
+using Pieces = std::vector<std::string>;
+
+TEST(ByteLevelBpeTest, IdsAreThoseOfASecondImplementation) {
+  const TempFolder folder;
+  const fs::path script = fs::path(PHASOR_SOURCE_DIR) / "tests/fixtures/byte_level_bpe.py";
+  const ProgramResult made = run_program({"/usr/bin/env", "python3", script, folder.path()});
+  if (made.exit_code == 127) GTEST_SKIP() << "There is no python3.";
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  const auto tokenizer = Tokenizer::load(folder.path());
+  EXPECT_EQ(tokenizer->notes(), Pieces{});
+  std::ifstream file(folder.path() / "texts.json");
+  const json items = json::parse(file);
+  ASSERT_EQ(items.size(), 10000u);
+  int wrong = 0;
+  for (const json& item : items) {
+    const auto text = item["text"].get<std::string>();
+    if (tokenizer->encode(text).ids == item["ids"].get<Ids>()) continue;
+    if (++wrong <= 3) ADD_FAILURE() << json(text).dump(-1, ' ', true);
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
+Pieces gpt2_words(std::string_view text) {
+  Pieces words;
+  for_each_gpt2_word(text, [&](std::string_view word) { words.emplace_back(word); });
+  return words;
+}
+
+TEST(Gpt2WordsTest, AWordTakesTheSpaceBeforeIt) {
+  EXPECT_EQ(gpt2_words("Tom bit  2 dogs!?"), (Pieces{"Tom", " bit", " ", " 2", " dogs", "!?"}));
+  EXPECT_EQ(gpt2_words("a \t b\n"), (Pieces{"a", " \t", " b", "\n"}));
+  EXPECT_EQ(gpt2_words("a\u00a0b\u3000 c"), (Pieces{"a", "\u00a0", "b", "\u3000", " c"}));
+  EXPECT_EQ(gpt2_words("  "), (Pieces{"  "}));
+  EXPECT_EQ(gpt2_words(""), Pieces{});
+}
+
+TEST(Gpt2WordsTest, ContractionsAreCaseSensitiveAndNeedNoWordBefore) {
+  EXPECT_EQ(gpt2_words("it's I'M we'll'd"),
+            (Pieces{"it", "'s", " I", "'", "M", " we", "'ll", "'d"}));
+  EXPECT_EQ(gpt2_words("'tis !'s 's"), (Pieces{"'t", "is", " !'", "s", " '", "s"}));
+}
+
+TEST(Gpt2WordsTest, LettersNumbersAndOthersAreUnicodes) {
+  EXPECT_EQ(gpt2_words("día½Ⅷ٣x日本🙂e\u0301"),
+            (Pieces{"día", "½Ⅷ٣", "x日本", "🙂", "e", "\u0301"}));
+}
+
+TEST(ByteLevelBpeTest, EveryByteHasACharacterOfItsOwn) {
+  std::set<char32_t> characters;
+  for (int byte = 0; byte < 256; ++byte) {
+    characters.insert(byte_character(static_cast<unsigned char>(byte)));
+  }
+  EXPECT_EQ(characters.size(), 256u);
+  EXPECT_EQ(byte_character(' '), U'Ġ');
+  EXPECT_EQ(byte_character('\n'), U'Ċ');
+  EXPECT_EQ(byte_character('!'), U'!');
+  EXPECT_EQ(byte_character(0xad), char32_t{0x143});
+  EXPECT_EQ(*characters.rbegin(), char32_t{0x143});
+}
+
+/// RoBERTa's special tokens, a piece for each byte, and `merges` and their results.
+json bpe_files(const Pieces& merges,
+               const json& config = {{"tokenizer_class", "RobertaTokenizer"}}) {
+  json vocab = json::object();
+  int32_t id = 0;
+  for (const char* const special : {"<s>", "<pad>", "</s>", "<unk>", "<mask>"})
+    vocab[special] = id++;
+  for (int byte = 0; byte < 256; ++byte) {
+    std::string piece;
+    append_character(byte_character(static_cast<unsigned char>(byte)), piece);
+    vocab[piece] = id++;
+  }
+  std::string lines = "#version: 0.2\n";
+  for (const std::string& merge : merges) {
+    lines += merge + "\n";
+    std::string piece = merge;
+    piece.erase(piece.find(' '), 1);
+    if (!vocab.contains(piece)) vocab[piece] = id++;
+  }
+  return {{"vocab.json", vocab}, {"merges.txt", lines}, {"tokenizer_config.json", config}};
+}
+
+std::shared_ptr<const Tokenizer> load(const json& files) {
+  const TempFolder folder;
+  for (const auto& [name, content] : files.items()) {
+    folder.write(name, content.is_string() ? content.get<std::string>() : content.dump());
+  }
+  return Tokenizer::load(folder.path());
+}
+
+Pieces pieces_of(const Tokenizer& tokenizer, std::string_view text, bool special = false) {
+  Pieces pieces = tokenizer.encode(text, {.parse_special = special}).pieces;
+  return Pieces(pieces.begin() + 1, pieces.end() - 1);
+}
+
+TEST(ByteLevelBpeTest, TheLowestRankGoesFirstAndThenTheLeftmost) {
+  const auto tokenizer = load(bpe_files({"b c", "a b", "a a", "aa a"}));
+  EXPECT_EQ(pieces_of(*tokenizer, "abc"), (Pieces{"a", "bc"}));
+  EXPECT_EQ(pieces_of(*tokenizer, "aab"), (Pieces{"a", "ab"}));
+  EXPECT_EQ(pieces_of(*tokenizer, "aaaaa"), (Pieces{"aa", "aaa"}));
+  EXPECT_EQ(pieces_of(*tokenizer, "a é"), (Pieces{"a", "Ġ", "Ã", "©"}));
+  EXPECT_EQ(tokenizer->description(), "Byte-level BPE (vocab.json)");
+  EXPECT_EQ(tokenizer->text_vocab_size(), tokenizer->vocab_size());
+}
+
+TEST(ByteLevelBpeTest, OfEqualMergesTheLastCounts) {
+  const auto tokenizer = load(bpe_files({"a b", "b c", "a b"}));
+  EXPECT_EQ(pieces_of(*tokenizer, "abc"), (Pieces{"a", "bc"}));
+}
+
+TEST(ByteLevelBpeTest, AWordOfAMegabyteTakesLessThanASecond) {
+  Pieces merges = {"a b", "b a"};
+  for (std::string piece = "ab"; piece.size() < 600; piece += piece) {
+    merges.push_back(piece + " " + piece);
+  }
+  const auto tokenizer = load(bpe_files(merges));
+  std::string word, letters;
+  for (int i = 0; i < 500'000; ++i) word += "ab";
+  for (int i = 0; i < 1'000'000; ++i) letters += static_cast<char>('a' + i * 7919LL % 1000 % 3);
+  [[maybe_unused]] const double start = cpu_seconds();
+  EXPECT_EQ(tokenizer->encode(word).ids.size(), 980u);
+  tokenizer->encode(letters);
+#ifdef NDEBUG
+  EXPECT_LT(cpu_seconds() - start, 2);  // a second for each
+#endif
+}
+
+TEST(ByteLevelBpeTest, SpecialTokensAndTheSpacesBeforeTheMask) {
+  const auto tokenizer = load(bpe_files({"Ġ a"}));
+  EXPECT_EQ(tokenizer->mask_id(), 4);
+  EXPECT_EQ(pieces_of(*tokenizer, "a <mask> a </s>", true),
+            (Pieces{"a", "<mask>", "Ġa", "Ġ", "</s>"}));
+  EXPECT_EQ(pieces_of(*tokenizer, "<s>"), (Pieces{"<", "s", ">"}));
+  const json decoder = {{"4", {{"content", "<mask>"}, {"lstrip", false}, {"special", true}}}};
+  const auto plain = load(bpe_files({"Ġ a"}, {{"added_tokens_decoder", decoder}}));
+  EXPECT_EQ(pieces_of(*plain, "a <mask>", true), (Pieces{"a", "Ġ", "<mask>"}));
+}
+
+TEST(ByteLevelBpeTest, AddPrefixSpacePutsASpaceBeforeEveryPart) {
+  const auto tokenizer = load(bpe_files({"Ġ a"}, {{"add_prefix_space", true}}));
+  EXPECT_EQ(pieces_of(*tokenizer, "a"), (Pieces{"Ġa"}));
+  EXPECT_EQ(pieces_of(*tokenizer, " a"), (Pieces{"Ġa"}));
+  EXPECT_EQ(pieces_of(*tokenizer, "a<mask>a", true), (Pieces{"Ġa", "<mask>", "Ġa"}));
+  EXPECT_EQ(pieces_of(*tokenizer, ""), Pieces{});
+}
+
+TEST(ByteLevelBpeTest, BytesThatAreNotUtf8AreReplacedAndCounted) {
+  const auto tokenizer = load(bpe_files({"a b"}));
+  const Tokens tokens = tokenizer->encode(
+      "a\xff"
+      "b\xc3");
+  EXPECT_EQ(tokens.invalid_bytes, 2);
+  EXPECT_EQ(tokens.pieces, (Pieces{"<s>", "a", "ï", "¿", "½", "b", "ï", "¿", "½", "</s>"}));
+}
+
+TEST(ByteLevelBpeTest, OfAPairTheLongerTextIsCut) {
+  const auto tokenizer = load(bpe_files({"a b"}));
+  const auto cut = [&](std::string_view a, std::string_view b, int64_t room) {
+    const Tokens tokens = tokenizer->encode_pair(a, b, {.max_tokens = room + 4});
+    EXPECT_EQ(tokens.dropped, std::ssize(a) + std::ssize(b) + 4 - std::ssize(tokens.ids));
+    std::string joined;
+    for (const std::string& piece : tokens.pieces) joined += piece;
+    return joined;
+  };
+  EXPECT_EQ(cut("ccccc", "dd", 5), "<s>ccc</s></s>dd</s>");
+  EXPECT_EQ(cut("cc", "ddddd", 5), "<s>cc</s></s>ddd</s>");
+  EXPECT_EQ(cut("cccc", "dddd", 5), "<s>cc</s></s>ddd</s>");
+  EXPECT_EQ(cut("ccccc", "dddd", 5), "<s>ccc</s></s>dd</s>");
+  EXPECT_EQ(cut("cccc", "dddd", 0), "<s></s></s></s>");
+  EXPECT_EQ(cut("cc", "dd", 9), "<s>cc</s></s>dd</s>");
+  EXPECT_TRUE(tokenizer->encode_pair("a", "b").token_types.empty());
+  expect_error<InvalidArgument>([&] { tokenizer->encode_pair("a", "b", {.max_tokens = 3}); },
+                                {"max_tokens is 3", "at least 4"});
+}
+
+TEST(ByteLevelBpeTest, FilesThatContradictEachOtherAreRefused) {
+  const auto refuse = [](const json& files, const std::vector<std::string>& message) {
+    expect_error<ModelError>([&] { load(files); }, message);
+  };
+  json files = bpe_files({"a b"});
+  const auto with = [&](const char* name, const json& content) {
+    json changed = files;
+    changed[name] = content;
+    return changed;
+  };
+  refuse(with("merges.txt", "#version: 0.2\n"), {"merges.txt", "no merge", "--ids"});
+  refuse(with("merges.txt", "a b c\n"), {"merges.txt", "line 1", "\"a b c\""});
+  refuse(with("merges.txt", "a b\nab\n"), {"merges.txt", "line 2", "\"ab\""});
+  refuse(with("merges.txt", "a b\nab c\n"), {"merges.txt", "merge 2", "not in the vocabulary"});
+  refuse(with("merges.txt", "a zz\n"), {"merges.txt", "merge 1"});
+  refuse(with("merges.txt", "version https://git-lfs.github.com/spec/v1\n"), {"Git LFS"});
+  json vocab = files["vocab.json"];
+  vocab.erase("</s>");
+  refuse(with("vocab.json", vocab), {"vocab.json", "</s>"});
+  vocab = files["vocab.json"];
+  vocab["far"] = 1 << 21;
+  refuse(with("vocab.json", vocab), {"far", "2097152"});
+  vocab = files["vocab.json"];
+  vocab[std::string(1025, 'a')] = 400;
+  refuse(with("vocab.json", vocab), {"1025 bytes", "1024"});
+  files.erase("merges.txt");
+  refuse(files, {"merges.txt", "no such file"});
+}
+
+TEST(ByteLevelBpeTest, BytesWithoutAPieceAreLeftOutAndNoted) {
+  json files = bpe_files({"a b"});
+  files["vocab.json"].erase("c");
+  const auto tokenizer = load(files);
+  EXPECT_EQ(pieces_of(*tokenizer, "acb"), (Pieces{"ab"}));
+  ASSERT_EQ(tokenizer->notes().size(), 1u);
+  EXPECT_NE(tokenizer->notes()[0].find("1 bytes"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace phasor

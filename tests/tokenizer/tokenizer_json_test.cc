@@ -1,0 +1,391 @@
+// tokenizer.json: its components, one by one, for every kind of model, and what is refused.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "phasor/errors.h"
+#include "phasor/tokenizer.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/sentencepiece_files.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+namespace {
+
+using nlohmann::json;
+using Ids = std::vector<int32_t>;
+using Pieces = std::vector<std::string>;
+
+std::shared_ptr<const Tokenizer> load(const json& root, const json& config = json::object()) {
+  const TempFolder folder;
+  folder.write("tokenizer.json", root.dump());
+  if (!config.empty()) folder.write("tokenizer_config.json", config.dump());
+  return Tokenizer::load(folder.path());
+}
+
+Pieces pieces_of(const json& root, std::string_view text, bool special = false) {
+  return load(root)->encode(text, {.parse_special = special}).pieces;
+}
+
+void expect_refused(const json& root, const std::vector<std::string>& words) {
+  expect_error<ModelError>([&] { load(root); }, words);
+  try {
+    load(root);
+  } catch (const ModelError& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnsupported) << error.what();
+  }
+}
+
+json added(const std::string& piece, int32_t id, const json& patch = json::object()) {
+  json token = {{"id", id},        {"content", piece}, {"special", false},   {"single_word", false},
+                {"lstrip", false}, {"rstrip", false},  {"normalized", false}};
+  token.update(patch);
+  return token;
+}
+
+json text_item(const std::string& id, int type = 0) {
+  return {{"Sequence", {{"id", id}, {"type_id", type}}}};
+}
+
+json special_item(const std::string& id, int type = 0) {
+  return {{"SpecialToken", {{"id", id}, {"type_id", type}}}};
+}
+
+/// [CLS] a [SEP] and [CLS] a [SEP] b [SEP], where the ids are 0 and 1.
+json cls_template() {
+  const auto special = [](const char* piece, int id) {
+    return json{{"id", piece}, {"ids", {id}}, {"tokens", {piece}}};
+  };
+  return {{"type", "TemplateProcessing"},
+          {"single", {special_item("[CLS]"), text_item("A"), special_item("[SEP]")}},
+          {"pair",
+           {special_item("[CLS]"), text_item("A"), special_item("[SEP]"), text_item("B", 1),
+            special_item("[SEP]", 1)}},
+          {"special_tokens", {{"[CLS]", special("[CLS]", 0)}, {"[SEP]", special("[SEP]", 1)}}}};
+}
+
+/// Byte-level BPE of "[CLS]", "[SEP]", "[MASK]", the letters a to h, the space, and "ab", "abc".
+json bpe_json(const json& patch = json::object()) {
+  json vocab = {{"[CLS]", 0}, {"[SEP]", 1}, {"[MASK]", 2}, {"Ġ", 3}, {"ab", 20}, {"abc", 21}};
+  for (char c = 'a'; c <= 'h'; ++c) vocab[std::string(1, c)] = 4 + c - 'a';
+  json root = {
+      {"normalizer", nullptr},
+      {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}},
+      {"post_processor", cls_template()},
+      {"added_tokens",
+       {added("[CLS]", 0, {{"special", true}}), added("[SEP]", 1, {{"special", true}}),
+        added("[MASK]", 2, {{"special", true}, {"lstrip", true}})}},
+      {"model",
+       {{"type", "BPE"},
+        {"vocab", vocab},
+        {"merges", json::parse(R"([["a", "b"], ["ab", "c"]])")}}}};
+  root.merge_patch(patch);
+  return root;
+}
+
+json with_added(const json& token, const json& patch = json::object()) {
+  json root = bpe_json(patch);
+  root["added_tokens"].push_back(token);
+  return root;
+}
+
+TEST(TokenizerJsonTest, BpeWithItsTemplate) {
+  const auto tokenizer = load(bpe_json());
+  EXPECT_EQ(tokenizer->encode("abc ab").ids, (Ids{0, 21, 3, 20, 1}));
+  EXPECT_EQ(tokenizer->mask_id(), 2);
+  EXPECT_EQ(tokenizer->description(), "Byte-level BPE (tokenizer.json)");
+  const Tokens pair = tokenizer->encode_pair("abc", "a");
+  EXPECT_EQ(pair.ids, (Ids{0, 21, 1, 4, 1}));
+  EXPECT_EQ(pair.token_types, (Ids{0, 0, 0, 1, 1}));
+  EXPECT_EQ(tokenizer->encode_pair("", "").ids, (Ids{0, 1, 1}));
+}
+
+TEST(TokenizerJsonTest, MergesAreTextsOrLists) {
+  EXPECT_EQ(pieces_of(bpe_json({{"model", {{"merges", {"a b", "ab c"}}}}}), "abc"),
+            (Pieces{"[CLS]", "abc", "[SEP]"}));
+  expect_error<ModelError>(
+      [] {
+        load(bpe_json({{"model", {{"merges", {"a b", "abc"}}}}}));
+      },
+      {"merge 2", "\"abc\""});
+  expect_error<ModelError>(
+      [] {
+        load(bpe_json({{"model", {{"merges", json::array()}}}}));
+      },
+      {"tokenizer.json", "no merge", "BPE"});
+  expect_error<ModelError>(
+      [] {
+        load(bpe_json({{"model", {{"merges", {"c d"}}}}}));
+      },
+      {"merge 1", "not in the vocabulary"});
+}
+
+TEST(TokenizerJsonTest, IgnoreMergesTakesAWholeWord) {
+  json root = bpe_json({{"model", {{"merges", json::parse(R"([["a", "b"]])")}}}});
+  EXPECT_EQ(pieces_of(root, "abc"), (Pieces{"[CLS]", "ab", "c", "[SEP]"}));
+  root["model"]["ignore_merges"] = true;
+  EXPECT_EQ(pieces_of(root, "abc"), (Pieces{"[CLS]", "abc", "[SEP]"}));
+}
+
+TEST(TokenizerJsonTest, ConfigSaysWhetherASpaceIsPutBeforeTheText) {
+  json root = bpe_json();
+  EXPECT_EQ(load(root, {{"add_prefix_space", true}})->encode("a").ids, (Ids{0, 3, 4, 1}));
+  root["pre_tokenizer"]["add_prefix_space"] = true;
+  EXPECT_EQ(load(root)->encode("a").ids, (Ids{0, 3, 4, 1}));
+  EXPECT_EQ(load(root, {{"add_prefix_space", false}})->encode("a").ids, (Ids{0, 4, 1}));
+}
+
+TEST(TokenizerJsonTest, NormalizersInTheirOrder) {
+  const auto body = [](const json& normalizer, std::string_view text) {
+    std::string joined;
+    const Pieces pieces = pieces_of(bpe_json({{"normalizer", normalizer}}), text);
+    for (size_t i = 1; i + 1 < pieces.size(); ++i) joined += pieces[i];
+    return joined;
+  };
+  const auto one = [](const char* type) { return json{{"type", type}}; };
+  EXPECT_EQ(body(one("Lowercase"), "ABC"), "abc");
+  EXPECT_EQ(body(one("NFKC"), "ａｂ"), "ab");
+  EXPECT_EQ(body({{"type", "Sequence"}, {"normalizers", {one("NFD"), one("StripAccents")}}}, "àb"),
+            "ab");
+  EXPECT_EQ(body({{"type", "Strip"}, {"strip_left", true}, {"strip_right", false}}, " \u3000a "),
+            "aĠ");
+  EXPECT_EQ(body({{"type", "Replace"}, {"pattern", {{"String", "x"}}}, {"content", "ab"}}, "xax"),
+            "abaab");
+  EXPECT_EQ(
+      body({{"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", " "}}, "a   b c"),
+      "aĠbĠc");
+}
+
+TEST(TokenizerJsonTest, AddedTokensHaveRules) {
+  const auto body = [](const json& token, std::string_view text,
+                       const json& patch = json::object()) {
+    const Pieces pieces = pieces_of(with_added(token, patch), text);
+    return Pieces(pieces.begin() + 1, pieces.end() - 1);
+  };
+  EXPECT_EQ(body(added("bc", 22), "abc"), (Pieces{"a", "bc"}));
+  EXPECT_EQ(body(added("h", 11), "ah"), (Pieces{"a", "h"}));  // as in the vocabulary
+  EXPECT_EQ(body(added("  ", 22), "a     b"), (Pieces{"a", "  ", "  ", "Ġ", "b"}));
+  EXPECT_EQ(body(added("d", 7, {{"lstrip", true}, {"rstrip", true}}), "a \u3000d\t b"),
+            (Pieces{"a", "d", "b"}));
+  EXPECT_EQ(body(added("ab", 20, {{"single_word", true}}), "ab abé fab"),
+            (Pieces{"ab", "Ġ", "ab", "Ġ", "f", "ab"}));
+  const json lower = {{"normalizer", {{"type", "Lowercase"}}}};
+  EXPECT_EQ(body(added("BC", 22, {{"normalized", true}}), "aBc", lower), (Pieces{"a", "BC"}));
+  EXPECT_EQ(body(added("BC", 22), "aBc", lower), (Pieces{"abc"}));
+  EXPECT_EQ(body(added("BC", 22), "aBC", lower), (Pieces{"a", "BC"}));
+  EXPECT_EQ(pieces_of(bpe_json(), "a [MASK] b", true),
+            (Pieces{"[CLS]", "a", "[MASK]", "Ġ", "b", "[SEP]"}));
+  EXPECT_EQ(load(with_added(added("bc", 22)))->text_vocab_size(), 23);
+}
+
+TEST(TokenizerJsonTest, AddedTokensThatContradictTheVocabularyAreRefused) {
+  for (const json& token : {added("ab", 22), added("zz", 20), added("", 22)}) {
+    expect_error<ModelError>([&] { load(with_added(token)); }, {"added token", "tokenizer.json"});
+  }
+  expect_error<ModelError>([] { load(with_added(added("far", 1 << 21))); }, {"far", "2097152"});
+  expect_error<ModelError>([] { load(with_added(added(std::string(1025, 'x'), 22))); },
+                           {"1025 bytes"});
+}
+
+TEST(TokenizerJsonTest, OtherPostProcessors) {
+  const auto with = [](const char* type) {
+    return bpe_json(
+        {{"post_processor",
+          {{"type", type}, {"single", nullptr}, {"cls", {"[CLS]", 0}}, {"sep", {"[SEP]", 1}}}}});
+  };
+  EXPECT_EQ(load(with("BertProcessing"))->encode_pair("a", "b").token_types, (Ids{0, 0, 0, 1, 1}));
+  EXPECT_EQ(load(with("RobertaProcessing"))->encode_pair("a", "b").ids, (Ids{0, 4, 1, 1, 5, 1}));
+  json root = bpe_json({{"post_processor", nullptr}});
+  EXPECT_EQ(load(root)->encode("a").ids, (Ids{4}));
+  expect_error<InvalidArgument>([&] { load(root)->encode_pair("a", "b"); }, {"pair"});
+  root["post_processor"] = {{"type", "Sequence"},
+                            {"processors", {{{"type", "ByteLevel"}}, cls_template()}}};
+  EXPECT_EQ(load(root)->encode("a").ids, (Ids{0, 4, 1}));
+}
+
+TEST(TokenizerJsonTest, ATemplateOfAnotherVocabularyIsRefused) {
+  json root = bpe_json();
+  root["post_processor"]["special_tokens"]["[SEP]"]["ids"] = {2};
+  expect_error<ModelError>([&] { load(root); }, {"post_processor", "[SEP]", "2"});
+  root = bpe_json();
+  root["post_processor"]["special_tokens"].erase("[SEP]");
+  expect_error<ModelError>([&] { load(root); }, {"special_tokens", "[SEP]"});
+  root = bpe_json();
+  root["post_processor"]["single"] = {text_item("A"), text_item("A")};
+  expect_refused(root, {"post_processor", "single"});
+  root = bpe_json();
+  root["post_processor"]["pair"] = {text_item("B"), text_item("A")};
+  expect_refused(root, {"post_processor", "pair", "AB"});
+}
+
+TEST(TokenizerJsonTest, ComponentsThatAreNotFollowedAreNamed) {
+  const auto refuse = [](const json& patch, const std::vector<std::string>& words) {
+    expect_refused(bpe_json(patch), words);
+  };
+  refuse({{"normalizer", {{"type", "Nmt"}}}}, {"normalizer", "\"Nmt\"", "NFC", "--ids"});
+  refuse({{"normalizer", {{"type", "BertNormalizer"}}}}, {"normalizer", "BertNormalizer"});
+  refuse(
+      {{"normalizer", {{"type", "Replace"}, {"pattern", {{"Regex", "[ab]+"}}}, {"content", "a"}}}},
+      {"normalizer", "pattern", "[ab]+"});
+  refuse({{"pre_tokenizer", {{"type", "Whitespace"}}}}, {"pre_tokenizer", "\"Whitespace\""});
+  refuse({{"pre_tokenizer", {{"type", "Metaspace"}}}}, {"pre_tokenizer", "ByteLevel"});
+  refuse({{"pre_tokenizer",
+           {{"type", "Split"}, {"pattern", {{"Regex", "\\d"}}}, {"behavior", "Isolated"}}}},
+         {"pre_tokenizer", "\\\\d"});
+  refuse({{"post_processor", {{"type", "Other"}}}}, {"post_processor", "\"Other\""});
+  refuse({{"model", {{"byte_fallback", true}}}}, {"byte_fallback"});
+  refuse({{"model", {{"fuse_unk", true}}}}, {"fuse_unk"});
+  refuse({{"model", {{"dropout", 0.1}}}}, {"dropout"});
+  refuse({{"model", {{"end_of_word_suffix", "</w>"}}}}, {"end_of_word_suffix"});
+  json root = bpe_json();
+  root["model"]["type"] = "WordLevel";
+  expect_refused(root, {"unknown kind"});
+}
+
+TEST(TokenizerJsonTest, ANormalizerThatMakesTextsMuchLongerIsStopped) {
+  const json grow = {
+      {"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", std::string(16, 'a')}};
+  const json root = bpe_json(
+      {{"normalizer", {{"type", "Sequence"}, {"normalizers", json::array({grow, grow, grow})}}}});
+  const auto tokenizer = load(root);
+  expect_error<ModelError>([&] { tokenizer->encode("aaaa"); }, {"tokenizer.json", "normalizer"});
+}
+
+TEST(TokenizerJsonTest, ValuesOfOtherTypesAreRefused) {
+  for (const char* const key : {"normalizer", "pre_tokenizer", "post_processor", "added_tokens"}) {
+    for (const json& value : {json(7), json("x"), json{{"type", 3}}, json::array({1})}) {
+      json root = bpe_json();
+      root[key] = value;
+      expect_error<ModelError>([&] { load(root); }, {key});
+    }
+  }
+  for (const char* const key : {"vocab", "merges", "unk_token", "ignore_merges"}) {
+    json root = bpe_json();
+    root["model"][key] = json::array({json::array({json::object()})});
+    expect_error<ModelError>([&] { load(root); }, {"tokenizer.json"});
+  }
+}
+
+json unigram_json(const json& patch = json::object()) {
+  const json vocab = json::parse(R"([["[CLS]", 0], ["[SEP]", 0], ["<unk>", 0], ["▁", -2], ["a", -3],
+                                     ["▁b", -1], ["▁a▁b", -1]])");
+  json root = {{"pre_tokenizer",
+                {{"type", "Sequence"},
+                 {"pretokenizers", {{{"type", "WhitespaceSplit"}}, {{"type", "Metaspace"}}}}}},
+               {"post_processor", cls_template()},
+               {"added_tokens",
+                {added("[CLS]", 0, {{"special", true}}), added("[SEP]", 1, {{"special", true}}),
+                 added("<mask>", 7, {{"special", true}, {"lstrip", true}})}},
+               {"model", {{"type", "Unigram"}, {"unk_id", 2}, {"vocab", vocab}}}};
+  root.merge_patch(patch);
+  return root;
+}
+
+TEST(TokenizerJsonTest, UnigramIsRunBySentencePiece) {
+  const auto tokenizer = load(unigram_json());
+  EXPECT_EQ(tokenizer->encode(" a \t b\n").pieces, (Pieces{"[CLS]", "▁", "a", "▁b", "[SEP]"}));
+  EXPECT_EQ(tokenizer->encode("z").ids, (Ids{0, 3, 2, 1}));
+  EXPECT_EQ(tokenizer->encode("b <mask>b", {.parse_special = true}).ids, (Ids{0, 5, 7, 5, 1}));
+  EXPECT_EQ(tokenizer->encode_pair("b", "b").token_types, (Ids{0, 0, 0, 1, 1}));
+  EXPECT_EQ(tokenizer->mask_id(), 7);
+  EXPECT_EQ(tokenizer->description(), "Unigram (SentencePiece, tokenizer.json)");
+}
+
+TEST(TokenizerJsonTest, UnigramKeepsSpacesThatNothingCollapses) {
+  const json plain = {{"pre_tokenizer", {{"type", "Metaspace"}, {"pretokenizers", nullptr}}}};
+  EXPECT_EQ(pieces_of(unigram_json(plain), "b  b "),
+            (Pieces{"[CLS]", "▁b", "▁", "▁b", "▁", "[SEP]"}));
+  EXPECT_EQ(pieces_of(unigram_json(plain), " b"), (Pieces{"[CLS]", "▁b", "[SEP]"}));
+  json never = unigram_json(plain);
+  never["pre_tokenizer"]["prepend_scheme"] = "never";
+  EXPECT_EQ(pieces_of(never, "a"), (Pieces{"[CLS]", "a", "[SEP]"}));
+  json whole = unigram_json(plain);
+  whole["pre_tokenizer"]["split"] = false;
+  EXPECT_EQ(pieces_of(whole, "a b"), (Pieces{"[CLS]", "▁a▁b", "[SEP]"}));
+}
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (size_t at = 0; at < bytes.size(); at += 3) {
+    uint32_t bits = 0;
+    for (size_t i = 0; i < 3; ++i) {
+      bits = bits << 8 | (at + i < bytes.size() ? static_cast<unsigned char>(bytes[at + i]) : 0u);
+    }
+    for (int shift = 18; shift >= 0; shift -= 6) text += kDigits[bits >> shift & 63];
+  }
+  const size_t padding = (3 - bytes.size() % 3) % 3;
+  return text.replace(text.size() - padding, padding, padding, '=');
+}
+
+TEST(TokenizerJsonTest, UnigramHasTheRulesOfItsNormalizer) {
+  const auto with = [](const std::string& charsmap) {
+    return unigram_json(
+        {{"normalizer", {{"type", "Precompiled"}, {"precompiled_charsmap", charsmap}}}});
+  };
+  TestCharsmap rules = make_charsmap({{"B", "b"}, {"\xc3\xa4", "a"}});
+  EXPECT_EQ(pieces_of(with(base64(rules.bytes())), "B ä"),
+            (Pieces{"[CLS]", "▁b", "▁", "a", "[SEP]"}));
+  expect_error<ModelError>([&] { load(with("!!!!")); }, {"precompiled_charsmap", "base64"});
+  rules.table.back() = 'x';
+  expect_error<ModelError>([&] { load(with(base64(rules.bytes()))); }, {"precompiled_charsmap"});
+  json root = with(base64(make_charsmap({{"B", "b"}}).bytes()));
+  root["normalizer"] = {{"type", "Sequence"},
+                        {"normalizers", {root["normalizer"], {{"type", "Lowercase"}}}}};
+  expect_refused(root, {"normalizer", "Lowercase", "Precompiled"});
+}
+
+TEST(TokenizerJsonTest, UnigramsThatAreNotFollowedAreRefused) {
+  expect_refused(unigram_json({{"model", {{"byte_fallback", true}}}}), {"byte_fallback"});
+  expect_refused(unigram_json({{"model", {{"unk_id", nullptr}}}}), {"unk_id"});
+  expect_refused(unigram_json({{"pre_tokenizer", {{"type", "ByteLevel"}}}}), {"Metaspace"});
+  expect_error<ModelError>([] { load(unigram_json({{"model", {{"unk_id", 7}}}})); }, {"0 to 6"});
+  expect_error<ModelError>(
+      [] {
+        load(unigram_json({{"model", {{"vocab", json::array()}}}}));
+      },
+      {"vocab"});
+  expect_error<ModelError>(
+      [] {
+        load(unigram_json({{"model", {{"vocab", {1, 2, 3}}}}}));
+      },
+      {"entry 0"});
+  json root = unigram_json();
+  root["model"]["vocab"][4][1] = 1e300;
+  expect_error<ModelError>([&] { load(root); }, {"score"});
+  root["model"]["vocab"][4] = json::array({std::string(2000, 'a'), -1});
+  expect_error<ModelError>([&] { load(root); }, {"2000 bytes"});
+}
+
+json wordpiece_json() {
+  return {{"normalizer", {{"type", "BertNormalizer"}}},
+          {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+          {"post_processor",
+           {{"type", "RobertaProcessing"}, {"cls", {"<s>", 0}}, {"sep", {"</s>", 1}}}},
+          {"added_tokens", {added("<mask>", 5, {{"special", true}}), added("qq", 6)}},
+          {"model",
+           {{"type", "WordPiece"},
+            {"unk_token", "[UNK]"},
+            {"vocab", {{"<s>", 0}, {"</s>", 1}, {"[UNK]", 2}, {"a", 3}, {"##b", 4}}}}}};
+}
+
+TEST(TokenizerJsonTest, WordPieceHasItsTemplateAndAddedTokens) {
+  const auto tokenizer = load(wordpiece_json(), {{"mask_token", "<mask>"}});
+  EXPECT_EQ(tokenizer->encode("ab qqa x").ids, (Ids{0, 3, 4, 6, 3, 2, 1}));
+  EXPECT_EQ(tokenizer->encode("a <mask>", {.parse_special = true}).ids, (Ids{0, 3, 5, 1}));
+  EXPECT_EQ(tokenizer->encode_pair("a", "ab").ids, (Ids{0, 3, 1, 1, 3, 4, 1}));
+  EXPECT_EQ(tokenizer->encode_pair("a", "").ids, (Ids{0, 3, 1}));  // as in Transformers
+}
+
+TEST(TokenizerJsonTest, ItIsReadForClassesThatPhasorDoesNotKnow) {
+  const json config = {{"tokenizer_class", "NewTokenizer"}};
+  EXPECT_EQ(load(bpe_json(), config)->encode("a").ids, (Ids{0, 4, 1}));
+  EXPECT_EQ(load(unigram_json(), {{"tokenizer_class", "XLMRobertaTokenizer"}})->encode("b").ids,
+            (Ids{0, 5, 1}));
+}
+
+}  // namespace
+}  // namespace phasor

@@ -1,0 +1,69 @@
+// The rules are those of AddedVocabulary in Hugging Face tokenizers.
+#include "tokenizer/added_tokens.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tokenizer/normalizer.h"
+#include "tokenizer/unicode.h"
+#include "tokenizer/utf8.h"
+
+namespace phasor::internal {
+namespace {
+
+std::vector<std::pair<std::string, int32_t>> spellings_of(
+    const std::vector<AddedTokens::Spelled>& tokens) {
+  std::vector<std::pair<std::string, int32_t>> spellings;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    spellings.emplace_back(tokens[i].spelling, static_cast<int32_t>(i));
+  }
+  return spellings;
+}
+
+bool ends_with_word(std::string_view text) {
+  if (text.empty()) return false;
+  size_t begin = text.size() - 1;
+  while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xc0) == 0x80) --begin;
+  text.remove_prefix(begin);
+  return is_word_character(take_character(text));
+}
+
+bool begins_with_word(std::string_view text) {
+  return !text.empty() && is_word_character(take_character(text));
+}
+
+}  // namespace
+
+AddedTokens::AddedTokens(std::vector<Spelled> tokens)
+    : tokens_(std::move(tokens)),
+      spellings_(spellings_of(tokens_)),
+      has_plain_(std::any_of(tokens_.begin(), tokens_.end(),
+                             [](const Spelled& spelled) { return !spelled.token.special; })) {}
+
+void AddedTokens::split(std::string_view text, bool parse_special, const Visit& visit) const {
+  if (!parse_special && !has_plain_) return visit(text, nullptr);
+  size_t begin = 0;
+  for (size_t at = 0; at < text.size();) {
+    const LongestPrefix::Piece* const found = spellings_.find(text.substr(at));
+    if (found == nullptr) {
+      ++at;
+      continue;
+    }
+    const AddedToken& token = tokens_[found->id].token;
+    const size_t end = at + found->text.size();
+    const bool inside_word = token.single_word && (ends_with_word(text.substr(0, at)) ||
+                                                   begins_with_word(text.substr(end)));
+    if (inside_word || (token.special && !parse_special)) {
+      at = end;
+      continue;
+    }
+    std::string_view before = text.substr(begin, at - begin);
+    if (token.lstrip) before.remove_suffix(spaces_at_end(before));
+    visit(before, nullptr);
+    visit(found->text, &token);
+    begin = at = end + (token.rstrip ? spaces_at_start(text.substr(end)) : 0);
+  }
+  visit(text.substr(begin), nullptr);
+}
+
+}  // namespace phasor::internal

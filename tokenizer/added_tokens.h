@@ -1,0 +1,38 @@
+// Tokens that are found in a text before it is split into words: special tokens such as "[MASK]",
+// and pieces added to a vocabulary.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/longest_prefix.h"
+#include "tokenizer/vocabulary.h"
+
+namespace phasor::internal {
+
+class AddedTokens {
+ public:
+  /// `spelling` is how the token is written in the text.
+  struct Spelled {
+    AddedToken token;
+    std::string spelling;
+  };
+  /// `token` is null for the text between tokens.
+  using Visit = std::function<void(std::string_view part, const AddedToken* token)>;
+
+  explicit AddedTokens(std::vector<Spelled> tokens);
+
+  /// Cuts `text`, valid UTF-8, into tokens and what is between them, which may be empty. At each
+  /// place the longest token counts. Special ones are plain text unless `parse_special`.
+  void split(std::string_view text, bool parse_special, const Visit& visit) const;
+  bool empty() const { return tokens_.empty(); }
+
+ private:
+  const std::vector<Spelled> tokens_;
+  const LongestPrefix spellings_;  // the ids are indices of tokens_
+  const bool has_plain_;           // whether some are not special
+};
+
+}  // namespace phasor::internal

@@ -1,0 +1,268 @@
+// A word's possible merges are in a heap, so that a word of n bytes takes n log n steps.
+#include "tokenizer/byte_level_bpe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <tuple>
+
+#include "phasor/errors.h"
+#include "tokenizer/gpt2_words.h"
+#include "tokenizer/utf8.h"
+
+namespace phasor::internal {
+namespace {
+
+std::string byte_spelling(unsigned char byte) {
+  std::string spelling;
+  append_character(byte_character(byte), spelling);
+  return spelling;
+}
+
+Vocabulary make_bpe_vocabulary(const ByteLevelBpeSpec& spec) {
+  Vocabulary vocabulary(spec.file);
+  vocabulary.reserve(std::ssize(spec.pieces) + std::ssize(spec.added));
+  // Backwards, so that the last of equal pieces counts.
+  for (auto entry = spec.pieces.rbegin(); entry != spec.pieces.rend(); ++entry) {
+    check_length(entry->first, spec.file);
+    vocabulary.set(entry->first, entry->second);
+  }
+  add_tokens(spec.added, vocabulary);
+  return vocabulary;
+}
+
+/// What two neighbours become.
+struct Merge {
+  int32_t left, right;
+  int32_t rank;  // the lowest goes first
+  int32_t id;
+};
+
+/// Finds the merge of two ids.
+class Merges {
+ public:
+  Merges(const ByteLevelBpeSpec& spec, const Vocabulary& vocabulary)
+      : begins_(vocabulary.size() + 1) {
+    if (spec.merges.empty()) {
+      throw ModelError(
+          fmt::format("{}: no merge of this byte-level BPE tokenizer could be read; "
+                      "get the file again, or give token ids instead of text "
+                      "(infer --ids \"5 17 9\")",
+                      spec.merges_file));
+    }
+    if (std::ssize(spec.merges) > kMaxPieces) {
+      throw ModelError(fmt::format("{}: more than {} merges", spec.merges_file, kMaxPieces));
+    }
+    for (const auto& [left, right] : spec.merges) {
+      const auto id = [&](const std::string& piece) {
+        if (const auto found = vocabulary.lookup(piece)) return *found;
+        throw ModelError(
+            fmt::format("{}: merge {} is of pieces that are not in the vocabulary of "
+                        "{} pieces; the files are of different tokenizers",
+                        spec.merges_file, merges_.size() + 1, vocabulary.size()));
+      };
+      const auto rank = static_cast<int32_t>(merges_.size());
+      merges_.push_back({id(left), id(right), rank, id(left + right)});
+    }
+    std::sort(merges_.begin(), merges_.end(), [](const Merge& a, const Merge& b) {
+      return std::tie(a.left, a.right, b.rank) < std::tie(b.left, b.right, a.rank);
+    });
+    const auto same = std::unique(
+        merges_.begin(), merges_.end(),
+        [](const Merge& a, const Merge& b) { return a.left == b.left && a.right == b.right; });
+    merges_.erase(same, merges_.end());
+    for (const Merge& merge : merges_) ++begins_[merge.left + 1];
+    for (size_t id = 1; id < begins_.size(); ++id) begins_[id] += begins_[id - 1];
+  }
+
+  /// Null if there is none.
+  const Merge* find(int32_t left, int32_t right) const {
+    const auto begin = merges_.begin() + begins_[left], end = merges_.begin() + begins_[left + 1];
+    const auto found = std::lower_bound(
+        begin, end, right, [](const Merge& merge, int32_t id) { return merge.right < id; });
+    return found != end && found->right == right ? &*found : nullptr;
+  }
+
+ private:
+  std::vector<Merge> merges_;    // by left, then right
+  std::vector<int32_t> begins_;  // by left: its first merge
+};
+
+/// The pieces of one word; reused for the next.
+class WordMerger {
+ public:
+  explicit WordMerger(const Merges& merges) : merges_(merges) {}
+
+  void clear() { symbols_.clear(); }
+  void add(int32_t id) { symbols_.push_back({id, -1, -1}); }
+
+  /// Merges until no two neighbours can be; of equal merges the leftmost goes first.
+  template <typename Visit>
+  void merge(const Visit& visit) {
+    const auto size = static_cast<int32_t>(symbols_.size());
+    candidates_.clear();
+    for (int32_t at = 0; at < size; ++at) {
+      symbols_[at].previous = at - 1;
+      symbols_[at].next = at + 1 < size ? at + 1 : -1;
+      if (at > 0) consider(at - 1);
+    }
+    std::make_heap(candidates_.begin(), candidates_.end());
+    while (!candidates_.empty()) {
+      std::pop_heap(candidates_.begin(), candidates_.end());
+      const Candidate best = candidates_.back();
+      candidates_.pop_back();
+      apply(best);
+    }
+    for (int32_t at = size > 0 ? 0 : -1; at >= 0; at = symbols_[at].next) visit(symbols_[at].id);
+  }
+
+ private:
+  struct Symbol {
+    int32_t id;  // -1 where it was merged into the one before it
+    int32_t previous, next;
+  };
+  struct Candidate {
+    const Merge* merge;
+    int32_t at;  // of the left one
+    bool operator<(const Candidate& other) const {
+      return std::tie(other.merge->rank, other.at) < std::tie(merge->rank, at);
+    }
+  };
+
+  bool consider(int32_t at) {
+    const Merge* const merge = merges_.find(symbols_[at].id, symbols_[symbols_[at].next].id);
+    if (merge != nullptr) candidates_.push_back({merge, at});
+    return merge != nullptr;
+  }
+
+  void apply(const Candidate& best) {
+    Symbol& left = symbols_[best.at];
+    if (left.id != best.merge->left || left.next < 0) return;  // merged meanwhile
+    Symbol& right = symbols_[left.next];
+    if (right.id != best.merge->right) return;
+    left.id = best.merge->id;
+    left.next = std::exchange(right.next, -1);
+    right.id = -1;
+    if (left.next >= 0) symbols_[left.next].previous = best.at;
+    for (const int32_t at : {left.next >= 0 ? best.at : -1, left.previous}) {
+      if (at >= 0 && consider(at)) std::push_heap(candidates_.begin(), candidates_.end());
+    }
+  }
+
+  const Merges& merges_;
+  std::vector<Symbol> symbols_;
+  std::vector<Candidate> candidates_;  // a heap
+};
+
+class ByteLevelBpeTokenizer : public Tokenizer {
+ public:
+  explicit ByteLevelBpeTokenizer(const ByteLevelBpeSpec& spec)
+      : vocabulary_(make_bpe_vocabulary(spec)),
+        merges_(spec, vocabulary_),
+        specials_(vocabulary_, spec.prefix, spec.suffix, {}, spec.pair, spec.added,
+                  spec.normalizer),
+        ignore_merges_(spec.ignore_merges),
+        add_prefix_space_(spec.add_prefix_space),
+        split_words_(spec.split_words),
+        mask_id_(spec.mask.empty() ? std::nullopt : vocabulary_.lookup(spec.mask)),
+        description_(fmt::format("Byte-level BPE ({})",
+                                 std::filesystem::path(spec.file).filename().string())) {
+    const int32_t unk = spec.unk.empty() ? -1 : vocabulary_.find(spec.unk);
+    for (int byte = 0; byte < 256; ++byte) {
+      spellings_[byte] = byte_spelling(static_cast<unsigned char>(byte));
+      const std::optional<int32_t> id = vocabulary_.lookup(spellings_[byte]);
+      byte_ids_[byte] = id.value_or(unk);
+      const bool in_utf8 = byte < 0xc0 || (byte > 0xc1 && byte < 0xf5);
+      if (!id && in_utf8) ++missing_bytes_;
+    }
+  }
+
+  Tokens encode(std::string_view text, const TokenizeOptions& options) const override {
+    return specials_.encode(text, options, part_encoder());
+  }
+  Tokens encode_pair(std::string_view first, std::string_view second,
+                     const TokenizeOptions& options) const override {
+    return specials_.encode_pair(first, second, options, part_encoder());
+  }
+  int64_t vocab_size() const override { return vocabulary_.size(); }
+  int64_t text_vocab_size() const override { return specials_.text_size(vocabulary_); }
+  std::string piece(int32_t id) const override { return vocabulary_.piece(id); }
+  std::optional<int32_t> mask_id() const override { return mask_id_; }
+  std::string description() const override { return description_; }
+  std::vector<std::string> notes() const override {
+    if (missing_bytes_ == 0) return {};
+    return {
+        fmt::format("{} bytes have no piece in the vocabulary; texts lose them or have an unknown "
+                    "token there",
+                    missing_bytes_)};
+  }
+
+ private:
+  SpecialTokens::EncodePart part_encoder() const {
+    return
+        [this, merger = WordMerger(merges_)](std::string_view part, bool, Tokens& tokens) mutable {
+          if (part.empty()) return;
+          std::string with_space;
+          if (add_prefix_space_ && part.front() != ' ') {
+            with_space = fmt::format(" {}", part);
+            part = with_space;
+          }
+          const auto encode = [&](std::string_view word) { encode_word(word, merger, tokens); };
+          if (!split_words_) return encode(part);
+          for_each_gpt2_word(part, encode);
+        };
+  }
+
+  void append(int32_t id, Tokens& tokens) const {
+    tokens.ids.push_back(id);
+    tokens.pieces.push_back(vocabulary_.piece(id));
+  }
+
+  void encode_word(std::string_view word, WordMerger& merger, Tokens& tokens) const {
+    constexpr size_t kMaxWord = std::numeric_limits<int32_t>::max();
+    if (word.size() > kMaxWord) {
+      throw InvalidArgument(fmt::format("a word of {} bytes; at most {} are read; split the text",
+                                        word.size(), kMaxWord));
+    }
+    if (ignore_merges_) {
+      std::string spelling;
+      for (const char byte : word) spelling += spellings_[static_cast<unsigned char>(byte)];
+      if (const auto id = vocabulary_.lookup(spelling)) return append(*id, tokens);
+    }
+    merger.clear();
+    for (const char byte : word) {
+      const int32_t id = byte_ids_[static_cast<unsigned char>(byte)];
+      if (id >= 0) merger.add(id);
+    }
+    merger.merge([&](int32_t id) { append(id, tokens); });
+  }
+
+  const Vocabulary vocabulary_;
+  const Merges merges_;
+  const SpecialTokens specials_;
+  const bool ignore_merges_, add_prefix_space_, split_words_;
+  const std::optional<int32_t> mask_id_;
+  const std::string description_;
+  std::array<std::string, 256> spellings_;
+  std::array<int32_t, 256> byte_ids_ = {};  // -1: none
+  int missing_bytes_ = 0;
+};
+
+}  // namespace
+
+char32_t byte_character(unsigned char byte) {
+  if (byte <= 0x20) return 0x100 + byte;
+  if (byte >= 0x7f && byte <= 0xa0) return 0x121 + (byte - 0x7f);
+  return byte == 0xad ? 0x143 : byte;
+}
+
+std::shared_ptr<const Tokenizer> make_byte_level_bpe(const ByteLevelBpeSpec& spec) {
+  return std::make_shared<ByteLevelBpeTokenizer>(spec);
+}
+
+}  // namespace phasor::internal

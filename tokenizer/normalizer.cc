@@ -1,0 +1,112 @@
+#include "tokenizer/normalizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "phasor/errors.h"
+#include "tokenizer/unicode.h"
+#include "tokenizer/utf8.h"
+
+namespace phasor::internal {
+namespace {
+
+constexpr size_t kMaxGrowth = 64;  // NFKD's largest factor is 11
+
+template <typename Map>
+std::string for_each_character(std::string_view text, const Map& map) {
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) map(take_character(text), result);
+  return result;
+}
+
+}  // namespace
+
+Normalizer in_order(std::vector<Normalizer> steps, std::string file) {
+  if (steps.empty()) return {};
+  return [steps = std::move(steps), file = std::move(file)](std::string_view text) {
+    std::string result(text);
+    for (const Normalizer& step : steps) {
+      result = step(result);
+      if (result.size() <= kMaxGrowth * (text.size() + 1)) continue;
+      throw ModelError(
+          fmt::format("{}: the normalizer makes {} bytes of a text of {}; at most {} "
+                      "for each are read",
+                      file, result.size(), text.size(), kMaxGrowth));
+    }
+    return result;
+  };
+}
+
+std::string lower_case(std::string_view text) {
+  return for_each_character(text, [](char32_t c, std::string& result) {
+    append_character(to_lower(c), result);
+    if (c == U'\u0130') append_character(U'\u0307', result);  // the only one that becomes two
+  });
+}
+
+std::string without_marks(std::string_view text) {
+  return for_each_character(text, [](char32_t c, std::string& result) {
+    if (!is_mark(c)) append_character(c, result);
+  });
+}
+
+std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
+  std::string replaced;
+  for (size_t at = text.find(from); at != text.npos; at = text.find(from)) {
+    replaced.append(text.substr(0, at)).append(to);
+    text.remove_prefix(at + from.size());
+  }
+  return replaced.append(text);
+}
+
+std::string without_outer_spaces(std::string_view text, bool left, bool right) {
+  if (left) text.remove_prefix(spaces_at_start(text));
+  if (right) text.remove_suffix(spaces_at_end(text));
+  return std::string(text);
+}
+
+std::string replace_runs_of_spaces(std::string_view text, std::string_view to) {
+  std::string result;
+  while (!text.empty()) {
+    const size_t word = std::min(text.find(' '), text.size());
+    result.append(text.substr(0, word));
+    text.remove_prefix(word);
+    const size_t run = std::min(text.find_first_not_of(' '), text.size());
+    result.append(run >= 2 ? to : text.substr(0, run));
+    text.remove_prefix(run);
+  }
+  return result;
+}
+
+std::string with_plain_spaces(std::string_view text) {
+  return for_each_character(text, [](char32_t c, std::string& result) {
+    append_character(is_white_space(c) ? U' ' : c, result);
+  });
+}
+
+size_t spaces_at_end(std::string_view text) {
+  size_t end = text.size();
+  while (end > 0) {
+    size_t begin = end - 1;
+    while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xc0) == 0x80) --begin;
+    std::string_view last = text.substr(begin, end - begin);
+    if (!is_white_space(take_character(last))) break;
+    end = begin;
+  }
+  return text.size() - end;
+}
+
+size_t spaces_at_start(std::string_view text) {
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    std::string_view after = rest;
+    if (!is_white_space(take_character(after))) break;
+    rest = after;
+  }
+  return text.size() - rest.size();
+}
+
+}  // namespace phasor::internal
