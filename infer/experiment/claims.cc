@@ -373,20 +373,6 @@ void transformers_positional_encoding(Claims& claims) {
 constexpr int64_t kRows = 250, kWidth = 1024;  // of the figures of the next: positions 1 to 250
 
 void criteria(Claims& claims, const Matrix& table) {
-  std::vector<double> filled(kRows * 8);
-  for (size_t i = 0; i < filled.size(); ++i) filled[i] = static_cast<double>(i / 8);
-  const double largest = std::ranges::max(filled);
-  const auto apart = row_matrix(filled, 8, RowMeasure::kEuclidean);
-  claims.add("A vector filled with the position: distances are right, values are not bounded",
-             right(near(apart[kRows + 31], 30 * apart[kRows + 2], 1e-9) && largest > 1), "",
-             "‖P(1) − P(31)‖ is {:.0f} times ‖P(1) − P(2)‖; P(249) = {:.0f}",
-             apart[kRows + 31] / apart[kRows + 2], largest);
-  const double in_five = filled[8] / 5, in_thirty = filled[8] / 30;
-  claims.add("… divided by the length: bounded, but not the same for every length",
-             right(in_five != in_thirty && largest / kRows <= 1), "",
-             "P(1) = {:.4f} in 5 words, {:.4f} in 30; P(249) = {:.4f}", in_five, in_thirty,
-             largest / kRows);
-
   const double by_length =
       largest_difference(claims.paper(30, kWidth, 10000, 1).values, table.values);
   const double by_run =
