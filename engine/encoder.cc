@@ -135,8 +135,9 @@ Encoder::Encoder(std::shared_ptr<const Model> model, EncoderOptions options) {
     throw InvalidArgument(fmt::format("max_plans is {}; at least 1 is needed", options.max_plans));
   }
   check_value(names<Precision>(), static_cast<size_t>(options.precision));
-  // Packing only moves values: a few count as one multiplication of a matmul.
-  const TeamSize team(team_for(16 * model->config().d_model * model->config().d_ff, threads));
+  // Packing only moves values: many count as one multiplication of a matmul. A thread that is woken
+  // for a small model costs more than it saves: it then waits beside the first run.
+  const TeamSize team(team_for(8 * model->config().d_model * model->config().d_ff, threads));
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   auto weights = std::make_shared<const PackedWeights>(*model, engine, options.precision);
   impl_ = std::make_unique<Impl>(std::move(model), threads, options.max_plans, engine,
