@@ -34,6 +34,7 @@ constexpr ModuleName kBertModules[] = {
     {"position_embedding", "embeddings.position_embeddings"},
     {"token_type_embedding", "embeddings.token_type_embeddings"},
     {"embedding_norm", "embeddings.LayerNorm"},
+    {"embedding_map", "embeddings_project"},  // of an ELECTRA
     {"blocks.{l}.attn.q", "encoder.layer.{l}.attention.self.query"},
     {"blocks.{l}.attn.k", "encoder.layer.{l}.attention.self.key"},
     {"blocks.{l}.attn.v", "encoder.layer.{l}.attention.self.value"},
@@ -48,6 +49,12 @@ constexpr ModuleName kBertHead[] = {
     {"mlm.norm", "cls.predictions.transform.LayerNorm"},
     {"mlm.decoder", "cls.predictions.decoder"},
     {"mlm", "cls.predictions|cls.predictions.decoder"},
+};
+constexpr ModuleName kElectraHead[] = {
+    {"mlm.dense", "generator_predictions.dense"},
+    {"mlm.norm", "generator_predictions.LayerNorm"},
+    {"mlm.decoder", "generator_lm_head"},
+    {"mlm", "generator_lm_head"},
 };
 constexpr ModuleName kRobertaHead[] = {
     {"mlm.dense", "lm_head.dense"},
@@ -187,6 +194,18 @@ constexpr Family kFamilies[] = {
         .modules = kBertModules,
         .head = kBertHead,
     },
+    {
+        .model_type = "electra",
+        .position_kind = PositionKind::kLearned,
+        .embedding_norm = true,
+        .embedding_map = EmbeddingMap::kIfWidthsDiffer,
+        .default_embedding_size = 128,
+        .needs_token_types = true,
+        .default_eps = 1e-12,
+        .head_activation = Activation::kGeluErf,
+        .modules = kBertModules,
+        .head = kElectraHead,
+    },
     named("roberta", kRoberta),
     named("xlm-roberta", kRoberta),
     named("camembert", kRoberta),
@@ -204,7 +223,7 @@ constexpr Family kFamilies[] = {
         .model_type = "albert",
         .position_kind = PositionKind::kLearned,
         .embedding_norm = true,
-        .embedding_map = true,
+        .embedding_map = EmbeddingMap::kAlways,
         .layer_groups = true,
         .needs_token_types = true,
         .default_activation = Activation::kGeluTanh,

@@ -27,6 +27,9 @@ struct FixedKey {
   std::string_view value;
 };
 
+/// Whether the embedding is embedding_size wide and mapped to d_model.
+enum class EmbeddingMap { kNever, kAlways, kIfWidthsDiffer };
+
 /// The position of a sequence's first token.
 enum class FirstPosition { kZero, kTwo, kAfterPad };
 
@@ -45,8 +48,9 @@ struct Family {
   int64_t rows_beyond_maximum = 0;  // of the position table, above max_position_embeddings
   int32_t default_pad = 0;
   bool embedding_norm = false;
-  bool embedding_map = false;  // from embedding_size to d_model
-  bool layer_groups = false;   // num_hidden_groups groups of layers share weights
+  EmbeddingMap embedding_map = EmbeddingMap::kNever;
+  std::optional<int64_t> default_embedding_size = {};  // empty: the key must be there
+  bool layer_groups = false;  // num_hidden_groups groups of layers share weights
   bool final_norm = false;
   bool linear_bias = true;
   bool scale_scores = true;

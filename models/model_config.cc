@@ -101,7 +101,14 @@ void read_by_row(const ConfigReader& reader, const Family& family, ModelConfig& 
   config.norm = family.norm;
   config.linear_bias = family.linear_bias;
   config.scale_scores = family.scale_scores;
-  if (family.embedding_map) config.d_embedding = reader.integer({"embedding_size"}, 1, kMaxWidth);
+  if (family.embedding_map != EmbeddingMap::kNever) {
+    config.d_embedding =
+        reader.integer({"embedding_size"}, 1, kMaxWidth, family.default_embedding_size);
+  }
+  if (family.embedding_map == EmbeddingMap::kIfWidthsDiffer &&
+      config.d_embedding == config.d_model) {
+    config.d_embedding = 0;
+  }
   if (family.layer_groups) {
     config.num_layer_groups = reader.integer({"num_hidden_groups"}, 1, config.num_layers, 1);
   }

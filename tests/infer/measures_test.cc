@@ -282,8 +282,8 @@ TEST(MeasuresTest, WhatOverlappingWindowsMakeCannotBeTakenApart) {
 
 TEST(MeasuresTest, EveryFamilyIsObserved) {
   for (const FamilyCase& family :
-       {bert_case(), roberta_case("roberta"), distilbert_case(true), albert_case(), t5_case(true),
-        fairseq_case("marian"), fairseq_case("bart"), fairseq_case("m2m_100")}) {
+       {bert_case(), electra_case(7), roberta_case("roberta"), distilbert_case(true), albert_case(),
+        t5_case(true), fairseq_case("marian"), fairseq_case("bart"), fairseq_case("m2m_100")}) {
     SCOPED_TRACE(family.config.dump());
     Encoder encoder(random_model(family.meaning, 7, family.extras));
     const std::vector<ResidualCut> cut = {{.layer = 0, .site = ResidualCut::Site::kMlp}};

@@ -60,6 +60,18 @@ FamilyCase headless(FamilyCase family) {
 
 TEST(FamiliesTest, BertWithItsHead) { expect_computes_what_is_meant(Loaded(bert_case())); }
 
+TEST(FamiliesTest, ElectraMapsAnEmbeddingOfAnotherWidth) {
+  for (const int64_t embedding_size : {7, 12}) {  // d_model is 12
+    SCOPED_TRACE(embedding_size);
+    expect_computes_what_is_meant(Loaded(electra_case(embedding_size)));
+    expect_computes_what_is_meant(
+        Loaded(headless(electra_case(embedding_size)), without("electra.")));
+  }
+  FamilyCase family = electra_case(7);
+  family.config["hidden_act"] = "relu";
+  EXPECT_EQ(Loaded(family).model->weights().mlm_head.value().activation, Activation::kGeluErf);
+}
+
 TEST(FamiliesTest, RobertaAndItsKinWithTheirHeads) {
   for (const char* const model_type : {"roberta", "xlm-roberta", "camembert"}) {
     SCOPED_TRACE(model_type);

@@ -309,5 +309,18 @@ TEST(CliVerifyTest, OtherFrameworksActivationsAreReached) {
   EXPECT_GE(families.size(), 11u);
 }
 
+TEST(CliVerifyTest, NewerFrameworksActivationsAreReached) {
+  PHASOR_SHARED_OR_SKIP(golden, "golden2");
+  std::vector<std::string> arguments = {"verify"};
+  for (const char* const name :
+       {"bart-bpe", "electra", "roberta-bpe", "roberta-bpe-tokenizer-json"}) {
+    arguments.push_back((golden / name).string());
+  }
+  for (const json& object : infer_json(arguments)) {
+    EXPECT_EQ(object["ok"], true) << object;
+    EXPECT_GT(object["texts"], 0) << object;
+  }
+}
+
 }  // namespace
 }  // namespace phasor

@@ -98,6 +98,19 @@ FamilyCase roberta_case(const std::string& model_type) {
   return family;
 }
 
+FamilyCase electra_case(int64_t embedding_size) {
+  FamilyCase family = bert_case();
+  family.config["model_type"] = family.meaning.family = "electra";
+  family.config["embedding_size"] = embedding_size;
+  if (embedding_size != kWidth) family.meaning.d_embedding = embedding_size;
+  family.names =
+      with(wrapped("electra.", bert_names()), {{"embedding_map", "electra.embeddings_project"},
+                                               {"mlm.dense", "generator_predictions.dense"},
+                                               {"mlm.norm", "generator_predictions.LayerNorm"},
+                                               {"mlm", "generator_lm_head"}});
+  return family;
+}
+
 FamilyCase distilbert_case(bool sinusoidal) {
   FamilyCase family{.meaning = sizes("distilbert"), .names = {}};
   family.config = {{"model_type", "distilbert"}, {"dim", kWidth},

@@ -20,6 +20,7 @@ struct FamilyCase {
 };
 
 FamilyCase bert_case();
+FamilyCase electra_case(int64_t embedding_size);
 /// roberta, xlm-roberta or camembert.
 FamilyCase roberta_case(const std::string& model_type);
 FamilyCase distilbert_case(bool sinusoidal);
