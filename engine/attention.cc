@@ -25,13 +25,15 @@ struct ScratchLayout {
         values(num_tokens * stride),
         queries(values + num_tokens * stride),
         tile(queries + stride * kernels().tile_queries),
-        end(tile + round_up(num_tokens, kernels().tile_queries) * kernels().tile_queries) {}
+        bias(tile + round_up(num_tokens, kernels().tile_queries) * kernels().tile_queries),
+        end(bias + PlacedBias::scratch(num_tokens, kernels().tile_queries)) {}
 
   int64_t stride;
   int64_t keys = 0;  // [T, stride]
   int64_t values;    // [T, stride]
   int64_t queries;   // [stride, W]
   int64_t tile;      // [T, W]
+  int64_t bias;      // PlacedBias::scratch()
   int64_t end;
 };
 
@@ -42,10 +44,11 @@ struct Scratch {
         keys(begin + at.keys),
         values(begin + at.values),
         queries(begin + at.queries),
-        tile(begin + at.tile) {}
+        tile(begin + at.tile),
+        bias(begin + at.bias) {}
 
   int64_t stride;
-  float *keys, *values, *queries, *tile;
+  float *keys, *values, *queries, *tile, *bias;
 };
 
 void pack(const float* from, const AttentionInput& in, int64_t stride, float* to) {
@@ -74,12 +77,15 @@ void attend_head(const AttentionInput& in, const AttentionMaps& maps, int64_t he
   const int64_t z_stride = in.num_heads * in.head_dim;
   pack(in.k + column, in, scratch.stride, scratch.keys);
   pack(in.v + column, in, scratch.stride, scratch.values);
+  if (in.bias) in.bias->begin_head(head, scratch.bias);
   for (int64_t i = 0; i < T; i += run.tile_queries) {
     const int64_t num_queries = std::min(run.tile_queries, T - i);
     const int64_t row = (head * T + i) * T;  // in the maps
     run.scores(in.q + i * in.stride + column, in.stride, num_queries, scratch.keys, T, in.head_dim,
                scratch.stride, in.scale, scratch.queries, scratch.tile);
-    if (in.bias) in.bias->add_to(scratch.tile, head, i, num_queries, run.tile_queries);
+    if (in.bias) {
+      in.bias->add_to(scratch.tile, head, i, num_queries, run.tile_queries, scratch.bias);
+    }
     if (maps.scores) copy_out(scratch.tile, num_queries, T, nullptr, maps.scores + row);
     float inverse_sums[kMostLanes];
     run.softmax(scratch.tile, T, inverse_sums);

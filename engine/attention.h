@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "engine/relative_bias.h"
+#include "engine/offset_bias.h"
 
 namespace phasor::internal {
 

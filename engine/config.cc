@@ -58,7 +58,7 @@ void validate(const ModelConfig& config) {
     throw InvalidArgument(
         fmt::format("first_position is {}; it must be at least 0", position.first_position));
   }
-  if (position.kind == PositionKind::kRelativeBias) validate_buckets(position);
+  if (position.bias == ScoreBias::kBuckets) validate_buckets(position);
   if (position.kind == PositionKind::kSinusoidal) {
     if (!(position.base > 1)) {
       throw InvalidArgument(
@@ -69,6 +69,16 @@ void validate(const ModelConfig& config) {
           fmt::format("the opennmt layout needs an even width, not {}", config.embedding_width()));
     }
   }
+}
+
+std::string describe(const PositionConfig& position) {
+  std::string vectors(to_string(position.kind));
+  if (position.kind == PositionKind::kSinusoidal) {
+    vectors += fmt::format(" ({})", to_string(position.layout));
+  }
+  if (position.bias == ScoreBias::kNone) return vectors;
+  const std::string bias = fmt::format("bias ({})", to_string(position.bias));
+  return position.kind == PositionKind::kNone ? bias : vectors + " + " + bias;
 }
 
 float ModelConfig::score_scale() const {

@@ -105,8 +105,8 @@ class ForwardPass {
                       .num_heads = config_.num_heads,
                       .head_dim = config_.head_dim(),
                       .scale = config_.score_scale()};
-    if (run_.positions.is_relative()) {
-      in.bias.emplace(*run_.weights.relative_bias, segment.positions, run_.positions.scale());
+    if (run_.positions.biases()) {
+      in.bias.emplace(*run_.weights.score_bias, segment.positions, run_.positions.scale());
     }
     internal::attend(in, a_.maps, a_.attention, a_.z + segment.first_row * width);
     run_.watch.attention_map(Hook::kAttnScores, layer, segment, a_.maps.scores, config_.num_heads);

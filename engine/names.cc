@@ -52,11 +52,12 @@ PHASOR_NAMES(Overflow, Overflow::kWindow, "overflow policy", "error", "truncate"
              "interpolate", "window")
 PHASOR_NAMES(PoolingMode, PoolingMode::kLastToken, "pooling mode", "cls", "max", "mean",
              "mean_sqrt_len", "weightedmean", "lasttoken")
-PHASOR_NAMES(PositionKind, PositionKind::kRelativeBias, "kind of positions", "none", "sinusoidal",
-             "learned", "relative_bias")
+PHASOR_NAMES(PositionKind, PositionKind::kLearned, "kind of positions", "none", "sinusoidal",
+             "learned")
 PHASOR_NAMES(Positions::Source, Positions::Source::kTable, "source of positions", "model", "none",
              "sinusoidal", "learned", "table")
 PHASOR_NAMES(Precision, Precision::kAuto, "precision", "f32", "bf16", "int8", "auto")
+PHASOR_NAMES(ScoreBias, ScoreBias::kAlibi, "bias on the scores", "none", "buckets", "alibi")
 PHASOR_NAMES(ResidualCut::Site, ResidualCut::Site::kBoth, "residual connection", "attn", "mlp",
              "both")
 PHASOR_NAMES(ResidualSource, ResidualSource::kBiases, "part of the residual stream", "token",

@@ -205,8 +205,8 @@ PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine, Pre
   if (config.d_embedding > 0) {
     embedding_map = packer.linear("embedding map", weights.embedding_map);
   }
-  if (config.position.kind == PositionKind::kRelativeBias) {
-    relative_bias.emplace(config.position, read_finite("relative bias", weights.relative_bias));
+  if (config.position.bias != ScoreBias::kNone) {
+    score_bias.emplace(config, read_finite("relative bias", weights.relative_bias));
   }
   const auto gate = [&](const std::string& name, const BlockWeights& block) {
     return config.gated_mlp ? std::optional(packer.linear(name + "MLP gate", block.gate))

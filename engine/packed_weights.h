@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "engine/arena.h"
+#include "engine/offset_bias.h"
 #include "engine/onednn.h"
-#include "engine/relative_bias.h"
 #include "phasor/model.h"
 #include "phasor/precision.h"
 
@@ -83,7 +83,7 @@ struct PackedWeights {
   std::vector<float> token_type_row;  // [E]; empty if there are no types
   std::optional<Norm> embedding_norm;
   std::optional<PackedLinear> embedding_map;  // [E, C]
-  std::optional<RelativeBias> relative_bias;
+  std::optional<OffsetBias> score_bias;
   std::vector<PackedBlock> blocks;  // [ModelConfig::num_blocks()]
   std::optional<Norm> final_norm;
 

@@ -68,6 +68,7 @@ PositionSource::PositionSource(const Model& model, const Positions& positions, S
   switch (positions.source()) {
     case Positions::Source::kModel:
       use_model(model, own);
+      biases_ = model.config().position.bias != ScoreBias::kNone;
       break;
     case Positions::Source::kNone:
       break;
@@ -76,7 +77,7 @@ PositionSource::PositionSource(const Model& model, const Positions& positions, S
         throw InvalidArgument(
             fmt::format("this model has no position table (its positions are {}); choose none or "
                         "sinusoidal, or a model trained with one",
-                        to_string(model.config().position.kind)));
+                        describe(model.config().position)));
       }
       use_model(model, own);
       break;

@@ -46,11 +46,9 @@ class PositionSource {
   PositionSource& operator=(const PositionSource&) = delete;
 
   /// Whether vectors are added to the embedding.
-  bool adds() const {
-    return kind_ == PositionKind::kSinusoidal || kind_ == PositionKind::kLearned;
-  }
-  /// Whether a bias is added to the scores instead.
-  bool is_relative() const { return kind_ == PositionKind::kRelativeBias; }
+  bool adds() const { return kind_ != PositionKind::kNone; }
+  /// Whether a bias is added to the scores.
+  bool biases() const { return biases_; }
   float scale() const { return run_.scale(); }
   /// The longest sequence whose positions are all in the table; empty if there is no table.
   std::optional<int64_t> max_tokens() const;
@@ -74,6 +72,7 @@ class PositionSource {
   const Positions& run_;
   int64_t width_;
   PositionKind kind_ = PositionKind::kNone;
+  bool biases_ = false;
   int64_t first_position_ = 0;
   std::optional<int32_t> uncounted_token_;
   std::optional<int64_t> num_rows_;  // of a table with an end

@@ -158,7 +158,7 @@ ScoreTerms first_layer_scores(const Model& model, const Trace& trace, int64_t se
     of_head(terms.position_position, h, T) = p * l.transpose();
     of_head(terms.rest, h, T) = scale * of(all_q.other) * (k + l + of(all_k.other)).transpose() +
                                 (q + p) * of(all_k.other).transpose();
-    if (config.position.kind == PositionKind::kRelativeBias) {
+    if (config.position.bias != ScoreBias::kNone) {
       of_head(terms.relative_bias, h, T) = bias_of(stream, config, h);
     }
   }

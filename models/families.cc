@@ -63,6 +63,21 @@ constexpr ModuleName kRobertaHead[] = {
     {"mlm", "lm_head|lm_head.decoder"},
 };
 
+constexpr ModuleName kMpnetModules[] = {
+    {"token_embedding", "embeddings.word_embeddings"},
+    {"position_embedding", "embeddings.position_embeddings"},
+    {"embedding_norm", "embeddings.LayerNorm"},
+    {"relative_bias", "encoder.relative_attention_bias"},
+    {"blocks.{l}.attn.q", "encoder.layer.{l}.attention.attn.q"},
+    {"blocks.{l}.attn.k", "encoder.layer.{l}.attention.attn.k"},
+    {"blocks.{l}.attn.v", "encoder.layer.{l}.attention.attn.v"},
+    {"blocks.{l}.attn.out", "encoder.layer.{l}.attention.attn.o"},
+    {"blocks.{l}.attn_norm", "encoder.layer.{l}.attention.LayerNorm"},
+    {"blocks.{l}.mlp.up", "encoder.layer.{l}.intermediate.dense"},
+    {"blocks.{l}.mlp.down", "encoder.layer.{l}.output.dense"},
+    {"blocks.{l}.mlp_norm", "encoder.layer.{l}.output.LayerNorm"},
+};
+
 constexpr ModuleName kDistilBertModules[] = {
     {"token_embedding", "embeddings.word_embeddings"},
     {"position_embedding", "embeddings.position_embeddings"},
@@ -210,6 +225,19 @@ constexpr Family kFamilies[] = {
     named("xlm-roberta", kRoberta),
     named("camembert", kRoberta),
     {
+        .model_type = "mpnet",
+        .position_kind = PositionKind::kLearned,
+        .bias = ScoreBias::kBuckets,
+        .first_position = FirstPosition::kAfterPad,
+        .pad_is_uncounted = true,
+        .default_pad = 1,
+        .embedding_norm = true,
+        .default_eps = 1e-12,
+        .head_activation = Activation::kGeluErf,
+        .modules = kMpnetModules,
+        .head = kRobertaHead,
+    },
+    {
         .model_type = "distilbert",
         .position_kind = PositionKind::kLearned,
         .sinusoidal_if = "sinusoidal_pos_embds",
@@ -236,7 +264,7 @@ constexpr Family kFamilies[] = {
         .model_type = "t5",
         .norm_order = NormOrder::kPreNorm,
         .norm = NormKind::kRmsNorm,
-        .position_kind = PositionKind::kRelativeBias,
+        .bias = ScoreBias::kBuckets,
         .final_norm = true,
         .linear_bias = false,
         .scale_scores = false,
@@ -249,7 +277,7 @@ constexpr Family kFamilies[] = {
         .model_type = "mt5",
         .norm_order = NormOrder::kPreNorm,
         .norm = NormKind::kRmsNorm,
-        .position_kind = PositionKind::kRelativeBias,
+        .bias = ScoreBias::kBuckets,
         .final_norm = true,
         .linear_bias = false,
         .scale_scores = false,

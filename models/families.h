@@ -41,6 +41,7 @@ struct Family {
   NormOrder norm_order = NormOrder::kPostNorm;
   NormKind norm = NormKind::kLayerNorm;
   PositionKind position_kind = PositionKind::kNone;
+  ScoreBias bias = ScoreBias::kNone;
   SinusoidalLayout layout = SinusoidalLayout::kPaper;
   std::string_view sinusoidal_if = {};  // a key: if true, positions are sinusoidal
   FirstPosition first_position = FirstPosition::kZero;

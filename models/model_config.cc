@@ -118,17 +118,17 @@ void read_by_row(const ConfigReader& reader, const Family& family, ModelConfig& 
     config.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(config.d_model)));
   }
 
-  if (family.position_kind == PositionKind::kRelativeBias) {
-    config.position = {
-        .kind = PositionKind::kRelativeBias,
-        .num_buckets = reader.integer({"relative_attention_num_buckets"}, 4, kMaxDistance, 32),
-        .max_distance = reader.integer({"relative_attention_max_distance"}, 1, kMaxDistance, 128)};
-    return;
-  }
-  const int64_t pad =
-      reader.integer({"pad_token_id"}, 0, config.vocab_size - 1, family.default_pad);
   PositionConfig& position = config.position;
   position.kind = family.position_kind;
+  position.bias = family.bias;
+  if (position.bias == ScoreBias::kBuckets) {
+    position.num_buckets = reader.integer({"relative_attention_num_buckets"}, 4, kMaxDistance, 32);
+    position.max_distance =
+        reader.integer({"relative_attention_max_distance"}, 1, kMaxDistance, 128);
+  }
+  if (position.kind == PositionKind::kNone) return;
+  const int64_t pad =
+      reader.integer({"pad_token_id"}, 0, config.vocab_size - 1, family.default_pad);
   position.layout = family.layout;
   if (!family.sinusoidal_if.empty() && reader.boolean({family.sinusoidal_if}, false)) {
     position.kind = PositionKind::kSinusoidal;
@@ -156,9 +156,12 @@ void read_by_row(const ConfigReader& reader, const Family& family, ModelConfig& 
 PositionConfig read_position(const ConfigReader& reader) {
   PositionConfig position;
   position.kind = parse(reader, "kind",
-                        {PositionKind::kSinusoidal, PositionKind::kLearned, PositionKind::kNone,
-                         PositionKind::kRelativeBias});
-  if (position.kind == PositionKind::kRelativeBias) {
+                        {PositionKind::kSinusoidal, PositionKind::kLearned, PositionKind::kNone});
+  if (reader.has("bias")) {
+    position.bias =
+        parse(reader, "bias", {ScoreBias::kNone, ScoreBias::kBuckets, ScoreBias::kAlibi});
+  }
+  if (position.bias == ScoreBias::kBuckets) {
     position.num_buckets = reader.integer({"num_buckets"}, 4, kMaxDistance, position.num_buckets);
     position.max_distance =
         reader.integer({"max_distance"}, 1, kMaxDistance, position.max_distance);
@@ -203,8 +206,8 @@ void read_spelled_out(const ConfigReader& reader, CheckpointConfig& checkpoint) 
       "embedding_scale", "embedding_norm", "final_norm",  "position",       "mlm_head",
       "tokenizer",       "norm",           "d_head",      "d_embedding",    "num_layer_groups",
       "gated_mlp",       "linear_bias",    "scale_scores"};
-  constexpr std::string_view kPositionKeys[] = {"kind",           "layout",      "base",
-                                                "first_position", "num_buckets", "max_distance"};
+  constexpr std::string_view kPositionKeys[] = {
+      "kind", "layout", "base", "first_position", "bias", "num_buckets", "max_distance"};
   for (const std::string& key : reader.keys_besides(kKeys)) {
     checkpoint.notes.push_back(
         fmt::format("config.json: the key {} is not known and not used", key));

@@ -73,14 +73,14 @@ std::vector<Parameter> parameters(const ModelConfig& config, Weights& weights) {
 
   Collector all(config);
   all.tensor("token_embedding", "weight", {V, E}, weights.token_embedding);
-  if (positions == PositionKind::kSinusoidal || positions == PositionKind::kLearned) {
+  if (positions != PositionKind::kNone) {
     all.tensor("position_embedding", "weight", {position_rows(config), E}, weights.position_table,
                positions == PositionKind::kLearned);
   }
   all.tensor("token_type_embedding", "weight", {kAnyRows, E}, weights.token_type_embedding, false);
   if (config.embedding_norm) all.norm("embedding_norm", E, weights.embedding_norm);
   if (config.d_embedding > 0) all.linear("embedding_map", C, E, weights.embedding_map);
-  if (positions == PositionKind::kRelativeBias) {
+  if (config.position.bias == ScoreBias::kBuckets) {
     all.tensor("relative_bias", "weight", {config.position.num_buckets, config.num_heads},
                weights.relative_bias);
   }

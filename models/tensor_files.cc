@@ -80,6 +80,7 @@ ForeignWeights foreign_weights(const fs::path& folder) {
       if (!name.ends_with(extension) || !holds_weights(name)) continue;
       // A subfolder may belong to a Dense module or to another model.
       if (extension == ".safetensors" && fs::path(name).has_parent_path()) continue;
+      if (name == kOneFile) continue;  // where config.json is what lacks
       return {fmt::format("; {} is {}, {}", name, what, advice(extension, folder)),
               extension == ".safetensors" ? ErrorCode::kInvalidModel : ErrorCode::kUnsupported};
     }

@@ -4,9 +4,10 @@
 #include <utf8proc.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
-#include <new>
+#include <array>
+#include <vector>
+
+#include "tokenizer/utf8.h"
 
 namespace phasor::internal {
 namespace {
@@ -90,18 +91,44 @@ std::span<const int32_t> canonical_parts(char32_t character, PartsBuffer& buffer
       std::clamp<utf8proc_ssize_t>(size, 0, static_cast<utf8proc_ssize_t>(buffer.size()))));
 }
 
+// utf8proc_map() is not used: it orders marks in time quadratic in their number.
 std::string to_normal_form(std::string_view text, NormalForm form) {
   const bool composed = form == NormalForm::kNfc || form == NormalForm::kNfkc;
   const bool compatible = form == NormalForm::kNfkc || form == NormalForm::kNfkd;
-  const int options = UTF8PROC_STABLE | (composed ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) |
-                      (compatible ? UTF8PROC_COMPAT : 0);
-  utf8proc_uint8_t* bytes = nullptr;
-  const utf8proc_ssize_t size = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                             static_cast<utf8proc_ssize_t>(text.size()), &bytes,
-                                             static_cast<utf8proc_option_t>(options));
-  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(bytes, &std::free);
-  if (size < 0) throw std::bad_alloc();  // the text is valid, so this is the only possible failure
-  return std::string(reinterpret_cast<const char*>(bytes), static_cast<size_t>(size));
+  const auto options = static_cast<utf8proc_option_t>(
+      UTF8PROC_STABLE | (composed ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) |
+      (compatible ? UTF8PROC_COMPAT : 0));
+  std::vector<utf8proc_int32_t> parts;
+  size_t starter = 0;  // where the run of combining characters at the end begins
+  const auto order_marks = [&] {
+    std::stable_sort(parts.begin() + static_cast<std::ptrdiff_t>(starter), parts.end(),
+                     [](utf8proc_int32_t a, utf8proc_int32_t b) {
+                       return utf8proc_get_property(a)->combining_class <
+                              utf8proc_get_property(b)->combining_class;
+                     });
+  };
+  while (!text.empty()) {
+    std::array<utf8proc_int32_t, 32> buffer;  // the longest has 18
+    int boundary_class = 0;
+    const auto size = utf8proc_decompose_char(
+        static_cast<utf8proc_int32_t>(take_character(text)), buffer.data(),
+        static_cast<utf8proc_ssize_t>(buffer.size()), options, &boundary_class);
+    for (utf8proc_ssize_t i = 0; i < size; ++i) {
+      if (utf8proc_get_property(buffer[i])->combining_class == 0) {
+        order_marks();
+        starter = parts.size() + 1;
+      }
+      parts.push_back(buffer[i]);
+    }
+  }
+  order_marks();
+  const utf8proc_ssize_t size =
+      utf8proc_normalize_utf32(parts.data(), static_cast<utf8proc_ssize_t>(parts.size()), options);
+  std::string result;
+  for (utf8proc_ssize_t i = 0; i < size; ++i) {
+    append_character(static_cast<char32_t>(parts[i]), result);
+  }
+  return result;
 }
 
 }  // namespace phasor::internal

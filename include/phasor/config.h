@@ -31,10 +31,16 @@ enum class NormKind { kLayerNorm, kRmsNorm };
 ///     kSilu      x·sigmoid(x) ("swish")
 enum class Activation { kGeluErf, kGeluTanh, kRelu, kSilu };
 
-/// How the encoder learns a token's place. Sinusoidal and learned vectors are added to the token
-/// embedding. A relative bias is added to the attention scores: a number for each head and each
-/// bucket of distances between the two tokens (Raffel et al. 2020, arXiv 1910.10683).
-enum class PositionKind { kNone, kSinusoidal, kLearned, kRelativeBias };
+/// The vectors of positions that are added to the token embedding.
+enum class PositionKind { kNone, kSinusoidal, kLearned };
+
+/// What positions add to the score of query i and key j, in every layer.
+///
+///     kBuckets  a learned number for each head and each bucket of offsets j − i (Raffel et al.
+///               2020, arXiv 1910.10683)
+///     kAlibi    −slope · |j − i|, with a fixed slope for each head (Press et al. 2022, arXiv
+///               2108.12409; on both sides alike)
+enum class ScoreBias { kNone, kBuckets, kAlibi };
 
 /// The five incompatible tables that are called "sinusoidal". d = width, n = base, p = position.
 ///
@@ -50,7 +56,7 @@ enum class PositionKind { kNone, kSinusoidal, kLearned, kRelativeBias };
 ///               (OpenNMT-tf, CTranslate2)
 enum class SinusoidalLayout { kPaper, kMarian, kT2T, kFairseq, kOpenNmt };
 
-/// The position source of a model.
+/// How a model learns its tokens' places: by vectors, by a bias, or by both.
 struct PositionConfig {
   PositionKind kind = PositionKind::kNone;
   SinusoidalLayout layout = SinusoidalLayout::kPaper;  // kSinusoidal only
@@ -59,13 +65,17 @@ struct PositionConfig {
   /// If set, tokens with this id do not advance the position counter and take the row of this
   /// number, whose sinusoid is zero (fairseq, RoBERTa, M2M100).
   std::optional<int32_t> uncounted_token = std::nullopt;
-  /// kRelativeBias only. Half of the buckets are for tokens to the right. Of each half, the first
-  /// half hold one distance each, and the others grow logarithmically up to max_distance.
+  ScoreBias bias = ScoreBias::kNone;
+  /// kBuckets only. Half of the buckets are for tokens to the right. Of each half, the first half
+  /// hold one distance each, and the others grow logarithmically up to max_distance.
   int64_t num_buckets = 32;
   int64_t max_distance = 128;
 
   bool operator==(const PositionConfig&) const = default;
 };
+
+/// For people: "sinusoidal (paper)", "learned + bias (buckets)", "bias (alibi)", "none".
+std::string describe(const PositionConfig& position);
 
 /// Everything but the weights. Immutable once in a Model.
 struct ModelConfig {

@@ -73,7 +73,7 @@ struct Weights {
   Tensor token_type_embedding;  // [types, E]; row 0 is added to every token
   NormWeights embedding_norm;   // [E]
   LinearWeights embedding_map;  // [C, E]; where ModelConfig::d_embedding is set
-  Tensor relative_bias;         // [buckets, H]; where positions are kRelativeBias
+  Tensor relative_bias;         // [buckets, H]; where the bias is kBuckets
   std::vector<BlockWeights> blocks;  // [ModelConfig::num_blocks()]
   NormWeights final_norm;
   std::optional<MlmHead> mlm_head;

@@ -20,6 +20,7 @@ namespace {
 std::vector<std::string> lines_of(std::istream& stream) {
   std::vector<std::string> lines;
   for (std::string line; std::getline(stream, line);) {
+    if (lines.empty() && line.starts_with("\uFEFF")) line.erase(0, 3);  // a byte-order mark
     if (!line.empty() && line.back() == '\r') line.pop_back();
     lines.push_back(std::move(line));
   }
@@ -97,16 +98,17 @@ std::vector<size_t> picked(const std::vector<std::string>& only,
                            std::span<const std::string_view> names,
                            const std::function<std::string(size_t)>& why_not) {
   for (const std::string& name : only) {
-    if (std::ranges::find(names, name) != names.end()) continue;
-    throw UsageError(fmt::format("--only: '{}' is none of {}{}", name, fmt::join(names, ", "),
+    if (name == "all" || std::ranges::find(names, name) != names.end()) continue;
+    throw UsageError(fmt::format("--only: '{}' is none of all, {}{}", name, fmt::join(names, ", "),
                                  did_you_mean(name, names)));
   }
+  const bool all = only.empty() || std::ranges::find(only, "all") != only.end();
   std::vector<size_t> indices;
   for (size_t i = 0; i < names.size(); ++i) {
     const bool named = std::ranges::find(only, names[i]) != only.end();
     const std::string why = why_not(i);
     if (named && !why.empty()) throw UsageError(fmt::format("--only {}: {}", names[i], why));
-    if (named || (only.empty() && why.empty())) indices.push_back(i);
+    if (named || (all && why.empty())) indices.push_back(i);
   }
   return indices;
 }

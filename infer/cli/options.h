@@ -42,7 +42,8 @@ void add_html(CommandLine& line, std::string& file);
 /// --only for things of the kind `what` ("view"), repeatable or with commas.
 void add_only(CommandLine& line, std::string_view what, std::vector<std::string>& only);
 
-/// Which of `names` are shown, by index, ascending: those in `only`, or else all that can be.
+/// Which of `names` are shown, by index, ascending: those in `only`; all that can be, where it is
+/// empty or says "all".
 /// `why_not(i)` says what names[i] lacks, and nothing where it lacks nothing. Throws UsageError for
 /// a name that there is not, and for one that cannot be shown.
 std::vector<size_t> picked(const std::vector<std::string>& only,

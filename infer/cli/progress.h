@@ -25,7 +25,7 @@ class Progress {
     if (!enabled_ || Clock::now() < next_) return;
     next_ = Clock::now() + std::chrono::milliseconds(100);
     shown_ = true;
-    fmt::print(stderr, "\r{}\033[K", printable(text));
+    write_stderr(fmt::format("\r{}\033[K", printable(text)));
   }
   /// `what` has come to `done` of `total`.
   void show(std::string_view what, int64_t done, int64_t total) {
@@ -33,7 +33,7 @@ class Progress {
   }
   /// Makes room for another line.
   void clear() {
-    if (shown_) fmt::print(stderr, "\r\033[K");
+    if (shown_) write_stderr("\r\033[K");
     shown_ = false;
   }
   double seconds() const {  // since the beginning

@@ -86,24 +86,15 @@ void add_top_k(CommandLine& line, ViewOptions& options) {
 
 Shown parse_views(const ViewOptions& options, bool as_text, const phasor::ModelConfig& config,
                   const std::function<std::string(Needs)>& why_not) {
-  std::vector<std::string_view> names = {"all"};
+  std::vector<std::string_view> names;
   for (const View& view : views()) names.emplace_back(view.name);
-  const bool all = std::ranges::find(options.only, "all") != options.only.end();
   Shown shown{.all_rows = !options.only.empty(), .heads = parse_heads(options.heads, config)};
-  const auto lacks = [&](size_t i) { return i == 0 ? "" : why_not(views()[i - 1].needs); };
-  const std::vector<size_t> named = picked(options.only, names, lacks);
-  for (const size_t i : picked({}, names, lacks)) {
-    if (i > 0) shown.possible.push_back(&views()[i - 1]);
+  const auto lacks = [&](size_t i) { return why_not(views()[i].needs); };
+  for (const size_t i : picked(options.only, names, lacks)) {
+    const bool unasked = options.only.empty() && as_text && !views()[i].brief;
+    if (!unasked) shown.views.push_back(&views()[i]);
   }
-  if (all || (options.only.empty() && !as_text)) {
-    shown.views = shown.possible;
-    return shown;
-  }
-  for (const size_t i : named) {
-    if (i > 0 && (views()[i - 1].brief || !options.only.empty())) {
-      shown.views.push_back(&views()[i - 1]);
-    }
-  }
+  for (const size_t i : picked({}, names, lacks)) shown.possible.push_back(&views()[i]);
   return shown;
 }
 

@@ -79,9 +79,8 @@ Names take_models(CompareArguments& arguments) {
   const size_t positions = arguments.positions.size(), precisions = arguments.precisions.size();
   if (positions == 1 || positions > 2) {
     throw UsageError(
-        fmt::format("compare: --positions was given {} times; give it twice to compare two kinds "
-                    "of positions in one model, or not at all to compare two models",
-                    positions));
+        "compare: give --positions twice to compare two kinds of positions in one model, or not at "
+        "all to compare two models");
   }
   if (precisions > 2) {
     throw UsageError(

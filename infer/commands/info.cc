@@ -44,15 +44,16 @@ Json positions(const phasor::Model& model) {
   const phasor::PositionConfig& position = model.config().position;
   const phasor::Tensor& table = model.weights().position_table;
   const bool sinusoidal = position.kind == phasor::PositionKind::kSinusoidal;
-  const bool relative = position.kind == phasor::PositionKind::kRelativeBias;
-  const bool added = sinusoidal || position.kind == phasor::PositionKind::kLearned;
+  const bool buckets = position.bias == phasor::ScoreBias::kBuckets;
+  const bool added = position.kind != phasor::PositionKind::kNone;
   const int64_t rows = table.present() ? table.shape.at(0) : 0;
   const int64_t trained = model.config().max_positions;
   return {{"kind", to_string(position.kind)},
           {"layout", value_if(sinusoidal, to_string(position.layout))},
           {"base", value_if(sinusoidal, position.base)},
-          {"buckets", value_if(relative, position.num_buckets)},
-          {"max_distance", value_if(relative, position.max_distance)},
+          {"bias", value_if(position.bias != phasor::ScoreBias::kNone, to_string(position.bias))},
+          {"buckets", value_if(buckets, position.num_buckets)},
+          {"max_distance", value_if(buckets, position.max_distance)},
           {"first_position", value_if(added, position.first_position)},
           {"table_rows", value_if(rows > 0, rows)},
           {"usable_positions", value_if(rows > 0, rows - position.first_position)},

@@ -41,7 +41,7 @@ std::optional<int> parse_arguments(int argc, char** argv, TextOptions& texts, Vi
   if (const auto done = line.parse(argc, argv)) return done;
   take_texts(texts, "infer - <");
   if (texts.has_input()) return std::nullopt;
-  fmt::print(stderr, "{}", short_help());
+  write_stderr(short_help());
   return kUsage;
 }
 

@@ -80,7 +80,8 @@ void measure_split(Batch& batch) {
 
 void measure_direct(Batch& batch) {
   const Subject& subject = batch.subject();
-  if (subject.model().config().position.kind == phasor::PositionKind::kRelativeBias &&
+  const phasor::PositionConfig& position = subject.model().config().position;
+  if (position.kind == phasor::PositionKind::kNone && position.bias != phasor::ScoreBias::kNone &&
       subject.options.positions.source() == phasor::Positions::Source::kModel) {
     return batch.miss("direct", "positions are a bias on the scores; no vector is added");
   }

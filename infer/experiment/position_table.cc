@@ -98,16 +98,14 @@ NamedTable from_file(const std::string& name, const TableSize& size) {
 
 void refuse_without_vectors(const std::string& name, const phasor::Model& model) {
   const phasor::PositionConfig& position = model.config().position;
-  if (position.kind == phasor::PositionKind::kNone) {
+  if (position.kind != phasor::PositionKind::kNone) return;
+  if (position.bias == phasor::ScoreBias::kNone) {
     throw phasor::InvalidArgument(
         fmt::format("the model {} has no positions to show; it sees its tokens as a set", name));
   }
-  if (position.kind == phasor::PositionKind::kRelativeBias) {
-    throw phasor::InvalidArgument(fmt::format(
-        "the model {} has no position vectors: its positions are a bias on the attention scores, "
-        "one number for each of {} buckets of distances (up to {}) and {} heads",
-        name, position.num_buckets, position.max_distance, model.config().num_heads));
-  }
+  throw phasor::InvalidArgument(fmt::format(
+      "the model {} has no position vectors: its positions are a {} on the attention scores", name,
+      describe(position)));
 }
 
 NamedTable from_model(const std::string& name, const TableSize& size) {

@@ -90,6 +90,7 @@ std::string layout_name(const phasor::PositionConfig& own, const Positions& posi
 }
 
 std::string describe_positions(const phasor::PositionConfig& own, const Positions& positions) {
+  if (positions.source() == Positions::Source::kModel) return describe(own);
   const std::string layout = layout_name(own, positions);
   const bool sinusoidal = kind_of(own, positions) == PositionKind::kSinusoidal;
   return sinusoidal ? fmt::format("sinusoidal ({})", layout) : layout;

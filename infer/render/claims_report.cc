@@ -65,7 +65,7 @@ std::string to_text(const std::vector<Claim>& claims, const Output& output) {
   const auto holds = std::ranges::count(claims, std::optional(true), &Claim::holds);
   const auto fails = std::ranges::count(claims, std::optional(false), &Claim::holds);
   const auto unexpected = std::ranges::count(claims, false, &Claim::as_expected);
-  text += fmt::format("\n{} claims: {} hold (✔), {} do not (✘), {} have no verdict (≈)\n",
+  text += fmt::format("\n{} claims: {} hold (✔), {} do not (✘), without a verdict: {} (≈)\n",
                       claims.size(), holds, fails, std::ssize(claims) - holds - fails);
   if (unexpected > 0) text += fmt::format("{} are not what theory gives (!)\n", unexpected);
   return text;

@@ -69,8 +69,10 @@ std::string Output::tinted(std::string_view text, Tint tint) const {
   return fmt::format("\033[{}m{}\033[0m", tint == Tint::kGreen ? 32 : 31, text);
 }
 
+void write_stderr(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+
 void report_error(std::string_view message) {
-  fmt::print(stderr, "infer: {}\n", printable(message));
+  write_stderr(fmt::format("infer: {}\n", printable(message)));
 }
 
 int report_current_exception() {
@@ -97,7 +99,9 @@ int report_current_exception() {
   return code;
 }
 
-void report_note(std::string_view message) { fmt::print(stderr, "note: {}\n", printable(message)); }
+void report_note(std::string_view message) {
+  write_stderr(fmt::format("note: {}\n", printable(message)));
+}
 
 std::string printable(std::string_view text) {
   std::string out;

@@ -26,6 +26,8 @@ class Output {
   int width_ = 100;
 };
 
+/// Where nobody can read it, nothing is written, and nothing else happens.
+void write_stderr(std::string_view text);
 /// `infer: message` on stderr, in one line whatever the message holds.
 void report_error(std::string_view message);
 /// The same for the exception being handled; returns its exit code.

@@ -27,7 +27,7 @@ std::shared_ptr<const Model> model_of(Kind kind) {
   config.position.kind = PositionKind::kSinusoidal;
   if (kind == Kind::kPreNorm) config.d_embedding = 20;
   if (kind == Kind::kRelativeBias) {  // as T5
-    config.position.kind = PositionKind::kRelativeBias;
+    config.position = {.bias = ScoreBias::kBuckets};
     config.norm = NormKind::kRmsNorm;
     config.gated_mlp = true;
   }

@@ -61,6 +61,7 @@ TEST(NamesTest, EveryEnumIsPrintedAndReadBack) {
   expect_names<Overflow>();
   expect_names<PoolingMode>();
   expect_names<PositionKind>();
+  expect_names<ScoreBias>();
   expect_names<Positions::Source>();
   expect_names<Precision>();
   expect_names<ResidualCut::Site>();

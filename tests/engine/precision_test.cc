@@ -92,7 +92,7 @@ std::vector<Family> families() {
   t5.gated_mlp = true;
   t5.linear_bias = false;
   t5.embedding_norm = false;
-  t5.position = {.kind = PositionKind::kRelativeBias, .num_buckets = 8, .max_distance = 10};
+  t5.position = {.bias = ScoreBias::kBuckets, .num_buckets = 8, .max_distance = 10};
   ModelConfig albert = bert;
   albert.num_layers = 3;
   albert.num_layer_groups = 1;

@@ -25,9 +25,8 @@ std::shared_ptr<const Model> relative_model(int64_t num_buckets = 32, int64_t ma
   config.linear_bias = false;
   config.scale_scores = false;
   config.final_norm = true;
-  config.position = {.kind = PositionKind::kRelativeBias,
-                     .num_buckets = num_buckets,
-                     .max_distance = max_distance};
+  config.position = {
+      .bias = ScoreBias::kBuckets, .num_buckets = num_buckets, .max_distance = max_distance};
   return random_model(config, 51);
 }
 
@@ -126,7 +125,7 @@ TEST(RelativeBiasTest, VectorsTakeItsPlace) {
       [&] {
         hidden_of(model, {1, 2}, Positions::learned());
       },
-      {"no position table", "relative_bias", "sinusoidal"});
+      {"no position table", "bias (buckets)", "sinusoidal"});
 }
 
 TEST(RelativeBiasTest, NoTextIsTooLong) {

@@ -282,16 +282,17 @@ TEST(MeasuresTest, WhatOverlappingWindowsMakeCannotBeTakenApart) {
 
 TEST(MeasuresTest, EveryFamilyIsObserved) {
   for (const FamilyCase& family :
-       {bert_case(), electra_case(7), roberta_case("roberta"), distilbert_case(true), albert_case(),
-        t5_case(true), fairseq_case("marian"), fairseq_case("bart"), fairseq_case("m2m_100")}) {
+       {bert_case(), electra_case(7), mpnet_case(), roberta_case("roberta"), distilbert_case(true),
+        albert_case(), t5_case(true), fairseq_case("marian"), fairseq_case("bart"),
+        fairseq_case("m2m_100")}) {
     SCOPED_TRACE(family.config.dump());
     Encoder encoder(random_model(family.meaning, 7, family.extras));
     const std::vector<ResidualCut> cut = {{.layer = 0, .site = ResidualCut::Site::kMlp}};
-    const bool relative = family.meaning.position.kind == PositionKind::kRelativeBias;
+    const bool adds = family.meaning.position.kind != PositionKind::kNone;
     for (const std::vector<ResidualCut>& cuts : {{}, cut}) {
       const Observed text =
           observe_ids(encoder, {3, 4, 5, 6, 3}, request_of(), {.cut_residuals = cuts});
-      EXPECT_EQ(why_missing(text, "direct").empty(), !relative);
+      EXPECT_EQ(why_missing(text, "direct").empty(), adds);
       for (const char* view : {"split", "scores"}) {  // shares
         for (const Row& row : text.tables.at(view).rows) {
           double sum = 0;

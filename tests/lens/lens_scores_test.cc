@@ -57,16 +57,16 @@ void expect_terms_sum_to_scores(const std::shared_ptr<const Model>& model, const
 }
 
 TEST(ScoreTermsTest, SumToTheScoresOfRandomModels) {
-  std::set<PositionKind> kinds;
+  std::set<std::pair<PositionKind, ScoreBias>> kinds;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const auto model = drawn_model(seed);
-    kinds.insert(model->config().position.kind);
+    kinds.emplace(model->config().position.kind, model->config().position.bias);
     const TokenIds ids = random_ids(*model, 1 + static_cast<int64_t>(seed) % 9, seed);
     expect_terms_sum_to_scores(model, ids);
     expect_terms_sum_to_scores(model, ids, {.positions = Positions().reversed().scaled(0.5f)});
   }
-  EXPECT_EQ(kinds.size(), 4u);
+  EXPECT_EQ(kinds.size(), 9u);
 }
 
 TEST(ScoreTermsTest, SumToTheScoresOfFiveHundredTokens) {
@@ -158,7 +158,7 @@ TEST(ScoreTermsTest, WithoutPositionsTheirTermsAreZeroAndEqualTokensVaryInNothin
 
 TEST(ScoreTermsTest, TheRelativeBiasIsTheTablesEntryForTheDistance) {
   ModelConfig config = small_config();
-  config.position = {.kind = PositionKind::kRelativeBias, .num_buckets = 32, .max_distance = 50};
+  config.position = {.bias = ScoreBias::kBuckets, .num_buckets = 32, .max_distance = 50};
   const auto model = random_model(config, 7);
   Encoder encoder(model);
   const RunOptions doubled = {.positions = Positions().scaled(2)};

@@ -148,7 +148,7 @@ TEST(PositionVectorsTest, AreWhatARunAddsToItsTokens) {
     const std::vector<float> vectors =
         encoder.model().position_vectors(9, options.positions, options.overflow);
     const PositionKind kind = model->config().position.kind;
-    if (kind == PositionKind::kNone || kind == PositionKind::kRelativeBias) {
+    if (kind == PositionKind::kNone) {
       EXPECT_EQ(vectors, std::vector<float>(9 * model->config().embedding_width()));
     } else {
       EXPECT_EQ(vectors, recorder.values(Hook::kPosEmbed)) << "seed " << seed;

@@ -102,9 +102,15 @@ TEST(ConfigTest, PhasorSpellsEverythingOut) {
 
 TEST(ConfigTest, PhasorMayHaveARelativeBias) {
   json config = small_config_json();
-  config["position"] = {{"kind", "relative_bias"}, {"num_buckets", 8}};
+  config["position"] = {{"kind", "none"}, {"bias", "buckets"}, {"num_buckets", 8}};
   const PositionConfig position = read(config).config.position;
-  EXPECT_EQ(position.kind, PositionKind::kRelativeBias);
+  EXPECT_EQ(position.bias, ScoreBias::kBuckets);
+  EXPECT_EQ(describe(position), "bias (buckets)");
+  json both = small_config_json();
+  both["position"]["bias"] = "alibi";
+  EXPECT_EQ(describe(read(both).config.position), "learned + bias (alibi)");
+  both["position"]["bias"] = "kerple";
+  expect_refused(both, {"bias", "\"kerple\"", "none, buckets, alibi"});
   EXPECT_EQ(position.num_buckets, 8);
   EXPECT_EQ(position.max_distance, 128);
 }
@@ -186,7 +192,8 @@ TEST(ConfigTest, T5HasRelativePositionsAndHeadsOfTheirOwnWidth) {
   EXPECT_EQ(config.norm_order, NormOrder::kPreNorm);
   EXPECT_EQ(config.norm, NormKind::kRmsNorm);
   EXPECT_EQ(config.norm_eps, 1e-6f);
-  EXPECT_EQ(config.position.kind, PositionKind::kRelativeBias);
+  EXPECT_EQ(config.position.kind, PositionKind::kNone);
+  EXPECT_EQ(config.position.bias, ScoreBias::kBuckets);
   EXPECT_EQ(config.position.num_buckets, 32);
   EXPECT_EQ(config.position.max_distance, 128);
   EXPECT_EQ(config.num_layers, 3);
@@ -323,8 +330,7 @@ TEST(ConfigTest, SizesThatNoEncoderHas) {
 TEST(ConfigTest, PositionsThatPhasorDoesNotKnow) {
   json config = small_config_json();
   config["position"] = {{"kind", "rotary"}};
-  expect_refused(config,
-                 {"position", "kind", "\"rotary\"", "sinusoidal, learned, none, relative_bias"});
+  expect_refused(config, {"position", "kind", "\"rotary\"", "sinusoidal, learned, none"});
   config["position"] = {{"kind", "sinusoidal"}};
   expect_refused(config, {"layout", "missing"});
   config["position"] = {{"kind", "sinusoidal"}, {"layout", "papers"}};

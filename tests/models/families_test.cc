@@ -72,6 +72,11 @@ TEST(FamiliesTest, ElectraMapsAnEmbeddingOfAnotherWidth) {
   EXPECT_EQ(Loaded(family).model->weights().mlm_head.value().activation, Activation::kGeluErf);
 }
 
+TEST(FamiliesTest, MpnetAddsRowsAndABias) {
+  expect_computes_what_is_meant(Loaded(mpnet_case()));
+  expect_computes_what_is_meant(Loaded(headless(mpnet_case()), without("mpnet.")));
+}
+
 TEST(FamiliesTest, RobertaAndItsKinWithTheirHeads) {
   for (const char* const model_type : {"roberta", "xlm-roberta", "camembert"}) {
     SCOPED_TRACE(model_type);

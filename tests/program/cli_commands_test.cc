@@ -313,7 +313,7 @@ TEST(CliVerifyTest, NewerFrameworksActivationsAreReached) {
   PHASOR_SHARED_OR_SKIP(golden, "golden2");
   std::vector<std::string> arguments = {"verify"};
   for (const char* const name :
-       {"bart-bpe", "electra", "roberta-bpe", "roberta-bpe-tokenizer-json"}) {
+       {"bart-bpe", "electra", "mpnet", "roberta-bpe", "roberta-bpe-tokenizer-json"}) {
     arguments.push_back((golden / name).string());
   }
   for (const json& object : infer_json(arguments)) {

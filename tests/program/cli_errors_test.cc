@@ -1,8 +1,10 @@
 // Every way to misuse the command line: the exit code, and one line that says what to do.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <string>
 
 #include "tests/support/infer_program.h"
 #include "tests/support/test_files.h"
@@ -17,6 +19,16 @@ TEST(CliErrorsTest, NothingToDoIsAUsageErrorWithAShortHelp) {
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(result.out, "");
   EXPECT_TRUE(result.err.starts_with("usage: infer")) << result.err;
+}
+
+TEST(CliErrorsTest, WhereNobodyReadsMessagesNothingElseHappens) {
+  for (const char* const command : {"\"$0\" Tom", "\"$0\" -m nope Tom; test $? = 4"}) {
+    for (const char* const where : {"2>/dev/full", "2>&-"}) {
+      const std::string script = fmt::format("({}) >/dev/null {}", command, where);
+      const ProgramResult result = run_program({"/bin/sh", "-c", script, INFER_BINARY});
+      EXPECT_EQ(result.exit_code, 0) << script;
+    }
+  }
 }
 
 TEST(CliErrorsTest, UsageErrorsExitWith2) {

@@ -33,13 +33,13 @@ class Dice {
 
 PositionConfig drawn_position(Dice& dice, bool even_width) {
   PositionConfig position;
-  position.kind = dice.choose(PositionKind::kRelativeBias);
-  if (position.kind == PositionKind::kNone) return position;
-  if (position.kind == PositionKind::kRelativeBias) {
+  position.kind = dice.choose(PositionKind::kLearned);
+  position.bias = dice.choose(ScoreBias::kAlibi);
+  if (position.bias == ScoreBias::kBuckets) {
     position.num_buckets = 4 * dice.between(1, 8);
     position.max_distance = position.num_buckets / 4 + dice.between(1, 30);
-    return position;
   }
+  if (position.kind == PositionKind::kNone) return position;
   position.layout = dice.choose(SinusoidalLayout::kOpenNmt);
   if (position.layout == SinusoidalLayout::kOpenNmt && !even_width) {
     position.layout = SinusoidalLayout::kPaper;

@@ -111,6 +111,31 @@ FamilyCase electra_case(int64_t embedding_size) {
   return family;
 }
 
+FamilyCase mpnet_case() {
+  FamilyCase family = roberta_case("mpnet");
+  family.config["relative_attention_num_buckets"] = 8;
+  family.meaning.position.bias = ScoreBias::kBuckets;
+  family.meaning.position.num_buckets = 8;
+  family.extras.token_types = 0;
+  const std::string encoder = "mpnet.encoder.", layer = encoder + "layer.{l}.";
+  family.names = {{"relative_bias", encoder + "relative_attention_bias"},
+                  {"token_embedding", "mpnet.embeddings.word_embeddings"},
+                  {"position_embedding", "mpnet.embeddings.position_embeddings"},
+                  {"embedding_norm", "mpnet.embeddings.LayerNorm"},
+                  {"blocks.{l}.attn.q", layer + "attention.attn.q"},
+                  {"blocks.{l}.attn.k", layer + "attention.attn.k"},
+                  {"blocks.{l}.attn.v", layer + "attention.attn.v"},
+                  {"blocks.{l}.attn.out", layer + "attention.attn.o"},
+                  {"blocks.{l}.attn_norm", layer + "attention.LayerNorm"},
+                  {"blocks.{l}.mlp.up", layer + "intermediate.dense"},
+                  {"blocks.{l}.mlp.down", layer + "output.dense"},
+                  {"blocks.{l}.mlp_norm", layer + "output.LayerNorm"},
+                  {"mlm.dense", "lm_head.dense"},
+                  {"mlm.norm", "lm_head.layer_norm"},
+                  {"mlm", "lm_head"}};
+  return family;
+}
+
 FamilyCase distilbert_case(bool sinusoidal) {
   FamilyCase family{.meaning = sizes("distilbert"), .names = {}};
   family.config = {{"model_type", "distilbert"}, {"dim", kWidth},
@@ -202,7 +227,7 @@ FamilyCase t5_case(bool gated) {
   config.linear_bias = false;
   config.scale_scores = false;
   config.final_norm = true;
-  config.position = {.kind = PositionKind::kRelativeBias, .num_buckets = 8, .max_distance = 6};
+  config.position = {.bias = ScoreBias::kBuckets, .num_buckets = 8, .max_distance = 6};
   const std::string layer = "encoder.block.{l}.layer.";
   family.names = {
       {"token_embedding", "shared"},

@@ -23,6 +23,7 @@ FamilyCase bert_case();
 FamilyCase electra_case(int64_t embedding_size);
 /// roberta, xlm-roberta or camembert.
 FamilyCase roberta_case(const std::string& model_type);
+FamilyCase mpnet_case();
 FamilyCase distilbert_case(bool sinusoidal);
 FamilyCase albert_case();
 /// With or without a gated MLP.

@@ -87,7 +87,7 @@ std::shared_ptr<const Model> random_model(const ModelConfig& config, uint64_t se
   }
   if (config.embedding_norm) weights.embedding_norm = tensors->norm(E);
   if (config.d_embedding > 0) weights.embedding_map = tensors->linear(C, E);
-  if (config.position.kind == PositionKind::kRelativeBias) {
+  if (config.position.bias == ScoreBias::kBuckets) {
     weights.relative_bias =
         tensors->draw({config.position.num_buckets, config.num_heads}, 0.0f, unit);
   }

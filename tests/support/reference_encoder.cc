@@ -130,6 +130,16 @@ Values norm(const ModelConfig& config, const NormWeights& weights, const Values&
                                            : layer_norm(weights, config.norm_eps, x);
 }
 
+/// Press et al.'s, by their code: for a power of two a geometric series that begins with its ratio,
+/// else that of the power below, and every second one of the power above.
+double alibi_slope(int64_t head, int64_t num_heads) {
+  int64_t below = 1;
+  while (2 * below <= num_heads) below *= 2;
+  const double ratio = std::pow(2.0, -8.0 / static_cast<double>(below));
+  if (head < below) return std::pow(ratio, static_cast<double>(head + 1));
+  return std::pow(std::sqrt(ratio), static_cast<double>(2 * (head - below) + 1));
+}
+
 /// T5's bucket of the distance from token i to token j, after Raffel et al.'s own code: the first
 /// half of the buckets looks back; of each half, the first half holds one distance each.
 int64_t relative_bucket(const PositionConfig& config, int64_t distance) {
@@ -278,12 +288,16 @@ class Run {
 
   double relative_bias(int64_t i, int64_t j, int64_t head) const {
     const bool own = options_.positions.source() == Positions::Source::kModel;
-    if (config_.position.kind != PositionKind::kRelativeBias || !own) return 0;
+    if (config_.position.bias == ScoreBias::kNone || !own) return 0;
     const auto distance = std::llround(window_.positions[j] - window_.positions[i]);
+    const auto scale = static_cast<double>(options_.positions.scale());
+    if (config_.position.bias == ScoreBias::kAlibi) {
+      return -scale * alibi_slope(head, config_.num_heads) *
+             static_cast<double>(std::abs(distance));
+    }
     const int64_t bucket = relative_bucket(config_.position, distance);
     const Values table = values_of(weights_.relative_bias);  // [buckets, H]
-    return static_cast<double>(options_.positions.scale()) *
-           table[bucket * config_.num_heads + head];
+    return scale * table[bucket * config_.num_heads + head];
   }
 
   bool is_cut(int64_t layer, ResidualCut::Site site) const {

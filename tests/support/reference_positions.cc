@@ -84,8 +84,8 @@ PositionSource position_source(const Model& model, const Positions& positions) {
     case Positions::Source::kNone:
       return {};
     case Positions::Source::kModel:
-      if (config.kind == PositionKind::kNone) return {};
-      if (config.kind == PositionKind::kRelativeBias) {
+      if (config.kind == PositionKind::kNone && config.bias == ScoreBias::kNone) return {};
+      if (config.kind == PositionKind::kNone) {
         source.present = false;  // nothing is added to the embedding
         break;
       }

@@ -29,7 +29,7 @@ struct ScoreTerms {
   int64_t num_heads = 0;
   int64_t num_tokens = 0;
   std::vector<double> token_token, token_position, position_token, position_position;
-  std::vector<double> relative_bias;  // 0 if positions are of another kind
+  std::vector<double> relative_bias;  // 0 if positions add no bias
   std::vector<double> rest;
 };
 

@@ -1,0 +1,44 @@
+// Unicode's normal forms.
+#include "tokenizer/unicode.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+
+namespace phasor::internal {
+namespace {
+
+TEST(NormalFormTest, MarksStandInCanonicalOrder) {
+  const std::string text = "a\u0301\u0316";  // an acute, then a grave below
+  EXPECT_EQ(to_normal_form(text, NormalForm::kNfd), "a\u0316\u0301");
+  EXPECT_EQ(to_normal_form(text, NormalForm::kNfc), "\u00E1\u0316");
+  EXPECT_EQ(to_normal_form("\u1E69", NormalForm::kNfd), "s\u0323\u0307");
+  EXPECT_EQ(to_normal_form("s\u0307\u0323", NormalForm::kNfc), "\u1E69");
+  EXPECT_EQ(to_normal_form("\u0301\u0316", NormalForm::kNfc), "\u0316\u0301");  // of nothing
+  EXPECT_EQ(to_normal_form("e\u0301e\u0301", NormalForm::kNfc), "\u00E9\u00E9");
+  EXPECT_EQ(to_normal_form("", NormalForm::kNfc), "");
+}
+
+TEST(NormalFormTest, HangulAndCompatibilityForms) {
+  EXPECT_EQ(to_normal_form("\uD55C", NormalForm::kNfd), "\u1112\u1161\u11AB");
+  EXPECT_EQ(to_normal_form("\u1112\u1161\u11AB", NormalForm::kNfc), "\uD55C");
+  EXPECT_EQ(to_normal_form("\uFB01", NormalForm::kNfc), "\uFB01");
+  EXPECT_EQ(to_normal_form("\uFB01", NormalForm::kNfkc), "fi");
+  EXPECT_EQ(to_normal_form("\uFF76\uFF9E", NormalForm::kNfkd), "\u30AB\u3099");
+  EXPECT_EQ(to_normal_form("\uFF76\uFF9E", NormalForm::kNfkc), "\u30AC");
+}
+
+TEST(NormalFormTest, ManyMarksTakeAShortTime) {
+  for (const char* const pair : {"\u0301\u0316", "\u0F73\u0F74", "\u0301\uFF9E"}) {
+    std::string text = "a";
+    for (int i = 0; i < 100000; ++i) text += pair;
+    const auto start = std::chrono::steady_clock::now();
+    const std::string normal = to_normal_form(text, NormalForm::kNfkc);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2)) << pair;
+    EXPECT_EQ(to_normal_form(normal, NormalForm::kNfkc), normal);
+  }
+}
+
+}  // namespace
+}  // namespace phasor::internal
