@@ -26,7 +26,7 @@ constexpr const char* kPositionsFooter = R"(A TABLE is one of
   random                                 numbers between -1 and 1, to compare with
   FILE.npy, FILE.safetensors             a matrix [positions, width]
   DIR or NAME                            the table of a checkpoint's folder or of a bundled model
-Sections (--only picks some of them):
+Sections (--only picks some of them; --only all shows them all):
 {}
 Examples:
   infer positions

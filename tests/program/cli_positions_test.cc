@@ -108,6 +108,7 @@ TEST(CliPositionsTest, ASavedTableIsTheSameTable) {
 
 TEST(CliPositionsTest, OnlyTheSectionsAskedForAreShown) {
   const std::string all = text_of({}), one = text_of({"--only", "values"});
+  EXPECT_EQ(text_of({"--only", "all"}), all);
   const std::string two = text_of({"--only", "properties,map", "--only", "clock"});
   for (const std::string title : {"Values", "Image", "Properties"}) {
     EXPECT_TRUE(contains(all, "\n" + title)) << title;

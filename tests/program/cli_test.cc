@@ -180,6 +180,13 @@ TEST(CliTest, StandardInputHasATextALine) {
   EXPECT_EQ(run_infer({"-q", "-"}).out, "");
 }
 
+TEST(CliTest, AByteOrderMarkIsNoPartOfTheFirstText) {
+  const std::vector<json> texts = infer_json({"-"}, {.input = "\uFEFFTom\n\uFEFFTom\n"});
+  ASSERT_EQ(texts.size(), 2u);
+  EXPECT_EQ(texts[0]["text"], "Tom");
+  EXPECT_EQ(texts[1]["text"], "\uFEFFTom");  // within a file it is a character
+}
+
 TEST(CliTest, OnlyTheFirstWordIsASubcommand) {
   std::vector<std::string> texts;
   for (const json& object : infer_json({"-q", "Tom", "info", "tokenize"})) {
