@@ -37,9 +37,8 @@ struct Tokens {
   /// vocabulary appears as in the text, as "<unk>" if ids come from a vocab.json, or as "[UNK]" in
   /// WordPiece. Byte-level BPE writes a character for each byte, "Ġ" for a space.
   std::vector<std::string> pieces;
-  int64_t invalid_bytes =
-      0;                // bytes that were not UTF-8 and became U+FFFD; of both texts of a pair
-  int64_t dropped = 0;  // text tokens cut off by max_tokens, likewise
+  int64_t invalid_bytes = 0;  // bytes that were not UTF-8 and became U+FFFD
+  int64_t dropped = 0;        // text tokens cut off by max_tokens; of a pair both are sums
   /// One for each id, of a pair whose template has them; otherwise empty, which means 0.
   std::vector<int32_t> token_types = {};
 };

@@ -208,6 +208,10 @@ TEST(TokenizerJsonTest, SpellingsThatTheNormalizerMakesLongAreRefused) {
   const json root =
       with_added(added(std::string(65, 'x'), 22, {{"normalized", true}}), {{"normalizer", grow}});
   expect_error<ModelError>([&] { load(root); }, {"tokenizer.json", "1040 bytes"});
+  json many = bpe_json({{"normalizer", grow}});
+  const json token = added(std::string(64, 'x'), 22, {{"normalized", true}});
+  for (int i = 0; i < 65'537; ++i) many["added_tokens"].push_back(token);
+  expect_error<ModelError>([&] { load(many); }, {"tokenizer.json", "67108864 bytes in all"});
 }
 
 TEST(TokenizerJsonTest, AddedTokensThatContradictTheVocabularyAreRefused) {
