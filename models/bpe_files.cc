@@ -148,9 +148,9 @@ std::shared_ptr<const Tokenizer> load_bpe(const fs::path& folder, const ConfigRe
   for (const std::string& special : {cls, sep, unk, pad, mask}) {
     const bool known = std::any_of(spec.added.begin(), spec.added.end(),
                                    [&](const AddedToken& t) { return t.piece == special; });
-    const auto entry = std::find_if(spec.pieces.begin(), spec.pieces.end(),
+    const auto entry = std::find_if(spec.pieces.rbegin(), spec.pieces.rend(),  // the last counts
                                     [&](const auto& piece) { return piece.first == special; });
-    if (known || entry == spec.pieces.end()) continue;
+    if (known || entry == spec.pieces.rend()) continue;
     spec.added.push_back({.piece = special, .id = entry->second, .lstrip = special == mask});
   }
   return make_byte_level_bpe(spec);

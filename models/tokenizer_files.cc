@@ -99,17 +99,22 @@ std::vector<AddedToken> added_tokens(const ConfigReader& reader) {
   return added;
 }
 
-void refuse_language(const Files& files, std::string_view kind) {
+void refuse_language(const Files& files) {
   if (files.options.language.empty()) return;
-  throw InvalidArgument(fmt::format("{}: its {} tokenizer knows no languages; leave out '{}'",
-                                    files.folder.string(), kind, files.options.language));
+  throw InvalidArgument(fmt::format("{}: its tokenizer knows no languages; leave out '{}'",
+                                    files.folder.string(), files.options.language));
 }
 
 /// `name` is a class's, without "Tokenizer".
 std::shared_ptr<const Tokenizer> load_bert(const Files& files, std::string_view name) {
-  refuse_language(files, "BERT");
+  refuse_language(files);
   const ConfigReader reader = files.tokenizer_reader();
   return load_wordpiece(files.folder, name, reader, added_tokens(reader));
+}
+
+std::shared_ptr<const Tokenizer> load_bert_by_type(const Files& files) {
+  const bool mpnet = files.config_reader().text({"model_type"}, "") == "mpnet";
+  return load_bert(files, mpnet ? "MPNet" : "BERT");
 }
 
 std::shared_ptr<const Tokenizer> load_sentencepiece(const Files& files, TokenizerFamily family,
@@ -154,8 +159,8 @@ std::shared_ptr<const Tokenizer> load_json(const Files& files) {
   const fs::path file = files.folder / "tokenizer.json";
   const json root = read_json_object(file, kMaxTokenizerFile);
   const std::string type = model_of_tokenizer_json(root);
-  if (type == "WordPiece") return load_bert(files, "BERT");
-  refuse_language(files, "tokenizer.json");
+  if (type == "WordPiece") return load_bert_by_type(files);
+  refuse_language(files);
   if (type == "BPE") return load_bpe_json(file, root, files.tokenizer_reader());
   if (type == "Unigram") return load_unigram_json(file, root, files.tokenizer_reader());
   unsupported(files);
@@ -163,7 +168,7 @@ std::shared_ptr<const Tokenizer> load_json(const Files& files) {
 
 std::shared_ptr<const Tokenizer> load_byte_level(const Files& files) {
   if (files.has("tokenizer.json")) return load_json(files);
-  refuse_language(files, "byte-level BPE");
+  refuse_language(files);
   const ConfigReader reader = files.tokenizer_reader();
   return load_bpe(files.folder, reader, added_tokens(reader));
 }
@@ -197,10 +202,7 @@ std::optional<TokenizerFamily> family_by_files(const Files& files) {
 }
 
 std::shared_ptr<const Tokenizer> load_by_files(const Files& files) {
-  if (files.has("vocab.txt")) {
-    const bool mpnet = files.config_reader().text({"model_type"}, "") == "mpnet";
-    return load_bert(files, mpnet ? "MPNet" : "BERT");
-  }
+  if (files.has("vocab.txt")) return load_bert_by_type(files);
   if (const auto family = family_by_files(files)) return load_sentencepiece(files, *family);
   if (files.has("sentencepiece.bpe.model") && !files.has("vocab.json")) {
     return load_sentencepiece(files, *find_tokenizer_family("XLMRobertaTokenizer"),
@@ -208,7 +210,7 @@ std::shared_ptr<const Tokenizer> load_by_files(const Files& files) {
                                "XLM-R's is assumed"});
   }
   if (const std::optional<fs::path> model = bare_model(files)) {
-    refuse_language(files, "plain");
+    refuse_language(files);
     return load_plain(*model);
   }
   if (files.has("tokenizer.json") || (files.has("vocab.json") && files.has("merges.txt"))) {
@@ -258,7 +260,7 @@ std::shared_ptr<const Tokenizer> Tokenizer::load(const fs::path& folder,
                                                  const LoadOptions& options) {
   const Files files = read_files(folder, options);
   if (files.config_reader().has("tokenizer")) {
-    refuse_language(files, "phasor");
+    refuse_language(files);
     return load_spelled_out(folder, files.config_reader().object("tokenizer"));
   }
   const std::string name = tokenizer_class(files);

@@ -21,6 +21,10 @@ using nlohmann::json;
 
 constexpr size_t kMaxSteps = 32;
 
+[[noreturn]] void refuse_second(const ConfigReader& part, std::string_view type) {
+  refuse_component(part, "type", fmt::format("only one {}", type));
+}
+
 // ---------------------------------------------------------------- normalizer
 
 void add_step(const ConfigReader& part, TokenizerJson& result, Normalizer step) {
@@ -75,12 +79,13 @@ void read_replace(const ConfigReader& part, const std::string&, TokenizerJson& r
 }
 
 void read_precompiled(const ConfigReader& part, const std::string&, TokenizerJson& result) {
-  if (result.charsmap) part.fail("a second Precompiled");
+  if (result.charsmap) refuse_second(part, "Precompiled");
   result.charsmap = part.text({"precompiled_charsmap"}, "");
 }
 
 void read_bert_normalizer(const ConfigReader& part, const std::string&, TokenizerJson& result) {
-  if (!part.boolean({"clean_text"}, true)) part.refuse("clean_text", "true");
+  if (result.bert) refuse_second(part, "BertNormalizer");
+  if (!part.boolean({"clean_text"}, true)) refuse_component(part, "clean_text", "true");
   BertWordOptions words;
   words.lower_case = part.boolean({"lowercase"}, true);
   words.strip_accents = part.boolean({"strip_accents"}, words.lower_case);
@@ -106,7 +111,7 @@ void read_bert_words(const ConfigReader&, const std::string&, TokenizerJson& res
 }
 
 void read_byte_level(const ConfigReader& part, const std::string&, TokenizerJson& result) {
-  if (result.byte_level) part.fail("a second ByteLevel", ErrorCode::kUnsupported);
+  if (result.byte_level) refuse_second(part, "ByteLevel");
   result.byte_level = {part.boolean({"add_prefix_space"}, true), part.boolean({"use_regex"}, true)};
 }
 
@@ -124,6 +129,7 @@ void read_whitespace_split(const ConfigReader& part, const std::string&, Tokeniz
 }
 
 void read_metaspace(const ConfigReader& part, const std::string&, TokenizerJson& result) {
+  if (result.metaspace) refuse_second(part, "Metaspace");
   if (part.text({"replacement"}, "\u2581") != "\u2581") {
     refuse_component(part, "replacement", "\"\u2581\"");
   }
@@ -233,6 +239,7 @@ void read_special(const ConfigReader& config, std::string_view key, std::string&
   const json* const value = config.value(key);
   if (value == nullptr) return;
   piece = value->is_object() ? config.object(key).text({"content"}) : config.text({key});
+  if (piece.empty()) config.refuse(key, "a piece of the vocabulary");
 }
 
 std::string mask_of(const ConfigReader& config, const TokenizerJson& parts) {

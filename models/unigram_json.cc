@@ -135,7 +135,7 @@ std::string with_leading_space(std::string_view text) {
 std::shared_ptr<const Tokenizer> load_unigram_json(const std::filesystem::path& file,
                                                    const json& root, const ConfigReader& config) {
   const ConfigReader reader(file.string(), root);
-  TokenizerJson parts = read_tokenizer_json(file.string(), root);
+  const TokenizerJson parts = read_tokenizer_json(file.string(), root);
   if (!parts.metaspace || parts.bert_words || parts.byte_level || parts.gpt2_split) {
     refuse_component(reader, "pre_tokenizer", "Metaspace in Unigram");
   }
@@ -152,12 +152,10 @@ std::shared_ptr<const Tokenizer> load_unigram_json(const std::filesystem::path& 
 
   // SentencePiece removes spaces at both ends where it makes one of several.
   const bool collapse = parts.collapse_spaces || parts.whitespace_split;
-  if (parts.whitespace_split) parts.steps.push_back(with_plain_spaces);
   const auto [first, others, split] = *parts.metaspace;
   if (!others && (parts.whitespace_split || (first && !collapse))) {
     refuse_component(reader, "pre_tokenizer", "prepend_scheme \"always\" there");
   }
-  if (first && !collapse) parts.steps.push_back(with_leading_space);
 
   SentencePieceSpec spec{.kind = "Unigram",
                          .file = file.string(),
@@ -168,6 +166,8 @@ std::shared_ptr<const Tokenizer> load_unigram_json(const std::filesystem::path& 
                          .new_word_after_special = others || !first,
                          .written = parts.added,
                          .normalizer = in_order(parts.steps, file.string())};
+  if (parts.whitespace_split) spec.prepare = with_plain_spaces;
+  if (first && !collapse) spec.prepare = with_leading_space;
   spec.model = pieces_message(model, *vocab, unk_id, parts);
   std::string trainer;
   append_number(3, 1, trainer);  // the model's type: unigram

@@ -49,11 +49,13 @@ struct Framing {
 
 /// If tokenizer.json has other rules than BERT's, texts would be split wrongly.
 void check_rules(const ConfigReader& root, const TokenizerJson& parts) {
-  for (const char* const key : {"pre_tokenizer", "normalizer"}) root.object(key);  // is it there?
-  const bool other_words = parts.byte_level || parts.metaspace || parts.whitespace_split;
-  if (!parts.bert_words || other_words) root.refuse("pre_tokenizer", "BertPreTokenizer");
+  const bool other_words =
+      parts.byte_level || parts.metaspace || parts.whitespace_split || parts.gpt2_split;
+  if (!parts.bert_words || other_words) {
+    refuse_component(root, "pre_tokenizer", "BertPreTokenizer in WordPiece");
+  }
   if (!parts.bert || parts.charsmap || !parts.steps.empty()) {
-    root.refuse("normalizer", "BertNormalizer");
+    refuse_component(root, "normalizer", "BertNormalizer in WordPiece");
   }
 }
 
@@ -123,14 +125,20 @@ std::shared_ptr<const Tokenizer> load_wordpiece(const fs::path& folder, std::str
   bool json_says_case = false;
   if (has_json && !(has_vocab_txt && says_case)) {
     const json root = read_json_object(tokenizer_json, kMaxTokenizerFile);
-    if (model_of_tokenizer_json(root) == "WordPiece") {
-      const std::string file = tokenizer_json.string();
+    const std::string file = tokenizer_json.string(), model = model_of_tokenizer_json(root);
+    if (model == "WordPiece") {
       parts = read_json(ConfigReader(file, root), file, root, !has_vocab_txt, spec);
       json_says_case = true;
+    } else if (!has_vocab_txt) {
+      throw ModelError(fmt::format("{}: its model is {}; a {} tokenizer needs WordPiece, or a "
+                                   "vocab.txt beside it",
+                                   file, value_text(model), spec.kind),
+                       ErrorCode::kUnsupported);
     }
   }
-  spec.file = (spec.pieces.empty() ? vocab_txt : tokenizer_json).string();
-  if (spec.pieces.empty()) spec.pieces = read_vocab_txt(vocab_txt);
+  const bool from_txt = has_vocab_txt || !has_json;
+  spec.file = (from_txt ? vocab_txt : tokenizer_json).string();
+  if (from_txt) spec.pieces = read_vocab_txt(vocab_txt);
   read_config(config, framing, spec);
   if (!parts.has_template) {
     spec.prefix = {framing.cls};

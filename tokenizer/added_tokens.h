@@ -27,7 +27,6 @@ class AddedTokens {
   /// Cuts `text`, valid UTF-8, into tokens and what is between them, which may be empty. At each
   /// place the longest token counts. Special ones are plain text unless `parse_special`.
   void split(std::string_view text, bool parse_special, const Visit& visit) const;
-  bool empty() const { return tokens_.empty(); }
 
  private:
   const std::vector<Spelled> tokens_;

@@ -27,6 +27,27 @@ constexpr std::array<Kind, 128> kAsciiKinds = [] {
   return kinds;
 }();
 
+bool is_space(char32_t c) {
+  return c < 0x80 ? kAsciiKinds[c] == Kind::kSpace : is_white_space(c) && c != U'\u0085';
+}
+
+bool is_left_out(char32_t c) {
+  return c < 0x80 ? kAsciiKinds[c] == Kind::kLeftOut : c == U'\ufffd' || is_control(c);
+}
+
+/// Calls `visit` with each character that `c` becomes.
+template <typename Visit>
+void normalize(char32_t c, const BertWordOptions& options, const Visit& visit) {
+  constexpr char32_t kCapitalIWithDot = U'\u0130';  // becomes two: "i" and a dot
+  const auto in_case = [&](char32_t part) { visit(options.lower_case ? to_lower(part) : part); };
+  if (!options.strip_accents && !(options.lower_case && c == kCapitalIWithDot)) return in_case(c);
+  PartsBuffer buffer;
+  for (const int32_t part : canonical_parts(c, buffer)) {
+    const auto character = static_cast<char32_t>(part);
+    if (!options.strip_accents || !is_nonspacing_mark(character)) in_case(character);
+  }
+}
+
 class WordCutter {
  public:
   using Visit = std::function<void(std::string_view word, int64_t num_characters)>;
@@ -69,32 +90,16 @@ class WordCutter {
   }
 
   void add_unicode(char32_t c) {
-    if (c == U'\ufffd') return;
-    if (is_white_space(c) && c != U'\u0085') return end_word();
-    if (is_control(c)) return;
+    if (is_space(c)) return end_word();
+    if (is_left_out(c)) return;
     const bool alone = options_.split_han && is_han(c);
     if (alone) end_word();
-    add_normalized(c);
+    normalize(c, options_, [&](char32_t part) { add_part(part); });
     if (alone) end_word();
   }
 
-  void add_normalized(char32_t c) {
-    constexpr char32_t kCapitalIWithDot = U'\u0130';  // becomes two: "i" and a dot
-    if (options_.strip_accents || (options_.lower_case && c == kCapitalIWithDot)) {
-      PartsBuffer buffer;
-      for (const int32_t part : canonical_parts(c, buffer)) {
-        const auto character = static_cast<char32_t>(part);
-        if (options_.strip_accents && is_nonspacing_mark(character)) continue;
-        add_in_case(character);
-      }
-    } else {
-      add_in_case(c);
-    }
-  }
-
-  void add_in_case(char32_t c) {
+  void add_part(char32_t c) {
     if (c < 0x80) return add_ascii(static_cast<char>(c));
-    if (options_.lower_case) c = to_lower(c);
     const bool alone = is_punctuation(c);
     if (alone) end_word();
     append_character(c, word_);
@@ -116,6 +121,17 @@ class WordCutter {
 };
 
 }  // namespace
+
+std::string bert_normalized(std::string_view text, const BertWordOptions& options) {
+  std::string result;
+  while (!text.empty()) {
+    const char32_t c = take_character(text);
+    if (is_left_out(c)) continue;
+    normalize(is_space(c) ? U' ' : c, options,
+              [&](char32_t part) { append_character(part, result); });
+  }
+  return result;
+}
 
 void for_each_bert_word(
     std::string_view text, const BertWordOptions& options,

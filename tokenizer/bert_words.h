@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
 
 namespace phasor::internal {
@@ -12,6 +13,9 @@ struct BertWordOptions {
   bool strip_accents = true;  // NFD without nonspacing marks
   bool split_han = true;      // every Han ideograph is a word
 };
+
+/// `text`, valid UTF-8, as BertNormalizer leaves it, but for the spaces around Han ideographs.
+std::string bert_normalized(std::string_view text, const BertWordOptions& options);
 
 /// Calls `visit` with each word of `text`, which is valid UTF-8, and its number of characters.
 /// White space separates words, each punctuation mark is a word, and control characters, NUL and

@@ -62,8 +62,8 @@ class Merges {
       const auto id = [&](const std::string& piece) {
         if (const auto found = vocabulary.lookup(piece)) return *found;
         throw ModelError(
-            fmt::format("{}: merge {} is of pieces that are not in the vocabulary of "
-                        "{} pieces; the files are of different tokenizers",
+            fmt::format("{}: merge {}: one of its pieces or their result is not in the vocabulary "
+                        "of {} pieces; get the tokenizer's files again",
                         spec.merges_file, merges_.size() + 1, vocabulary.size()));
       };
       const auto rank = static_cast<int32_t>(merges_.size());
@@ -169,10 +169,11 @@ class ByteLevelBpeTokenizer : public Tokenizer {
         ignore_merges_(spec.ignore_merges),
         add_prefix_space_(spec.add_prefix_space),
         split_words_(spec.split_words),
+        has_unk_(!spec.unk.empty()),
         mask_id_(spec.mask.empty() ? std::nullopt : vocabulary_.lookup(spec.mask)),
         description_(fmt::format("Byte-level BPE ({})",
                                  std::filesystem::path(spec.file).filename().string())) {
-    const int32_t unk = spec.unk.empty() ? -1 : vocabulary_.find(spec.unk);
+    const int32_t unk = has_unk_ ? vocabulary_.find(spec.unk) : -1;
     for (int byte = 0; byte < 256; ++byte) {
       spellings_[byte] = byte_spelling(static_cast<unsigned char>(byte));
       const std::optional<int32_t> id = vocabulary_.lookup(spellings_[byte]);
@@ -196,10 +197,8 @@ class ByteLevelBpeTokenizer : public Tokenizer {
   std::string description() const override { return description_; }
   std::vector<std::string> notes() const override {
     if (missing_bytes_ == 0) return {};
-    return {
-        fmt::format("{} bytes have no piece in the vocabulary; texts lose them or have an unknown "
-                    "token there",
-                    missing_bytes_)};
+    return {fmt::format("bytes without a piece in the vocabulary: {}; texts {}", missing_bytes_,
+                        has_unk_ ? "have an unknown token in their place" : "lose them")};
   }
 
  private:
@@ -245,7 +244,7 @@ class ByteLevelBpeTokenizer : public Tokenizer {
   const Vocabulary vocabulary_;
   const Merges merges_;
   const SpecialTokens specials_;
-  const bool ignore_merges_, add_prefix_space_, split_words_;
+  const bool ignore_merges_, add_prefix_space_, split_words_, has_unk_;
   const std::optional<int32_t> mask_id_;
   const std::string description_;
   std::array<std::string, 256> spellings_;

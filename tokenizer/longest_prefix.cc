@@ -11,8 +11,12 @@ LongestPrefix::LongestPrefix(const std::vector<std::pair<std::string, int32_t>>&
     pieces_.push_back({text, id, nullptr});
     begins_[static_cast<unsigned char>(text.front())] = true;
   }
-  std::sort(pieces_.begin(), pieces_.end(),
-            [](const Piece& a, const Piece& b) { return a.text < b.text; });
+  std::stable_sort(pieces_.begin(), pieces_.end(),
+                   [](const Piece& a, const Piece& b) { return a.text < b.text; });
+  const auto repeated =
+      std::unique(pieces_.begin(), pieces_.end(),
+                  [](const Piece& a, const Piece& b) { return a.text == b.text; });
+  pieces_.erase(repeated, pieces_.end());
   const Piece* before = nullptr;
   for (Piece& piece : pieces_) {
     while (before != nullptr && !piece.text.starts_with(before->text)) before = before->shorter;

@@ -19,7 +19,7 @@ class LongestPrefix {
     const Piece* shorter;  // the longest of the others that this one begins with, or null
   };
 
-  /// Empty pieces are ignored.
+  /// Empty pieces are ignored; of equal ones the first counts.
   explicit LongestPrefix(const std::vector<std::pair<std::string, int32_t>>& pieces);
   LongestPrefix(const LongestPrefix&) = delete;  // pieces point at each other
   LongestPrefix& operator=(const LongestPrefix&) = delete;

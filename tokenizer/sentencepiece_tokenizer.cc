@@ -111,6 +111,7 @@ class SentencePieceTokenizer : public Tokenizer {
   const std::vector<int32_t> id_of_number_;  // by SentencePiece's own number
   const std::optional<int32_t> mask_id_;
   const std::optional<AlbertTextOptions> albert_;
+  const Normalizer prepare_;
   const bool leading_language_code_;
   const bool new_word_after_special_;
   const bool has_vocabulary_;  // ids are from vocab.json
@@ -131,6 +132,7 @@ SentencePieceTokenizer::SentencePieceTokenizer(const SentencePieceSpec& spec)
       id_of_number_(number_ids()),
       mask_id_(spec.mask.empty() ? std::nullopt : std::optional(vocabulary_.find(spec.mask))),
       albert_(spec.albert),
+      prepare_(spec.prepare),
       leading_language_code_(spec.leading_language_code),
       new_word_after_special_(spec.new_word_after_special),
       has_vocabulary_(spec.vocabulary.has_value()),
@@ -157,7 +159,7 @@ int64_t SentencePieceTokenizer::text_vocab_size() const {
 
 SpecialTokens::EncodePart SentencePieceTokenizer::part_encoder() const {
   return [this](std::string_view part, bool after_special, Tokens& tokens) {
-    encode_part(part, after_special, tokens);
+    encode_part(prepare_ ? prepare_(part) : std::string(part), after_special, tokens);
   };
 }
 

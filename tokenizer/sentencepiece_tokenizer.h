@@ -47,6 +47,7 @@ struct SentencePieceSpec {
   std::vector<AddedToken> added = {};    // tokens that tokenizer_config.json adds or repeats
   std::vector<AddedToken> written = {};  // tokens that tokenizer.json adds, with their rules
   Normalizer normalizer = {};            // before SentencePiece's own
+  Normalizer prepare = {};               // after it, for each part between added tokens
 };
 
 /// Throws ModelError if spec.model is not a SentencePiece model or a special token is unknown.

@@ -45,11 +45,19 @@ std::vector<AddedToken> all_written(const std::vector<AddedToken>& written, cons
 }
 
 std::vector<AddedTokens::Spelled> spelled(const std::vector<AddedToken>& tokens, bool normalized,
-                                          const Normalizer& normalizer) {
+                                          const Normalizer& normalizer, const std::string& file) {
+  constexpr size_t kMostBytes = size_t{64} << 20;
+  size_t bytes = 0;
   std::vector<AddedTokens::Spelled> result;
   for (const AddedToken& token : tokens) {
     if ((normalizer && token.normalized) != normalized) continue;
     result.push_back({token, normalized ? normalizer(token.piece) : token.piece});
+    check_length(result.back().spelling, file);
+    bytes += result.back().spelling.size();
+    if (bytes > kMostBytes) {
+      throw ModelError(
+          fmt::format("{}: added tokens of more than {} bytes in all", file, kMostBytes));
+    }
   }
   return result;
 }
@@ -100,8 +108,8 @@ SpecialTokens::SpecialTokens(const Vocabulary& vocabulary, const std::vector<std
       pair_(with_ids(pair, vocabulary)),
       normalizer_(std::move(normalizer)),
       all_(all_written(written, around(prefix, suffix), pair, others, vocabulary)),
-      written_(spelled(all_, false, normalizer_)),
-      written_normalized_(spelled(all_, true, normalizer_)),
+      written_(spelled(all_, false, normalizer_, vocabulary.file())),
+      written_normalized_(spelled(all_, true, normalizer_, vocabulary.file())),
       specials_(special_pieces(all_)) {}
 
 SpecialTokens::Items SpecialTokens::with_ids(const Template& items, const Vocabulary& vocabulary) {

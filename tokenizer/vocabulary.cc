@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "phasor/errors.h"
+#include "tokenizer/utf8.h"
 
 namespace phasor::internal {
 
@@ -13,7 +14,7 @@ namespace {
 
 /// For messages, which are one line.
 std::string in_one_line(std::string_view piece) {
-  std::string line(piece.substr(0, 60));
+  std::string line = to_valid_utf8(piece.substr(0, 60)).text;
   std::replace_if(
       line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
   return line;

@@ -40,6 +40,14 @@ std::vector<std::pair<std::string, int32_t>> long_pieces(const WordPieceSpec& sp
   return pieces;
 }
 
+/// Words are normalized as they are cut; the text before that only to find added tokens in it.
+Normalizer normalizer(const WordPieceSpec& spec) {
+  const bool needed = std::any_of(spec.written.begin(), spec.written.end(),
+                                  [](const AddedToken& token) { return token.normalized; });
+  if (!needed) return {};
+  return [words = spec.words](std::string_view text) { return bert_normalized(text, words); };
+}
+
 bool is_inside_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
 class WordPieceTokenizer : public Tokenizer {
@@ -48,7 +56,7 @@ class WordPieceTokenizer : public Tokenizer {
       : vocabulary_(make_vocabulary(spec)),
         long_pieces_(long_pieces(spec, vocabulary_)),
         specials_(vocabulary_, spec.prefix, spec.suffix, spelled_specials(spec), spec.pair,
-                  spec.written),
+                  spec.written, normalizer(spec)),
         words_(spec.words),
         continuation_(spec.continuation),
         max_word_length_(spec.max_word_length),

@@ -23,9 +23,10 @@ struct LoadOptions {
 
 struct TokenizeOptions {
   /// Special tokens written in the text ("[MASK]", "</s>") count as such instead of as plain text.
+  /// Added tokens that are not special always count.
   bool parse_special = false;
   /// If above 0, text tokens are dropped from the end so that at most this many remain, special
-  /// tokens included. Of a pair the longer text is cut.
+  /// tokens included. Of a pair the longer text is cut, and both once they are equally long.
   int64_t max_tokens = 0;
   std::array<uint64_t, 4> reserved = {};
 };
@@ -37,7 +38,7 @@ struct Tokens {
   /// WordPiece. Byte-level BPE writes a character for each byte, "Ġ" for a space.
   std::vector<std::string> pieces;
   int64_t invalid_bytes = 0;  // bytes that were not UTF-8 and became U+FFFD
-  int64_t dropped = 0;        // text tokens cut off by max_tokens
+  int64_t dropped = 0;        // text tokens cut off by max_tokens; of a pair both are sums
   /// One for each id, of a pair whose template has them; otherwise empty, which means 0.
   std::vector<int32_t> token_types = {};
 };
@@ -52,11 +53,13 @@ class Tokenizer {
                                                const LoadOptions& options = {});
 
   virtual ~Tokenizer() = default;
-  /// An empty text gives only the special tokens. Throws InvalidArgument if there are none.
+  /// An empty text gives only the special tokens. Throws InvalidArgument if there are none, if
+  /// max_tokens is above 0 but below their number, and for a word above 2 GiB; and ModelError if
+  /// the normalizer makes the text more than 64 times as long.
   virtual Tokens encode(std::string_view text, const TokenizeOptions& options = {}) const = 0;
-  /// Two texts as one sequence: [CLS] first [SEP] second [SEP] in BERT, which leaves out an empty
-  /// second text, as Transformers does. Throws InvalidArgument if the tokenizer's files do not say
-  /// what a pair becomes.
+  /// Two texts as one sequence: [CLS] first [SEP] second [SEP] in BERT. With an empty second text,
+  /// WordPiece tokenizers give encode(first), all others the pair's special tokens too. Throws as
+  /// encode() does, and InvalidArgument if the tokenizer's files do not say what a pair becomes.
   virtual Tokens encode_pair(std::string_view first, std::string_view second,
                              const TokenizeOptions& options = {}) const;
   /// Ids run from 0 to vocab_size() − 1.

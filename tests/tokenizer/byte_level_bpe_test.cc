@@ -127,7 +127,30 @@ TEST(ByteLevelBpeTest, TheLowestRankGoesFirstAndThenTheLeftmost) {
   EXPECT_EQ(pieces_of(*tokenizer, "aaaaa"), (Pieces{"aa", "aaa"}));
   EXPECT_EQ(pieces_of(*tokenizer, "a é"), (Pieces{"a", "Ġ", "Ã", "©"}));
   EXPECT_EQ(tokenizer->description(), "Byte-level BPE (vocab.json)");
-  EXPECT_EQ(tokenizer->text_vocab_size(), tokenizer->vocab_size());
+}
+
+TEST(ByteLevelBpeTest, SpecialTokensAtTheEndAreNotOfTheText) {
+  json files = bpe_files({"a b"});
+  files["vocab.json"]["<mask>"] = 262;
+  const auto tokenizer = load(files);
+  EXPECT_EQ(tokenizer->vocab_size(), 263);
+  EXPECT_EQ(tokenizer->text_vocab_size(), 262);
+}
+
+TEST(ByteLevelBpeTest, OfASpecialTokenTwiceTheLastCounts) {
+  json files = bpe_files({"a b"});
+  std::string vocab = files["vocab.json"].dump();
+  files["vocab.json"] = "{\"<mask>\": 262, " + vocab.substr(1);
+  EXPECT_EQ(load(files)->mask_id(), 4);
+}
+
+TEST(ByteLevelBpeTest, PairsHaveSpecialTokensInTheirTexts) {
+  const Tokens tokens =
+      load(bpe_files({"a b"}))
+          ->encode_pair("a\xff<mask>", "<mask>b\xff", {.parse_special = true, .max_tokens = 8});
+  EXPECT_EQ(tokens.pieces, (Pieces{"<s>", "a", "ï", "</s>", "</s>", "<mask>", "b", "</s>"}));
+  EXPECT_EQ(tokens.invalid_bytes, 2);
+  EXPECT_EQ(tokens.dropped, 6);
 }
 
 TEST(ByteLevelBpeTest, OfEqualMergesTheLastCounts) {
@@ -214,7 +237,7 @@ TEST(ByteLevelBpeTest, FilesThatContradictEachOtherAreRefused) {
   refuse(with("merges.txt", "a b c\n"), {"merges.txt", "line 1", "\"a b c\""});
   refuse(with("merges.txt", "a b\nab\n"), {"merges.txt", "line 2", "\"ab\""});
   refuse(with("merges.txt", "a b\nab c\n"), {"merges.txt", "merge 2", "not in the vocabulary"});
-  refuse(with("merges.txt", "a zz\n"), {"merges.txt", "merge 1"});
+  refuse(with("merges.txt", "a zz\n"), {"merges.txt", "merge 1:"});
   refuse(with("merges.txt", "version https://git-lfs.github.com/spec/v1\n"), {"Git LFS"});
   json vocab = files["vocab.json"];
   vocab.erase("</s>");
@@ -225,6 +248,10 @@ TEST(ByteLevelBpeTest, FilesThatContradictEachOtherAreRefused) {
   vocab = files["vocab.json"];
   vocab[std::string(1025, 'a')] = 400;
   refuse(with("vocab.json", vocab), {"1025 bytes", "1024"});
+  for (const char* const key : {"cls_token", "sep_token"}) {
+    refuse(with("tokenizer_config.json", {{"tokenizer_class", "RobertaTokenizer"}, {key, ""}}),
+           {key, "\"\""});
+  }
   files.erase("merges.txt");
   refuse(files, {"merges.txt", "no such file"});
 }
@@ -235,7 +262,7 @@ TEST(ByteLevelBpeTest, BytesWithoutAPieceAreLeftOutAndNoted) {
   const auto tokenizer = load(files);
   EXPECT_EQ(pieces_of(*tokenizer, "acb"), (Pieces{"ab"}));
   ASSERT_EQ(tokenizer->notes().size(), 1u);
-  EXPECT_NE(tokenizer->notes()[0].find("1 bytes"), std::string::npos);
+  EXPECT_NE(tokenizer->notes()[0].find("vocabulary: 1; texts lose them"), std::string::npos);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "tests/support/cpu_seconds.h"
 #include "tests/support/expect_error.h"
 #include "tokenizer/special_tokens.h"
+#include "tokenizer/utf8.h"
 #include "tokenizer/vocabulary.h"
 
 namespace phasor {
@@ -75,6 +76,26 @@ TEST(SpecialTokensTest, TheirNumberHardlyMatters) {
   specials.encode(text + "<7>", {.parse_special = true},
                   [](std::string_view, bool, Tokens&) { /* only the specials count */ });
   EXPECT_LT(cpu_seconds() - start, 10);  // minutes where each is tried at each byte
+}
+
+TEST(LongestPrefixTest, OfEqualPiecesTheFirstCounts) {
+  const LongestPrefix prefixes(Pieces(100, {"a", 1}));
+  const LongestPrefix::Piece* const piece = prefixes.find("ab");
+  ASSERT_NE(piece, nullptr);
+  EXPECT_EQ(piece->shorter, nullptr);
+  for (const int32_t first : {1, 2}) {
+    EXPECT_EQ(LongestPrefix({{"ab", first}, {"a", 0}, {"ab", 3 - first}}).find("ab")->id, first);
+  }
+}
+
+TEST(VocabularyTest, MessagesAreValidUtf8) {
+  Vocabulary vocabulary("it");
+  try {
+    vocabulary.set(std::string(59, 'a') + "é\xff", -1);
+    FAIL();
+  } catch (const ModelError& error) {
+    EXPECT_EQ(to_valid_utf8(error.what()).invalid_bytes, 0) << error.what();
+  }
 }
 
 TEST(VocabularyTest, IdsMayLeaveGapsButNotManyMoreThanThereArePieces) {

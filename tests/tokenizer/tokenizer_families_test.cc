@@ -231,7 +231,7 @@ TEST(TokenizerFamiliesTest, ALanguageThatIsNotThereIsRefusedWithSomethingLikeIt)
   expect_refused("mBART", "en", {"'en'", "en_XX"});
   expect_refused("Marian", "fr", {"'fr'", "deu, fra"});
   expect_refused("XLM-R", "fr", {"XLM-R", "no languages", "'fr'"});
-  expect_refused("BERT uncased", "en", {"BERT", "no languages"});
+  expect_refused("BERT uncased", "en", {"no languages", "'en'"});
 }
 
 TEST(TokenizerFamiliesTest, AWrongLanguageInTheFilesIsTheirFault) {

@@ -7,6 +7,7 @@
 
 #include "phasor/errors.h"
 #include "phasor/tokenizer.h"
+#include "tests/support/cpu_seconds.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/sentencepiece_files.h"
 #include "tests/support/test_files.h"
@@ -180,6 +181,39 @@ TEST(TokenizerJsonTest, AddedTokensHaveRules) {
   EXPECT_EQ(load(with_added(added("bc", 22)))->text_vocab_size(), 23);
 }
 
+TEST(TokenizerJsonTest, OfAddedTokensWithOneSpellingTheFirstCounts) {
+  json root = bpe_json({{"normalizer", {{"type", "Lowercase"}}}});
+  for (const auto& [piece, id] : {std::pair("GH", 23), {"Gh", 22}, {"gH", 24}}) {
+    root["added_tokens"].push_back(added(piece, id, {{"normalized", true}}));
+  }
+  EXPECT_EQ(pieces_of(root, "gh"), (Pieces{"[CLS]", "GH", "[SEP]"}));
+}
+
+TEST(TokenizerJsonTest, RepeatedAddedTokensTakeNoTime) {
+  json root = bpe_json();
+  for (int i = 0; i < 50'000; ++i) {
+    root["added_tokens"].push_back(added("ga", 22));
+  }
+  const auto tokenizer = load(root);
+  std::string text;
+  for (int i = 0; i < 200'000; ++i) text += "gb";
+  const double start = cpu_seconds();
+  EXPECT_EQ(tokenizer->encode(text).ids.size(), 400'002u);
+  EXPECT_LT(cpu_seconds() - start, 5);  // far more where each copy is tried
+}
+
+TEST(TokenizerJsonTest, SpellingsThatTheNormalizerMakesLongAreRefused) {
+  const json grow = {
+      {"type", "Replace"}, {"pattern", {{"String", "x"}}}, {"content", std::string(16, 'a')}};
+  const json root =
+      with_added(added(std::string(65, 'x'), 22, {{"normalized", true}}), {{"normalizer", grow}});
+  expect_error<ModelError>([&] { load(root); }, {"tokenizer.json", "1040 bytes"});
+  json many = bpe_json({{"normalizer", grow}});
+  const json token = added(std::string(64, 'x'), 22, {{"normalized", true}});
+  for (int i = 0; i < 65'537; ++i) many["added_tokens"].push_back(token);
+  expect_error<ModelError>([&] { load(many); }, {"tokenizer.json", "67108864 bytes in all"});
+}
+
 TEST(TokenizerJsonTest, AddedTokensThatContradictTheVocabularyAreRefused) {
   for (const json& token : {added("ab", 22), added("zz", 20), added("", 22)}) {
     expect_error<ModelError>([&] { load(with_added(token)); }, {"added token", "tokenizer.json"});
@@ -288,9 +322,21 @@ TEST(TokenizerJsonTest, UnigramIsRunBySentencePiece) {
   EXPECT_EQ(tokenizer->encode(" a \t b\n").pieces, (Pieces{"[CLS]", "▁", "a", "▁b", "[SEP]"}));
   EXPECT_EQ(tokenizer->encode("z").ids, (Ids{0, 3, 2, 1}));
   EXPECT_EQ(tokenizer->encode("b <mask>b", {.parse_special = true}).ids, (Ids{0, 5, 7, 5, 1}));
-  EXPECT_EQ(tokenizer->encode_pair("b", "b").token_types, (Ids{0, 0, 0, 1, 1}));
+  const Tokens pair = tokenizer->encode_pair("b", "a b");
+  EXPECT_EQ(pair.ids, (Ids{0, 5, 1, 3, 4, 5, 1}));
+  EXPECT_EQ(pair.token_types, (Ids{0, 0, 0, 1, 1, 1, 1}));
+  EXPECT_EQ(tokenizer->encode_pair("b", "").ids, (Ids{0, 5, 1, 1}));
   EXPECT_EQ(tokenizer->mask_id(), 7);
   EXPECT_EQ(tokenizer->description(), "Unigram (SentencePiece, tokenizer.json)");
+}
+
+TEST(TokenizerJsonTest, UnigramFindsAddedTokensInTheNormalizedText) {
+  json root =
+      unigram_json({{"normalizer", {{"type", "Lowercase"}}},
+                    {"pre_tokenizer", {{"type", "Metaspace"}, {"pretokenizers", nullptr}}}});
+  root["added_tokens"].push_back(added("Foo", 8, {{"normalized", true}}));
+  EXPECT_EQ(pieces_of(root, "afoo b"), (Pieces{"[CLS]", "▁", "a", "Foo", "▁b", "[SEP]"}));
+  EXPECT_EQ(pieces_of(root, "a FOOb"), (Pieces{"[CLS]", "▁", "a", "▁", "Foo", "▁b", "[SEP]"}));
 }
 
 TEST(TokenizerJsonTest, UnigramKeepsSpacesThatNothingCollapses) {
@@ -378,6 +424,39 @@ TEST(TokenizerJsonTest, WordPieceHasItsTemplateAndAddedTokens) {
   EXPECT_EQ(tokenizer->encode("a <mask>", {.parse_special = true}).ids, (Ids{0, 3, 5, 1}));
   EXPECT_EQ(tokenizer->encode_pair("a", "ab").ids, (Ids{0, 3, 1, 1, 3, 4, 1}));
   EXPECT_EQ(tokenizer->encode_pair("a", "").ids, (Ids{0, 3, 1}));  // as in Transformers
+}
+
+TEST(TokenizerJsonTest, WordPieceFindsAddedTokensInTheNormalizedText) {
+  json root = wordpiece_json();
+  root["added_tokens"].push_back(added("ÉcoleQ", 7, {{"normalized", true}}));
+  const auto tokenizer = load(root);
+  EXPECT_EQ(tokenizer->encode("AécoleQA ECOLEQ qq x").ids, (Ids{0, 3, 7, 3, 7, 6, 2, 1}));
+}
+
+TEST(TokenizerJsonTest, MPNetIsKnownByItsModelType) {
+  json root = wordpiece_json();
+  root.erase("post_processor");
+  const TempFolder folder;
+  folder.write("tokenizer.json", root.dump());
+  folder.write("config.json", R"({"model_type": "mpnet"})");
+  const auto tokenizer = Tokenizer::load(folder.path());
+  EXPECT_EQ(tokenizer->mask_id(), 5);
+  EXPECT_EQ(tokenizer->encode_pair("a", "ab").ids, (Ids{0, 3, 1, 1, 3, 4, 1}));
+}
+
+TEST(TokenizerJsonTest, ASecondComponentOfAKindIsRefused) {
+  const auto twice = [](json root, const char* key, const char* list) {
+    root[key] = {{"type", "Sequence"}, {list, json::array({root[key], root[key]})}};
+    return root;
+  };
+  expect_refused(twice(bpe_json(), "pre_tokenizer", "pretokenizers"), {"only one ByteLevel"});
+  expect_refused(twice(unigram_json(), "pre_tokenizer", "pretokenizers"), {"Metaspace"});
+  json root =
+      unigram_json({{"pre_tokenizer", {{"type", "Metaspace"}, {"pretokenizers", nullptr}}}});
+  expect_refused(twice(root, "pre_tokenizer", "pretokenizers"), {"only one Metaspace"});
+  root["normalizer"] = {{"type", "Precompiled"}, {"precompiled_charsmap", ""}};
+  expect_refused(twice(root, "normalizer", "normalizers"), {"only one Precompiled"});
+  expect_refused(twice(wordpiece_json(), "normalizer", "normalizers"), {"only one BertNormalizer"});
 }
 
 TEST(TokenizerJsonTest, ItIsReadForClassesThatPhasorDoesNotKnow) {

@@ -12,6 +12,7 @@
 #include "tests/support/expect_error.h"
 #include "tests/support/test_files.h"
 #include "tokenizer/bert_words.h"
+#include "tokenizer/gpt2_words.h"
 #include "tokenizer/unicode.h"
 #include "tokenizer/utf8.h"
 
@@ -84,6 +85,17 @@ TEST(BertWordsTest, StrippingAnAccentCanLeavePunctuation) {
   EXPECT_EQ(words("a≠b"), (Pieces{"a", "=", "b"}));       // = and U+0338
   EXPECT_EQ(words("a\u037eb"), (Pieces{"a", ";", "b"}));  // the Greek question mark
   EXPECT_EQ(words("a≠b", kCased), (Pieces{"a≠b"}));
+}
+
+TEST(BertWordsTest, ANormalizedTextHasTheSameWords) {
+  const std::string text = "CAFÉ\t\u0085İ a≠b\u00a0日x\u200bΣ \x07한\ufffd!";
+  EXPECT_EQ(bert_normalized(" Dog\tİ\x07É", {}), " dog ie");
+  for (const bool lower_case : {true, false}) {
+    for (const bool strip_accents : {true, false}) {
+      const BertWordOptions options{.lower_case = lower_case, .strip_accents = strip_accents};
+      EXPECT_EQ(words(bert_normalized(text, options), options), words(text, options));
+    }
+  }
 }
 
 TEST(BertWordsTest, HanIdeographsStandAloneKanaAndHangulDoNot) {
@@ -317,6 +329,15 @@ TEST(WordPieceTest, RulesThatAreNotBertsAreRefused) {
   refuse(with({{"never_split", {"a"}}}), {"never_split"});
   refuse(with({{"do_lower_case", "yes"}}), {"do_lower_case", "\"yes\""});
   refuse(with({{"cls_token", "<cls>"}}), {"vocab.txt", "<cls>"});
+  refuse(with({{"cls_token", ""}}), {"cls_token", "\"\""});
+  refuse(with({{"sep_token", {{"content", ""}}}}), {"sep_token"});
+  root = tokenizer_json(json::object());
+  root["pre_tokenizer"] = {
+      {"type", "Sequence"},
+      {"pretokenizers",
+       {{{"type", "Split"}, {"pattern", {{"Regex", kGpt2Pattern}}}, {"behavior", "Isolated"}},
+        {{"type", "BertPreTokenizer"}}}}};
+  refuse({{"tokenizer.json", root}}, {"pre_tokenizer", "BertPreTokenizer", "--ids"});
 }
 
 TEST(WordPieceTest, FilesThatAreNoVocabulary) {
@@ -328,6 +349,9 @@ TEST(WordPieceTest, FilesThatAreNoVocabulary) {
   refuse({{"vocab.txt", "<!DOCTYPE html>"}}, {"vocab.txt", "HTML"});
   refuse({{"tokenizer_config.json", {{"tokenizer_class", "BertTokenizer"}}}},
          {"vocab.txt", "no such file"});
+  refuse({{"tokenizer.json", {{"model", {{"type", "BPE"}}}}},
+          {"tokenizer_config.json", {{"tokenizer_class", "BertTokenizer"}}}},
+         {"tokenizer.json", "\"BPE\"", "WordPiece"});
   json root = tokenizer_json(json::object());
   root["model"]["vocab"]["dog"] = -1;
   refuse({{"tokenizer.json", root}}, {"tokenizer.json", "dog", "-1"});
