@@ -3,6 +3,7 @@
 #include "phasor/config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 
@@ -31,6 +32,57 @@ void validate_buckets(const PositionConfig& position) {
   }
 }
 
+void validate_rotary(const RotaryConfig& rotary, int64_t head_dim) {
+  const int64_t dims = rotary.dims > 0 ? rotary.dims : head_dim;
+  if (dims % 2 != 0 || dims > head_dim || rotary.dims < 0) {
+    throw InvalidArgument(fmt::format(
+        "rotary positions turn {} columns of a head; it must be an even number up to {}", dims,
+        head_dim));
+  }
+  if (!(rotary.base > 1)) {
+    throw InvalidArgument(
+        fmt::format("the base of the rotation is {}; it must be above 1", rotary.base));
+  }
+  if (!(rotary.factor > 0) || !(rotary.ntk_factor >= 1) || rotary.ntk_length < 0) {
+    throw InvalidArgument(fmt::format(
+        "the rotation's factor is {}, its ntk_factor {} and its ntk_length {}; they must be above "
+        "0, at least 1, and at least 0",
+        rotary.factor, rotary.ntk_factor, rotary.ntk_length));
+  }
+  if (rotary.ntk_length > 0 && dims < 4) {
+    throw InvalidArgument("NTK scaling needs at least 4 rotated columns");
+  }
+}
+
+/// As in T5, half of a side's buckets hold one distance each.
+void validate_disentangled(const DisentangledConfig& position) {
+  if (position.num_buckets < 4 || position.num_buckets % 2 != 0) {
+    throw InvalidArgument(fmt::format("num_buckets is {}; it must be an even number from 4 up",
+                                      position.num_buckets));
+  }
+  if (position.max_distance != 0 && position.max_distance <= position.num_buckets / 2 + 1) {
+    throw InvalidArgument(fmt::format("max_distance is {}; it must be 0 or above {}",
+                                      position.max_distance, position.num_buckets / 2 + 1));
+  }
+}
+
+void validate_layers(const ModelConfig& config) {
+  const std::vector<LayerAttention>& layers = config.layer_attention;
+  if (!layers.empty() && std::ssize(layers) != config.num_layers) {
+    throw InvalidArgument(fmt::format("layer_attention has {} entries for {} layers", layers.size(),
+                                      config.num_layers));
+  }
+  for (const LayerAttention& layer : layers) {
+    require_not_negative("the window of a layer's attention", layer.window);
+    if (layer.rotary_base != 0 && !(layer.rotary_base > 1 && config.position.rotary)) {
+      throw InvalidArgument(
+          fmt::format("a layer's rotary_base is {}; it must be above 1, in a model with rotary "
+                      "positions",
+                      layer.rotary_base));
+    }
+  }
+}
+
 }  // namespace
 
 void validate(const ModelConfig& config) {
@@ -53,12 +105,18 @@ void validate(const ModelConfig& config) {
   if (!(config.norm_eps > 0)) {
     throw InvalidArgument(fmt::format("norm_eps is {}; it must be above 0", config.norm_eps));
   }
+  if (!config.first_attn_norm && config.norm_order == NormOrder::kPostNorm) {
+    throw InvalidArgument("first_attn_norm is false; only a pre-norm model may lack that norm");
+  }
   const PositionConfig& position = config.position;
   if (position.first_position < 0) {
     throw InvalidArgument(
         fmt::format("first_position is {}; it must be at least 0", position.first_position));
   }
   if (position.bias == ScoreBias::kBuckets) validate_buckets(position);
+  if (position.rotary) validate_rotary(*position.rotary, config.head_dim());
+  if (position.disentangled) validate_disentangled(*position.disentangled);
+  validate_layers(config);
   if (position.kind == PositionKind::kSinusoidal) {
     if (!(position.base > 1)) {
       throw InvalidArgument(
@@ -72,17 +130,34 @@ void validate(const ModelConfig& config) {
 }
 
 std::string describe(const PositionConfig& position) {
-  std::string vectors(to_string(position.kind));
+  std::vector<std::string> kinds;
   if (position.kind == PositionKind::kSinusoidal) {
-    vectors += fmt::format(" ({})", to_string(position.layout));
+    kinds.push_back(fmt::format("sinusoidal ({})", to_string(position.layout)));
+  } else if (position.kind == PositionKind::kLearned) {
+    kinds.emplace_back("learned");
   }
-  if (position.bias == ScoreBias::kNone) return vectors;
-  const std::string bias = fmt::format("bias ({})", to_string(position.bias));
-  return position.kind == PositionKind::kNone ? bias : vectors + " + " + bias;
+  if (position.bias != ScoreBias::kNone) {
+    kinds.push_back(fmt::format("bias ({})", to_string(position.bias)));
+  }
+  if (position.rotary) kinds.emplace_back("rotary");
+  if (position.disentangled) kinds.emplace_back("disentangled");
+  return kinds.empty() ? "none" : fmt::format("{}", fmt::join(kinds, " + "));
 }
 
+// Disentangled scores are sums of up to three products of the same size.
 float ModelConfig::score_scale() const {
-  return scale_scores ? 1.0f / std::sqrt(static_cast<float>(head_dim())) : 1.0f;
+  if (!scale_scores) return 1.0f;
+  int64_t products = 1;
+  if (position.disentangled) {
+    products += (position.disentangled->content_to_position ? 1 : 0) +
+                (position.disentangled->position_to_content ? 1 : 0);
+  }
+  return 1.0f / std::sqrt(static_cast<float>(products * head_dim()));
+}
+
+double ModelConfig::rotary_base(int64_t layer) const {
+  const double own = layer_attention.empty() ? 0 : layer_attention[layer].rotary_base;
+  return own > 0 ? own : position.rotary.value().base;
 }
 
 }  // namespace phasor

@@ -139,18 +139,19 @@ class ForwardPass {
     map.run(worker_.stream(), x, weights, y, worker_.scratchpad(), f);
   }
 
-  const float* sublayer_input(const Norm& norm) {
-    if (post_norm()) return a_.x;
-    layer_norm(a_.x, group_.num_rows, norm, config_.norm_eps, a_.normed);
+  const float* sublayer_input(const std::optional<Norm>& norm) {
+    if (post_norm() || !norm) return a_.x;
+    layer_norm(a_.x, group_.num_rows, *norm, config_.norm_eps, a_.normed);
     return a_.normed;
   }
 
   // x += out, observed at `hook`; then, in post-norm models, the LayerNorm.
-  void add_residual(int64_t layer, ResidualCut::Site site, Hook hook, const Norm& norm) {
+  void add_residual(int64_t layer, ResidualCut::Site site, Hook hook,
+                    const std::optional<Norm>& norm) {
     const int64_t num_values = group_.num_rows * config_.d_model;
     if (is_cut(layer, site)) std::fill_n(a_.x, num_values, 0.0f);
     if (post_norm()) {
-      add_layer_norm(a_.out, group_.num_rows, norm, config_.norm_eps, a_.x, a_.normed);
+      add_layer_norm(a_.out, group_.num_rows, *norm, config_.norm_eps, a_.x, a_.normed);
       saw(hook, layer, a_.x);
       std::swap(a_.x, a_.normed);
     } else {

@@ -19,6 +19,8 @@ constexpr std::array<std::string_view, kNumHooks> kPaths = {
     "blocks.{}.attn.hook_q",
     "blocks.{}.attn.hook_k",
     "blocks.{}.attn.hook_v",
+    "blocks.{}.attn.hook_rot_q",
+    "blocks.{}.attn.hook_rot_k",
     "blocks.{}.attn.hook_attn_scores",
     "blocks.{}.attn.hook_pattern",
     "blocks.{}.attn.hook_z",

@@ -54,8 +54,8 @@ PHASOR_NAMES(PoolingMode, PoolingMode::kLastToken, "pooling mode", "cls", "max",
              "mean_sqrt_len", "weightedmean", "lasttoken")
 PHASOR_NAMES(PositionKind, PositionKind::kLearned, "kind of positions", "none", "sinusoidal",
              "learned")
-PHASOR_NAMES(Positions::Source, Positions::Source::kTable, "source of positions", "model", "none",
-             "sinusoidal", "learned", "table")
+PHASOR_NAMES(Positions::Source, Positions::Source::kAlibi, "source of positions", "model", "none",
+             "sinusoidal", "learned", "table", "rotary", "alibi")
 PHASOR_NAMES(Precision, Precision::kAuto, "precision", "f32", "bf16", "int8", "auto")
 PHASOR_NAMES(ScoreBias, ScoreBias::kAlibi, "bias on the scores", "none", "buckets", "alibi")
 PHASOR_NAMES(ResidualCut::Site, ResidualCut::Site::kBoth, "residual connection", "attn", "mlp",

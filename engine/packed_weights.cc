@@ -214,14 +214,17 @@ PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine, Pre
   };
   for (const BlockWeights& block : weights.blocks) {
     const std::string name = fmt::format("block {} ", blocks.size());
-    blocks.push_back({.qkv = packer.side_by_side(
-                          {{name + "q", &block.q}, {name + "k", &block.k}, {name + "v", &block.v}}),
-                      .out = packer.linear(name + "attention output", block.out),
-                      .attn_norm = norm(name + "attention norm", block.attn_norm),
-                      .gate = gate(name, block),
-                      .up = packer.linear(name + "MLP up", block.up),
-                      .down = packer.linear(name + "MLP down", block.down),
-                      .mlp_norm = norm(name + "MLP norm", block.mlp_norm)});
+    blocks.push_back(
+        {.qkv = packer.side_by_side(
+             {{name + "q", &block.q}, {name + "k", &block.k}, {name + "v", &block.v}}),
+         .out = packer.linear(name + "attention output", block.out),
+         .attn_norm = block.attn_norm.weight.present()
+                          ? std::optional(norm(name + "attention norm", block.attn_norm))
+                          : std::nullopt,
+         .gate = gate(name, block),
+         .up = packer.linear(name + "MLP up", block.up),
+         .down = packer.linear(name + "MLP down", block.down),
+         .mlp_norm = norm(name + "MLP norm", block.mlp_norm)});
     model.release_pages();  // before the next block is read
   }
   if (config.final_norm) final_norm = norm("final norm", weights.final_norm);

@@ -44,13 +44,13 @@ Precision precision_for(const ModelConfig& config, Precision wanted);
 struct Norm {
   NormKind kind;
   std::vector<float> weight;  // [C]
-  std::vector<float> bias;    // [C]; zeros in an RMS norm
+  std::vector<float> bias;    // [C]; zeros if there is none
 };
 
 struct PackedBlock {
-  PackedLinear qkv;  // [C, 3·H·D]: q, k and v side by side
-  PackedLinear out;  // [H·D, C]
-  Norm attn_norm;
+  PackedLinear qkv;                  // [C, 3·H·D]: q, k and v side by side
+  PackedLinear out;                  // [H·D, C]
+  std::optional<Norm> attn_norm;     // see ModelConfig::first_attn_norm
   std::optional<PackedLinear> gate;  // [C, F]
   PackedLinear up;                   // [C, F]
   PackedLinear down;                 // [F, C]

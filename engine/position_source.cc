@@ -71,6 +71,8 @@ PositionSource::PositionSource(const Model& model, const Positions& positions, S
       biases_ = model.config().position.bias != ScoreBias::kNone;
       break;
     case Positions::Source::kNone:
+    case Positions::Source::kRotary:
+    case Positions::Source::kAlibi:
       break;
     case Positions::Source::kLearned:
       if (!model.weights().position_table.present()) {

@@ -120,6 +120,15 @@ Positions Positions::sinusoidal(SinusoidalLayout layout, double base) {
 
 Positions Positions::learned() { return Positions(State{.source = Source::kLearned}); }
 
+Positions Positions::rotary(double base) {
+  if (!(base > 1)) {
+    throw InvalidArgument(fmt::format("the base of the rotation is {}; it must be above 1", base));
+  }
+  return Positions(State{.source = Source::kRotary, .base = base});
+}
+
+Positions Positions::alibi() { return Positions(State{.source = Source::kAlibi}); }
+
 Positions Positions::table(PositionTable table) {
   if (table.rows < 1 || table.d_model < 1 ||
       static_cast<int64_t>(table.values.size()) / table.d_model != table.rows ||

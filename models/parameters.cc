@@ -30,7 +30,7 @@ class Collector {
     linear("blocks.{l}.attn.k", heads, C, block.k);
     linear("blocks.{l}.attn.v", heads, C, block.v);
     linear("blocks.{l}.attn.out", C, heads, block.out);
-    norm("blocks.{l}.attn_norm", C, block.attn_norm);
+    if (number > 0 || config_.first_attn_norm) norm("blocks.{l}.attn_norm", C, block.attn_norm);
     if (config_.gated_mlp) linear("blocks.{l}.mlp.gate", F, C, block.gate);
     linear("blocks.{l}.mlp.up", F, C, block.up);
     linear("blocks.{l}.mlp.down", C, F, block.down);
@@ -80,6 +80,11 @@ std::vector<Parameter> parameters(const ModelConfig& config, Weights& weights) {
   all.tensor("token_type_embedding", "weight", {kAnyRows, E}, weights.token_type_embedding, false);
   if (config.embedding_norm) all.norm("embedding_norm", E, weights.embedding_norm);
   if (config.d_embedding > 0) all.linear("embedding_map", C, E, weights.embedding_map);
+  if (config.position.disentangled) {
+    all.tensor("relative_table", "weight", {2 * config.position.disentangled->num_buckets, C},
+               weights.relative_table);
+    if (config.position.disentangled->norm) all.norm("relative_norm", C, weights.relative_norm);
+  }
   if (config.position.bias == ScoreBias::kBuckets) {
     all.tensor("relative_bias", "weight", {config.position.num_buckets, config.num_heads},
                weights.relative_bias);

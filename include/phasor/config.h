@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "phasor/names.h"
 
@@ -56,7 +57,39 @@ enum class ScoreBias { kNone, kBuckets, kAlibi };
 ///               (OpenNMT-tf, CTranslate2)
 enum class SinusoidalLayout { kPaper, kMarian, kT2T, kFairseq, kOpenNmt };
 
-/// How a model learns its tokens' places: by vectors, by a bias, or by both.
+/// The rotation of queries and keys by their position (RoPE; Su et al. 2021, arXiv 2104.09864).
+/// Pair i of a head's first `dims` columns turns by ω_i·p, with ω_i = factor·base^(−2i/dims), so
+/// that a score depends on positions through j − i alone.
+struct RotaryConfig {
+  double base = 10000.0;     // LayerAttention may give a layer another one
+  int64_t dims = 0;          // even; 0: all of a head
+  bool interleaved = false;  // pair i is columns 2i and 2i + 1; otherwise i and i + dims/2
+  double factor = 1.0;       // of all frequencies; 1/s where positions are scaled down by s
+  /// NTK scaling by length: a sequence of T tokens, above ntk_length, takes base ·
+  /// (ntk_factor·T/ntk_length − ntk_factor + 1)^(dims/(dims − 2)). ntk_length 0: none.
+  double ntk_factor = 1.0;
+  int64_t ntk_length = 0;
+
+  bool operator==(const RotaryConfig&) const = default;
+};
+
+/// Disentangled attention (DeBERTa; He et al. 2021, arXiv 2006.03654). To the score of query i and
+/// key j are added q_i·K_r (content to position) and k_j·Q_r (position to content), where K_r and
+/// Q_r are the layer's key and query of row r of a table of 2·num_buckets rows, and r is the bucket
+/// of the offset i − j.
+struct DisentangledConfig {
+  bool content_to_position = true;
+  bool position_to_content = true;
+  int64_t num_buckets = 256;  // of either direction
+  /// Offsets from num_buckets/2 on share buckets that grow logarithmically up to this distance; 0:
+  /// every offset below num_buckets has its own bucket.
+  int64_t max_distance = 512;
+  bool norm = true;  // the table goes through a norm first
+
+  bool operator==(const DisentangledConfig&) const = default;
+};
+
+/// How a model learns its tokens' places: each kind by itself, or several together.
 struct PositionConfig {
   PositionKind kind = PositionKind::kNone;
   SinusoidalLayout layout = SinusoidalLayout::kPaper;  // kSinusoidal only
@@ -70,11 +103,21 @@ struct PositionConfig {
   /// hold one distance each, and the others grow logarithmically up to max_distance.
   int64_t num_buckets = 32;
   int64_t max_distance = 128;
+  std::optional<RotaryConfig> rotary = std::nullopt;
+  std::optional<DisentangledConfig> disentangled = std::nullopt;
 
   bool operator==(const PositionConfig&) const = default;
 };
 
-/// For people: "sinusoidal (paper)", "learned + bias (buckets)", "bias (alibi)", "none".
+/// What a layer's attention does otherwise than the rest of the model.
+struct LayerAttention {
+  int64_t window = 0;      // query i sees the keys at positions p_i ± window only; 0: all keys
+  double rotary_base = 0;  // above 0: in place of RotaryConfig::base
+
+  bool operator==(const LayerAttention&) const = default;
+};
+
+/// For people: "sinusoidal (paper)", "learned + bias (buckets)", "rotary", "none".
 std::string describe(const PositionConfig& position);
 
 /// Everything but the weights. Immutable once in a Model.
@@ -99,16 +142,22 @@ struct ModelConfig {
   Activation activation = Activation::kGeluErf;
   float norm_eps = 1e-5f;
   bool gated_mlp = false;        // f(W_gate·x) ⊙ W_up·x in place of f(W_up·x) (Shazeer 2020)
-  bool linear_bias = true;       // linear maps add a bias
+  bool linear_bias = true;       // linear maps add a bias, where the weights have one
   bool scale_scores = true;      // attention scores are divided by √D
   float embedding_scale = 1.0f;  // s in x = s·E[id] + P[pos]
   bool embedding_norm = false;   // LayerNorm after the embedding sum
   bool final_norm = false;       // LayerNorm after the last block
+  bool first_attn_norm = true;   // false: block 0 of a pre-norm model has none before attention
   PositionConfig position = {};
+  std::vector<LayerAttention> layer_attention = {};  // [num_layers]; empty: all layers alike
 
   int64_t head_dim() const { return d_head > 0 ? d_head : d_model / num_heads; }
   int64_t attention_width() const { return num_heads * head_dim(); }  // of q, k, v and z
   float score_scale() const;  // what Q·Kᵀ is multiplied by
+  int64_t window(int64_t layer) const {
+    return layer_attention.empty() ? 0 : layer_attention[layer].window;
+  }
+  double rotary_base(int64_t layer) const;  // requires position.rotary
   int64_t embedding_width() const { return d_embedding > 0 ? d_embedding : d_model; }
   int64_t num_blocks() const { return num_layer_groups > 0 ? num_layer_groups : num_layers; }
   /// The block of weights that a layer uses: ⌊layer / (num_layers / num_blocks)⌋, in double with

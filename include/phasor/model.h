@@ -39,15 +39,15 @@ struct Tensor {
 
 struct LinearWeights {
   Tensor weight;  // [out, in]
-  Tensor bias;    // [out]
+  Tensor bias;    // [out]; absent: zeros
 };
 
 struct NormWeights {
   Tensor weight;  // [C]
-  Tensor bias;    // [C]; absent in an RMS norm
+  Tensor bias;    // [C]; absent: zeros
 };
 
-/// Biases are absent where ModelConfig::linear_bias is false.
+/// attn_norm is absent in block 0 without ModelConfig::first_attn_norm.
 struct BlockWeights {
   LinearWeights q, k, v;  // [H·D, C]
   LinearWeights out;      // [C, H·D]
@@ -74,6 +74,8 @@ struct Weights {
   NormWeights embedding_norm;   // [E]
   LinearWeights embedding_map;  // [C, E]; where ModelConfig::d_embedding is set
   Tensor relative_bias;         // [buckets, H]; where the bias is kBuckets
+  Tensor relative_table;        // [2·num_buckets, C]; of disentangled attention,
+  NormWeights relative_norm;    // [C]; and its norm
   std::vector<BlockWeights> blocks;  // [ModelConfig::num_blocks()]
   NormWeights final_norm;
   std::optional<MlmHead> mlm_head;

@@ -64,16 +64,23 @@ class Positions {
  public:
   /// The model's own.
   Positions() = default;
-  /// Nothing is added: attention cannot tell one order of the tokens from another.
+  /// Nothing is added, nothing is rotated, and local windows are open: attention cannot tell one
+  /// order of the tokens from another. Every other source leaves local windows as they are.
   static Positions none();
   /// A computed table in place of the model's.
   static Positions sinusoidal(SinusoidalLayout layout, double base = 10000.0);
   /// The model's stored table; a run throws InvalidArgument if the model has none.
   static Positions learned();
+  /// Nothing is added; queries and keys are rotated in every layer (see RotaryConfig; halves, the
+  /// whole head). A run throws InvalidArgument if the width of a head is odd.
+  static Positions rotary(double base = 10000.0);
+  /// Nothing is added but ALiBi's bias on the scores (see ScoreBias::kAlibi).
+  static Positions alibi();
   /// `table` in place of the model's; its row 0 is for the first token.
   static Positions table(PositionTable table);
 
-  /// Multiplies the vectors that are added (0: as if there were none).
+  /// Multiplies what positions do: vectors, biases, terms of disentangled attention, and the angles
+  /// of rotation (0: as if there were none; then local windows are open, too).
   Positions scaled(float factor) const;
   /// p_t + offset.
   Positions shifted(int64_t offset) const;
@@ -88,7 +95,7 @@ class Positions {
   /// The given positions, one for each token of the (only) sequence.
   Positions at(std::vector<int32_t> position_ids) const;
 
-  enum class Source { kModel, kNone, kSinusoidal, kLearned, kTable };
+  enum class Source { kModel, kNone, kSinusoidal, kLearned, kTable, kRotary, kAlibi };
   struct Shift {
     int64_t offset;
   };
@@ -107,7 +114,7 @@ class Positions {
 
   Source source() const;
   SinusoidalLayout layout() const;           // kSinusoidal
-  double base() const;                       // kSinusoidal
+  double base() const;                       // kSinusoidal, kRotary
   const PositionTable* replacement() const;  // kTable, else null
   float scale() const;
   const std::vector<Edit>& edits() const;

@@ -15,6 +15,8 @@ namespace {
 PositionKind kind_of(const phasor::PositionConfig& own, const Positions& positions) {
   switch (positions.source()) {
     case Positions::Source::kNone:
+    case Positions::Source::kRotary:
+    case Positions::Source::kAlibi:
       return PositionKind::kNone;
     case Positions::Source::kSinusoidal:
       return PositionKind::kSinusoidal;

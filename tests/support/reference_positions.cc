@@ -82,6 +82,8 @@ PositionSource position_source(const Model& model, const Positions& positions) {
   };
   switch (positions.source()) {
     case Positions::Source::kNone:
+    case Positions::Source::kRotary:
+    case Positions::Source::kAlibi:
       return {};
     case Positions::Source::kModel:
       if (config.kind == PositionKind::kNone && config.bias == ScoreBias::kNone) return {};
