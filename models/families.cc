@@ -63,6 +63,34 @@ constexpr ModuleName kRobertaHead[] = {
     {"mlm", "lm_head|lm_head.decoder"},
 };
 
+constexpr ModuleName kBertClassifier[] = {
+    {"classifier.dense", "pooler.dense"},
+    {"classifier.out", "classifier", true},
+};
+constexpr ModuleName kRobertaClassifier[] = {
+    {"classifier.dense", "classifier.dense", true},
+    {"classifier.out", "classifier.out_proj", true},
+};
+constexpr ModuleName kDistilBertClassifier[] = {
+    {"classifier.dense", "pre_classifier", true},
+    {"classifier.out", "classifier", true},
+};
+constexpr ModuleName kAlbertClassifier[] = {
+    {"classifier.dense", "pooler"},
+    {"classifier.out", "classifier", true},
+};
+[[maybe_unused]] constexpr ModuleName kModernBertClassifier[] = {
+    // with GELU
+    {"classifier.dense", "head.dense", true},
+    {"classifier.norm", "head.norm", true},
+    {"classifier.out", "classifier", true},
+};
+[[maybe_unused]] constexpr ModuleName kDebertaClassifier[] = {
+    // with GELU
+    {"classifier.dense", "pooler.dense", true},
+    {"classifier.out", "classifier", true},
+};
+
 constexpr ModuleName kMpnetModules[] = {
     {"token_embedding", "embeddings.word_embeddings"},
     {"position_embedding", "embeddings.position_embeddings"},
@@ -185,6 +213,7 @@ constexpr Family kRoberta = {
     .head_activation = Activation::kGeluErf,
     .modules = kBertModules,
     .head = kRobertaHead,
+    .classifier = kRobertaClassifier,
 };
 
 /// The same family under another model_type.
@@ -208,6 +237,7 @@ constexpr Family kFamilies[] = {
         .default_eps = 1e-12,
         .modules = kBertModules,
         .head = kBertHead,
+        .classifier = kBertClassifier,
     },
     {
         .model_type = "electra",
@@ -220,6 +250,8 @@ constexpr Family kFamilies[] = {
         .head_activation = Activation::kGeluErf,
         .modules = kBertModules,
         .head = kElectraHead,
+        .classifier = kRobertaClassifier,
+        .classifier_activation = Activation::kGeluErf,
     },
     named("roberta", kRoberta),
     named("xlm-roberta", kRoberta),
@@ -236,6 +268,7 @@ constexpr Family kFamilies[] = {
         .head_activation = Activation::kGeluErf,
         .modules = kMpnetModules,
         .head = kRobertaHead,
+        .classifier = kRobertaClassifier,
     },
     {
         .model_type = "distilbert",
@@ -246,6 +279,8 @@ constexpr Family kFamilies[] = {
         .fixed_eps = true,
         .modules = kDistilBertModules,
         .head = kDistilBertHead,
+        .classifier = kDistilBertClassifier,
+        .classifier_activation = Activation::kRelu,
     },
     {
         .model_type = "albert",
@@ -259,6 +294,7 @@ constexpr Family kFamilies[] = {
         .fixed_keys = kAlbertKeys,
         .modules = kAlbertModules,
         .head = kAlbertHead,
+        .classifier = kAlbertClassifier,
     },
     {
         .model_type = "t5",

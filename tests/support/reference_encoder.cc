@@ -30,6 +30,8 @@ double activate(Activation activation, double x) {
       return std::max(x, 0.0);
     case Activation::kSilu:
       return x / (1.0 + std::exp(-x));
+    case Activation::kTanh:
+      return std::tanh(x);
   }
   return std::nan("");
 }
