@@ -74,11 +74,11 @@ struct ClassifierHead {
   enum class Output { kSoftmax, kSigmoid, kIdentity };
 
   PoolingMode pooling = PoolingMode::kCls;
-  LinearWeights dense;                        // [C, C]; absent: neither V nor f
+  LinearWeights dense = {};                   // [C, C]; absent: neither V nor f
   Activation activation = Activation::kTanh;  // f
-  NormWeights norm;                           // [C]; may be absent
-  LinearWeights out;                          // [labels, C]
-  std::vector<std::string> labels;            // their names
+  NormWeights norm = {};                      // [C]; may be absent
+  LinearWeights out = {};                     // [labels, C]
+  std::vector<std::string> labels = {};       // their names
   Output output = Output::kSoftmax;
 };
 
