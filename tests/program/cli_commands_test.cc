@@ -95,7 +95,7 @@ TEST(CliInfoTest, SaysWhatABundledModelIs) {
                    "usable_positions": 128, "trained_length": 128},
       "tokenizer": {"kind": "phasor (SentencePiece, tokenizer.model)", "frame": "[CLS] … [SEP]"},
       "sentence": {"pooling": "mean, not normalised", "width": 128, "source": "default"},
-      "mlm_head": true, "parameters": 2279552, "disk": {"F16_bytes": 4559104},
+      "mlm_head": true, "classifier": false, "parameters": 2279552, "disk": {"F16_bytes": 4559104},
       "memory": {"packed_bytes": 4746240, "mapped_bytes": 2129920},
       "unused_tensors": [], "unused_keys": [], "notes": []})json");
   json learned = infer_json({"info", "-m", "learned"}).at(0);

@@ -1,0 +1,83 @@
+#include "infer/commands/classify/classifier.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "infer/commands.h"
+#include "infer/render/terminal.h"
+#include "phasor/errors.h"
+
+namespace infer {
+namespace {
+
+const phasor::ClassifierHead& head_of(const phasor::Model& model, const char* without) {
+  if (model.weights().classifier) return *model.weights().classifier;
+  std::string why = fmt::format("the {} model {} has no classification head", model.config().family,
+                                model.folder().string());
+  for (const std::string& note : model.notes()) {
+    if (note.starts_with("the classification head")) why = note;
+  }
+  throw phasor::ModelError(fmt::format("{}; {}", why, without), phasor::ErrorCode::kUnsupported);
+}
+
+}  // namespace
+
+void add_options(CommandLine& line, ClassifyArguments& arguments) {
+  add_model(line, arguments.common);
+  line.option("-i,--input", "FILE", "the lines of a file instead of TEXT; - is standard input",
+              arguments.input);
+  add_language(line, arguments.common);
+  add_threads(line, arguments.common);
+  add_precision(line, arguments.common);
+  add_json_and_quiet(line, arguments.common);
+}
+
+LineReader lines_of(const char* command, const ClassifyArguments& arguments) {
+  if (arguments.input && !arguments.words.empty()) {
+    throw UsageError(fmt::format("{}: texts and -i exclude each other; give one of them", command));
+  }
+  const bool reads = arguments.words == std::vector<std::string>{"-"};
+  if (!arguments.input && !reads) {
+    if (arguments.words.empty()) {
+      throw UsageError(
+          fmt::format("{}: no text was given; -i FILE reads lines, -i - standard input", command));
+    }
+    return LineReader(read_texts(arguments.words));
+  }
+  const std::string file = arguments.input.value_or("-");
+  if (file == "-" && isatty(STDIN_FILENO) != 0 && !arguments.common.quiet) {
+    report_note("reading lines from the terminal; Ctrl-D ends them");
+  }
+  return LineReader(file);
+}
+
+Classifier::Classifier(const ClassifyArguments& arguments, const char* without)
+    : model(phasor::Model::load(arguments.common.model, {.language = arguments.common.language})),
+      head(head_of(*model, without)),
+      encoder(model,
+              {.threads = arguments.common.threads, .precision = arguments.common.precision}) {
+  model->tokenizer();  // or the sentence why there is none
+  if (arguments.common.quiet) return;
+  note_slow(arguments.common.precision);
+  for (const std::string& note : model->notes()) report_note(note);
+}
+
+int Classifier::run(LineReader& lines, StreamOptions options, const Run& run_texts,
+                    const Sink& sink, const std::function<void()>& finish) {
+  LineStream stream(lines, options);
+  const auto classify = [&](auto texts, const phasor::Progress& progress, const auto& stop) {
+    return run_texts(texts, {.progress = progress, .stop = stop});
+  };
+  if (!stream.run<phasor::Classification>(classify, sink)) {
+    report_error("interrupted");
+    return kBadInput;  // not reached: the signal that came ends the program
+  }
+  if (finish) finish();
+  if (!options.quiet) {
+    report_note(stream.summary(
+        fmt::format("{} label{}", head.labels.size(), head.labels.size() == 1 ? "" : "s")));
+  }
+  return 0;
+}
+
+}  // namespace infer

@@ -1,0 +1,51 @@
+// What infer classify and infer rank share: their options, their input, and a model with a head.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "infer/cli/options.h"
+#include "infer/commands/embed/embed_stream.h"
+#include "phasor/encoder.h"
+
+namespace infer {
+
+inline constexpr int64_t kMostShown = 10'000'000;
+
+struct ClassifyArguments {
+  CommonOptions common;
+  std::vector<std::string> words;
+  std::optional<std::string> input;
+  std::optional<int64_t> top;
+};
+
+void add_options(CommandLine& line, ClassifyArguments& arguments);
+
+/// The texts or the lines. Throws UsageError where there are both or neither.
+LineReader lines_of(const char* command, const ClassifyArguments& arguments);
+
+/// A model with a classification head.
+struct Classifier {
+  using Run = std::function<phasor::Classification(std::span<const std::string_view> texts,
+                                                   const phasor::ClassifyOptions& options)>;
+  using Sink = LineStream::Sink<phasor::Classification>;
+
+  /// Throws ModelError where the model has no head; `without` says what to do then.
+  Classifier(const ClassifyArguments& arguments, const char* without);
+
+  /// Runs all lines, then `finish`. Returns the exit code.
+  int run(LineReader& lines, StreamOptions options, const Run& run_texts, const Sink& sink,
+          const std::function<void()>& finish = {});
+
+  std::shared_ptr<const phasor::Model> model;
+  const phasor::ClassifierHead& head;
+  phasor::Encoder encoder;
+};
+
+}  // namespace infer

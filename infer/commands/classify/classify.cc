@@ -1,0 +1,87 @@
+// infer classify: what a classification head says of each text.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+
+#include "infer/commands.h"
+#include "infer/commands/classify/classifier.h"
+#include "infer/render/observed_json.h"
+#include "infer/render/terminal.h"
+
+namespace infer {
+namespace {
+
+constexpr const char* kClassifyFooter =
+    R"(One line for each text: its most likely label (or the --top N), and the text. --json has all
+labels, with logits. Probabilities are a softmax over the labels, a sigmoid where there is one
+label or config.json asks for it, or the logit itself where config.json names Identity. A text
+that is too long is cut.
+
+Examples:
+  infer classify -m distilbert-base-uncased-finetuned-sst-2-english "What a fine day."
+  infer classify -m nli-model --pair "A dog was bitten." "Tom bit a dog."
+  infer classify -m toxic-bert --json -i comments.txt)";
+
+/// The labels' numbers, the most likely first.
+std::vector<size_t> by_logit(std::span<const float> logits) {
+  std::vector<size_t> order(logits.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return logits[i]; });
+  return order;
+}
+
+}  // namespace
+
+int classify(int argc, char** argv) {
+  ClassifyArguments arguments;
+  std::optional<std::string> pair;
+  CommandLine line("infer classify", "Names the most likely label of each TEXT, or of each line.",
+                   kClassifyFooter);
+  line.words("TEXT", "texts; - stands for the lines of standard input", arguments.words);
+  line.option("--pair", "TEXT", "make a pair of every text and this one, which comes second", pair);
+  line.option("--top", "N", "show the N most likely labels (default: 1, with --json all)",
+              arguments.top, Range{1, kMostShown});
+  add_options(line, arguments);
+  if (const auto done = line.parse(argc, argv)) return *done;
+  note_file_as_text(arguments.words, "-i", arguments.common);
+
+  LineReader lines = lines_of("classify", arguments);
+  Output output;
+  Classifier classifier(arguments,
+                        "choose a model saved with one (…ForSequenceClassification), or use infer "
+                        "embed for sentence vectors");
+  const std::vector<std::string>& labels = classifier.head.labels;
+  const int64_t shown = arguments.top.value_or(arguments.common.json ? kMostShown : 1);
+  const auto run = [&](auto texts, const phasor::ClassifyOptions& options) {
+    if (!pair) return classifier.encoder.classify(texts, options);
+    const std::vector<std::string_view> second(texts.size(), *pair);
+    return classifier.encoder.classify(texts, second, options);
+  };
+  const auto write = [&](std::span<const Line> window, const phasor::Classification& result,
+                         const PartialState&) {
+    for (int64_t i = 0; i < result.size() && !output.closed(); ++i) {
+      nlohmann::ordered_json list = nlohmann::ordered_json::array();
+      std::vector<std::string> words;
+      for (const size_t l : by_logit(result.logits(i))) {
+        if (std::ssize(words) == shown) break;
+        const float probability = result.probabilities(i)[l];
+        list.push_back(
+            {{"label", labels[l]}, {"probability", probability}, {"logit", result.logits(i)[l]}});
+        words.push_back(fmt::format("{:.3f} {}", probability, printable(labels[l])));
+      }
+      const std::string label = fmt::format("{}  ", fmt::join(words, ", "));
+      const int room = std::max(output.width() - display_width(label), 20);
+      output.write(arguments.common.json
+                       ? one_line({{"text", window[i].text}, {"labels", list}}) + "\n"
+                       : label + cut_right(printable(window[i].text), room) + "\n");
+    }
+    return !output.closed();
+  };
+  return classifier.run(lines, {.quiet = arguments.common.quiet, .waits = false}, run, write);
+}
+
+}  // namespace infer
