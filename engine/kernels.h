@@ -39,6 +39,12 @@ struct Kernels {
               const float* values, int64_t num_keys, int64_t head_dim, int64_t head_stride,
               float* z, int64_t z_stride);
 
+  /// Turns the pairs among the first `dims` columns of each head, in place: x_c = x_c·table[c] +
+  /// x_d·table[dims + c], where d is the other column of c's pair (see RotaryConfig::interleaved).
+  /// x has num_rows rows of num_heads heads, `stride` apart; table [num_rows, 2·dims].
+  void (*rotate)(float* x, int64_t num_rows, int64_t stride, int64_t num_heads, int64_t head_dim,
+                 const float* table, int64_t dims, bool interleaved);
+
   /// out = (x − mean) / √(var + eps) · weight + bias, row by row; `centred`: with the mean (a
   /// LayerNorm), without it an RMS norm. x += f first, if f is not null. All [num_rows, width].
   void (*norm)(const float* f, float* x, int64_t num_rows, int64_t width, const float* weight,
