@@ -262,6 +262,7 @@ PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine, Pre
     blocks.push_back(
         {.qkv = packer.side_by_side(
              {{name + "q", &block.q}, {name + "k", &block.k}, {name + "v", &block.v}}),
+         .relative = relative ? relative->rows(block) : RelativeRows(),
          .out = packer.linear(name + "attention output", block.out),
          .attn_norm = block.attn_norm.weight.present()
                           ? std::optional(norm(name + "attention norm", block.attn_norm))

@@ -17,7 +17,7 @@ namespace {
 void check(const Parameter& parameter) {
   const Tensor& tensor = *parameter.tensor;
   if (!tensor.present()) {
-    if (!parameter.required) return;
+    if (!parameter.required || parameter.leaf == "bias") return;
     throw ModelError(fmt::format("the tensor '{}' is missing; its shape must be {}",
                                  parameter.name(), shape_text(parameter.shape)));
   }

@@ -14,7 +14,8 @@ struct CheckpointConfig {
   const Family* family = nullptr;
   ModelConfig config;
   bool needs_mlm_head = false;  // according to config.json
-  bool ties_decoder = true;     // the head's decoder is the token embedding unless the file has one
+  bool needs_token_types = false;
+  bool ties_decoder = true;  // the head's decoder is the token embedding unless the file has one
   Activation head_activation = Activation::kGeluErf;
   std::vector<std::string> notes;        // see Model::notes()
   std::vector<std::string> unused_keys;  // see Model::unused_keys()
