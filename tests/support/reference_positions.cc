@@ -197,7 +197,6 @@ std::optional<RotaryConfig> rotation(const ModelConfig& config, const Positions&
   } else {
     return std::nullopt;
   }
-  if (positions.scale() == 0) return std::nullopt;
   return rotary;
 }
 
@@ -283,11 +282,12 @@ int64_t disentangled_row(const DisentangledConfig& config, double offset) {
   const int64_t middle = config.num_buckets / 2;
   int64_t bucket = length;
   if (config.max_distance > 0 && length > middle) {
+    // In float32 as in the source, whose rounding decides what is above a whole number.
     const auto mid = static_cast<double>(middle);
-    const double up = std::log(static_cast<double>(length) / mid) /
-                      std::log(static_cast<double>(config.max_distance - 1) / mid) * (mid - 1.0);
-    // The small number lowers what rounding put above a whole one.
-    bucket = static_cast<int64_t>(std::ceil(up - 1e-9)) + middle;
+    const auto all = static_cast<float>(static_cast<double>(config.max_distance - 1) / mid);
+    const auto part = static_cast<float>(static_cast<double>(length) / mid);
+    const float up = std::log(part) / std::log(all) * static_cast<float>(middle - 1);
+    bucket = static_cast<int64_t>(std::ceil(up)) + middle;
   }
   if (distance < 0) bucket = -bucket;
   return std::clamp<int64_t>(bucket + config.num_buckets, 0, 2 * config.num_buckets - 1);
