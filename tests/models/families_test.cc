@@ -124,12 +124,43 @@ TEST(FamiliesTest, DebertasTableHasARowForEachOffsetWithoutBuckets) {
   expect_computes_what_is_meant(Loaded(family));
 }
 
+TEST(FamiliesTest, DebertaMayAlsoAddPositionsToItsEmbedding) {
+  FamilyCase family = headless(deberta_case());
+  family.config["position_biased_input"] = true;
+  family.meaning.position.kind = PositionKind::kLearned;
+  expect_computes_what_is_meant(Loaded(family));
+}
+
+TEST(FamiliesTest, GteMayHaveItsQueriesKeysAndValuesApart) {
+  FamilyCase family = headless(gte_case(2));
+  family.config["pack_qkv"] = false;
+  for (const std::string part : {"q", "k", "v"}) {
+    family.names["blocks.{l}.attn." + part] = "new.encoder.layer.{l}.attention." + part + "_proj";
+  }
+  expect_computes_what_is_meant(Loaded(family));
+}
+
 TEST(FamiliesTest, ModernBertWithTheKeysOfOldAndNewFiles) {
   for (const bool new_keys : {false, true}) {
     SCOPED_TRACE(new_keys);
     const FamilyCase family = modernbert_case(new_keys);
     expect_computes_what_is_meant(Loaded(family));
     expect_computes_what_is_meant(Loaded(headless(family), without("model.")));
+  }
+}
+
+TEST(FamiliesTest, BiasesThatMayBeAbsentAreReadWhereTheyAreThere) {
+  FamilyCase modernbert = modernbert_case(true);
+  for (const char* const key : {"norm_bias", "attention_bias", "mlp_bias", "classifier_bias"}) {
+    modernbert.config[key] = true;
+  }
+  FamilyCase nomic = nomic_case(false);
+  for (const char* const key : {"qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias"}) {
+    nomic.config[key] = true;
+  }
+  for (FamilyCase* const family : {&modernbert, &nomic}) {
+    family->extras.change = {};
+    expect_computes_what_is_meant(Loaded(*family));
   }
 }
 

@@ -77,6 +77,14 @@ void without_gate_biases(Weights& weights) {
   for (BlockWeights& block : weights.blocks) block.gate.bias = block.up.bias = {};
 }
 
+void without_linear_biases(Weights& weights) {
+  without_gate_biases(weights);
+  for (BlockWeights& block : weights.blocks) {
+    block.q.bias = block.k.bias = block.v.bias = block.out.bias = block.down.bias = {};
+  }
+  if (weights.mlm_head) weights.mlm_head->dense.bias = {};
+}
+
 }  // namespace
 
 FamilyCase bert_case() {
@@ -210,20 +218,19 @@ FamilyCase modernbert_case(bool new_keys) {
   config.norm_order = NormOrder::kPreNorm;
   config.norm_eps = 1e-3f;
   config.gated_mlp = true;
-  config.linear_bias = false;
   config.embedding_norm = true;
   config.final_norm = true;
   config.first_attn_norm = false;
   config.position = {.rotary = RotaryConfig{.base = 5000.0}};
   const LayerAttention local = {.window = 2, .rotary_base = 30.0};  // 2 on either side
   config.layer_attention = {{}, local, local, {}, local};
-  family.extras = {.mlm_head = true, .change = [](Weights& weights) {
-                     weights.embedding_norm.bias = weights.final_norm.bias = {};
-                     for (BlockWeights& block : weights.blocks) {
-                       block.attn_norm.bias = block.mlp_norm.bias = {};
-                     }
-                     if (weights.mlm_head) weights.mlm_head->norm.bias = {};
-                   }};
+  family.extras.mlm_head = true;
+  family.extras.change = [](Weights& weights) {
+    without_linear_biases(weights);
+    weights.embedding_norm.bias = weights.final_norm.bias = {};
+    for (BlockWeights& block : weights.blocks) block.attn_norm.bias = block.mlp_norm.bias = {};
+    if (weights.mlm_head) weights.mlm_head->norm.bias = {};
+  };
   const std::string layer = "model.layers.{l}.";
   family.names = {{"token_embedding", "model.embeddings.tok_embeddings"},
                   {"embedding_norm", "model.embeddings.norm"},
@@ -278,13 +285,14 @@ FamilyCase nomic_case(bool new_keys) {
                      {"max_trained_positions", 6}};
   }
   ModelConfig& config = family.meaning;
+  if (!new_keys) config.vocab_size = 64;  // a multiple of 64
   config.norm_eps = 1e-12f;
   config.activation = Activation::kSilu;
   config.gated_mlp = true;
-  config.linear_bias = false;
   config.embedding_norm = true;
   config.position = {.rotary = RotaryConfig{.base = 700.0}};
-  family.extras = {.token_types = 2};
+  family.extras.token_types = 2;
+  family.extras.change = without_linear_biases;
   const std::string layer = "encoder.layers.{l}.";
   family.names = {{"token_embedding", "embeddings.word_embeddings"},
                   {"token_type_embedding", "embeddings.token_type_embeddings"},
