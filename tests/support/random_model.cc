@@ -100,6 +100,12 @@ std::shared_ptr<const Model> random_model(const ModelConfig& config, uint64_t se
                                .decoder = weights.token_embedding,
                                .bias = tensors->draw({V}, 0.0f, 0.3f)};
   }
+  if (!config.first_attn_norm) weights.blocks.front().attn_norm = {};
+  if (const auto& disentangled = config.position.disentangled) {
+    weights.relative_table = tensors->draw({2 * disentangled->num_buckets, C}, 0.0f, unit);
+    if (disentangled->norm) weights.relative_norm = tensors->norm(C);
+  }
+  if (extras.change) extras.change(weights);
   return Model::create(config, std::move(weights), tensors, extras.tokenizer);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "phasor/model.h"
@@ -13,6 +14,7 @@ struct RandomModelExtras {
   bool mlm_head = false;              // decoder tied to the token embedding
   bool store_position_table = false;  // kSinusoidal: a (random) table that wins over the computed
   std::shared_ptr<const Tokenizer> tokenizer = nullptr;
+  std::function<void(Weights&)> change = {};  // of what was drawn, as to take a bias away
 };
 
 /// The same model for the same arguments on every machine. Weights are float32; a position table
