@@ -164,7 +164,7 @@ CheckpointConfig read_model_config(const std::filesystem::path& config_json) {
   config.norm_eps = static_cast<float>(family.default_eps);
   if (!family.fixed_eps) {
     config.norm_eps = static_cast<float>(reader.number(
-        {"layer_norm_eps", "layer_norm_epsilon", "norm_eps"}, 1e-30, 1.0, family.default_eps));
+        {"norm_eps", "layer_norm_eps", "layer_norm_epsilon"}, 1e-30, 1.0, family.default_eps));
   }
   checkpoint.head_activation = family.head_activation.value_or(config.activation);
   if (family.spelled_out) {

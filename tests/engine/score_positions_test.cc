@@ -70,8 +70,6 @@ std::vector<Kind> kinds() {
       {.name = "DisentangledWithWindows",
        .position = {.disentangled = disentangled},
        .layer_attention = windows},
-      {.name = "DisentangledWithRotary",
-       .position = {.rotary = RotaryConfig{.base = 100.0}, .disentangled = disentangled}},
       {.name = "LearnedWithRotaryAlibiAndWindows",
        .position = {.kind = PositionKind::kLearned,
                     .bias = ScoreBias::kAlibi,
