@@ -5,6 +5,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "engine/kernels.h"
 
@@ -18,37 +19,24 @@ int64_t round_up(int64_t count, int64_t multiple) {
   return (count + multiple - 1) / multiple * multiple;
 }
 
-/// The layout of a thread's scratch memory, in floats.
-struct ScratchLayout {
-  ScratchLayout(int64_t num_tokens, int64_t head_dim)
-      : stride(packed_head_stride(head_dim)),
-        values(num_tokens * stride),
-        queries(values + num_tokens * stride),
-        tile(queries + stride * kernels().tile_queries),
-        bias(tile + round_up(num_tokens, kernels().tile_queries) * kernels().tile_queries),
-        end(bias + PlacedBias::scratch(num_tokens, kernels().tile_queries)) {}
-
-  int64_t stride;
-  int64_t keys = 0;  // [T, stride]
-  int64_t values;    // [T, stride]
-  int64_t queries;   // [stride, W]
-  int64_t tile;      // [T, W]
-  int64_t bias;      // PlacedBias::scratch()
-  int64_t end;
-};
-
 /// A thread's scratch memory.
 struct Scratch {
-  Scratch(float* begin, const ScratchLayout& at)
-      : stride(at.stride),
-        keys(begin + at.keys),
-        values(begin + at.values),
-        queries(begin + at.queries),
-        tile(begin + at.tile),
-        bias(begin + at.bias) {}
+  Scratch(float* begin, int64_t num_tokens, int64_t head_dim)
+      : stride(packed_head_stride(head_dim)),
+        keys(begin),
+        values(keys + num_tokens * stride),
+        queries(values + num_tokens * stride),
+        tile(queries + stride * kernels().tile_queries),
+        bias(tile + num_tokens * kernels().tile_queries),
+        disentangled(bias + OffsetBias::scratch(num_tokens, kernels().tile_queries)) {}
 
   int64_t stride;
-  float *keys, *values, *queries, *tile, *bias;
+  float* keys;          // [T, stride]
+  float* values;        // [T, stride]
+  float* queries;       // [stride, W]
+  float* tile;          // [T, W]
+  float* bias;          // OffsetBias::scratch()
+  float* disentangled;  // Disentangled::scratch()
 };
 
 void pack(const float* from, const AttentionInput& in, int64_t stride, float* to) {
@@ -58,58 +46,75 @@ void pack(const float* from, const AttentionInput& in, int64_t stride, float* to
   }
 }
 
-/// tile [T, num_queries of W] -> rows of map [T, T].
-void copy_out(const float* tile, int64_t num_queries, int64_t num_keys, const float* factors,
+/// A tile -> its rows of a head's map [T, T]; `unseen` for the keys that it lacks.
+void copy_out(const ScoreTile& tile, const float* factors, float unseen, int64_t num_tokens,
               float* map) {
-  const int64_t lanes = kernels().tile_queries;
-  for (int64_t i = 0; i < num_queries; ++i) {
+  for (int64_t i = 0; i < tile.num_queries; ++i) {
     const float factor = factors == nullptr ? 1.0f : factors[i];
-    for (int64_t j = 0; j < num_keys; ++j) map[i * num_keys + j] = tile[j * lanes + i] * factor;
+    float* const row = map + (tile.first_query + i) * num_tokens;
+    std::fill_n(row, num_tokens, unseen);
+    for (int64_t j = 0; j < tile.num_keys; ++j) {
+      row[tile.first_key + j] = tile.scores[j * tile.lanes + i] * factor;
+    }
   }
 }
 
 void attend_head(const AttentionInput& in, const AttentionMaps& maps, int64_t head,
                  const Scratch& scratch, float* z) {
   constexpr int64_t kMostLanes = 16;
+  constexpr float kUnseen = -std::numeric_limits<float>::infinity();
   const Kernels& run = kernels();
+  const ScorePositions& at = in.positions;
   const int64_t T = in.num_tokens;
   const int64_t column = head * in.head_dim;
   const int64_t z_stride = in.num_heads * in.head_dim;
   pack(in.k + column, in, scratch.stride, scratch.keys);
   pack(in.v + column, in, scratch.stride, scratch.values);
-  if (in.bias) in.bias->begin_head(head, scratch.bias);
+  if (at.bias) at.bias->begin_head(at, head, scratch.bias);
+  if (at.disentangled) at.disentangled->begin_head(in, head, scratch.disentangled);
   for (int64_t i = 0; i < T; i += run.tile_queries) {
-    const int64_t num_queries = std::min(run.tile_queries, T - i);
-    const int64_t row = (head * T + i) * T;  // in the maps
-    run.scores(in.q + i * in.stride + column, in.stride, num_queries, scratch.keys, T, in.head_dim,
-               scratch.stride, in.scale, scratch.queries, scratch.tile);
-    if (in.bias) {
-      in.bias->add_to(scratch.tile, head, i, num_queries, run.tile_queries, scratch.bias);
-    }
-    if (maps.scores) copy_out(scratch.tile, num_queries, T, nullptr, maps.scores + row);
+    ScoreTile tile = {.scores = scratch.tile,
+                      .lanes = run.tile_queries,
+                      .first_query = i,
+                      .num_queries = std::min(run.tile_queries, T - i)};
+    at.choose_keys(tile);
+    run.scores(in.q + i * in.stride + column, in.stride, tile.num_queries,
+               scratch.keys + tile.first_key * scratch.stride, tile.num_keys, in.head_dim,
+               scratch.stride, in.scale, scratch.queries, tile.scores);
+    if (at.bias) at.bias->add_to(tile, at, head, scratch.bias);
+    if (at.disentangled) at.disentangled->add_to(tile, in, head, scratch.disentangled);
+    at.mask(tile, kUnseen);
+    if (maps.scores) copy_out(tile, nullptr, kUnseen, T, maps.scores + head * T * T);
     float inverse_sums[kMostLanes];
-    run.softmax(scratch.tile, T, inverse_sums);
-    if (maps.pattern) copy_out(scratch.tile, num_queries, T, inverse_sums, maps.pattern + row);
-    run.mix(scratch.tile, inverse_sums, num_queries, scratch.values, T, in.head_dim, scratch.stride,
-            z + i * z_stride + column, z_stride);
+    run.softmax(tile.scores, tile.num_keys, inverse_sums);
+    at.mask(tile, 0.0f);  // softmax leaves e^−87
+    if (maps.pattern) copy_out(tile, inverse_sums, 0.0f, T, maps.pattern + head * T * T);
+    run.mix(tile.scores, inverse_sums, tile.num_queries,
+            scratch.values + tile.first_key * scratch.stride, tile.num_keys, in.head_dim,
+            scratch.stride, z + i * z_stride + column, z_stride);
   }
 }
 
 }  // namespace
 
-void attend(const AttentionInput& in, const AttentionMaps& maps, float* scratch, float* z) {
+void attend(const AttentionInput& in, const AttentionMaps& maps, int64_t share, float* scratch,
+            float* z) {
   const int64_t work = in.num_tokens * in.num_tokens * in.num_heads * in.head_dim;
-  const int64_t share = attention_scratch(in.num_tokens, in.head_dim);
-  const ScratchLayout layout(in.num_tokens, in.head_dim);
 #pragma omp parallel for if (work >= kParallelWork)
   for (int64_t head = 0; head < in.num_heads; ++head) {
-    const Scratch mine(scratch + omp_get_thread_num() * share, layout);
+    const Scratch mine(scratch + omp_get_thread_num() * share, in.num_tokens, in.head_dim);
     attend_head(in, maps, head, mine, z);
   }
 }
 
-int64_t attention_scratch(int64_t num_tokens, int64_t head_dim) {
-  return round_up(ScratchLayout(num_tokens, head_dim).end, 16);
+int64_t attention_scratch(int64_t num_tokens, int64_t head_dim, int64_t relative_rows) {
+  const int64_t lanes = kernels().tile_queries;
+  const int64_t tokens = round_up(num_tokens, lanes);
+  const int64_t stride = packed_head_stride(head_dim);
+  return round_up(2 * tokens * stride + stride * lanes + tokens * lanes +
+                      OffsetBias::scratch(tokens, lanes) +
+                      Disentangled::scratch(relative_rows, tokens, lanes, stride),
+                  16);
 }
 
 }  // namespace phasor::internal

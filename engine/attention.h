@@ -2,9 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
-#include "engine/offset_bias.h"
+#include "engine/score_positions.h"
 
 namespace phasor::internal {
 
@@ -17,8 +16,8 @@ struct AttentionInput {
   int64_t num_tokens;
   int64_t num_heads;
   int64_t head_dim;
-  float scale;                          // of the scores
-  std::optional<PlacedBias> bias = {};  // on the scores
+  float scale;  // of the scores
+  ScorePositions positions;
 };
 
 /// The maps an observer wants; null if it does not.
@@ -27,12 +26,14 @@ struct AttentionMaps {
   float* pattern = nullptr;  // [H, T, T]
 };
 
-/// z [T, H, D] = softmax(scale·Q·Kᵀ + bias)·V, head by head, a tile of queries at a time: the
-/// scores of a tile stay in the first-level cache. The only step of the encoder that mixes rows.
-/// Heads are spread over the caller's OpenMP team; a token's result depends only on its sequence.
-/// `scratch` has attention_scratch() floats for each thread of the team.
-void attend(const AttentionInput& in, const AttentionMaps& maps, float* scratch, float* z);
+/// z [T, H, D] = softmax(scale·Q·Kᵀ + what positions add)·V, head by head, a tile of queries at a
+/// time: the scores of a tile stay in the first-level cache. The only step of the encoder that
+/// mixes rows. Heads are spread over the caller's OpenMP team; a token's result depends only on its
+/// sequence. `scratch` has `share` = attention_scratch() floats for each thread of the team.
+void attend(const AttentionInput& in, const AttentionMaps& maps, int64_t share, float* scratch,
+            float* z);
 
-int64_t attention_scratch(int64_t num_tokens, int64_t head_dim);
+/// For sequences of up to num_tokens; relative_rows: Disentangled::num_rows(), or 0.
+int64_t attention_scratch(int64_t num_tokens, int64_t head_dim, int64_t relative_rows);
 
 }  // namespace phasor::internal

@@ -63,7 +63,7 @@ struct Encoder::Impl {
         max_plans(max_plans_in),
         engine(std::move(engine_in)),
         weights(std::move(weights_in)),
-        sinusoids(SinusoidTable::of(model->config())) {
+        position_tables(model->config()) {
     for (int t = 0; t < threads; ++t) workers.emplace_back(engine, max_plans);
   }
 
@@ -82,7 +82,7 @@ struct Encoder::Impl {
   int max_plans;
   dnnl::engine engine;
   std::shared_ptr<const PackedWeights> weights;
-  SinusoidTable sinusoids;
+  PositionTables position_tables;
   std::vector<Worker> workers;  // [threads]
   int last_worker = 0;          // ran the first group of the last run
   std::unique_ptr<HeadScorer> mlm_scorer, classifier;
@@ -95,7 +95,7 @@ Encoding Encoder::Impl::encode_ids(const TokenBatch& batch, const RunOptions& op
   check_token_types(batch, model->weights().token_type_embedding);
   check_run(options, batch.size(), model->config());
   const TeamSize team(threads);
-  PositionSource positions(*model, options.positions, sinusoids);
+  PositionSource positions(*model, options.positions, position_tables);
   const Watch watch(options.observer, model->config().num_layers);
   const std::vector<Segment> segments = make_segments(batch, options.overflow, positions, window);
   EncodingParts parts(segments, model->config().d_model, options.hidden);
@@ -142,7 +142,7 @@ void Encoder::Impl::run(const Run& run, const std::vector<Segment>& segments,
                              .whole_sequences = run.watch.active()});
   const int64_t width = model->config().d_model;
   const auto run_group = [&](const Group& group, Worker& worker) {
-    worker.prepare(group, model->config(), *weights, run.watch);
+    worker.prepare(group, model->config(), *weights, run.positions.rotation(), run.watch);
     const float* result = forward(run, group, worker);
     std::copy_n(result, group.num_rows * width, &hidden[group.offset * width]);
   };

@@ -2,8 +2,9 @@
 // norm.
 //
 // There are N rows of C = d_model values: the tokens of all sequences of the group end to end, then
-// a few unused rows that make N a round number. Position enters at one `+`: of vectors in embed(),
-// or of a relative bias in attend(). Attention is the only step that mixes rows.
+// a few unused rows that make N a round number. Positions enter as vectors in embed(), by rotation
+// of queries and keys in rotate(), and in the scores in attend(). Attention is the only step that
+// mixes rows.
 
 #include "engine/forward.h"
 
@@ -27,6 +28,7 @@ class ForwardPass {
         a_(worker.activations()) {}
 
   const float* operator()() {
+    place_rotation();
     embed();
     for (int64_t layer = 0; layer < config_.num_layers; ++layer) {
       if (run_.stop.stop_requested()) throw Error(ErrorCode::kCancelled, "the run was cancelled");
@@ -40,6 +42,23 @@ class ForwardPass {
   }
 
  private:
+  // The angles of all tokens, for every table of the rotation.
+  void place_rotation() {
+    const Rotation* const rotation = run_.positions.rotation();
+    if (rotation == nullptr) return;
+    for (int64_t table = 0; table < rotation->num_tables(); ++table) {
+      for (const Segment& segment : group_.segments) {
+        rotation->rows(table, segment.positions, run_.positions.scale(),
+                       rotation_rows(table, segment));
+      }
+    }
+  }
+
+  float* rotation_rows(int64_t table, const Segment& segment) const {
+    return a_.rotation +
+           (table * group_.num_rows + segment.first_row) * run_.positions.rotation()->row_size();
+  }
+
   // x = s·Emb[id] (+ Type[type]) + P[position], then the embedding's norm and its map to d_model.
   void embed() {
     const int64_t width = config_.embedding_width();
@@ -78,35 +97,63 @@ class ForwardPass {
     if (post_norm()) saw(Hook::kNormalizedResidPost, layer, a_.x);
   }
 
-  // out = W_o · concat_h softmax(Q_h·K_hᵀ/√D)·V_h
+  // out = W_o · concat_h softmax(Q_h·K_hᵀ/√D + …)·V_h, with rotated Q and K where positions are
+  // rotary
   void attention(int64_t layer, const float* input) {
     const PackedBlock& block = block_of(layer);
     apply(plan_.qkv, block.qkv, input, a_.qkv);
     saw_part(Hook::kQ, layer, 0);
     saw_part(Hook::kK, layer, 1);
     saw_part(Hook::kV, layer, 2);
+    if (run_.positions.rotation() != nullptr) rotate(layer);
     for (const Segment& segment : group_.segments) attend(layer, segment);
     saw_heads(Hook::kZ, layer, a_.z);
     apply(plan_.merge, block.out, a_.z, a_.out);
     saw(Hook::kAttnOut, layer, a_.out);
   }
 
+  void rotate(int64_t layer) {
+    const Rotation& rotation = *run_.positions.rotation();
+    const int64_t stride = 3 * config_.attention_width();  // q and k lie side by side
+    for (const Segment& segment : group_.segments) {
+      rotation.turn(rotation_rows(rotation.table_of(layer), segment), segment.num_tokens(), stride,
+                    2 * config_.num_heads, config_.head_dim(), a_.qkv + segment.first_row * stride);
+    }
+    saw_part(Hook::kRotQ, layer, 0);
+    saw_part(Hook::kRotK, layer, 1);
+  }
+
+  ScorePositions score_positions(int64_t layer, const Segment& segment) const {
+    const PackedWeights& own = run_.weights;
+    ScorePositions at{.positions = segment.positions,
+                      .consecutive = are_consecutive(segment.positions),
+                      .factor = run_.positions.scale(),
+                      .bias = run_.positions.bias(),
+                      .window = run_.positions.window(layer)};
+    if (!run_.positions.is_own()) return at;
+    if (own.score_bias) at.bias = &*own.score_bias;
+    if (own.disentangled) {
+      at.disentangled = &*own.disentangled;
+      at.relative = &block_of(layer).relative;
+    }
+    return at;
+  }
+
   // Attention within one sequence.
   void attend(int64_t layer, const Segment& segment) {
     const int64_t width = config_.attention_width();
     const float* const q = a_.qkv + segment.first_row * 3 * width;
-    AttentionInput in{.q = q,
-                      .k = q + width,
-                      .v = q + 2 * width,
-                      .stride = 3 * width,
-                      .num_tokens = segment.num_tokens(),
-                      .num_heads = config_.num_heads,
-                      .head_dim = config_.head_dim(),
-                      .scale = config_.score_scale()};
-    if (run_.positions.biases()) {
-      in.bias.emplace(*run_.weights.score_bias, segment.positions, run_.positions.scale());
-    }
-    internal::attend(in, a_.maps, a_.attention, a_.z + segment.first_row * width);
+    const AttentionInput in{.q = q,
+                            .k = q + width,
+                            .v = q + 2 * width,
+                            .stride = 3 * width,
+                            .num_tokens = segment.num_tokens(),
+                            .num_heads = config_.num_heads,
+                            .head_dim = config_.head_dim(),
+                            .scale = config_.score_scale(),
+                            .positions = score_positions(layer, segment)};
+    internal::attend(in, a_.maps, a_.attention_share, a_.attention,
+                     a_.z + segment.first_row * width);
     run_.watch.attention_map(Hook::kAttnScores, layer, segment, a_.maps.scores, config_.num_heads);
     run_.watch.attention_map(Hook::kPattern, layer, segment, a_.maps.pattern, config_.num_heads);
   }

@@ -32,12 +32,24 @@ struct Kernels {
   void (*scores)(const float* q, int64_t q_stride, int64_t num_queries, const float* keys,
                  int64_t num_keys, int64_t head_dim, int64_t head_stride, float scale,
                  float* transposed, float* tile);
+  /// tile[j, i] += row[i − j], for a row that can be read from 1 − num_keys to W − 1.
+  void (*add_by_offset)(float* tile, int64_t num_keys, const float* row);
+  /// tile[j, i] += of_queries[r, i] + of_keys[j / W, r, j % W], with r = rows[i − j] and both of
+  /// row_count rows; a null pointer adds nothing. Key 0 of the tile is key first_key of of_keys.
+  void (*add_by_row)(float* tile, int64_t num_keys, const int32_t* rows, const float* of_queries,
+                     const float* of_keys, int64_t first_key, int64_t row_count);
   /// tile[j, i] = exp(tile[j, i] − max_j); multiplied by inverse_sums [W] it is the pattern.
   void (*softmax)(float* tile, int64_t num_keys, float* inverse_sums);
   /// z_i = inverse_sums[i] · Σ_j tile[j, i] · v_j, with `values` packed like the keys.
   void (*mix)(const float* tile, const float* inverse_sums, int64_t num_queries,
               const float* values, int64_t num_keys, int64_t head_dim, int64_t head_stride,
               float* z, int64_t z_stride);
+
+  /// Turns the pairs among the first `dims` columns of each head, in place: x_c = x_c·table[c] +
+  /// x_d·table[dims + c], where d is the other column of c's pair (see RotaryConfig::interleaved).
+  /// x has num_rows rows of num_heads heads, `stride` apart; table [num_rows, 2·dims].
+  void (*rotate)(float* x, int64_t num_rows, int64_t stride, int64_t num_heads, int64_t head_dim,
+                 const float* table, int64_t dims, bool interleaved);
 
   /// out = (x − mean) / √(var + eps) · weight + bias, row by row; `centred`: with the mean (a
   /// LayerNorm), without it an RMS norm. x += f first, if f is not null. All [num_rows, width].

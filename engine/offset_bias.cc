@@ -5,6 +5,9 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "engine/kernels.h"
+#include "engine/score_positions.h"
+
 namespace phasor::internal {
 namespace {
 
@@ -38,7 +41,13 @@ std::vector<float> alibi_slopes(int64_t num_heads) {
 
 }  // namespace
 
-OffsetBias::OffsetBias(const ModelConfig& config, std::span<const float> table) : max_offset_(0) {
+OffsetBias OffsetBias::alibi(int64_t num_heads) {
+  OffsetBias bias;
+  bias.slopes_ = alibi_slopes(num_heads);
+  return bias;
+}
+
+OffsetBias::OffsetBias(const ModelConfig& config, std::span<const float> table) {
   const PositionConfig& position = config.position;
   if (position.bias == ScoreBias::kAlibi) {
     slopes_ = alibi_slopes(config.num_heads);
@@ -58,34 +67,25 @@ float OffsetBias::at(int64_t head, int64_t offset) const {
   return by_offset_[head * (2 * max_offset_ + 1) + max_offset_ + known];
 }
 
-PlacedBias::PlacedBias(const OffsetBias& bias, std::span<const double> positions, float factor)
-    : bias_(bias), positions_(positions), factor_(factor) {
-  double next = positions.empty() ? 0 : positions.front();
-  consecutive_ = std::ranges::all_of(positions, [&](double p) { return p == next++; });
-}
-
 // scratch[k] is the bias of offset T − 1 − k, so that a tile's lanes, which are queries, read
 // upwards.
-void PlacedBias::begin_head(int64_t head, float* scratch) const {
-  if (!consecutive_) return;
-  const auto T = static_cast<int64_t>(positions_.size());
-  for (int64_t offset = T - 1; offset > -T; --offset) {
-    *scratch++ = factor_ * bias_.at(head, offset);
-  }
+void OffsetBias::begin_head(const ScorePositions& of, int64_t head, float* scratch) const {
+  if (!of.consecutive) return;
+  const int64_t T = of.num_tokens();
+  for (int64_t offset = T - 1; offset > -T; --offset) *scratch++ = of.factor * at(head, offset);
 }
 
-void PlacedBias::add_to(float* tile, int64_t head, int64_t first, int64_t num_queries,
-                        int64_t lanes, const float* scratch) const {
-  const auto T = static_cast<int64_t>(positions_.size());
-  for (int64_t j = 0; j < T; ++j, tile += lanes) {
-    if (consecutive_) {
-      const float* const row = scratch + T - 1 - j + first;
-      for (int64_t i = 0; i < num_queries; ++i) tile[i] += row[i];
-      continue;
-    }
-    for (int64_t i = 0; i < num_queries; ++i) {
-      const int64_t offset = std::llround(positions_[j] - positions_[first + i]);
-      tile[i] += factor_ * bias_.at(head, offset);
+void OffsetBias::add_to(const ScoreTile& tile, const ScorePositions& of, int64_t head,
+                        const float* scratch) const {
+  if (of.consecutive) {
+    kernels().add_by_offset(tile.scores, tile.num_keys,
+                            scratch + of.num_tokens() - 1 - tile.first_key + tile.first_query);
+    return;
+  }
+  for (int64_t j = 0; j < tile.num_keys; ++j) {
+    for (int64_t i = 0; i < tile.num_queries; ++i) {
+      tile.scores[j * tile.lanes + i] +=
+          of.factor * at(head, of.offset(tile.first_query + i, tile.first_key + j));
     }
   }
 }

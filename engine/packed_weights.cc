@@ -13,7 +13,10 @@
 #include <utility>
 
 #include "engine/kernels.h"
+#include "engine/linear.h"
+#include "engine/norm.h"
 #include "engine/sanity.h"
+#include "engine/scratch.h"
 #include "phasor/errors.h"
 
 namespace phasor::internal {
@@ -138,6 +141,43 @@ Norm unpack(NormKind kind, const std::string& name, const NormWeights& weights) 
   return norm;
 }
 
+/// Computes the blocks' RelativeRows, in float32 whatever the precision.
+class RelativePacker {
+ public:
+  RelativePacker(const Model& model, const dnnl::engine& engine)
+      : config_(*model.config().position.disentangled), engine_(engine) {
+    const Weights& weights = model.weights();
+    table_ = read_finite("relative table", weights.relative_table);
+    if (!config_.norm) return;
+    const Norm norm = unpack(model.config().norm, "relative norm", weights.relative_norm);
+    layer_norm(table_.data(), 2 * config_.num_buckets, norm, model.config().norm_eps,
+               table_.data());
+  }
+
+  RelativeRows rows(const BlockWeights& block) const {
+    return {config_.content_to_position ? map(block.k) : std::vector<float>(),
+            config_.position_to_content ? map(block.q) : std::vector<float>()};
+  }
+
+ private:
+  std::vector<float> map(const LinearWeights& weights) const {
+    Arena arena;
+    const PackedLinear packed =
+        Packer(engine_, arena, Precision::kFloat32).linear("relative", weights);
+    const int64_t rows = 2 * config_.num_buckets;
+    Linear linear(engine_, rows, packed);
+    ScratchBuffer scratchpad;
+    std::vector<float> out(rows * weights.weight.shape[0]);
+    linear.run(dnnl::stream(engine_), table_.data(), packed, out.data(),
+               scratchpad.reserve_bytes(linear.scratchpad_bytes()));
+    return out;
+  }
+
+  const DisentangledConfig& config_;
+  const dnnl::engine& engine_;
+  std::vector<float> table_;  // [2S, C], after its norm
+};
+
 PackedHead pack_mlm_head(const Model& model, const dnnl::engine& engine) {
   if (!model.weights().mlm_head) {
     throw ModelError(
@@ -233,6 +273,11 @@ PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine, Pre
   if (config.position.bias != ScoreBias::kNone) {
     score_bias.emplace(config, read_finite("relative bias", weights.relative_bias));
   }
+  std::optional<RelativePacker> relative;
+  if (config.position.disentangled) {
+    disentangled.emplace(*config.position.disentangled);
+    relative.emplace(model, engine);
+  }
   const auto gate = [&](const std::string& name, const BlockWeights& block) {
     return config.gated_mlp ? std::optional(packer.linear(name + "MLP gate", block.gate))
                             : std::nullopt;
@@ -242,6 +287,7 @@ PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine, Pre
     blocks.push_back(
         {.qkv = packer.side_by_side(
              {{name + "q", &block.q}, {name + "k", &block.k}, {name + "v", &block.v}}),
+         .relative = relative ? relative->rows(block) : RelativeRows(),
          .out = packer.linear(name + "attention output", block.out),
          .attn_norm = block.attn_norm.weight.present()
                           ? std::optional(norm(name + "attention norm", block.attn_norm))

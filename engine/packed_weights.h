@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/arena.h"
+#include "engine/disentangled.h"
 #include "engine/offset_bias.h"
 #include "engine/onednn.h"
 #include "phasor/model.h"
@@ -52,6 +53,7 @@ struct Norm {
 
 struct PackedBlock {
   PackedLinear qkv;                  // [C, 3·H·D]: q, k and v side by side
+  RelativeRows relative;             // see Disentangled
   PackedLinear out;                  // [H·D, C]
   std::optional<Norm> attn_norm;     // see ModelConfig::first_attn_norm
   std::optional<PackedLinear> gate;  // [C, F]
@@ -88,6 +90,7 @@ struct PackedWeights {
   std::optional<Norm> embedding_norm;
   std::optional<PackedLinear> embedding_map;  // [E, C]
   std::optional<OffsetBias> score_bias;
+  std::optional<Disentangled> disentangled;
   std::vector<PackedBlock> blocks;  // [ModelConfig::num_blocks()]
   std::optional<Norm> final_norm;
 

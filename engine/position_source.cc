@@ -63,16 +63,31 @@ void SinusoidTable::copy_row(double position, float* out) const {
   }
 }
 
-PositionSource::PositionSource(const Model& model, const Positions& positions, SinusoidTable& own)
-    : run_(positions), width_(model.config().embedding_width()) {
+PositionTables::PositionTables(const ModelConfig& config)
+    : sinusoids(config.position.layout, config.position.base, config.embedding_width()) {
+  if (config.position.rotary) rotation.emplace(config);
+}
+
+PositionSource::PositionSource(const Model& model, const Positions& positions, PositionTables& own)
+    : config_(model.config()), run_(positions), width_(config_.embedding_width()) {
   switch (positions.source()) {
     case Positions::Source::kModel:
       use_model(model, own);
-      biases_ = model.config().position.bias != ScoreBias::kNone;
+      if (own.rotation) rotation_ = &*own.rotation;
       break;
     case Positions::Source::kNone:
+      break;
     case Positions::Source::kRotary:
+      if (config_.head_dim() % 2 != 0) {
+        throw InvalidArgument(
+            fmt::format("rotary positions turn pairs of columns, and this model's heads have {}; "
+                        "choose other positions",
+                        config_.head_dim()));
+      }
+      rotation_ = &run_rotation_.emplace(config_, positions.base());
+      break;
     case Positions::Source::kAlibi:
+      bias_.emplace(OffsetBias::alibi(config_.num_heads));
       break;
     case Positions::Source::kLearned:
       if (!model.weights().position_table.present()) {
@@ -98,7 +113,7 @@ PositionSource::PositionSource(const Model& model, const Positions& positions, S
   }
 }
 
-void PositionSource::use_model(const Model& model, SinusoidTable& sinusoids) {
+void PositionSource::use_model(const Model& model, PositionTables& own) {
   const PositionConfig& config = model.config().position;
   kind_ = config.kind;
   first_position_ = config.first_position;
@@ -107,7 +122,7 @@ void PositionSource::use_model(const Model& model, SinusoidTable& sinusoids) {
     stored_ = &model.weights().position_table;
     num_rows_ = stored_->shape[0];
   } else if (kind_ == PositionKind::kSinusoidal) {
-    sinusoids_ = &sinusoids;
+    sinusoids_ = &own.sinusoids;
   }
 }
 
@@ -127,6 +142,11 @@ void PositionSource::use_sinusoids(const PositionConfig& own) {
   sinusoids_ = &run_sinusoids_.emplace(layout, run_.base(), width_);
 }
 
+int64_t PositionSource::window(int64_t layer) const {
+  const bool removed = run_.source() == Positions::Source::kNone || run_.scale() == 0;
+  return removed ? 0 : config_.window(layer);
+}
+
 std::optional<int64_t> PositionSource::max_tokens() const {
   if (!num_rows_) return {};
   return std::max<int64_t>(0, *num_rows_ - first_position_);
@@ -141,6 +161,7 @@ std::vector<double> PositionSource::place(std::span<const int32_t> token_ids, Ov
   }
   apply_edits(positions);
   if (sinusoids_ != nullptr) sinusoids_->extend(first_position_, next);
+  if (rotation_ != nullptr) rotation_->extend(first_position_, next);
   if (!num_rows_) return positions;
   if (overflow == Overflow::kInterpolate) interpolate(positions);
   if (overflow == Overflow::kClamp) {

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "engine/offset_bias.h"
+#include "engine/rotary.h"
 #include "phasor/model.h"
 #include "phasor/positions.h"
 
@@ -16,10 +18,6 @@ class SinusoidTable {
  public:
   SinusoidTable(SinusoidalLayout layout, double base, int64_t width)
       : layout_(layout), base_(base), width_(width) {}
-  /// The model's own.
-  static SinusoidTable of(const ModelConfig& config) {
-    return {config.position.layout, config.position.base, config.embedding_width()};
-  }
 
   /// Keeps the rows of positions first … end − 1: as many as a sequence has tokens, for any start.
   /// If `first` differs from that of the first call, nothing is kept.
@@ -35,20 +33,34 @@ class SinusoidTable {
   std::vector<float> rows_;  // [num_rows, C]
 };
 
+/// What a model's own positions compute, kept between runs.
+struct PositionTables {
+  explicit PositionTables(const ModelConfig& config);
+
+  SinusoidTable sinusoids;
+  std::optional<Rotation> rotation;
+};
+
 /// Combines a model's position config with a run's Positions. Borrows its arguments.
 class PositionSource {
  public:
-  /// `own` is the model's sinusoidal table, kept between runs; place() extends it. Throws
-  /// InvalidArgument if the run needs something that the model lacks, or has another width.
-  PositionSource(const Model& model, const Positions& positions, SinusoidTable& own);
+  /// place() extends `own`. Throws InvalidArgument if the run needs something that the model lacks,
+  /// or has another width.
+  PositionSource(const Model& model, const Positions& positions, PositionTables& own);
 
   PositionSource(const PositionSource&) = delete;
   PositionSource& operator=(const PositionSource&) = delete;
 
   /// Whether vectors are added to the embedding.
   bool adds() const { return kind_ != PositionKind::kNone; }
-  /// Whether a bias is added to the scores.
-  bool biases() const { return biases_; }
+  /// Whether the model's own bias and disentangled terms are added to the scores.
+  bool is_own() const { return run_.source() == Positions::Source::kModel; }
+  /// The run's own bias, in place of the model's; null if there is none.
+  const OffsetBias* bias() const { return bias_ ? &*bias_ : nullptr; }
+  /// How queries and keys are turned; null if they are not.
+  const Rotation* rotation() const { return rotation_; }
+  /// See LayerAttention; 0 also if positions have no effect.
+  int64_t window(int64_t layer) const;
   float scale() const { return run_.scale(); }
   /// The longest sequence whose positions are all in the table; empty if there is no table.
   std::optional<int64_t> max_tokens() const;
@@ -61,7 +73,7 @@ class PositionSource {
   void rows(std::span<const double> positions, float* out) const;
 
  private:
-  void use_model(const Model& model, SinusoidTable& sinusoids);
+  void use_model(const Model& model, PositionTables& own);
   void use_sinusoids(const PositionConfig& own);
   void apply_edits(std::vector<double>& positions) const;
   void interpolate(std::vector<double>& positions) const;
@@ -69,10 +81,10 @@ class PositionSource {
   void table_row(double position, float* out) const;
   double last_row() const { return static_cast<double>(*num_rows_ - 1); }
 
+  const ModelConfig& config_;
   const Positions& run_;
   int64_t width_;
   PositionKind kind_ = PositionKind::kNone;
-  bool biases_ = false;
   int64_t first_position_ = 0;
   std::optional<int32_t> uncounted_token_;
   std::optional<int64_t> num_rows_;  // of a table with an end
@@ -81,6 +93,9 @@ class PositionSource {
   const float* replacement_ = nullptr;  // the run's table,
   SinusoidTable* sinusoids_ = nullptr;  // or the model's sinusoids or run_sinusoids_
   std::optional<SinusoidTable> run_sinusoids_;
+  std::optional<OffsetBias> bias_;
+  Rotation* rotation_ = nullptr;  // the model's or run_rotation_
+  std::optional<Rotation> run_rotation_;
 };
 
 }  // namespace phasor::internal

@@ -24,15 +24,16 @@ size_t RowPlan::scratchpad_bytes() const {
 }
 
 void Worker::prepare(const Group& group, const ModelConfig& config, const PackedWeights& weights,
-                     const Watch& watch) {
+                     const Rotation* rotation, const Watch& watch) {
   const int64_t num_rows = padded_rows(group.num_rows);
   rows_ = row_plans_.get({num_rows, omp_get_max_threads()},
                          [&] { return std::make_shared<RowPlan>(engine_, num_rows, weights); });
   scratchpad_.reserve_bytes(rows_->scratchpad_bytes());
-  make_room(group, config, watch);
+  make_room(group, config, weights, rotation, watch);
 }
 
-void Worker::make_room(const Group& group, const ModelConfig& config, const Watch& watch) {
+void Worker::make_room(const Group& group, const ModelConfig& config, const PackedWeights& weights,
+                       const Rotation* rotation, const Watch& watch) {
   constexpr int64_t kCacheLine = 16;  // floats
   const auto aligned = [](int64_t count) {
     return (count + kCacheLine - 1) / kCacheLine * kCacheLine;
@@ -43,12 +44,17 @@ void Worker::make_room(const Group& group, const ModelConfig& config, const Watc
   const int64_t mlp = aligned(rows * config.d_ff);
   const int64_t wide = std::max(3 * heads, mlp);
   const int64_t gate = config.gated_mlp ? mlp : 0;
-  const int64_t attention =
-      omp_get_max_threads() * attention_scratch(group.max_tokens, config.head_dim());
+  const int64_t turned =
+      rotation == nullptr ? 0
+                          : aligned(rotation->num_tables() * group.num_rows * rotation->row_size());
+  const int64_t relative_rows = weights.disentangled ? weights.disentangled->num_rows() : 0;
+  const int64_t share = attention_scratch(group.max_tokens, config.head_dim(), relative_rows);
+  const int64_t attention = omp_get_max_threads() * share;
   const int64_t map = aligned(config.num_heads * group.max_tokens * group.max_tokens);
   const int64_t scores = watch.wants_anywhere(Hook::kAttnScores) ? map : 0;
   const int64_t pattern = watch.wants_anywhere(Hook::kPattern) ? map : 0;
-  float* next = buffer_.reserve(3 * model + heads + wide + gate + attention + scores + pattern);
+  float* next =
+      buffer_.reserve(3 * model + heads + wide + gate + turned + attention + scores + pattern);
   const auto take = [&](int64_t count) { return std::exchange(next, next + count); };
   float* const x = take(model);
   float* const normed = take(model);
@@ -60,7 +66,9 @@ void Worker::make_room(const Group& group, const ModelConfig& config, const Watc
                   .out = take(model),
                   .mlp = qkv_or_mlp,
                   .gate = take(gate),
+                  .rotation = take(turned),
                   .attention = take(attention),
+                  .attention_share = share,
                   .maps = {.scores = scores > 0 ? take(scores) : nullptr,
                            .pattern = pattern > 0 ? take(pattern) : nullptr}};
 }

@@ -10,6 +10,7 @@
 #include "engine/batch.h"
 #include "engine/linear.h"
 #include "engine/lru_cache.h"
+#include "engine/rotary.h"
 #include "engine/scratch.h"
 #include "engine/watch.h"
 #include "phasor/config.h"
@@ -32,14 +33,16 @@ struct RowPlan {
 
 /// The activations of a group. Every buffer is row-major; the last rows may belong to no token.
 struct Activations {
-  float* x;            // [N, C] the residual stream; [N, E] until the embedding map
-  float* normed;       // [N, C] x after a norm
-  float* qkv;          // [N, 3, H, D], overwritten by the MLP
-  float* z;            // [N, H, D] the heads' outputs
-  float* out;          // [N, C] the output of attention or the MLP
-  float* mlp;          // [N, F], in the memory of qkv
-  float* gate;         // [N, F] in a gated MLP
-  float* attention;    // attention_scratch() for each thread
+  float* x;          // [N, C] the residual stream; [N, E] until the embedding map
+  float* normed;     // [N, C] x after a norm
+  float* qkv;        // [N, 3, H, D], overwritten by the MLP
+  float* z;          // [N, H, D] the heads' outputs
+  float* out;        // [N, C] the output of attention or the MLP
+  float* mlp;        // [N, F], in the memory of qkv
+  float* gate;       // [N, F] in a gated MLP
+  float* rotation;   // [tables, N, row_size] of the run's Rotation
+  float* attention;  // attention_share for each thread
+  int64_t attention_share;
   AttentionMaps maps;  // of one segment at a time
 };
 
@@ -53,7 +56,7 @@ class Worker {
   /// Compiles the plan of `group` for the calling thread's team size, and allocates its memory:
   /// after this the forward pass allocates and creates nothing.
   void prepare(const Group& group, const ModelConfig& config, const PackedWeights& weights,
-               const Watch& watch);
+               const Rotation* rotation, const Watch& watch);
 
   const dnnl::stream& stream() const { return stream_; }
   RowPlan& rows() { return *rows_; }
@@ -63,7 +66,8 @@ class Worker {
   void* scratchpad() { return scratchpad_.data(); }
 
  private:
-  void make_room(const Group& group, const ModelConfig& config, const Watch& watch);
+  void make_room(const Group& group, const ModelConfig& config, const PackedWeights& weights,
+                 const Rotation* rotation, const Watch& watch);
 
   dnnl::engine engine_;
   dnnl::stream stream_;

@@ -27,33 +27,53 @@ class Binder {
 
   /// Whether the files have this tensor; if so, marks its name as used.
   bool bind(const Parameter& parameter) {
-    const std::optional<std::string> found = find(parameter);
+    const std::optional<Stored> found = find(parameter);
     if (!found) {
-      if (parameter.required) missing(names_of(parameter), parameter);
+      if (parameter.required) missing(parameter);
       return false;
     }
-    const std::vector<int64_t>& shape = files_.shape(*found);
-    if (!shape_fits(parameter, shape)) {
-      throw ModelError(fmt::format("{}: the tensor '{}' has shape {}; config.json asks for {}",
-                                   files_.where(), *found, shape_text(shape),
-                                   shape_text(parameter.shape)));
+    if (!shape_fits(whole(parameter, *found), files_.shape(found->name))) {
+      throw ModelError(fmt::format(
+          "{}: the tensor '{}' has shape {}; config.json asks for {}", files_.where(), found->name,
+          shape_text(files_.shape(found->name)), shape_text(whole(parameter, *found).shape)));
     }
-    *parameter.tensor = files_.tensor(*found);
-    used_.insert(*found);
+    *parameter.tensor = part_of(files_.tensor(found->name), *found);
+    used_.insert(found->name);
     return true;
   }
 
   bool has(const Parameter& parameter) const { return find(parameter).has_value(); }
 
   bool has_in_shape(const Parameter& parameter) const {
-    const std::optional<std::string> found = find(parameter);
-    return found && shape_fits(parameter, files_.shape(*found));
+    const std::optional<Stored> found = find(parameter);
+    return found && shape_fits(whole(parameter, *found), files_.shape(found->name));
+  }
+
+  /// Throws if a block has tensors that its family does not: it computes something else.
+  void check_blocks() const {
+    const Parameter first{.module = "blocks.{l}.attn.q", .leaf = "weight", .shape = {}};
+    const std::string_view module = find_module(first.module).theirs;
+    const std::string blocks = prefix_ + std::string(module.substr(0, module.find("{l}")));
+    for (const std::string& name : unused()) {
+      if (!name.starts_with(blocks) || name.ends_with("inv_freq")) continue;
+      throw ModelError(
+          fmt::format("{}: the tensor '{}' belongs to no {} model that phasor knows; its layers "
+                      "compute something else",
+                      files_.where(), name, family_.model_type),
+          ErrorCode::kUnsupported);
+    }
   }
 
   /// The shape of the parameter in the files; empty if they do not have it.
   std::vector<int64_t> shape(const Parameter& parameter) const {
-    const std::optional<std::string> found = find(parameter);
-    return found ? files_.shape(*found) : std::vector<int64_t>();
+    const std::optional<Stored> found = find(parameter);
+    return found ? files_.shape(found->name) : std::vector<int64_t>();
+  }
+
+  /// Whether both are the same tensor of the files.
+  bool same(const Parameter& a, const Parameter& b) const {
+    const std::optional<Stored> one = find(a), other = find(b);
+    return one && other && one->name == other->name;
   }
 
   /// Whether the files may lack it: it is no weight of a module that the family has.
@@ -70,19 +90,30 @@ class Binder {
   }
 
  private:
+  /// A tensor in the files, or one of several equal parts of its rows.
+  struct Stored {
+    std::string name;
+    int part = 0;
+    int parts = 1;
+  };
+
+  const ModuleName& find_module(std::string_view ours) const {
+    return *std::ranges::find(family_.modules, ours, &ModuleName::ours);
+  }
+
   /// The names the parameter may have in the file, best first.
-  std::vector<std::string> names_of(const Parameter& parameter) const {
-    std::vector<std::string> names;
+  std::vector<Stored> names_of(const Parameter& parameter) const {
+    std::vector<Stored> names;
     const auto add = [&](const ModuleName& module, std::string_view prefix) {
       std::string_view rest = module.theirs;
       while (!rest.empty()) {
         const std::string_view one = rest.substr(0, rest.find('|'));
         rest.remove_prefix(std::min(one.size() + 1, rest.size()));
         const std::string base = fmt::format("{}{}.", prefix, with_layer(one, parameter.layer));
-        names.push_back(base + std::string(parameter.leaf));
+        names.push_back({base + std::string(parameter.leaf), module.part, module.parts});
         // BERT's norms had these names in TensorFlow; old conversions kept them.
         if (parameter.module.ends_with("norm")) {
-          names.push_back(base + (parameter.leaf == "weight" ? "gamma" : "beta"));
+          names.push_back({base + (parameter.leaf == "weight" ? "gamma" : "beta")});
         }
       }
     };
@@ -97,27 +128,43 @@ class Binder {
     return names;
   }
 
-  std::optional<std::string> find(const Parameter& parameter) const {
-    for (std::string& name : names_of(parameter)) {
-      if (files_.contains(name)) return std::move(name);
+  std::optional<Stored> find(const Parameter& parameter) const {
+    for (Stored& stored : names_of(parameter)) {
+      if (files_.contains(stored.name)) return std::move(stored);
     }
     return {};
+  }
+
+  /// The parameter as the files hold it.
+  static Parameter whole(Parameter parameter, const Stored& stored) {
+    parameter.shape.front() *= stored.parts;
+    return parameter;
+  }
+
+  static Tensor part_of(Tensor tensor, const Stored& stored) {
+    if (stored.parts == 1) return tensor;
+    tensor.shape.front() /= stored.parts;
+    const int64_t size = tensor.dtype == DType::kFloat32 ? 4 : 2;
+    tensor.data += stored.part * tensor.num_elements() * size;
+    return tensor;
   }
 
   /// The prefix of the first block's query matrix. A decoder's blocks may have the same names.
   std::string find_prefix() const {
     const Parameter first{.module = "blocks.{l}.attn.q", .leaf = "weight", .layer = 0, .shape = {}};
-    const std::string wanted = names_of(first).front();
     std::vector<std::string> prefixes;
-    for (const auto& [name, file] : files_.tensors()) {
-      if (!name.ends_with(wanted)) continue;
-      const std::string prefix = name.substr(0, name.size() - wanted.size());
-      const bool whole_word = prefix.empty() || prefix.ends_with('.');
-      if (whole_word && !prefix.ends_with("decoder.")) prefixes.push_back(prefix);
+    for (const Stored& wanted : names_of(first)) {
+      for (const auto& [name, file] : files_.tensors()) {
+        if (!name.ends_with(wanted.name)) continue;
+        const std::string prefix = name.substr(0, name.size() - wanted.name.size());
+        const bool whole_word = prefix.empty() || prefix.ends_with('.');
+        if (whole_word && !prefix.ends_with("decoder.")) prefixes.push_back(prefix);
+      }
     }
     if (prefixes.empty()) {
       throw ModelError(fmt::format("{}: the tensor '{}' is missing; is this a {} model?",
-                                   files_.where(), wanted, family_.model_type));
+                                   files_.where(), names_of(first).front().name,
+                                   family_.model_type));
     }
     if (prefixes.size() > 1) {
       throw ModelError(
@@ -128,11 +175,12 @@ class Binder {
     return prefixes.front();
   }
 
-  [[noreturn]] void missing(const std::vector<std::string>& names,
-                            const Parameter& parameter) const {
+  [[noreturn]] void missing(const Parameter& parameter) const {
+    std::vector<std::string> names;
+    for (const Stored& stored : names_of(parameter)) names.push_back(stored.name);
     throw ModelError(fmt::format("{}: the tensor '{}' is missing; its shape must be {}",
                                  files_.where(), fmt::join(names, "' or '"),
-                                 shape_text(parameter.shape)));
+                                 shape_text(whole(parameter, names_of(parameter).front()).shape)));
   }
 
   const TensorFiles& files_;
@@ -147,7 +195,9 @@ std::string head_problem(const Binder& binder, const CheckpointConfig& checkpoin
   for (const Parameter& parameter : parameters(checkpoint.config, weights)) {
     if (!parameter.module.starts_with(name) || binder.has_in_shape(parameter)) continue;
     const bool tied = parameter.module == "mlm.decoder" && checkpoint.ties_decoder;
-    if ((tied || binder.optional(parameter)) && !binder.has(parameter)) continue;
+    const bool optional = binder.optional(parameter) ||
+                          (parameter.leaf == "bias" && checkpoint.family->optional_biases);
+    if ((tied || optional) && !binder.has(parameter)) continue;
     return fmt::format("its {} is missing, or its shape is not {}", parameter.name(),
                        shape_text(parameter.shape));
   }
@@ -157,7 +207,11 @@ std::string head_problem(const Binder& binder, const CheckpointConfig& checkpoin
 /// An unexpected head is no reason to refuse the encoder.
 void add_mlm_head(const Binder& binder, const CheckpointConfig& checkpoint, BoundWeights& bound) {
   const Parameter dense{.module = "mlm.dense", .leaf = "weight", .shape = {}};
-  const bool found = !checkpoint.family->spelled_out && binder.has(dense);
+  // ModernBERT's two heads share names.
+  const Parameter taken{.module = "classifier.dense", .leaf = "weight", .shape = {}};
+  const Parameter out{.module = "classifier.out", .leaf = "weight", .shape = {}};
+  const bool classifies = binder.has(out) && binder.same(dense, taken);
+  const bool found = !checkpoint.family->spelled_out && binder.has(dense) && !classifies;
   if (!found && !checkpoint.needs_mlm_head) return;
   bound.weights.mlm_head.emplace().activation = checkpoint.head_activation;
   if (checkpoint.needs_mlm_head) return;
@@ -203,9 +257,13 @@ BoundWeights bind_weights(const TensorFiles& files, const CheckpointConfig& chec
   for (Parameter& parameter : parameters(checkpoint.config, bound.weights)) {
     const bool decoder = parameter.module == "mlm.decoder";
     if (decoder) parameter.required = false;
-    if (parameter.module == "token_type_embedding") parameter.required = family.needs_token_types;
+    if (parameter.module == "token_type_embedding") {
+      parameter.required = checkpoint.needs_token_types;
+    }
+    if (family.optional_biases && parameter.leaf == "bias") parameter.required = false;
     if (!binder.bind(parameter) && decoder) *parameter.tensor = bound.weights.token_embedding;
   }
+  if (!family.spelled_out) binder.check_blocks();
   bound.unused = binder.unused();
   return bound;
 }

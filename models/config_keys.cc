@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "models/files.h"
+#include "models/position_keys.h"
 
 namespace phasor::internal {
 namespace {
@@ -21,13 +22,14 @@ constexpr std::string_view kDecoders[] = {
 
 /// In every family; null means that the key must not be set.
 constexpr FixedKey kEverywhere[] = {{"is_decoder", "false"},
-                                    {"position_embedding_type", "\"absolute\""},
                                     {"pruned_heads", "{}"},
                                     {"quantization_config", "null"},
                                     {"sliding_window", "null"}};
 
-/// Prefixes of keys about positions that phasor does not implement. Encoders with custom code keep
-/// the model_type of the family they derive from.
+constexpr const char* kPositionType = "position_embedding_type";
+
+/// Prefixes of keys about positions, which phasor follows in some families only. Encoders with
+/// custom code keep the model_type of the family they derive from.
 constexpr std::string_view kOtherPositions[] = {"alibi", "relative_key", "rope", "rotary"};
 
 /// The keys that models/model_config.cc reads for some family.
@@ -46,7 +48,10 @@ constexpr std::string_view kRead[] = {"activation",
                                       "encoder_ffn_dim",
                                       "encoder_layers",
                                       "feed_forward_proj",
+                                      "global_attn_every_n_layers",
+                                      "global_rope_theta",
                                       "hidden_act",
+                                      "hidden_activation",
                                       "hidden_dim",
                                       "hidden_size",
                                       "id2label",
@@ -54,25 +59,50 @@ constexpr std::string_view kRead[] = {"activation",
                                       "is_gated_act",
                                       "layer_norm_eps",
                                       "layer_norm_epsilon",
+                                      "layer_types",
+                                      "local_attention",
+                                      "local_rope_theta",
                                       "max_position_embeddings",
+                                      "max_relative_positions",
+                                      "max_trained_positions",
                                       "model_type",
+                                      "n_embd",
+                                      "n_head",
                                       "n_heads",
+                                      "n_inner",
+                                      "n_layer",
                                       "n_layers",
+                                      "n_positions",
+                                      "norm_eps",
+                                      "norm_rel_ebd",
                                       "num_attention_heads",
                                       "num_heads",
                                       "num_hidden_groups",
                                       "num_hidden_layers",
                                       "num_layers",
                                       "pad_token_id",
+                                      "pad_vocab_size_multiple",
                                       "pooler_hidden_act",
+                                      "pos_att_type",
+                                      "position_biased_input",
+                                      "position_buckets",
                                       "problem_type",
+                                      "relative_attention",
                                       "relative_attention_max_distance",
                                       "relative_attention_num_buckets",
+                                      "rope_parameters",
+                                      "rope_scaling",
+                                      "rope_theta",
+                                      "rotary_emb_base",
+                                      "rotary_emb_fraction",
+                                      "rotary_emb_interleaved",
+                                      "rotary_scaling_factor",
                                       "sbert_ce_default_activation_function",
                                       "scale_embedding",
                                       "sentence_transformers",
                                       "sinusoidal_pos_embds",
                                       "tie_word_embeddings",
+                                      "type_vocab_size",
                                       "vocab_size"};
 
 void check(const ConfigReader& reader, const FixedKey& fixed, const Family& family) {
@@ -92,14 +122,18 @@ bool asks_for_nothing(const nlohmann::json& value) {
 
 const Family& family_of(const ConfigReader& reader) {
   std::vector<std::string_view> known;
-  for (const Family& row : families()) known.push_back(row.model_type);
+  for (const Family& row : families()) {
+    if (known.empty() || known.back() != row.model_type) known.push_back(row.model_type);
+  }
   const std::string allowed = fmt::format("one of: {}", fmt::join(known, ", "));
   if (!reader.has("model_type")) {
     reader.refuse("model_type",
                   allowed + R"(. Old files lack it: add a line like "model_type": "bert",)");
   }
   const std::string model_type = reader.text({"model_type"});
-  const Family* const family = find_family(model_type);
+  const nlohmann::json* const positions = reader.value(kPositionType);
+  const Family* const family =
+      find_family(model_type, positions == nullptr ? "\"absolute\"" : positions->dump());
   if (family != nullptr) return *family;
   if (std::find(std::begin(kDecoders), std::end(kDecoders), model_type) != std::end(kDecoders)) {
     reader.refuse("model_type",
@@ -120,11 +154,12 @@ const Family& family_of(const ConfigReader& reader) {
 void refuse_other_architectures(const ConfigReader& reader, const Family& family) {
   for (const FixedKey& fixed : kEverywhere) check(reader, fixed, family);
   for (const FixedKey& fixed : family.fixed_keys) check(reader, fixed, family);
+  check(reader, {kPositionType, family.position_embedding_type}, family);
   for (const std::string& key : reader.keys_besides({})) {
     const bool other =
         std::any_of(std::begin(kOtherPositions), std::end(kOtherPositions),
                     [&](std::string_view beginning) { return key.starts_with(beginning); });
-    if (!other) continue;
+    if (!other || (family.rotary && is_rotary_key(key))) continue;
     const nlohmann::json* const value = reader.value(key);
     if (value != nullptr && !asks_for_nothing(*value)) {
       reader.refuse(key, "absent: phasor implements no such positions", ErrorCode::kUnsupported);
@@ -136,6 +171,7 @@ std::vector<std::string> unread_keys(const ConfigReader& reader, const Family& f
   std::vector<std::string_view> known(std::begin(kRead), std::end(kRead));
   for (const FixedKey& fixed : kEverywhere) known.push_back(fixed.key);
   for (const FixedKey& fixed : family.fixed_keys) known.push_back(fixed.key);
+  known.emplace_back(kPositionType);
   return reader.keys_besides(known);
 }
 

@@ -1,6 +1,9 @@
 // Typed, checked access to the keys of a config.json, with messages that name key and value.
 #pragma once
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <cstdint>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
@@ -11,8 +14,11 @@
 #include <vector>
 
 #include "phasor/errors.h"
+#include "phasor/names.h"
 
 namespace phasor::internal {
+
+inline constexpr int64_t kMaxRows = int64_t{1} << 24;  // of vocabularies and position tables
 
 /// Reads keys from one JSON object. A key whose value is null counts as missing. All functions
 /// throw ModelError: for a value of the wrong type or out of range, and for a missing key without a
@@ -31,6 +37,18 @@ class ConfigReader {
   bool boolean(Keys keys, std::optional<bool> fallback = {}) const;
   std::string text(Keys keys, std::optional<std::string> fallback = {}) const;
   std::vector<std::string> texts(Keys keys) const;  // a list; empty if missing
+
+  /// The enum with this name (see to_string()), which must be one of `values`.
+  template <typename Enum>
+  Enum choice(std::string_view key, std::initializer_list<Enum> values) const {
+    const std::string name = text({key});
+    std::vector<std::string_view> names;
+    for (const Enum value : values) {
+      if (to_string(value) == name) return value;
+      names.push_back(to_string(value));
+    }
+    refuse(key, fmt::format("one of: {}", fmt::join(names, ", ")));
+  }
 
   bool has(std::string_view key) const { return find({key}).value != nullptr; }
   /// Null if the key is missing.

@@ -34,7 +34,7 @@ constexpr ModuleName kBertModules[] = {
     {"position_embedding", "embeddings.position_embeddings"},
     {"token_type_embedding", "embeddings.token_type_embeddings"},
     {"embedding_norm", "embeddings.LayerNorm"},
-    {"embedding_map", "embeddings_project"},  // of an ELECTRA
+    {"embedding_map", "embeddings_project"},  // of an ELECTRA or RoFormer
     {"blocks.{l}.attn.q", "encoder.layer.{l}.attention.self.query"},
     {"blocks.{l}.attn.k", "encoder.layer.{l}.attention.self.key"},
     {"blocks.{l}.attn.v", "encoder.layer.{l}.attention.self.value"},
@@ -79,17 +79,135 @@ constexpr ModuleName kAlbertClassifier[] = {
     {"classifier.dense", "pooler"},
     {"classifier.out", "classifier", true},
 };
-[[maybe_unused]] constexpr ModuleName kModernBertClassifier[] = {
-    // with GELU
+constexpr ModuleName kModernBertClassifier[] = {
     {"classifier.dense", "head.dense", true},
     {"classifier.norm", "head.norm", true},
     {"classifier.out", "classifier", true},
 };
-[[maybe_unused]] constexpr ModuleName kDebertaClassifier[] = {
-    // with GELU
+constexpr ModuleName kDebertaClassifier[] = {
     {"classifier.dense", "pooler.dense", true},
     {"classifier.out", "classifier", true},
 };
+
+constexpr ModuleName kJinaModules[] = {
+    {"token_embedding", "embeddings.word_embeddings"},
+    {"token_type_embedding", "embeddings.token_type_embeddings"},
+    {"embedding_norm", "embeddings.LayerNorm"},
+    {"blocks.{l}.attn.q", "encoder.layer.{l}.attention.self.query"},
+    {"blocks.{l}.attn.k", "encoder.layer.{l}.attention.self.key"},
+    {"blocks.{l}.attn.v", "encoder.layer.{l}.attention.self.value"},
+    {"blocks.{l}.attn.out", "encoder.layer.{l}.attention.output.dense"},
+    {"blocks.{l}.attn_norm", "encoder.layer.{l}.attention.output.LayerNorm"},
+    {"blocks.{l}.mlp.gate", "encoder.layer.{l}.mlp.gated_layers", false, 0, 2},
+    {"blocks.{l}.mlp.up", "encoder.layer.{l}.mlp.gated_layers", false, 1, 2},
+    {"blocks.{l}.mlp.down", "encoder.layer.{l}.mlp.wo"},
+    {"blocks.{l}.mlp_norm", "encoder.layer.{l}.mlp.layernorm"},
+};
+constexpr FixedKey kJinaKeys[] = {{"feed_forward_type", "\"geglu\""}, {"hidden_act", "\"gelu\""}};
+
+constexpr ModuleName kModernBertModules[] = {
+    {"token_embedding", "embeddings.tok_embeddings"},
+    {"embedding_norm", "embeddings.norm"},
+    {"blocks.{l}.attn.q", "layers.{l}.attn.Wqkv", false, 0, 3},
+    {"blocks.{l}.attn.k", "layers.{l}.attn.Wqkv", false, 1, 3},
+    {"blocks.{l}.attn.v", "layers.{l}.attn.Wqkv", false, 2, 3},
+    {"blocks.{l}.attn.out", "layers.{l}.attn.Wo"},
+    {"blocks.{l}.attn_norm", "layers.{l}.attn_norm"},
+    {"blocks.{l}.mlp.gate", "layers.{l}.mlp.Wi", false, 0, 2},
+    {"blocks.{l}.mlp.up", "layers.{l}.mlp.Wi", false, 1, 2},
+    {"blocks.{l}.mlp.down", "layers.{l}.mlp.Wo"},
+    {"blocks.{l}.mlp_norm", "layers.{l}.mlp_norm"},
+    {"final_norm", "final_norm"},
+};
+constexpr ModuleName kModernBertHead[] = {
+    {"mlm.dense", "head.dense"},
+    {"mlm.norm", "head.norm"},
+    {"mlm.decoder", "decoder"},
+    {"mlm", "decoder"},
+};
+
+constexpr ModuleName kNomicModules[] = {
+    {"token_embedding", "embeddings.word_embeddings"},
+    {"token_type_embedding", "embeddings.token_type_embeddings"},
+    {"embedding_norm", "emb_ln"},
+    {"blocks.{l}.attn.q", "encoder.layers.{l}.attn.Wqkv", false, 0, 3},
+    {"blocks.{l}.attn.k", "encoder.layers.{l}.attn.Wqkv", false, 1, 3},
+    {"blocks.{l}.attn.v", "encoder.layers.{l}.attn.Wqkv", false, 2, 3},
+    {"blocks.{l}.attn.out", "encoder.layers.{l}.attn.out_proj"},
+    {"blocks.{l}.attn_norm", "encoder.layers.{l}.norm1"},
+    {"blocks.{l}.mlp.gate", "encoder.layers.{l}.mlp.fc12"},
+    {"blocks.{l}.mlp.up", "encoder.layers.{l}.mlp.fc11"},
+    {"blocks.{l}.mlp.down", "encoder.layers.{l}.mlp.fc2"},
+    {"blocks.{l}.mlp_norm", "encoder.layers.{l}.norm2"},
+};
+constexpr ModuleName kNomicHead[] = {
+    {"mlm.dense", "cls.predictions.transform.dense"},
+    {"mlm.norm", "cls.predictions.transform.layer_norm|cls.predictions.transform.LayerNorm"},
+    {"mlm.decoder", "cls.predictions.decoder"},
+    {"mlm", "cls.predictions|cls.predictions.decoder"},
+};
+constexpr FixedKey kNomicKeys[] = {{"prenorm", "false"},
+                                   {"parallel_block", "false"},
+                                   {"causal", "false"},
+                                   {"use_rms_norm", "false"},
+                                   {"rotary_emb_scale_base", "null"},
+                                   {"scale_attn_weights", "true"},
+                                   {"scale_attn_by_inverse_layer_idx", "false"},
+                                   {"moe_every_n_layers", "0"},
+                                   {"num_experts", "0"}};
+
+constexpr ModuleName kNewModules[] = {
+    {"token_embedding", "embeddings.word_embeddings"},
+    {"token_type_embedding", "embeddings.token_type_embeddings"},
+    {"embedding_norm", "embeddings.LayerNorm"},
+    {"blocks.{l}.attn.q", "encoder.layer.{l}.attention.qkv_proj", false, 0, 3},
+    {"blocks.{l}.attn.k", "encoder.layer.{l}.attention.qkv_proj", false, 1, 3},
+    {"blocks.{l}.attn.v", "encoder.layer.{l}.attention.qkv_proj", false, 2, 3},
+    {"blocks.{l}.attn.q", "encoder.layer.{l}.attention.q_proj"},  // where pack_qkv is false
+    {"blocks.{l}.attn.k", "encoder.layer.{l}.attention.k_proj"},
+    {"blocks.{l}.attn.v", "encoder.layer.{l}.attention.v_proj"},
+    {"blocks.{l}.attn.out", "encoder.layer.{l}.attention.o_proj"},
+    {"blocks.{l}.attn_norm", "encoder.layer.{l}.attn_ln"},
+    {"blocks.{l}.mlp.gate", "encoder.layer.{l}.mlp.up_gate_proj", false, 1, 2},
+    {"blocks.{l}.mlp.up", "encoder.layer.{l}.mlp.up_gate_proj", false, 0, 2},
+    {"blocks.{l}.mlp.down", "encoder.layer.{l}.mlp.down_proj"},
+    {"blocks.{l}.mlp_norm", "encoder.layer.{l}.mlp_ln"},
+};
+constexpr ModuleName kNewHead[] = {
+    {"mlm.dense", "lm_head.dense"},
+    {"mlm.norm", "lm_head.norm"},
+    {"mlm.decoder", "lm_head.decoder"},
+    {"mlm", "lm_head.decoder|lm_head"},
+};
+constexpr FixedKey kNewKeys[] = {{"layer_norm_type", "\"layer_norm\""},
+                                 {"logn_attention_scale", "false"},
+                                 {"logn_attention_clip1", "false"}};
+
+constexpr FixedKey kRoFormerKeys[] = {{"rotary_value", "false"}};
+
+constexpr ModuleName kDebertaModules[] = {
+    {"token_embedding", "embeddings.word_embeddings"},
+    {"position_embedding", "embeddings.position_embeddings"},
+    {"token_type_embedding", "embeddings.token_type_embeddings"},
+    {"embedding_norm", "embeddings.LayerNorm"},
+    {"relative_table", "encoder.rel_embeddings"},
+    {"relative_norm", "encoder.LayerNorm"},
+    {"blocks.{l}.attn.q", "encoder.layer.{l}.attention.self.query_proj"},
+    {"blocks.{l}.attn.k", "encoder.layer.{l}.attention.self.key_proj"},
+    {"blocks.{l}.attn.v", "encoder.layer.{l}.attention.self.value_proj"},
+    {"blocks.{l}.attn.out", "encoder.layer.{l}.attention.output.dense"},
+    {"blocks.{l}.attn_norm", "encoder.layer.{l}.attention.output.LayerNorm"},
+    {"blocks.{l}.mlp.up", "encoder.layer.{l}.intermediate.dense"},
+    {"blocks.{l}.mlp.down", "encoder.layer.{l}.output.dense"},
+    {"blocks.{l}.mlp_norm", "encoder.layer.{l}.output.LayerNorm"},
+};
+constexpr ModuleName kDebertaHead[] = {
+    {"mlm.dense", "lm_predictions.lm_head.dense|cls.predictions.transform.dense"},
+    {"mlm.norm", "lm_predictions.lm_head.LayerNorm|cls.predictions.transform.LayerNorm"},
+    {"mlm.decoder", "cls.predictions.decoder"},
+    {"mlm", "lm_predictions.lm_head|cls.predictions|cls.predictions.decoder"},
+};
+constexpr FixedKey kDebertaKeys[] = {{"share_att_key", "true"}, {"conv_kernel_size", "0"}};
 
 constexpr ModuleName kMpnetModules[] = {
     {"token_embedding", "embeddings.word_embeddings"},
@@ -216,9 +334,25 @@ constexpr Family kRoberta = {
     .classifier = kRobertaClassifier,
 };
 
+constexpr Family kNew = {
+    .model_type = {},
+    .position_embedding_type = "\"rope\"",
+    .rotary = RotaryConfig(),
+    .embedding_norm = true,
+    .optional_biases = true,
+    .needs_token_types = true,
+    .default_gate = true,
+    .default_eps = 1e-12,
+    .fixed_keys = kNewKeys,
+    .modules = kNewModules,
+    .head = kNewHead,
+    .classifier = kBertClassifier,
+};
+
 /// The same family under another model_type.
-constexpr Family named(std::string_view model_type, Family family) {
+constexpr Family named(std::string_view model_type, Family family, std::string_view code = {}) {
   family.model_type = model_type;
+  family.code = code;
   return family;
 }
 
@@ -236,6 +370,21 @@ constexpr Family kFamilies[] = {
         .needs_token_types = true,
         .default_eps = 1e-12,
         .modules = kBertModules,
+        .head = kBertHead,
+        .classifier = kBertClassifier,
+    },
+    {
+        .model_type = "bert",  // of jina-embeddings-v2
+        .position_embedding_type = "\"alibi\"",
+        .code = "JinaBert",
+        .bias = ScoreBias::kAlibi,
+        .embedding_norm = true,
+        .optional_biases = true,
+        .needs_token_types = true,
+        .default_gate = true,
+        .default_eps = 1e-12,
+        .fixed_keys = kJinaKeys,
+        .modules = kJinaModules,
         .head = kBertHead,
         .classifier = kBertClassifier,
     },
@@ -269,6 +418,63 @@ constexpr Family kFamilies[] = {
         .modules = kMpnetModules,
         .head = kRobertaHead,
         .classifier = kRobertaClassifier,
+    },
+    {
+        .model_type = "roformer",
+        .rotary = RotaryConfig{.interleaved = true},
+        .embedding_norm = true,
+        .embedding_map = EmbeddingMap::kIfWidthsDiffer,
+        .default_embedding_size = 0,
+        .needs_token_types = true,
+        .default_eps = 1e-12,
+        .fixed_keys = kRoFormerKeys,
+        .modules = kBertModules,
+        .head = kBertHead,
+        .classifier = kRobertaClassifier,
+        .classifier_activation = std::nullopt,
+    },
+    {
+        .model_type = "modernbert",
+        .norm_order = NormOrder::kPreNorm,
+        .rotary = RotaryConfig(),
+        .alternates_attention = true,
+        .embedding_norm = true,
+        .final_norm = true,
+        .first_attn_norm = false,
+        .optional_biases = true,
+        .default_gate = true,
+        .modules = kModernBertModules,
+        .head = kModernBertHead,
+        .classifier = kModernBertClassifier,
+        .classifier_activation = Activation::kGeluErf,
+    },
+    {
+        .model_type = "nomic_bert",
+        .code = "NomicBert",
+        .rotary = RotaryConfig{.base = 1000.0},
+        .embedding_norm = true,
+        .optional_biases = true,
+        .needs_token_types = true,
+        .default_activation = Activation::kSilu,
+        .default_gate = true,
+        .default_eps = 1e-12,
+        .fixed_keys = kNomicKeys,
+        .modules = kNomicModules,
+        .head = kNomicHead,
+    },
+    named("new", kNew, "New"),
+    named("gte", kNew, "Gte"),
+    {
+        .model_type = "deberta-v2",
+        .disentangled = true,
+        .embedding_norm = true,
+        .needs_token_types = true,
+        .default_eps = 1e-7,
+        .fixed_keys = kDebertaKeys,
+        .modules = kDebertaModules,
+        .head = kDebertaHead,
+        .classifier = kDebertaClassifier,
+        .classifier_activation = Activation::kGeluErf,
     },
     {
         .model_type = "distilbert",
@@ -388,11 +594,14 @@ constexpr Family kFamilies[] = {
 
 std::span<const Family> families() { return kFamilies; }
 
-const Family* find_family(std::string_view model_type) {
+const Family* find_family(std::string_view model_type, std::string_view position_embedding_type) {
+  const Family* found = nullptr;
   for (const Family& family : kFamilies) {
-    if (family.model_type == model_type) return &family;
+    if (family.model_type != model_type) continue;
+    if (family.position_embedding_type == position_embedding_type) return &family;
+    if (found == nullptr) found = &family;
   }
-  return nullptr;
+  return found;
 }
 
 }  // namespace phasor::internal

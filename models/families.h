@@ -18,6 +18,8 @@ struct ModuleName {
   std::string_view ours;
   std::string_view theirs;
   bool outside = false;
+  int part = 0;  // which of `parts` equal parts of the tensor's rows
+  int parts = 1;
 };
 
 /// A key of config.json that must have a certain value, because phasor implements no other. The
@@ -36,7 +38,10 @@ enum class FirstPosition { kZero, kTwo, kAfterPad };
 /// A model family: a row of data. The config.json of `spelled_out` families states all of this.
 struct Family {
   std::string_view model_type;
-  bool spelled_out = false;  // phasor's own: config.json states every choice below
+  /// Families of one model_type differ in this key of config.json; its value is JSON.
+  std::string_view position_embedding_type = "\"absolute\"";
+  std::string_view code = {};  // what the model's own Python classes begin with, if it has such
+  bool spelled_out = false;    // phasor's own: config.json states every choice below
 
   NormOrder norm_order = NormOrder::kPostNorm;
   NormKind norm = NormKind::kLayerNorm;
@@ -48,12 +53,18 @@ struct Family {
   bool pad_is_uncounted = false;    // PositionConfig::uncounted_token = pad_token_id
   int64_t rows_beyond_maximum = 0;  // of the position table, above max_position_embeddings
   int32_t default_pad = 0;
+  std::optional<RotaryConfig> rotary = {};  // config.json may override its values
+  bool alternates_attention = false;        // layers are local or global, as ModernBERT's
+  bool disentangled = false;                // as DeBERTa's, where config.json says so
   bool embedding_norm = false;
   EmbeddingMap embedding_map = EmbeddingMap::kNever;
-  std::optional<int64_t> default_embedding_size = {};  // empty: the key must be there
+  /// 0: d_model; empty: the key must be there.
+  std::optional<int64_t> default_embedding_size = {};
   bool layer_groups = false;  // num_hidden_groups groups of layers share weights
   bool final_norm = false;
+  bool first_attn_norm = true;
   bool linear_bias = true;
+  bool optional_biases = false;  // maps and norms may lack them, one by one
   bool scale_scores = true;
   bool needs_token_types = false;
   std::optional<bool> scale_embedding = {};  // set: by √d_model, this value if the key is missing
@@ -69,11 +80,12 @@ struct Family {
   /// Of the classification head, if any: "classifier.dense", ".norm" and ".out". config.json may
   /// override its activation.
   std::span<const ModuleName> classifier = {};
-  Activation classifier_activation = Activation::kTanh;
+  std::optional<Activation> classifier_activation = Activation::kTanh;  // empty: the encoder's
 };
 
-/// Null if phasor does not know this config.json's model_type.
-const Family* find_family(std::string_view model_type);
+/// Null if phasor does not know this config.json's model_type. `position_embedding_type` is JSON;
+/// if no family has this one, the first of the model_type.
+const Family* find_family(std::string_view model_type, std::string_view position_embedding_type);
 
 /// All families, for messages and lists.
 std::span<const Family> families();

@@ -17,7 +17,7 @@ namespace {
 void check(const Parameter& parameter) {
   const Tensor& tensor = *parameter.tensor;
   if (!tensor.present()) {
-    if (!parameter.required) return;
+    if (!parameter.required || parameter.leaf == "bias") return;
     throw ModelError(fmt::format("the tensor '{}' is missing; its shape must be {}",
                                  parameter.name(), shape_text(parameter.shape)));
   }
@@ -71,8 +71,8 @@ const SentenceConfig& Model::sentence() const {
 }
 
 std::optional<int64_t> Model::max_tokens(const Positions& positions) const {
-  SinusoidTable sinusoids = SinusoidTable::of(config_);
-  return PositionSource(*this, positions, sinusoids).max_tokens();
+  PositionTables tables(config_);
+  return PositionSource(*this, positions, tables).max_tokens();
 }
 
 std::vector<float> Model::position_vectors(int64_t num_tokens, const Positions& positions,
@@ -82,8 +82,8 @@ std::vector<float> Model::position_vectors(int64_t num_tokens, const Positions& 
     throw InvalidArgument(fmt::format("position vectors are made for 1 to {} tokens, not for {}",
                                       kMostTokens, num_tokens));
   }
-  SinusoidTable sinusoids = SinusoidTable::of(config_);
-  PositionSource source(*this, positions, sinusoids);
+  PositionTables tables(config_);
+  PositionSource source(*this, positions, tables);
   std::vector<float> vectors(num_tokens * config_.embedding_width());
   if (!source.adds()) return vectors;
   const int32_t counted = config_.position.uncounted_token == 0 ? 1 : 0;

@@ -11,6 +11,7 @@
 #include "models/config_keys.h"
 #include "models/config_reader.h"
 #include "models/files.h"
+#include "models/position_keys.h"
 #include "phasor/errors.h"
 
 namespace phasor::internal {
@@ -18,21 +19,6 @@ namespace {
 
 constexpr int64_t kMaxWidth = int64_t{1} << 17;
 constexpr int64_t kMaxLayers = 1000;
-constexpr int64_t kMaxDistance = 4096;       // of a relative bias: a head has one for each distance
-constexpr int64_t kMaxFirstPosition = 1024;  // of sinusoids, which are computed from 0 on
-constexpr int64_t kMaxRows = int64_t{1} << 24;  // of vocabularies and position tables
-
-/// The value of `key`, which is one of the names of `values` (see to_string()).
-template <typename Enum>
-Enum parse(const ConfigReader& reader, std::string_view key, std::initializer_list<Enum> values) {
-  const std::string name = reader.text({key});
-  std::vector<std::string_view> names;
-  for (const Enum value : values) {
-    if (to_string(value) == name) return value;
-    names.push_back(to_string(value));
-  }
-  reader.refuse(key, fmt::format("one of: {}", fmt::join(names, ", ")));
-}
 
 /// `name` is the value of `key` or a part of it.
 Activation activation_of(const ConfigReader& reader, std::string_view key, std::string_view name) {
@@ -41,7 +27,8 @@ Activation activation_of(const ConfigReader& reader, std::string_view key, std::
       {"gelu_tanh", Activation::kGeluTanh}, {"gelu_new", Activation::kGeluTanh},
       {"gelu_fast", Activation::kGeluTanh}, {"gelu_pytorch_tanh", Activation::kGeluTanh},
       {"relu", Activation::kRelu},          {"silu", Activation::kSilu},
-      {"swish", Activation::kSilu},         {"tanh", Activation::kTanh}};
+      {"swish", Activation::kSilu},         {"swiglu", Activation::kSilu},
+      {"geglu", Activation::kGeluErf},      {"tanh", Activation::kTanh}};
   std::vector<std::string_view> names;
   for (const auto& [known, activation] : kNames) {
     if (known == name) return activation;
@@ -53,7 +40,8 @@ Activation activation_of(const ConfigReader& reader, std::string_view key, std::
 void read_activation(const ConfigReader& reader, const Family& family, ModelConfig& config) {
   config.activation = family.default_activation;
   config.gated_mlp = family.default_gate;
-  for (const std::string_view key : {"activation_function", "hidden_act", "activation"}) {
+  for (const std::string_view key :
+       {"activation_function", "hidden_act", "hidden_activation", "activation"}) {
     if (!reader.has(key)) continue;
     config.activation = activation_of(reader, key, reader.text({key}));
     return;
@@ -76,16 +64,18 @@ void read_activation(const ConfigReader& reader, const Family& family, ModelConf
 }
 
 void read_sizes(const ConfigReader& reader, const Family& family, ModelConfig& config) {
-  config.d_model = reader.integer({"d_model", "hidden_size", "dim"}, 1, kMaxWidth);
+  config.d_model = reader.integer({"d_model", "hidden_size", "dim", "n_embd"}, 1, kMaxWidth);
   // The encoder's own keys come first: num_hidden_layers may include the decoder.
-  config.d_ff = reader.integer({"encoder_ffn_dim", "intermediate_size", "d_ff", "hidden_dim"}, 1,
-                               8 * kMaxWidth);
+  config.d_ff = reader.integer(
+      {"encoder_ffn_dim", "intermediate_size", "d_ff", "hidden_dim", "n_inner"}, 1, 8 * kMaxWidth);
   config.num_layers = reader.integer(
-      {"encoder_layers", "num_hidden_layers", "num_layers", "n_layers"}, 1, kMaxLayers);
-  config.num_heads =
-      reader.integer({"encoder_attention_heads", "num_attention_heads", "num_heads", "n_heads"}, 1,
-                     config.d_model);
+      {"encoder_layers", "num_hidden_layers", "num_layers", "n_layers", "n_layer"}, 1, kMaxLayers);
+  config.num_heads = reader.integer(
+      {"encoder_attention_heads", "num_attention_heads", "num_heads", "n_heads", "n_head"}, 1,
+      config.d_model);
   config.vocab_size = reader.integer({"vocab_size"}, 1, kMaxRows);
+  const int64_t multiple = reader.integer({"pad_vocab_size_multiple"}, 1, kMaxWidth, 1);
+  config.vocab_size = (config.vocab_size + multiple - 1) / multiple * multiple;
   if (family.spelled_out) config.d_head = reader.integer({"d_head"}, 0, kMaxWidth, 0);
   if (family.default_d_head > 0) {
     config.d_head = reader.integer({"d_kv"}, 1, kMaxWidth, family.default_d_head);
@@ -105,6 +95,7 @@ void read_by_row(const ConfigReader& reader, const Family& family, ModelConfig& 
   if (family.embedding_map != EmbeddingMap::kNever) {
     config.d_embedding =
         reader.integer({"embedding_size"}, 1, kMaxWidth, family.default_embedding_size);
+    if (config.d_embedding == 0) config.d_embedding = config.d_model;
   }
   if (family.embedding_map == EmbeddingMap::kIfWidthsDiffer &&
       config.d_embedding == config.d_model) {
@@ -119,63 +110,8 @@ void read_by_row(const ConfigReader& reader, const Family& family, ModelConfig& 
     config.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(config.d_model)));
   }
 
-  PositionConfig& position = config.position;
-  position.kind = family.position_kind;
-  position.bias = family.bias;
-  if (position.bias == ScoreBias::kBuckets) {
-    position.num_buckets = reader.integer({"relative_attention_num_buckets"}, 4, kMaxDistance, 32);
-    position.max_distance =
-        reader.integer({"relative_attention_max_distance"}, 1, kMaxDistance, 128);
-  }
-  if (position.kind == PositionKind::kNone) return;
-  const int64_t pad =
-      reader.integer({"pad_token_id"}, 0, config.vocab_size - 1, family.default_pad);
-  position.layout = family.layout;
-  if (!family.sinusoidal_if.empty() && reader.boolean({family.sinusoidal_if}, false)) {
-    position.kind = PositionKind::kSinusoidal;
-  }
-  switch (family.first_position) {
-    case FirstPosition::kZero:
-      break;
-    case FirstPosition::kTwo:
-      position.first_position = 2;
-      break;
-    case FirstPosition::kAfterPad:
-      position.first_position = pad + 1;
-      break;
-  }
-  if (family.pad_is_uncounted) position.uncounted_token = static_cast<int32_t>(pad);
-  const int64_t rows =
-      reader.integer({"max_position_embeddings"}, 1, kMaxRows) + family.rows_beyond_maximum;
-  config.max_positions = rows - position.first_position;
-  if (config.max_positions < 1) {
-    reader.fail(fmt::format("{} position rows leave none after the first, {}", rows,
-                            position.first_position));
-  }
-}
-
-PositionConfig read_position(const ConfigReader& reader) {
-  PositionConfig position;
-  position.kind = parse(reader, "kind",
-                        {PositionKind::kSinusoidal, PositionKind::kLearned, PositionKind::kNone});
-  if (reader.has("bias")) {
-    position.bias =
-        parse(reader, "bias", {ScoreBias::kNone, ScoreBias::kBuckets, ScoreBias::kAlibi});
-  }
-  if (position.bias == ScoreBias::kBuckets) {
-    position.num_buckets = reader.integer({"num_buckets"}, 4, kMaxDistance, position.num_buckets);
-    position.max_distance =
-        reader.integer({"max_distance"}, 1, kMaxDistance, position.max_distance);
-  }
-  if (position.kind == PositionKind::kSinusoidal) {
-    position.layout =
-        parse(reader, "layout",
-              {SinusoidalLayout::kPaper, SinusoidalLayout::kMarian, SinusoidalLayout::kT2T,
-               SinusoidalLayout::kFairseq, SinusoidalLayout::kOpenNmt});
-    position.base = reader.number({"base"}, 1.0, 1e30, 10000.0);
-  }
-  position.first_position = reader.integer({"first_position"}, 0, kMaxFirstPosition, 0);
-  return position;
+  config.first_attn_norm = family.first_attn_norm;
+  read_positions(reader, family, config);
 }
 
 /// id2label's names, by their numbers; empty if it is missing.
@@ -217,7 +153,7 @@ std::optional<ClassifierHead::Output> read_output(const ConfigReader& reader,
 void read_classifier(const ConfigReader& reader, const Family& family,
                      CheckpointConfig& checkpoint) {
   ClassifierHead& head = checkpoint.classifier;
-  head.activation = family.classifier_activation;
+  head.activation = family.classifier_activation.value_or(checkpoint.config.activation);
   try {
     const std::vector<std::string> architectures = reader.texts({"architectures"});
     const bool classifies = std::ranges::any_of(architectures, [](const std::string& name) {
@@ -230,7 +166,7 @@ void read_classifier(const ConfigReader& reader, const Family& family,
       if (reader.has(key)) head.activation = activation_of(reader, key, reader.text({key}));
     }
     if (reader.has("classifier_pooling")) {
-      head.pooling = parse(reader, "classifier_pooling", {PoolingMode::kCls, PoolingMode::kMean});
+      head.pooling = reader.choice("classifier_pooling", {PoolingMode::kCls, PoolingMode::kMean});
     }
     head.labels = read_labels(reader);
     checkpoint.classifier_output = read_output(reader, checkpoint.notes);
@@ -242,13 +178,13 @@ void read_classifier(const ConfigReader& reader, const Family& family,
 /// phasor's own type, whose config.json states everything.
 void read_spelled_out(const ConfigReader& reader, CheckpointConfig& checkpoint) {
   ModelConfig& config = checkpoint.config;
-  config.norm_order = parse(reader, "norm_order", {NormOrder::kPostNorm, NormOrder::kPreNorm});
+  config.norm_order = reader.choice("norm_order", {NormOrder::kPostNorm, NormOrder::kPreNorm});
   config.embedding_scale = static_cast<float>(reader.number({"embedding_scale"}, 0.0, 1e9, 1.0));
   config.embedding_norm = reader.boolean({"embedding_norm"}, false);
   config.final_norm = reader.boolean({"final_norm"}, false);
   config.max_positions = reader.integer({"max_positions"}, 0, kMaxRows, 0);
   if (reader.has("norm")) {
-    config.norm = parse(reader, "norm", {NormKind::kLayerNorm, NormKind::kRmsNorm});
+    config.norm = reader.choice("norm", {NormKind::kLayerNorm, NormKind::kRmsNorm});
   }
   config.d_embedding = reader.integer({"d_embedding"}, 0, kMaxWidth, 0);
   config.num_layer_groups = reader.integer({"num_layer_groups"}, 0, config.num_layers, 0);
@@ -256,8 +192,7 @@ void read_spelled_out(const ConfigReader& reader, CheckpointConfig& checkpoint) 
   config.linear_bias = reader.boolean({"linear_bias"}, true);
   config.scale_scores = reader.boolean({"scale_scores"}, true);
   checkpoint.needs_mlm_head = reader.boolean({"mlm_head"}, false);
-  const ConfigReader position = reader.object("position");
-  config.position = read_position(position);
+  config.position = read_position(reader.object("position"), checkpoint.notes);
   if (config.position.kind == PositionKind::kLearned && config.max_positions == 0) {
     reader.refuse("max_positions", "at least 1 where positions are learned");
   }
@@ -268,15 +203,9 @@ void read_spelled_out(const ConfigReader& reader, CheckpointConfig& checkpoint) 
       "embedding_scale", "embedding_norm", "final_norm",  "position",       "mlm_head",
       "tokenizer",       "norm",           "d_head",      "d_embedding",    "num_layer_groups",
       "gated_mlp",       "linear_bias",    "scale_scores"};
-  constexpr std::string_view kPositionKeys[] = {
-      "kind", "layout", "base", "first_position", "bias", "num_buckets", "max_distance"};
   for (const std::string& key : reader.keys_besides(kKeys)) {
     checkpoint.notes.push_back(
         fmt::format("config.json: the key {} is not known and not used", key));
-  }
-  for (const std::string& key : position.keys_besides(kPositionKeys)) {
-    checkpoint.notes.push_back(
-        fmt::format("config.json: the key position.{} is not known and not used", key));
   }
 }
 
@@ -296,18 +225,22 @@ CheckpointConfig read_model_config(const std::filesystem::path& config_json) {
   read_activation(reader, family, config);
   config.norm_eps = static_cast<float>(family.default_eps);
   if (!family.fixed_eps) {
-    config.norm_eps = static_cast<float>(
-        reader.number({"layer_norm_eps", "layer_norm_epsilon"}, 1e-30, 1.0, family.default_eps));
+    config.norm_eps = static_cast<float>(reader.number(
+        {"norm_eps", "layer_norm_eps", "layer_norm_epsilon"}, 1e-30, 1.0, family.default_eps));
   }
   checkpoint.head_activation = family.head_activation.value_or(config.activation);
   if (family.spelled_out) {
     read_spelled_out(reader, checkpoint);
   } else {
     read_by_row(reader, family, config);
+    checkpoint.needs_token_types =
+        family.needs_token_types && reader.integer({"type_vocab_size"}, 0, kMaxRows, 1) > 0;
     checkpoint.ties_decoder = reader.boolean({"tie_word_embeddings"}, true);
     if (!family.classifier.empty()) read_classifier(reader, family, checkpoint);
     checkpoint.unused_keys = unread_keys(reader, family);
-    if (reader.has("auto_map")) {
+    if (reader.has("auto_map") &&
+        (family.code.empty() ||
+         reader.value("auto_map")->dump().find(family.code) == std::string::npos)) {
       checkpoint.notes.push_back(
           fmt::format("config.json names Python code of the model's own (auto_map), which is not "
                       "run: what is computed is a plain {}",

@@ -16,7 +16,8 @@ struct CheckpointConfig {
   const Family* family = nullptr;
   ModelConfig config;
   bool needs_mlm_head = false;  // according to config.json
-  bool ties_decoder = true;     // the head's decoder is the token embedding unless the file has one
+  bool needs_token_types = false;
+  bool ties_decoder = true;  // the head's decoder is the token embedding unless the file has one
   Activation head_activation = Activation::kGeluErf;
   ClassifierHead classifier;  // without tensors; without labels if config.json names none
   std::optional<ClassifierHead::Output> classifier_output;  // empty: by the number of labels

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -199,10 +201,25 @@ phasor::Positions parse_positions(const std::string& name, const phasor::Positio
     return Positions::sinusoidal(parse_name<phasor::SinusoidalLayout>("--positions", layout),
                                  own.base);
   }
-  constexpr std::string_view kNames[] = {"own", "none", "sinusoidal", "learned"};
-  throw UsageError(fmt::format(
-      "--positions: '{}' is none of own, none, sinusoidal, sinusoidal:LAYOUT, learned{}", name,
-      did_you_mean(name, kNames)));
+  if (name == "alibi") return Positions::alibi();
+  if (name == "rotary") return Positions::rotary();
+  if (name.starts_with("rotary:")) {
+    const std::string text = name.substr(name.find(':') + 1);
+    double base = 0;
+    const char* const end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, base);
+    if (error != std::errc() || rest != end || !(base > 1) || !std::isfinite(base)) {
+      throw UsageError(fmt::format(
+          "--positions: the base of rotary:{} is not a number above 1; usual are 10000 and 160000",
+          text));
+    }
+    return Positions::rotary(base);
+  }
+  constexpr std::string_view kNames[] = {"own", "none", "sinusoidal", "learned", "rotary", "alibi"};
+  throw UsageError(
+      fmt::format("--positions: '{}' is none of own, none, sinusoidal, sinusoidal:LAYOUT, learned, "
+                  "rotary, rotary:BASE, alibi{}",
+                  name, did_you_mean(name, kNames)));
 }
 
 }  // namespace infer

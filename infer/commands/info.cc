@@ -40,6 +40,48 @@ Json described(Make make) {
   }
 }
 
+void drop_nulls(Json& json) {
+  for (auto member = json.begin(); json.is_object() && member != json.end();) {
+    drop_nulls(*member);
+    member = member->is_null() ? json.erase(member) : std::next(member);
+  }
+}
+
+Json rotary(const phasor::ModelConfig& config) {
+  if (!config.position.rotary) return nullptr;
+  const phasor::RotaryConfig& rotary = *config.position.rotary;
+  const bool by_length = rotary.ntk_length > 0;
+  return {{"base", rotary.base},
+          {"columns", rotary.dims > 0 ? rotary.dims : config.head_dim()},
+          {"interleaved", rotary.interleaved},
+          {"factor", value_if(rotary.factor != 1, rotary.factor)},
+          {"ntk_factor", value_if(by_length, rotary.ntk_factor)},
+          {"ntk_length", value_if(by_length, rotary.ntk_length)}};
+}
+
+Json disentangled(const phasor::PositionConfig& position) {
+  if (!position.disentangled) return nullptr;
+  const phasor::DisentangledConfig& terms = *position.disentangled;
+  return {{"content_to_position", terms.content_to_position},
+          {"position_to_content", terms.position_to_content},
+          {"buckets", 2 * terms.num_buckets},
+          {"max_distance", value_if(terms.max_distance > 0, terms.max_distance)}};
+}
+
+/// Layers that see only a part of the text, counted from 1.
+Json local_layers(const phasor::ModelConfig& config) {
+  Json layers = Json::array();
+  Json window, base;
+  for (int64_t layer = 0; layer < std::ssize(config.layer_attention); ++layer) {
+    if (config.window(layer) == 0) continue;
+    layers.push_back(layer + 1);
+    window = config.window(layer);
+    if (config.position.rotary) base = config.rotary_base(layer);
+  }
+  if (layers.empty()) return nullptr;
+  return {{"window", window}, {"rotary_base", base}, {"layers", layers}};
+}
+
 Json positions(const phasor::Model& model) {
   const phasor::PositionConfig& position = model.config().position;
   const phasor::Tensor& table = model.weights().position_table;
@@ -48,12 +90,16 @@ Json positions(const phasor::Model& model) {
   const bool added = position.kind != phasor::PositionKind::kNone;
   const int64_t rows = table.present() ? table.shape.at(0) : 0;
   const int64_t trained = model.config().max_positions;
-  return {{"kind", to_string(position.kind)},
+  const bool other = describe(position) != to_string(position.kind);  // than vectors
+  return {{"kind", value_if(added || !other, to_string(position.kind))},
           {"layout", value_if(sinusoidal, to_string(position.layout))},
           {"base", value_if(sinusoidal, position.base)},
           {"bias", value_if(position.bias != phasor::ScoreBias::kNone, to_string(position.bias))},
           {"buckets", value_if(buckets, position.num_buckets)},
           {"max_distance", value_if(buckets, position.max_distance)},
+          {"rotary", rotary(model.config())},
+          {"disentangled", disentangled(position)},
+          {"local_attention", local_layers(model.config())},
           {"first_position", value_if(added, position.first_position)},
           {"table_rows", value_if(rows > 0, rows)},
           {"usable_positions", value_if(rows > 0, rows - position.first_position)},
@@ -167,11 +213,7 @@ Json describe(const std::shared_ptr<const phasor::Model>& loaded) {
       {"unused_keys", model.unused_keys()},
       {"versions", versions()},
       {"notes", notes}};
-  for (Json& group : json) {
-    for (auto member = group.begin(); group.is_object() && member != group.end();) {
-      member = member->is_null() ? group.erase(member) : std::next(member);
-    }
-  }
+  drop_nulls(json);
   return json;
 }
 

@@ -84,7 +84,9 @@ std::optional<int64_t> trained_length(const phasor::Encoder& encoder,
 }
 
 std::string layout_name(const phasor::PositionConfig& own, const Positions& positions) {
-  if (positions.source() == Positions::Source::kTable) return "table";
+  if (positions.source() >= Positions::Source::kTable) {  // table, rotary, alibi
+    return std::string(to_string(positions.source()));
+  }
   const PositionKind kind = kind_of(own, positions);
   if (kind != PositionKind::kSinusoidal) return std::string(to_string(kind));
   const bool computed = positions.source() == Positions::Source::kSinusoidal;
@@ -94,6 +96,9 @@ std::string layout_name(const phasor::PositionConfig& own, const Positions& posi
 std::string describe_positions(const phasor::PositionConfig& own, const Positions& positions) {
   if (positions.source() == Positions::Source::kModel) return describe(own);
   const std::string layout = layout_name(own, positions);
+  if (positions.source() == Positions::Source::kRotary) {
+    return fmt::format("rotary (base {})", positions.base());
+  }
   const bool sinusoidal = kind_of(own, positions) == PositionKind::kSinusoidal;
   return sinusoidal ? fmt::format("sinusoidal ({})", layout) : layout;
 }

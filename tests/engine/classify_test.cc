@@ -288,8 +288,8 @@ TEST(ClassifyTest, AWeightThatIsNoNumberIsNamed) {
 
 /// Encodes the texts itself, and must come to the other implementation's logits.
 TEST(ClassifyTest, ReferenceCheckpointsGiveTheLogitsOfTransformers) {
-  for (const char* const name :
-       {"bert-cross-encoder", "xlm-roberta-reranker", "distilbert-classifier"}) {
+  for (const char* const name : {"bert-cross-encoder", "xlm-roberta-reranker",
+                                 "distilbert-classifier", "modernbert-classifier"}) {
     SCOPED_TRACE(name);
     PHASOR_SHARED_OR_SKIP(folder, std::string("golden2/") + name);
     const auto golden = nlohmann::json::parse(read_text_file(folder / "golden.json"));

@@ -23,7 +23,7 @@ TEST_P(EncoderOnDrawnModelTest, MatchesTheReferenceAtEveryHook) {
       model, {random_ids(*model, 11, 1), random_ids(*model, 1, 2), random_ids(*model, 23, 3)});
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, EncoderOnDrawnModelTest, testing::Range(0, 40));
+INSTANTIATE_TEST_SUITE_P(Seeds, EncoderOnDrawnModelTest, testing::Range(0, 121));
 
 TEST(EncoderTest, EveryNormOrderWithEveryActivationMatchesTheReference) {
   ModelConfig config = small_config();

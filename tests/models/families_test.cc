@@ -69,8 +69,8 @@ FamilyCase headless(FamilyCase family) {
 }
 
 TEST(FamiliesTest, ClassificationHeadsOfEveryFamily) {
-  for (const char* const model_type :
-       {"bert", "roberta", "electra", "mpnet", "distilbert", "albert"}) {
+  for (const char* const model_type : {"bert", "jina", "roberta", "electra", "roformer", "mpnet",
+                                       "modernbert", "new", "deberta-v2", "distilbert", "albert"}) {
     SCOPED_TRACE(model_type);
     const Loaded loaded(classifier_case(model_type));
     expect_computes_what_is_meant(loaded);
@@ -97,6 +97,124 @@ TEST(FamiliesTest, ElectraMapsAnEmbeddingOfAnotherWidth) {
 TEST(FamiliesTest, MpnetAddsRowsAndABias) {
   expect_computes_what_is_meant(Loaded(mpnet_case()));
   expect_computes_what_is_meant(Loaded(headless(mpnet_case()), without("mpnet.")));
+}
+
+TEST(FamiliesTest, RoformerRotatesInterleavedPairs) {
+  const auto stored_angles = [](std::vector<TestTensor>& tensors) {  // of no use
+    tensors.push_back({"roformer.encoder.embed_positions.weight", {16, 4}});
+  };
+  for (const int64_t embedding_size : {7, 12}) {
+    SCOPED_TRACE(embedding_size);
+    const Loaded loaded(roformer_case(embedding_size), stored_angles);
+    expect_computes_what_is_meant(loaded);
+    EXPECT_EQ(loaded.model->unused_tensors().size(), 1u);
+  }
+  expect_computes_what_is_meant(Loaded(headless(roformer_case(12)), without("roformer.")));
+}
+
+TEST(FamiliesTest, JinasBertHasAlibiAndAGatedMlp) {
+  expect_computes_what_is_meant(Loaded(jina_case()));
+  expect_computes_what_is_meant(Loaded(headless(jina_case()), without("bert.")));
+}
+
+TEST(FamiliesTest, DebertaHasDisentangledAttention) {
+  expect_computes_what_is_meant(Loaded(deberta_case()));
+  expect_computes_what_is_meant(Loaded(headless(deberta_case()), without("deberta.")));
+}
+
+TEST(FamiliesTest, DebertasTermsAreThoseNamed) {
+  FamilyCase family = headless(deberta_case());
+  DisentangledConfig& meant = *family.meaning.position.disentangled;
+  family.config["pos_att_type"] = "c2p|p2c";
+  expect_computes_what_is_meant(Loaded(family));
+  family.config["pos_att_type"] = {"c2p"};
+  meant.position_to_content = false;
+  expect_computes_what_is_meant(Loaded(family));
+  family.config["pos_att_type"] = "p2c";
+  meant.content_to_position = false;
+  meant.position_to_content = true;
+  expect_computes_what_is_meant(Loaded(family));
+}
+
+TEST(FamiliesTest, DebertasTableHasARowForEachOffsetWithoutBuckets) {
+  FamilyCase family = headless(deberta_case());
+  family.config["position_buckets"] = -1;
+  family.config["max_relative_positions"] = 6;  // the text is longer
+  family.config["norm_rel_ebd"] = "none";
+  family.meaning.position.disentangled =
+      DisentangledConfig{.num_buckets = 6, .max_distance = 0, .norm = false};
+  expect_computes_what_is_meant(Loaded(family));
+}
+
+TEST(FamiliesTest, DebertaMayAlsoAddPositionsToItsEmbedding) {
+  FamilyCase family = headless(deberta_case());
+  family.config["position_biased_input"] = true;
+  family.meaning.position.kind = PositionKind::kLearned;
+  expect_computes_what_is_meant(Loaded(family));
+}
+
+TEST(FamiliesTest, GteMayHaveItsQueriesKeysAndValuesApart) {
+  FamilyCase family = headless(gte_case(2));
+  family.config["pack_qkv"] = false;
+  for (const std::string part : {"q", "k", "v"}) {
+    family.names["blocks.{l}.attn." + part] = "new.encoder.layer.{l}.attention." + part + "_proj";
+  }
+  expect_computes_what_is_meant(Loaded(family));
+}
+
+TEST(FamiliesTest, ModernBertWithTheKeysOfOldAndNewFiles) {
+  for (const bool new_keys : {false, true}) {
+    SCOPED_TRACE(new_keys);
+    const FamilyCase family = modernbert_case(new_keys);
+    expect_computes_what_is_meant(Loaded(family));
+    expect_computes_what_is_meant(Loaded(headless(family), without("model.")));
+  }
+}
+
+TEST(FamiliesTest, BiasesThatMayBeAbsentAreReadWhereTheyAreThere) {
+  FamilyCase modernbert = modernbert_case(true);
+  for (const char* const key : {"norm_bias", "attention_bias", "mlp_bias", "classifier_bias"}) {
+    modernbert.config[key] = true;
+  }
+  FamilyCase nomic = nomic_case(false);
+  for (const char* const key : {"qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias"}) {
+    nomic.config[key] = true;
+  }
+  for (FamilyCase* const family : {&modernbert, &nomic}) {
+    family->extras.change = {};
+    expect_computes_what_is_meant(Loaded(*family));
+  }
+}
+
+TEST(FamiliesTest, NomicWithTheKeysOfOldAndNewFiles) {
+  for (const bool new_keys : {false, true}) {
+    SCOPED_TRACE(new_keys);
+    expect_computes_what_is_meant(Loaded(nomic_case(new_keys)));
+  }
+}
+
+TEST(FamiliesTest, NomicsRotationIsOfAPartOrInPairsOrScaledByLength) {
+  FamilyCase family = nomic_case(false);
+  family.config["rotary_emb_fraction"] = 0.5;  // of 4 columns
+  family.config["rotary_emb_interleaved"] = true;
+  family.meaning.position.rotary = RotaryConfig{.base = 700.0, .dims = 2, .interleaved = true};
+  expect_computes_what_is_meant(Loaded(family));
+  family = nomic_case(false);
+  family.config["rotary_scaling_factor"] = 2.0;  // for texts of more than 6 tokens
+  family.meaning.position.rotary = RotaryConfig{.base = 700.0, .ntk_factor = 2.0, .ntk_length = 6};
+  expect_computes_what_is_meant(Loaded(family));
+}
+
+TEST(FamiliesTest, GteIsScaledByNtkWithAndWithoutTokenTypes) {
+  for (const int64_t token_types : {0, 2}) {
+    SCOPED_TRACE(token_types);
+    expect_computes_what_is_meant(Loaded(gte_case(token_types)));
+    expect_computes_what_is_meant(Loaded(headless(gte_case(token_types)), without("new.")));
+  }
+  FamilyCase family = headless(gte_case(0));
+  family.config["rope_scaling"] = nullptr;
+  family.meaning.position.rotary = RotaryConfig{.base = 500.0};
+  expect_computes_what_is_meant(Loaded(family));
 }
 
 TEST(FamiliesTest, RobertaAndItsKinWithTheirHeads) {

@@ -114,9 +114,9 @@ TEST(ModelTest, CreateRefusesAnImpossibleConfiguration) {
 TEST(ModelTest, CreateRefusesMissingTensors) {
   const auto model = random_model(random_config(), 1);
   Weights weights = model->weights();
-  weights.blocks[1].k.bias = {};
+  weights.blocks[1].k.weight = {};
   expect_error<ModelError>([&] { Model::create(model->config(), weights, model); },
-                           {"blocks.1.attn.k.bias", "missing", "[6]"});
+                           {"blocks.1.attn.k.weight", "missing", "[6, 6]"});
   weights = model->weights();
   weights.blocks.pop_back();
   expect_error<ModelError>([&] { Model::create(model->config(), weights, model); },

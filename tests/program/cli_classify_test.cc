@@ -251,8 +251,8 @@ TEST(CliVerifyTest, LogitsAreComparedWithoutHiddenStates) {
 }
 
 TEST(CliVerifyTest, ReferenceClassifiersAreRight) {
-  for (const char* const name :
-       {"bert-cross-encoder", "xlm-roberta-reranker", "distilbert-classifier"}) {
+  for (const char* const name : {"bert-cross-encoder", "xlm-roberta-reranker",
+                                 "distilbert-classifier", "modernbert-classifier"}) {
     PHASOR_SHARED_OR_SKIP(folder, std::string("golden2/") + name);
     const ProgramResult result = run_infer({"verify", folder});
     EXPECT_EQ(result.exit_code, 0) << result.out << result.err;

@@ -52,6 +52,47 @@ PositionConfig drawn_position(Dice& dice, bool even_width) {
   return position;
 }
 
+RotaryConfig drawn_rotary(Dice& dice, int64_t head_dim) {
+  RotaryConfig rotary;
+  rotary.base = dice.coin() ? 10000.0 : 50.0;
+  rotary.dims = 2 * dice.between(head_dim % 2, head_dim / 2);  // 0: all of an even head
+  rotary.interleaved = dice.coin();
+  rotary.factor = dice.coin() ? 1.0 : 0.7;
+  const int64_t turned = rotary.dims > 0 ? rotary.dims : head_dim;
+  if (turned >= 4 && dice.coin()) {
+    rotary.ntk_factor = dice.coin() ? 1.0 : 2.5;
+    rotary.ntk_length = dice.between(1, 30);
+  }
+  return rotary;
+}
+
+DisentangledConfig drawn_disentangled(Dice& dice) {
+  DisentangledConfig disentangled;
+  disentangled.content_to_position = dice.coin();
+  disentangled.position_to_content = dice.coin();
+  disentangled.num_buckets = 2 * dice.between(2, 10);
+  disentangled.max_distance = dice.coin() ? 0 : disentangled.num_buckets / 2 + dice.between(2, 40);
+  disentangled.norm = dice.coin();
+  return disentangled;
+}
+
+/// Adds what happens within attention. No model has both rotary and disentangled positions.
+void draw_attention(Dice& dice, ModelConfig& config) {
+  const int64_t kind = dice.between(0, 2);
+  if (kind == 1 && config.head_dim() >= 2) {
+    config.position.rotary = drawn_rotary(dice, config.head_dim());
+  } else if (kind == 2) {
+    config.position.disentangled = drawn_disentangled(dice);
+  }
+  if (config.norm_order == NormOrder::kPreNorm) config.first_attn_norm = dice.coin();
+  if (dice.coin()) return;
+  for (int64_t layer = 0; layer < config.num_layers; ++layer) {
+    LayerAttention attention = {.window = dice.between(0, 6)};
+    if (config.position.rotary && dice.coin()) attention.rotary_base = 300.0;
+    config.layer_attention.push_back(attention);
+  }
+}
+
 std::string describe(Hook hook, int64_t layer, int64_t sequence, int64_t first_token) {
   return hook_path(hook, layer) + " of sequence " + std::to_string(sequence) + ", window at " +
          std::to_string(first_token);
@@ -93,9 +134,11 @@ std::shared_ptr<const Model> drawn_model(uint64_t seed) {
   config.linear_bias = dice.coin();
   config.scale_scores = dice.coin();
   config.position = drawn_position(dice, config.embedding_width() % 2 == 0);
-  return random_model(
-      config, seed,
-      {.token_types = dice.between(0, 2), .mlm_head = false, .store_position_table = dice.coin()});
+  RandomModelExtras extras;
+  extras.token_types = dice.between(0, 2);
+  extras.store_position_table = dice.coin();
+  if (seed >= kFirstScorePositionsSeed) draw_attention(dice, config);
+  return random_model(config, seed, extras);
 }
 
 TokenIds random_ids(const Model& model, int64_t count, uint64_t seed) {

@@ -19,7 +19,10 @@ using TokenIds = std::vector<int32_t>;
 /// Post-norm, 3 heads of 5, two layers, no positions: change what the test is about.
 ModelConfig small_config();
 
-/// Every choice of a configuration drawn from `seed`, with sizes that are no multiple of 16.
+/// Every choice of a configuration drawn from `seed`, with sizes that are no multiple of 16. From
+/// kFirstScorePositionsSeed on also rotary and disentangled positions, local windows, and a first
+/// block without its norm.
+inline constexpr uint64_t kFirstScorePositionsSeed = 61;
 std::shared_ptr<const Model> drawn_model(uint64_t seed);
 
 /// `count` ids below the model's vocab_size.

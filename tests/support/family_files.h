@@ -15,7 +15,8 @@ struct FamilyCase {
   nlohmann::json config = {};  // its config.json
   ModelConfig meaning;
   RandomModelExtras extras = {};
-  /// phasor's module to the whole name in the file, with {l} for the layer (or its group).
+  /// phasor's module to the whole name in the file, with {l} for the layer (or its group). A name
+  /// that ends in [n] is of the rows of one tensor those that come after [n − 1]'s.
   std::map<std::string, std::string> names;
 };
 
@@ -24,6 +25,18 @@ FamilyCase electra_case(int64_t embedding_size);
 /// roberta, xlm-roberta or camembert.
 FamilyCase roberta_case(const std::string& model_type);
 FamilyCase mpnet_case();
+/// An ELECTRA whose queries and keys turn.
+FamilyCase roformer_case(int64_t embedding_size);
+/// Jina's BERT with ALiBi and a gated MLP.
+FamilyCase jina_case();
+/// DeBERTa-v3's layout.
+FamilyCase deberta_case();
+/// With the keys of Transformers 5, or those of the files before it.
+FamilyCase modernbert_case(bool new_keys);
+FamilyCase nomic_case(bool new_keys);
+/// GTE v1.5 with NTK scaling. Its oracle is the C++ one on this case: there is no checkpoint with
+/// hidden states, and a program for this family alone would repeat the same few lines.
+FamilyCase gte_case(int64_t token_types);
 FamilyCase distilbert_case(bool sinusoidal);
 FamilyCase albert_case();
 /// With or without a gated MLP.
@@ -31,8 +44,8 @@ FamilyCase t5_case(bool gated);
 /// marian, bart, mbart, pegasus or m2m_100.
 FamilyCase fairseq_case(const std::string& model_type);
 
-/// A checkpoint with a classification head for three labels: bert, roberta, electra, mpnet,
-/// distilbert or albert.
+/// A checkpoint with a classification head for three labels: bert, jina, roberta, electra,
+/// roformer, mpnet, modernbert, new, deberta-v2, distilbert or albert.
 FamilyCase classifier_case(const std::string& model_type);
 
 /// The tensors of `model` under the case's names. A decoder that is tied to the embedding is left

@@ -100,6 +100,11 @@ std::shared_ptr<const Model> random_model(const ModelConfig& config, uint64_t se
                                .decoder = weights.token_embedding,
                                .bias = tensors->draw({V}, 0.0f, 0.3f)};
   }
+  if (!config.first_attn_norm) weights.blocks.front().attn_norm = {};
+  if (const auto& disentangled = config.position.disentangled) {
+    weights.relative_table = tensors->draw({2 * disentangled->num_buckets, C}, 0.0f, unit);
+    if (disentangled->norm) weights.relative_norm = tensors->norm(C);
+  }
   if (extras.classifier) {
     ClassifierHead& head = weights.classifier.emplace(*extras.classifier);
     const int64_t labels = std::ssize(head.labels);
@@ -109,6 +114,7 @@ std::shared_ptr<const Model> random_model(const ModelConfig& config, uint64_t se
     head.out = {.weight = tensors->draw({labels, C}, 0.0f, 0.5f),
                 .bias = tensors->draw({labels}, 0.0f, 0.3f)};
   }
+  if (extras.change) extras.change(weights);
   return Model::create(config, std::move(weights), tensors, extras.tokenizer);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -18,6 +19,7 @@ struct RandomModelExtras {
   bool classifier_norm = false;       // with a norm that has no bias
   bool store_position_table = false;  // kSinusoidal: a (random) table that wins over the computed
   std::shared_ptr<const Tokenizer> tokenizer = nullptr;
+  std::function<void(Weights&)> change = {};  // of what was drawn, as to take a bias away
 };
 
 /// The same model for the same arguments on every machine. Weights are float32; a position table

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
+#include <optional>
 
 #include "tests/support/reference_positions.h"
 
@@ -97,8 +99,10 @@ namespace {
 
 /// (x − mean) / √(variance + ε) · γ + β over each row of x [T, C]
 Values layer_norm(const NormWeights& weights, double eps, const Values& x) {
-  const Values gamma = values_of(weights.weight), beta = values_of(weights.bias);  // [C]
+  const Values gamma = values_of(weights.weight);  // [C]
   const size_t width = gamma.size();
+  Values beta = values_of(weights.bias);
+  beta.resize(width);
   Values y(x.size());
   for (size_t row = 0; row < x.size(); row += width) {
     double mean = 0, variance = 0;
@@ -133,36 +137,13 @@ Values norm(const ModelConfig& config, const NormWeights& weights, const Values&
                                            : layer_norm(weights, config.norm_eps, x);
 }
 
-/// Press et al.'s, by their code: for a power of two a geometric series that begins with its ratio,
-/// else that of the power below, and every second one of the power above.
-double alibi_slope(int64_t head, int64_t num_heads) {
-  int64_t below = 1;
-  while (2 * below <= num_heads) below *= 2;
-  const double ratio = std::pow(2.0, -8.0 / static_cast<double>(below));
-  if (head < below) return std::pow(ratio, static_cast<double>(head + 1));
-  return std::pow(std::sqrt(ratio), static_cast<double>(2 * (head - below) + 1));
-}
-
-/// T5's bucket of the distance from token i to token j, after Raffel et al.'s own code: the first
-/// half of the buckets looks back; of each half, the first half holds one distance each.
-int64_t relative_bucket(const PositionConfig& config, int64_t distance) {
-  const int64_t half = config.num_buckets / 2, exact = half / 2;
-  int64_t bucket = distance > 0 ? half : 0;
-  const auto length = static_cast<double>(std::abs(distance));
-  if (length < static_cast<double>(exact)) return bucket + std::abs(distance);
-  // How far up the logarithmic half; the small number lifts what rounding put below a whole one.
-  const double up = std::log(length / static_cast<double>(exact)) /
-                    std::log(static_cast<double>(config.max_distance) / static_cast<double>(exact));
-  const auto steps = static_cast<int64_t>(up * static_cast<double>(half - exact) + 1e-9);
-  return bucket + std::min(exact + steps, half - 1);
-}
-
 /// One run of the network over one window.
 class Run {
  public:
   Run(const Model& model, const RunOptions& options, const PositionSource& source,
       const Window& window, const Rounding& rounding)
-      : config_(model.config()),
+      : model_(model),
+        config_(model.config()),
         weights_(model.weights()),
         options_(options),
         source_(source),
@@ -219,7 +200,8 @@ class Run {
     const bool pre_norm = config_.norm_order == NormOrder::kPreNorm;
     record(Hook::kResidPre, layer, x);
 
-    const Values attn_out = attention(layer, pre_norm ? norm(config_, weights.attn_norm, x) : x);
+    const bool norm_first = pre_norm && weights.attn_norm.weight.present();
+    const Values attn_out = attention(layer, norm_first ? norm(config_, weights.attn_norm, x) : x);
     x = is_cut(layer, ResidualCut::Site::kAttention) ? attn_out : add(x, attn_out);
     record(Hook::kResidMid, layer, x);
     if (!pre_norm) x = norm(config_, weights.attn_norm, x);
@@ -231,40 +213,101 @@ class Run {
     return record(Hook::kNormalizedResidPost, layer, norm(config_, weights.mlp_norm, x));
   }
 
-  /// softmax(Q Kᵀ / √D + bias) V for each head, then the output matrix. [T, C]
+  /// softmax(scores) V for each head, then the output matrix. [T, C]
   Values attention(int64_t layer, const Values& x) {
     const BlockWeights& weights = block_weights(layer);
     const int64_t num_heads = config_.num_heads, head_dim = config_.head_dim();
     const Values q = record(Hook::kQ, layer, map(weights.q, x));  // [T, H, D]
     const Values k = record(Hook::kK, layer, map(weights.k, x));
     const Values v = record(Hook::kV, layer, map(weights.v, x));
-    const auto at = [&](int64_t t, int64_t head, int64_t d) {
-      return (t * num_heads + head) * head_dim + d;
-    };
-    Values scores, pattern;  // [H, T, T]
-    Values z(q.size());      // [T, H, D]
+    const Values scores = record(Hook::kAttnScores, layer, attention_scores(layer, q, k));
+    Values pattern = scores;  // [H, T, T]
+    Values z(q.size());       // [T, H, D]
     for (int64_t head = 0; head < num_heads; ++head) {
       for (int64_t i = 0; i < num_tokens_; ++i) {
-        Values row(num_tokens_);  // of the scores
-        for (int64_t j = 0; j < num_tokens_; ++j) {
-          for (int64_t d = 0; d < head_dim; ++d) row[j] += q[at(i, head, d)] * k[at(j, head, d)];
-          if (config_.scale_scores) row[j] /= std::sqrt(static_cast<double>(head_dim));
-          row[j] += relative_bias(i, j, head);
-        }
-        scores.insert(scores.end(), row.begin(), row.end());
+        const std::span row(&pattern[(head * num_tokens_ + i) * num_tokens_], num_tokens_);
         const double largest = *std::max_element(row.begin(), row.end());
         double total = 0;
         for (double& s : row) total += s = std::exp(s - largest);
         for (double& s : row) s /= total;
-        pattern.insert(pattern.end(), row.begin(), row.end());
         for (int64_t j = 0; j < num_tokens_; ++j) {
-          for (int64_t d = 0; d < head_dim; ++d) z[at(i, head, d)] += row[j] * v[at(j, head, d)];
+          for (int64_t d = 0; d < head_dim; ++d) {
+            z[(i * num_heads + head) * head_dim + d] +=
+                row[j] * v[(j * num_heads + head) * head_dim + d];
+          }
         }
       }
     }
-    record(Hook::kAttnScores, layer, scores);
     record(Hook::kPattern, layer, pattern);
     return record(Hook::kAttnOut, layer, map(weights.out, record(Hook::kZ, layer, z)));
+  }
+
+  /// (Q Kᵀ + terms of disentangled attention) / √(terms · D) + bias, with Q and K rotated in the
+  /// first product only: the others are with rows of a table, which stand at no position. −∞ where
+  /// a query does not see a key. [H, T, T]
+  Values attention_scores(int64_t layer, const Values& q, const Values& k) {
+    const BlockWeights& weights = block_weights(layer);
+    const int64_t num_heads = config_.num_heads, head_dim = config_.head_dim();
+    const auto dot = [&](const Values& a, int64_t i, const Values& b, int64_t j, int64_t head) {
+      double sum = 0;
+      for (int64_t d = 0; d < head_dim; ++d) {
+        sum += a[(i * num_heads + head) * head_dim + d] * b[(j * num_heads + head) * head_dim + d];
+      }
+      return sum;
+    };
+    Values rotated_q = q, rotated_k = k;
+    if (const auto rotary = rotation(config_, options_.positions, layer)) {
+      rotated_q = record(Hook::kRotQ, layer, rotated(*rotary, q));
+      rotated_k = record(Hook::kRotK, layer, rotated(*rotary, k));
+    }
+
+    const std::optional<DisentangledConfig>& disentangled = config_.position.disentangled;
+    const bool own = options_.positions.source() == Positions::Source::kModel;
+    int64_t num_terms = 1;  // counted even where a run leaves them out
+    Values table_q, table_k;
+    if (disentangled) {
+      num_terms +=
+          (disentangled->content_to_position ? 1 : 0) + (disentangled->position_to_content ? 1 : 0);
+      Values table = values_of(weights_.relative_table);  // [rows, C]
+      if (disentangled->norm) table = norm(config_, weights_.relative_norm, table);
+      // Not rounded, whatever precision is asked for: these rows are constants of the model.
+      table_q = linear(weights.q, table);  // [rows, H, D]
+      table_k = linear(weights.k, table);
+    }
+
+    Values scores;
+    for (int64_t head = 0; head < num_heads; ++head) {
+      for (int64_t i = 0; i < num_tokens_; ++i) {
+        for (int64_t j = 0; j < num_tokens_; ++j) {
+          const double offset = window_.positions[j] - window_.positions[i];
+          if (!sees(config_, options_.positions, layer, offset)) {
+            scores.push_back(-std::numeric_limits<double>::infinity());
+            continue;
+          }
+          double score = dot(rotated_q, i, rotated_k, j, head);
+          if (disentangled && own) {
+            const auto scale = static_cast<double>(options_.positions.scale());
+            const int64_t row = disentangled_row(*disentangled, -offset);
+            if (disentangled->content_to_position) score += scale * dot(q, i, table_k, row, head);
+            if (disentangled->position_to_content) score += scale * dot(k, j, table_q, row, head);
+          }
+          if (config_.scale_scores) score /= std::sqrt(static_cast<double>(num_terms * head_dim));
+          scores.push_back(score + score_bias(model_, options_.positions, head, offset));
+        }
+      }
+    }
+    return scores;
+  }
+
+  /// Each head's row of x [T, H, D], turned by its token's position; in full precision.
+  Values rotated(const RotaryConfig& rotary, Values x) const {
+    const int64_t head_dim = config_.head_dim(), width = config_.num_heads * head_dim;
+    for (int64_t at = 0; at < std::ssize(x); at += head_dim) {
+      const double position = window_.positions[at / width];
+      rotate(rotary, num_tokens_, static_cast<double>(options_.positions.scale()) * position,
+             std::span(x).subspan(at, head_dim));
+    }
+    return x;
   }
 
   Values mlp(int64_t layer, const Values& x) {
@@ -292,20 +335,6 @@ class Run {
     return weights_.blocks[static_cast<size_t>(static_cast<double>(layer) / group_size)];
   }
 
-  double relative_bias(int64_t i, int64_t j, int64_t head) const {
-    const bool own = options_.positions.source() == Positions::Source::kModel;
-    if (config_.position.bias == ScoreBias::kNone || !own) return 0;
-    const auto distance = std::llround(window_.positions[j] - window_.positions[i]);
-    const auto scale = static_cast<double>(options_.positions.scale());
-    if (config_.position.bias == ScoreBias::kAlibi) {
-      return -scale * alibi_slope(head, config_.num_heads) *
-             static_cast<double>(std::abs(distance));
-    }
-    const int64_t bucket = relative_bucket(config_.position, distance);
-    const Values table = values_of(weights_.relative_bias);  // [buckets, H]
-    return scale * table[bucket * config_.num_heads + head];
-  }
-
   bool is_cut(int64_t layer, ResidualCut::Site site) const {
     return std::any_of(
         options_.cut_residuals.begin(), options_.cut_residuals.end(), [&](const ResidualCut& cut) {
@@ -323,6 +352,8 @@ class Run {
       case Hook::kQ:
       case Hook::kK:
       case Hook::kV:
+      case Hook::kRotQ:
+      case Hook::kRotK:
       case Hook::kZ:
         return {num_tokens_, config_.num_heads, config_.head_dim()};
       case Hook::kAttnScores:
@@ -340,6 +371,7 @@ class Run {
     }
   }
 
+  const Model& model_;
   const ModelConfig& config_;
   const Weights& weights_;
   const RunOptions& options_;

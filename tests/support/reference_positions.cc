@@ -1,4 +1,4 @@
-// The oracle's positions in naive loops and double: sources, edits, overflow.
+// The oracle's positions in naive loops and double: sources, edits, overflow, scores.
 #include "tests/support/reference_positions.h"
 
 #include <algorithm>
@@ -86,11 +86,7 @@ PositionSource position_source(const Model& model, const Positions& positions) {
     case Positions::Source::kAlibi:
       return {};
     case Positions::Source::kModel:
-      if (config.kind == PositionKind::kNone && config.bias == ScoreBias::kNone) return {};
-      if (config.kind == PositionKind::kNone) {
-        source.present = false;  // nothing is added to the embedding
-        break;
-      }
+      source.present = config.kind != PositionKind::kNone;
       if (stored.present()) use_stored_table();
       break;
     case Positions::Source::kSinusoidal:
@@ -185,6 +181,116 @@ std::vector<Window> plan_windows(const PositionSource& source, std::span<const i
     windows.push_back({start, {ids.begin(), ids.end()}, positions_of(source, ids, options)});
   }
   return windows;
+}
+
+std::optional<RotaryConfig> rotation(const ModelConfig& config, const Positions& positions,
+                                     int64_t layer) {
+  RotaryConfig rotary;
+  if (positions.source() == Positions::Source::kRotary) {
+    if (config.head_dim() % 2 != 0) throw InvalidArgument("heads of odd width do not turn");
+    rotary.base = positions.base();
+  } else if (positions.source() == Positions::Source::kModel && config.position.rotary) {
+    rotary = *config.position.rotary;
+    if (!config.layer_attention.empty() && config.layer_attention[layer].rotary_base > 0) {
+      rotary.base = config.layer_attention[layer].rotary_base;
+    }
+  } else {
+    return std::nullopt;
+  }
+  return rotary;
+}
+
+void rotate(const RotaryConfig& rotary, int64_t num_tokens, double position,
+            std::span<double> head) {
+  const int64_t dims = rotary.dims > 0 ? rotary.dims : std::ssize(head);
+  const auto d = static_cast<double>(dims);
+  double base = rotary.base;
+  if (rotary.ntk_length > 0 && num_tokens > rotary.ntk_length) {
+    const double longer = static_cast<double>(num_tokens) / static_cast<double>(rotary.ntk_length);
+    base *= std::pow(rotary.ntk_factor * longer - rotary.ntk_factor + 1.0, d / (d - 2.0));
+  }
+  for (int64_t i = 0; i < dims / 2; ++i) {
+    const double frequency = rotary.factor / std::pow(base, 2.0 * static_cast<double>(i) / d);
+    const double sine = std::sin(frequency * position), cosine = std::cos(frequency * position);
+    double& first = head[rotary.interleaved ? 2 * i : i];
+    double& second = head[rotary.interleaved ? 2 * i + 1 : i + dims / 2];
+    const double turned = first * cosine - second * sine;
+    second = first * sine + second * cosine;
+    first = turned;
+  }
+}
+
+bool sees(const ModelConfig& config, const Positions& positions, int64_t layer, double offset) {
+  if (config.layer_attention.empty() || config.layer_attention[layer].window == 0) return true;
+  if (positions.source() == Positions::Source::kNone || positions.scale() == 0) return true;
+  return std::abs(offset) <= static_cast<double>(config.layer_attention[layer].window);
+}
+
+namespace {
+
+/// Press et al.'s, by their code: for a power of two a geometric series that begins with its ratio,
+/// else that of the power below, and every second one of the power above.
+double alibi_slope(int64_t head, int64_t num_heads) {
+  int64_t below = 1;
+  while (2 * below <= num_heads) below *= 2;
+  const double ratio = std::pow(2.0, -8.0 / static_cast<double>(below));
+  if (head < below) return std::pow(ratio, static_cast<double>(head + 1));
+  return std::pow(std::sqrt(ratio), static_cast<double>(2 * (head - below) + 1));
+}
+
+/// T5's bucket of the distance from token i to token j, after Raffel et al.'s own code: the first
+/// half of the buckets looks back; of each half, the first half holds one distance each.
+int64_t relative_bucket(const PositionConfig& config, int64_t distance) {
+  const int64_t half = config.num_buckets / 2, exact = half / 2;
+  int64_t bucket = distance > 0 ? half : 0;
+  const auto length = static_cast<double>(std::abs(distance));
+  if (length < static_cast<double>(exact)) return bucket + std::abs(distance);
+  // How far up the logarithmic half; the small number lifts what rounding put below a whole one.
+  const double up = std::log(length / static_cast<double>(exact)) /
+                    std::log(static_cast<double>(config.max_distance) / static_cast<double>(exact));
+  const auto steps = static_cast<int64_t>(up * static_cast<double>(half - exact) + 1e-9);
+  return bucket + std::min(exact + steps, half - 1);
+}
+
+}  // namespace
+
+double score_bias(const Model& model, const Positions& positions, int64_t head, double offset) {
+  const ModelConfig& config = model.config();
+  const auto scale = static_cast<double>(positions.scale());
+  ScoreBias kind = ScoreBias::kNone;
+  if (positions.source() == Positions::Source::kModel) kind = config.position.bias;
+  if (positions.source() == Positions::Source::kAlibi) kind = ScoreBias::kAlibi;
+  const int64_t distance = std::llround(offset);
+  switch (kind) {
+    case ScoreBias::kNone:
+      return 0;
+    case ScoreBias::kAlibi:
+      return -scale * alibi_slope(head, config.num_heads) * static_cast<double>(std::abs(distance));
+    case ScoreBias::kBuckets:
+      break;
+  }
+  float bias = 0;
+  const int64_t bucket = relative_bucket(config.position, distance);
+  model.weights().relative_bias.copy_to(&bias, bucket * config.num_heads + head, 1);
+  return scale * static_cast<double>(bias);
+}
+
+// He et al.'s own code gathers k_j·Q_r at −bucket(j − i), which is bucket(i − j): the buckets are
+// odd, and the bound is applied after the sign. So both terms read the same row.
+int64_t disentangled_row(const DisentangledConfig& config, double offset) {
+  const int64_t distance = std::llround(offset), length = std::abs(distance);
+  const int64_t middle = config.num_buckets / 2;
+  int64_t bucket = length;
+  if (config.max_distance > 0 && length > middle) {
+    // In float32 as in the source, whose rounding decides what is above a whole number.
+    const auto mid = static_cast<double>(middle);
+    const auto all = static_cast<float>(static_cast<double>(config.max_distance - 1) / mid);
+    const auto part = static_cast<float>(static_cast<double>(length) / mid);
+    const float up = std::log(part) / std::log(all) * static_cast<float>(middle - 1);
+    bucket = static_cast<int64_t>(std::ceil(up)) + middle;
+  }
+  if (distance < 0) bucket = -bucket;
+  return std::clamp<int64_t>(bucket + config.num_buckets, 0, 2 * config.num_buckets - 1);
 }
 
 }  // namespace phasor::reference

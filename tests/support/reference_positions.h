@@ -1,5 +1,5 @@
-// The oracle's half about positions: which windows a run is cut into, and which vector each token
-// receives.
+// The oracle's half about positions: which windows a run is cut into, which vector each token
+// receives, and what positions do to queries, keys and scores.
 #pragma once
 
 #include <cstdint>
@@ -44,5 +44,23 @@ struct Window {
 /// One window, but under Overflow::kWindow. Throws InvalidArgument where the engine must.
 std::vector<Window> plan_windows(const PositionSource& source, std::span<const int32_t> token_ids,
                                  const RunOptions& options);
+
+/// How a layer rotates queries and keys in a run; empty where it does not. Throws InvalidArgument
+/// where the engine must.
+std::optional<RotaryConfig> rotation(const ModelConfig& config, const Positions& positions,
+                                     int64_t layer);
+
+/// Turns the row of one head, in a run of num_tokens tokens.
+void rotate(const RotaryConfig& rotary, int64_t num_tokens, double position,
+            std::span<double> head);
+
+/// Whether a query sees a key whose position is `offset` further.
+bool sees(const ModelConfig& config, const Positions& positions, int64_t layer, double offset);
+
+/// What is added to the score of a query and a key whose position is `offset` further.
+double score_bias(const Model& model, const Positions& positions, int64_t head, double offset);
+
+/// The row of DeBERTa's table for a query at position p + `offset` and a key at p.
+int64_t disentangled_row(const DisentangledConfig& config, double offset);
 
 }  // namespace phasor::reference

@@ -1,4 +1,4 @@
-// Relative positions in a run: T5's buckets, what edits do to them, and what replaces them.
+// Biases of offsets in a run: T5's buckets, what edits do to them, and what replaces them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ std::vector<float> hidden_of(const std::shared_ptr<const Model>& model, const To
   return {encoding.hidden(0).begin(), encoding.hidden(0).end()};
 }
 
-TEST(RelativeBiasTest, BucketsAreT5s) {
+TEST(OffsetBiasTest, BucketsAreT5s) {
   // Distances and their buckets of 32 up to 128, worked out by hand from Raffel et al.'s code.
   const std::vector<std::pair<int32_t, int64_t>> buckets = {
       {0, 0},   {1, 1},   {7, 7},   {8, 8},   {11, 8},  {12, 9},  {15, 9},  {16, 10},  {22, 10},
@@ -66,7 +66,7 @@ TEST(RelativeBiasTest, BucketsAreT5s) {
   }
 }
 
-TEST(RelativeBiasTest, EveryEditMatchesTheReference) {
+TEST(OffsetBiasTest, EveryEditMatchesTheReference) {
   const auto model = relative_model(8, 6);
   const Positions own;
   for (const Positions& positions :
@@ -77,20 +77,20 @@ TEST(RelativeBiasTest, EveryEditMatchesTheReference) {
   }
 }
 
-TEST(RelativeBiasTest, ABatchOfManyLengthsMatchesTheReference) {
+TEST(OffsetBiasTest, ABatchOfManyLengthsMatchesTheReference) {
   const auto model = relative_model(12, 20);
   expect_matches_reference(
       model, {random_ids(*model, 70, 1), random_ids(*model, 1, 2), random_ids(*model, 23, 3)});
 }
 
-TEST(RelativeBiasTest, ShiftingAllTokensChangesNothing) {
+TEST(OffsetBiasTest, ShiftingAllTokensChangesNothing) {
   const auto model = relative_model();
   const TokenIds ids = random_ids(*model, 14, 1);
   expect_same_bits(hidden_of(model, ids, Positions().shifted(1000)),
                    hidden_of(model, ids, Positions()), "hidden");
 }
 
-TEST(RelativeBiasTest, WithoutItOrAllAtOnePlaceOrderIsLost) {
+TEST(OffsetBiasTest, WithoutItOrAllAtOnePlaceOrderIsLost) {
   const auto model = relative_model();
   const TokenIds ids = random_ids(*model, 14, 1);
   const TokenIds backwards(ids.rbegin(), ids.rend());
@@ -112,7 +112,7 @@ TEST(RelativeBiasTest, WithoutItOrAllAtOnePlaceOrderIsLost) {
   EXPECT_GT(largest, 0.1) << "the bias must matter for the above to say anything";
 }
 
-TEST(RelativeBiasTest, VectorsTakeItsPlace) {
+TEST(OffsetBiasTest, VectorsTakeItsPlace) {
   const auto model = relative_model();
   PositionTable table{.rows = 9, .d_model = 15, .values = std::vector<float>(9 * 15)};
   std::iota(table.values.begin(), table.values.end(), -60.0f);
@@ -128,7 +128,7 @@ TEST(RelativeBiasTest, VectorsTakeItsPlace) {
       {"no position table", "bias (buckets)", "sinusoidal"});
 }
 
-TEST(RelativeBiasTest, NoTextIsTooLong) {
+TEST(OffsetBiasTest, NoTextIsTooLong) {
   const auto model = relative_model(4, 3);
   Encoder encoder(model);
   EXPECT_EQ(encoder.model().max_tokens(), std::nullopt);

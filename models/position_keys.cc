@@ -1,0 +1,221 @@
+#include "models/position_keys.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+namespace phasor::internal {
+namespace {
+
+constexpr int64_t kMaxDistance = 4096;       // of a bias: a head has one for each distance
+constexpr int64_t kMaxFirstPosition = 1024;  // of sinusoids, which are computed from 0 on
+constexpr double kMaxBase = 1e30;
+
+constexpr std::string_view kRotaryKeys[] = {
+    "rope_parameters",       "rope_scaling",        "rope_theta",
+    "rotary_emb_base",       "rotary_emb_fraction", "rotary_emb_interleaved",
+    "rotary_scaling_factor", "rotary_value"};
+
+void read_vectors(const ConfigReader& reader, const Family& family, ModelConfig& config) {
+  PositionConfig& position = config.position;
+  const int64_t pad =
+      reader.integer({"pad_token_id"}, 0, config.vocab_size - 1, family.default_pad);
+  position.layout = family.layout;
+  if (!family.sinusoidal_if.empty() && reader.boolean({family.sinusoidal_if}, false)) {
+    position.kind = PositionKind::kSinusoidal;
+  }
+  switch (family.first_position) {
+    case FirstPosition::kZero:
+      break;
+    case FirstPosition::kTwo:
+      position.first_position = 2;
+      break;
+    case FirstPosition::kAfterPad:
+      position.first_position = pad + 1;
+      break;
+  }
+  if (family.pad_is_uncounted) position.uncounted_token = static_cast<int32_t>(pad);
+  const int64_t rows =
+      reader.integer({"max_position_embeddings"}, 1, kMaxRows) + family.rows_beyond_maximum;
+  config.max_positions = rows - position.first_position;
+  if (config.max_positions < 1) {
+    reader.fail(fmt::format("{} position rows leave none after the first, {}", rows,
+                            position.first_position));
+  }
+}
+
+/// Transformers' rope_scaling (old) or rope_parameters (new), and the type "ntk" of GTE's code.
+void read_scaling(const ConfigReader& reader, const ModelConfig& config, RotaryConfig& rotary) {
+  rotary.base = reader.number({"rope_theta"}, 1.0, kMaxBase, rotary.base);
+  const double fraction = reader.number({"partial_rotary_factor"}, 0.0, 1.0, 1.0);
+  if (fraction < 1) rotary.dims = std::llround(fraction * static_cast<double>(config.head_dim()));
+  const std::string type = reader.text({"rope_type", "type"}, "default");
+  if (type == "default") return;
+  const double factor = reader.number({"factor"}, 0.0, 1e6);
+  if (type == "linear") {
+    rotary.factor = 1 / factor;
+  } else if (type == "dynamic") {
+    rotary.ntk_factor = factor;
+    rotary.ntk_length =
+        reader.integer({"original_max_position_embeddings"}, 1, kMaxRows, config.max_positions);
+  } else if (type == "ntk") {
+    const auto dims = static_cast<double>(rotary.dims > 0 ? rotary.dims : config.head_dim());
+    rotary.base *= factor;
+    rotary.factor = std::pow(factor, -2 / dims);
+    if (reader.has("mixed_b")) {
+      reader.refuse("mixed_b", "absent: phasor implements NTK scaling without it",
+                    ErrorCode::kUnsupported);
+    }
+  } else {
+    reader.refuse(reader.has("rope_type") ? "rope_type" : "type",
+                  "one of: default, linear, dynamic, ntk", ErrorCode::kUnsupported);
+  }
+}
+
+void read_rotary(const ConfigReader& reader, const Family& family, ModelConfig& config) {
+  RotaryConfig& rotary = config.position.rotary.emplace(*family.rotary);
+  rotary.base = reader.number({"rope_theta", "rotary_emb_base"}, 1.0, kMaxBase, rotary.base);
+  rotary.interleaved = reader.boolean({"rotary_emb_interleaved"}, rotary.interleaved);
+  const double fraction = reader.number({"rotary_emb_fraction"}, 0.0, 1.0, 1.0);
+  if (fraction < 1) rotary.dims = std::llround(fraction * static_cast<double>(config.head_dim()));
+  if (reader.has("rotary_scaling_factor")) {
+    rotary.ntk_factor = reader.number({"rotary_scaling_factor"}, 0.0, 1e6);
+    rotary.ntk_length = reader.integer({"max_trained_positions"}, 1, kMaxRows, 2048);
+  }
+  for (const std::string_view key : {"rope_scaling", "rope_parameters"}) {
+    if (!reader.has(key) || family.alternates_attention) continue;
+    read_scaling(reader.object(key), config, rotary);
+  }
+}
+
+/// ModernBERT: global layers, which see all keys, and local ones, each kind with its own base.
+void read_layers(const ConfigReader& reader, ModelConfig& config) {
+  constexpr std::string_view kGlobal = "full_attention", kLocal = "sliding_attention";
+  const auto base_of = [&](std::string_view kind, std::string_view old_key, double fallback) {
+    const double base = reader.number({old_key, "rope_theta"}, 1.0, kMaxBase, fallback);
+    if (!reader.has("rope_parameters")) return base;
+    const ConfigReader both = reader.object("rope_parameters");
+    if (!both.has(kind)) return both.number({"rope_theta"}, 1.0, kMaxBase, base);
+    const ConfigReader own = both.object(kind);
+    if (own.text({"rope_type"}, "default") != "default") {
+      own.refuse("rope_type", "\"default\": phasor scales no rotation in this family",
+                 ErrorCode::kUnsupported);
+    }
+    return own.number({"rope_theta"}, 1.0, kMaxBase, base);
+  };
+  const double local_base = base_of(kLocal, "local_rope_theta", 10000.0);
+  config.position.rotary->base = base_of(kGlobal, "global_rope_theta", 160000.0);
+  const int64_t window = reader.integer({"local_attention"}, 0, kMaxRows, 128) / 2;
+  const int64_t every = reader.integer({"global_attn_every_n_layers"}, 1, kMaxRows, 3);
+  const std::vector<std::string> types = reader.texts({"layer_types"});
+  if (!types.empty() && std::ssize(types) != config.num_layers) {
+    reader.fail(fmt::format("layer_types names {} layers of {}", types.size(), config.num_layers));
+  }
+  for (int64_t layer = 0; layer < config.num_layers; ++layer) {
+    bool local = layer % every != 0;
+    if (!types.empty()) {
+      local = types[layer] == kLocal;
+      if (!local && types[layer] != kGlobal) {
+        reader.refuse("layer_types", fmt::format("a list of {} and {}", kGlobal, kLocal),
+                      ErrorCode::kUnsupported);
+      }
+    }
+    config.layer_attention.push_back(local ? LayerAttention{window, local_base} : LayerAttention());
+  }
+}
+
+/// DeBERTa. pos_att_type is a list, or a text like "c2p|p2c".
+void read_disentangled(const ConfigReader& reader, ModelConfig& config) {
+  if (!reader.boolean({"relative_attention"}, false)) return;
+  const nlohmann::json* const value = reader.value("pos_att_type");
+  const std::string types = value == nullptr ? std::string() : value->dump();
+  if (types.find("p2p") != std::string::npos) {
+    reader.refuse("pos_att_type", "a list of c2p and p2c", ErrorCode::kUnsupported);
+  }
+  DisentangledConfig& terms = config.position.disentangled.emplace();
+  terms.content_to_position = types.find("c2p") != std::string::npos;
+  terms.position_to_content = types.find("p2c") != std::string::npos;
+  int64_t distance = reader.integer({"max_relative_positions"}, -1, kMaxDistance, -1);
+  if (distance < 1) distance = reader.integer({"max_position_embeddings"}, 1, kMaxDistance);
+  const int64_t buckets = reader.integer({"position_buckets"}, -1, kMaxDistance, -1);
+  terms.num_buckets = buckets > 0 ? buckets : distance;
+  terms.max_distance = buckets > 0 ? distance : 0;
+  const std::string norm = reader.text({"norm_rel_ebd"}, "none");
+  if (norm != "none" && norm != "layer_norm") {
+    reader.refuse("norm_rel_ebd", "\"none\" or \"layer_norm\"", ErrorCode::kUnsupported);
+  }
+  terms.norm = norm == "layer_norm";
+}
+
+}  // namespace
+
+bool is_rotary_key(std::string_view key) {
+  return std::ranges::find(kRotaryKeys, key) != std::end(kRotaryKeys);
+}
+
+void read_positions(const ConfigReader& reader, const Family& family, ModelConfig& config) {
+  PositionConfig& position = config.position;
+  position.kind = family.position_kind;
+  if (family.disentangled) {
+    const bool added = reader.boolean({"position_biased_input"}, true);
+    position.kind = added ? PositionKind::kLearned : PositionKind::kNone;
+  }
+  position.bias = family.bias;
+  if (position.bias == ScoreBias::kBuckets) {
+    position.num_buckets = reader.integer({"relative_attention_num_buckets"}, 4, kMaxDistance, 32);
+    position.max_distance =
+        reader.integer({"relative_attention_max_distance"}, 1, kMaxDistance, 128);
+  }
+  if (position.kind != PositionKind::kNone) {
+    read_vectors(reader, family, config);
+  } else if (position.bias != ScoreBias::kBuckets) {
+    config.max_positions =
+        reader.integer({"max_position_embeddings", "n_positions"}, 1, kMaxRows, 0);
+  }
+  if (family.rotary) read_rotary(reader, family, config);
+  if (family.alternates_attention) read_layers(reader, config);
+  if (family.disentangled) read_disentangled(reader, config);
+}
+
+PositionConfig read_position(const ConfigReader& reader, std::vector<std::string>& notes) {
+  PositionConfig position;
+  position.kind = reader.choice(
+      "kind", {PositionKind::kSinusoidal, PositionKind::kLearned, PositionKind::kNone});
+  if (reader.has("bias")) {
+    position.bias =
+        reader.choice("bias", {ScoreBias::kNone, ScoreBias::kBuckets, ScoreBias::kAlibi});
+  }
+  if (position.bias == ScoreBias::kBuckets) {
+    position.num_buckets = reader.integer({"num_buckets"}, 4, kMaxDistance, position.num_buckets);
+    position.max_distance =
+        reader.integer({"max_distance"}, 1, kMaxDistance, position.max_distance);
+  }
+  if (position.kind == PositionKind::kSinusoidal) {
+    position.layout = reader.choice(
+        "layout", {SinusoidalLayout::kPaper, SinusoidalLayout::kMarian, SinusoidalLayout::kT2T,
+                   SinusoidalLayout::kFairseq, SinusoidalLayout::kOpenNmt});
+    position.base = reader.number({"base"}, 1.0, kMaxBase, 10000.0);
+  }
+  position.first_position = reader.integer({"first_position"}, 0, kMaxFirstPosition, 0);
+  constexpr std::string_view kKeys[] = {"kind", "layout",      "base",         "first_position",
+                                        "bias", "num_buckets", "max_distance", "rotary"};
+  for (const std::string& key : reader.keys_besides(kKeys)) {
+    notes.push_back(fmt::format("config.json: the key position.{} is not known and not used", key));
+  }
+  if (!reader.has("rotary")) return position;
+  const ConfigReader keys = reader.object("rotary");
+  RotaryConfig& rotary = position.rotary.emplace();
+  rotary.base = keys.number({"base"}, 1.0, kMaxBase, rotary.base);
+  rotary.dims = keys.integer({"dims"}, 0, kMaxRows, 0);
+  rotary.interleaved = keys.boolean({"interleaved"}, false);
+  constexpr std::string_view kRotary[] = {"base", "dims", "interleaved"};
+  for (const std::string& key : keys.keys_besides(kRotary)) {
+    notes.push_back(
+        fmt::format("config.json: the key position.rotary.{} is not known and not used", key));
+  }
+  return position;
+}
+
+}  // namespace phasor::internal

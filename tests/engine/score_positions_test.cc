@@ -1,0 +1,427 @@
+// Positions within attention: rotation, disentangled terms, biases and local windows, each by
+// itself and together, against the oracle and against runs that must be the same.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "phasor/encoder.h"
+#include "phasor/errors.h"
+#include "tests/support/encoder_cases.h"
+#include "tests/support/expect_close.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/reference_positions.h"
+
+namespace phasor {
+namespace {
+
+constexpr int64_t kWidth = 18;  // 3 heads of 6
+
+struct Kind {
+  std::string name;
+  PositionConfig position = {};
+  std::vector<LayerAttention> layer_attention = {};
+  NormOrder norm_order = NormOrder::kPostNorm;
+};
+
+void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
+
+std::vector<Kind> kinds() {
+  const std::vector<LayerAttention> windows = {{.window = 5}, {.window = 0}, {.window = 2}};
+  std::vector<LayerAttention> windows_and_bases = windows;
+  windows_and_bases[0].rotary_base = 50.0;
+  windows_and_bases[2].rotary_base = 7.0;
+  const DisentangledConfig disentangled = {.num_buckets = 8, .max_distance = 30};
+  return {
+      {.name = "RotaryHalves", .position = {.rotary = RotaryConfig{}}},
+      {.name = "RotaryPairs", .position = {.rotary = RotaryConfig{.interleaved = true}}},
+      {.name = "RotaryHalvesOfAPart",
+       .position = {.rotary = RotaryConfig{.base = 100.0, .dims = 4}}},
+      {.name = "RotaryPairsOfAPart",
+       .position = {.rotary = RotaryConfig{.base = 20.0, .dims = 4, .interleaved = true}}},
+      {.name = "RotarySlowed", .position = {.rotary = RotaryConfig{.base = 300.0, .factor = 0.4}}},
+      {.name = "RotaryNtk",
+       .position = {.rotary = RotaryConfig{.base = 100.0, .ntk_factor = 2.0, .ntk_length = 10}}},
+      {.name = "Windows", .layer_attention = windows},
+      {.name = "RotaryWithWindowsAndBasesByLayer",
+       .position = {.rotary = RotaryConfig{.base = 500.0}},
+       .layer_attention = windows_and_bases,
+       .norm_order = NormOrder::kPreNorm},
+      {.name = "Alibi", .position = {.bias = ScoreBias::kAlibi}},
+      {.name = "BucketsWithWindows",
+       .position = {.bias = ScoreBias::kBuckets, .num_buckets = 8, .max_distance = 20},
+       .layer_attention = windows},
+      {.name = "Disentangled", .position = {.disentangled = disentangled}},
+      {.name = "DisentangledContentToPosition",
+       .position = {.disentangled = DisentangledConfig{.position_to_content = false,
+                                                       .num_buckets = 6,
+                                                       .max_distance = 0,
+                                                       .norm = false}}},
+      {.name = "DisentangledPositionToContent",
+       .position = {.disentangled =
+                        DisentangledConfig{
+                            .content_to_position = false, .num_buckets = 12, .max_distance = 40}}},
+      {.name = "DisentangledWithWindows",
+       .position = {.disentangled = disentangled},
+       .layer_attention = windows},
+      {.name = "LearnedWithRotaryAlibiAndWindows",
+       .position = {.kind = PositionKind::kLearned,
+                    .bias = ScoreBias::kAlibi,
+                    .rotary = RotaryConfig{.base = 100.0}},
+       .layer_attention = windows_and_bases},
+      {.name = "SinusoidalWithBucketsAndDisentangled",
+       .position = {.kind = PositionKind::kSinusoidal,
+                    .bias = ScoreBias::kBuckets,
+                    .num_buckets = 8,
+                    .max_distance = 20,
+                    .disentangled = disentangled}},
+  };
+}
+
+ModelConfig config_of(const Kind& kind) {
+  ModelConfig config = small_config();
+  config.d_model = kWidth;
+  config.num_layers = 3;
+  config.max_positions = 80;
+  config.position = kind.position;
+  config.layer_attention = kind.layer_attention;
+  config.norm_order = kind.norm_order;
+  config.first_attn_norm = kind.norm_order == NormOrder::kPostNorm;
+  return config;
+}
+
+std::shared_ptr<const Model> model_of(const Kind& kind) {
+  return random_model(config_of(kind), 61);
+}
+
+PositionTable random_table(int64_t rows) {
+  ModelConfig config = small_config();
+  config.d_model = kWidth;
+  config.vocab_size = rows;
+  return {.rows = rows,
+          .d_model = kWidth,
+          .values = random_model(config, 62)->weights().token_embedding.to_float()};
+}
+
+std::vector<float> hidden_of(const std::shared_ptr<const Model>& model, const TokenIds& ids,
+                             const Positions& positions) {
+  return hidden_of(Encoder(model).encode_ids(ids, {.positions = positions}));
+}
+
+/// Row t of the result is row places[t] of `rows`.
+std::vector<float> rows_at(const std::vector<float>& rows, const std::vector<int64_t>& places) {
+  std::vector<float> result;
+  for (const int64_t place : places) {
+    result.insert(result.end(), &rows[place * kWidth], &rows[place * kWidth] + kWidth);
+  }
+  return result;
+}
+
+double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    largest = std::max(largest, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+  }
+  return largest;
+}
+
+class ScorePositionsTest : public testing::TestWithParam<Kind> {};
+
+TEST_P(ScorePositionsTest, ABatchOfManyLengthsMatchesTheReference) {
+  const auto model = model_of(GetParam());
+  std::vector<TokenIds> batch;
+  for (const int64_t length : {17, 1, 70, 2, 40, 17}) {
+    batch.push_back(random_ids(*model, length, batch.size()));
+  }
+  expect_matches_reference(model, batch);
+  expect_matches_reference(model, {batch[0]});
+}
+
+TEST_P(ScorePositionsTest, ALongTextMatchesTheReference) {
+  if (GetParam().position.kind == PositionKind::kLearned) GTEST_SKIP();
+  const auto model = model_of(GetParam());
+  const std::vector<TokenIds> batch = {random_ids(*model, 300, 1)};
+  expect_matches_reference(model, batch);
+  expect_matches_reference(model, batch, {.positions = Positions().shuffled(5)});
+}
+
+TEST_P(ScorePositionsTest, EverySourceMatchesTheReference) {
+  const auto model = model_of(GetParam());
+  const std::vector<TokenIds> batch = {random_ids(*model, 19, 1), random_ids(*model, 5, 2)};
+  for (const Positions& source :
+       {Positions(), Positions::none(), Positions::rotary(), Positions::rotary(20.0),
+        Positions::alibi(), Positions::sinusoidal(SinusoidalLayout::kMarian),
+        Positions::table(random_table(30))}) {
+    SCOPED_TRACE(to_string(source.source()));
+    for (const Positions& positions : {source, source.scaled(0.0f), source.scaled(0.5f),
+                                       source.shifted(4), source.shuffled(3).shifted(2)}) {
+      expect_matches_reference(model, batch, {.positions = positions});
+    }
+  }
+}
+
+TEST_P(ScorePositionsTest, EveryEditMatchesTheReference) {
+  const auto model = model_of(GetParam());
+  const Positions own;
+  for (const Positions& positions :
+       {own.swapped(1, 8), own.reversed(), own.shuffled(3), own.repeated(),
+        own.at({4, 4, 0, 9, 1, 33, 2, 2, 7}), own.scaled(-2.0f),
+        own.shifted(2).reversed().scaled(0.3f), Positions::rotary().reversed(),
+        Positions::rotary().at({-3, 5, 0, 0, 70, 1, 2, 2, 2}), Positions::alibi().swapped(0, 7),
+        Positions::none().shuffled(1)}) {
+    expect_matches_reference(model, {random_ids(*model, 9, 1)}, {.positions = positions});
+  }
+}
+
+TEST_P(ScorePositionsTest, OverflowMatchesTheReference) {
+  const auto model = model_of(GetParam());
+  // Interpolated to multiples of 10/27: none lies on a window's end or between two whole offsets.
+  const std::vector<TokenIds> batch = {random_ids(*model, 28, 1), random_ids(*model, 6, 2)};
+  for (const auto overflow :
+       {Overflow::kWindow, Overflow::kClamp, Overflow::kTruncate, Overflow::kInterpolate}) {
+    expect_matches_reference(
+        model, batch, {.positions = Positions::table(random_table(11)), .overflow = overflow});
+  }
+}
+
+TEST_P(ScorePositionsTest, TheModelsOwnTableOverflowsAsInTheReference) {
+  if (GetParam().position.kind != PositionKind::kLearned) GTEST_SKIP();
+  ModelConfig config = config_of(GetParam());
+  config.max_positions = 12;
+  const auto model = random_model(config, 63);
+  const std::vector<TokenIds> batch = {random_ids(*model, 30, 1), random_ids(*model, 12, 2)};
+  for (const auto overflow :
+       {Overflow::kWindow, Overflow::kClamp, Overflow::kTruncate, Overflow::kInterpolate}) {
+    expect_matches_reference(model, batch, {.overflow = overflow});
+  }
+  expect_matches_reference(model, batch, {.positions = Positions::rotary()});  // has no end
+}
+
+TEST_P(ScorePositionsTest, EachSequenceOfABatchIsWhatItIsAlone) {
+  const auto model = model_of(GetParam());
+  Encoder encoder(model, {.threads = 2});
+  std::vector<TokenIds> batch;
+  for (const int64_t length : {40, 2, 17, 70, 1}) {
+    batch.push_back(random_ids(*model, length, batch.size()));
+  }
+  for (const Positions& positions : {Positions(), Positions::rotary(), Positions::alibi()}) {
+    const Encoding together = encoder.encode_ids(batch, {.positions = positions});
+    for (size_t i = 0; i < batch.size(); ++i) {
+      const Encoding alone = encoder.encode_ids(batch[i], {.positions = positions});
+      expect_independent_of_batch(together.hidden(i), alone.hidden(0),
+                                  "sequence " + std::to_string(i));
+    }
+  }
+}
+
+TEST_P(ScorePositionsTest, ShiftingAllTokensChangesNoScore) {
+  if (GetParam().position.kind != PositionKind::kNone) GTEST_SKIP();
+  const auto model = model_of(GetParam());
+  const TokenIds ids = random_ids(*model, 23, 1);
+  Encoder encoder(model);
+  for (const Positions& source : {Positions(), Positions::rotary(), Positions::alibi()}) {
+    for (const int64_t offset : {1, -7, 1000}) {
+      Recorder here({Hook::kAttnScores}), there({Hook::kAttnScores});
+      encoder.encode_ids(ids, {.observer = &here, .positions = source});
+      encoder.encode_ids(ids, {.observer = &there, .positions = source.shifted(offset)});
+      for (int64_t layer = 0; layer < 3; ++layer) {
+        expect_close<float, float>(there.values(Hook::kAttnScores, layer),
+                                   here.values(Hook::kAttnScores, layer), 1e-4,
+                                   "scores moved by " + std::to_string(offset));
+      }
+    }
+  }
+}
+
+TEST_P(ScorePositionsTest, AtPositionZeroNothingTurns) {
+  if (!GetParam().position.rotary) GTEST_SKIP();
+  const auto model = model_of(GetParam());
+  const TokenIds ids = random_ids(*model, 14, 1);
+  Encoder encoder(model);
+  for (const Positions& source : {Positions(), Positions::rotary()}) {
+    Recorder plain, repeated;
+    encoder.encode_ids(ids, {.observer = &plain, .positions = source});
+    encoder.encode_ids(ids, {.observer = &repeated, .positions = source.repeated()});
+    for (int64_t layer = 0; layer < 3; ++layer) {
+      for (const auto& [before, after] :
+           {std::pair(Hook::kQ, Hook::kRotQ), std::pair(Hook::kK, Hook::kRotK)}) {
+        expect_same_bits(repeated.values(after, layer), repeated.values(before, layer), "all at 0");
+        const std::span<const float> turned = plain.values(after, layer);
+        const std::span<const float> unturned = plain.values(before, layer);
+        expect_same_bits(turned.first(kWidth), unturned.first(kWidth), "token 0");
+        EXPECT_FALSE(std::equal(turned.begin(), turned.end(), unturned.begin()));
+      }
+    }
+  }
+}
+
+TEST_P(ScorePositionsTest, WithoutItPermutingTokensPermutesTheResult) {
+  const auto model = model_of(GetParam());
+  const TokenIds ids = random_ids(*model, 12, 1);
+  const std::vector<int64_t> places = {5, 0, 11, 3, 2, 7, 1, 10, 4, 9, 8, 6};
+  TokenIds permuted;
+  for (const int64_t place : places) permuted.push_back(ids[place]);
+  for (const Positions& positions :
+       {Positions::none(), Positions().scaled(0.0f), Positions::rotary().scaled(0.0f)}) {
+    expect_close<float, float>(hidden_of(model, permuted, positions),
+                               rows_at(hidden_of(model, ids, positions), places), 1e-5,
+                               "permuted rows");
+  }
+  // The counter-proof.
+  EXPECT_GT(largest_difference(hidden_of(model, permuted, Positions()),
+                               rows_at(hidden_of(model, ids, Positions()), places)),
+            1e-2);
+}
+
+TEST_P(ScorePositionsTest, ShufflingPositionsIsPermutingTokens) {
+  const auto model = model_of(GetParam());
+  const TokenIds ids = random_ids(*model, 33, 1);
+  for (const Positions& source : {Positions(), Positions::rotary(), Positions::alibi()}) {
+    const Encoding shuffled = Encoder(model).encode_ids(ids, {.positions = source.shuffled(7)});
+    std::vector<int64_t> places;
+    TokenIds permuted(ids.size());
+    for (const float position : shuffled.positions(0)) {
+      permuted[static_cast<size_t>(position)] = ids[places.size()];
+      places.push_back(static_cast<int64_t>(position));
+    }
+    expect_close<float, float>(shuffled.hidden(0),
+                               rows_at(hidden_of(model, permuted, source), places), 2e-5,
+                               "tokens at shuffled positions");
+  }
+}
+
+TEST_P(ScorePositionsTest, AWindowAsLongAsTheTextChangesNothing) {
+  Kind open = GetParam(), closed = open;
+  const int64_t num_tokens = 21;
+  open.layer_attention.resize(3);
+  closed.layer_attention.resize(3);
+  for (size_t layer = 0; layer < 3; ++layer) {
+    open.layer_attention[layer].window = 0;
+    closed.layer_attention[layer].window = num_tokens - 1;
+  }
+  const TokenIds ids = random_ids(*model_of(open), num_tokens, 1);
+  for (const Positions& positions :
+       {Positions(), Positions().reversed(), Positions::rotary(), Positions::alibi()}) {
+    expect_same_bits(hidden_of(model_of(closed), ids, positions),
+                     hidden_of(model_of(open), ids, positions), "hidden");
+  }
+  closed.layer_attention[1].window = num_tokens - 2;
+  EXPECT_GT(largest_difference(hidden_of(model_of(closed), ids, Positions()),
+                               hidden_of(model_of(open), ids, Positions())),
+            0);
+}
+
+TEST_P(ScorePositionsTest, KeysOutsideTheWindowAreNotSeen) {
+  const auto model = model_of(GetParam());
+  const ModelConfig& config = model->config();
+  const int64_t num_tokens = 20;
+  const TokenIds ids = random_ids(*model, num_tokens, 1);
+  for (const bool open : {false, true}) {
+    Recorder recorder({Hook::kAttnScores, Hook::kPattern});
+    const Positions positions = open ? Positions::none() : Positions().reversed();
+    const Encoding encoding =
+        Encoder(model).encode_ids(ids, {.observer = &recorder, .positions = positions});
+    for (int64_t layer = 0; layer < 3; ++layer) {
+      const std::vector<float>& scores = recorder.values(Hook::kAttnScores, layer);
+      const std::vector<float>& pattern = recorder.values(Hook::kPattern, layer);
+      for (int64_t at = 0; at < std::ssize(scores); ++at) {
+        const int64_t i = at / num_tokens % num_tokens, j = at % num_tokens;
+        const bool seen =
+            open || config.window(layer) == 0 || std::abs(i - j) <= config.window(layer);
+        EXPECT_EQ(scores[at] == -std::numeric_limits<float>::infinity(), !seen) << i << " " << j;
+        EXPECT_EQ(pattern[at] == 0, !seen) << i << " " << j;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, ScorePositionsTest, testing::ValuesIn(kinds()),
+                         [](const auto& kind) { return kind.param.name; });
+
+TEST(DisentangledTest, RowsAreDeBertas) {
+  // Offsets i − j with the rows of i − j and j − i, by the formula of Transformers' DeBERTa-v2
+  // evaluated elsewhere.
+  struct Row {
+    double offset;
+    int64_t right, left;
+  };
+  const auto expect_rows = [](int64_t num_buckets, int64_t max_distance,
+                              const std::vector<Row>& rows) {
+    const DisentangledConfig config = {.num_buckets = num_buckets, .max_distance = max_distance};
+    for (const Row& row : rows) {
+      EXPECT_EQ(reference::disentangled_row(config, row.offset), row.right) << row.offset;
+      EXPECT_EQ(reference::disentangled_row(config, -row.offset), row.left) << row.offset;
+    }
+  };
+  expect_rows(256, 512,
+              {{0, 256, 256},
+               {1, 257, 255},
+               {127, 383, 129},
+               {128, 384, 128},
+               {129, 385, 127},
+               {200, 425, 87},
+               {300, 463, 49},
+               {400, 489, 23},
+               {511, 511, 1},
+               {512, 511, 0},
+               {5000, 511, 0}});
+  expect_rows(16, 512,
+              {{8, 24, 8},
+               {9, 25, 7},
+               {14, 25, 7},
+               {15, 26, 6},
+               {100, 29, 3},
+               {200, 30, 2},
+               {300, 31, 1},
+               {511, 31, 1},
+               {600, 31, 0}});
+  expect_rows(8, 16, {{4, 12, 4}, {5, 13, 3}, {7, 14, 2}, {10, 15, 1}, {15, 15, 1}, {16, 15, 0}});
+  expect_rows(8, 0, {{0, 8, 8}, {7, 15, 1}, {8, 15, 0}, {9, 15, 0}});
+}
+
+TEST(RotaryTest, HeadsOfOddWidthDoNotTurn) {
+  const auto model = random_model(small_config(), 64);  // heads of 5
+  expect_error<InvalidArgument>(
+      [&] {
+        Encoder(model).encode_ids(TokenIds{1, 2}, {.positions = Positions::rotary()});
+      },
+      {"5"});
+}
+
+TEST(AbsentBiasesTest, AreZeros) {
+  ModelConfig config = small_config();
+  config.gated_mlp = true;
+  config.position.kind = PositionKind::kLearned;
+  config.position.disentangled = DisentangledConfig{.num_buckets = 8, .max_distance = 20};
+  config.final_norm = config.embedding_norm = true;
+  const auto expect_matches = [&](const std::function<void(Weights&)>& change) {
+    RandomModelExtras extras;
+    extras.change = change;
+    const auto model = random_model(config, 65, extras);
+    expect_matches_reference(model, {random_ids(*model, 11, 1), random_ids(*model, 3, 2)});
+  };
+  expect_matches([](Weights& weights) { weights.blocks[1].q.bias = {}; });
+  expect_matches([](Weights& weights) { weights.blocks[0].k.bias = {}; });
+  expect_matches([](Weights& weights) {
+    for (BlockWeights& block : weights.blocks) block.v.bias = block.out.bias = {};
+  });
+  expect_matches([](Weights& weights) {
+    for (BlockWeights& block : weights.blocks) block.gate.bias = block.up.bias = {};
+  });
+  expect_matches([](Weights& weights) {
+    for (BlockWeights& block : weights.blocks) block.down.bias = block.mlp_norm.bias = {};
+  });
+  expect_matches([](Weights& weights) {
+    weights.embedding_norm.bias = weights.final_norm.bias = weights.relative_norm.bias = {};
+    weights.blocks[0].attn_norm.bias = {};
+  });
+}
+
+}  // namespace
+}  // namespace phasor
