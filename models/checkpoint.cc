@@ -64,21 +64,26 @@ class Binder {
     }
   }
 
+  /// Whether the files have a classification head whose first map the other head would take for its
+  /// own: ModernBERT's have the same names.
+  bool classifies() const {
+    const auto stored = [&](std::string_view module) {
+      return find({.module = module, .leaf = "weight", .shape = {}});
+    };
+    const auto dense = stored("classifier.dense"), mlm = stored("mlm.dense");
+    return stored("classifier.out") && dense && mlm && dense->name == mlm->name;
+  }
+
   /// The shape of the parameter in the files; empty if they do not have it.
   std::vector<int64_t> shape(const Parameter& parameter) const {
     const std::optional<Stored> found = find(parameter);
     return found ? files_.shape(found->name) : std::vector<int64_t>();
   }
 
-  /// Whether both are the same tensor of the files.
-  bool same(const Parameter& a, const Parameter& b) const {
-    const std::optional<Stored> one = find(a), other = find(b);
-    return one && other && one->name == other->name;
-  }
-
   /// Whether the files may lack it: it is no weight of a module that the family has.
   bool optional(const Parameter& parameter) const {
-    return !parameter.required && (parameter.leaf == "bias" || names_of(parameter).empty());
+    const bool needed = parameter.required && !family_.optional_biases;
+    return parameter.leaf == "bias" ? !needed : !parameter.required && names_of(parameter).empty();
   }
 
   std::vector<std::string> unused() const {
@@ -195,9 +200,7 @@ std::string head_problem(const Binder& binder, const CheckpointConfig& checkpoin
   for (const Parameter& parameter : parameters(checkpoint.config, weights)) {
     if (!parameter.module.starts_with(name) || binder.has_in_shape(parameter)) continue;
     const bool tied = parameter.module == "mlm.decoder" && checkpoint.ties_decoder;
-    const bool optional = binder.optional(parameter) ||
-                          (parameter.leaf == "bias" && checkpoint.family->optional_biases);
-    if ((tied || optional) && !binder.has(parameter)) continue;
+    if ((tied || binder.optional(parameter)) && !binder.has(parameter)) continue;
     return fmt::format("its {} is missing, or its shape is not {}", parameter.name(),
                        shape_text(parameter.shape));
   }
@@ -207,11 +210,7 @@ std::string head_problem(const Binder& binder, const CheckpointConfig& checkpoin
 /// An unexpected head is no reason to refuse the encoder.
 void add_mlm_head(const Binder& binder, const CheckpointConfig& checkpoint, BoundWeights& bound) {
   const Parameter dense{.module = "mlm.dense", .leaf = "weight", .shape = {}};
-  // ModernBERT's two heads share names.
-  const Parameter taken{.module = "classifier.dense", .leaf = "weight", .shape = {}};
-  const Parameter out{.module = "classifier.out", .leaf = "weight", .shape = {}};
-  const bool classifies = binder.has(out) && binder.same(dense, taken);
-  const bool found = !checkpoint.family->spelled_out && binder.has(dense) && !classifies;
+  const bool found = !checkpoint.family->spelled_out && binder.has(dense) && !binder.classifies();
   if (!found && !checkpoint.needs_mlm_head) return;
   bound.weights.mlm_head.emplace().activation = checkpoint.head_activation;
   if (checkpoint.needs_mlm_head) return;

@@ -63,32 +63,6 @@ constexpr ModuleName kRobertaHead[] = {
     {"mlm", "lm_head|lm_head.decoder"},
 };
 
-constexpr ModuleName kBertClassifier[] = {
-    {"classifier.dense", "pooler.dense"},
-    {"classifier.out", "classifier", true},
-};
-constexpr ModuleName kRobertaClassifier[] = {
-    {"classifier.dense", "classifier.dense", true},
-    {"classifier.out", "classifier.out_proj", true},
-};
-constexpr ModuleName kDistilBertClassifier[] = {
-    {"classifier.dense", "pre_classifier", true},
-    {"classifier.out", "classifier", true},
-};
-constexpr ModuleName kAlbertClassifier[] = {
-    {"classifier.dense", "pooler"},
-    {"classifier.out", "classifier", true},
-};
-constexpr ModuleName kModernBertClassifier[] = {
-    {"classifier.dense", "head.dense", true},
-    {"classifier.norm", "head.norm", true},
-    {"classifier.out", "classifier", true},
-};
-constexpr ModuleName kDebertaClassifier[] = {
-    {"classifier.dense", "pooler.dense", true},
-    {"classifier.out", "classifier", true},
-};
-
 constexpr ModuleName kJinaModules[] = {
     {"token_embedding", "embeddings.word_embeddings"},
     {"token_type_embedding", "embeddings.token_type_embeddings"},
@@ -208,6 +182,32 @@ constexpr ModuleName kDebertaHead[] = {
     {"mlm", "lm_predictions.lm_head|cls.predictions|cls.predictions.decoder"},
 };
 constexpr FixedKey kDebertaKeys[] = {{"share_att_key", "true"}, {"conv_kernel_size", "0"}};
+
+constexpr ModuleName kBertClassifier[] = {
+    {"classifier.dense", "pooler.dense"},
+    {"classifier.out", "classifier", true},
+};
+constexpr ModuleName kRobertaClassifier[] = {
+    {"classifier.dense", "classifier.dense", true},
+    {"classifier.out", "classifier.out_proj", true},
+};
+constexpr ModuleName kDistilBertClassifier[] = {
+    {"classifier.dense", "pre_classifier", true},
+    {"classifier.out", "classifier", true},
+};
+constexpr ModuleName kAlbertClassifier[] = {
+    {"classifier.dense", "pooler"},
+    {"classifier.out", "classifier", true},
+};
+constexpr ModuleName kModernBertClassifier[] = {
+    {"classifier.dense", "head.dense", true},
+    {"classifier.norm", "head.norm", true},
+    {"classifier.out", "classifier", true},
+};
+constexpr ModuleName kDebertaClassifier[] = {
+    {"classifier.dense", "pooler.dense", true},
+    {"classifier.out", "classifier", true},
+};
 
 constexpr ModuleName kMpnetModules[] = {
     {"token_embedding", "embeddings.word_embeddings"},

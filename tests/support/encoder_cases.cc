@@ -121,7 +121,7 @@ std::shared_ptr<const Model> drawn_model(uint64_t seed) {
   config.num_layers = dice.between(1, 3);
   config.max_positions = 40;
   config.norm_order = dice.choose(NormOrder::kPostNorm);
-  config.activation = dice.choose(Activation::kTanh);
+  config.activation = dice.choose(Activation::kSilu);
   config.norm_eps = dice.coin() ? 1e-5f : 1e-2f;
   config.embedding_scale = dice.coin() ? 1.0f : 5.5f;
   config.embedding_norm = dice.coin();
