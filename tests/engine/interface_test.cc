@@ -21,18 +21,21 @@ static_assert(sizeof(EncoderOptions) == 80 && offsetof(EncoderOptions, reserved)
 static_assert(sizeof(LoadOptions) == 104 && offsetof(LoadOptions, reserved) == 40);
 static_assert(sizeof(RunOptions) == 208 && offsetof(RunOptions, reserved) == 160);
 static_assert(sizeof(EmbedOptions) == 256 && offsetof(EmbedOptions, reserved) == 192);
+static_assert(sizeof(ClassifyOptions) == 120 && offsetof(ClassifyOptions, reserved) == 56);
 static_assert(sizeof(TokenizeOptions) == 48 && offsetof(TokenizeOptions, reserved) == 16);
 static_assert(sizeof(TextReport) == 40);
 static_assert(sizeof(Encoder) == 8 && sizeof(Encoding) == 16 && sizeof(Embeddings) == 16 &&
-              sizeof(Positions) == 16);
+              sizeof(Positions) == 16 && sizeof(Classification) == 16);
 
 // Spans borrowed from a temporary would dangle.
 template <typename Result>
 concept LendsFromTemporary = requires(Result&& result) {
   std::move(result).hidden(0);
 }
-|| requires(Result&& result) { std::move(result).values(); };
-static_assert(!LendsFromTemporary<Encoding> && !LendsFromTemporary<Embeddings>);
+|| requires(Result&& result) { std::move(result).values(); }
+|| requires(Result&& result) { std::move(result).logits(); };
+static_assert(!LendsFromTemporary<Encoding> && !LendsFromTemporary<Embeddings> &&
+              !LendsFromTemporary<Classification>);
 
 template <typename Enum>
 void expect_names() {
