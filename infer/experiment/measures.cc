@@ -118,9 +118,10 @@ void measure_split(Batch& batch) {
 void measure_direct(Batch& batch) {
   const Subject& subject = batch.subject();
   const std::string positions = described(subject).positions;
-  if (!adds_vectors(subject) && positions != "none") {
-    return batch.miss("direct",
-                      fmt::format("no position vector is added; the positions are {}", positions));
+  if (!adds_vectors(subject)) {
+    const std::string others =
+        positions == "none" ? "" : fmt::format("; the positions are {}", positions);
+    return batch.miss("direct", "no position vector is added" + others);
   }
   for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
     if (batch.missed_by_windows(i, "direct")) continue;

@@ -217,11 +217,12 @@ TEST(MeasuresTest, WithoutPositionsNothingIsThePositions) {
     for (int64_t l = 0; l <= 6; ++l) {
       EXPECT_NEAR(number(text, "split", l, "position"), 0, 1e-9);
       EXPECT_EQ(number(text, "effect", l, "effect"), 0);
-      EXPECT_EQ(number(text, "direct", l, "length"), 0);
       for (const char* order : {"swap", "pairs", "reverse", "shuffle"}) {
         EXPECT_LT(number(text, "order", l, order), 1e-5) << order;
       }
     }
+    EXPECT_EQ(why_missing(text, "direct"), "no position vector is added");
+    EXPECT_EQ(why_missing(text, "relative"), "nothing depends on offsets");
     EXPECT_EQ(number(text, "pooled", "pooled", "effect"), 0);
     EXPECT_EQ(number(text, "scores", "all", "position_position"), 0);
     EXPECT_TRUE(text.position_vectors.empty());
@@ -284,7 +285,8 @@ TEST(MeasuresTest, EveryFamilyIsObserved) {
   for (const FamilyCase& family :
        {bert_case(), electra_case(7), mpnet_case(), roberta_case("roberta"), distilbert_case(true),
         albert_case(), t5_case(true), fairseq_case("marian"), fairseq_case("bart"),
-        fairseq_case("m2m_100")}) {
+        fairseq_case("m2m_100"), roformer_case(7), jina_case(), deberta_case(),
+        modernbert_case(true), nomic_case(true), gte_case(2)}) {
     SCOPED_TRACE(family.config.dump());
     Encoder encoder(random_model(family.meaning, 7, family.extras));
     const std::vector<ResidualCut> cut = {{.layer = 0, .site = ResidualCut::Site::kMlp}};
@@ -293,6 +295,14 @@ TEST(MeasuresTest, EveryFamilyIsObserved) {
       const Observed text =
           observe_ids(encoder, {3, 4, 5, 6, 3}, request_of(), {.cut_residuals = cuts});
       EXPECT_EQ(why_missing(text, "direct").empty(), adds);
+      EXPECT_EQ(why_missing(text, "relative"), "");
+      for (const auto& [name, table] : text.tables) {
+        for (const Row& row : table.rows) {
+          for (const double cell : row.cells) {
+            EXPECT_TRUE(std::isfinite(cell) || name == "relative") << name << row.layer;
+          }
+        }
+      }
       for (const char* view : {"split", "scores"}) {  // shares
         for (const Row& row : text.tables.at(view).rows) {
           double sum = 0;
