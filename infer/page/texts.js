@@ -16,7 +16,7 @@ export function textsPage(report) {
   );
   const drawn = report.views.filter(({chart}) => chart !== "none");
   const viewFigures = drawn.map(viewFigure);
-  const kinds = drawn.map(({rows, row_name}) => ({layers: "layer", heads: "head"})[rows] ?? row_name);
+  const kinds = drawn.map(({rows, row_name}) => ({layers: "layer", heads: "heads"})[rows] ?? row_name);
   const of = (kind) => viewFigures.filter((_, i) => kinds[i] === kind);
   const by = (kind) => figures(of(kind));
   clockFigure.element.insertBefore(parts.slider, clockFigure.body);
@@ -32,11 +32,11 @@ export function textsPage(report) {
         html("div", {class: "choosers"}, parts.layerChooser, parts.headChooser),
         parts.named,
         parts.sentences,
-        figures([...attentionFigures, overviewFigure, ...of("head")], "halves"),
+        figures([...attentionFigures, overviewFigure, ...of("heads")], "halves"),
       ),
       section("Position vectors", figures([distanceFigure, clockFigure], "halves")),
       ...[...new Set(kinds)]
-        .filter((kind) => kind !== "layer" && kind !== "head")
+        .filter((kind) => kind !== "layer" && kind !== "heads")
         .map((kind) => section(`By ${kind}`, by(kind))),
       section("All numbers", parts.tables),
       html("footer", {}, parts.notes),
