@@ -241,8 +241,8 @@ const View kViews[] = {
          "What positions add to a head's scores at each offset j − i, in the scores' unit. "
          "bias: T5's buckets, ALiBi; rotation: a rotated score less the same unrotated; c2p and "
          "p2c: DeBERTa's content to position and position to content; pp: added vectors, in the "
-         "first layer. sd: the standard deviation over the text's pairs of tokens. —: no such "
-         "pair, or beyond a local window.",
+         "first layer. sd: the standard deviation over the text's pairs of tokens. No number: "
+         "no such pair, or beyond a local window.",
      .unit = "score",
      .rows = Rows::kHeads,
      .row_name = "term",
