@@ -22,9 +22,14 @@ std::vector<Segment> make_segments(const TokenBatch& batch, Overflow overflow,
   std::vector<Segment> segments;
   const auto add = [&](int64_t sequence, int64_t first, int64_t num_tokens) {
     const std::span<const int32_t> ids = batch.sequence(sequence).subspan(first, num_tokens);
+    const std::span<const int32_t> types =
+        batch.token_types.empty()
+            ? batch.token_types
+            : batch.token_types.subspan(batch.offsets[sequence] + first, num_tokens);
     segments.push_back({.sequence = sequence,
                         .first_token = first,
                         .token_ids = ids,
+                        .token_types = types,
                         .positions = positions.place(ids, overflow)});
   };
   std::optional<int64_t> limit = positions.max_tokens();

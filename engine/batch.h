@@ -11,8 +11,9 @@ namespace phasor::internal {
 
 /// Sequences end to end, borrowed: sequence s has the ids offsets[s] … offsets[s + 1] − 1.
 struct TokenBatch {
-  std::span<const int32_t> token_ids;  // [N]
-  std::span<const int64_t> offsets;    // [B + 1]
+  std::span<const int32_t> token_ids;         // [N]
+  std::span<const int64_t> offsets;           // [B + 1]
+  std::span<const int32_t> token_types = {};  // [N]; empty: all 0
 
   int64_t size() const { return std::ssize(offsets) - 1; }
   std::span<const int32_t> sequence(int64_t s) const {
@@ -23,11 +24,12 @@ struct TokenBatch {
 /// Tokens that attend to one another: a sequence, or one window of it. Its rows are contiguous in
 /// the packed [N, …] buffers of its group.
 struct Segment {
-  int64_t sequence = 0;                // index in the caller's batch
-  int64_t first_token = 0;             // of the sequence; above 0 in later windows only
-  int64_t first_row = 0;               // in the group's buffers
-  std::span<const int32_t> token_ids;  // [T], borrowed
-  std::vector<double> positions;       // [T], rows of the position table, possibly fractional
+  int64_t sequence = 0;                  // index in the caller's batch
+  int64_t first_token = 0;               // of the sequence; above 0 in later windows only
+  int64_t first_row = 0;                 // in the group's buffers
+  std::span<const int32_t> token_ids;    // [T], borrowed, like
+  std::span<const int32_t> token_types;  // [T]; empty: all 0
+  std::vector<double> positions;         // [T], rows of the position table, possibly fractional
 
   int64_t num_tokens() const { return static_cast<int64_t>(token_ids.size()); }
 };

@@ -116,6 +116,9 @@ void validate(const ModelConfig& config) {
   if (position.bias == ScoreBias::kBuckets) validate_buckets(position);
   if (position.rotary) validate_rotary(*position.rotary, config.head_dim());
   if (position.disentangled) validate_disentangled(*position.disentangled);
+  if (position.rotary && position.disentangled) {
+    throw InvalidArgument("positions are rotary and disentangled; phasor runs one or the other");
+  }
   validate_layers(config);
   if (position.kind == PositionKind::kSinusoidal) {
     if (!(position.base > 1)) {

@@ -44,6 +44,7 @@ RowRange rows_of(const Disentangled& table, const ScorePositions& at) {
 
 /// A head's scratch memory.
 struct Room {
+  int32_t* rows;        // [2T + W], of the offsets from 1 − T up, where positions are consecutive
   float* keys;          // [rows, stride]
   float* queries;       // [rows, stride]
   float* products;      // [rows, W]: of a tile's queries with the rows' keys
@@ -51,11 +52,13 @@ struct Room {
   float* key_products;  // [T / W, rows, W]: of the sequence's keys with the rows' queries
 };
 
-Room room_in(float* scratch, int64_t rows, int64_t lanes, int64_t stride) {
-  float* const queries = scratch + rows * stride;
-  float* const products = queries + rows * stride;
-  float* const transposed = products + rows * lanes;
-  return {scratch, queries, products, transposed, transposed + stride * lanes};
+Room room_in(float* scratch, int64_t num_rows, int64_t num_tokens, int64_t lanes, int64_t stride) {
+  float* const keys = scratch + 2 * num_tokens + lanes;
+  float* const queries = keys + num_rows * stride;
+  float* const products = queries + num_rows * stride;
+  float* const transposed = products + num_rows * lanes;
+  return {reinterpret_cast<int32_t*>(scratch), keys, queries, products, transposed,
+          transposed + stride * lanes};
 }
 
 void pack(const std::vector<float>& from, const RowRange& rows, const AttentionInput& in,
@@ -84,7 +87,8 @@ int64_t Disentangled::row_of(int64_t offset) const {
 
 int64_t Disentangled::scratch(int64_t rows, int64_t num_tokens, int64_t lanes,
                               int64_t head_stride) {
-  return rows * (2 * head_stride + 2 * lanes + num_tokens) + head_stride * lanes;
+  return rows * (2 * head_stride + 2 * lanes + num_tokens) + head_stride * lanes + 2 * num_tokens +
+         lanes;
 }
 
 void Disentangled::begin_head(const AttentionInput& in, int64_t head, float* scratch) const {
@@ -92,7 +96,11 @@ void Disentangled::begin_head(const AttentionInput& in, int64_t head, float* scr
   const int64_t W = run.tile_queries, stride = packed_head_stride(in.head_dim);
   const RelativeRows& relative = *in.positions.relative;
   const RowRange rows = rows_of(*this, in.positions);
-  const Room room = room_in(scratch, rows.count, W, stride);
+  const Room room = room_in(scratch, rows.count, in.num_tokens, W, stride);
+  for (int64_t n = 0; n < 2 * in.num_tokens + W; ++n) {
+    const int64_t row = row_of(n - in.num_tokens + 1) - rows.first;
+    room.rows[n] = static_cast<int32_t>(std::min(row, rows.count - 1));
+  }
   if (!relative.keys.empty()) pack(relative.keys, rows, in, head, stride, room.keys);
   if (relative.queries.empty()) return;
   pack(relative.queries, rows, in, head, stride, room.queries);
@@ -110,22 +118,31 @@ void Disentangled::add_to(const ScoreTile& tile, const AttentionInput& in, int64
   const int64_t W = tile.lanes, stride = packed_head_stride(in.head_dim);
   const ScorePositions& at = in.positions;
   const RowRange rows = rows_of(*this, at);
-  const Room room = room_in(scratch, rows.count, W, stride);
-  const bool has_keys = !at.relative->keys.empty(), has_queries = !at.relative->queries.empty();
+  const Room room = room_in(scratch, rows.count, in.num_tokens, W, stride);
+  const bool has_keys = !at.relative->keys.empty();
+  const bool has_queries = !at.relative->queries.empty();
   if (has_keys) {
     run.scores(in.q + tile.first_query * in.stride + head * in.head_dim, in.stride,
                tile.num_queries, room.keys, rows.count, in.head_dim, stride, at.factor * in.scale,
                room.transposed, room.products);
   }
+  const float* const of_queries = has_keys ? room.products : nullptr;
+  const float* const of_keys = has_queries ? room.key_products : nullptr;
+  if (at.consecutive) {
+    const int64_t offset = tile.first_query - tile.first_key;
+    run.add_by_row(tile.scores, tile.num_keys, room.rows + in.num_tokens - 1 + offset, of_queries,
+                   of_keys, tile.first_key, rows.count);
+    return;
+  }
+  constexpr int64_t kMostLanes = 16;
+  int32_t row_of_query[kMostLanes] = {};
   for (int64_t j = 0; j < tile.num_keys; ++j) {
     const int64_t key = tile.first_key + j;
-    const float* const products_of_key = room.key_products + key / W * W * rows.count + key % W;
     for (int64_t i = 0; i < tile.num_queries; ++i) {
-      const int64_t r = row_of(-at.offset(tile.first_query + i, key)) - rows.first;
-      float& score = tile.scores[j * W + i];
-      if (has_keys) score += room.products[r * W + i];
-      if (has_queries) score += products_of_key[r * W];
+      row_of_query[i] =
+          static_cast<int32_t>(row_of(-at.offset(tile.first_query + i, key)) - rows.first);
     }
+    run.add_by_row(tile.scores + j * W, 1, row_of_query, of_queries, of_keys, key, rows.count);
   }
 }
 

@@ -49,8 +49,12 @@ int64_t longest_text(const EmbedOptions& options, const Model& model) {
 /// The token ids of some of the texts, and reports on them.
 class Tokenized {
  public:
-  Tokenized(const Model& model, const EmbedOptions& options)
+  /// Borrows the input.
+  Tokenized(const Model& model, const EmbedInput& input, const EmbedOptions& options,
+            bool takes_empty)
       : model_(model),
+        input_(input),
+        takes_empty_(takes_empty),
         prompt_(prompt_of(options, model)),
         max_tokens_(longest_text(options, model)),
         cuts_(options.overflow != Overflow::kError && options.overflow != Overflow::kWindow),
@@ -59,32 +63,45 @@ class Tokenized {
   /// 0: no limit.
   int64_t max_tokens() const { return max_tokens_; }
 
-  /// Tokenizes `texts` on that many threads, replacing the previous ones; the first is text number
-  /// `first` of the call. Writes a report for each to `reports`.
-  void assign(std::span<const std::string_view> texts, int64_t first, int threads,
-              std::span<TextReport> reports) {
-    sequences_.assign(texts.size(), {});
-    parallel_for(std::ssize(texts), threads,
-                 [&](int64_t i) { reports[i] = tokenize(texts[i], first + i, sequences_[i]); });
+  /// Tokenizes the texts from number `first` on, on that many threads, replacing the previous ones.
+  /// Writes a report for each to `reports`.
+  void assign(int64_t first, int threads, std::span<TextReport> reports) {
+    sequences_.assign(reports.size(), {});
+    parallel_for(std::ssize(reports), threads,
+                 [&](int64_t i) { reports[i] = tokenize(first + i, sequences_[i]); });
   }
 
-  const std::vector<int32_t>& sequence(size_t i) const { return sequences_[i]; }
+  const std::vector<int32_t>& sequence(size_t i) const { return sequences_[i].ids; }
+  const std::vector<int32_t>& token_types(size_t i) const { return sequences_[i].types; }
   /// The texts' numbers, longest first, so that texts of similar length run together.
   std::vector<size_t> by_length() const {
     std::vector<size_t> order(sequences_.size());
     std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return sequences_[i].size(); });
+    std::ranges::stable_sort(order, std::greater(),
+                             [&](size_t i) { return sequences_[i].ids.size(); });
     return order;
   }
 
  private:
-  TextReport tokenize(std::string_view text, int64_t number, std::vector<int32_t>& ids) const {
+  struct Sequence {
+    std::vector<int32_t> ids;
+    std::vector<int32_t> types;  // empty: all 0
+  };
+
+  Tokens encode(int64_t number) const {
+    const TokenizeOptions options = {.max_tokens = cuts_ ? max_tokens_ : 0};
+    const std::string first =
+        prompt_ + std::string(input_.first[input_.first.size() == 1 ? 0 : number]);
+    return input_.second ? model_.tokenizer().encode_pair(first, (*input_.second)[number], options)
+                         : model_.tokenizer().encode(first, options);
+  }
+
+  TextReport tokenize(int64_t number, Sequence& sequence) const {
     Tokens tokens;
     try {
-      tokens = model_.tokenizer().encode(prompt_ + std::string(text),
-                                         {.max_tokens = cuts_ ? max_tokens_ : 0});
+      tokens = encode(number);
     } catch (const InvalidArgument& error) {
-      if (error.code() != ErrorCode::kEmptyText) throw;
+      if (error.code() != ErrorCode::kEmptyText || !takes_empty_) throw;
     }
     const int64_t vocab_size = model_.config().vocab_size;
     const auto bad = std::ranges::find_if(tokens.ids, [&](int32_t id) { return id >= vocab_size; });
@@ -101,47 +118,52 @@ class Tokenized {
                       number, tokens.ids.size(), max_tokens_),
           ErrorCode::kTooLong);
     }
-    ids = std::move(tokens.ids);
-    return {.num_tokens = std::ssize(ids),
+    sequence.ids = std::move(tokens.ids);
+    if (model_.weights().token_type_embedding.present()) {
+      sequence.types = std::move(tokens.token_types);
+    }
+    return {.num_tokens = std::ssize(sequence.ids),
             .dropped_tokens = tokens.dropped,
             .invalid_bytes = tokens.invalid_bytes};
   }
 
   const Model& model_;
+  const EmbedInput& input_;
+  const bool takes_empty_;
   const std::string prompt_;
   const int64_t max_tokens_;
   const bool cuts_, refuses_;
-  std::vector<std::vector<int32_t>> sequences_;
+  std::vector<Sequence> sequences_;
 };
 
 /// One call of embed(): tokenizes one window of texts after another and runs it in batches.
 class EmbedRun {
  public:
   /// Borrows its arguments.
-  EmbedRun(const Model& model, int threads, std::span<const std::string_view> texts,
-           const EmbedOptions& options, const EncodeBatch& encode, EmbeddingsData& data)
+  EmbedRun(const Model& model, int threads, const EmbedInput& input, const EmbedOptions& options,
+           const EncodeBatch& encode, const EmbedHead* head, EmbeddingsData& data)
       : model_(model),
         threads_(threads),
-        texts_(texts),
+        num_texts_(input.size()),
         options_(options),
         encode_(encode),
+        head_(head),
         data_(data),
-        tokenized_(model, options),
+        tokenized_(model, input, options, head == nullptr),
         run_{.positions = options.positions,
              .overflow = options.overflow,
              .pooling = pooling_of(options, model),
              .stop = options.stop} {}
 
   void operator()() {
-    for (int64_t first = 0; first < std::ssize(texts_); first += kWindowTexts) {
-      window(first, std::min(kWindowTexts, std::ssize(texts_) - first));
+    for (int64_t first = 0; first < num_texts_; first += kWindowTexts) {
+      window(first, std::min(kWindowTexts, num_texts_ - first));
     }
   }
 
  private:
   void window(int64_t first, int64_t count) {
-    tokenized_.assign(texts_.subspan(first, count), first, threads_,
-                      std::span(data_.reports).subspan(first, count));
+    tokenized_.assign(first, threads_, std::span(data_.reports).subspan(first, count));
     const std::vector<size_t> order = tokenized_.by_length();
     std::span<const size_t> left = order;
     while (!left.empty() && !tokenized_.sequence(left.front()).empty()) {
@@ -154,22 +176,32 @@ class EmbedRun {
   /// Runs as many texts from the front as fit into one batch; returns their number.
   int64_t batch(int64_t first, std::span<const size_t> order) {
     token_ids_.clear();
+    token_types_.clear();
     offsets_ = {0};
     for (const size_t i : order) {
       const std::vector<int32_t>& ids = tokenized_.sequence(i);
       const bool full = std::ssize(token_ids_) + std::ssize(ids) > kBatchTokens;
       if (ids.empty() || (full && !token_ids_.empty())) break;
       token_ids_.insert(token_ids_.end(), ids.begin(), ids.end());
+      const std::vector<int32_t>& types = tokenized_.token_types(i);
+      token_types_.insert(token_types_.end(), types.begin(), types.end());
+      token_types_.resize(token_ids_.size());
       offsets_.push_back(std::ssize(token_ids_));
     }
     hidden_.resize(token_ids_.size() * model_.config().d_model);
     run_.hidden = hidden_;
-    const Encoding encoding = encode_({token_ids_, offsets_}, run_, tokenized_.max_tokens());
-    for (int64_t i = 0; i < encoding.num_sequences(); ++i) {
-      std::ranges::copy(encoding.embedding(i), vector(first + order[i]).begin());
+    const Encoding encoding =
+        encode_({token_ids_, offsets_, token_types_}, run_, tokenized_.max_tokens());
+    const int64_t count = encoding.num_sequences();
+    std::vector<float> results;
+    if (head_ != nullptr) results = head_->apply(encoding.embeddings());
+    const std::span<const float> rows = head_ != nullptr ? results : encoding.embeddings();
+    for (int64_t i = 0; i < count; ++i) {
+      std::ranges::copy(rows.subspan(i * data_.width, data_.width),
+                        vector(first + order[i]).begin());
     }
-    tell(encoding.num_sequences());
-    return encoding.num_sequences();
+    tell(count);
+    return count;
   }
 
   std::span<float> vector(int64_t text) {
@@ -177,18 +209,20 @@ class EmbedRun {
   }
   void tell(int64_t count) {
     done_ += count;
-    if (options_.progress) options_.progress(done_, std::ssize(texts_));
+    if (options_.progress) options_.progress(done_, num_texts_);
   }
 
   const Model& model_;
   const int threads_;
-  std::span<const std::string_view> texts_;
+  const int64_t num_texts_;
   const EmbedOptions& options_;
   const EncodeBatch& encode_;
+  const EmbedHead* head_;
   EmbeddingsData& data_;
   Tokenized tokenized_;
   RunOptions run_;
-  std::vector<int32_t> token_ids_;  // of a batch, like the next two: reused for all
+  std::vector<int32_t> token_ids_;  // of a batch, like the next three: reused for all
+  std::vector<int32_t> token_types_;
   std::vector<int64_t> offsets_;
   std::vector<float> hidden_;
   int64_t done_ = 0;
@@ -207,21 +241,26 @@ int64_t embedding_width(const Model& model, const EmbedOptions& options) {
 }
 
 std::shared_ptr<const EmbeddingsData> embed(const Model& model, int threads,
-                                            std::span<const std::string_view> texts,
-                                            const EmbedOptions& options,
-                                            const EncodeBatch& encode) {
+                                            const EmbedInput& input, const EmbedOptions& options,
+                                            const EncodeBatch& encode, const EmbedHead* head) {
+  const auto num_first = std::ssize(input.first);
+  if (input.second && num_first != 1 && num_first != input.size()) {
+    throw InvalidArgument(
+        fmt::format("{} first texts were given for {} second ones; give as many, or one for all",
+                    num_first, input.size()));
+  }
   const auto data = std::make_shared<EmbeddingsData>();
-  data->width = embedding_width(model, options);
-  data->reports.resize(texts.size());
-  const int64_t num_values = std::ssize(texts) * data->width;
+  data->width = head != nullptr ? head->width : embedding_width(model, options);
+  data->reports.resize(input.size());
+  const int64_t num_values = input.size() * data->width;
   if (!options.output.empty() && std::ssize(options.output) != num_values) {
     throw InvalidArgument(
         fmt::format("the memory for vectors has {} floats; {} vectors of width {} take {}",
-                    options.output.size(), texts.size(), data->width, num_values));
+                    options.output.size(), input.size(), data->width, num_values));
   }
   if (options.output.empty()) data->own_values.resize(num_values);
   data->values = options.output.empty() ? std::span(data->own_values) : options.output;
-  EmbedRun(model, threads, texts, options, encode, *data)();
+  EmbedRun(model, threads, input, options, encode, head, *data)();
   return data;
 }
 
@@ -236,6 +275,22 @@ const TextReport& Embeddings::report(int64_t i) const& { return data_->reports.a
 std::span<const float> Embeddings::operator[](int64_t i) const& {
   report(i);
   return values().subspan(i * width(), width());
+}
+
+Classification::Classification(std::shared_ptr<const internal::ClassificationData> data)
+    : data_(std::move(data)) {}
+int64_t Classification::size() const { return std::ssize(data_->logits->reports); }
+int64_t Classification::num_labels() const { return data_->logits->width; }
+std::span<const float> Classification::logits() const& { return data_->logits->values; }
+std::span<const float> Classification::probabilities() const& { return data_->probabilities; }
+const TextReport& Classification::report(int64_t i) const& { return data_->logits->reports.at(i); }
+std::span<const float> Classification::logits(int64_t i) const& {
+  report(i);
+  return logits().subspan(i * num_labels(), num_labels());
+}
+std::span<const float> Classification::probabilities(int64_t i) const& {
+  report(i);
+  return probabilities().subspan(i * num_labels(), num_labels());
 }
 
 }  // namespace phasor

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -20,14 +21,35 @@ struct EmbeddingsData {
   std::vector<TextReport> reports;  // [B]
 };
 
+struct ClassificationData {
+  std::shared_ptr<const EmbeddingsData> logits;  // [B, labels]
+  std::vector<float> probabilities;              // [B, labels]
+};
+
+/// Texts, or pairs of them, borrowed.
+struct EmbedInput {
+  std::span<const std::string_view> first;  // of pairs: as many as `second`, or one for all
+  std::optional<std::span<const std::string_view>> second = {};
+
+  int64_t size() const { return std::ssize(second.value_or(first)); }
+};
+
+/// Turns pooled vectors [n, C] into [n, width].
+struct EmbedHead {
+  int64_t width = 0;
+  std::function<std::vector<float>(std::span<const float>)> apply;
+};
+
 /// `window`: the longest of Overflow::kWindow.
 using EncodeBatch =
     std::function<Encoding(const TokenBatch& batch, const RunOptions& options, int64_t window)>;
 
-/// Like Encoder::embed(), tokenizing on that many threads.
+/// Like Encoder::embed(), tokenizing on that many threads. With a head, the vectors are what it
+/// makes of the pooled ones, and a text without tokens is an error.
 std::shared_ptr<const EmbeddingsData> embed(const Model& model, int threads,
-                                            std::span<const std::string_view> texts,
-                                            const EmbedOptions& options, const EncodeBatch& encode);
+                                            const EmbedInput& input, const EmbedOptions& options,
+                                            const EncodeBatch& encode,
+                                            const EmbedHead* head = nullptr);
 
 /// Like Encoder::embedding_width().
 int64_t embedding_width(const Model& model, const EmbedOptions& options);

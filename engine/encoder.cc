@@ -12,7 +12,7 @@
 #include "engine/embed.h"
 #include "engine/encoding.h"
 #include "engine/forward.h"
-#include "engine/mlm.h"
+#include "engine/heads.h"
 #include "engine/parallel_for.h"
 #include "engine/sanity.h"
 #include "engine/team.h"
@@ -68,7 +68,14 @@ struct Encoder::Impl {
   }
 
   Encoding encode_ids(const TokenBatch& batch, const RunOptions& options, int64_t window = 0);
+  EncodeBatch encode() {
+    return [this](const TokenBatch& batch, const RunOptions& options, int64_t window) {
+      return encode_ids(batch, options, window);
+    };
+  }
   void run(const Run& run, const std::vector<Segment>& segments, std::span<float> hidden);
+  Classification classify(const EmbedInput& input, const ClassifyOptions& options);
+  std::vector<float> classifier_logits(std::span<const float> pooled);
 
   std::shared_ptr<const Model> model;
   int threads;
@@ -78,13 +85,14 @@ struct Encoder::Impl {
   PositionTables position_tables;
   std::vector<Worker> workers;  // [threads]
   int last_worker = 0;          // ran the first group of the last run
-  std::unique_ptr<MlmScorer> mlm_scorer;
+  std::unique_ptr<HeadScorer> mlm_scorer, classifier;
   std::atomic_flag busy;
 };
 
 Encoding Encoder::Impl::encode_ids(const TokenBatch& batch, const RunOptions& options,
                                    int64_t window) {
   check_batch(batch, model->config());
+  check_token_types(batch, model->weights().token_type_embedding);
   check_run(options, batch.size(), model->config());
   const TeamSize team(threads);
   PositionSource positions(*model, options.positions, position_tables);
@@ -95,6 +103,31 @@ Encoding Encoder::Impl::encode_ids(const TokenBatch& batch, const RunOptions& op
       parts.rows());
   check_finite(parts.rows(), *model);
   return Encoding(parts.finish(options.pooling));
+}
+
+std::vector<float> Encoder::Impl::classifier_logits(std::span<const float> pooled) {
+  const TeamSize team(team_for(std::ssize(pooled) * model->config().d_model, threads));
+  if (!classifier) {
+    classifier =
+        std::make_unique<HeadScorer>(model->config(), engine, weights->classifier(*model, engine));
+  }
+  return classifier->logits(pooled);
+}
+
+Classification Encoder::Impl::classify(const EmbedInput& input, const ClassifyOptions& options) {
+  const ClassifierHead& head = classifier_of(*model);
+  const EmbedHead logits = {.width = std::ssize(head.labels),
+                            .apply = [this](auto pooled) { return classifier_logits(pooled); }};
+  const EmbedOptions how = {.pooling = Pooling{.modes = {head.pooling}},
+                            .prompt = "",
+                            .max_tokens = options.max_tokens,
+                            .overflow = options.overflow,
+                            .progress = options.progress,
+                            .stop = options.stop};
+  auto data = std::make_shared<ClassificationData>();
+  data->logits = internal::embed(*model, threads, input, how, encode(), &logits);
+  data->probabilities = probabilities(data->logits->values, logits.width, head.output);
+  return Classification(std::move(data));
 }
 
 // Writes the last hidden state of all segments, end to end: [rows, C].
@@ -156,10 +189,7 @@ Encoder Encoder::replica() const {
 
 Embeddings Encoder::embed(const Texts& texts, const EmbedOptions& options) {
   const Exclusive mine(impl_->busy);
-  const auto encode = [this](const TokenBatch& batch, const RunOptions& run, int64_t window) {
-    return impl_->encode_ids(batch, run, window);
-  };
-  return Embeddings(internal::embed(model(), threads(), texts.get(), options, encode));
+  return Embeddings(internal::embed(model(), threads(), {texts.get()}, options, impl_->encode()));
 }
 
 int64_t Encoder::embedding_width(const EmbedOptions& options) const {
@@ -184,7 +214,7 @@ Encoding Encoder::encode_ids(std::span<const int32_t> token_ids, const RunOption
 Encoding Encoder::encode_ids(std::span<const int32_t> token_ids, std::span<const int64_t> offsets,
                              const RunOptions& options) {
   const Exclusive mine(impl_->busy);
-  return impl_->encode_ids({token_ids, offsets}, options);
+  return impl_->encode_ids({token_ids, offsets, options.token_types}, options);
 }
 
 Encoding Encoder::encode_ids(std::span<const std::vector<int32_t>> sequences,
@@ -202,9 +232,39 @@ std::vector<float> Encoder::mlm_logits(std::span<const float> hidden) {
   const Exclusive mine(impl_->busy);
   const TeamSize team(team_for(std::ssize(hidden) * model().config().vocab_size, impl_->threads));
   if (!impl_->mlm_scorer) {
-    impl_->mlm_scorer = std::make_unique<MlmScorer>(model(), impl_->engine, *impl_->weights);
+    impl_->mlm_scorer = std::make_unique<HeadScorer>(
+        model().config(), impl_->engine, impl_->weights->mlm_head(model(), impl_->engine));
   }
   return impl_->mlm_scorer->logits(hidden);
+}
+
+std::vector<float> Encoder::classifier_logits(std::span<const float> pooled) {
+  const Exclusive mine(impl_->busy);
+  return impl_->classifier_logits(pooled);
+}
+
+Classification Encoder::classify(const Texts& texts, const ClassifyOptions& options) {
+  const Exclusive mine(impl_->busy);
+  return impl_->classify({texts.get()}, options);
+}
+
+Classification Encoder::classify(const Texts& first, const Texts& second,
+                                 const ClassifyOptions& options) {
+  const Exclusive mine(impl_->busy);
+  return impl_->classify({first.get(), second.get()}, options);
+}
+
+std::vector<float> Encoder::score(const Texts& first, const Texts& second,
+                                  const ClassifyOptions& options) {
+  const size_t num_labels = classifier_of(model()).labels.size();
+  if (num_labels != 1) {
+    throw InvalidArgument(
+        fmt::format("the classification head has {} labels; a score is the logit of a head with "
+                    "one: call classify()",
+                    num_labels));
+  }
+  const Classification result = classify(first, second, options);
+  return {result.logits().begin(), result.logits().end()};
 }
 
 std::vector<PrimitiveInfo> Encoder::primitives() const {

@@ -59,15 +59,13 @@ class ForwardPass {
            (table * group_.num_rows + segment.first_row) * run_.positions.rotation()->row_size();
   }
 
-  // x = s·Emb[id] (+ type) + P[position], then the embedding's norm and its map to d_model.
+  // x = s·Emb[id] (+ Type[type]) + P[position], then the embedding's norm and its map to d_model.
   void embed() {
     const int64_t width = config_.embedding_width();
     float* position_rows = a_.out;  // unused until the first block
     for (const Segment& segment : group_.segments) embed_tokens(segment);
     saw_embedding(Hook::kTokenEmbed, a_.x);
-    if (!run_.weights.token_type_row.empty()) {
-      add_to_all_rows(run_.weights.token_type_row);
-    }
+    if (!run_.weights.token_types.empty()) add_token_types();
     if (run_.positions.adds()) {
       for (const Segment& segment : group_.segments) {
         run_.positions.rows(segment.positions, position_rows + segment.first_row * width);
@@ -218,13 +216,17 @@ class ForwardPass {
     }
   }
 
-  void add_to_all_rows(const std::vector<float>& row) {
-    std::copy_n(row.data(), row.size(), a_.out);
-    for (int64_t n = 1; n < group_.num_rows; ++n) {
-      std::copy_n(row.data(), row.size(), a_.out + n * config_.embedding_width());
+  void add_token_types() {
+    const int64_t width = config_.embedding_width();
+    for (const Segment& segment : group_.segments) {
+      for (int64_t t = 0; t < segment.num_tokens(); ++t) {
+        const int64_t type = segment.token_types.empty() ? 0 : segment.token_types[t];
+        std::copy_n(&run_.weights.token_types[type * width], width,
+                    a_.out + (segment.first_row + t) * width);
+      }
     }
     saw_embedding(Hook::kTokenTypeEmbed, a_.out);
-    add(a_.out, group_.num_rows * config_.embedding_width(), a_.x);
+    add(a_.out, group_.num_rows * width, a_.x);
   }
 
   const PackedBlock& block_of(int64_t layer) const {

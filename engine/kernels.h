@@ -32,6 +32,12 @@ struct Kernels {
   void (*scores)(const float* q, int64_t q_stride, int64_t num_queries, const float* keys,
                  int64_t num_keys, int64_t head_dim, int64_t head_stride, float scale,
                  float* transposed, float* tile);
+  /// tile[j, i] += row[i − j], for a row that can be read from 1 − num_keys to W − 1.
+  void (*add_by_offset)(float* tile, int64_t num_keys, const float* row);
+  /// tile[j, i] += of_queries[r, i] + of_keys[j / W, r, j % W], with r = rows[i − j] and both of
+  /// row_count rows; a null pointer adds nothing. Key 0 of the tile is key first_key of of_keys.
+  void (*add_by_row)(float* tile, int64_t num_keys, const int32_t* rows, const float* of_queries,
+                     const float* of_keys, int64_t first_key, int64_t row_count);
   /// tile[j, i] = exp(tile[j, i] − max_j); multiplied by inverse_sums [W] it is the pattern.
   void (*softmax)(float* tile, int64_t num_keys, float* inverse_sums);
   /// z_i = inverse_sums[i] · Σ_j tile[j, i] · v_j, with `values` packed like the keys.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "engine/kernels.h"
 #include "engine/score_positions.h"
 
 namespace phasor::internal {
@@ -76,16 +77,15 @@ void OffsetBias::begin_head(const ScorePositions& of, int64_t head, float* scrat
 
 void OffsetBias::add_to(const ScoreTile& tile, const ScorePositions& of, int64_t head,
                         const float* scratch) const {
+  if (of.consecutive) {
+    kernels().add_by_offset(tile.scores, tile.num_keys,
+                            scratch + of.num_tokens() - 1 - tile.first_key + tile.first_query);
+    return;
+  }
   for (int64_t j = 0; j < tile.num_keys; ++j) {
-    const int64_t key = tile.first_key + j;
-    float* const scores = tile.scores + j * tile.lanes;
-    if (of.consecutive) {
-      const float* const row = scratch + of.num_tokens() - 1 - key + tile.first_query;
-      for (int64_t i = 0; i < tile.num_queries; ++i) scores[i] += row[i];
-      continue;
-    }
     for (int64_t i = 0; i < tile.num_queries; ++i) {
-      scores[i] += of.factor * at(head, of.offset(tile.first_query + i, key));
+      tile.scores[j * tile.lanes + i] +=
+          of.factor * at(head, of.offset(tile.first_query + i, tile.first_key + j));
     }
   }
 }

@@ -178,7 +178,7 @@ class RelativePacker {
   std::vector<float> table_;  // [2S, C], after its norm
 };
 
-PackedMlmHead pack_mlm_head(const Model& model, const dnnl::engine& engine) {
+PackedHead pack_mlm_head(const Model& model, const dnnl::engine& engine) {
   if (!model.weights().mlm_head) {
     throw ModelError(
         fmt::format("this {} checkpoint has no masked-language-model head; choose one saved with "
@@ -189,16 +189,42 @@ PackedMlmHead pack_mlm_head(const Model& model, const dnnl::engine& engine) {
   const MlmHead& head = *model.weights().mlm_head;
   Arena arena;
   Packer packer(engine, arena, Precision::kFloat32);
-  PackedMlmHead packed{.arena = {},
-                       .activation = head.activation,
-                       .dense = packer.linear("MLM head dense", head.dense),
-                       .norm = unpack(model.config().norm, "MLM head norm", head.norm),
-                       .decoder = packer.linear("MLM head decoder", head.decoder, head.bias)};
+  PackedHead packed{.arena = {},
+                    .dense = packer.linear("MLM head dense", head.dense),
+                    .activation = head.activation,
+                    .norm = unpack(model.config().norm, "MLM head norm", head.norm),
+                    .out = packer.linear("MLM head decoder", head.decoder, head.bias)};
+  packed.arena = std::move(arena);
+  return packed;
+}
+
+PackedHead pack_classifier(const Model& model, const dnnl::engine& engine) {
+  const ClassifierHead& head = classifier_of(model);
+  Arena arena;
+  Packer packer(engine, arena, Precision::kFloat32);
+  PackedHead packed{.arena = {},
+                    .dense = {},
+                    .activation = head.activation,
+                    .norm = {},
+                    .out = packer.linear("classifier out", head.out)};
+  if (head.dense.weight.present()) packed.dense = packer.linear("classifier dense", head.dense);
+  if (head.norm.weight.present()) {
+    packed.norm = unpack(model.config().norm, "classifier norm", head.norm);
+  }
   packed.arena = std::move(arena);
   return packed;
 }
 
 }  // namespace
+
+const ClassifierHead& classifier_of(const Model& model) {
+  if (model.weights().classifier) return *model.weights().classifier;
+  throw ModelError(
+      fmt::format("this {} checkpoint has no classification head; choose one saved with it "
+                  "(…ForSequenceClassification)",
+                  model.config().family),
+      ErrorCode::kUnsupported);
+}
 
 onednn::MatmulTypes matmul_types(Precision precision) {
   using onednn::Type;
@@ -236,8 +262,7 @@ PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine, Pre
   const ModelConfig& config = model.config();
   const Weights& weights = model.weights();
   Packer packer(engine, arena, precision);
-  token_type_row = read_finite("token type embedding", weights.token_type_embedding);
-  if (!token_type_row.empty()) token_type_row.resize(config.embedding_width());
+  token_types = read_finite("token type embedding", weights.token_type_embedding);
   const auto norm = [&](const std::string& name, const NormWeights& of) {
     return unpack(config.norm, name, of);
   };
@@ -278,13 +303,20 @@ PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine, Pre
 
 int64_t PackedWeights::bytes() const {
   const std::scoped_lock lock(head_mutex_);
-  return arena.bytes() + (head_ ? head_->arena.bytes() : 0);
+  return arena.bytes() + (mlm_head_ ? mlm_head_->arena.bytes() : 0) +
+         (classifier_ ? classifier_->arena.bytes() : 0);
 }
 
-const PackedMlmHead& PackedWeights::mlm_head(const Model& model, const dnnl::engine& engine) const {
+const PackedHead& PackedWeights::mlm_head(const Model& model, const dnnl::engine& engine) const {
   const std::scoped_lock lock(head_mutex_);
-  if (!head_) head_ = pack_mlm_head(model, engine);
-  return *head_;
+  if (!mlm_head_) mlm_head_ = pack_mlm_head(model, engine);
+  return *mlm_head_;
+}
+
+const PackedHead& PackedWeights::classifier(const Model& model, const dnnl::engine& engine) const {
+  const std::scoped_lock lock(head_mutex_);
+  if (!classifier_) classifier_ = pack_classifier(model, engine);
+  return *classifier_;
 }
 
 }  // namespace phasor::internal

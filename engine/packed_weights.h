@@ -42,6 +42,9 @@ int64_t max_int8_width();
 /// Throws InvalidArgument if int8 was requested and a map is wider than max_int8_width().
 Precision precision_for(const ModelConfig& config, Precision wanted);
 
+/// Throws ModelError if the model has none.
+const ClassifierHead& classifier_of(const Model& model);
+
 struct Norm {
   NormKind kind;
   std::vector<float> weight;  // [C]
@@ -59,30 +62,31 @@ struct PackedBlock {
   Norm mlp_norm;
 };
 
-struct PackedMlmHead {
+/// An MlmHead or a ClassifierHead.
+struct PackedHead {
   Arena arena;
-  Activation activation;
-  PackedLinear dense;  // [C, E]
-  Norm norm;
-  PackedLinear decoder;  // [E, V]
+  std::optional<PackedLinear> dense;
+  Activation activation;  // after it
+  std::optional<Norm> norm;
+  PackedLinear out;
 };
 
-/// Shared by an Encoder and its replicas; immutable except for the head, which is packed on first
+/// Shared by an Encoder and its replicas; immutable except for the heads, which are packed on first
 /// use. Embeddings are not packed: they are read from the Model.
 struct PackedWeights {
   /// Throws ModelError if a weight is NaN or infinite, because an activation may hide it from the
   /// result; and what precision_for() throws.
   PackedWeights(const Model& model, const dnnl::engine& engine, Precision precision);
-  int64_t bytes() const;  // of matrices and biases, including the head's once it is packed
+  int64_t bytes() const;  // of matrices and biases, including a head's once it is packed
 
-  /// The model's head, packed by the first call, because few runs need scores over the vocabulary.
-  /// Thread-safe. Throws ModelError, in every call, if there is none or a weight is NaN or
-  /// infinite.
-  const PackedMlmHead& mlm_head(const Model& model, const dnnl::engine& engine) const;
+  /// The model's heads, packed by the first call, because few runs need one. Thread-safe. Throw
+  /// ModelError, in every call, if there is none or a weight is NaN or infinite.
+  const PackedHead& mlm_head(const Model& model, const dnnl::engine& engine) const;
+  const PackedHead& classifier(const Model& model, const dnnl::engine& engine) const;
 
-  Precision precision;                // never kAuto
-  Arena arena;                        // owns the memory of the blocks' matrices
-  std::vector<float> token_type_row;  // [E]; empty if there are no types
+  Precision precision;             // never kAuto
+  Arena arena;                     // owns the memory of the blocks' matrices
+  std::vector<float> token_types;  // [types, E]; empty if there are none
   std::optional<Norm> embedding_norm;
   std::optional<PackedLinear> embedding_map;  // [E, C]
   std::optional<OffsetBias> score_bias;
@@ -92,7 +96,7 @@ struct PackedWeights {
 
  private:
   mutable std::mutex head_mutex_;
-  mutable std::optional<PackedMlmHead> head_;
+  mutable std::optional<PackedHead> mlm_head_, classifier_;
 };
 
 }  // namespace phasor::internal

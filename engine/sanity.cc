@@ -21,6 +21,23 @@ bool all_finite(std::span<const float> values) {
 
 }  // namespace
 
+void check_token_types(const TokenBatch& batch, const Tensor& table) {
+  const int64_t num_tokens = std::ssize(batch.token_ids);
+  const int64_t rows = table.present() ? table.shape[0] : 1;  // without a table all are 0
+  if (!batch.token_types.empty() && std::ssize(batch.token_types) != num_tokens) {
+    throw InvalidArgument(
+        fmt::format("{} token types were given for {} token ids; give one for each",
+                    batch.token_types.size(), num_tokens));
+  }
+  for (const int32_t type : batch.token_types) {
+    if (type >= 0 && type < rows) continue;
+    throw InvalidArgument(
+        rows == 1
+            ? fmt::format("the token type {} was given; this model knows only 0", type)
+            : fmt::format("the token type {} was given; this model's are 0 to {}", type, rows - 1));
+  }
+}
+
 void check_batch(const TokenBatch& batch, const ModelConfig& config) {
   if (batch.size() < 1) throw InvalidArgument("the batch is empty; give at least one sequence");
   const int64_t num_tokens = std::ssize(batch.token_ids);

@@ -15,6 +15,9 @@ namespace phasor::internal {
 /// at least one token, or a token id outside the vocabulary.
 void check_batch(const TokenBatch& batch, const ModelConfig& config);
 
+/// Throws InvalidArgument for types that are not one for each token, or no row of `table`.
+void check_token_types(const TokenBatch& batch, const Tensor& table);
+
 /// Throws InvalidArgument for options that cannot apply to this model and batch.
 void check_run(const RunOptions& options, int64_t num_sequences, const ModelConfig& config);
 

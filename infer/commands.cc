@@ -28,6 +28,9 @@ struct Command {
 
 constexpr std::array kCommands = {
     Command{"embed", "[TEXT...]", "one vector for each text or line of a file", embed, true},
+    Command{"rank", "QUERY [TEXT...]", "texts by their relevance to a query (rerankers)", rank,
+            true},
+    Command{"classify", "[TEXT...]", "the most likely labels of texts", classify, true},
     Command{"tokenize", "TEXT...", "text to pieces and ids", tokenize},
     Command{"info", "[MODEL]", "what a model is", info},
     Command{"observe", "TEXT...", "position through the layers, before and after interventions",

@@ -64,6 +64,23 @@ class Binder {
     }
   }
 
+  /// The shape of the parameter in the files; empty if they do not have it.
+  std::vector<int64_t> shape(const Parameter& parameter) const {
+    const std::optional<Stored> found = find(parameter);
+    return found ? files_.shape(found->name) : std::vector<int64_t>();
+  }
+
+  /// Whether the files may lack it: it is no weight of a module that the family has.
+  bool optional(const Parameter& parameter) const {
+    // Without its decoder and this bias, what looks like the head belongs to a classifier.
+    if (parameter.module == "mlm") {
+      return family_.optional_biases &&
+             has({.module = "mlm.decoder", .leaf = "weight", .shape = {}});
+    }
+    const bool needed = parameter.required && !family_.optional_biases;
+    return parameter.leaf == "bias" ? !needed : !parameter.required && names_of(parameter).empty();
+  }
+
   std::vector<std::string> unused() const {
     std::vector<std::string> names;
     for (const auto& [name, file] : files_.tensors()) {
@@ -100,8 +117,10 @@ class Binder {
         }
       }
     };
-    for (const ModuleName& module : family_.modules) {
-      if (module.ours == parameter.module) add(module, module.outside ? "" : prefix_);
+    for (const auto& modules : {family_.modules, family_.classifier}) {
+      for (const ModuleName& module : modules) {
+        if (module.ours == parameter.module) add(module, module.outside ? "" : prefix_);
+      }
     }
     for (const ModuleName& module : family_.head) {
       if (module.ours == parameter.module) add(module, "");
@@ -170,20 +189,55 @@ class Binder {
   std::set<std::string> used_;
 };
 
-/// An unexpected head is no reason to refuse the encoder.
-void drop_broken_head(const Binder& binder, const CheckpointConfig& checkpoint,
-                      BoundWeights& bound) {
-  for (const Parameter& parameter : parameters(checkpoint.config, bound.weights)) {
-    if (!parameter.module.starts_with("mlm") || binder.has_in_shape(parameter)) continue;
+/// What is wrong with the head whose modules begin with `name`; empty if nothing is.
+std::string head_problem(const Binder& binder, const CheckpointConfig& checkpoint, Weights& weights,
+                         std::string_view name) {
+  for (const Parameter& parameter : parameters(checkpoint.config, weights)) {
+    if (!parameter.module.starts_with(name) || binder.has_in_shape(parameter)) continue;
     const bool tied = parameter.module == "mlm.decoder" && checkpoint.ties_decoder;
-    const bool optional = parameter.leaf == "bias" && checkpoint.family->optional_biases;
-    if ((tied || optional) && !binder.has(parameter)) continue;
-    bound.notes.push_back(fmt::format(
-        "the masked-language-model head is not used: its {} is missing, or its shape is not {}",
-        parameter.name(), shape_text(parameter.shape)));
-    bound.weights.mlm_head.reset();
-    return;
+    if ((tied || binder.optional(parameter)) && !binder.has(parameter)) continue;
+    return fmt::format("its {} is missing, or its shape is not {}", parameter.name(),
+                       shape_text(parameter.shape));
   }
+  return {};
+}
+
+/// An unexpected head is no reason to refuse the encoder.
+void add_mlm_head(const Binder& binder, const CheckpointConfig& checkpoint, BoundWeights& bound) {
+  const Parameter dense{.module = "mlm.dense", .leaf = "weight", .shape = {}};
+  const bool found = !checkpoint.family->spelled_out && binder.has(dense);
+  if (!found && !checkpoint.needs_mlm_head) return;
+  bound.weights.mlm_head.emplace().activation = checkpoint.head_activation;
+  if (checkpoint.needs_mlm_head) return;
+  const std::string problem = head_problem(binder, checkpoint, bound.weights, "mlm");
+  if (problem.empty()) return;
+  bound.weights.mlm_head.reset();
+  bound.notes.push_back("the masked-language-model head is not used: " + problem);
+}
+
+/// Likewise.
+void add_classifier(const Binder& binder, const CheckpointConfig& checkpoint, BoundWeights& bound) {
+  const Parameter out{
+      .module = "classifier.out", .leaf = "weight", .shape = {kAnyRows, checkpoint.config.d_model}};
+  if (!binder.has(out)) return;
+  ClassifierHead head = checkpoint.classifier;
+  std::string problem = checkpoint.classifier_problem;
+  if (binder.has_in_shape(out) && problem.empty()) {
+    const int64_t rows = binder.shape(out)[0], named = std::ssize(head.labels);
+    if (named > 0 && named != rows) {
+      problem = fmt::format("config.json's id2label names {} labels, but its matrix has {} rows",
+                            named, rows);
+    }
+    for (int64_t i = named; i < rows; ++i) head.labels.push_back(fmt::format("LABEL_{}", i));
+    using Output = ClassifierHead::Output;
+    head.output =
+        checkpoint.classifier_output.value_or(rows == 1 ? Output::kSigmoid : Output::kSoftmax);
+  }
+  bound.weights.classifier = std::move(head);
+  if (problem.empty()) problem = head_problem(binder, checkpoint, bound.weights, "classifier");
+  if (problem.empty()) return;
+  bound.weights.classifier.reset();
+  bound.notes.push_back("the classification head is not used: " + problem);
 }
 
 }  // namespace
@@ -192,12 +246,8 @@ BoundWeights bind_weights(const TensorFiles& files, const CheckpointConfig& chec
   const Family& family = *checkpoint.family;
   Binder binder(files, family);
   BoundWeights bound;
-  const Parameter head{.module = "mlm.dense", .leaf = "weight", .shape = {}};
-  if (checkpoint.needs_mlm_head || (!family.spelled_out && binder.has(head))) {
-    bound.weights.mlm_head.emplace().activation = checkpoint.head_activation;
-  }
-  if (bound.weights.mlm_head && !checkpoint.needs_mlm_head)
-    drop_broken_head(binder, checkpoint, bound);
+  add_mlm_head(binder, checkpoint, bound);
+  add_classifier(binder, checkpoint, bound);
   for (Parameter& parameter : parameters(checkpoint.config, bound.weights)) {
     const bool decoder = parameter.module == "mlm.decoder";
     if (decoder) parameter.required = false;

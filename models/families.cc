@@ -183,6 +183,32 @@ constexpr ModuleName kDebertaHead[] = {
 };
 constexpr FixedKey kDebertaKeys[] = {{"share_att_key", "true"}, {"conv_kernel_size", "0"}};
 
+constexpr ModuleName kBertClassifier[] = {
+    {"classifier.dense", "pooler.dense"},
+    {"classifier.out", "classifier", true},
+};
+constexpr ModuleName kRobertaClassifier[] = {
+    {"classifier.dense", "classifier.dense", true},
+    {"classifier.out", "classifier.out_proj", true},
+};
+constexpr ModuleName kDistilBertClassifier[] = {
+    {"classifier.dense", "pre_classifier", true},
+    {"classifier.out", "classifier", true},
+};
+constexpr ModuleName kAlbertClassifier[] = {
+    {"classifier.dense", "pooler"},
+    {"classifier.out", "classifier", true},
+};
+constexpr ModuleName kModernBertClassifier[] = {
+    {"classifier.dense", "head.dense", true},
+    {"classifier.norm", "head.norm", true},
+    {"classifier.out", "classifier", true},
+};
+constexpr ModuleName kDebertaClassifier[] = {
+    {"classifier.dense", "pooler.dense", true},
+    {"classifier.out", "classifier", true},
+};
+
 constexpr ModuleName kMpnetModules[] = {
     {"token_embedding", "embeddings.word_embeddings"},
     {"position_embedding", "embeddings.position_embeddings"},
@@ -305,6 +331,7 @@ constexpr Family kRoberta = {
     .head_activation = Activation::kGeluErf,
     .modules = kBertModules,
     .head = kRobertaHead,
+    .classifier = kRobertaClassifier,
 };
 
 constexpr Family kNew = {
@@ -319,6 +346,7 @@ constexpr Family kNew = {
     .fixed_keys = kNewKeys,
     .modules = kNewModules,
     .head = kNewHead,
+    .classifier = kBertClassifier,
 };
 
 /// The same family under another model_type.
@@ -343,6 +371,7 @@ constexpr Family kFamilies[] = {
         .default_eps = 1e-12,
         .modules = kBertModules,
         .head = kBertHead,
+        .classifier = kBertClassifier,
     },
     {
         .model_type = "bert",  // of jina-embeddings-v2
@@ -357,6 +386,7 @@ constexpr Family kFamilies[] = {
         .fixed_keys = kJinaKeys,
         .modules = kJinaModules,
         .head = kBertHead,
+        .classifier = kBertClassifier,
     },
     {
         .model_type = "electra",
@@ -369,6 +399,8 @@ constexpr Family kFamilies[] = {
         .head_activation = Activation::kGeluErf,
         .modules = kBertModules,
         .head = kElectraHead,
+        .classifier = kRobertaClassifier,
+        .classifier_activation = Activation::kGeluErf,
     },
     named("roberta", kRoberta),
     named("xlm-roberta", kRoberta),
@@ -385,6 +417,7 @@ constexpr Family kFamilies[] = {
         .head_activation = Activation::kGeluErf,
         .modules = kMpnetModules,
         .head = kRobertaHead,
+        .classifier = kRobertaClassifier,
     },
     {
         .model_type = "roformer",
@@ -397,6 +430,8 @@ constexpr Family kFamilies[] = {
         .fixed_keys = kRoFormerKeys,
         .modules = kBertModules,
         .head = kBertHead,
+        .classifier = kRobertaClassifier,
+        .classifier_activation = Activation::kGeluErf,
     },
     {
         .model_type = "modernbert",
@@ -410,6 +445,8 @@ constexpr Family kFamilies[] = {
         .default_gate = true,
         .modules = kModernBertModules,
         .head = kModernBertHead,
+        .classifier = kModernBertClassifier,
+        .classifier_activation = Activation::kGeluErf,
     },
     {
         .model_type = "nomic_bert",
@@ -436,6 +473,8 @@ constexpr Family kFamilies[] = {
         .fixed_keys = kDebertaKeys,
         .modules = kDebertaModules,
         .head = kDebertaHead,
+        .classifier = kDebertaClassifier,
+        .classifier_activation = Activation::kGeluErf,
     },
     {
         .model_type = "distilbert",
@@ -446,6 +485,8 @@ constexpr Family kFamilies[] = {
         .fixed_eps = true,
         .modules = kDistilBertModules,
         .head = kDistilBertHead,
+        .classifier = kDistilBertClassifier,
+        .classifier_activation = Activation::kRelu,
     },
     {
         .model_type = "albert",
@@ -459,6 +500,7 @@ constexpr Family kFamilies[] = {
         .fixed_keys = kAlbertKeys,
         .modules = kAlbertModules,
         .head = kAlbertHead,
+        .classifier = kAlbertClassifier,
     },
     {
         .model_type = "t5",

@@ -77,6 +77,10 @@ struct Family {
   std::span<const FixedKey> fixed_keys = {};
   std::span<const ModuleName> modules;    // missing ones are never read from the file
   std::span<const ModuleName> head = {};  // of the masked-language model, if any; whole names
+  /// Of the classification head, if any: "classifier.dense", ".norm" and ".out". config.json may
+  /// override its activation.
+  std::span<const ModuleName> classifier = {};
+  Activation classifier_activation = Activation::kTanh;
 };
 
 /// Null if phasor does not know this config.json's model_type. `position_embedding_type` is JSON;

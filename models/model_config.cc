@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -27,7 +28,7 @@ Activation activation_of(const ConfigReader& reader, std::string_view key, std::
       {"gelu_fast", Activation::kGeluTanh}, {"gelu_pytorch_tanh", Activation::kGeluTanh},
       {"relu", Activation::kRelu},          {"silu", Activation::kSilu},
       {"swish", Activation::kSilu},         {"swiglu", Activation::kSilu},
-      {"geglu", Activation::kGeluErf}};
+      {"geglu", Activation::kGeluErf},      {"tanh", Activation::kTanh}};
   std::vector<std::string_view> names;
   for (const auto& [known, activation] : kNames) {
     if (known == name) return activation;
@@ -113,6 +114,67 @@ void read_by_row(const ConfigReader& reader, const Family& family, ModelConfig& 
   read_positions(reader, family, config);
 }
 
+/// id2label's names, by their numbers; empty if it is missing.
+std::vector<std::string> read_labels(const ConfigReader& reader) {
+  constexpr std::string_view kKey = "id2label";
+  if (!reader.has(kKey)) return {};
+  const ConfigReader names = reader.object(kKey);
+  std::vector<std::string> labels(names.keys_besides({}).size());
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const std::string number = std::to_string(i);
+    if (!names.has(number)) {
+      reader.refuse(kKey, fmt::format("an object of names for 0 to {}", labels.size() - 1));
+    }
+    labels[i] = names.text({number});
+  }
+  if (labels.empty()) reader.refuse(kKey, R"(an object of names, like {"0": "LABEL_0"})");
+  return labels;
+}
+
+/// What turns logits into probabilities, if config.json says.
+std::optional<ClassifierHead::Output> read_output(const ConfigReader& reader,
+                                                  std::vector<std::string>& notes) {
+  std::string function;  // a class of torch
+  if (reader.has("sentence_transformers")) {
+    function = reader.object("sentence_transformers").text({"activation_fn"}, "");
+  }
+  if (function.empty()) function = reader.text({"sbert_ce_default_activation_function"}, "");
+  if (function.ends_with(".Identity")) return ClassifierHead::Output::kIdentity;
+  if (function.ends_with(".Sigmoid")) return ClassifierHead::Output::kSigmoid;
+  if (!function.empty()) {
+    notes.push_back(fmt::format("config.json: the activation_fn {} is not known and not used",
+                                value_text(function)));
+  }
+  if (reader.text({"problem_type"}, "") != "multi_label_classification") return {};
+  return ClassifierHead::Output::kSigmoid;
+}
+
+/// What is wrong here costs the head, not the encoder.
+void read_classifier(const ConfigReader& reader, const Family& family,
+                     CheckpointConfig& checkpoint) {
+  ClassifierHead& head = checkpoint.classifier;
+  head.activation = family.classifier_activation;
+  try {
+    const std::vector<std::string> architectures = reader.texts({"architectures"});
+    const bool classifies = std::ranges::any_of(architectures, [](const std::string& name) {
+      return name.ends_with("ForSequenceClassification");
+    });
+    if (!architectures.empty() && !classifies) {
+      reader.refuse("architectures", "one that ends in ForSequenceClassification");
+    }
+    for (const std::string_view key : {"classifier_activation", "pooler_hidden_act"}) {
+      if (reader.has(key)) head.activation = activation_of(reader, key, reader.text({key}));
+    }
+    if (reader.has("classifier_pooling")) {
+      head.pooling = reader.choice("classifier_pooling", {PoolingMode::kCls, PoolingMode::kMean});
+    }
+    head.labels = read_labels(reader);
+    checkpoint.classifier_output = read_output(reader, checkpoint.notes);
+  } catch (const ModelError& error) {
+    checkpoint.classifier_problem = error.what();
+  }
+}
+
 /// phasor's own type, whose config.json states everything.
 void read_spelled_out(const ConfigReader& reader, CheckpointConfig& checkpoint) {
   ModelConfig& config = checkpoint.config;
@@ -164,7 +226,7 @@ CheckpointConfig read_model_config(const std::filesystem::path& config_json) {
   config.norm_eps = static_cast<float>(family.default_eps);
   if (!family.fixed_eps) {
     config.norm_eps = static_cast<float>(reader.number(
-        {"layer_norm_eps", "layer_norm_epsilon", "norm_eps"}, 1e-30, 1.0, family.default_eps));
+        {"norm_eps", "layer_norm_eps", "layer_norm_epsilon"}, 1e-30, 1.0, family.default_eps));
   }
   checkpoint.head_activation = family.head_activation.value_or(config.activation);
   if (family.spelled_out) {
@@ -174,6 +236,7 @@ CheckpointConfig read_model_config(const std::filesystem::path& config_json) {
     checkpoint.needs_token_types =
         family.needs_token_types && reader.integer({"type_vocab_size"}, 0, kMaxRows, 1) > 0;
     checkpoint.ties_decoder = reader.boolean({"tie_word_embeddings"}, true);
+    if (!family.classifier.empty()) read_classifier(reader, family, checkpoint);
     checkpoint.unused_keys = unread_keys(reader, family);
     if (reader.has("auto_map") &&
         (family.code.empty() ||

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "models/families.h"
 #include "phasor/config.h"
+#include "phasor/model.h"
 
 namespace phasor::internal {
 
@@ -17,6 +19,9 @@ struct CheckpointConfig {
   bool needs_token_types = false;
   bool ties_decoder = true;  // the head's decoder is the token embedding unless the file has one
   Activation head_activation = Activation::kGeluErf;
+  ClassifierHead classifier;  // without tensors; without labels if config.json names none
+  std::optional<ClassifierHead::Output> classifier_output;  // empty: by the number of labels
+  std::string classifier_problem;        // why the files' head cannot be used; usually empty
   std::vector<std::string> notes;        // see Model::notes()
   std::vector<std::string> unused_keys;  // see Model::unused_keys()
 };

@@ -97,6 +97,16 @@ std::vector<Parameter> parameters(const ModelConfig& config, Weights& weights) {
     all.tensor("mlm.decoder", "weight", {V, E}, weights.mlm_head->decoder);
     all.tensor("mlm", "bias", {V}, weights.mlm_head->bias);
   }
+  if (weights.classifier) {
+    ClassifierHead& head = *weights.classifier;
+    const int64_t labels = std::ssize(head.labels);
+    all.tensor("classifier.dense", "weight", {C, C}, head.dense.weight, false);
+    all.tensor("classifier.dense", "bias", {C}, head.dense.bias, false);
+    all.tensor("classifier.norm", "weight", {C}, head.norm.weight, false);
+    all.tensor("classifier.norm", "bias", {C}, head.norm.bias, false);
+    all.tensor("classifier.out", "weight", {labels, C}, head.out.weight);
+    all.tensor("classifier.out", "bias", {labels}, head.out.bias);
+  }
   return all.take();
 }
 

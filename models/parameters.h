@@ -26,7 +26,7 @@ inline constexpr int64_t kAnyRows = -1;
 /// Replaces {l} by `layer`.
 std::string with_layer(std::string_view pattern, int64_t layer);
 
-/// Every tensor that `config` and weights.mlm_head require, in the order of the forward pass.
+/// Every tensor that `config` and the heads in `weights` have, in the order of the forward pass.
 /// Resizes weights.blocks to config.num_layers.
 std::vector<Parameter> parameters(const ModelConfig& config, Weights& weights);
 

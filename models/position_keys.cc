@@ -46,11 +46,21 @@ void read_vectors(const ConfigReader& reader, const Family& family, ModelConfig&
   }
 }
 
+/// The part of a head's columns that turn; 0 stands for all.
+int64_t turned_columns(const ConfigReader& reader, std::string_view key,
+                       const ModelConfig& config) {
+  const double fraction = reader.number({key}, 0.0, 1.0, 1.0);
+  const int64_t columns = std::llround(fraction * static_cast<double>(config.head_dim()));
+  if (columns == 0) reader.refuse(key, "a part of a head that has at least 2 columns");
+  return columns == config.head_dim() ? 0 : columns;
+}
+
 /// Transformers' rope_scaling (old) or rope_parameters (new), and the type "ntk" of GTE's code.
 void read_scaling(const ConfigReader& reader, const ModelConfig& config, RotaryConfig& rotary) {
   rotary.base = reader.number({"rope_theta"}, 1.0, kMaxBase, rotary.base);
-  const double fraction = reader.number({"partial_rotary_factor"}, 0.0, 1.0, 1.0);
-  if (fraction < 1) rotary.dims = std::llround(fraction * static_cast<double>(config.head_dim()));
+  if (reader.has("partial_rotary_factor")) {
+    rotary.dims = turned_columns(reader, "partial_rotary_factor", config);
+  }
   const std::string type = reader.text({"rope_type", "type"}, "default");
   if (type == "default") return;
   const double factor = reader.number({"factor"}, 0.0, 1e6);
@@ -78,8 +88,7 @@ void read_rotary(const ConfigReader& reader, const Family& family, ModelConfig& 
   RotaryConfig& rotary = config.position.rotary.emplace(*family.rotary);
   rotary.base = reader.number({"rope_theta", "rotary_emb_base"}, 1.0, kMaxBase, rotary.base);
   rotary.interleaved = reader.boolean({"rotary_emb_interleaved"}, rotary.interleaved);
-  const double fraction = reader.number({"rotary_emb_fraction"}, 0.0, 1.0, 1.0);
-  if (fraction < 1) rotary.dims = std::llround(fraction * static_cast<double>(config.head_dim()));
+  rotary.dims = turned_columns(reader, "rotary_emb_fraction", config);
   if (reader.has("rotary_scaling_factor")) {
     rotary.ntk_factor = reader.number({"rotary_scaling_factor"}, 0.0, 1e6);
     rotary.ntk_length = reader.integer({"max_trained_positions"}, 1, kMaxRows, 2048);
@@ -107,7 +116,7 @@ void read_layers(const ConfigReader& reader, ModelConfig& config) {
   };
   const double local_base = base_of(kLocal, "local_rope_theta", 10000.0);
   config.position.rotary->base = base_of(kGlobal, "global_rope_theta", 160000.0);
-  const int64_t window = reader.integer({"local_attention"}, 0, kMaxRows, 128) / 2;
+  const int64_t window = reader.integer({"local_attention"}, 2, kMaxRows, 128) / 2;
   const int64_t every = reader.integer({"global_attn_every_n_layers"}, 1, kMaxRows, 3);
   const std::vector<std::string> types = reader.texts({"layer_types"});
   if (!types.empty() && std::ssize(types) != config.num_layers) {

@@ -30,7 +30,8 @@ enum class NormKind { kLayerNorm, kRmsNorm };
 ///     kGeluTanh  Hendrycks & Gimpel's tanh approximation ("gelu_new")
 ///     kRelu      max(x, 0)
 ///     kSilu      x·sigmoid(x) ("swish")
-enum class Activation { kGeluErf, kGeluTanh, kRelu, kSilu };
+///     kTanh      tanh(x)
+enum class Activation { kGeluErf, kGeluTanh, kRelu, kSilu, kTanh };
 
 /// The vectors of positions that are added to the token embedding.
 enum class PositionKind { kNone, kSinusoidal, kLearned };

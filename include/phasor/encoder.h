@@ -27,6 +27,7 @@
 namespace phasor::internal {
 struct EncodingData;
 struct EmbeddingsData;
+struct ClassificationData;
 }  // namespace phasor::internal
 
 namespace [[gnu::visibility("default")]] phasor {
@@ -85,7 +86,10 @@ struct RunOptions {
   std::span<float> hidden = {};
   /// A requested stop ends the run before the next block, with ErrorCode::kCancelled.
   std::stop_token stop = {};
-  std::array<uint64_t, 8> reserved = {};
+  /// Rows of the model's token type table, such as Tokens::token_types of a pair: [N], borrowed for
+  /// the call. Empty: all 0.
+  std::span<const int32_t> token_types = {};
+  std::array<uint64_t, 6> reserved = {};
 };
 
 /// How embed() makes vectors. The defaults are the checkpoint's own.
@@ -104,6 +108,16 @@ struct EmbedOptions {
   /// of the Embeddings.
   std::span<float> output = {};
   Progress progress = {};     // counts texts; must not use the Encoder
+  std::stop_token stop = {};  // ends the call with ErrorCode::kCancelled
+  std::array<uint64_t, 8> reserved = {};
+};
+
+/// How classify() and score() run texts. The defaults are the checkpoint's own.
+struct ClassifyOptions {
+  /// As in EmbedOptions. Of a pair the longer text is cut, and both once they are equally long.
+  int64_t max_tokens = 0;
+  Overflow overflow = Overflow::kTruncate;
+  Progress progress = {};     // counts texts or pairs; must not use the Encoder
   std::stop_token stop = {};  // ends the call with ErrorCode::kCancelled
   std::array<uint64_t, 8> reserved = {};
 };
@@ -184,6 +198,31 @@ class Embeddings {
   std::shared_ptr<const internal::EmbeddingsData> data_;
 };
 
+/// What a classification head says of B texts or pairs, in their order, for each of the labels in
+/// ClassifierHead::labels. A value; copies share the data.
+class Classification {
+ public:
+  int64_t size() const;                    // B
+  int64_t num_labels() const;              // C
+  std::span<const float> logits() const&;  // [B, C]
+  std::span<const float> logits() && = delete;
+  /// By ClassifierHead::output; the logits where that is kIdentity. [B, C]
+  std::span<const float> probabilities() const&;
+  std::span<const float> probabilities() && = delete;
+  /// Those of text or pair i, [C]. They throw std::out_of_range if there is none.
+  std::span<const float> logits(int64_t i) const&;
+  std::span<const float> logits(int64_t i) && = delete;
+  std::span<const float> probabilities(int64_t i) const&;
+  std::span<const float> probabilities(int64_t i) && = delete;
+  const TextReport& report(int64_t i) const&;
+  const TextReport& report(int64_t i) && = delete;
+
+ private:
+  friend class Encoder;
+  explicit Classification(std::shared_ptr<const internal::ClassificationData> data);
+  std::shared_ptr<const internal::ClassificationData> data_;
+};
+
 /// Runs a model. Holds packed weights, primitives and scratch memory, so it belongs to one thread
 /// at a time: a call that runs it, or primitives(), throws InvalidArgument (ErrorCode::kBusy) while
 /// another runs. Use one Encoder per thread, made with replica(), which shares the packed weights.
@@ -237,14 +276,30 @@ class Encoder {
   /// if the checkpoint has no masked-language-model head.
   std::vector<float> mlm_logits(std::span<const float> hidden);
 
+  /// Logits of the labels for `pooled` [n, C], states pooled by ClassifierHead::pooling:
+  /// [n, labels]. Throws ModelError if the checkpoint has no classification head.
+  std::vector<float> classifier_logits(std::span<const float> pooled);
+
+  /// What the checkpoint's classification head says of each text, or of each pair of texts. One
+  /// `first` makes a pair with every `second`. Batches and memory are those of embed(). Throws
+  /// InvalidArgument (another number of `first` texts, a text without tokens or that is too long
+  /// under Overflow::kError), ModelError (no head, NaN or infinite weights in it, no tokenizer, or
+  /// one that has no pairs), and Error with kCancelled.
+  Classification classify(const Texts& texts, const ClassifyOptions& options = {});
+  Classification classify(const Texts& first, const Texts& second,
+                          const ClassifyOptions& options = {});
+  /// Relevance by a reranker: the logit of each pair, by which to rank, since a sigmoid near 1
+  /// makes ties. Throws what classify() throws, and InvalidArgument if the head has several labels.
+  std::vector<float> score(const Texts& first, const Texts& second,
+                           const ClassifyOptions& options = {});
+
   /// The implementations that the last run used, in the order of the forward pass; empty before the
   /// first run. Attention's steps are those of one of the run's sequences: others depend on their
   /// length.
   std::vector<PrimitiveInfo> primitives() const;
 
   /// The size of the packed matrices and biases, in bytes; replicas share them. Those of a
-  /// masked-language-model head count after the first mlm_logits(). Embeddings are not packed: they
-  /// are read from the Model.
+  /// head count after its first use. Embeddings are not packed: they are read from the Model.
   int64_t packed_bytes() const;
   const Model& model() const;
   int threads() const;

@@ -5,7 +5,7 @@
 //   embed                                       path
 //   kTokenEmbed      [T, E], s·Emb[id]          hook_embed
 //   kPosEmbed        [T, E], the vector added   hook_pos_embed            (where one is added)
-//   kTokenTypeEmbed  [T, E], the type-0 row     hook_token_type_embed     (BERT only)
+//   kTokenTypeEmbed  [T, E], its type's row     hook_token_type_embed     (where there are types)
 //   kFullEmbed       what block 0 reads         hook_full_embed           = hidden_states[0]
 //
 //   block l                                     blocks.{l}.…

@@ -67,10 +67,25 @@ struct MlmHead {
   Tensor bias;                                   // [V]
 };
 
+/// Turns the states of a text, or of a pair of texts, into a logit for each label:
+/// W·LN(f(V·h + c)) + b, where h is the states pooled.
+struct ClassifierHead {
+  /// What turns logits into probabilities: softmax over the labels, sigmoid of each, or nothing.
+  enum class Output { kSoftmax, kSigmoid, kIdentity };
+
+  PoolingMode pooling = PoolingMode::kCls;
+  LinearWeights dense = {};                   // [C, C]; absent: neither V nor f
+  Activation activation = Activation::kTanh;  // f
+  NormWeights norm = {};                      // [C]; may be absent
+  LinearWeights out = {};                     // [labels, C]
+  std::vector<std::string> labels = {};       // their names
+  Output output = Output::kSoftmax;
+};
+
 struct Weights {
   Tensor token_embedding;       // [V, E]
   Tensor position_table;        // [rows, E], row 0 for position 0; learned, or a stored sinusoid
-  Tensor token_type_embedding;  // [types, E]; row 0 is added to every token
+  Tensor token_type_embedding;  // [types, E]; a token's row is added to it, row 0 by default
   NormWeights embedding_norm;   // [E]
   LinearWeights embedding_map;  // [C, E]; where ModelConfig::d_embedding is set
   Tensor relative_bias;         // [buckets, H]; where the bias is kBuckets
@@ -79,6 +94,7 @@ struct Weights {
   std::vector<BlockWeights> blocks;  // [ModelConfig::num_blocks()]
   NormWeights final_norm;
   std::optional<MlmHead> mlm_head;
+  std::optional<ClassifierHead> classifier;
 };
 
 /// Immutable and safe to share between threads; Encoders hold it by shared_ptr.

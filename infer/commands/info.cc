@@ -130,6 +130,16 @@ Json sentence(const phasor::Model& model) {
           {"source", sentence.source.empty() ? "default" : sentence.source}};
 }
 
+Json classifier(const phasor::Model& model) {
+  if (!model.weights().classifier) return false;
+  const phasor::ClassifierHead& head = *model.weights().classifier;
+  const bool dense = head.dense.weight.present();
+  return {{"labels", head.labels},
+          {"pooling", to_string(head.pooling)},
+          {"activation", value_if(dense, to_string(head.activation))},
+          {"output", to_string(head.output)}};
+}
+
 int64_t bytes_of(const phasor::Tensor& tensor) {
   if (!tensor.present()) return 0;
   return tensor.num_elements() * (tensor.dtype == phasor::DType::kFloat32 ? 4 : 2);
@@ -194,6 +204,7 @@ Json describe(const std::shared_ptr<const phasor::Model>& loaded) {
        })},
       {"sentence", described([&] { return sentence(model); })},
       {"mlm_head", model.weights().mlm_head.has_value()},
+      {"classifier", classifier(model)},
       {"parameters", model.num_parameters()},
       {"disk", disk(model)},
       {"memory", {{"packed_bytes", packed_bytes}, {"mapped_bytes", mapped_bytes}}},

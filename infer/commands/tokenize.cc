@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "infer/cli/input.h"
 #include "infer/cli/options.h"
@@ -17,6 +18,7 @@ namespace {
 constexpr const char* kTokenizeFooter = R"(Examples:
   infer tokenize "Tom bit a dog."
   infer tokenize --special "Tom [MASK] a dog."
+  infer tokenize --pair "It rains." "Tom bit a dog."
   infer tokenize -m nllb-200-distilled-600M --lang eng_Latn "Tom bit a dog."
   cat sentences.txt | infer tokenize --json -)";
 
@@ -25,12 +27,14 @@ constexpr const char* kTokenizeFooter = R"(Examples:
 int tokenize(int argc, char** argv) {
   CommonOptions common;
   bool special = false;
+  std::optional<std::string> pair;
   std::vector<std::string> texts;
   CommandLine line("infer tokenize", "Prints the pieces and ids of each TEXT.", kTokenizeFooter);
   line.words("TEXT", "texts; - stands for the lines of standard input", texts);
   add_model(line, common);
   add_language(line, common);
   add_prefix(line, common);
+  line.option("--pair", "TEXT", "make a pair of every text and this one, which comes second", pair);
   line.flag("--special", "special tokens written in the text are read as special tokens", special);
   add_json_and_quiet(line, common);
   if (const auto done = line.parse(argc, argv)) return *done;
@@ -45,19 +49,28 @@ int tokenize(int argc, char** argv) {
   Output output;
   bool first = true;
   for (const std::string& text : read_texts(texts, common.prefix)) {
-    const phasor::Tokens tokens = tokenizer->encode(text, {.parse_special = special});
+    const phasor::TokenizeOptions options = {.parse_special = special};
+    phasor::Tokens tokens =
+        pair ? tokenizer->encode_pair(text, *pair, options) : tokenizer->encode(text, options);
     if (tokens.invalid_bytes > 0 && !common.quiet) {
       report_note(invalid_bytes_note(tokens.invalid_bytes));
     }
     if (!common.json && !std::exchange(first, false)) output.write("\n");
-    const nlohmann::ordered_json json = {
-        {"text", text}, {"ids", tokens.ids}, {"pieces", tokens.pieces}};
-    TokenRow token{"token", {}}, id{"id", {}};
+    nlohmann::ordered_json json = {{"text", text}, {"ids", tokens.ids}, {"pieces", tokens.pieces}};
+    TokenRow token{"token", {}}, id{"id", {}}, type{"type", {}};
     for (const std::string& piece : tokens.pieces) token.cells.push_back(printable(piece));
     for (const int32_t i : tokens.ids) id.cells.push_back(fmt::format("{}", i));
-    output.write(common.json ? one_line(json) + "\n"
-                             : output.heading(printable(text)) + "\n" +
-                                   token_table({token, id}, output.width()));
+    std::vector<TokenRow> rows = {token, id};
+    if (pair) {
+      tokens.token_types.resize(tokens.ids.size());  // zeros if there are none
+      for (const int32_t t : tokens.token_types) type.cells.push_back(fmt::format("{}", t));
+      rows.push_back(type);
+      json["text_pair"] = *pair;
+      json["token_types"] = tokens.token_types;
+    }
+    output.write(common.json
+                     ? one_line(json) + "\n"
+                     : output.heading(printable(text)) + "\n" + token_table(rows, output.width()));
     if (output.closed()) break;
   }
   return 0;

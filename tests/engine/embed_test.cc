@@ -277,10 +277,12 @@ TEST(EncoderTest, WhileOneThreadRunsAnEncoderAnotherIsRefusedWhateverItAsksFor) 
   std::vector<float> held;
   std::thread other([&] { held = hidden_of(encoder.encode_ids(ids, {.observer = &observer})); });
   observer.entered.wait();
-  const std::vector<std::function<void()>> calls = {
-      [&] { encoder.encode_ids(ids); }, [&] { encoder.encode("Tom"); },
-      [&] { encoder.embed("Tom"); }, [&] { encoder.mlm_logits(expected); },
-      [&] { encoder.primitives(); }};
+  const std::vector<std::function<void()>> calls = {[&] { encoder.encode_ids(ids); },
+                                                    [&] { encoder.encode("Tom"); },
+                                                    [&] { encoder.embed("Tom"); },
+                                                    [&] { encoder.mlm_logits(expected); },
+                                                    [&] { encoder.classifier_logits(expected); },
+                                                    [&] { encoder.primitives(); }};
   for (const auto& call : calls) {
     try {
       call();

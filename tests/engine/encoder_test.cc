@@ -28,8 +28,8 @@ INSTANTIATE_TEST_SUITE_P(Seeds, EncoderOnDrawnModelTest, testing::Range(0, 121))
 TEST(EncoderTest, EveryNormOrderWithEveryActivationMatchesTheReference) {
   ModelConfig config = small_config();
   for (const auto order : {NormOrder::kPreNorm, NormOrder::kPostNorm}) {
-    for (const auto activation :
-         {Activation::kGeluErf, Activation::kGeluTanh, Activation::kRelu, Activation::kSilu}) {
+    for (const auto activation : {Activation::kGeluErf, Activation::kGeluTanh, Activation::kRelu,
+                                  Activation::kSilu, Activation::kTanh}) {
       SCOPED_TRACE(std::string(to_string(order)) + " " + std::string(to_string(activation)));
       config.norm_order = order;
       config.activation = activation;

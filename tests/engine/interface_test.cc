@@ -19,7 +19,7 @@ namespace {
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"  // supported where it matters: GCC and clang
 static_assert(sizeof(EncoderOptions) == 80 && offsetof(EncoderOptions, reserved) == 16);
 static_assert(sizeof(LoadOptions) == 104 && offsetof(LoadOptions, reserved) == 40);
-static_assert(sizeof(RunOptions) == 208 && offsetof(RunOptions, reserved) == 144);
+static_assert(sizeof(RunOptions) == 208 && offsetof(RunOptions, reserved) == 160);
 static_assert(sizeof(EmbedOptions) == 256 && offsetof(EmbedOptions, reserved) == 192);
 static_assert(sizeof(TokenizeOptions) == 48 && offsetof(TokenizeOptions, reserved) == 16);
 static_assert(sizeof(TextReport) == 40);
@@ -54,6 +54,7 @@ void expect_names() {
 
 TEST(NamesTest, EveryEnumIsPrintedAndReadBack) {
   expect_names<Activation>();
+  expect_names<ClassifierHead::Output>();
   expect_names<DType>();
   expect_names<ErrorCode>();
   expect_names<NormKind>();

@@ -310,6 +310,8 @@ double activated(const Activation* activation, double x) {
       return std::max(x, 0.0);
     case Activation::kSilu:
       return x / (1 + std::exp(-x));
+    case Activation::kTanh:
+      return std::tanh(x);
   }
   return NAN;
 }
@@ -317,7 +319,7 @@ double activated(const Activation* activation, double x) {
 TEST_P(KernelsTest, DequantizingScalesShiftsAndActivates) {
   constexpr int64_t kRows = 3;
   constexpr Activation kActivations[] = {Activation::kGeluErf, Activation::kGeluTanh,
-                                         Activation::kRelu, Activation::kSilu};
+                                         Activation::kRelu, Activation::kSilu, Activation::kTanh};
   std::vector<const Activation*> activations = {nullptr};
   for (const Activation& activation : kActivations) activations.push_back(&activation);
   for (const int64_t width : kSizes) {
@@ -356,7 +358,7 @@ TEST_P(KernelsTest, DequantizingScalesShiftsAndActivates) {
 
 TEST_P(KernelsTest, ActivationsEndInTheirAsymptotes) {
   constexpr Activation kActivations[] = {Activation::kGeluErf, Activation::kGeluTanh,
-                                         Activation::kRelu, Activation::kSilu};
+                                         Activation::kRelu, Activation::kSilu, Activation::kTanh};
   const float one = 1, zero = 0;
   const int32_t none = 0;
   for (const Activation& activation : kActivations) {

@@ -103,10 +103,20 @@ std::vector<Family> families() {
   wide.num_heads = 2;  // of 80
   wide.d_ff = 96;
   wide.activation = Activation::kSilu;
+  ModelConfig deberta = bert;
+  deberta.embedding_norm = true;
+  deberta.position = {.disentangled = DisentangledConfig{.num_buckets = 8, .max_distance = 20}};
+  ModelConfig modernbert = mbart;
+  modernbert.gated_mlp = true;
+  modernbert.first_attn_norm = false;
+  modernbert.position = {.rotary = RotaryConfig()};
+  modernbert.layer_attention = {{}, {.window = 2, .rotary_base = 100.0}};
   return {{"BERT", random_model(bert, 1, {.token_types = 2})},
           {"mBART", random_model(mbart, 2)},
           {"T5", random_model(t5, 3)},
           {"ALBERT", random_model(albert, 4, {.token_types = 2})},
+          {"DeBERTa", random_model(deberta, 7)},
+          {"ModernBERT", random_model(modernbert, 8)},
           {"wide heads", random_model(wide, 5)},
           {"odd sizes", random_model(small_config(), 6)}};
 }

@@ -70,8 +70,6 @@ std::vector<Kind> kinds() {
       {.name = "DisentangledWithWindows",
        .position = {.disentangled = disentangled},
        .layer_attention = windows},
-      {.name = "DisentangledWithRotary",
-       .position = {.rotary = RotaryConfig{.base = 100.0}, .disentangled = disentangled}},
       {.name = "LearnedWithRotaryAlibiAndWindows",
        .position = {.kind = PositionKind::kLearned,
                     .bias = ScoreBias::kAlibi,
@@ -145,6 +143,14 @@ TEST_P(ScorePositionsTest, ABatchOfManyLengthsMatchesTheReference) {
   expect_matches_reference(model, {batch[0]});
 }
 
+TEST_P(ScorePositionsTest, ALongTextMatchesTheReference) {
+  if (GetParam().position.kind == PositionKind::kLearned) GTEST_SKIP();
+  const auto model = model_of(GetParam());
+  const std::vector<TokenIds> batch = {random_ids(*model, 300, 1)};
+  expect_matches_reference(model, batch);
+  expect_matches_reference(model, batch, {.positions = Positions().shuffled(5)});
+}
+
 TEST_P(ScorePositionsTest, EverySourceMatchesTheReference) {
   const auto model = model_of(GetParam());
   const std::vector<TokenIds> batch = {random_ids(*model, 19, 1), random_ids(*model, 5, 2)};
@@ -175,8 +181,10 @@ TEST_P(ScorePositionsTest, EveryEditMatchesTheReference) {
 
 TEST_P(ScorePositionsTest, OverflowMatchesTheReference) {
   const auto model = model_of(GetParam());
-  const std::vector<TokenIds> batch = {random_ids(*model, 27, 1), random_ids(*model, 6, 2)};
-  for (const auto overflow : {Overflow::kWindow, Overflow::kClamp, Overflow::kTruncate}) {
+  // Interpolated to multiples of 10/27: none lies on a window's end or between two whole offsets.
+  const std::vector<TokenIds> batch = {random_ids(*model, 28, 1), random_ids(*model, 6, 2)};
+  for (const auto overflow :
+       {Overflow::kWindow, Overflow::kClamp, Overflow::kTruncate, Overflow::kInterpolate}) {
     expect_matches_reference(
         model, batch, {.positions = Positions::table(random_table(11)), .overflow = overflow});
   }
@@ -188,7 +196,8 @@ TEST_P(ScorePositionsTest, TheModelsOwnTableOverflowsAsInTheReference) {
   config.max_positions = 12;
   const auto model = random_model(config, 63);
   const std::vector<TokenIds> batch = {random_ids(*model, 30, 1), random_ids(*model, 12, 2)};
-  for (const auto overflow : {Overflow::kWindow, Overflow::kClamp, Overflow::kTruncate}) {
+  for (const auto overflow :
+       {Overflow::kWindow, Overflow::kClamp, Overflow::kTruncate, Overflow::kInterpolate}) {
     expect_matches_reference(model, batch, {.overflow = overflow});
   }
   expect_matches_reference(model, batch, {.positions = Positions::rotary()});  // has no end

@@ -387,12 +387,72 @@ TEST(ConfigTest, KeysThatCouldChangeTheResultAreRefusedInEveryFamily) {
   }
 }
 
+json of_type(const char* model_type) { return with(bert(), "model_type", model_type); }
+
+TEST(ConfigTest, RotaryPositionsThatPhasorDoesNotImplement) {
+  const json nomic = of_type("nomic_bert");
+  expect_refused(with(nomic, "rotary_emb_fraction", 0.01), {"rotary_emb_fraction", "2 columns"});
+  expect_refused(with(nomic, "rotary_emb_base", 1), {"rotary_emb_base is 1", "above 1"});
+  expect_refused(with(nomic, "rotary_emb_scale_base", 512), {"rotary_emb_scale_base is 512"});
+  expect_refused(with(nomic, "moe_every_n_layers", 2), {"moe_every_n_layers is 2"});
+  expect_refused(with(nomic, "rotary_something", 3), {"rotary_something is 3"});
+  expect_refused(with(nomic, "rope_parameters", {{"rope_type", "yarn"}, {"factor", 4.0}}),
+                 {"rope_parameters", "rope_type is \"yarn\"", "dynamic"});
+  expect_refused(with(nomic, "rope_scaling", {{"type", "linear"}}), {"rope_scaling", "factor"});
+  expect_refused(with(nomic, "rope_scaling", 2), {"rope_scaling is 2", "object"});
+  const json gte = with(of_type("new"), "position_embedding_type", "rope");
+  expect_refused(with(gte, "position_embedding_type", "absolute"), {"absolute", "\"rope\""});
+  expect_refused(with(gte, "logn_attention_scale", true), {"logn_attention_scale is true"});
+  expect_refused(with(gte, "layer_norm_type", "rms_norm"), {"layer_norm_type", "layer_norm"});
+  expect_refused(with(gte, "rope_scaling", {{"type", "ntk"}, {"factor", 2.0}, {"mixed_b", 0.75}}),
+                 {"mixed_b is 0.75"});
+  expect_refused(with(of_type("roformer"), "rotary_value", true), {"rotary_value is true"});
+}
+
+TEST(ConfigTest, ScalingsOfRotaryPositions) {
+  const json nomic = of_type("nomic_bert");
+  const auto rotary = [&](const json& scaling) {
+    return read(with(nomic, "rope_parameters", scaling)).config.position.rotary.value();
+  };
+  EXPECT_EQ(rotary({{"rope_type", "linear"}, {"factor", 4.0}}).factor, 0.25);
+  EXPECT_EQ(rotary({{"rope_theta", 77.0}}).base, 77.0);
+  const RotaryConfig dynamic =
+      rotary({{"type", "dynamic"}, {"factor", 2.0}, {"original_max_position_embeddings", 10}});
+  EXPECT_EQ(dynamic.ntk_factor, 2.0);
+  EXPECT_EQ(dynamic.ntk_length, 10);
+}
+
+TEST(ConfigTest, LayersOfModernBertThatNobodyDefined) {
+  const json modern = of_type("modernbert");
+  expect_refused(with(modern, "layer_types", {"full_attention"}), {"layer_types names 1 layers"});
+  std::vector<std::string> types(bert()["num_hidden_layers"].get<size_t>(), "chunked_attention");
+  expect_refused(with(modern, "layer_types", types), {"layer_types", "sliding_attention"});
+  expect_refused(with(modern, "local_attention", 1), {"local_attention is 1", "2 to"});
+  expect_refused(with(modern, "global_attn_every_n_layers", 0),
+                 {"global_attn_every_n_layers is 0"});
+  expect_refused(with(modern, "rope_parameters",
+                      {{"full_attention", {{"rope_type", "yarn"}}}, {"sliding_attention", {}}}),
+                 {"full_attention", "yarn"});
+}
+
+TEST(ConfigTest, DisentangledPositionsThatPhasorDoesNotImplement) {
+  json deberta = with(of_type("deberta-v2"), "relative_attention", true);
+  deberta["pos_att_type"] = "c2p|p2c";
+  EXPECT_TRUE(read(deberta).config.position.disentangled->position_to_content);
+  expect_refused(with(deberta, "pos_att_type", {"p2p"}), {"pos_att_type", "c2p and p2c"});
+  expect_refused(with(deberta, "share_att_key", false), {"share_att_key is false"});
+  expect_refused(with(deberta, "conv_kernel_size", 3), {"conv_kernel_size is 3"});
+  expect_refused(with(deberta, "position_buckets", 5), {"num_buckets is 5", "even"});
+  expect_refused(with(deberta, "norm_rel_ebd", "batch_norm"), {"norm_rel_ebd", "layer_norm"});
+  expect_refused(with(deberta, "max_relative_positions", 1 << 20), {"max_relative_positions"});
+}
+
 TEST(ConfigTest, KeysThatChangeNothingAreListed) {
   json config = with(bert(), "hidden_dropout_prob", 0.1);
-  config["architectures"] = {"BertModel"};
+  config["architectures"] = {"BertModel"};  // is read
   config["rotary_value"] = false;
   EXPECT_EQ(read(config).unused_keys,
-            (std::vector<std::string>{"architectures", "hidden_dropout_prob", "rotary_value"}));
+            (std::vector<std::string>{"hidden_dropout_prob", "rotary_value"}));
   EXPECT_TRUE(read(bert()).notes.empty());
 }
 

@@ -37,6 +37,16 @@ void expect_computes_what_is_meant(const Loaded& loaded) {
   const Encoding encoding = encoder.encode_ids(ids);
   const reference::Result expected = reference::encode(*loaded.meant, ids);
   expect_close<float, double>(encoding.hidden(0), expected.hidden, 1e-4, "hidden");
+  const auto& classifier = loaded.meant->weights().classifier;
+  ASSERT_EQ(loaded.model->weights().classifier.has_value(), classifier.has_value());
+  if (classifier) {
+    const std::vector<float> pooled =
+        pool(encoding.hidden(0), loaded.model->config().d_model, {.modes = {classifier->pooling}});
+    expect_close<float, double>(encoder.classifier_logits(pooled),
+                                reference::classifier_logits(*loaded.meant, expected.hidden), 1e-4,
+                                "logits of labels");
+    EXPECT_EQ(loaded.model->weights().classifier->labels, classifier->labels);
+  }
   const bool has_head = loaded.meant->weights().mlm_head.has_value();
   ASSERT_EQ(loaded.model->weights().mlm_head.has_value(), has_head);
   if (!has_head) return;
@@ -56,6 +66,18 @@ Change without(const std::string& prefix) {
 FamilyCase headless(FamilyCase family) {
   family.extras.mlm_head = false;
   return family;
+}
+
+TEST(FamiliesTest, ClassificationHeadsOfEveryFamily) {
+  for (const char* const model_type :
+       {"bert", "roberta", "electra", "mpnet", "distilbert", "albert"}) {
+    SCOPED_TRACE(model_type);
+    const Loaded loaded(classifier_case(model_type));
+    expect_computes_what_is_meant(loaded);
+    EXPECT_TRUE(loaded.model->unused_tensors().empty());
+    EXPECT_EQ(loaded.model->parameters().size(), loaded.meant->parameters().size());
+    EXPECT_EQ(loaded.model->weights().classifier->output, ClassifierHead::Output::kSoftmax);
+  }
 }
 
 TEST(FamiliesTest, BertWithItsHead) { expect_computes_what_is_meant(Loaded(bert_case())); }

@@ -35,7 +35,8 @@ TEST(CliErrorsTest, UsageErrorsExitWith2) {
   expect_infer_fails({"--bogus"}, 2, {"--bogus"});
   expect_infer_fails({"-t", "-1", "x"}, 2, {"threads", "-1"});
   expect_infer_fails({"-t", "many", "x"}, 2, {"many"});
-  expect_infer_fails({"--positions", "rotary", "x"}, 2, {"rotary", "learned"});
+  expect_infer_fails({"--positions", "roatry", "x"}, 2, {"roatry", "rotary"});
+  expect_infer_fails({"--positions", "rotary:1", "x"}, 2, {"rotary:1", "above 1"});
   expect_infer_fails({"--positions", "sinusoidal:paris", "x"}, 2, {"paris", "marian"});
   expect_infer_fails({"--overflow", "wrap", "x"}, 2, {"wrap", "interpolate"});
   expect_infer_fails({"--save", "x.txt", "x"}, 2, {"x.txt", ".safetensors", ".npz"});

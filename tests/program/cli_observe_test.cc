@@ -383,8 +383,8 @@ TEST(CliCompareTest, WhatItCannotCompareIsOneSentence) {
   expect_infer_fails({"compare"}, 2, {"two models"});
   expect_infer_fails({"compare", "sinusoidal"}, 2, {"two models", "--positions"});
   expect_infer_fails({"compare", "learned", "--positions", "none", kText}, 2, {"twice"});
-  expect_infer_fails({"compare", "learned", "--positions", "none", "--positions", "rotary"}, 2,
-                     {"rotary"});
+  expect_infer_fails({"compare", "learned", "--positions", "none", "--positions", "relative"}, 2,
+                     {"relative"});
   expect_infer_fails({"compare", "sinusoidal", kText}, 4, {kText, "two models"});
   expect_infer_fails({"compare", "no-such-model", "none", kText}, 4, {"no-such-model"});
   expect_infer_fails({"compare", "sinusoidal", "none", "--only", "colour"}, 2, {"colour", "order"});

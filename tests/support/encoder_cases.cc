@@ -221,7 +221,14 @@ void expect_matches_reference(const std::shared_ptr<const Model>& model,
   ASSERT_EQ(encoding.num_sequences(), static_cast<int64_t>(sequences.size()));
 
   std::vector<reference::Result> results;
-  for (const TokenIds& ids : sequences) results.push_back(reference::encode(*model, ids, options));
+  for (const TokenIds& ids : sequences) {
+    RunOptions own = options;
+    if (!own.token_types.empty()) own.token_types = own.token_types.first(ids.size());
+    results.push_back(reference::encode(*model, ids, own));
+    if (!options.token_types.empty()) {
+      options.token_types = options.token_types.subspan(ids.size());
+    }
+  }
   for (int64_t i = 0; i < encoding.num_sequences(); ++i) {
     const reference::Result& expected = results[i];
     const std::string where = " of sequence " + std::to_string(i);

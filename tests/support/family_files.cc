@@ -527,6 +527,32 @@ FamilyCase fairseq_case(const std::string& model_type) {
   return family;
 }
 
+FamilyCase classifier_case(const std::string& model_type) {
+  struct Row {
+    FamilyCase family;
+    std::string dense, out;
+    Activation activation = Activation::kTanh;
+  };
+  const std::map<std::string, Row> rows = {
+      {"bert", {bert_case(), "bert.pooler.dense", "classifier"}},
+      {"roberta", {roberta_case("roberta"), "classifier.dense", "classifier.out_proj"}},
+      {"electra",
+       {electra_case(7), "classifier.dense", "classifier.out_proj", Activation::kGeluErf}},
+      {"mpnet", {mpnet_case(), "classifier.dense", "classifier.out_proj"}},
+      {"distilbert", {distilbert_case(false), "pre_classifier", "classifier", Activation::kRelu}},
+      {"albert", {albert_case(), "albert.pooler", "classifier"}}};
+  const Row& row = rows.at(model_type);
+  FamilyCase family = row.family;
+  family.config["architectures"] = {"SomeForSequenceClassification"};
+  family.config["id2label"] = {{"0", "no"}, {"1", "yes"}, {"2", "maybe"}};
+  family.extras.mlm_head = false;
+  family.extras.classifier =
+      ClassifierHead{.activation = row.activation, .labels = {"no", "yes", "maybe"}};
+  family.names["classifier.dense"] = row.dense;
+  family.names["classifier.out"] = row.out;
+  return family;
+}
+
 std::vector<TestTensor> tensors_of(const FamilyCase& family, const Model& model) {
   Weights weights = model.weights();
   const std::byte* const embedding = weights.token_embedding.data;

@@ -44,6 +44,10 @@ FamilyCase t5_case(bool gated);
 /// marian, bart, mbart, pegasus or m2m_100.
 FamilyCase fairseq_case(const std::string& model_type);
 
+/// A checkpoint with a classification head for three labels: bert, roberta, electra, mpnet,
+/// distilbert or albert.
+FamilyCase classifier_case(const std::string& model_type);
+
 /// The tensors of `model` under the case's names. A decoder that is tied to the embedding is left
 /// out.
 std::vector<TestTensor> tensors_of(const FamilyCase& family, const Model& model);

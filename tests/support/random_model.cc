@@ -105,6 +105,15 @@ std::shared_ptr<const Model> random_model(const ModelConfig& config, uint64_t se
     weights.relative_table = tensors->draw({2 * disentangled->num_buckets, C}, 0.0f, unit);
     if (disentangled->norm) weights.relative_norm = tensors->norm(C);
   }
+  if (extras.classifier) {
+    ClassifierHead& head = weights.classifier.emplace(*extras.classifier);
+    const int64_t labels = std::ssize(head.labels);
+    head.dense = {.weight = tensors->draw({C, C}, 0.0f, unit / std::sqrt(static_cast<float>(C))),
+                  .bias = tensors->draw({C}, 0.0f, 0.3f)};
+    if (extras.classifier_norm) head.norm.weight = tensors->draw({C}, 1.0f, 0.5f);
+    head.out = {.weight = tensors->draw({labels, C}, 0.0f, 0.5f),
+                .bias = tensors->draw({labels}, 0.0f, 0.3f)};
+  }
   if (extras.change) extras.change(weights);
   return Model::create(config, std::move(weights), tensors, extras.tokenizer);
 }

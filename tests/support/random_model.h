@@ -4,14 +4,19 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "phasor/model.h"
 
 namespace phasor {
 
 struct RandomModelExtras {
-  int64_t token_types = 0;            // rows of the token type table; 0: none
-  bool mlm_head = false;              // decoder tied to the token embedding
+  int64_t token_types = 0;  // rows of the token type table; 0: none
+  bool mlm_head = false;    // decoder tied to the token embedding
+  /// A classification head with these labels, pooling, activation and output; its tensors are
+  /// drawn.
+  std::optional<ClassifierHead> classifier = {};
+  bool classifier_norm = false;       // with a norm that has no bias
   bool store_position_table = false;  // kSinusoidal: a (random) table that wins over the computed
   std::shared_ptr<const Tokenizer> tokenizer = nullptr;
   std::function<void(Weights&)> change = {};  // of what was drawn, as to take a bias away

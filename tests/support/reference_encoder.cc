@@ -32,6 +32,8 @@ double activate(Activation activation, double x) {
       return std::max(x, 0.0);
     case Activation::kSilu:
       return x / (1.0 + std::exp(-x));
+    case Activation::kTanh:
+      return std::tanh(x);
   }
   return std::nan("");
 }
@@ -109,7 +111,8 @@ Values layer_norm(const NormWeights& weights, double eps, const Values& x) {
       variance += (x[row + c] - mean) * (x[row + c] - mean) / static_cast<double>(width);
     }
     for (size_t c = 0; c < width; ++c) {
-      y[row + c] = (x[row + c] - mean) / std::sqrt(variance + eps) * gamma[c] + beta[c];
+      y[row + c] =
+          (x[row + c] - mean) / std::sqrt(variance + eps) * gamma[c] + (beta.empty() ? 0 : beta[c]);
     }
   }
   return y;
@@ -158,7 +161,7 @@ class Run {
   }
 
  private:
-  /// s·Emb[id] + P[pos] (+ type row 0), then the norm and the map to d_model, where there are such.
+  /// s·Emb[id] + P[pos] (+ Type[type]), then the norm and the map to d_model, where there are such.
   /// [T, C]
   Values embed() {
     const Values table = values_of(weights_.token_embedding);  // [V, E]
@@ -180,7 +183,10 @@ class Run {
       const Values types = values_of(weights_.token_type_embedding);
       Values rows;  // [T, E]
       for (int64_t t = 0; t < num_tokens_; ++t) {
-        rows.insert(rows.end(), types.begin(), types.begin() + width);
+        const auto& given = options_.token_types;  // of the whole sequence
+        const int64_t type = given.empty() ? 0 : given[window_.first_token + t];
+        const auto row = types.begin() + type * width;
+        rows.insert(rows.end(), row, row + width);
       }
       x = add(x, record(Hook::kTokenTypeEmbed, -1, rows));
     }
@@ -410,6 +416,24 @@ std::vector<double> mlm_logits(const Model& model, std::span<const double> hidde
   for (double& value : x) value = activate(head.activation, value);
   x = norm(model.config(), head.norm, x);
   return linear({.weight = head.decoder, .bias = head.bias}, x);
+}
+
+std::vector<double> classifier_logits(const Model& model, std::span<const double> hidden) {
+  const ClassifierHead& head = model.weights().classifier.value();
+  const size_t width = head.out.weight.shape[1], num_tokens = hidden.size() / width;
+  Values x(hidden.begin(), hidden.begin() + static_cast<int64_t>(width));  // the first token's
+  for (size_t t = 1; t < num_tokens && head.pooling == PoolingMode::kMean; ++t) {
+    for (size_t c = 0; c < width; ++c) x[c] += hidden[t * width + c];
+  }
+  if (head.pooling == PoolingMode::kMean) {
+    for (double& value : x) value /= static_cast<double>(num_tokens);
+  }
+  if (head.dense.weight.present()) {
+    x = linear(head.dense, x);
+    for (double& value : x) value = activate(head.activation, value);
+  }
+  if (head.norm.weight.present()) x = norm(model.config(), head.norm, x);
+  return linear(head.out, x);
 }
 
 }  // namespace phasor::reference

@@ -56,6 +56,9 @@ std::vector<double> linear(const LinearWeights& weights, std::span<const double>
 /// The nearest bfloat16, the even one of two.
 double to_bfloat16(double x);
 
+/// The logits of the labels for one sequence's last hidden states [T, C].
+std::vector<double> classifier_logits(const Model& model, std::span<const double> hidden);
+
 /// Scores over the vocabulary, [n, V], for `hidden` [n, C].
 std::vector<double> mlm_logits(const Model& model, std::span<const double> hidden);
 

@@ -363,9 +363,18 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
                     : fmt::format("resuming after line {} of {}", done, file->partial().string()));
     }
   }
-  EmbedStream stream(
-      setup.encoder, setup.options, lines,
-      {.quiet = quiet, .strict = arguments.strict, .waits = file || !queries.empty()});
+  LineStream stream(lines, {.quiet = quiet,
+                            .strict = arguments.strict,
+                            .waits = file || !queries.empty(),
+                            .refuses_long = setup.options.overflow == phasor::Overflow::kError});
+  const auto embed = [&](auto texts, const phasor::Progress& progress, const auto& stop) {
+    phasor::EmbedOptions how = setup.options;
+    // The library does not know the line's number: the text is cut, and the stream refuses it.
+    if (how.overflow == phasor::Overflow::kError) how.overflow = phasor::Overflow::kTruncate;
+    how.progress = progress;
+    how.stop = stop;
+    return setup.encoder.embed(texts, how);
+  };
   const auto write = [&](std::span<const Line> window, const phasor::Embeddings& vectors,
                          const PartialState& state) {
     const int64_t first = state.lines - std::ssize(window) + 1;
@@ -382,7 +391,7 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
     }
     return !output.closed();
   };
-  if ((file && !stream.skip_done_lines(*file)) || !stream.run(write)) {
+  if ((file && !stream.skip_done_lines(*file)) || !stream.run<phasor::Embeddings>(embed, write)) {
     report_error(file && stream.lines_done() > 0
                      ? fmt::format("interrupted after line {} with {}; --resume continues there",
                                    stream.lines_done(), file->partial().string())
@@ -391,7 +400,7 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
   }
   if (file) file->commit();
   print_nearest(queries, arguments.common.json);
-  if (!quiet) report_note(stream.summary());
+  if (!quiet) report_note(stream.summary(fmt::format("{} numbers each", format.width)));
   return 0;
 }
 

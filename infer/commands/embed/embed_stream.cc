@@ -142,7 +142,7 @@ std::optional<Line> LineReader::next() {
   return line;
 }
 
-bool EmbedStream::skip_done_lines(const PartialFile& file) {
+bool LineStream::skip_done_lines(const PartialFile& file) {
   const PartialState& done = file.state();
   int64_t lines = 0;
   for (; lines < done.lines; ++lines) {
@@ -162,7 +162,9 @@ bool EmbedStream::skip_done_lines(const PartialFile& file) {
   return true;
 }
 
-bool EmbedStream::run(const Sink& sink) {
+bool LineStream::run_windows(
+    const Run<void>& run_texts, const Report& report,
+    const std::function<bool(std::span<const Line>, const PartialState&)>& sink) {
   Progress progress(options_.quiet);
   const int64_t bytes_before = lines_.bytes_read();
   while (!lines_.interrupted()) {
@@ -175,49 +177,44 @@ bool EmbedStream::run(const Sink& sink) {
       window.push_back(std::move(*line));
     }
     if (window.empty()) break;
-    const std::optional<phasor::Embeddings> vectors = embed(window);
-    if (!vectors) break;
-    report(window, *vectors, progress);
+    if (!run_window(window, run_texts)) break;
+    note(window, report, progress);
     for (const Line& line : window) input_.add(line.text);
     state_.lines += std::ssize(window);
     state_.input = input_.text();
-    if (!sink(window, *vectors, state_)) break;
+    if (!sink(window, state_)) break;
     show(progress, bytes_before);
   }
   seconds_ = progress.seconds();
   return !lines_.interrupted();
 }
 
-// Nothing where a signal came.
-std::optional<phasor::Embeddings> EmbedStream::embed(std::span<const Line> window) {
+// False where a signal came.
+bool LineStream::run_window(std::span<const Line> window, const Run<void>& run_texts) {
   std::vector<std::string_view> texts;
   for (const Line& line : window) texts.push_back(line.text);
   std::stop_source stop;
-  phasor::EmbedOptions how = how_;
-  // The library does not know the line's number: the text is cut, and report() refuses it.
-  if (how.overflow == phasor::Overflow::kError) how.overflow = phasor::Overflow::kTruncate;
-  how.stop = stop.get_token();
-  how.progress = [&](int64_t, int64_t) {
+  const auto progress = [&](int64_t, int64_t) {
     if (lines_.interrupted()) stop.request_stop();
   };
   try {
-    return encoder_.embed(texts, how);
+    run_texts(texts, progress, stop.get_token());
   } catch (const phasor::Error& error) {
     if (error.code() != phasor::ErrorCode::kCancelled) throw;
-    return std::nullopt;
+    return false;
   }
+  return true;
 }
 
-void EmbedStream::report(std::span<const Line> window, const phasor::Embeddings& vectors,
-                         Progress& progress) {
-  for (int64_t i = 0; i < vectors.size(); ++i) {
-    const phasor::TextReport tokens = vectors.report(i);
+void LineStream::note(std::span<const Line> window, const Report& report_on, Progress& progress) {
+  for (int64_t i = 0; i < std::ssize(window); ++i) {
+    const phasor::TextReport& tokens = report_on(i);
     const std::string report = line_report(tokens, window[i].left_out);
     if (report.empty()) continue;
     const int64_t number = state_.lines + i + 1;
     const int64_t run = tokens.num_tokens, dropped = tokens.dropped_tokens;
     const std::string text = fmt::format("line {}: {}", number, report);
-    const bool too_long = how_.overflow == phasor::Overflow::kError && dropped > 0;
+    const bool too_long = options_.refuses_long && dropped > 0;
     if (too_long || options_.strict) progress.clear();
     if (too_long) {
       throw phasor::InvalidArgument(
@@ -236,7 +233,7 @@ void EmbedStream::report(std::span<const Line> window, const phasor::Embeddings&
   }
 }
 
-void EmbedStream::show(Progress& progress, int64_t bytes_before) const {
+void LineStream::show(Progress& progress, int64_t bytes_before) const {
   const int64_t lines = state_.lines - lines_before_;
   const std::string text =
       fmt::format("{} lines, {:.0f}/s", lines, static_cast<double>(lines) / progress.seconds());
@@ -248,12 +245,11 @@ void EmbedStream::show(Progress& progress, int64_t bytes_before) const {
       fmt::format("{}, {:.0f} %, {:.0f} s left", text, 100 * done / size, (size - done) / rate));
 }
 
-std::string EmbedStream::summary() const {
+std::string LineStream::summary(const std::string& each) const {
   const int64_t lines = state_.lines - lines_before_;
   std::string text =
-      fmt::format("{} {}, {} numbers each, in {:.1f} s ({:.0f} lines/s)", lines,
-                  lines == 1 ? "line" : "lines", encoder_.embedding_width(how_), seconds_,
-                  seconds_ > 0 ? static_cast<double>(lines) / seconds_ : 0);
+      fmt::format("{} {}, {}, in {:.1f} s ({:.0f} lines/s)", lines, lines == 1 ? "line" : "lines",
+                  each, seconds_, seconds_ > 0 ? static_cast<double>(lines) / seconds_ : 0);
   if (lines_cut_ > 0) text += fmt::format("; too long and cut: {}", lines_cut_);
   if (lines_invalid_ > 0) text += fmt::format("; not all UTF-8: {}", lines_invalid_);
   return text;

@@ -1,4 +1,4 @@
-// Lines in, vectors out, however many and however long, and the signals that end it.
+// Lines in, however many and however long, and the signals that end it.
 #pragma once
 
 #include <unistd.h>
@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -81,39 +82,52 @@ class LineReader {
 
 struct StreamOptions {
   bool quiet = false;
-  bool strict = false;  // a line that is cut or not all UTF-8 is an error
-  bool waits = true;    // for a whole window where lines come slowly
+  bool strict = false;        // a line that is cut or not all UTF-8 is an error
+  bool waits = true;          // for a whole window where lines come slowly
+  bool refuses_long = false;  // a line that is cut is an error that names --overflow
 };
 
-/// One run over lines, window by window, so that memory stays bounded. Borrows the encoder and the
-/// lines.
-class EmbedStream {
+/// One run over lines, window by window, so that memory stays bounded. Borrows the lines.
+class LineStream {
  public:
-  /// Takes a window's lines and vectors; `state` is what is done with them. False: no more.
-  using Sink = std::function<bool(std::span<const Line> lines, const phasor::Embeddings& vectors,
+  /// Runs a window's texts; its result has a report(i) on each. `stop` ends it with kCancelled.
+  template <typename Result>
+  using Run = std::function<Result(std::span<const std::string_view> texts,
+                                   const phasor::Progress& progress, const std::stop_token& stop)>;
+  /// Takes a window's lines and result; `state` is what is done with them. False: no more.
+  template <typename Result>
+  using Sink = std::function<bool(std::span<const Line> lines, const Result& result,
                                   const PartialState& state)>;
 
-  EmbedStream(phasor::Encoder& encoder, const phasor::EmbedOptions& how, LineReader& lines,
-              StreamOptions options)
-      : encoder_(encoder), how_(how), lines_(lines), options_(options) {}
+  LineStream(LineReader& lines, StreamOptions options) : lines_(lines), options_(options) {}
 
   /// Reads the lines that `file` holds. Throws InvalidArgument where it was made from others; false
   /// where a signal came.
   bool skip_done_lines(const PartialFile& file);
   /// To the end; false where a signal came before.
-  bool run(const Sink& sink);
+  template <typename Result>
+  bool run(const Run<Result>& run_texts, const Sink<Result>& sink) {
+    std::optional<Result> result;
+    return run_windows(
+        [&](auto texts, const auto& progress, const auto& stop) {
+          result = run_texts(texts, progress, stop);
+        },
+        [&](int64_t i) -> const phasor::TextReport& { return result->report(i); },
+        [&](auto window, const auto& state) { return sink(window, *result, state); });
+  }
 
   int64_t lines_done() const { return state_.lines; }
-  /// What was done, for people.
-  std::string summary() const;
+  /// What was done, for people; `each` says what became of a line ("128 numbers each").
+  std::string summary(const std::string& each) const;
 
  private:
-  std::optional<phasor::Embeddings> embed(std::span<const Line> window);
-  void report(std::span<const Line> window, const phasor::Embeddings& vectors, Progress& progress);
+  using Report = std::function<const phasor::TextReport&(int64_t i)>;
+  bool run_windows(const Run<void>& run_texts, const Report& report,
+                   const std::function<bool(std::span<const Line>, const PartialState&)>& sink);
+  bool run_window(std::span<const Line> window, const Run<void>& run_texts);
+  void note(std::span<const Line> window, const Report& report, Progress& progress);
   void show(Progress& progress, int64_t bytes_before) const;
 
-  phasor::Encoder& encoder_;
-  phasor::EmbedOptions how_;
   LineReader& lines_;
   StreamOptions options_;
   Fingerprint input_;

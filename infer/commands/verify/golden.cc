@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
@@ -21,17 +22,36 @@ double tolerance(const ConfigReader& reader, const char* key) {
   return value->get<double>();
 }
 
+std::vector<int32_t> whole_numbers(const ConfigReader& reader, const json& list, const char* what) {
+  std::vector<int32_t> numbers;
+  for (const json& number : list) {
+    if (!number.is_number_unsigned() || number.get<uint64_t>() > uint64_t{INT32_MAX}) {
+      reader.fail(fmt::format("the {} {} must be a whole number from 0 to {}", what,
+                              phasor::internal::value_text(number), INT32_MAX));
+    }
+    numbers.push_back(number.get<int32_t>());
+  }
+  return numbers;
+}
+
 GoldenItem read_item(const ConfigReader& reader) {
   GoldenItem item;
   if (reader.has("text")) item.text = reader.text({"text"});
+  if (reader.has("text_pair")) item.text_pair = reader.text({"text_pair"});
   const json* const ids = reader.value("ids");
   if (ids == nullptr || !ids->is_array()) reader.refuse("ids", "a list of token ids");
-  for (const json& id : *ids) {
-    if (!id.is_number_unsigned() || id.get<uint64_t>() > uint64_t{INT32_MAX}) {
-      reader.fail(fmt::format("the token id {} must be a whole number from 0 to {}",
-                              phasor::internal::value_text(id), INT32_MAX));
+  item.ids = whole_numbers(reader, *ids, "token id");
+  if (const json* const types = reader.value("token_type_ids")) {
+    if (!types->is_array() || types->size() != ids->size()) {
+      reader.refuse("token_type_ids", "a list with one for each of the ids");
     }
-    item.ids.push_back(id.get<int32_t>());
+    item.token_types = whole_numbers(reader, *types, "token type");
+  }
+  if (const json* const logits = reader.value("logits")) {
+    const bool good = logits->is_array() && !logits->empty() &&
+                      std::ranges::all_of(*logits, [](const json& x) { return x.is_number(); });
+    if (!good) reader.refuse("logits", "a list of numbers");
+    item.logits = logits->get<std::vector<float>>();
   }
   return item;
 }
@@ -66,7 +86,12 @@ Golden load_golden(const std::filesystem::path& folder) {
         "cannot read {}; verify needs reference activations beside the model", path.string()));
   }
   Golden golden = as_input("", [&] { return read_golden(path); });
-  golden.tensors = phasor::SafetensorsFile::open(folder / "golden.safetensors");
+  const std::filesystem::path tensors = folder / "golden.safetensors";
+  const bool has_logits =
+      std::ranges::any_of(golden.items, [](const auto& item) { return !item.logits.empty(); });
+  if (!has_logits || phasor::internal::is_file(tensors)) {
+    golden.tensors = phasor::SafetensorsFile::open(tensors);
+  }
   return golden;
 }
 

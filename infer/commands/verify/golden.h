@@ -1,4 +1,4 @@
-// Reference activations that lie beside a model: golden.json and golden.safetensors.
+// Reference activations and logits that lie beside a model: golden.json and golden.safetensors.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,10 @@ namespace infer {
 
 struct GoldenItem {
   std::optional<std::string> text;  // empty: ids only
+  std::optional<std::string> text_pair;
   std::vector<int32_t> ids;
+  std::vector<int32_t> token_types;  // empty: not given, all 0
+  std::vector<float> logits;         // of a classification head; empty: not given
 };
 
 /// What another implementation computed for the same weights.
@@ -23,12 +26,18 @@ struct Golden {
   double atol = 0;
   double rtol = 0;
   std::vector<GoldenItem> items;
-  std::shared_ptr<const phasor::SafetensorsFile> tensors;
+  std::shared_ptr<const phasor::SafetensorsFile> tensors;  // null: there are logits only
 
-  /// An item's tensor; empty where there is none.
+  /// An item's tensor, or its "logits"; empty where there is none. Borrowed.
   std::optional<phasor::Tensor> tensor(int64_t item, const std::string& name) const {
+    const std::vector<float>& logits = items[item].logits;
+    if (name == "logits" && !logits.empty()) {
+      return phasor::Tensor{.shape = {std::ssize(logits)},
+                            .data = reinterpret_cast<const std::byte*>(logits.data())};
+    }
     const std::string full = std::to_string(item) + "." + name;
-    return tensors->contains(full) ? std::optional(tensors->tensor(full)) : std::nullopt;
+    if (!tensors || !tensors->contains(full)) return std::nullopt;
+    return tensors->tensor(full);
   }
 };
 

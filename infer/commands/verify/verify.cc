@@ -44,7 +44,7 @@ struct Verification {
   int64_t texts = 0;                   // whose ids were compared
   std::string tokenizer_problem = {};  // why none were
   std::string ids_difference = {};
-  std::vector<Check> checks = {};  // hidden_states.0, attentions.0, …, last_hidden_state
+  std::vector<Check> checks = {};  // hidden_states.0, attentions.0, …, last_hidden_state, logits
 
   bool exact() const { return precision == phasor::Precision::kFloat32; }
   /// A sentence; empty where all is well.
@@ -89,25 +89,44 @@ void compare_ids(Verification& v, const phasor::Model& model, int64_t i) {
   const GoldenItem& item = v.golden.items[i];
   if (!item.text || !model.has_tokenizer()) return;
   ++v.texts;
-  const std::vector<int32_t> got = model.tokenizer().encode(*item.text).ids;
-  if (got == item.ids || !v.ids_difference.empty()) return;
-  v.ids_difference = fmt::format("the ids of {} differ: got {}, want {}", name_of(item, i),
-                                 fmt::join(got, " "), fmt::join(item.ids, " "));
+  const phasor::Tokenizer& tokenizer = model.tokenizer();
+  phasor::Tokens got = item.text_pair ? tokenizer.encode_pair(*item.text, *item.text_pair)
+                                      : tokenizer.encode(*item.text);
+  const auto check = [&](const char* what, const auto& ids, const auto& wanted) {
+    if (ids == wanted || !v.ids_difference.empty()) return;
+    v.ids_difference = fmt::format("the {} of {} differ: got {}, want {}", what, name_of(item, i),
+                                   fmt::join(ids, " "), fmt::join(wanted, " "));
+  };
+  check("ids", got.ids, item.ids);
+  if (item.token_types.empty()) return;
+  got.token_types.resize(got.ids.size());  // zeros if there are none
+  check("token types", got.token_types, item.token_types);
 }
 
 void compare_item(Verification& v, phasor::Encoder& encoder, int64_t i) {
   const int64_t layers = encoder.model().config().num_layers;
+  const GoldenItem& item = v.golden.items[i];
   phasor::Trace trace = phasor::Trace::hidden_states_and_attentions();
-  const phasor::Encoding encoding = encoder.encode_ids(v.golden.items[i].ids, {.observer = &trace});
-  for (int64_t l = 0; l <= layers; ++l) {
+  phasor::RunOptions options = {.token_types = item.token_types};
+  if (v.golden.tensors) options.observer = &trace;
+  const auto& head = encoder.model().weights().classifier;
+  if (head) options.pooling = phasor::Pooling{.modes = {head->pooling}};
+  const phasor::Encoding encoding = encoder.encode_ids(item.ids, options);
+  for (int64_t l = 0; v.golden.tensors && l <= layers; ++l) {
     const phasor::Trace::Entry& state = trace.hidden_state(l);
     compare(v, fmt::format("hidden_states.{}", l), i, state.shape, state.values);
     if (l == layers) continue;
     const phasor::Trace::Entry& pattern = trace.at(phasor::Hook::kPattern, l);
     compare(v, fmt::format("attentions.{}", l), i, pattern.shape, pattern.values);
   }
-  compare(v, "last_hidden_state", i, {encoding.num_tokens(0), encoder.model().config().d_model},
-          encoding.hidden(0));
+  if (v.golden.tensors) {
+    compare(v, "last_hidden_state", i, {encoding.num_tokens(0), encoder.model().config().d_model},
+            encoding.hidden(0));
+  }
+  if (item.logits.empty()) return;
+  const std::vector<float> logits = encoder.classifier_logits(
+      head ? encoding.embedding(0) : std::span<const float>());  // without a head it throws
+  compare(v, "logits", i, {std::ssize(logits)}, logits);
 }
 
 /// Both must know the same layers, or what is equal says nothing.
@@ -129,7 +148,7 @@ Verification verify_folder(const std::string& folder, int threads, phasor::Preci
   const auto model = phasor::Model::load(folder);
   Verification v{
       .folder = folder, .family = model->config().family, .golden = load_golden(model->folder())};
-  check_layers(v, model->config().num_layers);
+  if (v.golden.tensors) check_layers(v, model->config().num_layers);
   try {
     model->tokenizer();
   } catch (const phasor::ModelError& error) {
@@ -141,11 +160,13 @@ Verification verify_folder(const std::string& folder, int threads, phasor::Preci
     compare_ids(v, *model, i);
     compare_item(v, encoder, i);
   }
-  Check& last_hidden = v.checks[v.checks.size() - 2];
-  const double cosine = last_hidden.deviation.mean_cosine();
-  if (!v.exact() && last_hidden.difference.empty() && !(cosine >= Verification::kLeastCosine)) {
-    last_hidden.difference = fmt::format("the mean cosine of {} is {:.5f}, below {}",
-                                         last_hidden.tensor, cosine, Verification::kLeastCosine);
+  const std::string last = fmt::format("hidden_states.{}", model->config().num_layers);
+  for (Check& check : v.checks) {
+    const double cosine = check.deviation.mean_cosine();
+    if (v.exact() || check.tensor != last || !check.difference.empty()) continue;
+    if (cosine >= Verification::kLeastCosine) continue;
+    check.difference = fmt::format("the mean cosine of {} is {:.5f}, below {}", last, cosine,
+                                   Verification::kLeastCosine);
   }
   return v;
 }
@@ -207,8 +228,10 @@ std::string to_json(const Verification& v) {
 
 constexpr const char* kVerifyFooter = R"(golden.json names the inputs and the tolerance:
   {"atol": 1e-5, "rtol": 1e-4, "items": [{"text": "Tom bit a dog.", "ids": [2, 1042, 3]}]}
-where "text" may be null. golden.safetensors holds, for item i and layer l, {i}.hidden_states.{l},
-{i}.attentions.{l} and {i}.last_hidden_state, as infer --save writes them.
+where "text" may be null, and "text_pair", "token_type_ids" and "logits" (of a classification
+head) may be added. golden.safetensors holds, for item i and layer l, {i}.hidden_states.{l},
+{i}.attentions.{l} and {i}.last_hidden_state, as infer --save writes them. Without it only
+logits are compared.
 
 The table has, for each tensor, the largest difference and the mean cosine of its rows with the
 reference's. In float32 every number must be within the tolerance. In lower precisions verify

@@ -1,0 +1,36 @@
+// The heads on top of the encoder: from states to scores over the vocabulary, or over labels.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "engine/packed_weights.h"
+#include "engine/scratch.h"
+#include "phasor/model.h"
+
+namespace phasor::internal {
+
+/// Belongs to one thread at a time.
+class HeadScorer {
+ public:
+  /// Borrows the head.
+  HeadScorer(const ModelConfig& config, const dnnl::engine& engine, const PackedHead& head);
+
+  /// states [n, C] -> logits [n, V] or [n, labels]. Throws InvalidArgument if `states` is not a
+  /// whole number of rows.
+  std::vector<float> logits(std::span<const float> states);
+
+ private:
+  int64_t d_model_;
+  float norm_eps_;
+  dnnl::engine engine_;
+  dnnl::stream stream_;
+  const PackedHead& head_;
+  ScratchBuffer scratchpad_;
+};
+
+/// Logits [n, labels] as ClassifierHead::output says.
+std::vector<float> probabilities(std::span<const float> logits, int64_t num_labels,
+                                 ClassifierHead::Output output);
+
+}  // namespace phasor::internal

@@ -1,0 +1,315 @@
+// Token types of a run, and classification heads over texts and pairs.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "phasor/encoder.h"
+#include "phasor/errors.h"
+#include "tests/support/encoder_cases.h"
+#include "tests/support/expect_close.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/reference_encoder.h"
+#include "tests/support/run_program.h"
+#include "tests/support/shared_files.h"
+
+namespace phasor {
+namespace {
+
+/// "ab" is 0 2 3 1, and the pair "ab", "c" is 0 2 3 1 4 1 with types 0 0 0 0 1 1.
+class LetterPairTokenizer : public Tokenizer {
+ public:
+  Tokens encode(std::string_view text, const TokenizeOptions& options) const override {
+    return fill(text, nullptr, options.max_tokens);
+  }
+  Tokens encode_pair(std::string_view first, std::string_view second,
+                     const TokenizeOptions& options) const override {
+    return fill(first, &second, options.max_tokens);
+  }
+  int64_t vocab_size() const override { return 28; }
+  std::string piece(int32_t id) const override { return std::string(1, static_cast<char>(id)); }
+  std::optional<int32_t> mask_id() const override { return std::nullopt; }
+  std::string description() const override { return "letters"; }
+
+ private:
+  static Tokens fill(std::string_view a, const std::string_view* b, int64_t max_tokens) {
+    std::string first(a), second(b != nullptr ? *b : "");
+    const size_t special = b != nullptr ? 3 : 2;
+    Tokens tokens;
+    while (max_tokens > 0 &&
+           first.size() + second.size() + special > static_cast<size_t>(max_tokens)) {
+      (first.size() > second.size() ? first : second).pop_back();
+      ++tokens.dropped;
+    }
+    tokens.ids.push_back(0);
+    for (const char letter : first) tokens.ids.push_back(letter - 'a' + 2);
+    tokens.ids.push_back(1);
+    if (b == nullptr) return tokens;
+    tokens.token_types.resize(tokens.ids.size());
+    for (const char letter : second) tokens.ids.push_back(letter - 'a' + 2);
+    tokens.ids.push_back(1);
+    tokens.token_types.resize(tokens.ids.size(), 1);
+    return tokens;
+  }
+};
+
+using Output = ClassifierHead::Output;
+
+/// 12 positions, two token types.
+std::shared_ptr<const Model> classifier(const ClassifierHead& head, bool norm = false) {
+  ModelConfig config = small_config();
+  config.position.kind = PositionKind::kLearned;
+  return random_model(config, 71,
+                      {.token_types = 2,
+                       .classifier = head,
+                       .classifier_norm = norm,
+                       .tokenizer = std::make_shared<LetterPairTokenizer>()});
+}
+
+std::shared_ptr<const Model> reranker(Output output = Output::kSigmoid) {
+  return classifier({.labels = {"relevant"}, .output = output});
+}
+
+/// What the oracle makes of a text, or a pair, as the model's tokenizer encodes it.
+std::vector<double> expected_logits(const Model& model, const Tokens& tokens) {
+  const reference::Result run =
+      reference::encode(model, tokens.ids, {.token_types = tokens.token_types});
+  return reference::classifier_logits(model, run.hidden);
+}
+
+std::vector<int32_t> alternating(size_t count) {
+  std::vector<int32_t> types(count);
+  for (size_t i = 0; i < count; ++i) types[i] = static_cast<int32_t>(i * i / 3 % 2);
+  return types;
+}
+
+TEST(TokenTypesTest, EveryOverflowPolicyKeepsThemWithTheirTokens) {
+  const auto model = reranker();
+  const std::vector<TokenIds> sequences = {random_ids(*model, 7, 1), random_ids(*model, 29, 2),
+                                           random_ids(*model, 1, 3)};
+  const std::vector<int32_t> types = alternating(37);
+  for (const auto overflow :
+       {Overflow::kTruncate, Overflow::kClamp, Overflow::kInterpolate, Overflow::kWindow}) {
+    SCOPED_TRACE(to_string(overflow));
+    expect_matches_reference(model, sequences, {.overflow = overflow, .token_types = types});
+  }
+  expect_matches_reference(model, {sequences[0]}, {});
+}
+
+TEST(TokenTypesTest, EmbeddingsOfAnotherWidthHaveThemToo) {
+  ModelConfig config = small_config();
+  config.d_embedding = 7;
+  const auto model = random_model(config, 5, {.token_types = 3});
+  const std::vector<int32_t> types = {2, 0, 1, 1, 2, 0};
+  expect_matches_reference(model, {random_ids(*model, 4, 1), random_ids(*model, 2, 2)},
+                           {.token_types = types});
+}
+
+TEST(TokenTypesTest, WhatIsNoRowOfTheTableIsRefused) {
+  Encoder encoder(reranker(), {.threads = 1});
+  const TokenIds ids = {0, 2, 1};
+  const auto run = [&](std::vector<int32_t> types) {
+    return [&, types] { encoder.encode_ids(ids, {.token_types = types}); };
+  };
+  expect_error<InvalidArgument>(run({0, 2, 0}), {"token type 2", "0 to 1"});
+  expect_error<InvalidArgument>(run({0, -1, 0}), {"token type -1", "0 to 1"});
+  expect_error<InvalidArgument>(run({std::numeric_limits<int32_t>::max(), 0, 0}), {"0 to 1"});
+  expect_error<InvalidArgument>(run({0, 1}), {"2 token types", "3 token ids"});
+  Encoder without(random_model(small_config(), 1), {.threads = 1});
+  EXPECT_NO_THROW(without.encode_ids(ids, {.token_types = std::vector<int32_t>{0, 0, 0}}));
+  expect_error<InvalidArgument>(
+      [&] {
+        without.encode_ids(ids, {.token_types = std::vector<int32_t>{0, 1, 0}});
+      },
+      {"token type 1", "only 0"});
+}
+
+TEST(ClassifyTest, EveryKindOfHeadMatchesTheReference) {
+  for (size_t a = 0; a < names<Activation>().all.size(); ++a) {
+    for (const auto pooling : {PoolingMode::kCls, PoolingMode::kMean}) {
+      for (const bool norm : {false, true}) {
+        const auto model = classifier({.pooling = pooling,
+                                       .activation = static_cast<Activation>(a),
+                                       .labels = {"a", "b", "c"}},
+                                      norm);
+        Encoder encoder(model, {.threads = 1});
+        const Classification one = encoder.classify("abcde");
+        expect_close<float, double>(one.logits(),
+                                    expected_logits(*model, model->tokenizer().encode("abcde")),
+                                    1e-4, std::string(names<Activation>().all[a]));
+      }
+    }
+  }
+}
+
+TEST(ClassifyTest, AHeadMayBeASingleMatrix) {
+  const auto full = classifier({.labels = {"a", "b"}});
+  Weights weights = full->weights();
+  weights.classifier->dense = {};
+  const auto model =
+      Model::create(full->config(), weights, full, std::make_shared<LetterPairTokenizer>());
+  Encoder encoder(model, {.threads = 1});
+  const Classification result = encoder.classify("abc");
+  expect_close<float, double>(
+      result.logits(), expected_logits(*model, model->tokenizer().encode("abc")), 1e-4, "logits");
+  weights.classifier->labels.push_back("c");
+  expect_error<ModelError>([&] { Model::create(full->config(), weights, full); },
+                           {"'classifier.out.weight'", "[2, 15]", "[3, 15]"});
+}
+
+TEST(ClassifyTest, ManyPairsComeInTheirOrderAsEachByItself) {
+  const auto model = classifier({.labels = {"a", "b", "c"}});
+  Encoder encoder(model, {.threads = 2});
+  std::vector<std::string> first, second;
+  for (int i = 0; i < 5000; ++i) {  // more than are tokenized at once
+    first.push_back(std::string(1 + i % 4, static_cast<char>('a' + i % 26)));
+    second.push_back(std::string(i % 6, static_cast<char>('a' + i % 11)));
+  }
+  int64_t done = 0;
+  const Classification all =
+      encoder.classify(first, second, {.progress = [&](int64_t n, int64_t total) {
+                         EXPECT_EQ(total, 5000);
+                         done = n;
+                       }});
+  EXPECT_EQ(done, 5000);
+  ASSERT_EQ(all.size(), 5000);
+  EXPECT_EQ(all.num_labels(), 3);
+  EXPECT_EQ(all.logits().size(), 15000u);
+  for (int64_t i = 0; i < all.size(); i += 331) {
+    const Tokens tokens = model->tokenizer().encode_pair(first[i], second[i]);
+    EXPECT_EQ(all.report(i).num_tokens, std::ssize(tokens.ids));
+    expect_close<float, double>(all.logits(i), expected_logits(*model, tokens), 1e-4,
+                                "pair " + std::to_string(i));
+    const Classification alone = encoder.classify(first[i], second[i]);
+    expect_independent_of_batch(all.logits(i), alone.logits(), "pair " + std::to_string(i));
+  }
+  EXPECT_THROW(all.logits(5000), std::out_of_range);
+  EXPECT_THROW(all.probabilities(-1), std::out_of_range);
+}
+
+TEST(ClassifyTest, ProbabilitiesAreWhatTheHeadSays) {
+  for (const auto output : {Output::kSoftmax, Output::kSigmoid, Output::kIdentity}) {
+    Encoder encoder(classifier({.labels = {"a", "b", "c"}, .output = output}), {.threads = 1});
+    const Classification result = encoder.classify({"abc", "zz"});
+    for (int64_t i = 0; i < 2; ++i) {
+      const auto logits = result.logits(i);
+      double sum = 0;
+      for (const float x : logits) sum += std::exp(double{x});
+      for (size_t l = 0; l < 3; ++l) {
+        const double expected = output == Output::kSoftmax   ? std::exp(logits[l]) / sum
+                                : output == Output::kSigmoid ? 1 / (1 + std::exp(-logits[l]))
+                                                             : logits[l];
+        EXPECT_NEAR(result.probabilities(i)[l], expected, 1e-6) << to_string(output);
+      }
+    }
+  }
+}
+
+TEST(ClassifyTest, LargeLogitsSaturateProbabilitiesButNotScores) {
+  const auto small = reranker();
+  std::vector<float> out = small->weights().classifier->out.weight.to_float();
+  for (float& w : out) w *= 1e4f;
+  Weights weights = small->weights();
+  weights.classifier->out.weight.data = reinterpret_cast<const std::byte*>(out.data());
+  Encoder encoder(
+      Model::create(small->config(), weights, small, std::make_shared<LetterPairTokenizer>()),
+      {.threads = 1});
+  const std::vector<std::string> texts = {"a", "b", "c", "d", "e", "f", "g", "h"};
+  const Classification result = encoder.classify("query", texts);
+  const std::vector<float> scores = encoder.score("query", texts);
+  EXPECT_TRUE(std::ranges::equal(scores, result.logits()));
+  EXPECT_GT(std::ranges::count_if(result.probabilities(), [](float p) { return p == 0 || p == 1; }),
+            1);
+  std::vector<float> sorted = scores;
+  std::ranges::sort(sorted);
+  EXPECT_EQ(std::ranges::adjacent_find(sorted), sorted.end());
+}
+
+TEST(ClassifyTest, APairThatIsTooLongIsCutAtItsLongerText) {
+  const auto model = reranker();
+  Encoder encoder(model, {.threads = 1});
+  const Classification cut = encoder.classify("abc", std::string(30, 'z'));  // 12 positions
+  EXPECT_EQ(cut.report(0).num_tokens, 12);
+  EXPECT_EQ(cut.report(0).dropped_tokens, 24);
+  const Classification short_one = encoder.classify("abc", std::string(6, 'z'));
+  expect_same_bits(cut.logits(), short_one.logits(), "cut");
+  const Classification shorter = encoder.classify("abc", "zzz", {.max_tokens = 7});
+  EXPECT_EQ(shorter.report(0).dropped_tokens, 2);
+  expect_error<InvalidArgument>(
+      [&] { encoder.classify("abc", std::string(30, 'z'), {.overflow = Overflow::kError}); },
+      {"text 0", "36 tokens", "at most 12"});
+}
+
+TEST(ClassifyTest, WrongCallsAreRefused) {
+  Encoder encoder(classifier({.labels = {"a", "b"}}), {.threads = 1});
+  expect_error<InvalidArgument>(
+      [&] {
+        encoder.classify({"a", "b"}, {"a", "b", "c"});
+      },
+      {"2 first texts", "3 second"});
+  expect_error<InvalidArgument>([&] { encoder.score("a", "b"); }, {"2 labels", "classify()"});
+  EXPECT_EQ(encoder.classify(std::vector<std::string>()).size(), 0);
+  EXPECT_EQ(encoder.classify("a", std::vector<std::string>()).size(), 0);
+  std::stop_source stop;
+  stop.request_stop();
+  try {
+    encoder.classify("a", "b", {.stop = stop.get_token()});
+    ADD_FAILURE() << "was not stopped";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kCancelled);
+  }
+  Encoder headless(random_model(small_config(), 1), {.threads = 1});
+  const auto words = {std::string("no classification head"), std::string("random")};
+  expect_error<ModelError>([&] { headless.classify("a"); }, words);
+  expect_error<ModelError>([&] { headless.score("a", "b"); }, words);
+  expect_error<ModelError>([&] { headless.classifier_logits({}); }, words);
+}
+
+TEST(ClassifyTest, AWeightThatIsNoNumberIsNamed) {
+  const auto model = reranker();
+  std::vector<float> bias = {std::nanf("")};
+  Weights weights = model->weights();
+  weights.classifier->out.bias.data = reinterpret_cast<const std::byte*>(bias.data());
+  Encoder encoder(
+      Model::create(model->config(), weights, model, std::make_shared<LetterPairTokenizer>()),
+      {.threads = 1});
+  for (int i = 0; i < 2; ++i) {
+    expect_error<ModelError>([&] { encoder.score("a", "b"); }, {"classifier out bias", "nan"});
+  }
+}
+
+/// Encodes the texts itself, and must come to the other implementation's logits.
+TEST(ClassifyTest, ReferenceCheckpointsGiveTheLogitsOfTransformers) {
+  for (const char* const name :
+       {"bert-cross-encoder", "xlm-roberta-reranker", "distilbert-classifier"}) {
+    SCOPED_TRACE(name);
+    PHASOR_SHARED_OR_SKIP(folder, std::string("golden2/") + name);
+    const auto golden = nlohmann::json::parse(read_text_file(folder / "golden.json"));
+    Encoder encoder(Model::load(folder), {.threads = 2});
+    for (const auto& item : golden["items"]) {
+      const auto text = item["text"].get<std::string>();
+      const Classification result =
+          item["text_pair"].is_null()
+              ? encoder.classify(text)
+              : encoder.classify(text, item["text_pair"].get<std::string>());
+      const auto want = item["logits"].get<std::vector<double>>();
+      ASSERT_EQ(result.logits(0).size(), want.size());
+      for (size_t l = 0; l < want.size(); ++l) {
+        EXPECT_NEAR(result.logits(0)[l], want[l],
+                    golden["atol"].get<double>() + golden["rtol"].get<double>() * std::abs(want[l]))
+            << text;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace phasor

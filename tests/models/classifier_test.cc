@@ -1,0 +1,166 @@
+// Classification heads in checkpoints: what config.json says of them, and heads that cannot be
+// used.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "phasor/encoder.h"
+#include "phasor/errors.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/family_files.h"
+
+namespace phasor {
+namespace {
+
+using nlohmann::json;
+using Output = ClassifierHead::Output;
+
+/// A BERT with a head for "no", "yes" and "maybe", after changes to its files.
+struct Files {
+  json config;
+  std::vector<TestTensor> tensors;
+
+  explicit Files(int64_t labels = 3) {
+    FamilyCase family = classifier_case("bert");
+    family.extras.classifier->labels.resize(labels);
+    tensors = tensors_of(family, *random_model(family.meaning, 5, family.extras));
+    config = family.config;
+    if (labels != 3) config.erase("id2label");
+  }
+
+  TestTensor& tensor(const std::string& name) {
+    return *std::ranges::find(tensors, name, &TestTensor::name);
+  }
+  void remove(const std::string& name) {
+    std::erase_if(tensors, [&](const TestTensor& tensor) { return tensor.name == name; });
+  }
+  std::shared_ptr<const Model> load() const {
+    const TempFolder folder;
+    folder.write("config.json", config.dump());
+    folder.write("model.safetensors", safetensors_bytes(tensors));
+    return Model::load(folder.path());
+  }
+  /// The encoder is there, and one note with `words` says why the head is not.
+  void expect_headless(const std::vector<std::string>& words) const {
+    const auto model = load();
+    EXPECT_FALSE(model->weights().classifier.has_value());
+    EXPECT_EQ(model->unused_tensors().empty(), false);
+    ASSERT_EQ(model->notes().size(), 1u);
+    const std::string& note = model->notes()[0];
+    EXPECT_TRUE(note.starts_with("the classification head is not used: ")) << note;
+    for (const std::string& word : words) {
+      EXPECT_NE(note.find(word), std::string::npos) << word << " is not in: " << note;
+    }
+    EXPECT_NO_THROW(Encoder(model, {.threads = 1}).encode_ids(std::vector<int32_t>{1, 2}));
+  }
+};
+
+TEST(ClassifierTest, LabelsHaveTheNamesOfTheConfigurationOrNumbers) {
+  Files files;
+  const std::vector<std::string> named = {"no", "yes", "maybe"};
+  EXPECT_EQ(files.load()->weights().classifier.value().labels, named);
+  files.config.erase("id2label");
+  const std::vector<std::string> numbered = {"LABEL_0", "LABEL_1", "LABEL_2"};
+  EXPECT_EQ(files.load()->weights().classifier.value().labels, numbered);
+}
+
+TEST(ClassifierTest, LabelsThatDoNotFitCostTheHead) {
+  Files files;
+  files.config["id2label"] = {{"0", "a"}, {"1", "b"}};
+  files.expect_headless({"2 labels", "3 rows"});
+  for (const json& labels :
+       {json(3), json("a"), json::array({"a", "b", "c"}), json{{"0", 1}, {"1", 2}, {"2", 3}},
+        json{{"0", "a"}, {"1", "b"}, {"3", "c"}}, json{{"a", "0"}}, json::object()}) {
+    SCOPED_TRACE(labels.dump());
+    files.config["id2label"] = labels;
+    files.expect_headless({"id2label"});
+  }
+}
+
+TEST(ClassifierTest, OnlySequenceClassifiersHaveOne) {
+  Files files;
+  files.config["architectures"] = {"BertForTokenClassification"};
+  files.expect_headless({"architectures", "BertForTokenClassification"});
+  files.config["architectures"] = 7;
+  files.expect_headless({"architectures", "7"});
+  files.config.erase("architectures");
+  EXPECT_TRUE(files.load()->weights().classifier.has_value());
+}
+
+TEST(ClassifierTest, AHeadWithAMissingOrOtherTensorIsNoted) {
+  for (const char* const name : {"bert.pooler.dense.weight", "classifier.bias"}) {
+    Files files;
+    files.remove(name);
+    files.expect_headless({"is missing", name == std::string("classifier.bias")
+                                             ? "classifier.out.bias"
+                                             : "classifier.dense.weight"});
+  }
+  for (const char* const name : {"bert.pooler.dense.weight", "bert.pooler.dense.bias",
+                                 "classifier.weight", "classifier.bias"}) {
+    Files files;
+    files.tensor(name) = {.name = name, .shape = {2, 7}};
+    files.expect_headless({"shape is not"});
+    files.tensor(name).shape = {};
+    files.expect_headless({"shape is not"});
+    files.tensor(name).shape = {int64_t{1} << 40, 0};
+    files.expect_headless({"shape is not"});
+  }
+  Files without;
+  without.remove("classifier.weight");
+  EXPECT_TRUE(without.load()->notes().empty());
+  EXPECT_EQ(without.load()->unused_tensors().size(), 3u);
+}
+
+TEST(ClassifierTest, ProbabilitiesFollowFromTheLabelsOrTheConfiguration) {
+  const auto output = [](const Files& files) {
+    return files.load()->weights().classifier.value().output;
+  };
+  EXPECT_EQ(output(Files(3)), Output::kSoftmax);
+  EXPECT_EQ(output(Files(1)), Output::kSigmoid);
+  for (const int64_t labels : {1, 3}) {
+    Files files(labels);
+    files.config["problem_type"] = "multi_label_classification";
+    EXPECT_EQ(output(files), Output::kSigmoid);
+    files.config["sbert_ce_default_activation_function"] = "torch.nn.modules.linear.Identity";
+    EXPECT_EQ(output(files), Output::kIdentity);
+    files.config["sentence_transformers"] = {
+        {"activation_fn", "torch.nn.modules.activation.Sigmoid"}, {"version", "4.0.1"}};
+    EXPECT_EQ(output(files), Output::kSigmoid);
+    files.config["sentence_transformers"]["activation_fn"] = "torch.nn.modules.linear.Identity";
+    EXPECT_EQ(output(files), Output::kIdentity);
+  }
+  Files files(1);
+  files.config["sentence_transformers"] = {{"activation_fn", "torch.nn.GLU"}};
+  EXPECT_EQ(output(files), Output::kSigmoid);
+  ASSERT_EQ(files.load()->notes().size(), 1u);
+  EXPECT_NE(files.load()->notes()[0].find("torch.nn.GLU"), std::string::npos);
+  files.config["sentence_transformers"] = 3;
+  files.expect_headless({"sentence_transformers", "3"});
+}
+
+TEST(ClassifierTest, TheConfigurationMayNameActivationAndPooling) {
+  Files files;
+  files.config["classifier_pooling"] = "mean";
+  files.config["classifier_activation"] = "silu";
+  const ClassifierHead head = files.load()->weights().classifier.value();
+  EXPECT_EQ(head.pooling, PoolingMode::kMean);
+  EXPECT_EQ(head.activation, Activation::kSilu);
+  files.config["classifier_pooling"] = "max";
+  files.expect_headless({"classifier_pooling", "\"max\"", "cls", "mean"});
+  files.config.erase("classifier_pooling");
+  files.config["classifier_activation"] = "mish";
+  files.expect_headless({"classifier_activation", "\"mish\""});
+}
+
+TEST(ClassifierTest, AWeightThatIsNoNumberIsAnErrorWhenTheHeadIsUsed) {
+  Files files;
+  files.tensor("classifier.weight").bytes = float_bytes(std::vector<float>(3 * 12, NAN));
+  Encoder encoder(files.load(), {.threads = 1});
+  encoder.encode_ids(std::vector<int32_t>{1, 2});
+  expect_error<ModelError>([&] { encoder.classifier_logits(std::vector<float>(12)); },
+                           {"classifier out weight", "nan"});
+}
+
+}  // namespace
+}  // namespace phasor

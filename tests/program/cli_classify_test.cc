@@ -1,0 +1,264 @@
+// infer rank and infer classify, and what other commands say of classification heads and pairs.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "tests/support/infer_program.h"
+#include "tests/support/shared_files.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+/// A BERT with random weights, a WordPiece vocabulary of letters, and a head with these labels.
+class BertFolder {
+ public:
+  explicit BertFolder(const std::vector<std::string>& labels, float out_scale = 1) {
+    std::string vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n";
+    for (char letter = 'a'; letter <= 'z'; ++letter) {
+      vocabulary += std::string(1, letter) + "\n##" + letter + "\n";
+    }
+    folder_.write("vocab.txt", vocabulary);
+    json config = {{"model_type", "bert"},   {"architectures", {"BertForSequenceClassification"}},
+                   {"hidden_size", 12},      {"intermediate_size", 20},
+                   {"num_hidden_layers", 1}, {"num_attention_heads", 3},
+                   {"vocab_size", 56},       {"max_position_embeddings", 32}};
+    for (size_t i = 0; i < labels.size(); ++i) config["id2label"][std::to_string(i)] = labels[i];
+    folder_.write("config.json", config.dump());
+    folder_.write("model.safetensors", safetensors_bytes(tensors(labels.size(), out_scale)));
+  }
+
+  std::string path() const { return folder_.path().string(); }
+  const TempFolder& folder() const { return folder_; }
+
+ private:
+  static std::vector<TestTensor> tensors(size_t labels, float out_scale) {
+    std::vector<TestTensor> all;
+    uint32_t state = 1;
+    const auto add = [&](const std::string& name, std::vector<int64_t> shape, float scale) {
+      int64_t count = 1;
+      for (const int64_t size : shape) count *= size;
+      std::vector<float> values(count);
+      for (float& value : values) {
+        state = state * 1664525 + 1013904223;
+        value = scale * (static_cast<float>(state >> 8) * 0x1p-23f - 1);
+      }
+      all.push_back({.name = name, .shape = std::move(shape), .bytes = float_bytes(values)});
+    };
+    const auto linear = [&](const std::string& name, int64_t out, int64_t in, float scale) {
+      add(name + ".weight", {out, in}, scale);
+      add(name + ".bias", {out}, 0.1f);
+    };
+    const auto norm = [&](const std::string& name) {
+      add(name + ".weight", {12}, 1);
+      add(name + ".bias", {12}, 0.1f);
+    };
+    add("bert.embeddings.word_embeddings.weight", {56, 12}, 1);
+    add("bert.embeddings.position_embeddings.weight", {32, 12}, 1);
+    add("bert.embeddings.token_type_embeddings.weight", {2, 12}, 1);
+    norm("bert.embeddings.LayerNorm");
+    const std::string block = "bert.encoder.layer.0.";
+    for (const char* const part : {"attention.self.query", "attention.self.key",
+                                   "attention.self.value", "attention.output.dense"}) {
+      linear(block + part, 12, 12, 0.5f);
+    }
+    norm(block + "attention.output.LayerNorm");
+    linear(block + "intermediate.dense", 20, 12, 0.5f);
+    linear(block + "output.dense", 12, 20, 0.5f);
+    norm(block + "output.LayerNorm");
+    linear("bert.pooler.dense", 12, 12, 1);
+    if (labels > 0) linear("classifier", static_cast<int64_t>(labels), 12, out_scale);
+    return all;
+  }
+
+  TempFolder folder_;
+};
+
+const std::vector<std::string> kTexts = {"a dog", "the cat", "rain", "x y z", "a dog"};
+
+TEST(CliRankTest, TextsComeBestFirstWithTheirNumbers) {
+  const BertFolder model({"relevant"});
+  std::vector<std::string> words = {"rank", "-m", model.path(), "a dog bit me"};
+  words.insert(words.end(), kTexts.begin(), kTexts.end());
+  const json all = infer_json(words).at(0);
+  EXPECT_EQ(all["query"], "a dog bit me");
+  ASSERT_EQ(all["ranking"].size(), 5u);
+  for (size_t i = 0; i < 5; ++i) {
+    const json& line = all["ranking"][i];
+    EXPECT_EQ(line["text"], kTexts.at(line["line"].get<size_t>() - 1));
+    EXPECT_NEAR(line["score"].get<double>(), 1 / (1 + std::exp(-line["logit"].get<double>())),
+                1e-6);
+    if (i == 0) continue;
+    const json& before = all["ranking"][i - 1];
+    EXPECT_GE(before["logit"], line["logit"]);
+    if (before["text"] == line["text"]) {
+      EXPECT_LT(before["line"], line["line"]);
+    }
+  }
+  words.insert(words.begin() + 1, {"--top", "2"});
+  const json best = infer_json(words).at(0);
+  ASSERT_EQ(best["ranking"].size(), 2u);
+  EXPECT_EQ(best["ranking"][0], all["ranking"][0]);
+  const ProgramResult text = run_infer(words);
+  const std::vector<std::string> lines = lines_of(text.out);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0], "a dog bit me");
+  EXPECT_NE(lines[1].find(all["ranking"][0]["text"].get<std::string>()), std::string::npos);
+}
+
+TEST(CliRankTest, LinesOfAFileAndOfStandardInputAreTheSame) {
+  const BertFolder model({"relevant"});
+  std::string lines;
+  for (int i = 0; i < 1500; ++i) {
+    lines += i % 100 == 7 ? "\n" : std::string(1 + i % 9, 'a' + i % 26) + " dog\n";
+  }
+  const fs::path file = model.folder().write("lines.txt", lines);
+  const std::vector<std::string> rank = {"rank", "-m", model.path(), "a cat", "-i"};
+  std::vector<std::string> from_file = rank, from_stdin = rank;
+  from_file.push_back(file);
+  from_stdin.push_back("-");
+  const json ranking = infer_json(from_file).at(0)["ranking"];
+  EXPECT_EQ(ranking.size(), 10u);
+  EXPECT_EQ(infer_json(from_stdin, {.input = lines}).at(0)["ranking"], ranking);
+  from_file.insert(from_file.end(), {"--top", "5000"});
+  const json all = infer_json(from_file).at(0)["ranking"];
+  EXPECT_EQ(all.size(), 1485u);  // blank lines are no candidates
+  for (size_t i = 0; i < ranking.size(); ++i) EXPECT_EQ(all[i], ranking[i]);
+}
+
+TEST(CliRankTest, SaturatedScoresAreRankedByTheirLogits) {
+  const BertFolder model({"relevant"}, 1e4f);
+  const json ranking =
+      infer_json({"rank", "-m", model.path(), "q", "a", "b", "c", "d", "e", "f"}).at(0)["ranking"];
+  for (size_t i = 1; i < ranking.size(); ++i) {
+    EXPECT_GT(ranking[i - 1]["logit"].get<double>(), ranking[i]["logit"].get<double>());
+  }
+}
+
+TEST(CliRankTest, WhatCannotBeRankedIsSaidInOneLine) {
+  const BertFolder one({"relevant"}), three({"no", "yes", "maybe"}), none({});
+  expect_infer_fails({"rank"}, 2, {"query is missing"});
+  expect_infer_fails({"rank", "-m", one.path(), " ", "a"}, 2, {"query is empty"});
+  expect_infer_fails({"rank", "-m", one.path(), "q"}, 2, {"no text", "-i FILE"});
+  expect_infer_fails({"rank", "-m", one.path(), "-i", "f", "q", "a"}, 2, {"texts and -i"});
+  expect_infer_fails({"rank", "-m", one.path(), "-i", "no/such", "q"}, 3, {"no/such"});
+  expect_infer_fails({"rank", "-m", one.path(), "--top", "0", "q", "a"}, 2, {"--top", "'0'"});
+  expect_infer_fails({"rank", "-m", three.path(), "q", "a"}, 3,
+                     {"3 (no, yes, maybe)", "infer classify"});
+  expect_infer_fails({"rank", "-m", none.path(), "q", "a"}, 4,
+                     {"bert", "no classification head", "infer embed", "--nearest"});
+}
+
+TEST(CliClassifyTest, LabelsComeWithProbabilities) {
+  const BertFolder model({"no", "yes", "maybe"});
+  const std::vector<json> results = infer_json({"classify", "-m", model.path(), "a dog", "rain"});
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_EQ(results[0]["text"], "a dog");
+  ASSERT_EQ(results[0]["labels"].size(), 3u);
+  double sum = 0;
+  for (const json& label : results[0]["labels"]) sum += label["probability"].get<double>();
+  EXPECT_NEAR(sum, 1, 1e-6);
+  EXPECT_GE(results[0]["labels"][0]["probability"], results[0]["labels"][1]["probability"]);
+  const ProgramResult text = run_infer({"classify", "-q", "-m", model.path(), "a dog", "rain"});
+  const std::vector<std::string> lines = lines_of(text.out);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_NE(lines[0].find(results[0]["labels"][0]["label"].get<std::string>() + "  a dog"),
+            std::string::npos);
+  const auto top = infer_json({"classify", "--top", "2", "-m", model.path(), "rain"});
+  EXPECT_EQ(top.at(0)["labels"].size(), 2u);
+  const auto from_stdin =
+      infer_json({"classify", "-m", model.path(), "-i", "-"}, {.input = "a dog\nrain\n"});
+  EXPECT_EQ(from_stdin, results);
+}
+
+TEST(CliClassifyTest, APairIsAnotherInput) {
+  const BertFolder model({"no", "yes"});
+  const auto alone = infer_json({"classify", "-m", model.path(), "a dog"});
+  const auto pair = infer_json({"classify", "-m", model.path(), "--pair", "rain", "a dog"});
+  EXPECT_NE(alone.at(0)["labels"], pair.at(0)["labels"]);
+  const json tokens = infer_json({"tokenize", "-m", model.path(), "--pair", "b", "a"}).at(0);
+  EXPECT_EQ(tokens["pieces"], (json{"[CLS]", "a", "[SEP]", "b", "[SEP]"}));
+  EXPECT_EQ(tokens["token_types"], (json{0, 0, 0, 1, 1}));
+  EXPECT_EQ(tokens["text_pair"], "b");
+  const ProgramResult text = run_infer({"tokenize", "-m", model.path(), "--pair", "b", "a"});
+  EXPECT_EQ(lines_of(text.out).size(), 4u);
+}
+
+TEST(CliClassifyTest, AHeadThatCannotBeUsedIsTheReason) {
+  const BertFolder model({"no", "yes"});
+  json config = json::parse(read_text_file(model.folder().path() / "config.json"));
+  config["id2label"]["2"] = "maybe";
+  model.folder().write("config.json", config.dump());
+  for (const char* const command : {"classify", "rank"}) {
+    expect_infer_fails({command, "-m", model.path(), "q", "a"}, 4,
+                       {"id2label names 3 labels", "2 rows"});
+  }
+  expect_infer_fails({"classify"}, 2, {"no text"});
+}
+
+TEST(CliInfoTest, NamesTheHeadAndItsLabels) {
+  const BertFolder model({"no", "yes"});
+  const json info = infer_json({"info", model.path()}).at(0);
+  EXPECT_EQ(info["classifier"]["labels"], (json{"no", "yes"}));
+  EXPECT_EQ(info["classifier"]["output"], "softmax");
+  EXPECT_EQ(info["classifier"]["activation"], "tanh");
+  EXPECT_TRUE(info["unused_tensors"].empty());
+  EXPECT_EQ(infer_json({"info", "learned"}).at(0)["classifier"], false);
+}
+
+/// The program's own logits for text and pair, as golden.json would have them.
+void write_golden(const BertFolder& model, double logit, const json& more = json::object()) {
+  json item = {{"text", "a"},
+               {"text_pair", "b"},
+               {"ids", {2, 4, 3, 6, 3}},
+               {"token_type_ids", {0, 0, 0, 1, 1}},
+               {"logits", {logit}}};
+  item.update(more);
+  const json golden = {{"atol", 1e-5}, {"rtol", 0}, {"items", json::array({item})}};
+  model.folder().write("golden.json", golden.dump());
+}
+
+TEST(CliVerifyTest, LogitsAreComparedWithoutHiddenStates) {
+  const BertFolder model({"relevant"});
+  const double logit =
+      infer_json({"rank", "-m", model.path(), "a", "b"}).at(0)["ranking"][0]["logit"];
+  write_golden(model, logit);
+  const json good = infer_json({"verify", model.path()}).at(0);
+  EXPECT_EQ(good["ok"], true);
+  ASSERT_EQ(good["tensors"].size(), 1u);
+  EXPECT_EQ(good["tensors"][0]["tensor"], "logits");
+  EXPECT_EQ(run_infer({"verify", "--precision", "bf16", model.path()}).exit_code, 0);
+  write_golden(model, logit + 1e-3);
+  const ProgramResult other = run_infer({"verify", model.path()});
+  EXPECT_EQ(other.exit_code, 1);
+  EXPECT_NE(other.out.find("logits of item 0 ('a') differs"), std::string::npos) << other.out;
+  write_golden(model, logit, {{"token_type_ids", {0, 0, 0, 0, 1}}});
+  EXPECT_NE(run_infer({"verify", model.path()}).out.find("token types of item 0"),
+            std::string::npos);
+  const std::pair<json, std::vector<std::string>> wrong[] = {
+      {{{"token_type_ids", {0, 0}}}, {"token_type_ids", "each of the ids"}},
+      {{{"token_type_ids", {0, 0, 0, 0, 7}}}, {"token type 7", "0 to 1"}},
+      {{{"logits", json::array()}}, {"logits", "list of numbers"}},
+      {{{"text_pair", 3}}, {"text_pair is 3"}}};
+  for (const auto& [change, words] : wrong) {
+    write_golden(model, logit, change);
+    expect_infer_fails({"verify", model.path()}, 3, words);
+  }
+}
+
+TEST(CliVerifyTest, ReferenceClassifiersAreRight) {
+  for (const char* const name :
+       {"bert-cross-encoder", "xlm-roberta-reranker", "distilbert-classifier"}) {
+    PHASOR_SHARED_OR_SKIP(folder, std::string("golden2/") + name);
+    const ProgramResult result = run_infer({"verify", folder});
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+    EXPECT_NE(result.out.find("logits"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace phasor
