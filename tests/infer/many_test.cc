@@ -53,6 +53,23 @@ TEST(ManyTest, WhatSomeTextsLackIsTheMeanOverTheOthers) {
   EXPECT_NE(why_missing(observe_all({subject(encoder)}, {"dog", "dog"}).at(0), "split"), "");
 }
 
+TEST(ManyTest, APairOfTokensThatAShorterTextLacksIsTheMeanOverTheOthers) {
+  Encoder encoder = bundled();
+  const Request request = request_of({"relative"});
+  const Observed a = observe(encoder, kText, request), b = observe(encoder, kOther, request);
+  const Observed mean = observe_all({subject(encoder)}, {kText, kOther}, request).at(0);
+  const Row head = {.layer = 1, .head = 2, .label = "pp", .cells = {}};
+  const auto at = [&](const Observed& run, const char* offset) {
+    return number(run, "relative", head, offset);
+  };
+  const auto m = static_cast<double>(a.num_tokens()), n = static_cast<double>(b.num_tokens());
+  EXPECT_NEAR(at(mean, "-1"), (m * at(a, "-1") + n * at(b, "-1")) / (m + n), 1e-9);
+  EXPECT_TRUE(std::isnan(at(a, "8")));
+  EXPECT_NEAR(at(mean, "8"), at(b, "8"), 1e-9);
+  EXPECT_TRUE(std::isnan(at(mean, "32")));
+  EXPECT_EQ(mean.tables.at("relative").columns, a.tables.at("relative").columns);
+}
+
 TEST(ManyTest, OneTextSaysWhatItCannotTell) {
   Encoder encoder = bundled();
   const Observed one = observe_all({subject(encoder)}, {kText}).at(0);

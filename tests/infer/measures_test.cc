@@ -268,9 +268,10 @@ TEST(MeasuresTest, WhatOverlappingWindowsMakeCannotBeTakenApart) {
   std::vector<int32_t> ids;
   for (int i = 0; i < 150; ++i) ids.push_back(10 + i % 40);
   Encoder encoder = bundled("learned");
-  const Observed text = observe_ids(encoder, ids, request_of({"direct", "attention", "scores"}),
-                                    {.overflow = Overflow::kWindow});
-  for (const char* view : {"direct", "heads", "scores"}) {
+  const Observed text =
+      observe_ids(encoder, ids, request_of({"direct", "attention", "scores", "relative"}),
+                  {.overflow = Overflow::kWindow});
+  for (const char* view : {"direct", "heads", "scores", "relative"}) {
     EXPECT_EQ(why_missing(text, view), "the text was run in overlapping windows");
   }
   EXPECT_GT(number(text, "attention", 2, "distance"), 1);
@@ -279,6 +280,8 @@ TEST(MeasuresTest, WhatOverlappingWindowsMakeCannotBeTakenApart) {
 
   Encoder int8 = bundled("learned", Precision::kInt8);
   EXPECT_EQ(why_missing(observe(int8, kText), "scores"), "measured only in f32");
+  EXPECT_EQ(why_missing(observe(int8, kText), "relative"),
+            "of added vectors, measured only in f32");
 }
 
 TEST(MeasuresTest, EveryFamilyIsObserved) {
