@@ -22,6 +22,11 @@ class Rotation {
   int64_t num_tables() const { return static_cast<int64_t>(tables_.size()); }
   int64_t table_of(int64_t layer) const { return table_of_[layer]; }
   int64_t row_size() const { return 2 * dims_; }
+  bool interleaved() const { return config_.interleaved; }
+  /// ω_i of a layer's pairs of columns in a sequence of so many tokens, [dims / 2].
+  std::vector<double> frequencies_of(int64_t layer, int64_t num_tokens) const {
+    return frequencies(tables_[table_of_[layer]].base, num_tokens);
+  }
 
   /// Keeps the rows of positions first … end − 1. If `first` differs from that of the first call,
   /// nothing is kept.

@@ -57,6 +57,7 @@ void ResidualStream::start(int64_t width) {
 }
 
 void ResidualStream::normalize(const NormWeights& norm, std::span<const double> run) {
+  if (!norm.weight.present()) return;
   const std::vector<float> weight = values_of(norm.weight);  // [width]
   const size_t width = weight.size();
   for (size_t first = 0; first < run.size(); first += width) {

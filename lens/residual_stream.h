@@ -26,7 +26,8 @@ class ResidualStream {
   void add(ResidualSource source, Hook hook, int64_t layer);
   /// Drops all earlier parts: a residual connection was cut.
   void cut();
-  /// Applies the norm with the statistics of `run`, its input in the run: [T, width].
+  /// Applies the norm, if there is one, with the statistics of `run`, its input in the run: [T,
+  /// width].
   void normalize(const NormWeights& norm, std::span<const double> run);
   void normalize(const NormWeights& norm, std::span<const float> run);
 

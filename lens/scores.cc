@@ -3,6 +3,7 @@
 #include "phasor/lens/scores.h"
 
 #include <array>
+#include <cmath>
 #include <numeric>
 
 #include "lens/matrix.h"
@@ -47,7 +48,7 @@ Parts project(const Parts& parts, const LinearWeights& weights) {
   return projected;
 }
 
-// The bias that the run added to scale·Q·Kᵀ of one head: [T, T].
+// What the run's positions made of scale·Q·Kᵀ in one head: [T, T].
 Matrix bias_of(const ResidualStream& stream, const ModelConfig& config, int64_t head) {
   const int64_t T = stream.num_tokens(), D = config.head_dim(), width = config.attention_width();
   const std::span<const float> scores = stream.values(Hook::kAttnScores, 0);
@@ -86,23 +87,27 @@ std::array<const std::vector<double>*, 6> all_terms(const ScoreTerms& terms) {
           &terms.position_position, &terms.relative_bias,  &terms.rest};
 }
 
-// The terms' covariances with the scores, summed over rows, and Σ s².
+// The terms' covariances with the scores, summed over rows, and Σ s². Of pairs that are seen.
 struct Covariances {
   std::array<double, 6> sums = {};
   double squares = 0;
 
   void add_row(const ScoreTerms& terms, int64_t row) {
-    const int64_t T = terms.num_tokens;
-    std::vector<double> scores(T);
-    for (const std::vector<double>* term : all_terms(terms)) {
-      for (int64_t j = 0; j < T; ++j) scores[j] += (*term)[row * T + j];
+    std::vector<int64_t> seen;
+    std::vector<double> scores;
+    for (int64_t pair = row * terms.num_tokens; pair < (row + 1) * terms.num_tokens; ++pair) {
+      if (!std::isfinite(terms.relative_bias[pair])) continue;
+      seen.push_back(pair);
+      scores.push_back(0);
+      for (const std::vector<double>* term : all_terms(terms)) scores.back() += (*term)[pair];
     }
-    squares += dot(scores.data(), scores.data(), T);
-    const double mean = std::accumulate(scores.begin(), scores.end(), 0.0) / static_cast<double>(T);
-    for (double& score : scores) score -= mean;
+    squares += dot(scores.data(), scores.data(), std::ssize(scores));
+    const double mean =
+        std::accumulate(scores.begin(), scores.end(), 0.0) / static_cast<double>(scores.size());
     // A term's own mean need not be subtracted: these deviations sum to 0.
     for (size_t t = 0; t < sums.size(); ++t) {
-      sums[t] += dot(all_terms(terms)[t]->data() + row * T, scores.data(), T);
+      const std::vector<double>& term = *all_terms(terms)[t];
+      for (size_t i = 0; i < seen.size(); ++i) sums[t] += term[seen[i]] * (scores[i] - mean);
     }
   }
 
@@ -158,9 +163,7 @@ ScoreTerms first_layer_scores(const Model& model, const Trace& trace, int64_t se
     of_head(terms.position_position, h, T) = p * l.transpose();
     of_head(terms.rest, h, T) = scale * of(all_q.other) * (k + l + of(all_k.other)).transpose() +
                                 (q + p) * of(all_k.other).transpose();
-    if (config.position.bias != ScoreBias::kNone) {
-      of_head(terms.relative_bias, h, T) = bias_of(stream, config, h);
-    }
+    of_head(terms.relative_bias, h, T) = bias_of(stream, config, h);
   }
   return terms;
 }

@@ -10,6 +10,7 @@
 //   lens/probe.h       how well a linear map reads the position off a state
 //   lens/attention.h   position in attention, head by head
 //   lens/scores.h      the first block's attention scores, taken apart
+//   lens/relative.h    what positions do to the scores, by offset
 //   lens/order.h       what reordering the tokens does
 //   lens/prediction.h  how well masked tokens are predicted
 #pragma once
@@ -18,6 +19,7 @@
 #include "phasor/lens/order.h"
 #include "phasor/lens/prediction.h"
 #include "phasor/lens/probe.h"
+#include "phasor/lens/relative.h"
 #include "phasor/lens/residual.h"
 #include "phasor/lens/scores.h"
 #include "phasor/lens/split.h"

@@ -74,8 +74,8 @@ void add_views(CommandLine& line, ViewOptions& options) {
 
 void add_head(CommandLine& line, ViewOptions& options) {
   line.list("--head", "LAYER.HEAD",
-            "the head whose attention pattern is shown, like 2.1, or all (default: the most "
-            "positional head); repeatable",
+            "the head whose attention pattern and rows are shown, like 2.1, or all (default: the "
+            "most positional head's pattern, and all rows); repeatable",
             options.heads, Commas::kYes);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "infer/views/view.h"
 
@@ -45,7 +46,9 @@ void Means::add(const Observed& text) {
       }
       sum->weight += weight;
       for (size_t c = 0; c < row.cells.size(); ++c) {
-        sum->cells[table.columns[c]] += weight * row.cells[c];
+        const bool absent = std::isnan(row.cells[c]);
+        sum->cells[table.columns[c]] += absent ? 0 : weight * row.cells[c];
+        if (absent) sum->absent[table.columns[c]] += weight;
       }
     }
   }
@@ -68,7 +71,11 @@ Observed Means::result() const {
       Row& row = table.rows.emplace_back(sum.place);
       for (const std::string& column : table.columns) {
         const auto cell = sum.cells.find(column);
-        row.cells.push_back(cell == sum.cells.end() ? 0 : cell->second / sum.weight);
+        const auto absent = sum.absent.find(column);
+        const double weight = sum.weight - (absent == sum.absent.end() ? 0 : absent->second);
+        row.cells.push_back(cell == sum.cells.end() ? 0
+                            : weight > 0            ? cell->second / weight
+                                                    : std::nan(""));
       }
     }
   }

@@ -43,6 +43,43 @@ std::vector<double> cells(const phasor::ScoreShares& shares) {
           shares.position_position, shares.relative_bias,  shares.rest};
 }
 
+/// What the scores of every layer are computed from, and those of the first.
+class RelativeTrace : public phasor::ScoreTrace {
+ public:
+  bool wants(phasor::Hook hook, int64_t layer) const override {
+    return hook == phasor::Hook::kQ || hook == phasor::Hook::kK || ScoreTrace::wants(hook, layer);
+  }
+};
+
+/// Adds the curve of a term, and its standard deviation where it has one.
+void add_curve(const phasor::OffsetCurve& curve, const char* term, HeadNumber head,
+               Observed& text) {
+  const auto add = [&](const std::string& label, const std::vector<double>& cells) {
+    Table& table = text.tables["relative"];
+    table.rows.push_back({.layer = head.layer, .head = head.head, .label = label, .cells = cells});
+    if (!table.columns.empty()) return;
+    for (int64_t d = -kFarthestOffset; d <= kFarthestOffset; ++d) {
+      table.columns.push_back(std::to_string(d));
+    }
+  };
+  if (curve.mean.empty()) return;
+  add(term, curve.mean);
+  const bool varies = std::ranges::any_of(curve.deviation, [](double sd) { return sd > 0; });
+  if (varies) add(fmt::format("{} sd", term), curve.deviation);
+}
+
+/// The term that added position vectors have in the first layer.
+void add_position_term(const phasor::Model& model, const phasor::Trace& trace, int64_t i,
+                       Observed& text) {
+  const phasor::ScoreTerms terms = phasor::first_layer_scores(model, trace, i);
+  const int64_t pairs = terms.num_tokens * terms.num_tokens;
+  for (int64_t head = 0; head < terms.num_heads; ++head) {
+    const auto of_head = std::span(terms.position_position).subspan(head * pairs, pairs);
+    add_curve(phasor::by_offset(of_head, text.position_ids, kFarthestOffset), "pp", {1, head + 1},
+              text);
+  }
+}
+
 void add_moved(std::span<const Deviation> deviations, Observed& text) {
   for (int64_t l = 0; l < std::ssize(deviations); ++l) {
     const Deviation& moved = deviations[l];
@@ -80,10 +117,11 @@ void measure_split(Batch& batch) {
 
 void measure_direct(Batch& batch) {
   const Subject& subject = batch.subject();
-  const phasor::PositionConfig& position = subject.model().config().position;
-  if (position.kind == phasor::PositionKind::kNone && position.bias != phasor::ScoreBias::kNone &&
-      subject.options.positions.source() == phasor::Positions::Source::kModel) {
-    return batch.miss("direct", "positions are a bias on the scores; no vector is added");
+  const std::string positions = described(subject).positions;
+  if (!adds_vectors(subject)) {
+    const std::string others =
+        positions == "none" ? "" : fmt::format("; the positions are {}", positions);
+    return batch.miss("direct", "no position vector is added" + others);
   }
   for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
     if (batch.missed_by_windows(i, "direct")) continue;
@@ -196,6 +234,38 @@ void measure_scores(Batch& batch) {
     for (int64_t head = 0; head < text.num_heads; ++head) {
       text.add("scores", {.label = std::to_string(head + 1),
                           .cells = cells(phasor::score_shares(terms, head))});
+    }
+  }
+}
+
+void measure_relative(Batch& batch) {
+  const Subject& subject = batch.subject();
+  const bool terms = subject.encoder.precision() == phasor::Precision::kFloat32;
+  RelativeTrace trace;
+  batch.run(subject.options.positions, batch.sequences(), trace);
+  for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
+    if (batch.missed_by_windows(i, "relative")) continue;
+    Observed& text = batch.texts()[i];
+    if (terms && adds_vectors(subject)) add_position_term(subject.model(), trace, i, text);
+    for (int64_t l = 1; l <= text.num_layers; ++l) {
+      int64_t head = 0;
+      for (const phasor::OffsetEffect& effect : phasor::offset_effects(
+               subject.model(), trace, l - 1, kFarthestOffset, subject.options.positions, i)) {
+        ++head;
+        add_curve(effect.bias, "bias", {l, head}, text);
+        add_curve(effect.rotation, "rotation", {l, head}, text);
+        add_curve(effect.content_to_position, "c2p", {l, head}, text);
+        add_curve(effect.position_to_content, "p2c", {l, head}, text);
+      }
+    }
+    const Table* const table = text.table("relative");
+    if (table == nullptr) {
+      text.missing["relative"] = adds_vectors(subject) ? "of added vectors, measured only in f32"
+                                                       : "nothing depends on offsets";
+    } else if (table->rows.back().label.starts_with("pp")) {
+      text.tables["relative"].note =
+          "Added vectors act by offset in the first layer only; later layers find them in the "
+          "states.";
     }
   }
 }

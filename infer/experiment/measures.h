@@ -13,6 +13,7 @@ void measure_effect(Batch& batch);     // effect, pooled
 void measure_order(Batch& batch);      // order
 void measure_attention(Batch& batch);  // attention, entropy, offsets, heads
 void measure_scores(Batch& batch);     // scores
+void measure_relative(Batch& batch);   // relative
 
 void split_many(Many& many);    // corpus
 void probe_many(Many& many);    // probe

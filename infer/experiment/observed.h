@@ -56,6 +56,9 @@ struct Observed {
   const Table* table(std::string_view view) const;
 };
 
+/// The farthest offset j − i of which the report and tables by offset show anything.
+constexpr int64_t kFarthestOffset = 32;
+
 /// A head, both numbers counted from 1.
 struct HeadNumber {
   int64_t layer = 0, head = 0;

@@ -99,13 +99,14 @@ NamedTable from_file(const std::string& name, const TableSize& size) {
 void refuse_without_vectors(const std::string& name, const phasor::Model& model) {
   const phasor::PositionConfig& position = model.config().position;
   if (position.kind != phasor::PositionKind::kNone) return;
-  if (position.bias == phasor::ScoreBias::kNone) {
+  if (describe(position) == "none") {
     throw phasor::InvalidArgument(
         fmt::format("the model {} has no positions to show; it sees its tokens as a set", name));
   }
   throw phasor::InvalidArgument(fmt::format(
-      "the model {} has no position vectors: its positions are a {} on the attention scores", name,
-      describe(position)));
+      "the model {} has no position vectors: its positions are {}, which act within attention; "
+      "infer observe -m {} --only relative TEXT shows them by offset",
+      name, describe(position), name));
 }
 
 NamedTable from_model(const std::string& name, const TableSize& size) {

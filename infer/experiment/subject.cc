@@ -107,6 +107,11 @@ bool ends_with_table(const phasor::PositionConfig& own, const Positions& positio
   return kind_of(own, positions) == PositionKind::kLearned;
 }
 
+bool adds_vectors(const Subject& subject) {
+  return kind_of(subject.model().config().position, subject.options.positions) !=
+         PositionKind::kNone;
+}
+
 Observed described(const Subject& subject) {
   const phasor::ModelConfig& config = subject.model().config();
   return {.label = subject.label,

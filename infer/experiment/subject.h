@@ -35,6 +35,9 @@ std::string layout_name(const phasor::PositionConfig& own, const phasor::Positio
 /// Whether the positions end with a table, after so many tokens.
 bool ends_with_table(const phasor::PositionConfig& own, const phasor::Positions& positions);
 
+/// Whether a run adds position vectors to the embeddings.
+bool adds_vectors(const Subject& subject);
+
 /// All that is known of a run before anything is measured.
 Observed described(const Subject& subject);
 

@@ -16,8 +16,9 @@ export function textsPage(report) {
   );
   const drawn = report.views.filter(({chart}) => chart !== "none");
   const viewFigures = drawn.map(viewFigure);
-  const kinds = drawn.map(({rows, row_name}) => (rows === "layers" ? "layer" : row_name));
-  const by = (kind) => figures(viewFigures.filter((_, i) => kinds[i] === kind));
+  const kinds = drawn.map(({rows, row_name}) => ({layers: "layer", heads: "heads"})[rows] ?? row_name);
+  const of = (kind) => viewFigures.filter((_, i) => kinds[i] === kind);
+  const by = (kind) => figures(of(kind));
   clockFigure.element.insertBefore(parts.slider, clockFigure.body);
 
   return {
@@ -31,11 +32,11 @@ export function textsPage(report) {
         html("div", {class: "choosers"}, parts.layerChooser, parts.headChooser),
         parts.named,
         parts.sentences,
-        figures([...attentionFigures, overviewFigure], "halves"),
+        figures([...attentionFigures, overviewFigure, ...of("heads")], "halves"),
       ),
       section("Position vectors", figures([distanceFigure, clockFigure], "halves")),
       ...[...new Set(kinds)]
-        .filter((kind) => kind !== "layer")
+        .filter((kind) => kind !== "layer" && kind !== "heads")
         .map((kind) => section(`By ${kind}`, by(kind))),
       section("All numbers", parts.tables),
       html("footer", {}, parts.notes),

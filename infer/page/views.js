@@ -4,9 +4,14 @@ import {coloured, lines, sides, stackedBars} from "./charts.js";
 import {number} from "./data.js";
 import {Figure, half, html, missing, prefix} from "./figure.js";
 
-const nameOfRow = ({rows, row_name}) =>
-  ({layers: ({layer}) => layer, heads: ({layer, head}) => `${layer}.${head}`})[rows] ??
-  ((row) => row[row_name]);
+/** Whether several rows of a view can be of the same layer and head; they have names of their own. */
+const hasTerms = ({rows, row_name}) => rows === "heads" && row_name !== "layer";
+
+const nameOfRow = (view) => {
+  const ofHead = ({layer, head}) => `${layer}.${head}`;
+  if (hasTerms(view)) return (row) => `${ofHead(row)} ${row[view.row_name]}`;
+  return {layers: ({layer}) => layer, heads: ofHead}[view.rows] ?? ((row) => row[view.row_name]);
+};
 
 const kind = ({rows, row_name}) => ({layers: "layer", heads: "layer.head"})[rows] ?? row_name;
 
@@ -74,18 +79,59 @@ function curves(view, parts, runs, width) {
   );
 }
 
+/** The columns that are numbers, ascending. */
+const numbersOf = (row) =>
+  Object.keys(row)
+    .filter((key) => /^-?\d+$/.test(key))
+    .map(Number)
+    .sort((a, b) => a - b);
+
+/** The rows of the chosen head as curves over their columns, a chart for each run. */
+function headCurves(view, runs, width, {layer, head}) {
+  const ofHead = (run) => run.rows(view).filter((row) => row.layer === layer && row.head === head);
+  const shown = runs.filter((run) => ofHead(run).length > 0);
+  if (shown.length === 0) return missing([`layer ${layer}, head ${head} has none`]);
+  const names = [...new Set(shown.flatMap((run) => ofHead(run).map((row) => row[view.row_name])))];
+  const looks = coloured(names.map((name) => ({key: name, label: name})));
+  const numbers = shown.flatMap((run) =>
+    ofHead(run).flatMap((row) => numbersOf(row).map((x) => row[x] ?? 0)),
+  );
+  const inWords = (run) =>
+    ofHead(run).map((row) => {
+      const near = numbersOf(row).filter((x) => Math.abs(x) <= 2);
+      return `${row[view.row_name]}: ${near.map((x) => `${number(row[x])} at ${x}`).join(", ")}`;
+    });
+  return shown.map((run) =>
+    lines({
+      width: half(shown, width),
+      series: ofHead(run).map((row) => ({
+        ...looks.find(({key}) => key === row[view.row_name]),
+        values: numbersOf(row).map((x) => ({x, y: row[x]})),
+      })),
+      xLabel: "offset",
+      yLabel: prefix(shown, run) + view.unit,
+      domain: [Math.min(0, ...numbers), Math.max(0, ...numbers)],
+      label: `${view.title}, layer ${layer}, head ${head}. ${run.label}: ${inWords(run).join("; ")}`,
+    }),
+  );
+}
+
 export function viewFigure(view) {
   const parts = coloured(view.columns.slice(0, view.series));
+  const ofHead = view.chart === "curves";
   return new Figure({
     id: view.name,
     title: view.title,
     hint: view.hint,
-    wide: parts.length > 1,
-    beside: parts.length > 1 && view.chart === "lines",
-    draw: ({runs}, width) => {
-      const shown = runs.filter((run) => run.rows(view).length > 0);
+    keys: ofHead ? ["layer", "head"] : [],
+    wide: parts.length > 1 || ofHead,
+    beside: (parts.length > 1 && view.chart === "lines") || ofHead,
+    draw: (now, width) => {
+      const shown = now.runs.filter((run) => run.rows(view).length > 0);
       const draw = view.chart === "stacked" ? bars : curves;
-      return [...(shown.length > 0 ? draw(view, parts, shown, width) : []), ...missing(reasons(view, runs))];
+      const charts = () =>
+        ofHead ? headCurves(view, shown, width, now) : draw(view, parts, shown, width);
+      return [...(shown.length > 0 ? charts() : []), ...missing(reasons(view, now.runs))];
     },
   });
 }
@@ -161,7 +207,8 @@ export const scrolling = (label, table) =>
 function tablesOf(run, views, titled) {
   const answered = views.filter((view) => run.rows(view).length > 0);
   const title = (name) => (titled ? `${run.label}, ${name[0].toLowerCase()}${name.slice(1)}` : name);
-  const common = (rows) => answered.filter((view) => view.rows === rows && view.columns.length > 0);
+  const common = (rows) =>
+    answered.filter((view) => view.rows === rows && view.columns.length > 0 && !hasTerms(view));
   const layers = common("layers"),
     heads = common("heads");
   const rest = answered.filter((view) => !layers.includes(view) && !heads.includes(view));

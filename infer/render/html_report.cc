@@ -16,8 +16,7 @@ namespace infer {
 
 namespace {
 
-constexpr int64_t kMostCells = 128;      // of a pattern, along an edge
-constexpr int64_t kFarthestOffset = 32;  // of a profile
+constexpr int64_t kMostCells = 128;  // of a pattern, along an edge
 
 std::string base64(std::span<const std::byte> bytes) {
   constexpr std::string_view kDigits =

@@ -54,7 +54,10 @@ const char* name_of(Rows rows) {
 }
 
 const char* name_of(Chart chart) {
-  return chart == Chart::kNone ? "none" : chart == Chart::kLines ? "lines" : "stacked";
+  return chart == Chart::kNone      ? "none"
+         : chart == Chart::kLines   ? "lines"
+         : chart == Chart::kStacked ? "stacked"
+                                    : "curves";
 }
 
 /// A field of CSV, quoted where it must be (RFC 4180).

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "infer/render/heat_map.h"
 
@@ -19,7 +22,10 @@ constexpr size_t kMostRows = 8;  // of a view whose rows are heads, unless all a
 constexpr int64_t kMostPatternTokens = 32;
 
 std::string name_of(const Row& row) {
-  if (row.head > 0) return infer::name_of(HeadNumber{row.layer, row.head});
+  if (row.head > 0) {
+    return infer::name_of(HeadNumber{row.layer, row.head}) +
+           (row.label.empty() ? "" : " " + row.label);
+  }
   if (!row.label.empty()) return row.label;
   return row.layer == 0 ? "embed" : fmt::format("{}", row.layer);
 }
@@ -57,18 +63,19 @@ std::string stacked(std::span<const double> shares, int width) {
 /// One view's table of one or two runs, side by side where there is room.
 class TableText {
  public:
-  TableText(const View& view, std::span<const Observed> runs, bool all_rows) : view_(view) {
+  TableText(const View& view, std::span<const Observed> runs, const Shown& shown) : view_(view) {
     for (const Observed& run : runs) {
       labels_.push_back(run.label);
       tables_.push_back(run.table(view.name));
       if (tables_.back() == nullptr) continue;
       for (const Row& row : tables_.back()->rows) {
+        if (!shown.has(row)) continue;
         if (std::ranges::none_of(rows_, [&](const Row* known) { return known->same_place(row); })) {
           rows_.push_back(&row);
         }
       }
     }
-    left_out_ = rank(all_rows);
+    left_out_ = rank(shown.all_rows);
     for (const Row* row : rows_)
       label_width_ = std::max(label_width_, display_width(name_of(*row)));
     measure_cells();
@@ -93,11 +100,13 @@ class TableText {
   }
 
  private:
-  /// Puts the most positional heads first, and leaves the last ones out.
+  /// Puts the heads with the largest weight first, and leaves the last rows out.
   size_t rank(bool all_rows) {
-    if (view_.rows != Rows::kHeads) return 0;
-    const auto weight = [](const Row* row) { return -std::max(row->cells[0], row->cells[1]); };
-    std::ranges::stable_sort(rows_, {}, weight);
+    if (view_.weight == nullptr) return 0;
+    std::map<std::pair<int64_t, int64_t>, double> weights;  // by layer and head
+    const auto weight = [&](const Row* row) -> double& { return weights[{row->layer, row->head}]; };
+    for (const Row* row : rows_) weight(row) = std::max(weight(row), view_.weight(*row));
+    std::ranges::stable_sort(rows_, std::greater(), weight);
     if (all_rows || rows_.size() <= kMostRows) return 0;
     const size_t left_out = rows_.size() - kMostRows;
     rows_.resize(kMostRows);
@@ -152,7 +161,7 @@ class TableText {
     }
     const int width = tables_.size() == 1 ? kWidth - label_width_ - 2 : side_width();
     const int room = std::min(width - cells_width() - 2, kBarWidth);
-    if (room < 6 || view_.chart == Chart::kNone) return out;
+    if (room < 6 || view_.chart == Chart::kNone || view_.chart == Chart::kCurves) return out;
     if (view_.chart == Chart::kStacked) return out + "  " + stacked(shares, room);
     const bool one = view_.series == 1 && longest_ > 0;
     return one ? out + "  " + bar(shares[0] / longest_, room) : out;
@@ -274,8 +283,8 @@ std::string patterns_text(std::span<const Observed> runs, const Shown& shown,
 std::string view_text(const View& view, std::span<const Observed> runs, const Shown& shown,
                       const Output& output) {
   const bool is_pattern = view.columns.empty();
-  const std::string body = is_pattern ? patterns_text(runs, shown, output)
-                                      : TableText(view, runs, shown.all_rows).text();
+  const std::string body =
+      is_pattern ? patterns_text(runs, shown, output) : TableText(view, runs, shown).text();
   const std::string missing = missing_lines(view, runs);
   if (body.empty() && missing.empty()) return "";
   return "\n" + output.heading(view.title) + "\n" + paragraph(view.hint) + body +
@@ -384,6 +393,12 @@ std::vector<std::string> differences_in_words(std::span<const Observed> runs, co
 }
 
 }  // namespace
+
+bool Shown::has(const Row& row) const {
+  return row.head == 0 || heads.empty() || std::ranges::any_of(heads, [&](HeadNumber head) {
+           return head.layer == row.layer && head.head == row.head;
+         });
+}
 
 std::string token_rows(const Observed& text, int width) {
   TokenRow position{"position", {}}, token{"token", {}}, id{"id", {}};

@@ -16,7 +16,10 @@ struct Shown {
   std::vector<const View*> views = {};
   std::vector<const View*> possible = {};  // all that lack nothing: what the page shows
   bool all_rows = false;                   // else of views with many rows the first
-  std::vector<HeadNumber> heads = {};      // whose patterns; empty: the most positional one
+  /// Whose patterns and rows; empty: the pattern of the most positional one, and all rows.
+  std::vector<HeadNumber> heads = {};
+
+  bool has(const Row& row) const;
 };
 
 /// One or two runs of a text, or of many: tokens, sentences, and a table for each view.

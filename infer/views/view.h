@@ -25,7 +25,9 @@ struct Column {
 };
 
 enum class Rows { kLayers, kHeads, kNamed };
-enum class Chart { kNone, kLines, kStacked };
+/// Lines and stacked bars over the rows; curves over the columns, whose keys are numbers, of the
+/// rows of one head.
+enum class Chart { kNone, kLines, kStacked, kCurves };
 /// What a view cannot do without: a text by itself, two runs, several texts seen as one, or a file
 /// of such texts.
 enum class Needs { kNothing, kOneText, kTwoRuns, kManyTexts, kFile };
@@ -37,10 +39,11 @@ struct View {
   const char* unit = "";
   Needs needs = Needs::kNothing;
   Rows rows = Rows::kLayers;
-  const char* row_name = "layer";  // what kNamed rows are: their key in JSON
+  const char* row_name = "layer";  // what rows with a label are: its key in JSON
   Chart chart = Chart::kNone;
-  int series = 1;     // so many columns, the first, are drawn: they share the unit
-  int lead = 0;       // the column that stands for the view where there is room for one
+  int series = 1;  // so many columns, the first, are drawn: they share the unit
+  int lead = 0;    // the column that stands for the view where there is room for one
+  double (*weight)(const Row&) = nullptr;  // of kHeads: the head with the largest row comes first
   bool brief = true;  // on a terminal without being asked for; JSON and CSV have all
   std::span<const Column> columns = {};
   /// Add the view's table to each text of a batch, or to the means over many texts. Views that come

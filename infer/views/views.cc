@@ -27,6 +27,8 @@ constexpr Column kAttention[] = {{"distance", "tokens", 2}};
 constexpr Column kEntropy[] = {{"entropy", "of ln T", 2}};
 constexpr Column kOffsets[] = {{"-3", "−3", 2}, {"-2", "−2", 2}, {"-1", "−1", 2}, {"0", "0", 2},
                                {"1", "+1", 2},  {"2", "+2", 2},  {"3", "+3", 2}};
+constexpr Column kRelative[] = {{"-16", "−16", 2}, {"-4", "−4", 2}, {"-1", "−1", 2}, {"0", "0", 2},
+                                {"1", "+1", 2},    {"4", "+4", 2},  {"16", "+16", 2}};
 constexpr Column kHeads[] = {{"previous", "previous", 2},  {"next", "next", 2},
                              {"self", "itself", 2},        {"first", "first", 2},
                              {"separators", "special", 2}, {"rows", "rows", 2},
@@ -54,6 +56,19 @@ constexpr Column kLonger[] = {
 
 double at(const Table& table, size_t row, const char* column) {
   return table.rows.at(row).cells.at(table.column(column));
+}
+
+double neighbour_weight(const Row& row) { return std::max(row.cells[0], row.cells[1]); }
+
+/// From the least number of a curve to the largest; of how it deviates, 0.
+double range(const Row& row) {
+  if (row.label.ends_with(" sd")) return 0;
+  double least = 0, most = 0;
+  for (const double cell : row.cells) {  // NaN is neither
+    least = std::min(least, cell);
+    most = std::max(most, cell);
+  }
+  return most - least;
 }
 
 std::string layer_name(const Row& row) {
@@ -194,6 +209,7 @@ const View kViews[] = {
              "reach in tokens; entropy as a share of ln T.",
      .unit = "mean weight",
      .rows = Rows::kHeads,
+     .weight = neighbour_weight,
      .columns = kHeads,
      .of_texts = measure_attention,
      .sentence = say_heads},
@@ -207,8 +223,8 @@ const View kViews[] = {
     {.name = "scores",
      .title = "Parts of the first layer's scores",
      .hint = "A score is a query times a key; each is a token's part (t) plus a position's part "
-             "(p). Each "
-             "product's share of the scores' variance. 1: it decides where attention goes; 0: it "
+             "(p). bias is what positions do within attention: biases, rotation, DeBERTa's terms. "
+             "Each part's share of the scores' variance. 1: it decides where attention goes; 0: it "
              "has no "
              "say; below 0: it works against the others.",
      .unit = "share of variance",
@@ -219,6 +235,22 @@ const View kViews[] = {
      .lead = 3,
      .columns = kScores,
      .of_texts = measure_scores},
+    {.name = "relative",
+     .title = "Effect of positions on the scores, by offset",
+     .hint =
+         "What positions add to a head's scores at each offset j − i, in the scores' unit. "
+         "bias: T5's buckets, ALiBi; rotation: a rotated score less the same unrotated; c2p and "
+         "p2c: DeBERTa's content to position and position to content; pp: added vectors, in the "
+         "first layer. sd: the standard deviation over the text's pairs of tokens. No number: "
+         "no such pair, or beyond a local window.",
+     .unit = "score",
+     .rows = Rows::kHeads,
+     .row_name = "term",
+     .chart = Chart::kCurves,
+     .weight = range,
+     .brief = false,
+     .columns = kRelative,
+     .of_texts = measure_relative},
     {.name = "norm",
      .title = "Length of the states",
      .hint = "The mean length ‖h‖ of the states.",

@@ -217,11 +217,12 @@ TEST(MeasuresTest, WithoutPositionsNothingIsThePositions) {
     for (int64_t l = 0; l <= 6; ++l) {
       EXPECT_NEAR(number(text, "split", l, "position"), 0, 1e-9);
       EXPECT_EQ(number(text, "effect", l, "effect"), 0);
-      EXPECT_EQ(number(text, "direct", l, "length"), 0);
       for (const char* order : {"swap", "pairs", "reverse", "shuffle"}) {
         EXPECT_LT(number(text, "order", l, order), 1e-5) << order;
       }
     }
+    EXPECT_EQ(why_missing(text, "direct"), "no position vector is added");
+    EXPECT_EQ(why_missing(text, "relative"), "nothing depends on offsets");
     EXPECT_EQ(number(text, "pooled", "pooled", "effect"), 0);
     EXPECT_EQ(number(text, "scores", "all", "position_position"), 0);
     EXPECT_TRUE(text.position_vectors.empty());
@@ -267,9 +268,10 @@ TEST(MeasuresTest, WhatOverlappingWindowsMakeCannotBeTakenApart) {
   std::vector<int32_t> ids;
   for (int i = 0; i < 150; ++i) ids.push_back(10 + i % 40);
   Encoder encoder = bundled("learned");
-  const Observed text = observe_ids(encoder, ids, request_of({"direct", "attention", "scores"}),
-                                    {.overflow = Overflow::kWindow});
-  for (const char* view : {"direct", "heads", "scores"}) {
+  const Observed text =
+      observe_ids(encoder, ids, request_of({"direct", "attention", "scores", "relative"}),
+                  {.overflow = Overflow::kWindow});
+  for (const char* view : {"direct", "heads", "scores", "relative"}) {
     EXPECT_EQ(why_missing(text, view), "the text was run in overlapping windows");
   }
   EXPECT_GT(number(text, "attention", 2, "distance"), 1);
@@ -278,13 +280,16 @@ TEST(MeasuresTest, WhatOverlappingWindowsMakeCannotBeTakenApart) {
 
   Encoder int8 = bundled("learned", Precision::kInt8);
   EXPECT_EQ(why_missing(observe(int8, kText), "scores"), "measured only in f32");
+  EXPECT_EQ(why_missing(observe(int8, kText), "relative"),
+            "of added vectors, measured only in f32");
 }
 
 TEST(MeasuresTest, EveryFamilyIsObserved) {
   for (const FamilyCase& family :
        {bert_case(), electra_case(7), mpnet_case(), roberta_case("roberta"), distilbert_case(true),
         albert_case(), t5_case(true), fairseq_case("marian"), fairseq_case("bart"),
-        fairseq_case("m2m_100")}) {
+        fairseq_case("m2m_100"), roformer_case(7), jina_case(), deberta_case(),
+        modernbert_case(true), nomic_case(true), gte_case(2)}) {
     SCOPED_TRACE(family.config.dump());
     Encoder encoder(random_model(family.meaning, 7, family.extras));
     const std::vector<ResidualCut> cut = {{.layer = 0, .site = ResidualCut::Site::kMlp}};
@@ -293,6 +298,14 @@ TEST(MeasuresTest, EveryFamilyIsObserved) {
       const Observed text =
           observe_ids(encoder, {3, 4, 5, 6, 3}, request_of(), {.cut_residuals = cuts});
       EXPECT_EQ(why_missing(text, "direct").empty(), adds);
+      EXPECT_EQ(why_missing(text, "relative"), "");
+      for (const auto& [name, table] : text.tables) {
+        for (const Row& row : table.rows) {
+          for (const double cell : row.cells) {
+            EXPECT_TRUE(std::isfinite(cell) || name == "relative") << name << row.layer;
+          }
+        }
+      }
       for (const char* view : {"split", "scores"}) {  // shares
         for (const Row& row : text.tables.at(view).rows) {
           double sum = 0;

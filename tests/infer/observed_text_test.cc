@@ -113,6 +113,28 @@ TEST(ObservedTextTest, TheMostPositionalHeadsComeFirst) {
   EXPECT_EQ(lines_from(text_of({run}, shown_of({"heads"})), "  head ").size(), 13u);
 }
 
+TEST(ObservedTextTest, TermsOfAHeadStayTogetherAndAHeadCanBeChosen) {
+  Observed run;
+  const double none = std::nan("");
+  for (int64_t h = 1; h <= 3; ++h) {
+    const auto steep = static_cast<double>(h);
+    run.add(
+        "relative",
+        {.layer = 2, .head = h, .label = "bias", .cells = {none, -steep, 0, 0, 0, -steep, none}});
+    run.add("relative", {.layer = 2, .head = h, .label = "bias sd", .cells = std::vector(7, 9.0)});
+  }
+  Shown shown = shown_of({"relative"});
+  const std::vector<std::string> all = lines_from(text_of({run}, shown), "  head ");
+  ASSERT_EQ(all.size(), 7u);
+  EXPECT_TRUE(all[1].starts_with("  2.3 (L1H2) bias        —  -3.00  0.00")) << all[1];
+  EXPECT_TRUE(all[2].starts_with("  2.3 (L1H2) bias sd  9.00")) << all[2];
+  EXPECT_TRUE(all[5].starts_with("  2.1 (L1H0) bias ")) << all[5];
+  shown.heads = {{2, 2}};
+  const std::vector<std::string> one = lines_from(text_of({run}, shown), "  head ");
+  ASSERT_EQ(one.size(), 3u);
+  EXPECT_TRUE(one[1].starts_with("  2.2 (L1H1) bias ")) << one[1];
+}
+
 TEST(ObservedTextTest, SharesAreStackedAndNegativeOnesHaveNoPart) {
   const std::vector<std::string> lines = lines_from(
       text_of({run_of("", "split", {{0.5, 0.25, 0.25}, {-0.5, 1, 0.5}})}, shown_of({"split"})),

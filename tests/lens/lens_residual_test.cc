@@ -59,6 +59,14 @@ TEST(ResidualPartsTest, SumToEveryHiddenStateOfRandomModels) {
   EXPECT_GT(post, 9);
 }
 
+TEST(ResidualPartsTest, SumToEveryHiddenStateOfModelsWithPositionsWithinAttention) {
+  for (uint64_t seed = kFirstScorePositionsSeed; seed < kFirstScorePositionsSeed + 40; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const auto model = drawn_model(seed);
+    expect_parts_sum_to_states(model, random_ids(*model, 1 + static_cast<int64_t>(seed) % 9, seed));
+  }
+}
+
 TEST(ResidualPartsTest, SumToEveryHiddenStateOfTheTwins) {
   for (const char* twin : {"sinusoidal", "learned", "none"}) {
     SCOPED_TRACE(twin);

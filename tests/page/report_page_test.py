@@ -208,11 +208,11 @@ class ReportPageTest(unittest.TestCase):
         self.browser.open(page)
         drawn = [view["name"] for view in sorted(data["views"], key=lambda view: view["rows"] != "layers")
                  if view["chart"] != "none" and view["name"] in observed["views"]]
-        special = ["pattern", "profile", "overview", "distances", "clocks"]
-        layers = [view["name"] for view in data["views"] if view["rows"] == "layers"]
+        layers, heads = ([view["name"] for view in data["views"] if view["rows"] == rows and view["name"] in drawn]
+                         for rows in ("layers", "heads"))
+        special = ["pattern", "profile", "overview", *heads, "distances", "clocks"]
         self.assertEqual(self.js("[...document.querySelectorAll('figure:not([hidden])')].map(e => e.id)"),
-                         [name for name in drawn if name in layers] + special +
-                         [name for name in drawn if name not in layers])
+                         layers + special + [name for name in drawn if name not in layers + heads])
         self.assert_rows_by_layer(0, data)
         bars = self.js("[...document.querySelectorAll('#split title')].map(e => e.textContent)")
         for row in observed["views"]["split"]:

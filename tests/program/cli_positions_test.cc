@@ -241,7 +241,7 @@ TEST(CliPositionsTest, OfARelativeBiasItSaysWhatItIs) {
   folder.write("config.json", family.config.dump());
   folder.write("model.safetensors", safetensors_bytes(tensors_of(family, *model)));
   expect_infer_fails({"positions", folder.path().string()}, 3,
-                     {"no position vectors", "a bias (buckets) on the attention scores"});
+                     {"no position vectors", "are bias (buckets)", "--only relative"});
 }
 
 }  // namespace

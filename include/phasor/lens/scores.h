@@ -4,12 +4,14 @@
 // residual.h), and in pre-norm models its attention's norm, frozen too. With q_i = W_q x_i + b_q,
 // k_j = W_k x_j + b_k and the engine's scale s (1/√D, or 1 in T5), a head's score is
 //
-//     s·⟨q_i, k_j⟩ + bias_ij = s·⟨W_q tok_i, W_k tok_j⟩   token · token
-//                            + s·⟨W_q tok_i, W_k pos_j⟩   token · position
-//                            + s·⟨W_q pos_i, W_k tok_j⟩   position · token
-//                            + s·⟨W_q pos_i, W_k pos_j⟩   position · position
-//                            + relative bias
-//                            + rest: all with b_q, b_k, type rows or the norms' biases
+//     score_ij = s·⟨W_q tok_i, W_k tok_j⟩   token · token
+//              + s·⟨W_q tok_i, W_k pos_j⟩   token · position
+//              + s·⟨W_q pos_i, W_k tok_j⟩   position · token
+//              + s·⟨W_q pos_i, W_k pos_j⟩   position · position
+//              + rest: all with b_q, b_k, type rows or the norms' biases
+//              + relative bias: score_ij − s·⟨q_i, k_j⟩, what positions do within attention: the
+//                biases of T5 and ALiBi, DeBERTa's terms, and the difference that rotating q_i and
+//                k_j makes. relative.h has it by offset.
 //
 // Ke, He & Liu 2020, "Rethinking Positional Encoding in Language Pre-training" (arXiv 2006.15595),
 // who find hardly any structure in the two mixed terms in BERT.
@@ -24,12 +26,13 @@
 
 namespace [[gnu::visibility("default")]] phasor {
 
-/// The terms above, each [H, T, T]; they sum to the scores.
+/// The terms above, each [H, T, T]; they sum to the scores. Beyond a local window the scores and
+/// the relative bias are −∞.
 struct ScoreTerms {
   int64_t num_heads = 0;
   int64_t num_tokens = 0;
   std::vector<double> token_token, token_position, position_token, position_position;
-  std::vector<double> relative_bias;  // 0 if positions add no bias
+  std::vector<double> relative_bias;  // 0 up to float32's rounding where positions do nothing here
   std::vector<double> rest;
 };
 
@@ -37,7 +40,8 @@ struct ScoreTerms {
 ///
 ///     Σ_ij (t_ij − t̄_i)(s_ij − s̄_i) / Σ_ij (s_ij − s̄_i)²
 ///
-/// for a term t, the scores s, and means over each row, which softmax ignores. The six shares sum
+/// for a term t, the scores s, and means over each row, which softmax ignores; all of pairs within
+/// the local window, if there is one. The six shares sum
 /// to 1. Near 1: the term decides where attention goes; near 0: it has no influence; below 0: it
 /// works against the others. All are 0 if the scores do not vary along their rows: by less than
 /// 1e-12 of Σ s_ij², which is float32's rounding.
