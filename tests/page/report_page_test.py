@@ -6,6 +6,7 @@ report_page_test INFER: exits 77, saying why, where there is no Chromium.
 import json
 import math
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -248,6 +249,20 @@ class ReportPageTest(unittest.TestCase):
         cells = self.js("[...document.querySelectorAll('.tables details')].filter(e => e.textContent.includes('wn columns'))"
                         ".map(e => [...e.querySelectorAll('th, td')].map(cell => cell.textContent))")
         self.assertEqual(cells, [["fruit", "−1", "0", "1", "plum", "1.000", "2.000", "3.000"]])
+
+    def test_curves_by_offset_are_those_of_the_chosen_head(self):
+        data = data_of(self.page)
+        rows = data["texts"][0]["runs"][0]["observed"]["views"]["relative"]
+        row, = [row for row in rows if (row["layer"], row["head"], row["term"]) == (1, 3, "pp")]
+        self.choose("Layer", 1)
+        self.choose("Head", 3)
+        said = self.js("document.querySelector('#relative svg').ariaLabel")
+        self.assertIn("layer 1, head 3", said)
+        near = re.search(r"pp: (\S+) at -2, (\S+) at -1, (\S+) at 0", said).groups()
+        for offset, shown in zip(("-2", "-1", "0"), near):
+            self.assertAlmostEqual(value(shown), row[offset], delta=0.051)
+        self.choose("Layer", 2)
+        self.assertEqual(self.texts("#relative .missing"), ["Not shown: layer 2, head 3 has none."])
 
     def test_heads_that_look_by_place_are_named_and_one_click_away(self):
         page = FOLDER / "heads.html"
