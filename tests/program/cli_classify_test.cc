@@ -232,6 +232,10 @@ TEST(CliVerifyTest, LogitsAreComparedWithoutHiddenStates) {
   ASSERT_EQ(good["tensors"].size(), 1u);
   EXPECT_EQ(good["tensors"][0]["tensor"], "logits");
   EXPECT_EQ(run_infer({"verify", "--precision", "bf16", model.path()}).exit_code, 0);
+  write_golden(model, -logit);
+  const ProgramResult opposite = run_infer({"verify", "--precision", "bf16", model.path()});
+  EXPECT_EQ(opposite.exit_code, 1);
+  EXPECT_NE(opposite.out.find("the mean cosine of logits is -1"), std::string::npos);
   write_golden(model, logit + 1e-3);
   const ProgramResult other = run_infer({"verify", model.path()});
   EXPECT_EQ(other.exit_code, 1);
