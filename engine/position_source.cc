@@ -92,8 +92,8 @@ PositionSource::PositionSource(const Model& model, const Positions& positions, P
     case Positions::Source::kLearned:
       if (!model.weights().position_table.present()) {
         throw InvalidArgument(
-            fmt::format("this model has no position table (its positions are {}); choose none or "
-                        "sinusoidal, or a model trained with one",
+            fmt::format("this model has no position table (its positions are {}); choose none, "
+                        "sinusoidal, rotary or alibi, or a model trained with one",
                         describe(model.config().position)));
       }
       use_model(model, own);

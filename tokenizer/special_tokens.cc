@@ -132,8 +132,10 @@ Tokens SpecialTokens::encode_pair(std::string_view first, std::string_view secon
                                   const TokenizeOptions& options,
                                   const EncodePart& encode_part) const {
   if (pair_.empty()) {
-    throw InvalidArgument("this tokenizer's files do not say what a pair of texts becomes",
-                          ErrorCode::kUnsupported);
+    throw InvalidArgument(
+        "this tokenizer's files do not say what a pair of texts becomes; give one text, or "
+        "choose a model whose tokenizer makes pairs, like BERT's or RoBERTa's",
+        ErrorCode::kUnsupported);
   }
   const int64_t room = room_for_text(pair_, options.max_tokens);
   std::array<Tokens, 2> texts = {encode_text(first, options.parse_special, encode_part),

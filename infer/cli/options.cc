@@ -91,9 +91,8 @@ void add_html(CommandLine& line, std::string& file) {
 }
 
 void add_only(CommandLine& line, std::string_view what, std::vector<std::string>& only) {
-  line.list("--only", "NAME",
-            fmt::format("one {} instead of all; repeatable, or with commas", what), only,
-            Commas::kYes);
+  line.list("--only", "NAME", fmt::format("show only this {}; repeatable, or with commas", what),
+            only, Commas::kYes);
 }
 
 std::vector<size_t> picked(const std::vector<std::string>& only,

@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kTokenizeFooter = R"(Examples:
   infer tokenize "Tom bit a dog."
   infer tokenize --special "Tom [MASK] a dog."
-  infer tokenize --pair "It rains." "Tom bit a dog."
+  infer tokenize -m bert-base-uncased --pair "It rains." "Tom bit a dog."
   infer tokenize -m nllb-200-distilled-600M --lang eng_Latn "Tom bit a dog."
   cat sentences.txt | infer tokenize --json -)";
 

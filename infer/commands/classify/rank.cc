@@ -19,7 +19,8 @@ namespace {
 constexpr const char* kRankFooter =
     R"(The model is a reranker (a cross-encoder): it reads QUERY and a text together, and its one
 label says how well they go together. Lines are ranked by its logit; the score is what
-config.json makes of it, a sigmoid unless it names Identity. A text that is too long is cut.
+config.json makes of it, a sigmoid unless it names Identity. A text that is too long is cut,
+and empty lines are left out.
 Of many lines, find candidates first: infer embed -i FILE --nearest 100 QUERY.
 
 Examples:

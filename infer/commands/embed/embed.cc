@@ -40,8 +40,8 @@ A longer text is treated as --overflow says:
                overlap, their states are averaged
   clamp        all of it is run; tokens past the end of the position table take its last row
   interpolate  all of it is run; its positions are squeezed into the position table
-Positions that never end (sinusoidal, relative, none) need neither clamp nor interpolate:
-the text is run as it is.
+Positions without a table (sinusoidal, rotary, other relative ones, none) need neither clamp
+nor interpolate: the text is run as it is.
 
 Output goes to OUT.partial and is renamed to OUT when it is complete. OUT.partial.json says
 how far it has come: after an interruption the same command with --resume continues there,
