@@ -64,7 +64,7 @@ Json disentangled(const phasor::PositionConfig& position) {
   const phasor::DisentangledConfig& terms = *position.disentangled;
   return {{"content_to_position", terms.content_to_position},
           {"position_to_content", terms.position_to_content},
-          {"buckets", 2 * terms.num_buckets},
+          {"buckets", terms.num_buckets},
           {"max_distance", value_if(terms.max_distance > 0, terms.max_distance)}};
 }
 
@@ -79,7 +79,7 @@ Json local_layers(const phasor::ModelConfig& config) {
     if (config.position.rotary) base = config.rotary_base(layer);
   }
   if (layers.empty()) return nullptr;
-  return {{"window", window}, {"rotary_base", base}, {"layers", layers}};
+  return {{"tokens_each_side", window}, {"rotary_base", base}, {"layers", layers}};
 }
 
 Json positions(const phasor::Model& model) {
@@ -90,8 +90,12 @@ Json positions(const phasor::Model& model) {
   const bool added = position.kind != phasor::PositionKind::kNone;
   const int64_t rows = table.present() ? table.shape.at(0) : 0;
   const int64_t trained = model.config().max_positions;
-  const bool other = describe(position) != to_string(position.kind);  // than vectors
-  return {{"kind", value_if(added || !other, to_string(position.kind))},
+  std::vector<std::string_view> kinds;
+  if (added) kinds.push_back(to_string(position.kind));
+  if (position.bias != phasor::ScoreBias::kNone) kinds.emplace_back("bias");
+  if (position.rotary) kinds.emplace_back("rotary");
+  if (position.disentangled) kinds.emplace_back("disentangled");
+  return {{"kind", kinds.empty() ? "none" : fmt::format("{}", fmt::join(kinds, " + "))},
           {"layout", value_if(sinusoidal, to_string(position.layout))},
           {"base", value_if(sinusoidal, position.base)},
           {"bias", value_if(position.bias != phasor::ScoreBias::kNone, to_string(position.bias))},
@@ -195,7 +199,9 @@ Json describe(const std::shared_ptr<const phasor::Model>& loaded) {
         {"eps", as_written(config.norm_eps)},
         {"after_embedding", config.embedding_norm},
         {"at_end", config.final_norm}}},
-      {"linear", {{"bias", config.linear_bias}, {"scaled_scores", config.scale_scores}}},
+      {"linear",
+       {{"bias", model.weights().blocks.front().q.bias.present()},
+        {"scaled_scores", config.scale_scores}}},
       {"mlp", {{"activation", to_string(config.activation)}, {"gated", config.gated_mlp}}},
       {"position", positions(model)},
       {"tokenizer", described([&]() -> Json {

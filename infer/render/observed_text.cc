@@ -75,7 +75,9 @@ class TableText {
         }
       }
     }
-    left_out_ = rank(shown.all_rows);
+    const bool curves = view.chart == Chart::kCurves;  // several rows a head
+    left_out_ = rank(curves ? !shown.heads.empty() : shown.all_rows);
+    way_to_all_ = curves ? "--head all" : fmt::format("--only {}", view.name);
     for (const Row* row : rows_)
       label_width_ = std::max(label_width_, display_width(name_of(*row)));
     measure_cells();
@@ -94,7 +96,7 @@ class TableText {
       }
     }
     if (left_out_ > 0) {
-      out += paragraph(fmt::format("{} more rows: --only {}", left_out_, view_.name));
+      out += paragraph(fmt::format("{} more rows: {}", left_out_, way_to_all_));
     }
     return out;
   }
@@ -185,6 +187,7 @@ class TableText {
     out +=
         line(view_.rows == Rows::kHeads ? "head" : view_.row_name, [&](size_t) { return heads; });
     for (const Row* row : rows_) {
+      if (sides.size() == 1 && tables_[sides[0]]->find(*row) == nullptr) continue;
       out += line(name_of(*row), [&](size_t side) { return cells_of(side, *row); });
     }
     return out;
@@ -195,6 +198,7 @@ class TableText {
 
   const View& view_;
   std::vector<std::string> labels_;
+  std::string way_to_all_;  // rows
   std::vector<const Table*> tables_;
   std::vector<const Row*> rows_;
   std::vector<const Column*> columns_;

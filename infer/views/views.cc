@@ -129,8 +129,10 @@ const View kViews[] = {
      .columns = kMoved},
     {.name = "effect",
      .title = "Effect of positions",
-     .hint = "Mean 1 − cosine between each state and the same state in a run without positions. 0: "
-             "positions change nothing; 1: they turn the states to a right angle.",
+     .hint =
+         "Mean 1 − cosine between each state and the same state in a run without positions, and "
+         "so without local windows. 0: positions change nothing; 1: they turn the states to a "
+         "right angle.",
      .unit = "1 − cosine",
      .chart = Chart::kLines,
      .columns = kEffect,
@@ -139,7 +141,8 @@ const View kViews[] = {
     {.name = "split",
      .title = "What explains the states",
      .hint =
-         "The text is run in every rotation, so that each token visits each place. Shares of the "
+         "The text is run in every cyclic shift, so that each token visits each place. Shares of "
+         "the "
          "states' variance that the place alone, the token alone, and only both together explain; "
          "they sum to 1.",
      .unit = "share of variance",
@@ -224,6 +227,7 @@ const View kViews[] = {
      .title = "Parts of the first layer's scores",
      .hint = "A score is a query times a key; each is a token's part (t) plus a position's part "
              "(p). bias is what positions do within attention: biases, rotation, DeBERTa's terms. "
+             "rest: products with token types and with the maps' biases. "
              "Each part's share of the scores' variance. 1: it decides where attention goes; 0: it "
              "has no "
              "say; below 0: it works against the others.",
@@ -238,11 +242,18 @@ const View kViews[] = {
     {.name = "relative",
      .title = "Effect of positions on the scores, by offset",
      .hint =
-         "What positions add to a head's scores at each offset j − i, in the scores' unit. "
-         "bias: T5's buckets, ALiBi; rotation: a rotated score less the same unrotated; c2p and "
-         "p2c: DeBERTa's content to position and position to content; pp: added vectors, in the "
-         "first layer. sd: the standard deviation over the text's pairs of tokens. No number: "
-         "no such pair, or beyond a local window.",
+         "What positions add to a head's scores at each offset of positions, key less query, in "
+         "the "
+         "scores' unit. bias: T5's buckets, ALiBi; rotation: a rotated score less the same "
+         "unrotated; "
+         "c2p and p2c: DeBERTa's content to position and position to content; pp: added vectors, "
+         "in "
+         "the first layer. rotation, c2p and p2c are means over all pairs of the text's tokens, as "
+         "if "
+         "each stood at that offset, and sd is their standard deviation; pp is the mean over the "
+         "pairs "
+         "that do. No number: no such pair, or beyond a local window. The head whose curve has the "
+         "largest range comes first.",
      .unit = "score",
      .rows = Rows::kHeads,
      .row_name = "term",

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <optional>
 
+#include "tests/support/bert_folder.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test_files.h"
 
@@ -67,12 +68,14 @@ bool runs_infer(const std::string& line) {
 }
 
 /// Runs a line of a page, where `infer` is the binary under test, in a folder that holds examples/
-/// and all-MiniLM-L6-v2, a bundled model in place of the one that the README downloads.
+/// and, in place of the models that the README downloads, a bundled one and a tiny reranker.
 ProgramResult run_line(std::string line, const TempFolder& folder = {}) {
   if (line.starts_with("./dev infer")) line.erase(0, 6);
   fs::create_directory_symlink(kSource / "examples", folder.path() / "examples");
   fs::create_directory_symlink(kSource / "models" / "sinusoidal",
                                folder.path() / "all-MiniLM-L6-v2");
+  static const BertFolder kReranker({"relevant"});
+  fs::create_directory_symlink(kReranker.path(), folder.path() / "ms-marco-MiniLM-L6-v2");
   const std::string path = fs::path(INFER_BINARY).parent_path().string();
   return run_program({"/bin/sh", "-c", "PATH='" + path + "':$PATH; " + line},
                      {.directory = folder.path()});
