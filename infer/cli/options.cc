@@ -54,13 +54,12 @@ void add_threads(CommandLine& line, CommonOptions& options) {
 }
 
 void add_precision(CommandLine& line, CommonOptions& options) {
-  line.option(
-      "--precision", "P",
-      "number format of the matrix products: f32 (default), bf16, int8, or auto (the fastest "
-      "on this machine)",
-      [&](const std::string& name) {
-        options.precision = parse_name<phasor::Precision>("--precision", name);
-      });
+  line.option("--precision", "P",
+              "number format of the matrix products: f32 (default), bf16, int8, or auto (the "
+              "fastest on this machine)",
+              [&](const std::string& name) {
+                options.precision = parse_name<phasor::Precision>("--precision", name);
+              });
 }
 
 void add_precisions(CommandLine& line, const std::string& description,

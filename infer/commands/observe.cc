@@ -1,6 +1,4 @@
 // infer observe TEXT…: position through the layers of an encoder, before and after interventions.
-#include <fmt/format.h>
-
 #include "infer/cli/text_options.h"
 #include "infer/cli/view_options.h"
 #include "infer/commands.h"
@@ -13,8 +11,7 @@ namespace {
 
 constexpr const char* kObserveDescription =
     "Shows what every layer of an encoder does with the positions of each TEXT, and what changes "
-    "when "
-    "the\npositions are edited or a residual connection is cut.";
+    "when the\npositions are edited or a residual connection is cut.";
 
 constexpr const char* kObserveExamples = R"(Layers and heads count from 1, tokens from 0.
 

@@ -1,6 +1,4 @@
 // infer TEXT…: what each layer of an encoder does with the positions of a text's tokens.
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "infer/cli/text_options.h"

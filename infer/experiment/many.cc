@@ -105,8 +105,7 @@ void probe_many(Many& many) {
   const phasor::ProbeReport& last = reports.back();
   many.means.tables["probe"].note = fmt::format(
       "Trained on {} tokens of {} texts, scored on {} tokens of {} others. Always predicting the "
-      "mean "
-      "position: R² {:.3f}, error {:.2f}.",
+      "mean position: R² {:.3f}, error {:.2f}.",
       last.num_train, parts[0].size(), last.num_held_out, parts[1].size(), last.mean.r2,
       last.mean.mean_absolute_error);
 }

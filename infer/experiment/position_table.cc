@@ -103,10 +103,10 @@ void refuse_without_vectors(const std::string& name, const phasor::Model& model)
     throw phasor::InvalidArgument(
         fmt::format("the model {} has no positions to show; it sees its tokens as a set", name));
   }
-  throw phasor::InvalidArgument(fmt::format(
-      "the model {} has no position vectors: its positions are {}, which act within attention; "
-      "infer observe -m {} --only relative TEXT shows them by offset",
-      name, describe(position), name));
+  throw phasor::InvalidArgument(
+      fmt::format("the model {} has no position vectors: its positions are {}, which act within "
+                  "attention; infer observe -m {} --only relative TEXT shows them by offset",
+                  name, describe(position), name));
 }
 
 NamedTable from_model(const std::string& name, const TableSize& size) {

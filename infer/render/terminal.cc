@@ -1,4 +1,3 @@
-// What a terminal is shown: stdout, columns that line up, bars, and the one line of an error.
 #include "infer/render/terminal.h"
 
 #include <fmt/format.h>

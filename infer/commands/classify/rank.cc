@@ -102,17 +102,15 @@ int rank(int argc, char** argv) {
                                  query ? "empty" : "missing"));
   }
   LineReader lines = lines_of("rank", arguments);
-  Classifier classifier(arguments,
-                        "a sentence-embedding model searches with infer embed -i FILE --nearest N "
-                        "QUERY");
+  Classifier classifier(
+      arguments, "a sentence-embedding model searches with infer embed -i FILE --nearest N QUERY");
   const std::vector<std::string>& labels = classifier.head.labels;
   if (labels.size() != 1) {
-    throw phasor::InvalidArgument(
-        fmt::format("rank needs a model with one label, and {} has {} ({}{}); infer classify shows "
-                    "them",
-                    arguments.common.model, labels.size(),
-                    fmt::join(std::span(labels).first(std::min<size_t>(labels.size(), 5)), ", "),
-                    labels.size() > 5 ? ", …" : ""));
+    throw phasor::InvalidArgument(fmt::format(
+        "rank needs a model with one label, and {} has {} ({}{}); infer classify shows them",
+        arguments.common.model, labels.size(),
+        fmt::join(std::span(labels).first(std::min<size_t>(labels.size(), 5)), ", "),
+        labels.size() > 5 ? ", …" : ""));
   }
   Ranking ranking(arguments.top.value_or(arguments.input ? 10 : kMostShown));
   const auto run = [&](auto texts, const phasor::ClassifyOptions& options) {

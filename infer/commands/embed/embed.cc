@@ -128,10 +128,10 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   line.option("--prefix", "TEXT",
               "put before every text, like \"query: \", instead of the model's own prompt",
               arguments.prefix);
-  line.option("--overflow", "POLICY",
-              "a text that is too long: truncate (default), error, window, clamp or "
-              "interpolate; see below",
-              arguments.overflow);
+  line.option(
+      "--overflow", "POLICY",
+      "a text that is too long: truncate (default), error, window, clamp or interpolate; see below",
+      arguments.overflow);
   line.flag("--strict", "stop at a line that is cut or not valid UTF-8", arguments.strict);
   line.flag("--similarity", "print the cosines between the texts instead", arguments.similarity);
   line.option("--nearest", "N", "print the N lines of -i FILE nearest to each TEXT instead",
@@ -316,8 +316,8 @@ struct Setup {
                           options.overflow == phasor::Overflow::kInterpolate;
     if (longest > 0 && runs_all && model->max_tokens().value_or(longest + 1) > longest) {
       report_note(
-          fmt::format("--overflow {} runs whole texts, although the model's files cut them "
-                      "to {} tokens; window keeps to that length",
+          fmt::format("--overflow {} runs whole texts, although the model's files cut them to {} "
+                      "tokens; window keeps to that length",
                       arguments.overflow, longest));
     }
     for (const std::string& note : model->notes()) report_note(note);

@@ -5,14 +5,11 @@
 #include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <stop_token>
-#include <string_view>
 #include <utility>
 
 #include "infer/cli/input.h"
