@@ -43,9 +43,7 @@ std::optional<int> parse_arguments(int argc, char** argv, ObserveArguments& argu
   add_head(line, arguments.views);
   add_top_k(line, arguments.views);
   add_save(line, arguments.texts);
-  add_threads(line, arguments.texts.common);
-  add_precision(line, arguments.texts.common);
-  add_json_and_quiet(line, arguments.texts.common);
+  add_run(line, arguments.texts.common);
   if (const auto done = line.parse(argc, argv)) return done;
   take_texts(arguments.texts);
   if (!arguments.texts.has_input() && arguments.file.empty()) {

@@ -74,10 +74,9 @@ int classify(int argc, char** argv) {
         words.push_back(fmt::format("{:.3f} {}", probability, printable(labels[l])));
       }
       const std::string label = fmt::format("{}  ", fmt::join(words, ", "));
-      const int room = std::max(output.width() - display_width(label), 20);
       output.write(arguments.common.json
                        ? one_line({{"text", window[i].text}, {"labels", list}}) + "\n"
-                       : label + cut_right(printable(window[i].text), room) + "\n");
+                       : output.labelled(label, window[i].text));
     }
     return !output.closed();
   };
