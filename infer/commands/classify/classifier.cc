@@ -38,6 +38,7 @@ LineReader lines_of(const char* command, const ClassifyArguments& arguments) {
     throw UsageError(
         fmt::format("{}: no text was given; -i FILE reads lines, -i - standard input", command));
   }
+  note_file_as_text(arguments.words, "-i", arguments.common);
   const bool reads = arguments.input || arguments.words == std::vector<std::string>{"-"};
   if (!reads) return LineReader(read_texts(arguments.words));
   return LineReader(arguments.input.value_or("-"), arguments.common.quiet);

@@ -47,8 +47,6 @@ int classify(int argc, char** argv) {
               arguments.top, Range{1, kMostShown});
   add_options(line, arguments);
   if (const auto done = line.parse(argc, argv)) return *done;
-  note_file_as_text(arguments.words, "-i", arguments.common);
-
   LineReader lines = lines_of("classify", arguments);
   Output output;
   Classifier classifier(arguments,
