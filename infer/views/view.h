@@ -7,13 +7,13 @@
 #include <string>
 #include <string_view>
 
-#include "infer/views/table.h"
-
 namespace infer {
 
 class Batch;
 struct Many;
 struct Observed;
+struct Row;
+struct Table;
 
 /// A column of a view's table.
 struct Column {
