@@ -19,6 +19,15 @@ struct Overloaded : Ts... {
 template <class... Ts>
 Overloaded(Ts...) -> Overloaded<Ts...>;  // clang 16 and older deduce no arguments for an aggregate
 
+void check_token(int64_t index, size_t num_tokens) {
+  if (index < 0 || index >= static_cast<int64_t>(num_tokens)) {
+    throw InvalidArgument(fmt::format(
+        "cannot swap the position of token {}: the tokens are 0 to {}", index, num_tokens - 1));
+  }
+}
+
+}  // namespace
+
 int64_t usual_first_position(SinusoidalLayout layout) {
   switch (layout) {
     case SinusoidalLayout::kFairseq:
@@ -29,15 +38,6 @@ int64_t usual_first_position(SinusoidalLayout layout) {
       return 0;
   }
 }
-
-void check_token(int64_t index, size_t num_tokens) {
-  if (index < 0 || index >= static_cast<int64_t>(num_tokens)) {
-    throw InvalidArgument(fmt::format(
-        "cannot swap the position of token {}: the tokens are 0 to {}", index, num_tokens - 1));
-  }
-}
-
-}  // namespace
 
 void SinusoidTable::extend(int64_t first, int64_t end) {
   if (rows_.empty()) first_ = first;

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Matrices of double: a table's vectors, distances, what a heat map shows.
+// Matrices of double: a table's vectors, distances, what a heat map shows; and ranges of numbers.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,11 @@
 #include <vector>
 
 namespace infer {
+
+/// Both ends included.
+struct Range {
+  double low = 0, high = 0;
+};
 
 struct Matrix {
   std::vector<double> values;  // [rows, columns], row-major

@@ -145,8 +145,10 @@ std::optional<ClassifierHead::Output> read_output(const ConfigReader& reader,
     notes.push_back(fmt::format("config.json: the activation_fn {} is not known and not used",
                                 value_text(function)));
   }
-  if (reader.text({"problem_type"}, "") != "multi_label_classification") return {};
-  return ClassifierHead::Output::kSigmoid;
+  const std::string type = reader.text({"problem_type"}, "");
+  if (type == "regression") return ClassifierHead::Output::kIdentity;
+  if (type == "multi_label_classification") return ClassifierHead::Output::kSigmoid;
+  return {};
 }
 
 /// What is wrong here costs the head, not the encoder.

@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "infer/range.h"
+#include "infer/matrix.h"
 
 namespace infer {
 

@@ -11,14 +11,8 @@ namespace {
 
 constexpr size_t kBatchSize = 32;
 
-/// What the tokenizer puts round every text.
-std::vector<int32_t> special_tokens(const phasor::Model& model) {
-  if (!model.has_tokenizer()) return {};
-  try {
-    return model.tokenizer().encode("").ids;
-  } catch (const phasor::InvalidArgument&) {  // nothing at all
-    return {};
-  }
+std::vector<int32_t> special_ids(const phasor::Model& model) {
+  return model.has_tokenizer() ? special_tokens(model.tokenizer()).ids : std::vector<int32_t>();
 }
 
 /// Of the tokens that are among `special`, or of the others.
@@ -32,6 +26,14 @@ std::vector<int64_t> places(std::span<const int32_t> special, bool among,
 }
 
 }  // namespace
+
+phasor::Tokens special_tokens(const phasor::Tokenizer& tokenizer) {
+  try {
+    return tokenizer.encode("");
+  } catch (const phasor::InvalidArgument&) {  // nothing at all
+    return {};
+  }
+}
 
 std::optional<int32_t> mask_to_fill(const phasor::Model& model) {
   if (!model.weights().mlm_head || !model.has_tokenizer()) return std::nullopt;
@@ -71,12 +73,12 @@ std::string invalid_bytes_note(int64_t invalid_bytes) {
 }
 
 std::vector<int64_t> text_places(const phasor::Model& model, std::span<const int32_t> token_ids) {
-  return places(special_tokens(model), false, token_ids);
+  return places(special_ids(model), false, token_ids);
 }
 
 std::vector<std::vector<int64_t>> special_places(const phasor::Model& model,
                                                  std::span<const Input> inputs) {
-  const std::vector<int32_t> special = special_tokens(model);
+  const std::vector<int32_t> special = special_ids(model);
   std::vector<std::vector<int64_t>> all;
   for (const Input& input : inputs) all.push_back(places(special, true, input.token_ids));
   return all;

@@ -30,6 +30,9 @@ Input input_from_ids(const phasor::Model& model, std::vector<int32_t> token_ids)
 /// A sentence for people about a text that was not all UTF-8.
 std::string invalid_bytes_note(int64_t invalid_bytes);
 
+/// What the tokenizer puts round every text; it may be nothing.
+phasor::Tokens special_tokens(const phasor::Tokenizer& tokenizer);
+
 /// Where a sequence's text tokens are, ascending: all but the special tokens that the tokenizer
 /// puts round every text.
 std::vector<int64_t> text_places(const phasor::Model& model, std::span<const int32_t> token_ids);

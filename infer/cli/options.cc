@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -53,16 +52,6 @@ void add_threads(CommandLine& line, CommonOptions& options) {
               Range{0, 1024});
 }
 
-void add_precision(CommandLine& line, CommonOptions& options) {
-  line.option(
-      "--precision", "P",
-      "number format of the matrix products: f32 (default), bf16, int8, or auto (the fastest "
-      "on this machine)",
-      [&](const std::string& name) {
-        options.precision = parse_name<phasor::Precision>("--precision", name);
-      });
-}
-
 void add_precisions(CommandLine& line, const std::string& description,
                     std::vector<phasor::Precision>& precisions) {
   const auto take = [&precisions](const std::vector<std::string>& names) {
@@ -77,6 +66,17 @@ void add_precisions(CommandLine& line, const std::string& description,
 void add_json_and_quiet(CommandLine& line, CommonOptions& options) {
   line.flag("--json", "print JSON, one object a line", options.json);
   line.flag("-q,--quiet", "print nothing but results and errors", options.quiet);
+}
+
+void add_run(CommandLine& line, CommonOptions& options) {
+  add_threads(line, options);
+  line.option("--precision", "P",
+              "number format of the matrix products: f32 (default), bf16, int8, or auto (the "
+              "fastest on this machine)",
+              [&](const std::string& name) {
+                options.precision = parse_name<phasor::Precision>("--precision", name);
+              });
+  add_json_and_quiet(line, options);
 }
 
 void add_html(CommandLine& line, std::string& file) {
@@ -203,16 +203,10 @@ phasor::Positions parse_positions(const std::string& name, const phasor::Positio
   if (name == "alibi") return Positions::alibi();
   if (name == "rotary") return Positions::rotary();
   if (name.starts_with("rotary:")) {
-    const std::string text = name.substr(name.find(':') + 1);
-    double base = 0;
-    const char* const end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, base);
-    if (error != std::errc() || rest != end || !(base > 1) || !std::isfinite(base)) {
-      throw UsageError(fmt::format(
-          "--positions: the base of rotary:{} is not a number above 1; usual are 10000 and 160000",
-          text));
-    }
-    return Positions::rotary(base);
+    const auto base = parse_number<double>(std::string_view(name).substr(name.find(':') + 1));
+    if (base && *base > 1 && std::isfinite(*base)) return Positions::rotary(*base);
+    throw UsageError(fmt::format(
+        "--positions: the base of {} is not a number above 1; usual are 10000 and 160000", name));
   }
   constexpr std::string_view kNames[] = {"own", "none", "sinusoidal", "learned", "rotary", "alibi"};
   throw UsageError(

@@ -31,11 +31,12 @@ void add_model(CommandLine& line, CommonOptions& options);
 void add_language(CommandLine& line, CommonOptions& options);
 void add_prefix(CommandLine& line, CommonOptions& options);
 void add_threads(CommandLine& line, CommonOptions& options);
-void add_precision(CommandLine& line, CommonOptions& options);
 /// --precision for several, with commas or repeated.
 void add_precisions(CommandLine& line, const std::string& description,
                     std::vector<phasor::Precision>& precisions);
 void add_json_and_quiet(CommandLine& line, CommonOptions& options);
+/// --threads, --precision, --json and --quiet.
+void add_run(CommandLine& line, CommonOptions& options);
 /// --html: where HtmlReport writes.
 void add_html(CommandLine& line, std::string& file);
 

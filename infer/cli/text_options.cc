@@ -84,11 +84,10 @@ void add_texts(CommandLine& line, TextOptions& options) {
   add_model(line, options.common);
   add_language(line, options.common);
   add_prefix(line, options.common);
-  line.option(
-      "--positions", "KIND",
-      "none, sinusoidal[:LAYOUT], learned, rotary[:BASE] or alibi instead of the model's own; "
-      "LAYOUT is paper, marian, t2t, fairseq or opennmt; BASE is 10000",
-      options.positions);
+  line.option("--positions", "KIND",
+              "none, sinusoidal[:LAYOUT], learned, rotary[:BASE] or alibi instead of the model's "
+              "own; LAYOUT is paper, marian, t2t, fairseq or opennmt; BASE is 10000",
+              options.positions);
   line.list("--ids", "IDS", "token ids like \"5 17 9\" instead of texts; repeatable", options.ids);
   line.option("--overflow", "POLICY",
               "a text longer than the table of positions: error (default), truncate, clamp, "

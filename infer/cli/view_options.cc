@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "infer/commands.h"
@@ -15,18 +14,16 @@ namespace {
 
 /// "2.1".
 HeadNumber parse_head(const std::string& name, const phasor::ModelConfig& config) {
-  HeadNumber head;
-  const char* const end = name.data() + name.size();
-  const auto layer = std::from_chars(name.data(), end, head.layer);
-  const bool dot = layer.ec == std::errc() && layer.ptr != end && *layer.ptr == '.';
-  const auto rest = std::from_chars(dot ? layer.ptr + 1 : end, end, head.head);
-  if (!dot || rest.ec != std::errc() || rest.ptr != end) {
+  const std::string_view text = name;
+  const size_t dot = std::min(text.find('.'), text.size());
+  const auto layer = parse_number<int64_t>(text.substr(0, dot));
+  const auto head = parse_number<int64_t>(text.substr(std::min(dot + 1, text.size())));
+  if (!layer || !head) {
     throw UsageError(fmt::format(
         "--head: '{}' is no head; write LAYER.HEAD, both counted from 1, like 2.1, or all", name));
   }
-  if (head.layer >= 1 && head.layer <= config.num_layers && head.head >= 1 &&
-      head.head <= config.num_heads) {
-    return head;
+  if (*layer >= 1 && *layer <= config.num_layers && *head >= 1 && *head <= config.num_heads) {
+    return {*layer, *head};
   }
   throw phasor::InvalidArgument(
       fmt::format("--head: there is no head {}; this model has 1.1 to {}.{}", name,

@@ -51,11 +51,10 @@ BenchShape parse_shape(const std::string& name) {
   const int64_t count = size(1, 5), from = size(2, 3), to = size(2, 4);
   const bool sizes = std::min({count, from, to}) >= 1 && std::max({count, from, to}) <= kMostTokens;
   if (!sizes || from > to || count * to > kMostTokens) {
-    throw UsageError(
-        fmt::format("--shape '{}': sizes are whole numbers from 1 up, and a batch has at most {} "
-                    "tokens; write 32x128 for 32 sequences of 128 tokens, ragged:4-60x64 for 64 "
-                    "of 4 to 60",
-                    name, kMostTokens));
+    throw UsageError(fmt::format(
+        "--shape '{}': sizes are whole numbers from 1 up, and a batch has at most {} tokens; write "
+        "32x128 for 32 sequences of 128 tokens, ragged:4-60x64 for 64 of 4 to 60",
+        name, kMostTokens));
   }
   BenchShape shape{name, std::vector<int64_t>(count, from)};
   std::mt19937_64 random(1);

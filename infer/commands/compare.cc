@@ -180,11 +180,8 @@ void print_notes(const CompareArguments& arguments, std::span<const Subject> sub
 std::string header(std::span<const Subject> subjects) {
   std::string out;
   const auto row = [&](const char* label, const auto& cell) {
-    std::string line = "  " + pad_right(label, 12) +
-                       pad_right(cut_left(cell(subjects[0]), 32), 34) +
-                       cut_left(cell(subjects[1]), 32);
-    line.erase(line.find_last_not_of(' ') + 1);
-    out += line + "\n";
+    out += trimmed("  " + pad_right(label, 12) + pad_right(cut_left(cell(subjects[0]), 32), 34) +
+                   cut_left(cell(subjects[1]), 32));
   };
   row("", [](const Subject& side) { return printable(side.label); });
   row("model", [](const Subject& side) { return printable(side.name); });

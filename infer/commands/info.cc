@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "infer/cli/input.h"
 #include "infer/cli/options.h"
 #include "infer/commands.h"
 #include "infer/render/observed_json.h"
@@ -113,11 +114,7 @@ Json positions(const phasor::Model& model) {
 /// What the tokenizer puts round a text: "[CLS] … [SEP]".
 std::string frame_of(const phasor::Tokenizer& tokenizer) {
   const std::vector<std::string> pieces = tokenizer.encode("a").pieces;
-  std::vector<std::string> special;
-  try {
-    special = tokenizer.encode("").pieces;
-  } catch (const phasor::InvalidArgument&) {  // nothing at all
-  }
+  const std::vector<std::string> special = special_tokens(tokenizer).pieces;
   const auto before = std::ranges::mismatch(special, pieces).in1;
   std::vector<std::string> frame(special.begin(), before);
   frame.emplace_back("…");

@@ -1,6 +1,4 @@
 // infer observe TEXT…: position through the layers of an encoder, before and after interventions.
-#include <fmt/format.h>
-
 #include "infer/cli/text_options.h"
 #include "infer/cli/view_options.h"
 #include "infer/commands.h"
@@ -13,8 +11,7 @@ namespace {
 
 constexpr const char* kObserveDescription =
     "Shows what every layer of an encoder does with the positions of each TEXT, and what changes "
-    "when "
-    "the\npositions are edited or a residual connection is cut.";
+    "when the\npositions are edited or a residual connection is cut.";
 
 constexpr const char* kObserveExamples = R"(Layers and heads count from 1, tokens from 0.
 
@@ -46,9 +43,7 @@ std::optional<int> parse_arguments(int argc, char** argv, ObserveArguments& argu
   add_head(line, arguments.views);
   add_top_k(line, arguments.views);
   add_save(line, arguments.texts);
-  add_threads(line, arguments.texts.common);
-  add_precision(line, arguments.texts.common);
-  add_json_and_quiet(line, arguments.texts.common);
+  add_run(line, arguments.texts.common);
   if (const auto done = line.parse(argc, argv)) return done;
   take_texts(arguments.texts);
   if (!arguments.texts.has_input() && arguments.file.empty()) {

@@ -1,6 +1,4 @@
 // infer TEXT…: what each layer of an encoder does with the positions of a text's tokens.
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "infer/cli/text_options.h"
@@ -35,9 +33,7 @@ std::optional<int> parse_arguments(int argc, char** argv, TextOptions& texts, Vi
   add_texts(line, texts);
   add_save(line, texts);
   add_top_k(line, views);
-  add_threads(line, texts.common);
-  add_precision(line, texts.common);
-  add_json_and_quiet(line, texts.common);
+  add_run(line, texts.common);
   if (const auto done = line.parse(argc, argv)) return done;
   take_texts(texts, "infer - <");
   if (texts.has_input()) return std::nullopt;

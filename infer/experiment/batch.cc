@@ -35,22 +35,8 @@ Batch::Batch(const Subject& subject, std::span<const Input> inputs, const Reques
       listener_(traced(request),
                 {.attention = request.measures(measure_attention), .patterns = request.patterns},
                 special_places(subject.model(), inputs)),
-      encoding_(
-          subject.encoder.encode_ids(sequences_, options(subject.options.positions, listener_))) {
+      encoding_(subject.run(sequences_, listener_)) {
   for (int64_t i = 0; i < std::ssize(inputs); ++i) begin_text(inputs[i], i);
-}
-
-phasor::RunOptions Batch::options(const phasor::Positions& positions,
-                                  phasor::Observer& observer) const {
-  phasor::RunOptions options = subject_.options;
-  options.positions = positions;
-  options.observer = &observer;
-  return options;
-}
-
-void Batch::run(const phasor::Positions& positions, std::span<const std::vector<int32_t>> sequences,
-                phasor::Observer& observer) {
-  subject_.encoder.encode_ids(sequences, options(positions, observer));
 }
 
 std::span<const float> Batch::state(int64_t l, int64_t i) const {

@@ -47,16 +47,12 @@ class Batch {
 
   /// hidden_states[l] of text i, [T, C].
   std::span<const float> state(int64_t l, int64_t i) const;
-  /// The subject's run with other positions or sequences.
-  void run(const phasor::Positions& positions, std::span<const std::vector<int32_t>> sequences,
-           phasor::Observer& observer);
   /// Whether text i was run in overlapping windows; then the view is noted as missing.
   bool missed_by_windows(int64_t i, std::string_view view);
   /// No text has this view.
   void miss(std::string_view view, const std::string& why);
 
  private:
-  phasor::RunOptions options(const phasor::Positions& positions, phasor::Observer& observer) const;
   bool in_windows(const Observed& text) const;
   void begin_text(const Input& input, int64_t i);
 

@@ -149,8 +149,8 @@ void order_is_lost_without_positions(Claims& claims) {
              right(without.states <= 1e-5 && without.pooled <= 1e-6,
                    with.states > 0.05 && with.pooled > 1e-3),
              "for the same ids: a tokenizer may tell \"A\" from \"a\"",
-             "none: states move by {:.1e} of their length, 1 − cos of the pooled "
-             "vectors {:.1e}; sinusoidal: {:.3f}, {:.3f}",
+             "none: states move by {:.1e} of their length, 1 − cos of the pooled vectors {:.1e}; "
+             "sinusoidal: {:.3f}, {:.3f}",
              without.states, without.pooled, with.states, with.pooled);
 }
 
@@ -167,8 +167,8 @@ void residual_connections_carry_positions(Claims& claims) {
   claims.add("Positions survive through the layers because of the residual connections",
              measured(whole.back().norm > 0.01 && cut.back().norm == 0),
              "the direct path alone; attention carries positions on as well",
-             "length of the position vector's direct path beside the state: {:.2f} at "
-             "the embedding, {:.2f} after layer {}; {} with layer 1's cut",
+             "length of the position vector's direct path beside the state: {:.2f} at the "
+             "embedding, {:.2f} after layer {}; {} with layer 1's cut",
              whole.front().norm, whole.back().norm, whole.size() - 1, cut.back().norm);
 }
 
@@ -248,8 +248,8 @@ void advantages(Claims& claims) {
                    near(wide.distance, 3.714, 5e-4) && wide.offset == 1 && zeros == 256 &&
                        near(close.distance, 0.0724, 5e-5) && close.offset == 622),
              fmt::format("rows are unique, single entries are not: PE(0) has {} zeros", zeros),
-             "the nearest two of 1000 rows: {:.3f} apart, at offset {} (d = 512); "
-             "{:.4f}, at offset {} (d = 4)",
+             "the nearest two of 1000 rows: {:.3f} apart, at offset {} (d = 512); {:.4f}, at "
+             "offset {} (d = 4)",
              wide.distance, wide.offset, close.distance, close.offset);
 
   const auto first = std::span(table.values).first(100 * 512);
@@ -258,8 +258,7 @@ void advantages(Claims& claims) {
   claims.add("The similarity of positions can be measured, and so relative positions encoded",
              right(near(toeplitz, 1, 1e-12), rise == 44),
              "from there on it rises and falls: alike does not mean near",
-             "⟨PE(p), PE(q)⟩ depends on p − q alone (R² = {:.12f}) and falls up to "
-             "offset {}",
+             "⟨PE(p), PE(q)⟩ depends on p − q alone (R² = {:.12f}) and falls up to offset {}",
              toeplitz, rise - 1);
 }
 
@@ -282,8 +281,8 @@ void geeks_for_geeks(Claims& claims) {
   const std::array sixth = {-0.279415, 0.96017, 0.059964, 0.998201};
   const Matrix words = claims.paper(6, 4, 10000, 1), code = claims.paper(1, 4);
   claims.add(
-      "\"The cat sat on the mat\", d = 4: PE(1) = 0.841471, 0.540302, 0.01, 0.99995, … "
-      "PE(6) = −0.279415, 0.96017, 0.059964, 0.998201",
+      "\"The cat sat on the mat\", d = 4: PE(1) = 0.841471, 0.540302, 0.01, 0.99995, … PE(6) = "
+      "−0.279415, 0.96017, 0.059964, 0.998201",
       right(largest_difference(words.row(0), first) <= 5.1e-7 &&
                 largest_difference(words.row(5), sixth) <= 5.1e-7,
             code.values == std::vector<double>{0, 1, 0, 1}),
@@ -331,13 +330,13 @@ void the_clock(Claims& claims) {
     slowest = std::min(slowest, speed);
   }
   claims.add(
-      "Figure: a clock of 256 hands on the unit circle, turning clockwise, each slower than "
-      "the one before",
+      "Figure: a clock of 256 hands on the unit circle, turning clockwise, each slower than the "
+      "one before",
       right(off <= 1e-12 && clockwise == 256 * 127 && slower == 256,
             near(fastest, 1, 1e-12) && near(slowest, frequency(510, 512), 1e-12)),
       "",
-      "lengths {:.1e} off 1; {} of {} steps clockwise; {} hands, from {:.4f} to "
-      "{:.6f} radians a position",
+      "lengths {:.1e} off 1; {} of {} steps clockwise; {} hands, from {:.4f} to {:.6f} radians a "
+      "position",
       off, clockwise, 256 * 127, slower, fastest, slowest);
 }
 
@@ -381,13 +380,12 @@ void criteria(Claims& claims, const Matrix& table) {
   const double bound = std::max(-low, high);
   const RowPair nearest = nearest_rows(table.values, kWidth);
   claims.add(
-      "Sinusoids reflect distances, are bounded, independent of the length, and "
-      "deterministic",
+      "Sinusoids reflect distances, are bounded, independent of the length, and deterministic",
       right(nearest.offset == 1 && bound <= 1 && by_length == 0 && by_run == 0,
             near(bound, 1, 1e-8)),
       "they reflect small distances; far positions are not ordered",
-      "nearest rows: neighbours ({:.3f}); |values| ≤ {:.6f}; 30 or 250 rows: "
-      "{} apart; computed twice: {}",
+      "nearest rows: neighbours ({:.3f}); |values| ≤ {:.6f}; 30 or 250 rows: {} apart; computed "
+      "twice: {}",
       nearest.distance, bound, by_length, by_run);
   claims.add("The values are bounded between 0 and 1",
              wrong(low >= 0 && high <= 1, near(low, -1, 1e-4) && near(high, 1, 1e-8)),
@@ -453,11 +451,11 @@ void distances(Claims& claims, const Matrix& apart) {
     }
   }
   const double farthest = std::max(0.0, std::ranges::max(apart.values));
-  claims.add("Figure: the 250×250 matrix of cosine distances",
-             right(own <= 1e-12 && off <= 1e-12 && farthest > 0.4323), "",
-             "0 to {:.6f}; {:.1e} off zero on the diagonal and {:.1e} off one value "
-             "for each offset",
-             farthest, own, off);
+  claims.add(
+      "Figure: the 250×250 matrix of cosine distances",
+      right(own <= 1e-12 && off <= 1e-12 && farthest > 0.4323), "",
+      "0 to {:.6f}; {:.1e} off zero on the diagonal and {:.1e} off one value for each offset",
+      farthest, own, off);
 }
 
 void the_map(Claims& claims, const Matrix& table, const Matrix& apart) {
@@ -478,8 +476,8 @@ void the_map(Claims& claims, const Matrix& table, const Matrix& apart) {
   claims.add("Figure: in a 2-D map the positions fall in a continuous line",
              right(beside == kRows && step < 0.05 * across),
              "a map by PCA, which is the same on every run; the text's is by UMAP",
-             "for {} of {} none is nearer than a neighbour; in the plane of two "
-             "principal axes the longest step is {:.1f} % of the map",
+             "for {} of {} none is nearer than a neighbour; in the plane of two principal axes the "
+             "longest step is {:.1f} % of the map",
              beside, kRows, 100 * step / across);
 }
 
@@ -512,11 +510,10 @@ void refused_width_and_printed_table(Claims& claims) {
              list(odd.row(1)));
 
   constexpr const char* kPrinted =  // by torch
-      "0.0000, 1.0000, 0.0000, 1.0000, 0.8415, 0.5403, 0.0100, 0.9999, "
-      "0.9093, -0.4161, 0.0200, 0.9998, 0.1411, -0.9900, 0.0300, 0.9996, "
-      "-0.7568, -0.6536, 0.0400, 0.9992, -0.9589, 0.2837, 0.0500, 0.9988, "
-      "-0.2794, 0.9602, 0.0600, 0.9982, 0.6570, 0.7539, 0.0699, 0.9976, "
-      "0.9894, -0.1455, 0.0799, 0.9968, 0.4121, -0.9111, 0.0899, 0.9960";
+      "0.0000, 1.0000, 0.0000, 1.0000, 0.8415, 0.5403, 0.0100, 0.9999, 0.9093, -0.4161, 0.0200, "
+      "0.9998, 0.1411, -0.9900, 0.0300, 0.9996, -0.7568, -0.6536, 0.0400, 0.9992, -0.9589, 0.2837, "
+      "0.0500, 0.9988, -0.2794, 0.9602, 0.0600, 0.9982, 0.6570, 0.7539, 0.0699, 0.9976, 0.9894, "
+      "-0.1455, 0.0799, 0.9968, 0.4121, -0.9111, 0.0899, 0.9960";
   const Matrix table = claims.paper(10, 4);
   const std::vector<float> rounded(table.values.begin(), table.values.end());
   claims.add("The 10×4 table that is printed",
@@ -543,8 +540,7 @@ void positional_encoding_pytorch(Claims& claims) {
   claims.add("The layer's pe[:, :, : x.size(2)] makes it suitable for varying sequence lengths",
              wrong(sliced == 5 || off == 0, sliced == 10 && near(off, expected, 1e-12)),
              "it slices features; the length is the second axis, pe[:, : x.size(1)]",
-             "for 5 tokens it keeps all {} rows; for width 4 it is {:.4f} off the "
-             "table of width 4",
+             "for 5 tokens it keeps all {} rows; for width 4 it is {:.4f} off the table of width 4",
              sliced, off);
 }
 

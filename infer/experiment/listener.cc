@@ -1,4 +1,3 @@
-// What listens to an observed run: it keeps states, and sums attention up on the way.
 #include "infer/experiment/listener.h"
 
 #include <cstdlib>

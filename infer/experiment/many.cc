@@ -45,6 +45,45 @@ int64_t common_length(const phasor::Model& model, std::span<const Input> inputs)
   return lengths.at(lengths.size() / 2);
 }
 
+/// Whether masked tokens can be scored; where not, why is noted under the view.
+bool can_mask(Many& many, const char* view) {
+  const phasor::Model& model = many.subject.model();
+  const char* const why =
+      !model.weights().mlm_head ? "the checkpoint has no masked-language-model head"
+      : !model.has_tokenizer()  ? "the checkpoint has no tokenizer that phasor reads"
+      : !mask_to_fill(model)    ? "the tokenizer has no mask token"
+                                : nullptr;
+  if (why != nullptr) many.means.missing[view] = why;
+  return why == nullptr;
+}
+
+/// Means over the texts, in which every token counts as much as any other.
+Observed observe_many(const Subject& subject, const std::string& file,
+                      std::span<const Input> inputs, Request request, Progress& progress,
+                      size_t with_patterns,
+                      const std::function<void(size_t number, Observed&&)>& each) {
+  Means means(described(subject));
+  size_t number = 0;
+  const Request whole = request;
+  request.states = request.arrays = false;
+  for (const std::span<const Input> batch : batches_of(inputs, with_patterns)) {
+    progress.show("texts", means.texts(), std::ssize(inputs));
+    request.patterns = static_cast<size_t>(means.texts()) < with_patterns;
+    for (Observed& text : observe_texts(subject, batch, request, progress)) {
+      means.add(text);
+      each(number++, std::move(text));
+    }
+    request.seed += batch.size();
+  }
+  Observed observed = means.result();
+  observed.many = {.file = file, .texts = means.texts(), .tokens = means.tokens()};
+  Many many{subject, inputs, whole, progress, observed};
+  for (const View* view : request.views) {
+    if (view->of_many != nullptr) view->of_many(many);
+  }
+  return observed;
+}
+
 }  // namespace
 
 void split_many(Many& many) {
@@ -105,54 +144,10 @@ void probe_many(Many& many) {
   const phasor::ProbeReport& last = reports.back();
   many.means.tables["probe"].note = fmt::format(
       "Trained on {} tokens of {} texts, scored on {} tokens of {} others. Always predicting the "
-      "mean "
-      "position: R² {:.3f}, error {:.2f}.",
+      "mean position: R² {:.3f}, error {:.2f}.",
       last.num_train, parts[0].size(), last.num_held_out, parts[1].size(), last.mean.r2,
       last.mean.mean_absolute_error);
 }
-
-namespace {
-
-/// Whether masked tokens can be scored; where not, why is noted under the view.
-bool can_mask(Many& many, const char* view) {
-  const phasor::Model& model = many.subject.model();
-  const char* const why =
-      !model.weights().mlm_head ? "the checkpoint has no masked-language-model head"
-      : !model.has_tokenizer()  ? "the checkpoint has no tokenizer that phasor reads"
-      : !mask_to_fill(model)    ? "the tokenizer has no mask token"
-                                : nullptr;
-  if (why != nullptr) many.means.missing[view] = why;
-  return why == nullptr;
-}
-
-/// Means over the texts, in which every token counts as much as any other.
-Observed observe_many(const Subject& subject, const std::string& file,
-                      std::span<const Input> inputs, Request request, Progress& progress,
-                      size_t with_patterns,
-                      const std::function<void(size_t number, Observed&&)>& each) {
-  Means means(described(subject));
-  size_t number = 0;
-  const Request whole = request;
-  request.states = request.arrays = false;
-  for (const std::span<const Input> batch : batches_of(inputs, with_patterns)) {
-    progress.show("texts", means.texts(), std::ssize(inputs));
-    request.patterns = static_cast<size_t>(means.texts()) < with_patterns;
-    for (Observed& text : observe_texts(subject, batch, request, progress)) {
-      means.add(text);
-      each(number++, std::move(text));
-    }
-    request.seed += batch.size();
-  }
-  Observed observed = means.result();
-  observed.many = {.file = file, .texts = means.texts(), .tokens = means.tokens()};
-  Many many{subject, inputs, whole, progress, observed};
-  for (const View* view : request.views) {
-    if (view->of_many != nullptr) view->of_many(many);
-  }
-  return observed;
-}
-
-}  // namespace
 
 void score_masked(Many& many) {
   if (!can_mask(many, "masked")) return;

@@ -1,4 +1,3 @@
-// Hiding some of a corpus' tokens behind masks, and scoring what a model makes of them.
 #include "infer/experiment/masked.h"
 
 #include <algorithm>

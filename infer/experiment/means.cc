@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include "infer/views/view.h"
 
@@ -10,15 +11,11 @@ namespace infer {
 namespace {
 
 /// The columns of a view; of "offsets", which has one for each offset, those of all texts.
-std::vector<std::string> columns_of(const View& view, const std::map<std::string, double>& cells) {
+std::vector<std::string> columns_of(const View& view, const std::set<std::string>& keys) {
   std::vector<std::string> columns;
-  const bool as_described = std::ranges::all_of(
-      view.columns, [&](const Column& column) { return cells.contains(column.key); });
-  if (as_described && cells.size() == view.columns.size()) {
-    for (const Column& column : view.columns) columns.emplace_back(column.key);
-    return columns;
-  }
-  for (const auto& [column, sum] : cells) columns.push_back(column);
+  for (const Column& column : view.columns) columns.emplace_back(column.key);
+  if (std::set(columns.begin(), columns.end()) == keys) return columns;
+  columns.assign(keys.begin(), keys.end());
   const auto number = [](const std::string& key) {
     int64_t value = 0;
     std::from_chars(key.data(), key.data() + key.size(), value);
@@ -47,8 +44,8 @@ void Means::add(const Observed& text) {
       sum->weight += weight;
       for (size_t c = 0; c < row.cells.size(); ++c) {
         const bool absent = std::isnan(row.cells[c]);
-        sum->cells[table.columns[c]] += absent ? 0 : weight * row.cells[c];
-        if (absent) sum->absent[table.columns[c]] += weight;
+        Cell& cell = sum->cells[table.columns[c]];
+        (absent ? cell.absent : cell.sum) += absent ? weight : weight * row.cells[c];
       }
     }
   }
@@ -64,18 +61,18 @@ Observed Means::result() const {
   Observed mean = mean_;
   for (const auto& [name, sums] : sums_) {
     Table& table = mean.tables[name];
-    std::map<std::string, double> all;
-    for (const Sum& sum : sums) all.insert(sum.cells.begin(), sum.cells.end());
+    std::set<std::string> all;
+    for (const Sum& sum : sums) {
+      for (const auto& [column, cell] : sum.cells) all.insert(column);
+    }
     table.columns = columns_of(view(name), all);
     for (const Sum& sum : sums) {
       Row& row = table.rows.emplace_back(sum.place);
       for (const std::string& column : table.columns) {
-        const auto cell = sum.cells.find(column);
-        const auto absent = sum.absent.find(column);
-        const double weight = sum.weight - (absent == sum.absent.end() ? 0 : absent->second);
-        row.cells.push_back(cell == sum.cells.end() ? 0
-                            : weight > 0            ? cell->second / weight
-                                                    : std::nan(""));
+        const auto found = sum.cells.find(column);
+        const Cell cell = found == sum.cells.end() ? Cell() : found->second;
+        const double weight = sum.weight - cell.absent;
+        row.cells.push_back(weight > 0 ? cell.sum / weight : std::nan(""));
       }
     }
   }

@@ -22,16 +22,18 @@ class Means {
   int64_t tokens() const { return tokens_; }
   /// A row that some texts do not have is the mean over the others. A column that a text does not
   /// have counts as 0: nothing goes to an offset that is longer than the text. A cell without a
-  /// number is not counted. Without
-  /// Observed::input and arrays.
+  /// number is not counted. Without Observed::input and arrays.
   Observed result() const;
 
  private:
+  struct Cell {
+    double sum = 0;
+    double absent = 0;  // the weight of texts without a number
+  };
   struct Sum {
     Row place;
     double weight = 0;
-    std::map<std::string, double> cells = {};   // by column
-    std::map<std::string, double> absent = {};  // the weight of texts without a number, by column
+    std::map<std::string, Cell> cells = {};  // by column
   };
   Observed mean_;
   int64_t texts_ = 0, tokens_ = 0;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "infer/experiment/masked.h"
 
@@ -137,7 +136,7 @@ void measure_effect(Batch& batch) {
   const Subject& subject = batch.subject();
   // Scaled to nothing rather than removed, so that both runs cut the same windows.
   phasor::Trace without = hidden_states();
-  batch.run(subject.options.positions.scaled(0), batch.sequences(), without);
+  subject.run(batch.sequences(), without, subject.options.positions.scaled(0));
   const phasor::Pooling pooling =
       subject.model().has_sentence() ? subject.model().sentence().pooling : phasor::Pooling();
   for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
@@ -173,7 +172,7 @@ void measure_order(Batch& batch) {
       reordered.push_back(phasor::reordered(batch.sequences()[i], orders.back()));
     }
     phasor::Trace moved = hidden_states();
-    batch.run(batch.subject().options.positions, reordered, moved);
+    batch.subject().run(reordered, moved);
     for (size_t i = 0; i < rows.size(); ++i) {
       for (Row& row : rows[i]) {
         row.cells.push_back(
@@ -225,7 +224,7 @@ void measure_scores(Batch& batch) {
     return batch.miss("scores", "measured only in f32");
   }
   phasor::ScoreTrace trace;
-  batch.run(subject.options.positions, batch.sequences(), trace);
+  subject.run(batch.sequences(), trace);
   for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
     if (batch.missed_by_windows(i, "scores")) continue;
     Observed& text = batch.texts()[i];
@@ -242,7 +241,7 @@ void measure_relative(Batch& batch) {
   const Subject& subject = batch.subject();
   const bool terms = subject.encoder.precision() == phasor::Precision::kFloat32;
   RelativeTrace trace;
-  batch.run(subject.options.positions, batch.sequences(), trace);
+  subject.run(batch.sequences(), trace);
   for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
     if (batch.missed_by_windows(i, "relative")) continue;
     Observed& text = batch.texts()[i];

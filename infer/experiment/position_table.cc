@@ -8,6 +8,7 @@
 #include <numeric>
 #include <random>
 
+#include "engine/position_source.h"
 #include "infer/cli/command_line.h"
 #include "infer/commands.h"
 #include "infer/files/table_file.h"
@@ -28,12 +29,6 @@ void check(const char* option, std::optional<int64_t> value, int64_t most) {
   if (!value || (*value >= 1 && *value <= most)) return;
   throw phasor::InvalidArgument(
       fmt::format("{} is {}; give a whole number from 1 to {}", option, *value, most));
-}
-
-/// A layout's first position, as when it replaces a model's own.
-int64_t usual_first_position(phasor::SinusoidalLayout layout) {
-  if (layout == phasor::SinusoidalLayout::kFairseq) return 2;
-  return layout == phasor::SinusoidalLayout::kOpenNmt ? 1 : 0;
 }
 
 void set_formula(NamedTable& table, phasor::SinusoidalLayout layout, double base) {
@@ -70,7 +65,7 @@ NamedTable computed(const std::string& name, const TableSize& size) {
         fmt::format("--base is {}; it must be above 1, like 10000", base));
   }
   const auto layout = phasor::parse<phasor::SinusoidalLayout>(name);
-  table.first_position = usual_first_position(layout);
+  table.first_position = phasor::internal::usual_first_position(layout);
   table.values.values = phasor::sinusoidal_table(layout, rows, width, base, table.first_position);
   set_formula(table, layout, base);
   return table;
@@ -103,10 +98,10 @@ void refuse_without_vectors(const std::string& name, const phasor::Model& model)
     throw phasor::InvalidArgument(
         fmt::format("the model {} has no positions to show; it sees its tokens as a set", name));
   }
-  throw phasor::InvalidArgument(fmt::format(
-      "the model {} has no position vectors: its positions are {}, which act within attention; "
-      "infer observe -m {} --only relative TEXT shows them by offset",
-      name, describe(position), name));
+  throw phasor::InvalidArgument(
+      fmt::format("the model {} has no position vectors: its positions are {}, which act within "
+                  "attention; infer observe -m {} --only relative TEXT shows them by offset",
+                  name, describe(position), name));
 }
 
 NamedTable from_model(const std::string& name, const TableSize& size) {

@@ -13,20 +13,12 @@ using phasor::Positions;
 namespace {
 
 PositionKind kind_of(const phasor::PositionConfig& own, const Positions& positions) {
-  switch (positions.source()) {
-    case Positions::Source::kNone:
-    case Positions::Source::kRotary:
-    case Positions::Source::kAlibi:
-      return PositionKind::kNone;
-    case Positions::Source::kSinusoidal:
-      return PositionKind::kSinusoidal;
-    case Positions::Source::kLearned:
-    case Positions::Source::kTable:
-      return PositionKind::kLearned;
-    case Positions::Source::kModel:
-      break;
-  }
-  return own.kind;
+  using Source = Positions::Source;
+  const Source source = positions.source();
+  if (source == Source::kModel) return own.kind;
+  if (source == Source::kSinusoidal) return PositionKind::kSinusoidal;
+  const bool table = source == Source::kLearned || source == Source::kTable;
+  return table ? PositionKind::kLearned : PositionKind::kNone;
 }
 
 /// "1.attn", "2.mlp", "3": layers count from 1.
@@ -43,6 +35,15 @@ std::vector<std::string> describe_cuts(std::span<const phasor::ResidualCut> cuts
 
 }  // namespace
 
+phasor::Encoding Subject::run(std::span<const std::vector<int32_t>> sequences,
+                              phasor::Observer& observer,
+                              const phasor::Positions& positions) const {
+  phasor::RunOptions changed = options;
+  changed.positions = positions;
+  changed.observer = &observer;
+  return encoder.encode_ids(sequences, changed);
+}
+
 phasor::Trace hidden_states() {
   return phasor::Trace{Hook::kFullEmbed, Hook::kResidPost, Hook::kNormalizedResidPost,
                        Hook::kFinalNorm};
@@ -56,14 +57,9 @@ std::vector<Deviation> deviations(const Subject& got, const Subject& want,
   int64_t done = 0;
   for (const std::span<const Input> batch : batches_of(inputs)) {
     progress.show(what, done, std::ssize(inputs));
-    const auto run = [&](const Subject& subject) {
-      phasor::Trace states = hidden_states();
-      phasor::RunOptions options = subject.options;
-      options.observer = &states;
-      subject.encoder.encode_ids(token_ids_of(batch), options);
-      return states;
-    };
-    const phasor::Trace wanted = run(want), gotten = run(got);
+    phasor::Trace wanted = hidden_states(), gotten = hidden_states();
+    want.run(token_ids_of(batch), wanted);
+    got.run(token_ids_of(batch), gotten);
     for (int64_t i = 0; i < std::ssize(batch); ++i) {
       for (int64_t l = 0; l < std::ssize(deviations); ++l) {
         deviations[l].add(gotten.hidden_state(l, i).values, wanted.hidden_state(l, i).values,

@@ -25,6 +25,13 @@ struct Subject {
   std::vector<std::string> edits = {};  // of options.positions, as the user wrote them
 
   const phasor::Model& model() const { return encoder.model(); }
+  /// Runs sequences as `options` say, but with this observer.
+  phasor::Encoding run(std::span<const std::vector<int32_t>> sequences,
+                       phasor::Observer& observer) const {
+    return run(sequences, observer, options.positions);
+  }
+  phasor::Encoding run(std::span<const std::vector<int32_t>> sequences, phasor::Observer& observer,
+                       const phasor::Positions& positions) const;
 };
 
 /// Which positions a run adds, for people: "sinusoidal (paper)", "learned", "none", "table".

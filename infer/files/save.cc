@@ -21,9 +21,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "all formats are little-endian");
 
-/// The eight bytes before it included.
-std::string safetensors_header(std::span<const SavedTensor> tensors,
-                               const std::map<std::string, std::string>& metadata) {
+nlohmann::ordered_json header_of(std::span<const SavedTensor> tensors,
+                                 const std::map<std::string, std::string>& metadata) {
   nlohmann::ordered_json header;
   header["__metadata__"] = metadata;
   size_t offset = 0;
@@ -34,10 +33,7 @@ std::string safetensors_header(std::span<const SavedTensor> tensors,
                            {"data_offsets", {offset, end}}};
     offset = end;
   }
-  std::string text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  text.resize((text.size() + 7) / 8 * 8, ' ');
-  const auto size = static_cast<uint64_t>(text.size());
-  return std::string(reinterpret_cast<const char*>(&size), sizeof size) + text;
+  return header;
 }
 
 /// The header, and the tensors one after another.
@@ -93,6 +89,13 @@ void save_npz(const std::filesystem::path& path, std::span<const SavedTensor> te
 
 }  // namespace
 
+std::string safetensors_header(const nlohmann::ordered_json& header, size_t length) {
+  std::string text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  text.resize(length > 0 ? length : (text.size() + 7) / 8 * 8, ' ');
+  const auto size = static_cast<uint64_t>(text.size());
+  return std::string(reinterpret_cast<const char*>(&size), sizeof size) + text;
+}
+
 std::string npy_header(SavedTensor::Kind kind, std::span<const int64_t> shape) {
   std::string sizes;
   for (const int64_t size : shape) sizes += fmt::format("{}, ", size);
@@ -124,7 +127,7 @@ void save(const std::filesystem::path& path, std::span<const SavedTensor> tensor
   } else if (extension == ".npy") {
     save_flat(path, npy_header(tensors[0].kind, tensors[0].shape), tensors.first(1));
   } else {
-    save_flat(path, safetensors_header(tensors, metadata), tensors);
+    save_flat(path, safetensors_header(header_of(tensors, metadata)), tensors);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -40,6 +41,10 @@ void check_save_path(const std::filesystem::path& path, bool one_tensor = false)
 /// npy have no place for it. An npy file holds the first tensor alone, without its name.
 void save(const std::filesystem::path& path, std::span<const SavedTensor> tensors,
           const std::map<std::string, std::string>& metadata);
+
+/// What a safetensors file begins with: the length and `header`, padded with blanks to `length` or
+/// else to a multiple of 8.
+std::string safetensors_header(const nlohmann::ordered_json& header, size_t length = 0);
 
 /// What a version 1.0 .npy file begins with, padded so that the numbers start at a multiple of 64.
 /// Every matrix's is 128 bytes long.

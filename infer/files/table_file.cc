@@ -150,9 +150,9 @@ Matrix read_any(const std::filesystem::path& file) {
   const auto bad = std::ranges::find_if_not(matrix.values, is_float32);
   if (bad != matrix.values.end()) {
     const auto i = bad - matrix.values.begin();
-    refuse_table(file, fmt::format("row {}, column {} is {}; it must be finite, and no larger than "
-                                   "float32",
-                                   i / matrix.columns, i % matrix.columns, *bad));
+    refuse_table(
+        file, fmt::format("row {}, column {} is {}; it must be finite, and no larger than float32",
+                          i / matrix.columns, i % matrix.columns, *bad));
   }
   return matrix;
 }

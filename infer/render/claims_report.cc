@@ -1,5 +1,4 @@
 // The tutorials' claims, computed on the spot and shown source by source.
-
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -73,16 +73,15 @@ std::string heat_map(const Matrix& matrix, const std::vector<std::string>& row_l
   const Range range = range_of(cells.values);
   std::string text;
   for (int64_t i = 0; i < cells.rows; ++i) {
-    text += "  ";
+    std::string line = "  ";
     if (label_width > 0) {
       const std::string label = cut_right(row_labels[i * block_rows], label_width - 1);
-      text += pad_left(label, label_width - 1) + " ";
+      line += pad_left(label, label_width - 1) + " ";
     }
     for (const double value : cells.row(i)) {
-      for (int times = fits ? 2 : 1; times > 0; --times) text += shade(range, value);
+      for (int times = fits ? 2 : 1; times > 0; --times) line += shade(range, value);
     }
-    text.erase(text.find_last_not_of(' ') + 1);
-    text += "\n";
+    text += trimmed(line);
   }
   text += fmt::format("  {:.3g} ", range.low);
   for (const double share : {0.1, 0.3, 0.5, 0.7, 0.9}) {

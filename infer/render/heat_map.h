@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "infer/matrix.h"
-#include "infer/range.h"
 
 namespace infer {
 

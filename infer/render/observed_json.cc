@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -49,16 +50,9 @@ Json masks_json(const std::vector<MaskReport>& masks) {
   return json;
 }
 
-const char* name_of(Rows rows) {
-  return rows == Rows::kLayers ? "layers" : rows == Rows::kHeads ? "heads" : "named";
-}
-
-const char* name_of(Chart chart) {
-  return chart == Chart::kNone      ? "none"
-         : chart == Chart::kLines   ? "lines"
-         : chart == Chart::kStacked ? "stacked"
-                                    : "curves";
-}
+// In the order of Rows and Chart.
+constexpr std::array kRows = {"layers", "heads", "named"};
+constexpr std::array kCharts = {"none", "lines", "stacked", "curves"};
 
 /// A field of CSV, quoted where it must be (RFC 4180).
 std::string csv_field(const std::string& text) {
@@ -74,35 +68,36 @@ std::string csv_field(const std::string& text) {
 Json to_json(const Observed& observed) {
   Json json = Json::object();
   if (!observed.label.empty()) json["label"] = observed.label;
-  json["model"] = observed.model;
-  json["positions"] = observed.positions;
-  json["precision"] = observed.precision;
-  json["edits"] = observed.edits;
-  json["cut_residuals"] = observed.cut_residuals;
+  json.update({{"model", observed.model},
+               {"positions", observed.positions},
+               {"precision", observed.precision},
+               {"edits", observed.edits},
+               {"cut_residuals", observed.cut_residuals}});
   if (observed.many) {
-    json["file"] = observed.many->file.empty() ? Json() : Json(observed.many->file);
-    json["texts"] = observed.many->texts;
-    json["tokens"] = observed.many->tokens;
+    const auto& [file, texts, tokens] = *observed.many;
+    json.update(
+        {{"file", file.empty() ? Json() : Json(file)}, {"texts", texts}, {"tokens", tokens}});
   } else {
-    json["text"] = observed.input.text ? Json(*observed.input.text) : Json();
-    json["ids"] = observed.input.token_ids;
-    json["pieces"] = observed.input.pieces;
-    json["position_ids"] = positions_json(observed.position_ids);
-    json["invalid_bytes"] = observed.input.invalid_bytes;
-    json["dropped"] = observed.input.dropped;
-    json["text_tokens"] = observed.text_tokens;
+    const Input& input = observed.input;
+    json.update({{"text", input.text ? Json(*input.text) : Json()},
+                 {"ids", input.token_ids},
+                 {"pieces", input.pieces},
+                 {"position_ids", positions_json(observed.position_ids)},
+                 {"invalid_bytes", input.invalid_bytes},
+                 {"dropped", input.dropped},
+                 {"text_tokens", observed.text_tokens}});
   }
-  json["num_layers"] = observed.num_layers;
-  json["num_heads"] = observed.num_heads;
-  json["d_model"] = observed.d_model;
-  json["views"] = Json::object();
+  Json tables = Json::object();
   for (const View& view : views()) {
     const Table* const table = observed.table(view.name);
-    if (table != nullptr) json["views"][view.name] = table_json(view, *table);
+    if (table != nullptr) tables[view.name] = table_json(view, *table);
   }
-  json["missing"] = Json::object();
-  for (const auto& [view, why] : observed.missing) json["missing"][view] = why;
-  json["masks"] = masks_json(observed.masks);
+  json.update({{"num_layers", observed.num_layers},
+               {"num_heads", observed.num_heads},
+               {"d_model", observed.d_model},
+               {"views", tables},
+               {"missing", Json(observed.missing)},
+               {"masks", masks_json(observed.masks)}});
   return json;
 }
 
@@ -124,9 +119,9 @@ Json views_json() {
                     {"title", view.title},
                     {"hint", view.hint},
                     {"unit", view.unit},
-                    {"rows", name_of(view.rows)},
+                    {"rows", kRows.at(static_cast<size_t>(view.rows))},
                     {"row_name", view.row_name},
-                    {"chart", name_of(view.chart)},
+                    {"chart", kCharts.at(static_cast<size_t>(view.chart))},
                     {"series", view.series},
                     {"columns", columns}});
   }

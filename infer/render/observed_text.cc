@@ -38,11 +38,6 @@ std::string number_text(double value, const Column& column) {
                                                                               : text;
 }
 
-std::string trimmed(std::string line) {
-  line.erase(line.find_last_not_of(' ') + 1);
-  return line + "\n";
-}
-
 std::string paragraph(std::string_view text) {
   return fmt::format("  {}\n", wrapped(text, 2, kWidth));
 }
@@ -169,7 +164,7 @@ class TableText {
     return one ? out + "  " + bar(shares[0] / longest_, room) : out;
   }
 
-  std::string lines(std::span<const size_t> sides) const {
+  std::string lines(const std::vector<size_t>& sides) const {
     const auto line = [&](std::string_view label, const auto& cells) {
       std::string out = "  " + pad_right(label, label_width_);
       for (const size_t side : sides) {
@@ -192,9 +187,6 @@ class TableText {
     }
     return out;
   }
-  std::string lines(std::initializer_list<size_t> sides) const {
-    return lines(std::span<const size_t>(sides.begin(), sides.size()));
-  }
 
   const View& view_;
   std::vector<std::string> labels_;
@@ -208,37 +200,34 @@ class TableText {
   size_t left_out_ = 0;
 };
 
-/// Where the runs differ in what they lack, with their names.
-std::string missing_lines(const View& view, std::span<const Observed> runs) {
+/// What `get` says of each run, behind `mark` and with the run's name; once where they are alike.
+template <typename Get>
+std::string lines_of(std::span<const Observed> runs, std::string_view mark, Get get) {
+  std::vector<std::string> texts;
+  for (const Observed& run : runs) texts.push_back(get(run));
+  const bool alike = std::ranges::count(texts, texts[0]) == std::ssize(texts);
   std::string out;
-  for (const Observed& run : runs) {
-    const auto why = run.missing.find(view.name);
-    if (why == run.missing.end()) continue;
-    const std::string line = fmt::format("{} {}", kNoNumber, why->second);
-    const bool all_alike = std::ranges::all_of(runs, [&](const Observed& other) {
-      const auto found = other.missing.find(view.name);
-      return found != other.missing.end() && found->second == why->second;
-    });
-    if (all_alike) return paragraph(line);
-    out += paragraph(fmt::format("{} {}: {}", kNoNumber, run.label, why->second));
+  for (size_t side = 0; side < (alike ? 1 : texts.size()); ++side) {
+    if (texts[side].empty()) continue;
+    out += paragraph(fmt::format("{}{}{}{}", mark, alike ? "" : runs[side].label, alike ? "" : ": ",
+                                 texts[side]));
   }
   return out;
 }
 
-/// The tables' notes; one that all have stands once.
+/// Why runs do not have the view.
+std::string missing_lines(const View& view, std::span<const Observed> runs) {
+  return lines_of(runs, fmt::format("{} ", kNoNumber), [&](const Observed& run) {
+    const auto why = run.missing.find(view.name);
+    return why == run.missing.end() ? std::string() : why->second;
+  });
+}
+
 std::string note_lines(const View& view, std::span<const Observed> runs) {
-  std::vector<std::string> notes;
-  for (const Observed& run : runs) {
+  return lines_of(runs, "", [&](const Observed& run) {
     const Table* const table = run.table(view.name);
-    notes.push_back(table == nullptr ? "" : table->note);
-  }
-  const bool named = runs.size() > 1 && notes[0] != notes[1];
-  std::string out;
-  for (size_t side = 0; side < (named ? 2 : 1); ++side) {
-    if (notes[side].empty()) continue;
-    out += paragraph(named ? fmt::format("{}: {}", runs[side].label, notes[side]) : notes[side]);
-  }
-  return out;
+    return table == nullptr ? std::string() : table->note;
+  });
 }
 
 Matrix pattern_corner(const Observed& text, HeadNumber head) {
@@ -450,9 +439,8 @@ std::string to_overview(std::span<const Observed> runs, const Shown& shown, cons
                  cell(printable(runs[1].label)) + "  layer");
   for (const Difference& each : differences(runs, shown)) {
     const Column& column = lead(*each.view);
-    const std::string layer = each.place.layer < 0    ? ""
-                              : each.place.layer == 0 ? "embed"
-                                                      : fmt::format("{}", each.place.layer);
+    const std::string layer =
+        each.place.layer < 0 ? "" : name_of(Row{.layer = each.place.layer, .cells = {}});
     out += trimmed("  " + pad_right(cut_right(lead_name(*each.view), kTitle - 1), kTitle) +
                    cell(number_text(each.mean[0], column)) +
                    cell(number_text(each.mean[1], column)) + pad_left(layer, 7));

@@ -34,8 +34,7 @@ std::string position_of(const NamedTable& table, int64_t row) {
 }
 
 std::string line_of(const std::string& label, const std::string& rest) {
-  std::string line = pad_left(label, kPositionWidth) + "  " + rest;
-  return line.erase(line.find_last_not_of(' ') + 1) + "\n";
+  return trimmed(pad_left(label, kPositionWidth) + "  " + rest);
 }
 
 /// Four decimals, and no "-0.0000".
@@ -151,8 +150,7 @@ std::string property_rows(const std::vector<std::string>& names, const PropertyC
     }
     const int room = output.width() - display_width(line) - 5;
     if (room >= 20) line += "   " + cut_right(row.meaning, room);
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += "  " + line + "\n";
+    text += trimmed("  " + line);
   }
   return text;
 }

@@ -1,4 +1,3 @@
-// What a terminal is shown: stdout, columns that line up, bars, and the one line of an error.
 #include "infer/render/terminal.h"
 
 #include <fmt/format.h>
@@ -69,34 +68,34 @@ std::string Output::tinted(std::string_view text, Tint tint) const {
   return fmt::format("\033[{}m{}\033[0m", tint == Tint::kGreen ? 32 : 31, text);
 }
 
+std::string Output::labelled(const std::string& label, std::string_view text) const {
+  return label + cut_right(printable(text), std::max(width_ - display_width(label), 20)) + "\n";
+}
+
 void write_stderr(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 
-void report_error(std::string_view message) {
+int report_error(std::string_view message, int code) {
   write_stderr(fmt::format("infer: {}\n", printable(message)));
+  return code;
 }
 
 int report_current_exception() {
-  int code = kBackend;
   try {
     throw;
   } catch (const UsageError& error) {
-    report_error(error.what());
-    code = kUsage;
+    return report_error(error.what(), kUsage);
   } catch (const phasor::InvalidArgument& error) {
-    report_error(error.what());
-    code = kBadInput;
+    return report_error(error.what(), kBadInput);
   } catch (const phasor::ModelError& error) {
-    report_error(error.what());
-    code = kBadModel;
+    return report_error(error.what(), kBadModel);
   } catch (const std::filesystem::filesystem_error& error) {
-    report_error(fmt::format("{}: {}", error.path1().string(), error.code().message()));
-    code = kBadInput;
+    return report_error(fmt::format("{}: {}", error.path1().string(), error.code().message()),
+                        kBadInput);
   } catch (const std::bad_alloc&) {
-    report_error("out of memory; give fewer or shorter texts, or a smaller model");
+    return report_error("out of memory; give fewer or shorter texts, or a smaller model", kBackend);
   } catch (const std::exception& error) {
-    report_error(error.what());
+    return report_error(error.what(), kBackend);
   }
-  return code;
 }
 
 void report_note(std::string_view message) {
@@ -146,6 +145,11 @@ std::string wrapped(std::string_view text, int indent, int width) {
     out += word;
   }
   return out;
+}
+
+std::string trimmed(std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
 }
 
 std::string cut_right(std::string_view text, int width) {
@@ -209,8 +213,7 @@ std::string token_table(const std::vector<TokenRow>& rows, int width) {
       for (size_t i = begin; i < std::min(end, row.cells.size()); ++i) {
         line += "  " + pad_right(row.cells[i], widths[i]);
       }
-      line.erase(line.find_last_not_of(' ') + 1);
-      out += line + "\n";
+      out += trimmed(line);
     }
   }
   return out;

@@ -19,6 +19,8 @@ class Output {
   int width() const { return width_; }               // in columns; 100 where stdout is no terminal
   std::string heading(std::string_view text) const;  // bold where there are colours
   std::string tinted(std::string_view text, Tint tint) const;  // likewise
+  /// `label` and what fits of `text` behind it, as a line.
+  std::string labelled(const std::string& label, std::string_view text) const;
 
  private:
   bool colours_ = false;
@@ -28,8 +30,8 @@ class Output {
 
 /// Where nobody can read it, nothing is written, and nothing else happens.
 void write_stderr(std::string_view text);
-/// `infer: message` on stderr, in one line whatever the message holds.
-void report_error(std::string_view message);
+/// `infer: message` on stderr, in one line whatever the message holds; returns `code`.
+int report_error(std::string_view message, int code);
 /// The same for the exception being handled; returns its exit code.
 int report_current_exception();
 /// Something worth knowing, on stderr.
@@ -49,6 +51,8 @@ std::string wrapped(std::string_view text, int indent, int width);
 /// rounding.
 std::string small_number(double value, int decimals = 3);
 
+/// `line` without blanks at its end, but with "\n".
+std::string trimmed(std::string line);
 /// The beginning of `text` before "…" where it takes more than `width` columns.
 std::string cut_right(std::string_view text, int width);
 /// The end of `text` behind "…" where it takes more than `width` columns.

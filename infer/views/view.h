@@ -6,15 +6,14 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
-
-#include "infer/views/table.h"
 
 namespace infer {
 
 class Batch;
 struct Many;
 struct Observed;
+struct Row;
+struct Table;
 
 /// A column of a view's table.
 struct Column {

@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <stdexcept>
 
 #include "infer/experiment/measures.h"
@@ -85,15 +83,15 @@ std::string say_effect(const Table& table) {
   const Row& most = largest(table, "effect");
   if (most.cells[0] < 1e-6) return "Positions change no hidden state.";
   return fmt::format(
-      "Positions turn the states most in {} (1 − cos {:.2f}; 0: not at all, 1: to a right "
-      "angle), and those of the last layer by {:.2f}.",
+      "Positions turn the states most in {} (1 − cos {:.2f}; 0: not at all, 1: to a right angle), "
+      "and those of the last layer by {:.2f}.",
       layer_name(most), most.cells[0], table.rows.back().cells[0]);
 }
 
 std::string say_split(const Table& table) {
   return fmt::format(
-      "Position alone explains {:.0f} % of the variance of the embeddings and {:.0f} % of "
-      "that of the last states; the token alone {:.0f} % and {:.0f} %.",
+      "Position alone explains {:.0f} % of the variance of the embeddings and {:.0f} % of that of "
+      "the last states; the token alone {:.0f} % and {:.0f} %.",
       100 * at(table, 0, "position"), 100 * table.rows.back().cells[0], 100 * at(table, 0, "token"),
       100 * table.rows.back().cells[1]);
 }
@@ -121,8 +119,7 @@ const View kViews[] = {
      .title = "Change from the first run to the second",
      .hint = "How far the second run's states are from the first's: mean 1 − cosine (0: the same "
              "direction, 1: a right angle), the length of the difference relative to the state, "
-             "and the "
-             "largest difference of a number.",
+             "and the largest difference of a number.",
      .unit = "1 − cosine",
      .needs = Needs::kTwoRuns,
      .chart = Chart::kLines,
@@ -140,11 +137,9 @@ const View kViews[] = {
      .sentence = say_effect},
     {.name = "split",
      .title = "What explains the states",
-     .hint =
-         "The text is run in every cyclic shift, so that each token visits each place. Shares of "
-         "the "
-         "states' variance that the place alone, the token alone, and only both together explain; "
-         "they sum to 1.",
+     .hint = "The text is run in every cyclic shift, so that each token visits each place. Shares "
+             "of the states' variance that the place alone, the token alone, and only both "
+             "together explain; they sum to 1.",
      .unit = "share of variance",
      .chart = Chart::kStacked,
      .series = 3,
@@ -154,20 +149,17 @@ const View kViews[] = {
     {.name = "direct",
      .title = "Direct path of the position vector",
      .hint = "The part of each state that is the added position vector, carried by residual "
-             "connections "
-             "alone with every LayerNorm frozen: its length relative to the state, and its share "
-             "⟨D, h⟩/‖h‖². 0: nothing of it is left.",
+             "connections alone with every LayerNorm frozen: its length relative to the state, and "
+             "its share ⟨D, h⟩/‖h‖². 0: nothing of it is left.",
      .unit = "length relative to the state",
      .chart = Chart::kLines,
      .columns = kDirect,
      .of_texts = measure_direct},
     {.name = "order",
      .title = "Order sensitivity",
-     .hint =
-         "How far the tokens' states move when the same tokens stand in another order, relative to "
-         "their length: two tokens swapped, pairs shuffled, all reversed, all shuffled. 0: order "
-         "does "
-         "not matter; 1.4: as different as unrelated states.",
+     .hint = "How far the tokens' states move when the same tokens stand in another order, "
+             "relative to their length: two tokens swapped, pairs shuffled, all reversed, all "
+             "shuffled. 0: order does not matter; 1.4: as different as unrelated states.",
      .unit = "relative change",
      .chart = Chart::kLines,
      .series = 4,
@@ -176,9 +168,8 @@ const View kViews[] = {
      .of_texts = measure_order},
     {.name = "attention",
      .title = "Reach of attention",
-     .hint =
-         "The mean distance |i − j| between a token and what it reads, over all heads. Small: the "
-         "layer looks at neighbours.",
+     .hint = "The mean distance |i − j| between a token and what it reads, over all heads. Small: "
+             "the layer looks at neighbours.",
      .unit = "tokens",
      .chart = Chart::kLines,
      .columns = kAttention,
@@ -186,8 +177,7 @@ const View kViews[] = {
     {.name = "entropy",
      .title = "Spread of attention",
      .hint = "The mean entropy of what a token reads, over all heads, as a share of ln T. 0: one "
-             "token; "
-             "1: all tokens alike.",
+             "token; 1: all tokens alike.",
      .unit = "share of ln T",
      .chart = Chart::kLines,
      .brief = false,
@@ -196,8 +186,7 @@ const View kViews[] = {
     {.name = "offsets",
      .title = "Attention by offset",
      .hint = "The share of attention that goes to the token at each offset j − i, over all heads: "
-             "−1 is "
-             "the previous token, +1 the next.",
+             "−1 is the previous token, +1 the next.",
      .unit = "share of attention",
      .lead = 2,
      .brief = false,
@@ -206,10 +195,8 @@ const View kViews[] = {
     {.name = "heads",
      .title = "Heads, the most positional first",
      .hint = "Mean weight that a head gives to the previous and the next token, to the token "
-             "itself, to "
-             "the first and to special tokens; the share of rows that read the better neighbour "
-             "most; mean "
-             "reach in tokens; entropy as a share of ln T.",
+             "itself, to the first and to special tokens; the share of rows that read the better "
+             "neighbour most; mean reach in tokens; entropy as a share of ln T.",
      .unit = "mean weight",
      .rows = Rows::kHeads,
      .weight = neighbour_weight,
@@ -219,8 +206,7 @@ const View kViews[] = {
     {.name = "pattern",
      .title = "Attention pattern of a head",
      .hint = "How much each row's token reads of each column's token; a row sums to 1. --head "
-             "chooses the "
-             "head.",
+             "chooses the head.",
      .needs = Needs::kOneText,
      .of_texts = measure_attention},
     {.name = "scores",
@@ -229,8 +215,7 @@ const View kViews[] = {
              "(p). bias is what positions do within attention: biases, rotation, DeBERTa's terms. "
              "rest: products with token types and with the maps' biases. "
              "Each part's share of the scores' variance. 1: it decides where attention goes; 0: it "
-             "has no "
-             "say; below 0: it works against the others.",
+             "has no say; below 0: it works against the others.",
      .unit = "share of variance",
      .rows = Rows::kNamed,
      .row_name = "head",
@@ -241,19 +226,13 @@ const View kViews[] = {
      .of_texts = measure_scores},
     {.name = "relative",
      .title = "Effect of positions on the scores, by offset",
-     .hint =
-         "What positions add to a head's scores at each offset of positions, key less query, in "
-         "the "
-         "scores' unit. bias: T5's buckets, ALiBi; rotation: a rotated score less the same "
-         "unrotated; "
-         "c2p and p2c: DeBERTa's content to position and position to content; pp: added vectors, "
-         "in "
-         "the first layer. rotation, c2p and p2c are means over all pairs of the text's tokens, as "
-         "if "
-         "each stood at that offset, and sd is their standard deviation; pp is the mean over the "
-         "pairs "
-         "that do. No number: no such pair, or beyond a local window. The head whose curve has the "
-         "largest range comes first.",
+     .hint = "What positions add to a head's scores at each offset of positions, key less query, in "
+             "the scores' unit. bias: T5's buckets, ALiBi; rotation: a rotated score less the same "
+             "unrotated; c2p and p2c: DeBERTa's content to position and position to content; pp: "
+             "added vectors, in the first layer. rotation, c2p and p2c are means over all pairs of "
+             "the text's tokens, as if each stood at that offset, and sd is their standard "
+             "deviation; pp is the mean over the pairs that do. No number: no such pair, or beyond "
+             "a local window. The head whose curve has the largest range comes first.",
      .unit = "score",
      .rows = Rows::kHeads,
      .row_name = "term",
@@ -272,8 +251,7 @@ const View kViews[] = {
     {.name = "rank",
      .title = "Directions of the positions' means",
      .hint = "Stable rank of the means of the states at each place: how many directions they fill; "
-             "and how "
-             "smoothly they change from place to place (1: a slow curve).",
+             "and how smoothly they change from place to place (1: a slow curve).",
      .unit = "directions",
      .chart = Chart::kLines,
      .brief = false,
@@ -290,9 +268,8 @@ const View kViews[] = {
      .of_texts = measure_effect},
     {.name = "corpus",
      .title = "What explains the states of many texts",
-     .hint =
-         "Shares of the states' variance over texts of one length that the place alone, the text "
-         "alone, and only both together explain; they sum to 1.",
+     .hint = "Shares of the states' variance over texts of one length that the place alone, the "
+             "text alone, and only both together explain; they sum to 1.",
      .unit = "share of variance",
      .needs = Needs::kManyTexts,
      .chart = Chart::kStacked,
@@ -301,11 +278,9 @@ const View kViews[] = {
      .of_many = split_many},
     {.name = "probe",
      .title = "Position, read by a linear probe",
-     .hint =
-         "How well a linear map predicts the position from a state, on texts it was not trained "
-         "on: R² (1: "
-         "exactly, 0: no better than the mean), mean error in tokens, and R² after training on "
-         "shuffled positions.",
+     .hint = "How well a linear map predicts the position from a state, on texts it was not "
+             "trained on: R² (1: exactly, 0: no better than the mean), mean error in tokens, and "
+             "R² after training on shuffled positions.",
      .unit = "R² on unseen texts",
      .needs = Needs::kManyTexts,
      .chart = Chart::kLines,
@@ -315,8 +290,7 @@ const View kViews[] = {
     {.name = "masked",
      .title = "Masked tokens",
      .hint = "Loss in nats and share of right predictions on 15 % of the file's tokens, which are "
-             "masked; "
-             "each text is run by itself. ± is the standard error.",
+             "masked; each text is run by itself. ± is the standard error.",
      .unit = "loss in nats",
      .needs = Needs::kFile,
      .rows = Rows::kNamed,
@@ -326,10 +300,8 @@ const View kViews[] = {
     {.name = "longer",
      .title = "Masked tokens in longer texts",
      .hint = "Loss in nats and share of right predictions on 15 % of the tokens of the file, which "
-             "is read "
-             "end to end in pieces of 1, 1.5 and 2 times the trained length; where a table of "
-             "positions "
-             "ends, with each --overflow policy.",
+             "is read end to end in pieces of 1, 1.5 and 2 times the trained length; where a table "
+             "of positions ends, with each --overflow policy.",
      .unit = "loss in nats",
      .needs = Needs::kFile,
      .rows = Rows::kNamed,

@@ -120,6 +120,8 @@ TEST(ClassifierTest, ProbabilitiesFollowFromTheLabelsOrTheConfiguration) {
   EXPECT_EQ(output(Files(1)), Output::kSigmoid);
   for (const int64_t labels : {1, 3}) {
     Files files(labels);
+    files.config["problem_type"] = "regression";
+    EXPECT_EQ(output(files), Output::kIdentity);
     files.config["problem_type"] = "multi_label_classification";
     EXPECT_EQ(output(files), Output::kSigmoid);
     files.config["sbert_ce_default_activation_function"] = "torch.nn.modules.linear.Identity";

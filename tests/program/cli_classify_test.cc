@@ -66,6 +66,17 @@ TEST(CliRankTest, LinesOfAFileAndOfStandardInputAreTheSame) {
   for (size_t i = 0; i < ranking.size(); ++i) EXPECT_EQ(all[i], ranking[i]);
 }
 
+TEST(CliRankTest, ALoneTextThatIsAFileIsNoted) {
+  const BertFolder model({"relevant"});
+  const std::string file = (model.folder().path() / "config.json").string();
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"rank", "q"}, std::vector<std::string>{"classify"}}) {
+    std::vector<std::string> words = command;
+    words.insert(words.end(), {"-m", model.path(), file});
+    EXPECT_NE(run_infer(words).err.find("is a file; -i"), std::string::npos) << command[0];
+  }
+}
+
 TEST(CliRankTest, SaturatedScoresAreRankedByTheirLogits) {
   const BertFolder model({"relevant"}, 1e4f);
   const json ranking =

@@ -27,28 +27,21 @@ void add_options(CommandLine& line, ClassifyArguments& arguments) {
   line.option("-i,--input", "FILE", "the lines of a file instead of TEXT; - is standard input",
               arguments.input);
   add_language(line, arguments.common);
-  add_threads(line, arguments.common);
-  add_precision(line, arguments.common);
-  add_json_and_quiet(line, arguments.common);
+  add_run(line, arguments.common);
 }
 
 LineReader lines_of(const char* command, const ClassifyArguments& arguments) {
   if (arguments.input && !arguments.words.empty()) {
     throw UsageError(fmt::format("{}: texts and -i exclude each other; give one of them", command));
   }
-  const bool reads = arguments.words == std::vector<std::string>{"-"};
-  if (!arguments.input && !reads) {
-    if (arguments.words.empty()) {
-      throw UsageError(
-          fmt::format("{}: no text was given; -i FILE reads lines, -i - standard input", command));
-    }
-    return LineReader(read_texts(arguments.words));
+  if (!arguments.input && arguments.words.empty()) {
+    throw UsageError(
+        fmt::format("{}: no text was given; -i FILE reads lines, -i - standard input", command));
   }
-  const std::string file = arguments.input.value_or("-");
-  if (file == "-" && isatty(STDIN_FILENO) != 0 && !arguments.common.quiet) {
-    report_note("reading lines from the terminal; Ctrl-D ends them");
-  }
-  return LineReader(file);
+  note_file_as_text(arguments.words, "-i", arguments.common);
+  const bool reads = arguments.input || arguments.words == std::vector<std::string>{"-"};
+  if (!reads) return LineReader(read_texts(arguments.words));
+  return LineReader(arguments.input.value_or("-"), arguments.common.quiet);
 }
 
 Classifier::Classifier(const ClassifyArguments& arguments, const char* without)
@@ -69,8 +62,7 @@ int Classifier::run(LineReader& lines, StreamOptions options, const Run& run_tex
     return run_texts(texts, {.progress = progress, .stop = stop});
   };
   if (!stream.run<phasor::Classification>(classify, sink)) {
-    report_error("interrupted");
-    return kBadInput;  // not reached: the signal that came ends the program
+    return report_error("interrupted", kBadInput);  // the signal that came ends the program
   }
   if (finish) finish();
   if (!options.quiet) {

@@ -47,8 +47,6 @@ int classify(int argc, char** argv) {
               arguments.top, Range{1, kMostShown});
   add_options(line, arguments);
   if (const auto done = line.parse(argc, argv)) return *done;
-  note_file_as_text(arguments.words, "-i", arguments.common);
-
   LineReader lines = lines_of("classify", arguments);
   Output output;
   Classifier classifier(arguments,
@@ -74,10 +72,9 @@ int classify(int argc, char** argv) {
         words.push_back(fmt::format("{:.3f} {}", probability, printable(labels[l])));
       }
       const std::string label = fmt::format("{}  ", fmt::join(words, ", "));
-      const int room = std::max(output.width() - display_width(label), 20);
       output.write(arguments.common.json
                        ? one_line({{"text", window[i].text}, {"labels", list}}) + "\n"
-                       : label + cut_right(printable(window[i].text), room) + "\n");
+                       : output.labelled(label, window[i].text));
     }
     return !output.closed();
   };

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <utility>
 
 #include "infer/commands.h"
 #include "infer/commands/classify/classifier.h"
@@ -28,55 +27,14 @@ Examples:
   infer rank -m bge-reranker-base -i passages.txt --top 3 "Who bit the dog?"
   cat passages.txt | infer rank -m bge-reranker-base --json -i - "Who bit the dog?")";
 
-/// A line and how well it goes with the query.
-struct Ranked {
-  float logit = 0;
-  float score = 0;
-  int64_t number = 0;  // from 1
-  std::string text;
-
-  /// Of equal lines the first comes first.
-  bool operator<(const Ranked& other) const {
-    return logit != other.logit ? logit > other.logit : number < other.number;
-  }
-};
-
-/// The best lines in bounded memory.
-class Ranking {
- public:
-  explicit Ranking(int64_t most) : most_(most) {}
-
-  void add(Ranked line) {
-    lines_.push_back(std::move(line));
-    if (std::ssize(lines_) >= 2 * most_ + 1000) drop();
-  }
-  /// Best first.
-  const std::vector<Ranked>& sorted() {
-    drop();
-    std::ranges::sort(lines_, std::less());
-    return lines_;
-  }
-
- private:
-  void drop() {
-    if (std::ssize(lines_) <= most_) return;
-    std::ranges::nth_element(lines_, lines_.begin() + most_, std::less());
-    lines_.resize(most_);
-  }
-
-  int64_t most_;
-  std::vector<Ranked> lines_;
-};
-
-void print(const std::string& query, const std::vector<Ranked>& ranking, bool json) {
+/// `ranking` is by the logits.
+void print(const std::string& query, const Ranking& ranking, bool json) {
   Output output;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   std::string text = output.heading(printable(query)) + "\n";
-  for (const auto& [logit, score, number, line] : ranking) {
+  for (const auto& [logit, number, line, score] : ranking) {
     list.push_back({{"line", number}, {"score", score}, {"logit", logit}, {"text", line}});
-    const std::string label = fmt::format("  {:8.4f}  line {:<7} ", score, number);
-    const int room = std::max(output.width() - static_cast<int>(label.size()), 20);
-    text += label + cut_right(printable(line), room) + "\n";
+    text += output.labelled(fmt::format("  {:8.4f}  line {:<7} ", score, number), line);
   }
   output.write(json ? one_line({{"query", query}, {"ranking", list}}) + "\n" : text);
 }
@@ -103,19 +61,18 @@ int rank(int argc, char** argv) {
                                  query ? "empty" : "missing"));
   }
   LineReader lines = lines_of("rank", arguments);
-  Classifier classifier(arguments,
-                        "a sentence-embedding model searches with infer embed -i FILE --nearest N "
-                        "QUERY");
+  Classifier classifier(
+      arguments, "a sentence-embedding model searches with infer embed -i FILE --nearest N QUERY");
   const std::vector<std::string>& labels = classifier.head.labels;
   if (labels.size() != 1) {
-    throw phasor::InvalidArgument(
-        fmt::format("rank needs a model with one label, and {} has {} ({}{}); infer classify shows "
-                    "them",
-                    arguments.common.model, labels.size(),
-                    fmt::join(std::span(labels).first(std::min<size_t>(labels.size(), 5)), ", "),
-                    labels.size() > 5 ? ", …" : ""));
+    throw phasor::InvalidArgument(fmt::format(
+        "rank needs a model with one label, and {} has {} ({}{}); infer classify shows them",
+        arguments.common.model, labels.size(),
+        fmt::join(std::span(labels).first(std::min<size_t>(labels.size(), 5)), ", "),
+        labels.size() > 5 ? ", …" : ""));
   }
-  Ranking ranking(arguments.top.value_or(arguments.input ? 10 : kMostShown));
+  const int64_t shown = arguments.top.value_or(arguments.input ? 10 : kMostShown);
+  Ranking ranking;
   const auto run = [&](auto texts, const phasor::ClassifyOptions& options) {
     return classifier.encoder.classify(*query, texts, options);
   };
@@ -124,11 +81,12 @@ int rank(int argc, char** argv) {
     const int64_t first = state.lines - std::ssize(window) + 1;
     for (int64_t i = 0; i < result.size(); ++i) {
       if (is_blank(window[i].text)) continue;
-      ranking.add({result.logits(i)[0], result.probabilities(i)[0], first + i, window[i].text});
+      infer::add({result.logits(i)[0], first + i, window[i].text, result.probabilities(i)[0]},
+                 shown, ranking);
     }
     return true;
   };
-  const auto finish = [&] { print(*query, ranking.sorted(), arguments.common.json); };
+  const auto finish = [&] { print(*query, ranking, arguments.common.json); };
   return classifier.run(lines, {.quiet = arguments.common.quiet}, run, add, finish);
 }
 

@@ -3,9 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,6 +15,7 @@
 #include "infer/render/observed_json.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
+#include "phasor/lens.h"
 
 namespace infer {
 namespace {
@@ -128,10 +127,10 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   line.option("--prefix", "TEXT",
               "put before every text, like \"query: \", instead of the model's own prompt",
               arguments.prefix);
-  line.option("--overflow", "POLICY",
-              "a text that is too long: truncate (default), error, window, clamp or "
-              "interpolate; see below",
-              arguments.overflow);
+  line.option(
+      "--overflow", "POLICY",
+      "a text that is too long: truncate (default), error, window, clamp or interpolate; see below",
+      arguments.overflow);
   line.flag("--strict", "stop at a line that is cut or not valid UTF-8", arguments.strict);
   line.flag("--similarity", "print the cosines between the texts instead", arguments.similarity);
   line.option("--nearest", "N", "print the N lines of -i FILE nearest to each TEXT instead",
@@ -140,9 +139,7 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
               "put before every TEXT of --nearest (default: the model's prompt for queries, or "
               "else what is put before the lines)",
               arguments.query_prefix);
-  add_threads(line, arguments.common);
-  add_precision(line, arguments.common);
-  add_json_and_quiet(line, arguments.common);
+  add_run(line, arguments.common);
   if (const auto done = line.parse(argc, argv)) return done;
   arguments.input = input.value_or("-");
   check(arguments, input.has_value());
@@ -186,18 +183,7 @@ std::string prompt_named(const phasor::Model& model, std::initializer_list<const
 }
 
 double cosine(std::span<const float> a, std::span<const float> b) {
-  double ab = 0, aa = 0, bb = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    ab += static_cast<double>(a[i]) * b[i];
-    aa += static_cast<double>(a[i]) * a[i];
-    bb += static_cast<double>(b[i]) * b[i];
-  }
-  return aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : 0;
-}
-
-/// What fits behind `used` columns.
-std::string shortened(const std::string& text, int used, const Output& output) {
-  return cut_right(printable(text), std::max(output.width() - used, 20));
+  return 1 - phasor::mean_cosine_distance(a, b, std::ssize(a));
 }
 
 /// Vectors of up to 1000 texts, with notes on those that are cut or not all UTF-8. `option` is for
@@ -228,37 +214,22 @@ void print_similarities(const std::vector<std::string>& texts, const phasor::Emb
   Output output;
   if (json) return output.write(one_line({{"texts", texts}, {"cosines", cosines}}) + "\n");
   const size_t number_width = std::to_string(texts.size()).size();
-  const size_t used = number_width + 3 + 7 * texts.size();
   std::string table(number_width + 1, ' ');
   for (size_t j = 0; j < texts.size(); ++j) table += fmt::format("{:>7}", j + 1);
+  table += "\n";
   for (size_t i = 0; i < texts.size(); ++i) {
-    table += fmt::format("\n{:>{}} ", i + 1, number_width);
-    for (const double value : cosines[i]) table += fmt::format("{:7.3f}", value);
-    table += "  " + output.heading(shortened(texts[i], static_cast<int>(used), output));
+    std::string row = fmt::format("{:>{}} ", i + 1, number_width);
+    for (const double value : cosines[i]) row += fmt::format("{:7.3f}", value);
+    table += output.labelled(row + "  ", texts[i]);
   }
-  output.write(table + "\n");
+  output.write(table);
 }
 
-/// A text of --nearest, and the lines nearest to it.
+/// A text of --nearest, and the lines nearest to it by their cosine.
 struct Query {
-  struct Neighbour {
-    double cosine = 0;
-    int64_t number = 0;
-    std::string text;
-  };
   std::string text;
   std::vector<float> vector;
-  std::vector<Neighbour> nearest = {};  // the nearest first
-
-  /// One more line; of lines that are equally near the first comes first.
-  void add(const std::string& line, std::span<const float> line_vector, int64_t number,
-           size_t most) {
-    const double near = cosine(vector, line_vector);
-    const auto place = std::ranges::upper_bound(nearest, near, std::greater(), &Neighbour::cosine);
-    if (place == nearest.end() && nearest.size() == most) return;
-    nearest.insert(place, {near, number, line});
-    if (nearest.size() > most) nearest.pop_back();
-  }
+  Ranking nearest = {};
 };
 
 /// For each query a table, or a JSON object.
@@ -268,10 +239,10 @@ void print_nearest(const std::vector<Query>& queries, bool json) {
     Json lines = Json::array();
     std::string text =
         (&query == &queries.front() ? "" : "\n") + output.heading(printable(query.text)) + "\n";
-    for (const auto& [near, number, line] : query.nearest) {
-      lines.push_back({{"line", number}, {"cosine", near}, {"text", line}});
-      const std::string label = fmt::format("  {:6.3f}  line {:<7} ", near, number);
-      text += label + shortened(line, static_cast<int>(label.size()), output) + "\n";
+    for (const RankedLine& line : query.nearest) {
+      lines.push_back({{"line", line.number}, {"cosine", line.key}, {"text", line.text}});
+      text +=
+          output.labelled(fmt::format("  {:6.3f}  line {:<7} ", line.key, line.number), line.text);
     }
     output.write(json ? one_line({{"query", query.text}, {"nearest", lines}}) + "\n" : text);
   }
@@ -316,8 +287,8 @@ struct Setup {
                           options.overflow == phasor::Overflow::kInterpolate;
     if (longest > 0 && runs_all && model->max_tokens().value_or(longest + 1) > longest) {
       report_note(
-          fmt::format("--overflow {} runs whole texts, although the model's files cut them "
-                      "to {} tokens; window keeps to that length",
+          fmt::format("--overflow {} runs whole texts, although the model's files cut them to {} "
+                      "tokens; window keeps to that length",
                       arguments.overflow, longest));
     }
     for (const std::string& note : model->notes()) report_note(note);
@@ -381,7 +352,8 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
     if (!queries.empty()) {
       for (Query& query : queries) {
         for (int64_t i = 0; i < vectors.size(); ++i) {
-          query.add(window[i].text, vectors[i], first + i, arguments.nearest);
+          add({cosine(query.vector, vectors[i]), first + i, window[i].text}, arguments.nearest,
+              query.nearest);
         }
       }
     } else if (file) {
@@ -392,11 +364,11 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
     return !output.closed();
   };
   if ((file && !stream.skip_done_lines(*file)) || !stream.run<phasor::Embeddings>(embed, write)) {
-    report_error(file && stream.lines_done() > 0
-                     ? fmt::format("interrupted after line {} with {}; --resume continues there",
-                                   stream.lines_done(), file->partial().string())
-                     : "interrupted");
-    return kBadInput;  // not reached: the signal that came ends the program
+    const std::string where = file && stream.lines_done() > 0
+                                  ? fmt::format(" after line {} with {}; --resume continues there",
+                                                stream.lines_done(), file->partial().string())
+                                  : "";
+    return report_error("interrupted" + where, kBadInput);  // the signal ends the program
   }
   if (file) file->commit();
   print_nearest(queries, arguments.common.json);
@@ -427,11 +399,8 @@ int embed(int argc, char** argv) {
   }
   const bool from_file = arguments.nearest > 0 || arguments.words.empty() ||
                          arguments.words == std::vector<std::string>{"-"};
-  if (from_file && arguments.input == "-" && isatty(STDIN_FILENO) != 0 && !arguments.common.quiet) {
-    report_note("reading lines from the terminal; Ctrl-D ends them");
-  }
-  LineReader lines =
-      from_file ? LineReader(arguments.input) : LineReader(read_texts(arguments.words));
+  LineReader lines = from_file ? LineReader(arguments.input, arguments.common.quiet)
+                               : LineReader(read_texts(arguments.words));
   return stream(arguments, lines);
 }
 

@@ -30,19 +30,15 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 /// As long for any number of lines.
-std::string safetensors_header(const VectorFormat& format, int64_t lines) {
-  const auto text = [&](int64_t rows, int64_t bytes) {
-    nlohmann::ordered_json header;
-    header["__metadata__"] = format.made_with;
-    header["embeddings"] = {
-        {"dtype", "F32"}, {"shape", {rows, format.width}}, {"data_offsets", {0, bytes}}};
-    return header.dump(-1, ' ', false, json::error_handler_t::replace);
+std::string header_of(const VectorFormat& format, int64_t lines) {
+  const auto header = [&](int64_t rows, int64_t bytes) -> nlohmann::ordered_json {
+    return {{"__metadata__", format.made_with},
+            {"embeddings",
+             {{"dtype", "F32"}, {"shape", {rows, format.width}}, {"data_offsets", {0, bytes}}}}};
   };
   constexpr int64_t kLongest = std::numeric_limits<int64_t>::max();
-  const uint64_t size = (text(kLongest, kLongest).size() + 7) / 8 * 8;
-  std::string header = text(lines, lines * format.width * 4);
-  header.resize(size, ' ');
-  return std::string(reinterpret_cast<const char*>(&size), sizeof size) + header;
+  const size_t length = safetensors_header(header(kLongest, kLongest)).size() - sizeof(uint64_t);
+  return safetensors_header(header(lines, lines * format.width * 4), length);
 }
 
 }  // namespace
@@ -105,7 +101,7 @@ VectorFormat::Kind VectorFormat::kind_of(const fs::path& path) {
 
 std::string VectorFormat::header(int64_t lines) const {
   if (kind == Kind::kNpy) return npy_header(SavedTensor::Kind::kFloat32, std::array{lines, width});
-  return kind == Kind::kSafetensors ? safetensors_header(*this, lines) : "";
+  return kind == Kind::kSafetensors ? header_of(*this, lines) : "";
 }
 
 std::string VectorFormat::rows(std::span<const float> values, int64_t first_line) const {

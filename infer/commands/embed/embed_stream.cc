@@ -5,14 +5,11 @@
 #include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <stop_token>
-#include <string_view>
 #include <utility>
 
 #include "infer/cli/input.h"
@@ -71,8 +68,13 @@ std::string line_report(const phasor::TextReport& tokens, int64_t bytes_left_out
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
+void add(RankedLine line, int64_t most, Ranking& ranking) {
+  ranking.insert(std::move(line));
+  if (std::ssize(ranking) > most) ranking.erase(std::prev(ranking.end()));
+}
+
 // Opening a pipe does not wait for who writes into it: fill() does, and looks at the signals.
-LineReader::LineReader(const std::string& path)
+LineReader::LineReader(const std::string& path, bool quiet)
     : name_(path == "-" ? "standard input" : path),
       descriptor_(path == "-" ? STDIN_FILENO
                               : open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)),
@@ -82,6 +84,9 @@ LineReader::LineReader(const std::string& path)
     throw phasor::InvalidArgument(fmt::format("{}: {}", name_, std::strerror(errno)));
   }
   if (S_ISREG(status.st_mode)) size_ = status.st_size;
+  if (path == "-" && !quiet && isatty(STDIN_FILENO) != 0) {
+    report_note("reading lines from the terminal; Ctrl-D ends them");
+  }
 }
 
 bool LineReader::ready() const {

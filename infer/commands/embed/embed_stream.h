@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -49,8 +50,9 @@ std::string line_report(const phasor::TextReport& tokens, int64_t bytes_left_out
 /// what signals it holds back.
 class LineReader {
  public:
-  /// Throws InvalidArgument where the file cannot be read.
-  explicit LineReader(const std::string& path);
+  /// Throws InvalidArgument where the file cannot be read. Says that a terminal is read, unless
+  /// `quiet`.
+  LineReader(const std::string& path, bool quiet);
   /// Gives these texts, which may hold any character.
   explicit LineReader(const std::vector<std::string>& texts)
       : name_("the texts"), texts_(texts.rbegin(), texts.rend()) {}
@@ -79,6 +81,20 @@ class LineReader {
   std::vector<char> buffer_;
   std::string_view unread_;  // of buffer_
 };
+
+/// A line and the number by which it is chosen: the largest first, and of equal ones the first
+/// line.
+struct RankedLine {
+  double key = 0;
+  int64_t number = 0;  // from 1
+  std::string text;
+  double score = 0;  // what is shown where it is not the key
+
+  bool operator<(const RankedLine& other) const { return key > other.key; }
+};
+using Ranking = std::multiset<RankedLine>;
+/// Keeps the best `most` lines.
+void add(RankedLine line, int64_t most, Ranking& ranking);
 
 struct StreamOptions {
   bool quiet = false;
