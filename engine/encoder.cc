@@ -126,6 +126,7 @@ Classification Encoder::Impl::classify(const EmbedInput& input, const ClassifyOp
                             .stop = options.stop};
   auto data = std::make_shared<ClassificationData>();
   data->logits = internal::embed(*model, threads, input, how, encode(), &logits);
+  check_finite_logits(data->logits->values);
   data->probabilities = probabilities(data->logits->values, logits.width, head.output);
   return Classification(std::move(data));
 }

@@ -101,6 +101,15 @@ void check_finite(std::span<const float> hidden, const Model& model) {
       "infinite or too large");
 }
 
+void check_finite_logits(std::span<const float> logits) {
+  const auto bad = std::ranges::find_if(logits, [](float x) { return !std::isfinite(x); });
+  if (bad == logits.end()) return;
+  throw ModelError(
+      fmt::format("the classification head makes the logit {}: its weights are too large; the file "
+                  "is damaged or was saved from a diverged training run",
+                  *bad));
+}
+
 FiniteValues::FiniteValues(const std::string& name, const Tensor& tensor) {
   if (!tensor.present()) return;
   const bool aligned = reinterpret_cast<uintptr_t>(tensor.data) % alignof(float) == 0;

@@ -25,6 +25,9 @@ void check_run(const RunOptions& options, int64_t num_sequences, const ModelConf
 /// cause, and otherwise InvalidArgument, because then the run's positions are.
 void check_finite(std::span<const float> hidden, const Model& model);
 
+/// If a logit is NaN or infinite, throws ModelError: the head's finite weights are too large.
+void check_finite_logits(std::span<const float> logits);
+
 /// A tensor's values as float32, none of them NaN or infinite: the tensor's memory, which is
 /// borrowed, or a widened copy. Empty if the tensor is absent.
 class FiniteValues {

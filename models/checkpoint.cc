@@ -80,10 +80,10 @@ class Binder {
     return found ? files_.shape(found->name) : std::vector<int64_t>();
   }
 
-  /// Whether the files may lack it: it is no weight of a module that the family has.
+  /// Whether the files may lack it: a bias of some families, or a module that the family lacks.
   bool optional(const Parameter& parameter) const {
-    const bool needed = parameter.required && !family_.optional_biases;
-    return parameter.leaf == "bias" ? !needed : !parameter.required && names_of(parameter).empty();
+    if (parameter.leaf == "bias" && family_.optional_biases) return true;
+    return !parameter.required && names_of(parameter).empty();
   }
 
   std::vector<std::string> unused() const {
@@ -163,7 +163,8 @@ class Binder {
         if (!name.ends_with(wanted.name)) continue;
         const std::string prefix = name.substr(0, name.size() - wanted.name.size());
         const bool whole_word = prefix.empty() || prefix.ends_with('.');
-        if (whole_word && !prefix.ends_with("decoder.")) prefixes.push_back(prefix);
+        if (!whole_word || prefix.ends_with("decoder.")) continue;
+        if (std::ranges::find(prefixes, prefix) == prefixes.end()) prefixes.push_back(prefix);
       }
     }
     if (prefixes.empty()) {
@@ -181,11 +182,17 @@ class Binder {
   }
 
   [[noreturn]] void missing(const Parameter& parameter) const {
+    const std::vector<Stored> wanted = names_of(parameter);
+    if (wanted.empty()) {
+      throw ModelError(fmt::format("{}: config.json asks for {}, which {} models do not have",
+                                   files_.where(), parameter.name(), family_.model_type),
+                       ErrorCode::kUnsupported);
+    }
     std::vector<std::string> names;
-    for (const Stored& stored : names_of(parameter)) names.push_back(stored.name);
+    for (const Stored& stored : wanted) names.push_back(stored.name);
     throw ModelError(fmt::format("{}: the tensor '{}' is missing; its shape must be {}",
                                  files_.where(), fmt::join(names, "' or '"),
-                                 shape_text(whole(parameter, names_of(parameter).front()).shape)));
+                                 shape_text(whole(parameter, wanted.front()).shape)));
   }
 
   const TensorFiles& files_;
@@ -227,7 +234,10 @@ void add_classifier(const Binder& binder, const CheckpointConfig& checkpoint, Bo
   if (!binder.has(out)) return;
   ClassifierHead head = checkpoint.classifier;
   std::string problem = checkpoint.classifier_problem;
-  if (binder.has_in_shape(out) && problem.empty()) {
+  if (problem.empty() && !binder.has_in_shape(out)) {
+    problem = fmt::format("its {} has shape {}; it must be {}", out.name(),
+                          shape_text(binder.shape(out)), shape_text(out.shape));
+  } else if (problem.empty()) {
     const int64_t rows = binder.shape(out)[0], named = std::ssize(head.labels);
     if (named > 0 && named != rows) {
       problem = fmt::format("config.json's id2label names {} labels, but its matrix has {} rows",

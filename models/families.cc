@@ -100,6 +100,8 @@ constexpr ModuleName kModernBertHead[] = {
     {"mlm", "decoder"},
 };
 
+constexpr FixedKey kModernBertKeys[] = {{"rope_scaling", "null"}};
+
 constexpr ModuleName kNomicModules[] = {
     {"token_embedding", "embeddings.word_embeddings"},
     {"token_type_embedding", "embeddings.token_type_embeddings"},
@@ -443,6 +445,7 @@ constexpr Family kFamilies[] = {
         .first_attn_norm = false,
         .optional_biases = true,
         .default_gate = true,
+        .fixed_keys = kModernBertKeys,
         .modules = kModernBertModules,
         .head = kModernBertHead,
         .classifier = kModernBertClassifier,

@@ -79,6 +79,7 @@ Template read_template(const ConfigReader& part, const std::string& where, std::
     const auto type = static_cast<int32_t>(what.integer({"type_id"}, 0, kMaxTokenType, 0));
     const std::string id = what.text({"id"});
     if (is_text) {
+      if (id != "A" && id != "B") what.refuse("id", "\"A\" or \"B\"");
       found += id;
       items.push_back({"", type});
     } else {

@@ -114,7 +114,7 @@ bool shape_fits(const Parameter& parameter, const std::vector<int64_t>& shape) {
   if (shape.size() != parameter.shape.size()) return false;
   for (size_t i = 0; i < shape.size(); ++i) {
     const int64_t wanted = parameter.shape[i];
-    if (wanted == kAnyRows ? shape[i] < 1 : shape[i] != wanted) return false;
+    if (shape[i] < 1 || (wanted != kAnyRows && shape[i] != wanted)) return false;
   }
   return true;
 }

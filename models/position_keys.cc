@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <iterator>
+#include <sstream>
 
 namespace phasor::internal {
 namespace {
@@ -63,7 +65,7 @@ void read_scaling(const ConfigReader& reader, const ModelConfig& config, RotaryC
   }
   const std::string type = reader.text({"rope_type", "type"}, "default");
   if (type == "default") return;
-  const double factor = reader.number({"factor"}, 0.0, 1e6);
+  const double factor = reader.number({"factor"}, 1e-6, 1e6);
   if (type == "linear") {
     rotary.factor = 1 / factor;
   } else if (type == "dynamic") {
@@ -88,14 +90,33 @@ void read_rotary(const ConfigReader& reader, const Family& family, ModelConfig& 
   RotaryConfig& rotary = config.position.rotary.emplace(*family.rotary);
   rotary.base = reader.number({"rope_theta", "rotary_emb_base"}, 1.0, kMaxBase, rotary.base);
   rotary.interleaved = reader.boolean({"rotary_emb_interleaved"}, rotary.interleaved);
-  rotary.dims = turned_columns(reader, "rotary_emb_fraction", config);
+  constexpr std::string_view kPart = "partial_rotary_factor";
+  rotary.dims = turned_columns(reader, reader.has(kPart) ? kPart : "rotary_emb_fraction", config);
   if (reader.has("rotary_scaling_factor")) {
     rotary.ntk_factor = reader.number({"rotary_scaling_factor"}, 0.0, 1e6);
     rotary.ntk_length = reader.integer({"max_trained_positions"}, 1, kMaxRows, 2048);
   }
-  for (const std::string_view key : {"rope_scaling", "rope_parameters"}) {
-    if (!reader.has(key) || family.alternates_attention) continue;
-    read_scaling(reader.object(key), config, rotary);
+  if (family.alternates_attention) return;
+  const nlohmann::json *const now = reader.value("rope_parameters"), *const before = reader.value(
+                                                                         "rope_scaling");
+  if (now != nullptr && before != nullptr && *now != *before) {
+    reader.refuse("rope_scaling", "absent where rope_parameters is there, or the same");
+  }
+  for (const std::string_view key : {"rope_parameters", "rope_scaling"}) {
+    if (!reader.has(key)) continue;
+    return read_scaling(reader.object(key), config, rotary);
+  }
+}
+
+void refuse_scaling(const ConfigReader& reader) {
+  for (const std::string_view key : {"rope_type", "type"}) {
+    if (reader.text({key}, "default") == "default") continue;
+    reader.refuse(key, "\"default\": phasor scales no rotation in this family",
+                  ErrorCode::kUnsupported);
+  }
+  if (reader.number({"partial_rotary_factor"}, 0.0, 1.0, 1.0) != 1) {
+    reader.refuse("partial_rotary_factor", "1: phasor turns whole heads in this family",
+                  ErrorCode::kUnsupported);
   }
 }
 
@@ -106,12 +127,10 @@ void read_layers(const ConfigReader& reader, ModelConfig& config) {
     const double base = reader.number({old_key, "rope_theta"}, 1.0, kMaxBase, fallback);
     if (!reader.has("rope_parameters")) return base;
     const ConfigReader both = reader.object("rope_parameters");
+    refuse_scaling(both);
     if (!both.has(kind)) return both.number({"rope_theta"}, 1.0, kMaxBase, base);
     const ConfigReader own = both.object(kind);
-    if (own.text({"rope_type"}, "default") != "default") {
-      own.refuse("rope_type", "\"default\": phasor scales no rotation in this family",
-                 ErrorCode::kUnsupported);
-    }
+    refuse_scaling(own);
     return own.number({"rope_theta"}, 1.0, kMaxBase, base);
   };
   const double local_base = base_of(kLocal, "local_rope_theta", 10000.0);
@@ -135,17 +154,29 @@ void read_layers(const ConfigReader& reader, ModelConfig& config) {
   }
 }
 
-/// DeBERTa. pos_att_type is a list, or a text like "c2p|p2c".
+/// A list, or a text like "c2p|p2c".
+std::vector<std::string> attention_types(const ConfigReader& reader) {
+  constexpr std::string_view kKey = "pos_att_type";
+  const nlohmann::json* const value = reader.value(kKey);
+  if (value == nullptr || !value->is_string()) return reader.texts({kKey});
+  std::string text = reader.text({kKey});
+  for (char& c : text)
+    c = c == '|' ? ' ' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  std::istringstream words(text);
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
+/// DeBERTa.
 void read_disentangled(const ConfigReader& reader, ModelConfig& config) {
   if (!reader.boolean({"relative_attention"}, false)) return;
-  const nlohmann::json* const value = reader.value("pos_att_type");
-  const std::string types = value == nullptr ? std::string() : value->dump();
-  if (types.find("p2p") != std::string::npos) {
-    reader.refuse("pos_att_type", "a list of c2p and p2c", ErrorCode::kUnsupported);
-  }
   DisentangledConfig& terms = config.position.disentangled.emplace();
-  terms.content_to_position = types.find("c2p") != std::string::npos;
-  terms.position_to_content = types.find("p2c") != std::string::npos;
+  terms.content_to_position = terms.position_to_content = false;
+  for (const std::string& type : attention_types(reader)) {
+    if (type != "c2p" && type != "p2c") {
+      reader.refuse("pos_att_type", "a list of c2p and p2c", ErrorCode::kUnsupported);
+    }
+    (type == "c2p" ? terms.content_to_position : terms.position_to_content) = true;
+  }
   int64_t distance = reader.integer({"max_relative_positions"}, -1, kMaxDistance, -1);
   if (distance < 1) distance = reader.integer({"max_position_embeddings"}, 1, kMaxDistance);
   const int64_t buckets = reader.integer({"position_buckets"}, -1, kMaxDistance, -1);

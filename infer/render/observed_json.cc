@@ -17,8 +17,8 @@ using Json = nlohmann::ordered_json;
 Json positions_json(const std::vector<float>& position_ids) {
   Json json = Json::array();
   for (const float position : position_ids) {
-    const float whole = std::round(position);
-    json.push_back(whole == position ? Json(static_cast<int64_t>(whole)) : Json(position));
+    const bool whole = std::round(position) == position && std::abs(position) < 0x1p53f;
+    json.push_back(whole ? Json(static_cast<int64_t>(position)) : Json(position));
   }
   return json;
 }

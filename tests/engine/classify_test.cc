@@ -286,6 +286,22 @@ TEST(ClassifyTest, AWeightThatIsNoNumberIsNamed) {
   }
 }
 
+TEST(ClassifyTest, LogitsThatAreNotFiniteAreRefused) {
+  const auto small = reranker();
+  std::vector<float> out = small->weights().classifier->out.weight.to_float();
+  for (float& w : out) w = 3e38f;
+  std::vector<float> bias = {3e38f};
+  std::vector<float> dense(small->config().d_model, 10.0f);
+  Weights weights = small->weights();
+  weights.classifier->out.weight.data = reinterpret_cast<const std::byte*>(out.data());
+  weights.classifier->out.bias.data = reinterpret_cast<const std::byte*>(bias.data());
+  weights.classifier->dense.bias.data = reinterpret_cast<const std::byte*>(dense.data());
+  Encoder encoder(
+      Model::create(small->config(), weights, small, std::make_shared<LetterPairTokenizer>()),
+      {.threads = 1});
+  expect_error<ModelError>([&] { encoder.score("a", "b"); }, {"logit", "inf", "too large"});
+}
+
 /// Encodes the texts itself, and must come to the other implementation's logits.
 TEST(ClassifyTest, ReferenceCheckpointsGiveTheLogitsOfTransformers) {
   for (const char* const name : {"bert-cross-encoder", "xlm-roberta-reranker",

@@ -420,6 +420,19 @@ TEST(ConfigTest, ScalingsOfRotaryPositions) {
       rotary({{"type", "dynamic"}, {"factor", 2.0}, {"original_max_position_embeddings", 10}});
   EXPECT_EQ(dynamic.ntk_factor, 2.0);
   EXPECT_EQ(dynamic.ntk_length, 10);
+  EXPECT_EQ(read(with(nomic, "partial_rotary_factor", 0.5)).config.position.rotary->dims,
+            read(with(nomic, "rotary_emb_fraction", 0.5)).config.position.rotary->dims);
+  expect_refused(with(nomic, "rope_parameters", {{"rope_type", "linear"}, {"factor", 1e-300}}),
+                 {"factor is 1e-300"});
+}
+
+TEST(ConfigTest, BothSpellingsOfAScalingCountOnceOrAreRefused) {
+  const json ntk = {{"type", "ntk"}, {"factor", 2.0}};
+  const json once = with(of_type("nomic_bert"), "rope_parameters", ntk);
+  const auto base = [](const json& config) { return read(config).config.position.rotary->base; };
+  EXPECT_EQ(base(with(once, "rope_scaling", ntk)), base(once));
+  expect_refused(with(once, "rope_scaling", {{"type", "linear"}, {"factor", 2.0}}),
+                 {"rope_scaling", "rope_parameters"});
 }
 
 TEST(ConfigTest, LayersOfModernBertThatNobodyDefined) {
@@ -433,12 +446,23 @@ TEST(ConfigTest, LayersOfModernBertThatNobodyDefined) {
   expect_refused(with(modern, "rope_parameters",
                       {{"full_attention", {{"rope_type", "yarn"}}}, {"sliding_attention", {}}}),
                  {"full_attention", "yarn"});
+  const json linear = {{"rope_type", "linear"}, {"factor", 2.0}};
+  expect_refused(with(modern, "rope_parameters", linear), {"rope_type is \"linear\""});
+  expect_refused(with(modern, "rope_scaling", linear), {"rope_scaling", "absent"});
+  expect_refused(
+      with(modern, "rope_parameters", {{"sliding_attention", {{"partial_rotary_factor", 0.5}}}}),
+      {"sliding_attention", "partial_rotary_factor is 0.5"});
 }
 
 TEST(ConfigTest, DisentangledPositionsThatPhasorDoesNotImplement) {
   json deberta = with(of_type("deberta-v2"), "relative_attention", true);
   deberta["pos_att_type"] = "c2p|p2c";
   EXPECT_TRUE(read(deberta).config.position.disentangled->position_to_content);
+  EXPECT_TRUE(read(with(deberta, "pos_att_type", "C2P | P2C"))
+                  .config.position.disentangled->content_to_position);
+  for (const json& types : {json({"p2p"}), json({"C2P"}), json("c2p,p2c"), json(5), json({1})}) {
+    expect_refused(with(deberta, "pos_att_type", types), {"pos_att_type"});
+  }
   expect_refused(with(deberta, "pos_att_type", {"p2p"}), {"pos_att_type", "c2p and p2c"});
   expect_refused(with(deberta, "share_att_key", false), {"share_att_key is false"});
   expect_refused(with(deberta, "conv_kernel_size", 3), {"conv_kernel_size is 3"});

@@ -4,7 +4,9 @@
 #include <functional>
 
 #include "phasor/encoder.h"
+#include "phasor/errors.h"
 #include "tests/support/expect_close.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/family_files.h"
 #include "tests/support/reference_encoder.h"
 
@@ -81,6 +83,13 @@ TEST(FamiliesTest, ClassificationHeadsOfEveryFamily) {
 }
 
 TEST(FamiliesTest, BertWithItsHead) { expect_computes_what_is_meant(Loaded(bert_case())); }
+
+TEST(FamiliesTest, AModuleThatTheFamilyDoesNotHaveIsRefused) {
+  FamilyCase family = bert_case();
+  family.config.erase("hidden_act");
+  family.config["is_gated_act"] = true;
+  expect_error<ModelError>([&] { Loaded{family}; }, {"blocks.0.mlp.gate.weight", "bert models"});
+}
 
 TEST(FamiliesTest, ElectraMapsAnEmbeddingOfAnotherWidth) {
   for (const int64_t embedding_size : {7, 12}) {  // d_model is 12
@@ -160,6 +169,10 @@ TEST(FamiliesTest, GteMayHaveItsQueriesKeysAndValuesApart) {
     family.names["blocks.{l}.attn." + part] = "new.encoder.layer.{l}.attention." + part + "_proj";
   }
   expect_computes_what_is_meant(Loaded(family));
+  const auto add_stacked = [](std::vector<TestTensor>& tensors) {
+    tensors.push_back({"new.encoder.layer.0.attention.qkv_proj.weight", {36, 12}});
+  };
+  expect_error<ModelError>([&] { Loaded(family, add_stacked); }, {"k_proj.weight", "no new model"});
 }
 
 TEST(FamiliesTest, ModernBertWithTheKeysOfOldAndNewFiles) {

@@ -252,6 +252,11 @@ TEST(TokenizerJsonTest, ATemplateOfAnotherVocabularyIsRefused) {
   root = bpe_json();
   root["post_processor"]["pair"] = {text_item("B"), text_item("A")};
   expect_refused(root, {"post_processor", "pair", "AB"});
+  for (const char* const id : {"AB", "", "C"}) {
+    root = bpe_json();
+    root["post_processor"]["pair"] = {text_item("A"), text_item(id), text_item("B")};
+    expect_error<ModelError>([&] { load(root); }, {"pair 1", "Sequence", json(id).dump()});
+  }
 }
 
 TEST(TokenizerJsonTest, ComponentsThatAreNotFollowedAreNamed) {
