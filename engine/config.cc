@@ -20,8 +20,17 @@ void require_not_negative(std::string_view name, int64_t value) {
   if (value < 0) throw InvalidArgument(fmt::format("{} is {}; it must be at least 0", name, value));
 }
 
+constexpr int64_t kMostOffset = int64_t{1} << 24;
+
+void require_at_most(std::string_view name, int64_t value, int64_t most) {
+  if (value > most) {
+    throw InvalidArgument(fmt::format("{} is {}; it must be at most {}", name, value, most));
+  }
+}
+
 /// Half of the buckets are for either side; half of those hold one distance each.
 void validate_buckets(const PositionConfig& position) {
+  require_at_most("max_distance", position.max_distance, kMostOffset);
   if (position.num_buckets < 4 || position.num_buckets % 4 != 0) {
     throw InvalidArgument(
         fmt::format("num_buckets is {}; it must be a multiple of 4", position.num_buckets));
@@ -56,6 +65,8 @@ void validate_rotary(const RotaryConfig& rotary, int64_t head_dim) {
 
 /// As in T5, half of a side's buckets hold one distance each.
 void validate_disentangled(const DisentangledConfig& position) {
+  require_at_most("num_buckets", position.num_buckets, kMostOffset);
+  require_at_most("max_distance", position.max_distance, kMostOffset);
   if (position.num_buckets < 4 || position.num_buckets % 2 != 0) {
     throw InvalidArgument(fmt::format("num_buckets is {}; it must be an even number from 4 up",
                                       position.num_buckets));
@@ -74,6 +85,7 @@ void validate_layers(const ModelConfig& config) {
   }
   for (const LayerAttention& layer : layers) {
     require_not_negative("the window of a layer's attention", layer.window);
+    require_at_most("the window of a layer's attention", layer.window, kMostOffset);
     if (layer.rotary_base != 0 && !(layer.rotary_base > 1 && config.position.rotary)) {
       throw InvalidArgument(
           fmt::format("a layer's rotary_base is {}; it must be above 1, in a model with rotary "

@@ -219,6 +219,11 @@ PackedHead pack_classifier(const Model& model, const dnnl::engine& engine) {
 
 const ClassifierHead& classifier_of(const Model& model) {
   if (model.weights().classifier) return *model.weights().classifier;
+  for (const std::string& note : model.notes()) {  // why the file's head is not used
+    if (note.starts_with("the classification head")) {
+      throw ModelError(note, ErrorCode::kUnsupported);
+    }
+  }
   throw ModelError(
       fmt::format("this {} checkpoint has no classification head; choose one saved with it "
                   "(…ForSequenceClassification)",

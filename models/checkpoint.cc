@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <optional>
 #include <set>
 #include <utility>
@@ -49,13 +50,15 @@ class Binder {
     return found && shape_fits(whole(parameter, *found), files_.shape(found->name));
   }
 
-  /// Throws if a block has tensors that its family does not: it computes something else.
-  void check_blocks() const {
+  /// Throws if a block has tensors that its family does not: it computes something else. Blocks
+  /// beyond config.json's number are not used.
+  void check_blocks(int64_t num_blocks) const {
     const Parameter first{.module = "blocks.{l}.attn.q", .leaf = "weight", .shape = {}};
     const std::string_view module = find_module(first.module).theirs;
     const std::string blocks = prefix_ + std::string(module.substr(0, module.find("{l}")));
     for (const std::string& name : unused()) {
       if (!name.starts_with(blocks) || name.ends_with("inv_freq")) continue;
+      if (std::strtoll(name.c_str() + blocks.size(), nullptr, 10) >= num_blocks) continue;
       throw ModelError(
           fmt::format("{}: the tensor '{}' belongs to no {} model that phasor knows; its layers "
                       "compute something else",
@@ -272,7 +275,7 @@ BoundWeights bind_weights(const TensorFiles& files, const CheckpointConfig& chec
     if (family.optional_biases && parameter.leaf == "bias") parameter.required = false;
     if (!binder.bind(parameter) && decoder) *parameter.tensor = bound.weights.token_embedding;
   }
-  if (!family.spelled_out) binder.check_blocks();
+  if (!family.spelled_out) binder.check_blocks(checkpoint.config.num_blocks());
   bound.unused = binder.unused();
   return bound;
 }

@@ -69,7 +69,8 @@ struct Family {
   bool needs_token_types = false;
   std::optional<bool> scale_embedding = {};  // set: by √d_model, this value if the key is missing
   Activation default_activation = Activation::kGeluErf;
-  bool default_gate = false;   // ModelConfig::gated_mlp, if config.json does not say
+  bool default_gate = false;   // ModelConfig::gated_mlp
+  bool gate_by_key = false;    // config.json may say otherwise, as T5's
   int64_t default_d_head = 0;  // above 0: config.json may override it, as d_kv
   double default_eps = 1e-5;
   bool fixed_eps = false;  // fixed in the source's code; config.json is ignored

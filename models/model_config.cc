@@ -61,6 +61,12 @@ void read_activation(const ConfigReader& reader, const Family& family, ModelConf
     config.activation = activation_of(reader, kActivation, reader.text({kActivation}));
   }
   config.gated_mlp = reader.boolean({"is_gated_act"}, config.gated_mlp);
+  if (config.gated_mlp != family.default_gate && !family.gate_by_key) {
+    reader.refuse(reader.has("is_gated_act") ? "is_gated_act" : kKey,
+                  fmt::format("absent: the MLP of {} models is {}gated", family.model_type,
+                              family.default_gate ? "" : "not "),
+                  ErrorCode::kUnsupported);
+  }
 }
 
 void read_sizes(const ConfigReader& reader, const Family& family, ModelConfig& config) {

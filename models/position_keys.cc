@@ -52,7 +52,7 @@ void read_vectors(const ConfigReader& reader, const Family& family, ModelConfig&
 int64_t turned_columns(const ConfigReader& reader, std::string_view key,
                        const ModelConfig& config) {
   const double fraction = reader.number({key}, 0.0, 1.0, 1.0);
-  const int64_t columns = std::llround(fraction * static_cast<double>(config.head_dim()));
+  const auto columns = static_cast<int64_t>(fraction * static_cast<double>(config.head_dim()));
   if (columns == 0) reader.refuse(key, "a part of a head that has at least 2 columns");
   return columns == config.head_dim() ? 0 : columns;
 }

@@ -226,13 +226,14 @@ const View kViews[] = {
      .of_texts = measure_scores},
     {.name = "relative",
      .title = "Effect of positions on the scores, by offset",
-     .hint = "What positions add to a head's scores at each offset of positions, key less query, in "
-             "the scores' unit. bias: T5's buckets, ALiBi; rotation: a rotated score less the same "
-             "unrotated; c2p and p2c: DeBERTa's content to position and position to content; pp: "
-             "added vectors, in the first layer. rotation, c2p and p2c are means over all pairs of "
-             "the text's tokens, as if each stood at that offset, and sd is their standard "
-             "deviation; pp is the mean over the pairs that do. No number: no such pair, or beyond "
-             "a local window. The head whose curve has the largest range comes first.",
+     .hint =
+         "What positions add to a head's scores at each offset of positions, key less query, in "
+         "the scores' unit. bias: T5's buckets, ALiBi; rotation: a rotated score less the same "
+         "unrotated; c2p and p2c: DeBERTa's content to position and position to content; pp: "
+         "added vectors, in the first layer. rotation, c2p and p2c are means over all pairs of "
+         "the text's tokens, as if each stood at that offset, and sd is their standard "
+         "deviation; pp is the mean over the pairs that do. No number: no such pair, or beyond "
+         "a local window. The head whose curve has the largest range comes first.",
      .unit = "score",
      .rows = Rows::kHeads,
      .row_name = "term",

@@ -84,11 +84,28 @@ TEST(FamiliesTest, ClassificationHeadsOfEveryFamily) {
 
 TEST(FamiliesTest, BertWithItsHead) { expect_computes_what_is_meant(Loaded(bert_case())); }
 
-TEST(FamiliesTest, AModuleThatTheFamilyDoesNotHaveIsRefused) {
-  FamilyCase family = bert_case();
-  family.config.erase("hidden_act");
-  family.config["is_gated_act"] = true;
-  expect_error<ModelError>([&] { Loaded{family}; }, {"blocks.0.mlp.gate.weight", "bert models"});
+TEST(FamiliesTest, AGateThatTheFamilyDoesNotHaveOrCannotLackIsRefused) {
+  FamilyCase bert = bert_case();
+  bert.config.erase("hidden_act");
+  bert.config["is_gated_act"] = true;
+  expect_error<ModelError>([&] { Loaded{bert}; }, {"is_gated_act is true", "not gated"});
+  FamilyCase modern = modernbert_case(true);
+  modern.config.erase("hidden_activation");
+  modern.config["is_gated_act"] = false;
+  expect_error<ModelError>([&] { Loaded{modern}; }, {"is_gated_act is false", "is gated"});
+}
+
+TEST(FamiliesTest, ATensorThatALayerDoesNotHaveIsRefusedInTheLayersThatAreRun) {
+  const auto extra = [](const char* layer) {
+    return [=](std::vector<TestTensor>& tensors) {
+      tensors.push_back(
+          {std::string("bert.encoder.layer.") + layer + ".attention.self.distance_embedding.weight",
+           {4, 4}});
+    };
+  };
+  expect_error<ModelError>([&] { Loaded(bert_case(), extra("1")); },
+                           {"layer.1.attention.self.distance_embedding", "bert"});
+  expect_computes_what_is_meant(Loaded(bert_case(), extra("2")));  // of 2 layers: 0 and 1
 }
 
 TEST(FamiliesTest, ElectraMapsAnEmbeddingOfAnotherWidth) {

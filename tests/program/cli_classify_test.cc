@@ -94,7 +94,7 @@ TEST(CliRankTest, WhatCannotBeRankedIsSaidInOneLine) {
   expect_infer_fails({"rank", "-m", one.path(), "-i", "f", "q", "a"}, 2, {"texts and -i"});
   expect_infer_fails({"rank", "-m", one.path(), "-i", "no/such", "q"}, 3, {"no/such"});
   expect_infer_fails({"rank", "-m", one.path(), "--top", "0", "q", "a"}, 2, {"--top", "'0'"});
-  expect_infer_fails({"rank", "-m", three.path(), "q", "a"}, 3,
+  expect_infer_fails({"rank", "-m", three.path(), "q", "a"}, 4,
                      {"3 (no, yes, maybe)", "infer classify"});
   expect_infer_fails({"rank", "-m", none.path(), "q", "a"}, 4,
                      {"bert", "no classification head", "infer embed", "--nearest"});

@@ -23,7 +23,8 @@ const phasor::ClassifierHead& head_of(const phasor::Model& model, const char* wi
 }  // namespace
 
 void add_options(CommandLine& line, ClassifyArguments& arguments) {
-  add_model(line, arguments.common);
+  line.option("-m,--model", "DIR", "a checkpoint's folder, with a classification head",
+              arguments.common.model);
   line.option("-i,--input", "FILE", "the lines of a file instead of TEXT; - is standard input",
               arguments.input);
   add_language(line, arguments.common);

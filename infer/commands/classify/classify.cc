@@ -60,7 +60,7 @@ int classify(int argc, char** argv) {
     return classifier.encoder.classify(texts, second, options);
   };
   const auto write = [&](std::span<const Line> window, const phasor::Classification& result,
-                         const PartialState&) {
+                         const PartialState& state) {
     for (int64_t i = 0; i < result.size() && !output.closed(); ++i) {
       nlohmann::ordered_json list = nlohmann::ordered_json::array();
       std::vector<std::string> words;
@@ -73,7 +73,10 @@ int classify(int argc, char** argv) {
       }
       const std::string label = fmt::format("{}  ", fmt::join(words, ", "));
       output.write(arguments.common.json
-                       ? one_line({{"text", window[i].text}, {"labels", list}}) + "\n"
+                       ? one_line({{"line", state.lines - std::ssize(window) + 1 + i},
+                                   {"text", window[i].text},
+                                   {"labels", list}}) +
+                             "\n"
                        : output.labelled(label, window[i].text));
     }
     return !output.closed();

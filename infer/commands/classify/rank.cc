@@ -52,7 +52,7 @@ int rank(int argc, char** argv) {
                    kRankFooter);
   line.option("QUERY", "", "what is searched for", query);
   line.words("TEXT", "what is ranked; - stands for the lines of standard input", arguments.words);
-  line.option("--top", "N", "show the N best (default: 10 of a file, otherwise all)", arguments.top,
+  line.option("--top", "N", "show the N best (default: 10 of lines, otherwise all)", arguments.top,
               Range{1, kMostShown});
   add_options(line, arguments);
   if (const auto done = line.parse(argc, argv)) return *done;
@@ -65,13 +65,14 @@ int rank(int argc, char** argv) {
       arguments, "a sentence-embedding model searches with infer embed -i FILE --nearest N QUERY");
   const std::vector<std::string>& labels = classifier.head.labels;
   if (labels.size() != 1) {
-    throw phasor::InvalidArgument(fmt::format(
+    throw phasor::ModelError(fmt::format(
         "rank needs a model with one label, and {} has {} ({}{}); infer classify shows them",
         arguments.common.model, labels.size(),
         fmt::join(std::span(labels).first(std::min<size_t>(labels.size(), 5)), ", "),
         labels.size() > 5 ? ", …" : ""));
   }
-  const int64_t shown = arguments.top.value_or(arguments.input ? 10 : kMostShown);
+  const bool reads_lines = arguments.input || arguments.words.front() == "-";
+  const int64_t shown = arguments.top.value_or(reads_lines ? 10 : kMostShown);
   Ranking ranking;
   const auto run = [&](auto texts, const phasor::ClassifyOptions& options) {
     return classifier.encoder.classify(*query, texts, options);

@@ -54,15 +54,13 @@ bool Interrupts::pending() const {
 
 std::string line_report(const phasor::TextReport& tokens, int64_t bytes_left_out) {
   std::vector<std::string> parts;
-  const auto last = [](int64_t number, const char* what) {
-    return number == 1 ? fmt::format("its last {} was", what)
-                       : fmt::format("its last {} {}s were", number, what);
-  };
   if (bytes_left_out > 0) {
-    parts.push_back(fmt::format("{} left out: lines are read up to {} bytes",
-                                last(bytes_left_out, "byte"), kMaxLineBytes));
+    parts.push_back(fmt::format("its end, {} bytes, was left out: lines are read up to {} bytes",
+                                bytes_left_out, kMaxLineBytes));
   }
-  if (tokens.dropped_tokens > 0) parts.push_back(last(tokens.dropped_tokens, "token") + " cut off");
+  if (const int64_t dropped = tokens.dropped_tokens; dropped > 0) {  // of a pair, of either text
+    parts.push_back(fmt::format("{} token{} cut off", dropped, dropped == 1 ? " was" : "s were"));
+  }
   if (tokens.invalid_bytes > 0) parts.push_back(invalid_bytes_note(tokens.invalid_bytes));
   if (tokens.num_tokens == 0) parts.emplace_back("it has no tokens; its vector is zeros");
   return fmt::format("{}", fmt::join(parts, "; "));
