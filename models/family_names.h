@@ -1,0 +1,326 @@
+// The tensors' names in each family's files, and the keys of config.json that must have a certain
+// value there: the data of models/families.cc.
+#pragma once
+
+#include "models/families.h"
+
+namespace phasor::internal {
+
+constexpr ModuleName kPhasorModules[] = {
+    {"token_embedding", "token_embedding"},
+    {"position_embedding", "position_embedding"},
+    {"token_type_embedding", "token_type_embedding"},
+    {"embedding_norm", "embedding_norm"},
+    {"embedding_map", "embedding_map"},
+    {"relative_bias", "relative_bias"},
+    {"blocks.{l}.attn.q", "blocks.{l}.attn.q"},
+    {"blocks.{l}.attn.k", "blocks.{l}.attn.k"},
+    {"blocks.{l}.attn.v", "blocks.{l}.attn.v"},
+    {"blocks.{l}.attn.out", "blocks.{l}.attn.out"},
+    {"blocks.{l}.attn_norm", "blocks.{l}.attn_norm"},
+    {"blocks.{l}.mlp.gate", "blocks.{l}.mlp.gate"},
+    {"blocks.{l}.mlp.up", "blocks.{l}.mlp.up"},
+    {"blocks.{l}.mlp.down", "blocks.{l}.mlp.down"},
+    {"blocks.{l}.mlp_norm", "blocks.{l}.mlp_norm"},
+    {"final_norm", "final_norm"},
+};
+constexpr ModuleName kPhasorHead[] = {
+    {"mlm.dense", "mlm.dense"},
+    {"mlm.norm", "mlm.norm"},
+    {"mlm.decoder", "mlm.decoder"},
+    {"mlm", "mlm"},
+};
+
+constexpr ModuleName kBertModules[] = {
+    {"token_embedding", "embeddings.word_embeddings"},
+    {"position_embedding", "embeddings.position_embeddings"},
+    {"token_type_embedding", "embeddings.token_type_embeddings"},
+    {"embedding_norm", "embeddings.LayerNorm"},
+    {"embedding_map", "embeddings_project"},  // of an ELECTRA or RoFormer
+    {"blocks.{l}.attn.q", "encoder.layer.{l}.attention.self.query"},
+    {"blocks.{l}.attn.k", "encoder.layer.{l}.attention.self.key"},
+    {"blocks.{l}.attn.v", "encoder.layer.{l}.attention.self.value"},
+    {"blocks.{l}.attn.out", "encoder.layer.{l}.attention.output.dense"},
+    {"blocks.{l}.attn_norm", "encoder.layer.{l}.attention.output.LayerNorm"},
+    {"blocks.{l}.mlp.up", "encoder.layer.{l}.intermediate.dense"},
+    {"blocks.{l}.mlp.down", "encoder.layer.{l}.output.dense"},
+    {"blocks.{l}.mlp_norm", "encoder.layer.{l}.output.LayerNorm"},
+};
+constexpr ModuleName kBertHead[] = {
+    {"mlm.dense", "cls.predictions.transform.dense"},
+    {"mlm.norm", "cls.predictions.transform.LayerNorm"},
+    {"mlm.decoder", "cls.predictions.decoder"},
+    {"mlm", "cls.predictions|cls.predictions.decoder"},
+};
+constexpr ModuleName kElectraHead[] = {
+    {"mlm.dense", "generator_predictions.dense"},
+    {"mlm.norm", "generator_predictions.LayerNorm"},
+    {"mlm.decoder", "generator_lm_head"},
+    {"mlm", "generator_lm_head"},
+};
+constexpr ModuleName kRobertaHead[] = {
+    {"mlm.dense", "lm_head.dense"},
+    {"mlm.norm", "lm_head.layer_norm"},
+    {"mlm.decoder", "lm_head.decoder"},
+    {"mlm", "lm_head|lm_head.decoder"},
+};
+
+constexpr ModuleName kJinaModules[] = {
+    {"token_embedding", "embeddings.word_embeddings"},
+    {"token_type_embedding", "embeddings.token_type_embeddings"},
+    {"embedding_norm", "embeddings.LayerNorm"},
+    {"blocks.{l}.attn.q", "encoder.layer.{l}.attention.self.query"},
+    {"blocks.{l}.attn.k", "encoder.layer.{l}.attention.self.key"},
+    {"blocks.{l}.attn.v", "encoder.layer.{l}.attention.self.value"},
+    {"blocks.{l}.attn.out", "encoder.layer.{l}.attention.output.dense"},
+    {"blocks.{l}.attn_norm", "encoder.layer.{l}.attention.output.LayerNorm"},
+    {"blocks.{l}.mlp.gate", "encoder.layer.{l}.mlp.gated_layers", false, 0, 2},
+    {"blocks.{l}.mlp.up", "encoder.layer.{l}.mlp.gated_layers", false, 1, 2},
+    {"blocks.{l}.mlp.down", "encoder.layer.{l}.mlp.wo"},
+    {"blocks.{l}.mlp_norm", "encoder.layer.{l}.mlp.layernorm"},
+};
+constexpr FixedKey kJinaKeys[] = {{"feed_forward_type", "\"geglu\""}, {"hidden_act", "\"gelu\""}};
+
+constexpr ModuleName kModernBertModules[] = {
+    {"token_embedding", "embeddings.tok_embeddings"},
+    {"embedding_norm", "embeddings.norm"},
+    {"blocks.{l}.attn.q", "layers.{l}.attn.Wqkv", false, 0, 3},
+    {"blocks.{l}.attn.k", "layers.{l}.attn.Wqkv", false, 1, 3},
+    {"blocks.{l}.attn.v", "layers.{l}.attn.Wqkv", false, 2, 3},
+    {"blocks.{l}.attn.out", "layers.{l}.attn.Wo"},
+    {"blocks.{l}.attn_norm", "layers.{l}.attn_norm"},
+    {"blocks.{l}.mlp.gate", "layers.{l}.mlp.Wi", false, 0, 2},
+    {"blocks.{l}.mlp.up", "layers.{l}.mlp.Wi", false, 1, 2},
+    {"blocks.{l}.mlp.down", "layers.{l}.mlp.Wo"},
+    {"blocks.{l}.mlp_norm", "layers.{l}.mlp_norm"},
+    {"final_norm", "final_norm"},
+};
+constexpr ModuleName kModernBertHead[] = {
+    {"mlm.dense", "head.dense"},
+    {"mlm.norm", "head.norm"},
+    {"mlm.decoder", "decoder"},
+    {"mlm", "decoder"},
+};
+
+constexpr FixedKey kModernBertKeys[] = {{"rope_scaling", "null"}};
+
+constexpr ModuleName kNomicModules[] = {
+    {"token_embedding", "embeddings.word_embeddings"},
+    {"token_type_embedding", "embeddings.token_type_embeddings"},
+    {"embedding_norm", "emb_ln"},
+    {"blocks.{l}.attn.q", "encoder.layers.{l}.attn.Wqkv", false, 0, 3},
+    {"blocks.{l}.attn.k", "encoder.layers.{l}.attn.Wqkv", false, 1, 3},
+    {"blocks.{l}.attn.v", "encoder.layers.{l}.attn.Wqkv", false, 2, 3},
+    {"blocks.{l}.attn.out", "encoder.layers.{l}.attn.out_proj"},
+    {"blocks.{l}.attn_norm", "encoder.layers.{l}.norm1"},
+    {"blocks.{l}.mlp.gate", "encoder.layers.{l}.mlp.fc12"},
+    {"blocks.{l}.mlp.up", "encoder.layers.{l}.mlp.fc11"},
+    {"blocks.{l}.mlp.down", "encoder.layers.{l}.mlp.fc2"},
+    {"blocks.{l}.mlp_norm", "encoder.layers.{l}.norm2"},
+};
+constexpr ModuleName kNomicHead[] = {
+    {"mlm.dense", "cls.predictions.transform.dense"},
+    {"mlm.norm", "cls.predictions.transform.layer_norm|cls.predictions.transform.LayerNorm"},
+    {"mlm.decoder", "cls.predictions.decoder"},
+    {"mlm", "cls.predictions|cls.predictions.decoder"},
+};
+constexpr FixedKey kNomicKeys[] = {{"prenorm", "false"},
+                                   {"parallel_block", "false"},
+                                   {"causal", "false"},
+                                   {"use_rms_norm", "false"},
+                                   {"rotary_emb_scale_base", "null"},
+                                   {"scale_attn_weights", "true"},
+                                   {"scale_attn_by_inverse_layer_idx", "false"},
+                                   {"moe_every_n_layers", "0"},
+                                   {"num_experts", "0"}};
+
+constexpr ModuleName kNewModules[] = {
+    {"token_embedding", "embeddings.word_embeddings"},
+    {"token_type_embedding", "embeddings.token_type_embeddings"},
+    {"embedding_norm", "embeddings.LayerNorm"},
+    {"blocks.{l}.attn.q", "encoder.layer.{l}.attention.qkv_proj", false, 0, 3},
+    {"blocks.{l}.attn.k", "encoder.layer.{l}.attention.qkv_proj", false, 1, 3},
+    {"blocks.{l}.attn.v", "encoder.layer.{l}.attention.qkv_proj", false, 2, 3},
+    {"blocks.{l}.attn.q", "encoder.layer.{l}.attention.q_proj"},  // where pack_qkv is false
+    {"blocks.{l}.attn.k", "encoder.layer.{l}.attention.k_proj"},
+    {"blocks.{l}.attn.v", "encoder.layer.{l}.attention.v_proj"},
+    {"blocks.{l}.attn.out", "encoder.layer.{l}.attention.o_proj"},
+    {"blocks.{l}.attn_norm", "encoder.layer.{l}.attn_ln"},
+    {"blocks.{l}.mlp.gate", "encoder.layer.{l}.mlp.up_gate_proj", false, 1, 2},
+    {"blocks.{l}.mlp.up", "encoder.layer.{l}.mlp.up_gate_proj", false, 0, 2},
+    {"blocks.{l}.mlp.down", "encoder.layer.{l}.mlp.down_proj"},
+    {"blocks.{l}.mlp_norm", "encoder.layer.{l}.mlp_ln"},
+};
+constexpr ModuleName kNewHead[] = {
+    {"mlm.dense", "lm_head.dense"},
+    {"mlm.norm", "lm_head.norm"},
+    {"mlm.decoder", "lm_head.decoder"},
+    {"mlm", "lm_head.decoder|lm_head"},
+};
+constexpr FixedKey kNewKeys[] = {{"layer_norm_type", "\"layer_norm\""},
+                                 {"logn_attention_scale", "false"},
+                                 {"logn_attention_clip1", "false"}};
+
+constexpr FixedKey kRoFormerKeys[] = {{"rotary_value", "false"}};
+
+constexpr ModuleName kDebertaModules[] = {
+    {"token_embedding", "embeddings.word_embeddings"},
+    {"position_embedding", "embeddings.position_embeddings"},
+    {"token_type_embedding", "embeddings.token_type_embeddings"},
+    {"embedding_norm", "embeddings.LayerNorm"},
+    {"relative_table", "encoder.rel_embeddings"},
+    {"relative_norm", "encoder.LayerNorm"},
+    {"blocks.{l}.attn.q", "encoder.layer.{l}.attention.self.query_proj"},
+    {"blocks.{l}.attn.k", "encoder.layer.{l}.attention.self.key_proj"},
+    {"blocks.{l}.attn.v", "encoder.layer.{l}.attention.self.value_proj"},
+    {"blocks.{l}.attn.out", "encoder.layer.{l}.attention.output.dense"},
+    {"blocks.{l}.attn_norm", "encoder.layer.{l}.attention.output.LayerNorm"},
+    {"blocks.{l}.mlp.up", "encoder.layer.{l}.intermediate.dense"},
+    {"blocks.{l}.mlp.down", "encoder.layer.{l}.output.dense"},
+    {"blocks.{l}.mlp_norm", "encoder.layer.{l}.output.LayerNorm"},
+};
+constexpr ModuleName kDebertaHead[] = {
+    {"mlm.dense", "lm_predictions.lm_head.dense|cls.predictions.transform.dense"},
+    {"mlm.norm", "lm_predictions.lm_head.LayerNorm|cls.predictions.transform.LayerNorm"},
+    {"mlm.decoder", "cls.predictions.decoder"},
+    {"mlm", "lm_predictions.lm_head|cls.predictions|cls.predictions.decoder"},
+};
+constexpr FixedKey kDebertaKeys[] = {{"share_att_key", "true"}, {"conv_kernel_size", "0"}};
+
+constexpr ModuleName kBertClassifier[] = {
+    {"classifier.dense", "pooler.dense"},
+    {"classifier.out", "classifier", true},
+};
+constexpr ModuleName kRobertaClassifier[] = {
+    {"classifier.dense", "classifier.dense", true},
+    {"classifier.out", "classifier.out_proj", true},
+};
+constexpr ModuleName kDistilBertClassifier[] = {
+    {"classifier.dense", "pre_classifier", true},
+    {"classifier.out", "classifier", true},
+};
+constexpr ModuleName kAlbertClassifier[] = {
+    {"classifier.dense", "pooler"},
+    {"classifier.out", "classifier", true},
+};
+constexpr ModuleName kModernBertClassifier[] = {
+    {"classifier.dense", "head.dense", true},
+    {"classifier.norm", "head.norm", true},
+    {"classifier.out", "classifier", true},
+};
+constexpr ModuleName kDebertaClassifier[] = {
+    {"classifier.dense", "pooler.dense", true},
+    {"classifier.out", "classifier", true},
+};
+
+constexpr ModuleName kMpnetModules[] = {
+    {"token_embedding", "embeddings.word_embeddings"},
+    {"position_embedding", "embeddings.position_embeddings"},
+    {"embedding_norm", "embeddings.LayerNorm"},
+    {"relative_bias", "encoder.relative_attention_bias"},
+    {"blocks.{l}.attn.q", "encoder.layer.{l}.attention.attn.q"},
+    {"blocks.{l}.attn.k", "encoder.layer.{l}.attention.attn.k"},
+    {"blocks.{l}.attn.v", "encoder.layer.{l}.attention.attn.v"},
+    {"blocks.{l}.attn.out", "encoder.layer.{l}.attention.attn.o"},
+    {"blocks.{l}.attn_norm", "encoder.layer.{l}.attention.LayerNorm"},
+    {"blocks.{l}.mlp.up", "encoder.layer.{l}.intermediate.dense"},
+    {"blocks.{l}.mlp.down", "encoder.layer.{l}.output.dense"},
+    {"blocks.{l}.mlp_norm", "encoder.layer.{l}.output.LayerNorm"},
+};
+
+constexpr ModuleName kDistilBertModules[] = {
+    {"token_embedding", "embeddings.word_embeddings"},
+    {"position_embedding", "embeddings.position_embeddings"},
+    {"embedding_norm", "embeddings.LayerNorm"},
+    {"blocks.{l}.attn.q", "transformer.layer.{l}.attention.q_lin"},
+    {"blocks.{l}.attn.k", "transformer.layer.{l}.attention.k_lin"},
+    {"blocks.{l}.attn.v", "transformer.layer.{l}.attention.v_lin"},
+    {"blocks.{l}.attn.out", "transformer.layer.{l}.attention.out_lin"},
+    {"blocks.{l}.attn_norm", "transformer.layer.{l}.sa_layer_norm"},
+    {"blocks.{l}.mlp.up", "transformer.layer.{l}.ffn.lin1"},
+    {"blocks.{l}.mlp.down", "transformer.layer.{l}.ffn.lin2"},
+    {"blocks.{l}.mlp_norm", "transformer.layer.{l}.output_layer_norm"},
+};
+constexpr ModuleName kDistilBertHead[] = {
+    {"mlm.dense", "vocab_transform"},
+    {"mlm.norm", "vocab_layer_norm"},
+    {"mlm.decoder", "vocab_projector"},
+    {"mlm", "vocab_projector"},
+};
+
+constexpr ModuleName kAlbertModules[] = {
+    {"token_embedding", "embeddings.word_embeddings"},
+    {"position_embedding", "embeddings.position_embeddings"},
+    {"token_type_embedding", "embeddings.token_type_embeddings"},
+    {"embedding_norm", "embeddings.LayerNorm"},
+    {"embedding_map", "encoder.embedding_hidden_mapping_in"},
+    {"blocks.{l}.attn.q", "encoder.albert_layer_groups.{l}.albert_layers.0.attention.query"},
+    {"blocks.{l}.attn.k", "encoder.albert_layer_groups.{l}.albert_layers.0.attention.key"},
+    {"blocks.{l}.attn.v", "encoder.albert_layer_groups.{l}.albert_layers.0.attention.value"},
+    {"blocks.{l}.attn.out", "encoder.albert_layer_groups.{l}.albert_layers.0.attention.dense"},
+    {"blocks.{l}.attn_norm", "encoder.albert_layer_groups.{l}.albert_layers.0.attention.LayerNorm"},
+    {"blocks.{l}.mlp.up", "encoder.albert_layer_groups.{l}.albert_layers.0.ffn"},
+    {"blocks.{l}.mlp.down", "encoder.albert_layer_groups.{l}.albert_layers.0.ffn_output"},
+    {"blocks.{l}.mlp_norm",
+     "encoder.albert_layer_groups.{l}.albert_layers.0.full_layer_layer_norm"},
+};
+constexpr ModuleName kAlbertHead[] = {
+    {"mlm.dense", "predictions.dense"},
+    {"mlm.norm", "predictions.LayerNorm"},
+    {"mlm.decoder", "predictions.decoder"},
+    {"mlm", "predictions|predictions.decoder"},
+};
+constexpr FixedKey kAlbertKeys[] = {{"inner_group_num", "1"}};
+
+constexpr ModuleName kT5Modules[] = {
+    {"token_embedding", "embed_tokens"},
+    {"token_embedding", "shared|transformer.shared", true},
+    {"relative_bias", "block.0.layer.0.SelfAttention.relative_attention_bias"},
+    {"blocks.{l}.attn.q", "block.{l}.layer.0.SelfAttention.q"},
+    {"blocks.{l}.attn.k", "block.{l}.layer.0.SelfAttention.k"},
+    {"blocks.{l}.attn.v", "block.{l}.layer.0.SelfAttention.v"},
+    {"blocks.{l}.attn.out", "block.{l}.layer.0.SelfAttention.o"},
+    {"blocks.{l}.attn_norm", "block.{l}.layer.0.layer_norm"},
+    {"blocks.{l}.mlp.gate", "block.{l}.layer.1.DenseReluDense.wi_0"},
+    {"blocks.{l}.mlp.up",
+     "block.{l}.layer.1.DenseReluDense.wi_1|block.{l}.layer.1.DenseReluDense.wi"},
+    {"blocks.{l}.mlp.down", "block.{l}.layer.1.DenseReluDense.wo"},
+    {"blocks.{l}.mlp_norm", "block.{l}.layer.1.layer_norm"},
+    {"final_norm", "final_layer_norm"},
+};
+
+// Marian, Bart, mBART, Pegasus and M2M100 descend from fairseq and share their names.
+constexpr ModuleName kFairseqModules[] = {
+    {"token_embedding", "embed_tokens"},
+    {"token_embedding", "shared|model.shared", true},
+    {"position_embedding", "embed_positions"},
+    {"embedding_norm", "layernorm_embedding"},
+    {"blocks.{l}.attn.q", "layers.{l}.self_attn.q_proj"},
+    {"blocks.{l}.attn.k", "layers.{l}.self_attn.k_proj"},
+    {"blocks.{l}.attn.v", "layers.{l}.self_attn.v_proj"},
+    {"blocks.{l}.attn.out", "layers.{l}.self_attn.out_proj"},
+    {"blocks.{l}.attn_norm", "layers.{l}.self_attn_layer_norm"},
+    {"blocks.{l}.mlp.up", "layers.{l}.fc1"},
+    {"blocks.{l}.mlp.down", "layers.{l}.fc2"},
+    {"blocks.{l}.mlp_norm", "layers.{l}.final_layer_norm"},
+    {"final_norm", "layer_norm"},
+};
+// Written by Transformers 3; later versions have a model_type for each combination.
+constexpr FixedKey kMarianKeys[] = {{"normalize_before", "false"},
+                                    {"normalize_embedding", "false"},
+                                    {"add_final_layer_norm", "false"},
+                                    {"static_position_embeddings", "true"}};
+constexpr FixedKey kBartKeys[] = {{"normalize_before", "false"},
+                                  {"normalize_embedding", "true"},
+                                  {"add_final_layer_norm", "false"},
+                                  {"static_position_embeddings", "false"}};
+constexpr FixedKey kMBartKeys[] = {{"normalize_before", "true"},
+                                   {"normalize_embedding", "true"},
+                                   {"add_final_layer_norm", "true"},
+                                   {"static_position_embeddings", "false"}};
+constexpr FixedKey kPegasusKeys[] = {{"normalize_before", "true"},
+                                     {"normalize_embedding", "false"},
+                                     {"add_final_layer_norm", "true"},
+                                     {"static_position_embeddings", "true"}};
+
+}  // namespace phasor::internal
