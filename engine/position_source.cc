@@ -147,6 +147,13 @@ int64_t PositionSource::window(int64_t layer) const {
   return removed ? 0 : config_.window(layer);
 }
 
+bool PositionSource::acts_on_scores(int64_t layer) const {
+  if (run_.scale() == 0) return false;
+  const PositionConfig& own = config_.position;
+  const bool adds_terms = is_own() && (own.bias != ScoreBias::kNone || own.disentangled);
+  return adds_terms || bias() != nullptr || rotation() != nullptr || window(layer) > 0;
+}
+
 std::optional<int64_t> PositionSource::max_tokens() const {
   if (!num_rows_) return {};
   return std::max<int64_t>(0, *num_rows_ - first_position_);

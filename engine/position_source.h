@@ -64,6 +64,8 @@ class PositionSource {
   const Rotation* rotation() const { return rotation_; }
   /// See LayerAttention; 0 also if positions have no effect.
   int64_t window(int64_t layer) const;
+  /// Whether positions do anything within a layer's attention.
+  bool acts_on_scores(int64_t layer) const;
   float scale() const { return run_.scale(); }
   /// The longest sequence whose positions are all in the table; empty if there is no table.
   std::optional<int64_t> max_tokens() const;

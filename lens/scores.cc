@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "engine/position_source.h"
 #include "lens/matrix.h"
 #include "lens/residual_stream.h"
 #include "lens/rows.h"
@@ -137,7 +138,8 @@ bool ScoreTrace::wants(Hook hook, int64_t layer) const {
   return layer <= 0 && Trace::wants(hook, layer);
 }
 
-ScoreTerms first_layer_scores(const Model& model, const Trace& trace, int64_t sequence) {
+ScoreTerms first_layer_scores(const Model& model, const Trace& trace, const Positions& positions,
+                              int64_t sequence) {
   const ModelConfig& config = model.config();
   const BlockWeights& block = model.weights().blocks[config.block_of(0)];
   ResidualStream stream(model, trace, sequence);
@@ -153,6 +155,8 @@ ScoreTerms first_layer_scores(const Model& model, const Trace& trace, int64_t se
   const std::vector<double> zeros(config.num_heads * T * T);
   ScoreTerms terms{config.num_heads, T, zeros, zeros, zeros, zeros, zeros, zeros};
   const double scale = config.score_scale();
+  PositionTables tables(config);
+  const PositionSource source(model, positions, tables);
   for (int64_t h = 0; h < config.num_heads; ++h) {
     const auto of = [&](const Matrix& rows) { return rows.middleCols(h * D, D); };
     const Matrix q = scale * of(all_q.token), p = scale * of(all_q.position);
@@ -163,7 +167,7 @@ ScoreTerms first_layer_scores(const Model& model, const Trace& trace, int64_t se
     of_head(terms.position_position, h, T) = p * l.transpose();
     of_head(terms.rest, h, T) = scale * of(all_q.other) * (k + l + of(all_k.other)).transpose() +
                                 (q + p) * of(all_k.other).transpose();
-    of_head(terms.relative_bias, h, T) = bias_of(stream, config, h);
+    if (source.acts_on_scores(0)) of_head(terms.relative_bias, h, T) = bias_of(stream, config, h);
   }
   return terms;
 }

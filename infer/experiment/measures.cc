@@ -68,9 +68,10 @@ void add_curve(const phasor::OffsetCurve& curve, const char* term, HeadNumber he
 }
 
 /// The term that added position vectors have in the first layer.
-void add_position_term(const phasor::Model& model, const phasor::Trace& trace, int64_t i,
+void add_position_term(const Subject& subject, const phasor::Trace& trace, int64_t i,
                        Observed& text) {
-  const phasor::ScoreTerms terms = phasor::first_layer_scores(model, trace, i);
+  const phasor::ScoreTerms terms =
+      phasor::first_layer_scores(subject.model(), trace, subject.options.positions, i);
   const int64_t pairs = terms.num_tokens * terms.num_tokens;
   for (int64_t head = 0; head < terms.num_heads; ++head) {
     const auto of_head = std::span(terms.position_position).subspan(head * pairs, pairs);
@@ -228,7 +229,8 @@ void measure_scores(Batch& batch) {
   for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
     if (batch.missed_by_windows(i, "scores")) continue;
     Observed& text = batch.texts()[i];
-    const phasor::ScoreTerms terms = phasor::first_layer_scores(subject.model(), trace, i);
+    const phasor::ScoreTerms terms =
+        phasor::first_layer_scores(subject.model(), trace, subject.options.positions, i);
     text.add("scores", {.label = "all", .cells = cells(phasor::score_shares(terms))});
     for (int64_t head = 0; head < text.num_heads; ++head) {
       text.add("scores", {.label = std::to_string(head + 1),
@@ -245,7 +247,7 @@ void measure_relative(Batch& batch) {
   for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
     if (batch.missed_by_windows(i, "relative")) continue;
     Observed& text = batch.texts()[i];
-    if (terms && adds_vectors(subject)) add_position_term(subject.model(), trace, i, text);
+    if (terms && adds_vectors(subject)) add_position_term(subject, trace, i, text);
     for (int64_t l = 1; l <= text.num_layers; ++l) {
       int64_t head = 0;
       for (const phasor::OffsetEffect& effect : phasor::offset_effects(

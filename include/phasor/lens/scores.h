@@ -32,7 +32,7 @@ struct ScoreTerms {
   int64_t num_heads = 0;
   int64_t num_tokens = 0;
   std::vector<double> token_token, token_position, position_token, position_position;
-  std::vector<double> relative_bias;  // 0 up to float32's rounding where positions do nothing here
+  std::vector<double> relative_bias;  // 0 where positions do nothing within attention
   std::vector<double> rest;
 };
 
@@ -59,11 +59,13 @@ class ScoreTrace : public Trace {
   bool wants(Hook hook, int64_t layer) const override;
 };
 
-/// The terms of `sequence` of a recorded float32 run of `model`. They sum to the values of
-/// Hook::kAttnScores up to float32's rounding. Takes 48·H·T² bytes. Throws InvalidArgument if the
-/// trace does not hold a ScoreTrace's hooks or is from another model. The scores of sequences run
-/// in overlapping windows are means of several runs, and the terms do not sum to them.
-ScoreTerms first_layer_scores(const Model& model, const Trace& trace, int64_t sequence = 0);
+/// The terms of `sequence` of a recorded float32 run of `model` with `positions`. They sum to the
+/// values of Hook::kAttnScores up to float32's rounding. Takes 48·H·T² bytes. Throws
+/// InvalidArgument if the trace does not hold a ScoreTrace's hooks or is from another model. The
+/// scores of sequences run in overlapping windows are means of several runs, and the terms do not
+/// sum to them.
+ScoreTerms first_layer_scores(const Model& model, const Trace& trace,
+                              const Positions& positions = {}, int64_t sequence = 0);
 
 /// For one head.
 ScoreShares score_shares(const ScoreTerms& terms, int64_t head);
