@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -78,7 +79,10 @@ void attention(benchmark::State& state) {
   const int64_t num_tokens = state.range(0);
   const auto qkv = values(3 * num_tokens * kModel);
   auto z = values(num_tokens * kModel);
-  auto scratch = values(attention_scratch(num_tokens, kHeadDim));
+  const int64_t share = attention_scratch(num_tokens, kHeadDim, 0);
+  auto scratch = values(share);
+  std::vector<double> positions(num_tokens);
+  std::iota(positions.begin(), positions.end(), 0.0);
   const AttentionInput in = {.q = &qkv[0],
                              .k = &qkv[kModel],
                              .v = &qkv[2 * kModel],
@@ -86,10 +90,11 @@ void attention(benchmark::State& state) {
                              .num_tokens = num_tokens,
                              .num_heads = kHeads,
                              .head_dim = kHeadDim,
-                             .scale = 1.0f / std::sqrt(float{kHeadDim})};
+                             .scale = 1.0f / std::sqrt(float{kHeadDim}),
+                             .positions = {.positions = positions}};
   const auto start = std::chrono::steady_clock::now();
   for (auto _ : state) {
-    attend(in, {}, scratch.data(), z.data());
+    attend(in, {}, share, scratch.data(), z.data());
     benchmark::ClobberMemory();
   }
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
