@@ -79,8 +79,7 @@ void attention(benchmark::State& state) {
   const int64_t num_tokens = state.range(0);
   const auto qkv = values(3 * num_tokens * kModel);
   auto z = values(num_tokens * kModel);
-  const int64_t share = attention_scratch(num_tokens, kHeadDim, 0);
-  auto scratch = values(share);
+  auto scratch = values(attention_scratch(num_tokens, kHeadDim, 0));
   std::vector<double> positions(num_tokens);
   std::iota(positions.begin(), positions.end(), 0.0);
   const AttentionInput in = {.q = &qkv[0],
@@ -94,7 +93,7 @@ void attention(benchmark::State& state) {
                              .positions = {.positions = positions}};
   const auto start = std::chrono::steady_clock::now();
   for (auto _ : state) {
-    attend(in, {}, share, scratch.data(), z.data());
+    attend(in, {}, scratch.data(), z.data());
     benchmark::ClobberMemory();
   }
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;

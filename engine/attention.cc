@@ -19,24 +19,41 @@ int64_t round_up(int64_t count, int64_t multiple) {
   return (count + multiple - 1) / multiple * multiple;
 }
 
-/// A thread's scratch memory.
-struct Scratch {
-  Scratch(float* begin, int64_t num_tokens, int64_t head_dim)
+/// The layout of a thread's scratch memory, in floats.
+struct ScratchLayout {
+  ScratchLayout(int64_t num_tokens, int64_t head_dim, int64_t relative_rows)
       : stride(packed_head_stride(head_dim)),
-        keys(begin),
-        values(keys + num_tokens * stride),
+        values(num_tokens * stride),
         queries(values + num_tokens * stride),
         tile(queries + stride * kernels().tile_queries),
-        bias(tile + num_tokens * kernels().tile_queries),
-        disentangled(bias + OffsetBias::scratch(num_tokens, kernels().tile_queries)) {}
+        bias(tile + round_up(num_tokens, kernels().tile_queries) * kernels().tile_queries),
+        disentangled(bias + OffsetBias::scratch(num_tokens, kernels().tile_queries)),
+        end(disentangled +
+            Disentangled::scratch(relative_rows, num_tokens, kernels().tile_queries, stride)) {}
 
   int64_t stride;
-  float* keys;          // [T, stride]
-  float* values;        // [T, stride]
-  float* queries;       // [stride, W]
-  float* tile;          // [T, W]
-  float* bias;          // OffsetBias::scratch()
-  float* disentangled;  // Disentangled::scratch()
+  int64_t keys = 0;      // [T, stride]
+  int64_t values;        // [T, stride]
+  int64_t queries;       // [stride, W]
+  int64_t tile;          // [T, W]
+  int64_t bias;          // OffsetBias::scratch()
+  int64_t disentangled;  // Disentangled::scratch()
+  int64_t end;
+};
+
+/// A thread's scratch memory.
+struct Scratch {
+  Scratch(float* begin, const ScratchLayout& at)
+      : stride(at.stride),
+        keys(begin + at.keys),
+        values(begin + at.values),
+        queries(begin + at.queries),
+        tile(begin + at.tile),
+        bias(begin + at.bias),
+        disentangled(begin + at.disentangled) {}
+
+  int64_t stride;
+  float *keys, *values, *queries, *tile, *bias, *disentangled;
 };
 
 void pack(const float* from, const AttentionInput& in, int64_t stride, float* to) {
@@ -97,24 +114,21 @@ void attend_head(const AttentionInput& in, const AttentionMaps& maps, int64_t he
 
 }  // namespace
 
-void attend(const AttentionInput& in, const AttentionMaps& maps, int64_t share, float* scratch,
-            float* z) {
+void attend(const AttentionInput& in, const AttentionMaps& maps, float* scratch, float* z) {
   const int64_t work = in.num_tokens * in.num_tokens * in.num_heads * in.head_dim;
+  const Disentangled* const table = in.positions.disentangled;
+  const int64_t relative_rows = table == nullptr ? 0 : table->num_rows();
+  const int64_t share = attention_scratch(in.num_tokens, in.head_dim, relative_rows);
+  const ScratchLayout layout(in.num_tokens, in.head_dim, relative_rows);
 #pragma omp parallel for if (work >= kParallelWork)
   for (int64_t head = 0; head < in.num_heads; ++head) {
-    const Scratch mine(scratch + omp_get_thread_num() * share, in.num_tokens, in.head_dim);
+    const Scratch mine(scratch + omp_get_thread_num() * share, layout);
     attend_head(in, maps, head, mine, z);
   }
 }
 
 int64_t attention_scratch(int64_t num_tokens, int64_t head_dim, int64_t relative_rows) {
-  const int64_t lanes = kernels().tile_queries;
-  const int64_t tokens = round_up(num_tokens, lanes);
-  const int64_t stride = packed_head_stride(head_dim);
-  return round_up(2 * tokens * stride + stride * lanes + tokens * lanes +
-                      OffsetBias::scratch(tokens, lanes) +
-                      Disentangled::scratch(relative_rows, tokens, lanes, stride),
-                  16);
+  return round_up(ScratchLayout(num_tokens, head_dim, relative_rows).end, 16);
 }
 
 }  // namespace phasor::internal

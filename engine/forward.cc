@@ -152,8 +152,7 @@ class ForwardPass {
                             .head_dim = config_.head_dim(),
                             .scale = config_.score_scale(),
                             .positions = score_positions(layer, segment)};
-    internal::attend(in, a_.maps, a_.attention_share, a_.attention,
-                     a_.z + segment.first_row * width);
+    internal::attend(in, a_.maps, a_.attention, a_.z + segment.first_row * width);
     run_.watch.attention_map(Hook::kAttnScores, layer, segment, a_.maps.scores, config_.num_heads);
     run_.watch.attention_map(Hook::kPattern, layer, segment, a_.maps.pattern, config_.num_heads);
   }

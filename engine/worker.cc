@@ -48,8 +48,8 @@ void Worker::make_room(const Group& group, const ModelConfig& config, const Pack
       rotation == nullptr ? 0
                           : aligned(rotation->num_tables() * group.num_rows * rotation->row_size());
   const int64_t relative_rows = weights.disentangled ? weights.disentangled->num_rows() : 0;
-  const int64_t share = attention_scratch(group.max_tokens, config.head_dim(), relative_rows);
-  const int64_t attention = omp_get_max_threads() * share;
+  const int64_t attention =
+      omp_get_max_threads() * attention_scratch(group.max_tokens, config.head_dim(), relative_rows);
   const int64_t map = aligned(config.num_heads * group.max_tokens * group.max_tokens);
   const int64_t scores = watch.wants_anywhere(Hook::kAttnScores) ? map : 0;
   const int64_t pattern = watch.wants_anywhere(Hook::kPattern) ? map : 0;
@@ -68,7 +68,6 @@ void Worker::make_room(const Group& group, const ModelConfig& config, const Pack
                   .gate = take(gate),
                   .rotation = take(turned),
                   .attention = take(attention),
-                  .attention_share = share,
                   .maps = {.scores = scores > 0 ? take(scores) : nullptr,
                            .pattern = pattern > 0 ? take(pattern) : nullptr}};
 }

@@ -33,16 +33,15 @@ struct RowPlan {
 
 /// The activations of a group. Every buffer is row-major; the last rows may belong to no token.
 struct Activations {
-  float* x;          // [N, C] the residual stream; [N, E] until the embedding map
-  float* normed;     // [N, C] x after a norm
-  float* qkv;        // [N, 3, H, D], overwritten by the MLP
-  float* z;          // [N, H, D] the heads' outputs
-  float* out;        // [N, C] the output of attention or the MLP
-  float* mlp;        // [N, F], in the memory of qkv
-  float* gate;       // [N, F] in a gated MLP
-  float* rotation;   // [tables, N, row_size] of the run's Rotation
-  float* attention;  // attention_share for each thread
-  int64_t attention_share;
+  float* x;            // [N, C] the residual stream; [N, E] until the embedding map
+  float* normed;       // [N, C] x after a norm
+  float* qkv;          // [N, 3, H, D], overwritten by the MLP
+  float* z;            // [N, H, D] the heads' outputs
+  float* out;          // [N, C] the output of attention or the MLP
+  float* mlp;          // [N, F], in the memory of qkv
+  float* gate;         // [N, F] in a gated MLP
+  float* rotation;     // [tables, N, row_size] of the run's Rotation
+  float* attention;    // attention_scratch() for each thread
   AttentionMaps maps;  // of one segment at a time
 };
 

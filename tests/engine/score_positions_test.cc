@@ -132,6 +132,16 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
 }
 
 class ScorePositionsTest : public testing::TestWithParam<Kind> {};
+class EndlessPositionsTest : public ScorePositionsTest {};   // no table ends
+class LearnedPositionsTest : public ScorePositionsTest {};   // a table is added
+class RelativePositionsTest : public ScorePositionsTest {};  // nothing is added
+class RotaryPositionsTest : public ScorePositionsTest {};
+
+std::vector<Kind> kinds_where(const std::function<bool(const PositionConfig&)>& fits) {
+  std::vector<Kind> some = kinds();
+  std::erase_if(some, [&](const Kind& kind) { return !fits(kind.position); });
+  return some;
+}
 
 TEST_P(ScorePositionsTest, ABatchOfManyLengthsMatchesTheReference) {
   const auto model = model_of(GetParam());
@@ -143,8 +153,7 @@ TEST_P(ScorePositionsTest, ABatchOfManyLengthsMatchesTheReference) {
   expect_matches_reference(model, {batch[0]});
 }
 
-TEST_P(ScorePositionsTest, ALongTextMatchesTheReference) {
-  if (GetParam().position.kind == PositionKind::kLearned) GTEST_SKIP();
+TEST_P(EndlessPositionsTest, ALongTextMatchesTheReference) {
   const auto model = model_of(GetParam());
   const std::vector<TokenIds> batch = {random_ids(*model, 300, 1)};
   expect_matches_reference(model, batch);
@@ -190,8 +199,7 @@ TEST_P(ScorePositionsTest, OverflowMatchesTheReference) {
   }
 }
 
-TEST_P(ScorePositionsTest, TheModelsOwnTableOverflowsAsInTheReference) {
-  if (GetParam().position.kind != PositionKind::kLearned) GTEST_SKIP();
+TEST_P(LearnedPositionsTest, TheModelsOwnTableOverflowsAsInTheReference) {
   ModelConfig config = config_of(GetParam());
   config.max_positions = 12;
   const auto model = random_model(config, 63);
@@ -220,8 +228,7 @@ TEST_P(ScorePositionsTest, EachSequenceOfABatchIsWhatItIsAlone) {
   }
 }
 
-TEST_P(ScorePositionsTest, ShiftingAllTokensChangesNoScore) {
-  if (GetParam().position.kind != PositionKind::kNone) GTEST_SKIP();
+TEST_P(RelativePositionsTest, ShiftingAllTokensChangesNoScore) {
   const auto model = model_of(GetParam());
   const TokenIds ids = random_ids(*model, 23, 1);
   Encoder encoder(model);
@@ -239,8 +246,7 @@ TEST_P(ScorePositionsTest, ShiftingAllTokensChangesNoScore) {
   }
 }
 
-TEST_P(ScorePositionsTest, AtPositionZeroNothingTurns) {
-  if (!GetParam().position.rotary) GTEST_SKIP();
+TEST_P(RotaryPositionsTest, AtPositionZeroNothingTurns) {
   const auto model = model_of(GetParam());
   const TokenIds ids = random_ids(*model, 14, 1);
   Encoder encoder(model);
@@ -341,8 +347,24 @@ TEST_P(ScorePositionsTest, KeysOutsideTheWindowAreNotSeen) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, ScorePositionsTest, testing::ValuesIn(kinds()),
-                         [](const auto& kind) { return kind.param.name; });
+constexpr auto kName = [](const auto& kind) { return kind.param.name; };
+INSTANTIATE_TEST_SUITE_P(Kinds, ScorePositionsTest, testing::ValuesIn(kinds()), kName);
+INSTANTIATE_TEST_SUITE_P(Kinds, EndlessPositionsTest, testing::ValuesIn(kinds_where([](auto& p) {
+                           return p.kind != PositionKind::kLearned;
+                         })),
+                         kName);
+INSTANTIATE_TEST_SUITE_P(Kinds, LearnedPositionsTest, testing::ValuesIn(kinds_where([](auto& p) {
+                           return p.kind == PositionKind::kLearned;
+                         })),
+                         kName);
+INSTANTIATE_TEST_SUITE_P(Kinds, RelativePositionsTest, testing::ValuesIn(kinds_where([](auto& p) {
+                           return p.kind == PositionKind::kNone;
+                         })),
+                         kName);
+INSTANTIATE_TEST_SUITE_P(Kinds, RotaryPositionsTest, testing::ValuesIn(kinds_where([](auto& p) {
+                           return p.rotary.has_value();
+                         })),
+                         kName);
 
 TEST(DisentangledTest, RowsAreDeBertas) {
   // Offsets i − j with the rows of i − j and j − i, by the formula of Transformers' DeBERTa-v2

@@ -43,7 +43,7 @@ class PartialFileTest : public testing::TestWithParam<const char*> {
 
   void append(PartialFile& file, int64_t lines) const {
     std::vector<float> values(lines * kWidth);
-    PartialState state = file.state();
+    LinesDone state = file.state();
     std::iota(values.begin(), values.end(), static_cast<float>(state.lines * kWidth));
     state.lines += lines;
     state.input = "of the input";

@@ -10,14 +10,15 @@
 namespace infer {
 namespace {
 
-const phasor::ClassifierHead& head_of(const phasor::Model& model, const char* without) {
-  if (model.weights().classifier) return *model.weights().classifier;
-  std::string why = fmt::format("the {} model {} has no classification head", model.config().family,
-                                model.folder().string());
-  for (const std::string& note : model.notes()) {
-    if (note.starts_with("the classification head")) why = note;
+/// Packs the head, or says why there is none and what to do then.
+const phasor::ClassifierHead& head_of(phasor::Encoder& encoder, const char* without) {
+  try {
+    encoder.classifier_logits({});
+  } catch (const phasor::ModelError& error) {
+    if (error.code() != phasor::ErrorCode::kUnsupported) throw;
+    throw phasor::ModelError(fmt::format("{}; {}", error.what(), without), error.code());
   }
-  throw phasor::ModelError(fmt::format("{}; {}", why, without), phasor::ErrorCode::kUnsupported);
+  return *encoder.model().weights().classifier;
 }
 
 }  // namespace
@@ -47,9 +48,9 @@ LineReader lines_of(const char* command, const ClassifyArguments& arguments) {
 
 Classifier::Classifier(const ClassifyArguments& arguments, const char* without)
     : model(phasor::Model::load(arguments.common.model, {.language = arguments.common.language})),
-      head(head_of(*model, without)),
       encoder(model,
-              {.threads = arguments.common.threads, .precision = arguments.common.precision}) {
+              {.threads = arguments.common.threads, .precision = arguments.common.precision}),
+      head(head_of(encoder, without)) {
   model->tokenizer();  // or the sentence why there is none
   if (arguments.common.quiet) return;
   note_slow(arguments.common.precision);

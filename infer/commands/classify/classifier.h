@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "infer/cli/line_stream.h"
 #include "infer/cli/options.h"
-#include "infer/commands/embed/embed_stream.h"
 #include "phasor/encoder.h"
 
 namespace infer {
@@ -44,8 +44,8 @@ struct Classifier {
           const std::function<void()>& finish = {});
 
   std::shared_ptr<const phasor::Model> model;
-  const phasor::ClassifierHead& head;
   phasor::Encoder encoder;
+  const phasor::ClassifierHead& head;
 };
 
 }  // namespace infer

@@ -49,9 +49,7 @@ int classify(int argc, char** argv) {
   if (const auto done = line.parse(argc, argv)) return *done;
   LineReader lines = lines_of("classify", arguments);
   Output output;
-  Classifier classifier(arguments,
-                        "choose a model saved with one (…ForSequenceClassification), or use infer "
-                        "embed for sentence vectors");
+  Classifier classifier(arguments, "for sentence vectors use infer embed");
   const std::vector<std::string>& labels = classifier.head.labels;
   const int64_t shown = arguments.top.value_or(arguments.common.json ? kMostShown : 1);
   const auto run = [&](auto texts, const phasor::ClassifyOptions& options) {
@@ -60,7 +58,7 @@ int classify(int argc, char** argv) {
     return classifier.encoder.classify(texts, second, options);
   };
   const auto write = [&](std::span<const Line> window, const phasor::Classification& result,
-                         const PartialState& state) {
+                         const LinesDone& state) {
     for (int64_t i = 0; i < result.size() && !output.closed(); ++i) {
       nlohmann::ordered_json list = nlohmann::ordered_json::array();
       std::vector<std::string> words;

@@ -78,7 +78,7 @@ int rank(int argc, char** argv) {
     return classifier.encoder.classify(*query, texts, options);
   };
   const auto add = [&](std::span<const Line> window, const phasor::Classification& result,
-                       const PartialState& state) {
+                       const LinesDone& state) {
     const int64_t first = state.lines - std::ssize(window) + 1;
     for (int64_t i = 0; i < result.size(); ++i) {
       if (is_blank(window[i].text)) continue;

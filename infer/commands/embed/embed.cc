@@ -9,9 +9,10 @@
 #include <optional>
 #include <utility>
 
+#include "infer/cli/line_stream.h"
 #include "infer/cli/options.h"
 #include "infer/commands.h"
-#include "infer/commands/embed/embed_stream.h"
+#include "infer/commands/embed/embed_file.h"
 #include "infer/render/observed_json.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
@@ -347,7 +348,7 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
     return setup.encoder.embed(texts, how);
   };
   const auto write = [&](std::span<const Line> window, const phasor::Embeddings& vectors,
-                         const PartialState& state) {
+                         const LinesDone& state) {
     const int64_t first = state.lines - std::ssize(window) + 1;
     if (!queries.empty()) {
       for (Query& query : queries) {
@@ -363,7 +364,8 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
     }
     return !output.closed();
   };
-  if ((file && !stream.skip_done_lines(*file)) || !stream.run<phasor::Embeddings>(embed, write)) {
+  if ((file && !stream.skip(file->state(), file->partial().string())) ||
+      !stream.run<phasor::Embeddings>(embed, write)) {
     const std::string where = file && stream.lines_done() > 0
                                   ? fmt::format(" after line {} with {}; --resume continues there",
                                                 stream.lines_done(), file->partial().string())

@@ -44,21 +44,6 @@ std::string header_of(const VectorFormat& format, int64_t lines) {
 }  // namespace
 
 // A multiplication and a shift each spread a change over the whole word.
-void Fingerprint::add(std::string_view piece) {
-  uint64_t word = piece.size();
-  for (;;) {
-    hash_ = (hash_ ^ word) * 0xFF51AFD7ED558CCDu;
-    hash_ ^= hash_ >> 32;
-    if (piece.empty()) return;
-    word = 0;
-    const size_t count = std::min(piece.size(), sizeof word);
-    std::memcpy(&word, piece.data(), count);
-    piece.remove_prefix(count);
-  }
-}
-
-std::string Fingerprint::text() const { return fmt::format("{:016x}", hash_); }
-
 // Links to folders are not followed, and what is no plain file, or a link that leads nowhere, is
 // none of the model's.
 std::string model_fingerprint(const fs::path& folder) {
@@ -238,7 +223,7 @@ void PartialFile::write(std::string_view bytes) const {
 
 // The record never says more than is on the disk. It takes the place of the old one whole, so that
 // there always is one.
-void PartialFile::append(std::span<const float> values, PartialState state) {
+void PartialFile::append(std::span<const float> values, LinesDone state) {
   const std::string rows =
       (bytes_ == 0 ? format_.header(0) : "") + format_.rows(values, state_.lines + 1);
   write(rows);

@@ -9,18 +9,9 @@
 #include <string>
 #include <string_view>
 
+#include "infer/cli/line_stream.h"
+
 namespace infer {
-
-/// A hash that grows with what it is given. Tells inputs apart; no protection against malice.
-class Fingerprint {
- public:
-  /// Adds a piece: "ab" and "c" are not "a" and "bc".
-  void add(std::string_view piece);
-  std::string text() const;  // 16 hexadecimal digits
-
- private:
-  uint64_t hash_ = 0x9E3779B97F4A7C15u;
-};
 
 /// Of the files that decide what a model computes.
 std::string model_fingerprint(const std::filesystem::path& folder);
@@ -42,12 +33,6 @@ struct VectorFormat {
   std::string rows(std::span<const float> values, int64_t first_line) const;
 };
 
-/// What a partial file holds.
-struct PartialState {
-  int64_t lines = 0;
-  std::string input;  // fingerprint of the lines
-};
-
 /// Writes PATH.partial and, beside it, PATH.partial.json, which says how far it has come. Without
 /// commit() both stay for another run to resume, unless not a line is done.
 class PartialFile {
@@ -60,12 +45,12 @@ class PartialFile {
   PartialFile& operator=(const PartialFile&) = delete;
 
   /// Nothing done where there was nothing to resume.
-  const PartialState& state() const { return state_; }
+  const LinesDone& state() const { return state_; }
   const std::filesystem::path& partial() const { return partial_; }
 
   /// Adds the next lines' vectors; then `state` is what the file holds. It is recorded when they
   /// are on the disk.
-  void append(std::span<const float> values, PartialState state);
+  void append(std::span<const float> values, LinesDone state);
   /// Puts the header right and gives the file its name.
   void commit();
 
@@ -81,7 +66,7 @@ class PartialFile {
 
   std::filesystem::path path_, partial_, record_;
   VectorFormat format_;
-  PartialState state_;
+  LinesDone state_;
   int64_t bytes_ = 0;  // of the partial file, its header included
   int descriptor_ = -1;
 };

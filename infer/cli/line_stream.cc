@@ -1,4 +1,4 @@
-#include "infer/commands/embed/embed_stream.h"
+#include "infer/cli/line_stream.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -145,8 +145,22 @@ std::optional<Line> LineReader::next() {
   return line;
 }
 
-bool LineStream::skip_done_lines(const PartialFile& file) {
-  const PartialState& done = file.state();
+void Fingerprint::add(std::string_view piece) {
+  uint64_t word = piece.size();
+  for (;;) {
+    hash_ = (hash_ ^ word) * 0xFF51AFD7ED558CCDu;
+    hash_ ^= hash_ >> 32;
+    if (piece.empty()) return;
+    word = 0;
+    const size_t count = std::min(piece.size(), sizeof word);
+    std::memcpy(&word, piece.data(), count);
+    piece.remove_prefix(count);
+  }
+}
+
+std::string Fingerprint::text() const { return fmt::format("{:016x}", hash_); }
+
+bool LineStream::skip(const LinesDone& done, const std::string& file) {
   int64_t lines = 0;
   for (; lines < done.lines; ++lines) {
     const std::optional<Line> line = lines_.next();
@@ -158,16 +172,16 @@ bool LineStream::skip_done_lines(const PartialFile& file) {
     throw phasor::InvalidArgument(
         fmt::format("--resume: the first {} lines of {} are not those that {} was made from; leave "
                     "--resume out to begin again",
-                    done.lines, lines_.name(), file.partial().string()));
+                    done.lines, lines_.name(), file));
   }
-  state_ = done;
+  done_ = done;
   lines_before_ = done.lines;
   return true;
 }
 
 bool LineStream::run_windows(
     const Run<void>& run_texts, const Report& report,
-    const std::function<bool(std::span<const Line>, const PartialState&)>& sink) {
+    const std::function<bool(std::span<const Line>, const LinesDone&)>& sink) {
   Progress progress(options_.quiet);
   const int64_t bytes_before = lines_.bytes_read();
   while (!lines_.interrupted()) {
@@ -183,9 +197,9 @@ bool LineStream::run_windows(
     if (!run_window(window, run_texts)) break;
     note(window, report, progress);
     for (const Line& line : window) input_.add(line.text);
-    state_.lines += std::ssize(window);
-    state_.input = input_.text();
-    if (!sink(window, state_)) break;
+    done_.lines += std::ssize(window);
+    done_.input = input_.text();
+    if (!sink(window, done_)) break;
     show(progress, bytes_before);
   }
   seconds_ = progress.seconds();
@@ -214,7 +228,7 @@ void LineStream::note(std::span<const Line> window, const Report& report_on, Pro
     const phasor::TextReport& tokens = report_on(i);
     const std::string report = line_report(tokens, window[i].left_out);
     if (report.empty()) continue;
-    const int64_t number = state_.lines + i + 1;
+    const int64_t number = done_.lines + i + 1;
     const int64_t run = tokens.num_tokens, dropped = tokens.dropped_tokens;
     const std::string text = fmt::format("line {}: {}", number, report);
     const bool too_long = options_.refuses_long && dropped > 0;
@@ -237,7 +251,7 @@ void LineStream::note(std::span<const Line> window, const Report& report_on, Pro
 }
 
 void LineStream::show(Progress& progress, int64_t bytes_before) const {
-  const int64_t lines = state_.lines - lines_before_;
+  const int64_t lines = done_.lines - lines_before_;
   const std::string text =
       fmt::format("{} lines, {:.0f}/s", lines, static_cast<double>(lines) / progress.seconds());
   const auto size = static_cast<double>(lines_.size());
@@ -249,7 +263,7 @@ void LineStream::show(Progress& progress, int64_t bytes_before) const {
 }
 
 std::string LineStream::summary(const std::string& each) const {
-  const int64_t lines = state_.lines - lines_before_;
+  const int64_t lines = done_.lines - lines_before_;
   std::string text =
       fmt::format("{} {}, {}, in {:.1f} s ({:.0f} lines/s)", lines, lines == 1 ? "line" : "lines",
                   each, seconds_, seconds_ > 0 ? static_cast<double>(lines) / seconds_ : 0);

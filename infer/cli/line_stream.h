@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "infer/cli/progress.h"
-#include "infer/commands/embed/embed_file.h"
 #include "phasor/encoder.h"
 
 namespace infer {
@@ -96,6 +95,23 @@ using Ranking = std::multiset<RankedLine>;
 /// Keeps the best `most` lines.
 void add(RankedLine line, int64_t most, Ranking& ranking);
 
+/// A hash that grows with what it is given. Tells inputs apart; no protection against malice.
+class Fingerprint {
+ public:
+  /// Adds a piece: "ab" and "c" are not "a" and "bc".
+  void add(std::string_view piece);
+  std::string text() const;  // 16 hexadecimal digits
+
+ private:
+  uint64_t hash_ = 0x9E3779B97F4A7C15u;
+};
+
+/// How far a run over lines has come.
+struct LinesDone {
+  int64_t lines = 0;
+  std::string input;  // fingerprint of the lines
+};
+
 struct StreamOptions {
   bool quiet = false;
   bool strict = false;        // a line that is cut or not all UTF-8 is an error
@@ -113,13 +129,13 @@ class LineStream {
   /// Takes a window's lines and result; `state` is what is done with them. False: no more.
   template <typename Result>
   using Sink = std::function<bool(std::span<const Line> lines, const Result& result,
-                                  const PartialState& state)>;
+                                  const LinesDone& state)>;
 
   LineStream(LineReader& lines, StreamOptions options) : lines_(lines), options_(options) {}
 
-  /// Reads the lines that `file` holds. Throws InvalidArgument where it was made from others; false
-  /// where a signal came.
-  bool skip_done_lines(const PartialFile& file);
+  /// Reads the lines that an earlier run has done, which made `file`. Throws InvalidArgument where
+  /// it was made from others; false where a signal came.
+  bool skip(const LinesDone& done, const std::string& file);
   /// To the end; false where a signal came before.
   template <typename Result>
   bool run(const Run<Result>& run_texts, const Sink<Result>& sink) {
@@ -132,14 +148,14 @@ class LineStream {
         [&](auto window, const auto& state) { return sink(window, *result, state); });
   }
 
-  int64_t lines_done() const { return state_.lines; }
+  int64_t lines_done() const { return done_.lines; }
   /// What was done, for people; `each` says what became of a line ("128 numbers each").
   std::string summary(const std::string& each) const;
 
  private:
   using Report = std::function<const phasor::TextReport&(int64_t i)>;
   bool run_windows(const Run<void>& run_texts, const Report& report,
-                   const std::function<bool(std::span<const Line>, const PartialState&)>& sink);
+                   const std::function<bool(std::span<const Line>, const LinesDone&)>& sink);
   bool run_window(std::span<const Line> window, const Run<void>& run_texts);
   void note(std::span<const Line> window, const Report& report, Progress& progress);
   void show(Progress& progress, int64_t bytes_before) const;
@@ -147,7 +163,7 @@ class LineStream {
   LineReader& lines_;
   StreamOptions options_;
   Fingerprint input_;
-  PartialState state_;
+  LinesDone done_;
   int64_t lines_cut_ = 0, lines_invalid_ = 0;
   int64_t lines_reported_ = 0;
   int64_t lines_before_ = 0;  // done by an earlier run
