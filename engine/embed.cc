@@ -9,7 +9,7 @@
 #include <numeric>
 #include <utility>
 
-#include "engine/parallel_for.h"
+#include "engine/team.h"
 #include "phasor/errors.h"
 
 namespace phasor {
