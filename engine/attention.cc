@@ -109,7 +109,8 @@ void attend_head(const AttentionInput& in, const AttentionMaps& maps, int64_t he
 
 }  // namespace
 
-void attend(const Threads& threads, const AttentionInput& in, const AttentionMaps& maps, float* scratch, float* z) {
+void attend(const Threads& threads, const AttentionInput& in, const AttentionMaps& maps,
+            float* scratch, float* z) {
   const Disentangled* const table = in.positions.disentangled;
   const int64_t relative_rows = table == nullptr ? 0 : table->num_rows();
   const int64_t share = attention_scratch(in.num_tokens, in.head_dim, relative_rows);

@@ -188,9 +188,7 @@ Encoder::Encoder(Encoder&&) noexcept = default;
 Encoder& Encoder::operator=(Encoder&&) noexcept = default;
 Encoder::~Encoder() = default;
 
-Encoder Encoder::replica() const {
-  return Encoder(std::make_unique<Impl>(*impl_));
-}
+Encoder Encoder::replica() const { return Encoder(std::make_unique<Impl>(*impl_)); }
 
 Embeddings Encoder::embed(const Texts& texts, const EmbedOptions& options) {
   const Exclusive mine(impl_->busy);

@@ -35,7 +35,8 @@ class ForwardPass {
       block(layer);
     }
     if (run_.weights.final_norm) {
-      layer_norm(worker_.threads(), a_.x, group_.num_rows, *run_.weights.final_norm, config_.norm_eps, a_.x);
+      layer_norm(worker_.threads(), a_.x, group_.num_rows, *run_.weights.final_norm,
+                 config_.norm_eps, a_.x);
       saw(Hook::kFinalNorm, -1, a_.x);
     }
     return a_.x;
@@ -74,7 +75,8 @@ class ForwardPass {
       add(position_rows, group_.num_rows * width, a_.x);
     }
     if (run_.weights.embedding_norm) {
-      layer_norm(worker_.threads(), a_.x, group_.num_rows, *run_.weights.embedding_norm, config_.norm_eps, a_.x);
+      layer_norm(worker_.threads(), a_.x, group_.num_rows, *run_.weights.embedding_norm,
+                 config_.norm_eps, a_.x);
     }
     if (run_.weights.embedding_map) {
       apply(*plan_.embedding_map, *run_.weights.embedding_map, a_.x, a_.normed);
@@ -116,8 +118,9 @@ class ForwardPass {
     const Rotation& rotation = *run_.positions.rotation();
     const int64_t stride = 3 * config_.attention_width();  // q and k lie side by side
     for (const Segment& segment : group_.segments) {
-      rotation.turn(worker_.threads(), rotation_rows(rotation.table_of(layer), segment), segment.num_tokens(), stride,
-                    2 * config_.num_heads, config_.head_dim(), a_.qkv + segment.first_row * stride);
+      rotation.turn(worker_.threads(), rotation_rows(rotation.table_of(layer), segment),
+                    segment.num_tokens(), stride, 2 * config_.num_heads, config_.head_dim(),
+                    a_.qkv + segment.first_row * stride);
     }
     saw_part(Hook::kRotQ, layer, 0);
     saw_part(Hook::kRotK, layer, 1);
@@ -152,7 +155,8 @@ class ForwardPass {
                             .head_dim = config_.head_dim(),
                             .scale = config_.score_scale(),
                             .positions = score_positions(layer, segment)};
-    internal::attend(worker_.threads(), in, a_.maps, a_.attention, a_.z + segment.first_row * width);
+    internal::attend(worker_.threads(), in, a_.maps, a_.attention,
+                     a_.z + segment.first_row * width);
     run_.watch.attention_map(Hook::kAttnScores, layer, segment, a_.maps.scores, config_.num_heads);
     run_.watch.attention_map(Hook::kPattern, layer, segment, a_.maps.pattern, config_.num_heads);
   }
@@ -195,7 +199,8 @@ class ForwardPass {
     const int64_t num_values = group_.num_rows * config_.d_model;
     if (is_cut(layer, site)) std::fill_n(a_.x, num_values, 0.0f);
     if (post_norm()) {
-      add_layer_norm(worker_.threads(), a_.out, group_.num_rows, *norm, config_.norm_eps, a_.x, a_.normed);
+      add_layer_norm(worker_.threads(), a_.out, group_.num_rows, *norm, config_.norm_eps, a_.x,
+                     a_.normed);
       saw(hook, layer, a_.x);
       std::swap(a_.x, a_.normed);
     } else {

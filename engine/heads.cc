@@ -16,10 +16,7 @@ namespace phasor::internal {
 
 HeadScorer::HeadScorer(const ModelConfig& config, const dnnl::engine& engine,
                        const PackedHead& head)
-    : d_model_(config.d_model),
-      norm_eps_(config.norm_eps),
-      engine_(engine),
-      head_(head) {}
+    : d_model_(config.d_model), norm_eps_(config.norm_eps), engine_(engine), head_(head) {}
 
 std::vector<float> HeadScorer::logits(const Threads& threads, std::span<const float> states) {
   const int64_t rows = std::ssize(states) / d_model_;
@@ -34,8 +31,8 @@ std::vector<float> HeadScorer::logits(const Threads& threads, std::span<const fl
   const auto apply = [&](const PackedLinear& weights, std::optional<Activation> activation) {
     Linear map(engine_, padded, weights, threads.count());
     std::vector<float> y(padded * weights.out);
-    map.run(threads, x.data(), weights, y.data(),
-            scratchpad_.reserve_bytes(map.scratchpad_bytes()), activation);
+    map.run(threads, x.data(), weights, y.data(), scratchpad_.reserve_bytes(map.scratchpad_bytes()),
+            activation);
     x = std::move(y);
   };
   if (head_.dense) apply(*head_.dense, head_.activation);

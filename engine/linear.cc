@@ -1,5 +1,5 @@
-// A part of a linear map is one matmul and one pass over its result, which is still in the cache: in
-// int8 the conversion to float32, then the activation. One thread runs a oneDNN matmul over all
+// A part of a linear map is one matmul and one pass over its result, which is still in the cache:
+// in int8 the conversion to float32, then the activation. One thread runs a oneDNN matmul over all
 // columns, which writes to y; several threads run some columns each in memory of their own, because
 // oneDNN's fast matmuls write no columns of a wider matrix.
 
@@ -21,26 +21,19 @@ size_t cache_lines(size_t bytes) {
   return (bytes + kLine - 1) / kLine * kLine;
 }
 
-/// The most columns up to `limit`, a multiple of `unit`, that divide `out`; at least `unit`, which
-/// divides it as well.
-int64_t columns_up_to(int64_t limit, int64_t unit, int64_t out) {
-  int64_t best = unit;
-  for (int64_t columns = unit; columns <= limit; columns += unit) {
-    if (out % columns == 0) best = columns;
-  }
-  return best;
-}
-
-/// How many columns a part has.
+/// How many columns a part has; the last of several panels may have fewer.
 int64_t part_columns(const dnnl::engine& engine, const PackedLinear& like, int threads) {
   const int64_t share = like.out / (2 * threads);  // two parts a thread: one may be late
   if (like.panels != nullptr) {
     constexpr int64_t kMost = 128;  // whose results stay in the cache
-    return columns_up_to(std::min(kMost, share), kPanelColumns, like.out);
+    return std::clamp(share / kPanelColumns * kPanelColumns, kPanelColumns, kMost);
   }
   constexpr int64_t kUnit = 64;  // oneDNN's kernels take so many at a time
   if (threads == 1 || like.out % kUnit != 0) return like.out;
-  const int64_t columns = columns_up_to(share, kUnit, like.out);
+  int64_t columns = kUnit;
+  for (int64_t more = kUnit; more <= share; more += kUnit) {
+    if (like.out % more == 0) columns = more;
+  }
   const onednn::Desc part =
       onednn::preferred_weights(engine, like.in, columns, matmul_types(like.precision));
   return onednn::is_part(part, like.weight.get_desc()) ? columns : like.out;
@@ -51,9 +44,9 @@ onednn::Primitive make_matmul(const dnnl::engine& engine, int64_t num_rows, int6
   const onednn::MatmulTypes types = matmul_types(like.precision);
   const onednn::Desc src = onednn::dense({num_rows, like.in}, types.src);
   const onednn::Desc dst = onednn::dense({num_rows, columns}, types.dst);
-  const onednn::Desc weight =
-      columns == like.out ? like.weight.get_desc()
-                          : onednn::preferred_weights(engine, like.in, columns, types);
+  const onednn::Desc weight = columns == like.out
+                                  ? like.weight.get_desc()
+                                  : onednn::preferred_weights(engine, like.in, columns, types);
   if (like.precision == Precision::kInt8) return onednn::make_matmul(engine, src, weight, {}, dst);
   return onednn::make_matmul(engine, src, weight, onednn::dense({1, columns}), dst);
 }
@@ -73,7 +66,7 @@ struct Linear::Source {
 
 struct Linear::Part {
   int64_t first_row, num_rows;
-  int64_t first_column;
+  int64_t first_column, num_columns;
   float* y;  // its first value
 };
 
@@ -102,11 +95,12 @@ void Linear::run(const Threads& threads, const float* x, const PackedLinear& wei
                  void* scratchpad, std::optional<Activation> activation) {
   const Source from = source(threads, x, scratchpad);
   const int64_t row_parts = (num_rows_ + kPieceRows - 1) / kPieceRows;
-  threads.run(row_parts * (out_ / columns_), [&](int64_t task, int thread) {
+  threads.run(row_parts * ((out_ + columns_ - 1) / columns_), [&](int64_t task, int thread) {
     const int64_t row = task % row_parts * kPieceRows, column = task / row_parts * columns_;
     const Part part = {.first_row = row,
                        .num_rows = std::min(kPieceRows, num_rows_ - row),
                        .first_column = column,
+                       .num_columns = std::min(columns_, out_ - column),
                        .y = y + row * out_ + column};
     multiply(from, weights, part, thread,
              static_cast<std::byte*>(scratchpad) + source_bytes() + thread * thread_bytes(),
@@ -121,17 +115,16 @@ void Linear::multiply(const Source& x, const PackedLinear& weights, const Part& 
       static_cast<const float*>(weights.bias.get_data_handle()) + part.first_column;
   if (weights.panels != nullptr) {
     const std::byte* const panels = weights.panels + part.first_column * x.row_bytes;
-    const int64_t count = columns_ / kPanelColumns;
     if (precision_ == Precision::kInt8) {
       kernels().linear_int8(reinterpret_cast<const uint8_t*>(rows), part.num_rows, in_, panels,
-                            count, dequantization(x, weights, part), part.y, out_);
+                            part.num_columns, dequantization(x, weights, part), part.y, out_);
     } else {
-      kernels().linear(reinterpret_cast<const float*>(rows), part.num_rows, in_, panels, count,
-                       bias, part.y, out_);
+      kernels().linear(reinterpret_cast<const float*>(rows), part.num_rows, in_, panels,
+                       part.num_columns, bias, part.y, out_);
     }
     if (activation == nullptr) return;
     for (int64_t n = 0; n < part.num_rows; ++n) {
-      kernels().activate(part.y + n * out_, columns_, *activation);
+      kernels().activate(part.y + n * out_, part.num_columns, *activation);
     }
     return;
   }
@@ -210,8 +203,8 @@ size_t Linear::thread_bytes() const {
   for (const Piece& piece : pieces_) {
     if (piece.matmuls.empty()) continue;
     const size_t values = columns_ == out_ ? 0 : piece.num_rows * columns_ * sizeof(float);
-    most = std::max(most,
-                    cache_lines(values) + cache_lines(piece.matmuls.front().scratchpad_bytes()));
+    most =
+        std::max(most, cache_lines(values) + cache_lines(piece.matmuls.front().scratchpad_bytes()));
   }
   return most;
 }

@@ -7,8 +7,8 @@
 namespace phasor::internal {
 namespace {
 
-void norm_rows(const Threads& threads, const float* f, float* x, int64_t num_rows, const Norm& norm, float eps,
-               float* out) {
+void norm_rows(const Threads& threads, const float* f, float* x, int64_t num_rows, const Norm& norm,
+               float eps, float* out) {
   const auto width = static_cast<int64_t>(norm.weight.size());
   threads.run_rows(num_rows, width, [&](int64_t first, int64_t count) {
     const int64_t offset = first * width;
@@ -20,12 +20,14 @@ void norm_rows(const Threads& threads, const float* f, float* x, int64_t num_row
 
 }  // namespace
 
-void layer_norm(const Threads& threads, const float* x, int64_t num_rows, const Norm& norm, float eps, float* out) {
-  norm_rows(threads, nullptr, const_cast<float*>(x), num_rows, norm, eps, out);  // nothing is added to x
+void layer_norm(const Threads& threads, const float* x, int64_t num_rows, const Norm& norm,
+                float eps, float* out) {
+  norm_rows(threads, nullptr, const_cast<float*>(x), num_rows, norm, eps,
+            out);  // nothing is added to x
 }
 
-void add_layer_norm(const Threads& threads, const float* f, int64_t num_rows, const Norm& norm, float eps, float* x,
-                    float* out) {
+void add_layer_norm(const Threads& threads, const float* f, int64_t num_rows, const Norm& norm,
+                    float eps, float* x, float* out) {
   norm_rows(threads, f, x, num_rows, norm, eps, out);
 }
 

@@ -24,8 +24,10 @@ namespace phasor::internal {
 namespace {
 
 template <typename T>
-T* take(Arena& arena, int64_t count) {
-  return static_cast<T*>(arena.take(count * sizeof(T)));
+T* take_zeros(Arena& arena, int64_t count) {
+  auto* const memory = static_cast<T*>(arena.take(count * sizeof(T)));
+  std::fill_n(memory, count, T());
+  return memory;
 }
 
 constexpr int32_t kLargestInt8 = 127;  // a weight's magnitude
@@ -89,7 +91,8 @@ class Packer {
   PackedLinear linear(std::span<const float> weight, std::span<const float> bias) {
     const int64_t out = std::ssize(bias);
     const int64_t in = std::ssize(weight) / out;
-    auto* const packed_bias = take<float>(arena_, out);
+    const int64_t columns = (out + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
+    auto* const packed_bias = take_zeros<float>(arena_, columns);
     std::copy(bias.begin(), bias.end(), packed_bias);
     PackedLinear packed{.precision = precision_,
                         .in = in,
@@ -98,7 +101,7 @@ class Packer {
                         .bias = dnnl::memory(onednn::dense({1, out}), engine_, packed_bias)};
     const auto pack = [&](const void* values, onednn::Type type) {
       const int64_t row_bytes = in * dnnl::memory::data_type_size(type);
-      if (takes_panels(row_bytes, out)) {
+      if (takes_panels(row_bytes)) {
         packed.panels = pack_panels(static_cast<const std::byte*>(values), row_bytes, out);
         return;
       }
@@ -107,8 +110,8 @@ class Packer {
           onednn::pack(engine_, values, type, in, out, desc, arena_.take(desc.get_size()));
     };
     if (precision_ == Precision::kInt8) {
-      auto* const scales = take<float>(arena_, out);
-      auto* const zero_points = take<int32_t>(arena_, out);
+      auto* const scales = take_zeros<float>(arena_, columns);
+      auto* const zero_points = take_zeros<int32_t>(arena_, columns);
       const Int8Rows rows(weight, in, out, scales, zero_points);
       pack(rows.values.data(), onednn::Type::s8);
       packed.column_scale = scales;
@@ -123,27 +126,29 @@ class Packer {
     return packed;
   }
 
-  bool takes_panels(int64_t row_bytes, int64_t out) const {
-    if (row_bytes % kStepBytes != 0 || out % kPanelColumns != 0) return false;
-    if (precision_ == Precision::kInt8) return kernels().linear_int8 != nullptr;
-    return kernels().linear != nullptr;
+  bool takes_panels(int64_t row_bytes) const {
+    if (precision_ != Precision::kInt8) return kernels().linear != nullptr;
+    return kernels().linear_int8 != nullptr && row_bytes % kUnit == 0;
   }
 
-  // Four bytes of each of 16 rows, then the next four: one float or four integers.
+  // Four bytes of each of 16 rows, then the next four.
   const std::byte* pack_panels(const std::byte* rows, int64_t row_bytes, int64_t out) {
-    auto* const panels = take<std::byte>(arena_, row_bytes * out);
+    const int64_t count = (out + kPanelColumns - 1) / kPanelColumns;
+    auto* const panels = static_cast<std::byte*>(arena_.take(count * kPanelColumns * row_bytes));
     std::byte* to = panels;
-    for (int64_t p = 0; p < out / kPanelColumns; ++p, rows += kPanelColumns * row_bytes) {
-      for (int64_t k = 0; k < row_bytes; k += kStepBytes) {
-        for (int64_t c = 0; c < kPanelColumns; ++c, to += kStepBytes) {
-          std::memcpy(to, rows + c * row_bytes + k, kStepBytes);
+    for (int64_t p = 0; p < count; ++p, rows += kPanelColumns * row_bytes) {
+      const int64_t columns = std::min(kPanelColumns, out - p * kPanelColumns);
+      for (int64_t k = 0; k < row_bytes; k += kUnit, to += kPanelColumns * kUnit) {
+        for (int64_t c = 0; c < columns; ++c) {
+          std::memcpy(to + c * kUnit, rows + c * row_bytes + k, kUnit);
         }
+        std::memset(to + columns * kUnit, 0, (kPanelColumns - columns) * kUnit);
       }
     }
     return panels;
   }
 
-  static constexpr int64_t kStepBytes = 4;
+  static constexpr int64_t kUnit = 4;  // bytes: one float or four integers
 
   const onednn::Desc& layout(int64_t in, int64_t out) {
     if (!layout_ || in != in_ || out != out_) {

@@ -23,7 +23,8 @@ struct PackedLinear {
   int64_t in, out;
   dnnl::memory weight;  // [in, out], oneDNN's layout; empty if there are panels
   dnnl::memory bias;    // [1, out]
-  /// For Kernels::linear and linear_int8, which take whole panels only.
+  /// For Kernels::linear and linear_int8. All that belongs to columns is filled up with zeros to
+  /// whole panels.
   const std::byte* panels = nullptr;
   // int8 only: column o of the weight is column_scale[o] times the packed integers, and
   // zero_point[o] is their sum times int8_levels().

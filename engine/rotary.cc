@@ -89,8 +89,8 @@ void Rotation::rows(int64_t number, std::span<const double> positions, double sc
   }
 }
 
-void Rotation::turn(const Threads& threads, const float* rows, int64_t num_tokens, int64_t stride, int64_t num_heads,
-                    int64_t head_dim, float* x) const {
+void Rotation::turn(const Threads& threads, const float* rows, int64_t num_tokens, int64_t stride,
+                    int64_t num_heads, int64_t head_dim, float* x) const {
   threads.run_rows(num_tokens, num_heads * head_dim, [&](int64_t t, int64_t count) {
     kernels().rotate(x + t * stride, count, stride, num_heads, head_dim, rows + t * row_size(),
                      dims_, config_.interleaved);

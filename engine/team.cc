@@ -1,6 +1,6 @@
 // A loop is opened, its tasks are taken from the threads' shares, and it is closed; only then does
-// the caller look whether a thread is still inside. A thread enters first and then looks whether the
-// loop is open. Both orders are sequentially consistent, so one of the two sees the other.
+// the caller look whether a thread is still inside. A thread enters first and then looks whether
+// the loop is open. Both orders are sequentially consistent, so one of the two sees the other.
 
 #include "engine/team.h"
 

@@ -97,9 +97,8 @@ class Threads {
   void run_rows(int64_t num_rows, int64_t width, const Body& body) const {
     constexpr int64_t kValues = 8192;  // fewer are not worth another thread
     const int64_t most = std::max<int64_t>(1, kValues / width);
-    run((num_rows + most - 1) / most, [&](int64_t r, int) {
-      body(r * most, std::min(most, num_rows - r * most));
-    });
+    run((num_rows + most - 1) / most,
+        [&](int64_t r, int) { body(r * most, std::min(most, num_rows - r * most)); });
   }
 
  private:

@@ -14,7 +14,8 @@ RowPlan::RowPlan(const dnnl::engine& engine, int64_t num_rows, const PackedWeigh
       merge(engine, num_rows, weights.blocks.front().out, threads),
       up(engine, num_rows, weights.blocks.front().up, threads),
       down(engine, num_rows, weights.blocks.front().down, threads) {
-  if (weights.embedding_map) embedding_map.emplace(engine, num_rows, *weights.embedding_map, threads);
+  if (weights.embedding_map)
+    embedding_map.emplace(engine, num_rows, *weights.embedding_map, threads);
 }
 
 size_t RowPlan::scratchpad_bytes() const {

@@ -49,8 +49,7 @@ struct Activations {
 class Worker {
  public:
   /// Keeps `max_plans` compiled plans, the most recently used.
-  Worker(const dnnl::engine& engine, size_t max_plans)
-      : engine_(engine), row_plans_(max_plans) {}
+  Worker(const dnnl::engine& engine, size_t max_plans) : engine_(engine), row_plans_(max_plans) {}
 
   /// Compiles the plan of `group` for these threads, and allocates its memory: after this the
   /// forward pass allocates and creates nothing.

@@ -233,10 +233,7 @@ class Classification {
 /// A moved-from Encoder can only be assigned to or destroyed.
 ///
 /// The bits of a sequence's result do not depend on its batch, its place in the batch, or the
-/// number of threads: in int8 on every machine, in float32 and bfloat16 with AVX-512. Elsewhere
-/// oneDNN sums in an order that depends on the number of rows and threads, which changes float32 by
-/// up to 1e-6 of the result's largest value (in BERT-base; less in fewer layers) and emulated
-/// bfloat16 by up to 1e-2.
+/// number of threads.
 class Encoder {
  public:
   /// Packs the weights for this machine. Throws InvalidArgument (no model, threads < 0,
