@@ -110,20 +110,20 @@ def in_turns(running, batches, rounds, seconds):
     return answers
 
 
-def row_of(shape, batch, answers):
+def row_of(shape, batch, answers, average):
     tokens = sum(map(len, batch))
     row = {"shape": shape, "tokens": tokens, "ratios": {}}
     for name, rounds in answers.items():
-        median = statistics.median(answer["median_ms"] for answer in rounds)
+        ms = getattr(statistics, average)(answer[f"{average}_ms"] for answer in rounds)
         least = min(answer["min_ms"] for answer in rounds)
-        row[name] = {"median_ms": median, "min_ms": least, "tokens_per_s": 1e3 * tokens / median}
+        row[name] = {f"{average}_ms": ms, "min_ms": least, "tokens_per_s": 1e3 * tokens / ms}
         if name != BASE:
             row["ratios"][name] = row[BASE]["tokens_per_s"] / row[name]["tokens_per_s"]
     return row
 
 
-def compare(model, isa, threads, precision, batches, references, arguments):
-    """One table: the engines, warm, over all batches."""
+def compare(model, isa, threads, precision, batches, references, arguments, average="median"):
+    """One table: the engines, warm, over all batches. `average`: "median" or "mean"."""
     say(", ".join(report.parts(model.name, precision, isa, threads)))
     with contextlib.ExitStack() as stack:
         running, left_out = start_all(stack, model, ISAS[isa], threads, precision)
@@ -137,7 +137,7 @@ def compare(model, isa, threads, precision, batches, references, arguments):
             )
         answers = in_turns(running, batches, arguments.rounds, arguments.seconds)
         versions = {name: engine.hello["version"] for name, engine in running.items()}
-    rows = [row_of(shape, batch, answers[shape]) for shape, batch in batches.items()]
+    rows = [row_of(shape, batch, answers[shape], average) for shape, batch in batches.items()]
     peers = [name for name in running if name != BASE]
     return {
         "model": model.name,
@@ -223,7 +223,7 @@ def run(arguments):
                     print(report.table(table), flush=True)
         with programs.busy(cores):
             results["busy"] += [
-                compare(model, "native", cores, precision, sentence, references, arguments)
+                compare(model, "native", cores, precision, sentence, references, arguments, "mean")
                 for precision in arguments.precision
             ]
     print(report.busy(results["busy"], cores), flush=True)

@@ -40,8 +40,9 @@ class Program:
             raise Skip(self.hello["skipped"])
 
     def ask(self, **request):
-        self.process.stdin.write(json.dumps(request) + "\n")
-        self.process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # if it has ended, _answer() says so
+            self.process.stdin.write(json.dumps(request) + "\n")
+            self.process.stdin.flush()
         return self._answer()
 
     def _answer(self):
@@ -54,7 +55,8 @@ class Program:
         return self
 
     def __exit__(self, *_):
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
         self.process.wait()
 
 

@@ -104,7 +104,8 @@ def measure(model, inputs, seconds):
         model(*inputs)
         times.append(1e3 * (time.perf_counter() - start))
     times = sorted(times[1:] or times)
-    return {"median_ms": times[len(times) // 2], "min_ms": times[0]}
+    mean = sum(times) / len(times)
+    return {"median_ms": times[len(times) // 2], "mean_ms": mean, "min_ms": times[0]}
 
 
 def answer(model, batch, seconds=0, hidden=None):

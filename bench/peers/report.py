@@ -50,10 +50,10 @@ def _notes(result):
     """How the outputs differ, which engines do not agree, and which are left out."""
     outputs = result["outputs"].items()
     if result["precision"] == "f32":
-        values = ", ".join(f"{_title(name)} {output['max_diff']:.1e}" for name, output in outputs)
+        values = ", ".join(f"{_title(name)} {out['max_diff']:.1e}" for name, out in outputs)
         notes = [f"Largest difference of an output from ONNX Runtime's in f32: {values}."]
     else:
-        values = ", ".join(f"{_title(name)} {output['mean_cosine']:.5f}" for name, output in outputs)
+        values = ", ".join(f"{_title(name)} {out['mean_cosine']:.5f}" for name, out in outputs)
         notes = [f"Mean cosine of a token with f32, the worst of the shapes: {values}."]
     if result["precision"] == "bf16" and "onnxruntime" in result["outputs"]:
         notes.append("ONNX Runtime is in f32.")
@@ -76,7 +76,7 @@ def table(result):
 
 def busy(results, cores):
     rows = [(f"{result['model']}, {result['precision']}", result["rows"][0]) for result in results]
-    title = f"### 1x16 on {threads(cores)}, beside as many programs that only spin"
+    title = f"### 1x16 on {threads(cores)}, beside as many programs that only spin (means)"
     return f"{title}\n\n{_speeds('', rows)}"
 
 
@@ -103,7 +103,8 @@ def memory(rows):
 
     names = _measured(rows)
     lines = [
-        [f"{row['model']}, {row['precision']}", *(cell(row, name) for name in names)] for row in rows
+        [f"{row['model']}, {row['precision']}", *(cell(row, name) for name in names)]
+        for row in rows
     ]
     title = "### Most memory resident at 32x128, 1 thread"
     return f"{title}\n\n" + _table(["", *map(_in_host, names)], lines)
