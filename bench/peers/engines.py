@@ -67,7 +67,7 @@ ISAS = {
 def python_with_torch():
     """With numpy, which pytorch.py needs, and a BLAS that is not Debian's reference."""
     test = "import sys, numpy, torch; print(sys.executable); print(open('/proc/self/maps').read())"
-    for python in dict.fromkeys(("python3", "/usr/bin/python3", sys.executable)):
+    for python in filter(shutil.which, ("python3", "/usr/bin/python3", sys.executable)):
         result = subprocess.run([python, "-c", test], capture_output=True, text=True)
         if result.returncode == 0:
             if "/blas/libblas.so" in result.stdout:
