@@ -1,5 +1,6 @@
 // The loop over threads: every task once, exceptions that come back to the caller, an application's
-// executor, and the child of a fork.
+// executor, and the child of a fork. A program of its own, which .ci/run also runs under the thread
+// sanitizer.
 #include "engine/team.h"
 
 #include <gtest/gtest.h>
