@@ -112,7 +112,7 @@ void gelu(benchmark::State& state) {
   const int64_t size = state.range(0) * 4 * kModel;
   auto x = values(size);
   for (auto _ : state) {
-    kernels().activate(x.data(), size, Activation::kGeluErf);
+    kernels().activate(x.data(), size, Activation::kGeluErf, false);
     benchmark::ClobberMemory();
   }
   state.SetLabel(kernels().name);

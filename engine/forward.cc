@@ -168,7 +168,8 @@ class ForwardPass {
     if (run_.watch.wants(Hook::kMlpPre, layer)) {
       apply(plan_.up, activated, input, a_.mlp);
       saw_mlp(Hook::kMlpPre, layer);
-      activate(worker_.threads(), a_.mlp, group_.num_rows, config_.d_ff, config_.activation);
+      activate(worker_.threads(), a_.mlp, group_.num_rows, config_.d_ff, config_.activation,
+               run_.weights.precision);
     } else {
       apply(plan_.up, activated, input, a_.mlp, config_.activation);
     }

@@ -67,14 +67,15 @@ struct Kernels {
   void (*norm)(const float* f, float* x, int64_t num_rows, int64_t width, const float* weight,
                const float* bias, bool centred, float eps, float* out);
 
-  /// x = f(x), element by element.
-  void (*activate)(float* x, int64_t num_values, Activation activation);
+  /// x = f(x), element by element. `coarse`: with errors of up to 5e-5, which bfloat16 and int8 do
+  /// not keep.
+  void (*activate)(float* x, int64_t num_values, Activation activation, bool coarse);
 
   /// Rounds each row to integers 0 … 2·levels around the zero point `levels`, its largest magnitude
   /// to an end: x ≈ scale · (q − levels). x [num_rows, width] -> q, scales [num_rows].
   void (*quantize)(const float* x, int64_t num_rows, int64_t width, int32_t levels, uint8_t* q,
                    float* scales);
-  /// In place: int32 sums [num_rows, width] -> float32.
+  /// In place: int32 sums [num_rows, width] -> float32. The activation is the coarse one.
   void (*dequantize)(void* sums, int64_t num_rows, int64_t width, const Dequantization& how);
   /// Rounds to the nearest bfloat16, ties to even; the second keeps the format of float32.
   void (*to_bfloat16)(const float* x, int64_t num_values, uint16_t* out);

@@ -21,6 +21,8 @@ size_t cache_lines(size_t bytes) {
   return (bytes + kLine - 1) / kLine * kLine;
 }
 
+bool is_coarse(Precision precision) { return precision != Precision::kFloat32; }
+
 /// How many columns a part has; the last of several panels may have fewer.
 int64_t part_columns(const dnnl::engine& engine, const PackedLinear& like, int threads) {
   const int64_t share = like.out / (2 * threads);  // two parts a thread: one may be late
@@ -124,7 +126,7 @@ void Linear::multiply(const Source& x, const PackedLinear& weights, const Part& 
     }
     if (activation == nullptr) return;
     for (int64_t n = 0; n < part.num_rows; ++n) {
-      kernels().activate(part.y + n * out_, part.num_columns, *activation);
+      kernels().activate(part.y + n * out_, part.num_columns, *activation, is_coarse(precision_));
     }
     return;
   }
@@ -163,7 +165,7 @@ void Linear::finish(const Source& x, const PackedLinear& weights, const Part& pa
     how.activation = activation;
     kernels().dequantize(values, part.num_rows, columns_, how);
   } else if (activation != nullptr) {
-    kernels().activate(values, part.num_rows * columns_, *activation);
+    kernels().activate(values, part.num_rows * columns_, *activation, is_coarse(precision_));
   }
   if (values == part.y) return;
   for (int64_t n = 0; n < part.num_rows; ++n) {
@@ -219,9 +221,9 @@ std::string Linear::impl_info() const {
 }
 
 void activate(const Threads& threads, float* x, int64_t num_rows, int64_t width,
-              Activation activation) {
+              Activation activation, Precision precision) {
   threads.run_rows(num_rows, width, [&](int64_t first, int64_t count) {
-    kernels().activate(x + first * width, count * width, activation);
+    kernels().activate(x + first * width, count * width, activation, is_coarse(precision));
   });
 }
 

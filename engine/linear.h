@@ -62,8 +62,8 @@ class Linear {
 /// The row count that is compiled for `num_rows`: up to 8 more, or 16 if the rest is more than 128.
 int64_t padded_rows(int64_t num_rows);
 
-/// x = f(x) for x [num_rows, width].
+/// x = f(x) for x [num_rows, width], as Linear::run() does in that precision.
 void activate(const Threads& threads, float* x, int64_t num_rows, int64_t width,
-              Activation activation);
+              Activation activation, Precision precision);
 
 }  // namespace phasor::internal
