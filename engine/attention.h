@@ -3,12 +3,14 @@
 
 #include <cstdint>
 
+#include "engine/kernels.h"
 #include "engine/score_positions.h"
 
 namespace phasor::internal {
 
 /// One sequence's attention in all heads. Heads lie side by side in a row: [T, H, D]. Borrowed.
 struct AttentionInput {
+  const AttentionProducts& products;
   const float* q;
   const float* k;
   const float* v;

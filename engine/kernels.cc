@@ -8,6 +8,7 @@ namespace phasor::internal {
 extern const Kernels kBaselineKernels;
 #if defined(__x86_64__)
 extern const Kernels kAvx2Kernels, kAvx512Kernels;
+extern const AttentionProducts kAvx512Bfloat16Products;
 #endif
 
 const Kernels& kernels() {
@@ -18,9 +19,18 @@ const Kernels& kernels() {
   return kBaselineKernels;
 }
 
-int64_t packed_head_stride(int64_t head_dim) {
+const AttentionProducts& attention_products(Precision precision) {
+#if defined(__x86_64__)
+  if (precision != Precision::kFloat32 && onednn::has_fast_bfloat16_vectors()) {
+    return kAvx512Bfloat16Products;
+  }
+#endif
+  return kernels().products;
+}
+
+int64_t packed_head_stride(const AttentionProducts& products, int64_t head_dim) {
   constexpr int64_t kLane = 32;
-  return (head_dim + kLane - 1) / kLane * kLane;
+  return (head_dim + kLane - 1) / kLane * kLane / products.values_per_float;
 }
 
 }  // namespace phasor::internal

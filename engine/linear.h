@@ -25,6 +25,7 @@ class Linear {
   void run(const dnnl::stream& stream, const float* x, const PackedLinear& weights, float* y,
            void* scratchpad, std::optional<Activation> activation = {});
 
+  Precision precision() const { return precision_; }
   size_t scratchpad_bytes() const;
   const std::string& impl_info() const { return pieces_.front().matmul.impl_info(); }
 
