@@ -142,6 +142,8 @@ void register_all() {
         ->Arg(16)
         ->Arg(128)
         ->Arg(512)
+        ->Arg(2048)
+        ->Arg(8192)
         ->Unit(benchmark::kMicrosecond);
   };
   using State = benchmark::State;
