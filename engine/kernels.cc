@@ -8,7 +8,7 @@ namespace phasor::internal {
 extern const Kernels kBaselineKernels;
 #if defined(__x86_64__)
 extern const Kernels kAvx2Kernels, kAvx512Kernels;
-extern const AttentionProducts kAvx512Bfloat16Products;
+extern const AttentionProducts kAvx512Bfloat16Products, kAmxProducts;
 #endif
 
 const Kernels& kernels() {
@@ -21,8 +21,10 @@ const Kernels& kernels() {
 
 const AttentionProducts& attention_products(Precision precision) {
 #if defined(__x86_64__)
-  if (precision != Precision::kFloat32 && onednn::has_fast_bfloat16_vectors()) {
-    return kAvx512Bfloat16Products;
+  if (precision != Precision::kFloat32) {
+    // oneDNN asks Linux for the permission to use AMX before it says that it may.
+    if (onednn::may_use(dnnl::cpu_isa::avx512_core_amx)) return kAmxProducts;
+    if (onednn::has_fast_bfloat16_vectors()) return kAvx512Bfloat16Products;
   }
 #endif
   return kernels().products;

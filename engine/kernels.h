@@ -38,7 +38,8 @@ struct AttentionProducts {
   void (*scores)(const float* q, int64_t q_stride, int64_t num_queries, const float* keys,
                  int64_t num_keys, int64_t head_dim, int64_t head_stride, float scale,
                  float* transposed, float* tile);
-  /// z_i = inverse_sums[i] · Σ_j tile[j, i] · v_j. Overwrites the tile.
+  /// z_i = inverse_sums[i] · Σ_j tile[j, i] · v_j. Overwrites the tile, which has room for the next
+  /// multiple of W rows.
   void (*mix)(float* tile, const float* inverse_sums, int64_t num_queries, const float* values,
               int64_t num_keys, int64_t head_dim, int64_t head_stride, float* z, int64_t z_stride);
 };

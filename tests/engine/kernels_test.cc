@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/onednn.h"
 #include "tests/support/expect_close.h"
 
 namespace phasor {
@@ -24,7 +25,7 @@ namespace internal {
 extern const Kernels kBaselineKernels;
 #if defined(__x86_64__)
 extern const Kernels kAvx2Kernels, kAvx512Kernels;
-extern const AttentionProducts kAvx512Bfloat16Products;
+extern const AttentionProducts kAvx512Bfloat16Products, kAmxProducts, kEmulatedAmxProducts;
 #endif
 }  // namespace internal
 
@@ -360,7 +361,11 @@ std::vector<ProductsCase> runnable_products() {
   std::vector<ProductsCase> cases;
   for (const Kernels* set : runnable()) cases.push_back({set->tile_queries, &set->products});
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512bf16")) cases.push_back({16, &kAvx512Bfloat16Products});
+  if (__builtin_cpu_supports("avx512bf16")) {
+    cases.push_back({16, &kAvx512Bfloat16Products});
+    cases.push_back({16, &kEmulatedAmxProducts});
+    if (onednn::may_use(dnnl::cpu_isa::avx512_core_amx)) cases.push_back({16, &kAmxProducts});
+  }
 #endif
   return cases;
 }
@@ -430,7 +435,9 @@ TEST_P(AttentionProductsTest, MixingWeighsTheValues) {
       const std::vector<float> values = draw_rows(num_values, head_dim, stride, 1);
       const std::vector<float> shares = draw(num_keys * W_, 2), inverse_sums = draw(W_, 3);
       std::vector<float> packed((num_values + 1) / 2 * 2 * head_stride + 1, kUntouched);
-      std::vector<float> tile = shares, z(num_queries * stride + W_, kUntouched);
+      std::vector<float> tile = shares;
+      tile.resize((num_keys + W_) * W_);
+      std::vector<float> z(num_queries * stride + W_, kUntouched);
       products_.pack_values(values.data(), num_values, stride, head_dim, head_stride,
                             packed.data());
       products_.mix(tile.data(), inverse_sums.data(), num_queries, &packed[first_key * head_stride],
