@@ -73,14 +73,15 @@ void linear(benchmark::State& state, int64_t in, int64_t out) {
   time_matmul(state, matmul, matmul_operations(rows, in, out));
 }
 
-void attention(benchmark::State& state) {
+void attention(benchmark::State& state, Precision precision) {
   const int64_t num_tokens = state.range(0);
   const auto qkv = values(3 * num_tokens * kModel);
   auto z = values(num_tokens * kModel);
   auto scratch = values(attention_scratch(num_tokens, kHeadDim, 0));
   std::vector<double> positions(num_tokens);
   std::iota(positions.begin(), positions.end(), 0.0);
-  const AttentionInput in = {.q = &qkv[0],
+  const AttentionInput in = {.products = attention_products(precision),
+                             .q = &qkv[0],
                              .k = &qkv[kModel],
                              .v = &qkv[2 * kModel],
                              .stride = 3 * kModel,
@@ -97,7 +98,7 @@ void attention(benchmark::State& state) {
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
   const double operations = 2 * matmul_operations(num_tokens, kModel, num_tokens);
   const double rate = operations * static_cast<double>(state.iterations()) / passed.count();
-  state.SetLabel(kernels().name);
+  state.SetLabel(in.products.name);
   state.counters["gflop/s"] = rate / 1e9;
   state.counters["limit_share"] = rate / best_rate();
 }
@@ -138,6 +139,8 @@ void register_all() {
         ->Arg(16)
         ->Arg(128)
         ->Arg(512)
+        ->Arg(2048)
+        ->Arg(8192)
         ->Unit(benchmark::kMicrosecond);
   };
   using State = benchmark::State;
@@ -145,7 +148,8 @@ void register_all() {
   add("out", [](State& state) { linear(state, kModel, kModel); });
   add("up", [](State& state) { linear(state, kModel, 4 * kModel); });
   add("down", [](State& state) { linear(state, 4 * kModel, kModel); });
-  add("attention", attention);
+  add("attention", [](State& state) { attention(state, Precision::kFloat32); });
+  add("attention_bf16", [](State& state) { attention(state, Precision::kBfloat16); });
   add("gelu", gelu);
   add("residual_and_norm", residual_and_norm);
 }

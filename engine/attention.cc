@@ -14,12 +14,13 @@ int64_t round_up(int64_t count, int64_t multiple) {
   return (count + multiple - 1) / multiple * multiple;
 }
 
-/// The layout of a thread's scratch memory, in floats.
+/// The layout of a thread's scratch memory, in floats: that of products in float32, which need the
+/// most.
 struct ScratchLayout {
   ScratchLayout(int64_t num_tokens, int64_t head_dim, int64_t relative_rows)
-      : stride(packed_head_stride(head_dim)),
+      : stride(packed_head_stride(kernels().products, head_dim)),
         values(num_tokens * stride),
-        queries(values + num_tokens * stride),
+        queries(values + round_up(num_tokens, 2) * stride),
         tile(queries + stride * kernels().tile_queries),
         bias(tile + round_up(num_tokens, kernels().tile_queries) * kernels().tile_queries),
         disentangled(bias + OffsetBias::scratch(num_tokens, kernels().tile_queries)),
@@ -39,24 +40,15 @@ struct ScratchLayout {
 /// A thread's scratch memory.
 struct Scratch {
   Scratch(float* begin, const ScratchLayout& at)
-      : stride(at.stride),
-        keys(begin + at.keys),
+      : keys(begin + at.keys),
         values(begin + at.values),
         queries(begin + at.queries),
         tile(begin + at.tile),
         bias(begin + at.bias),
         disentangled(begin + at.disentangled) {}
 
-  int64_t stride;
   float *keys, *values, *queries, *tile, *bias, *disentangled;
 };
-
-void pack(const float* from, const AttentionInput& in, int64_t stride, float* to) {
-  for (int64_t t = 0; t < in.num_tokens; ++t, to += stride) {
-    std::copy_n(from + t * in.stride, in.head_dim, to);
-    std::fill_n(to + in.head_dim, stride - in.head_dim, 0.0f);
-  }
-}
 
 /// A tile -> its rows of a head's map [T, T]; `unseen` for the keys that it lacks.
 void copy_out(const ScoreTile& tile, const float* factors, float unseen, int64_t num_tokens,
@@ -76,12 +68,14 @@ void attend_head(const AttentionInput& in, const AttentionMaps& maps, int64_t he
   constexpr int64_t kMostLanes = 16;
   constexpr float kUnseen = -std::numeric_limits<float>::infinity();
   const Kernels& run = kernels();
+  const AttentionProducts& products = in.products;
   const ScorePositions& at = in.positions;
   const int64_t T = in.num_tokens;
   const int64_t column = head * in.head_dim;
   const int64_t z_stride = in.num_heads * in.head_dim;
-  pack(in.k + column, in, scratch.stride, scratch.keys);
-  pack(in.v + column, in, scratch.stride, scratch.values);
+  const int64_t stride = packed_head_stride(products, in.head_dim);
+  products.pack_keys(in.k + column, T, in.stride, in.head_dim, stride, scratch.keys);
+  products.pack_values(in.v + column, T, in.stride, in.head_dim, stride, scratch.values);
   if (at.bias) at.bias->begin_head(at, head, scratch.bias);
   if (at.disentangled) at.disentangled->begin_head(in, head, scratch.disentangled);
   for (int64_t i = 0; i < T; i += run.tile_queries) {
@@ -90,9 +84,9 @@ void attend_head(const AttentionInput& in, const AttentionMaps& maps, int64_t he
                       .first_query = i,
                       .num_queries = std::min(run.tile_queries, T - i)};
     at.choose_keys(tile);
-    run.scores(in.q + i * in.stride + column, in.stride, tile.num_queries,
-               scratch.keys + tile.first_key * scratch.stride, tile.num_keys, in.head_dim,
-               scratch.stride, in.scale, scratch.queries, tile.scores);
+    products.scores(in.q + i * in.stride + column, in.stride, tile.num_queries,
+                    scratch.keys + tile.first_key * stride, tile.num_keys, in.head_dim, stride,
+                    in.scale, scratch.queries, tile.scores);
     if (at.bias) at.bias->add_to(tile, at, head, scratch.bias);
     if (at.disentangled) at.disentangled->add_to(tile, in, head, scratch.disentangled);
     at.mask(tile, kUnseen);
@@ -101,9 +95,9 @@ void attend_head(const AttentionInput& in, const AttentionMaps& maps, int64_t he
     run.softmax(tile.scores, tile.num_keys, inverse_sums);
     at.mask(tile, 0.0f);  // softmax leaves e^−87
     if (maps.pattern) copy_out(tile, inverse_sums, 0.0f, T, maps.pattern + head * T * T);
-    run.mix(tile.scores, inverse_sums, tile.num_queries,
-            scratch.values + tile.first_key * scratch.stride, tile.num_keys, in.head_dim,
-            scratch.stride, z + i * z_stride + column, z_stride);
+    products.mix(tile.scores, inverse_sums, tile.num_queries,
+                 scratch.values + tile.first_key * stride, tile.num_keys, in.head_dim, stride,
+                 z + i * z_stride + column, z_stride);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "engine/kernels.h"
 #include "engine/score_positions.h"
 #include "engine/team.h"
 
@@ -10,6 +11,7 @@ namespace phasor::internal {
 
 /// One sequence's attention in all heads. Heads lie side by side in a row: [T, H, D]. Borrowed.
 struct AttentionInput {
+  const AttentionProducts& products;
   const float* q;
   const float* k;
   const float* v;

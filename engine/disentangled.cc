@@ -64,10 +64,8 @@ Room room_in(float* scratch, int64_t num_rows, int64_t num_tokens, int64_t lanes
 void pack(const std::vector<float>& from, const RowRange& rows, const AttentionInput& in,
           int64_t head, int64_t stride, float* to) {
   const int64_t width = in.num_heads * in.head_dim;
-  for (int64_t r = rows.first; r < rows.first + rows.count; ++r, to += stride) {
-    std::copy_n(&from[r * width + head * in.head_dim], in.head_dim, to);
-    std::fill_n(to + in.head_dim, stride - in.head_dim, 0.0f);
-  }
+  in.products.pack_keys(&from[rows.first * width + head * in.head_dim], rows.count, width,
+                        in.head_dim, stride, to);
 }
 
 }  // namespace
@@ -92,8 +90,7 @@ int64_t Disentangled::scratch(int64_t rows, int64_t num_tokens, int64_t lanes,
 }
 
 void Disentangled::begin_head(const AttentionInput& in, int64_t head, float* scratch) const {
-  const Kernels& run = kernels();
-  const int64_t W = run.tile_queries, stride = packed_head_stride(in.head_dim);
+  const int64_t W = kernels().tile_queries, stride = packed_head_stride(in.products, in.head_dim);
   const RelativeRows& relative = *in.positions.relative;
   const RowRange rows = rows_of(*this, in.positions);
   const Room room = room_in(scratch, rows.count, in.num_tokens, W, stride);
@@ -106,25 +103,25 @@ void Disentangled::begin_head(const AttentionInput& in, int64_t head, float* scr
   pack(relative.queries, rows, in, head, stride, room.queries);
   const float scale = in.positions.factor * in.scale;
   for (int64_t j = 0; j < in.num_tokens; j += W) {
-    run.scores(in.k + j * in.stride + head * in.head_dim, in.stride, std::min(W, in.num_tokens - j),
-               room.queries, rows.count, in.head_dim, stride, scale, room.transposed,
-               room.key_products + j * rows.count);
+    in.products.scores(in.k + j * in.stride + head * in.head_dim, in.stride,
+                       std::min(W, in.num_tokens - j), room.queries, rows.count, in.head_dim,
+                       stride, scale, room.transposed, room.key_products + j * rows.count);
   }
 }
 
 void Disentangled::add_to(const ScoreTile& tile, const AttentionInput& in, int64_t head,
                           float* scratch) const {
   const Kernels& run = kernels();
-  const int64_t W = tile.lanes, stride = packed_head_stride(in.head_dim);
+  const int64_t W = tile.lanes, stride = packed_head_stride(in.products, in.head_dim);
   const ScorePositions& at = in.positions;
   const RowRange rows = rows_of(*this, at);
   const Room room = room_in(scratch, rows.count, in.num_tokens, W, stride);
   const bool has_keys = !at.relative->keys.empty();
   const bool has_queries = !at.relative->queries.empty();
   if (has_keys) {
-    run.scores(in.q + tile.first_query * in.stride + head * in.head_dim, in.stride,
-               tile.num_queries, room.keys, rows.count, in.head_dim, stride, at.factor * in.scale,
-               room.transposed, room.products);
+    in.products.scores(in.q + tile.first_query * in.stride + head * in.head_dim, in.stride,
+                       tile.num_queries, room.keys, rows.count, in.head_dim, stride,
+                       at.factor * in.scale, room.transposed, room.products);
   }
   const float* const of_queries = has_keys ? room.products : nullptr;
   const float* const of_keys = has_queries ? room.key_products : nullptr;

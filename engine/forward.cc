@@ -146,7 +146,8 @@ class ForwardPass {
   void attend(int64_t layer, const Segment& segment) {
     const int64_t width = config_.attention_width();
     const float* const q = a_.qkv + segment.first_row * 3 * width;
-    const AttentionInput in{.q = q,
+    const AttentionInput in{.products = attention_products(run_.weights.precision),
+                            .q = q,
                             .k = q + width,
                             .v = q + 2 * width,
                             .stride = 3 * width,

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "phasor/config.h"
+#include "phasor/precision.h"
 
 namespace phasor::internal {
 
@@ -20,18 +21,36 @@ struct Dequantization {
   const Activation* activation;  // null: none
 };
 
+/// The products of attention, in one number format; sums are float32. Packed rows have room for
+/// head_stride = packed_head_stride(…) floats. W is Kernels::tile_queries.
+struct AttentionProducts {
+  const char* name;          // "avx512"
+  int64_t values_per_float;  // of packed rows: 2 of bfloat16
+
+  /// Both pack the first head_dim values of rows `stride` apart. Packed values can be read from
+  /// even rows only, and take an even number of rows.
+  void (*pack_keys)(const float* rows, int64_t num_rows, int64_t stride, int64_t head_dim,
+                    int64_t head_stride, float* packed);
+  void (*pack_values)(const float* rows, int64_t num_rows, int64_t stride, int64_t head_dim,
+                      int64_t head_stride, float* packed);
+  /// tile[j, i] = scale · q_i · k_j, for num_queries ≤ W rows of q. `transposed` is scratch of
+  /// [head_stride, W]; q is read up to the next multiple of W, past head_dim.
+  void (*scores)(const float* q, int64_t q_stride, int64_t num_queries, const float* keys,
+                 int64_t num_keys, int64_t head_dim, int64_t head_stride, float scale,
+                 float* transposed, float* tile);
+  /// z_i = inverse_sums[i] · Σ_j tile[j, i] · v_j. Overwrites the tile, which has room for the next
+  /// multiple of W rows.
+  void (*mix)(float* tile, const float* inverse_sums, int64_t num_queries, const float* values,
+              int64_t num_keys, int64_t head_dim, int64_t head_stride, float* z, int64_t z_stride);
+};
+
 struct Kernels {
   const char* name;  // "avx512"
   /// The number of queries of a tile, which are the lanes of one vector: W below. A tile is
   /// [num_keys, W].
   int64_t tile_queries;
 
-  /// tile[j, i] = scale · q_i · k_j, for num_queries ≤ W rows of q. `keys` [num_keys, head_stride]
-  /// is packed, with head_stride = packed_head_stride(head_dim). `transposed` is scratch of
-  /// [head_stride, W]; q is read up to the next multiple of W, past head_dim.
-  void (*scores)(const float* q, int64_t q_stride, int64_t num_queries, const float* keys,
-                 int64_t num_keys, int64_t head_dim, int64_t head_stride, float scale,
-                 float* transposed, float* tile);
+  AttentionProducts products;  // in float32
   /// tile[j, i] += row[i − j], for a row that can be read from 1 − num_keys to W − 1.
   void (*add_by_offset)(float* tile, int64_t num_keys, const float* row);
   /// tile[j, i] += of_queries[r, i] + of_keys[j / W, r, j % W], with r = rows[i − j] and both of
@@ -40,10 +59,6 @@ struct Kernels {
                      const float* of_keys, int64_t first_key, int64_t row_count);
   /// tile[j, i] = exp(tile[j, i] − max_j); multiplied by inverse_sums [W] it is the pattern.
   void (*softmax)(float* tile, int64_t num_keys, float* inverse_sums);
-  /// z_i = inverse_sums[i] · Σ_j tile[j, i] · v_j, with `values` packed like the keys.
-  void (*mix)(const float* tile, const float* inverse_sums, int64_t num_queries,
-              const float* values, int64_t num_keys, int64_t head_dim, int64_t head_stride,
-              float* z, int64_t z_stride);
 
   /// Turns the pairs among the first `dims` columns of each head, in place: x_c = x_c·table[c] +
   /// x_d·table[dims + c], where d is the other column of c's pair (see RotaryConfig::interleaved).
@@ -87,7 +102,12 @@ inline constexpr int64_t kPanelColumns = 16;  // of Kernels::linear
 /// The kernels for this machine and the instruction sets that oneDNN may use.
 const Kernels& kernels();
 
-/// The row length of packed keys and values, a compile-time constant for usual head widths.
-int64_t packed_head_stride(int64_t head_dim);
+/// Those for an encoder of this precision: in bfloat16 where it is asked for less than float32 and
+/// the CPU is fast at it.
+const AttentionProducts& attention_products(Precision precision);
+
+/// The row length of packed keys and values in floats, a compile-time constant for usual head
+/// widths.
+int64_t packed_head_stride(const AttentionProducts& products, int64_t head_dim);
 
 }  // namespace phasor::internal

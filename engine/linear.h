@@ -27,6 +27,7 @@ class Linear {
   void run(const Threads& threads, const float* x, const PackedLinear& weights, float* y,
            void* scratchpad, std::optional<Activation> activation = {});
 
+  Precision precision() const { return precision_; }
   size_t scratchpad_bytes() const;
   std::string impl_info() const;
 

@@ -235,15 +235,19 @@ bool has_int8_dot_products() {
   return may_use(dnnl::cpu_isa::avx512_core_vnni) || may_use(dnnl::cpu_isa::avx2_vnni);
 }
 
-bool has_fast_bfloat16() {
 #if defined(__x86_64__)
-  // Measured: AVX512_BF16 of an Intel without AMX has half of float32's speed, AMD's twice that.
-  return may_use(dnnl::cpu_isa::avx512_core_amx) ||
-         (may_use(dnnl::cpu_isa::avx512_core_bf16) && __builtin_cpu_is("amd") != 0);
-#else
-  return false;
-#endif
+bool has_fast_bfloat16() {
+  return may_use(dnnl::cpu_isa::avx512_core_amx) || has_fast_bfloat16_vectors();
 }
+
+bool has_fast_bfloat16_vectors() {
+  // Measured: AVX512_BF16 of an Intel without AMX has half of float32's speed, AMD's twice that.
+  return may_use(dnnl::cpu_isa::avx512_core_bf16) && __builtin_cpu_is("amd") != 0;
+}
+#else
+bool has_fast_bfloat16() { return false; }
+bool has_fast_bfloat16_vectors() { return false; }
+#endif
 
 std::string version() {
   const dnnl_version_t* version = dnnl_version();

@@ -94,6 +94,8 @@ bool may_use(dnnl::cpu_isa isa);
 bool has_int8_dot_products();
 /// Whether bfloat16 is multiplied faster than float32.
 bool has_fast_bfloat16();
+/// Whether that holds for vectors, without AMX.
+bool has_fast_bfloat16_vectors();
 
 /// "2.6.3"
 std::string version();

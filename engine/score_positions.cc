@@ -19,7 +19,7 @@ void ScorePositions::choose_keys(ScoreTile& tile) const {
   tile.first_key = 0;
   tile.num_keys = num_tokens();
   if (window == 0 || !consecutive) return;
-  tile.first_key = std::max<int64_t>(0, tile.first_query - window);
+  tile.first_key = std::max<int64_t>(0, tile.first_query - window) / 2 * 2;
   tile.num_keys =
       std::min(num_tokens(), tile.first_query + tile.num_queries + window) - tile.first_key;
 }

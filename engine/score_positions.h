@@ -31,7 +31,7 @@ struct ScorePositions {
   int64_t num_tokens() const { return std::ssize(positions); }
   int64_t offset(int64_t query, int64_t key) const;  // p_key − p_query
 
-  /// Sets the keys that some query of the tile sees.
+  /// Sets the keys that some query of the tile sees, from an even one on.
   void choose_keys(ScoreTile& tile) const;
   /// Sets the scores of keys that a query does not see.
   void mask(const ScoreTile& tile, float value) const;

@@ -79,7 +79,7 @@ std::vector<PrimitiveInfo> Worker::primitives() const {
   std::vector<PrimitiveInfo> all;
   if (rows_->embedding_map) all.push_back({"embedding_map", rows_->embedding_map->impl_info()});
   all.push_back({"qkv", rows_->qkv.impl_info()});
-  all.push_back({"attention", kernels().name});
+  all.push_back({"attention", attention_products(rows_->qkv.precision()).name});
   all.push_back({"out", rows_->merge.impl_info()});
   all.push_back({"up", rows_->up.impl_info()});
   all.push_back({"down", rows_->down.impl_info()});

@@ -25,6 +25,7 @@ namespace internal {
 extern const Kernels kBaselineKernels;
 #if defined(__x86_64__)
 extern const Kernels kAvx2Kernels, kAvx2VnniKernels, kAvx512Kernels;
+extern const AttentionProducts kAvx512Bfloat16Products, kAmxProducts, kEmulatedAmxProducts;
 #endif
 }  // namespace internal
 
@@ -76,46 +77,6 @@ std::string sizes(std::initializer_list<int64_t> list) {
   return text;
 }
 
-/// [rows, width] -> [rows, stride], the rest zeros.
-std::vector<float> padded(const std::vector<float>& x, int64_t width, int64_t stride) {
-  const auto rows = static_cast<int64_t>(x.size()) / width;
-  std::vector<float> out(rows * stride);
-  for (int64_t r = 0; r < rows; ++r) std::copy_n(&x[r * width], width, &out[r * stride]);
-  return out;
-}
-
-TEST_P(KernelsTest, ScoresAreScaledDotProducts) {
-  const int64_t W = kernels_.tile_queries;
-  constexpr float kScale = 0.3f;
-  for (const int64_t head_dim : kHeadDims) {
-    const int64_t stride = packed_head_stride(head_dim), q_stride = head_dim + 5;
-    for (const int64_t num_keys : kSizes) {
-      const int64_t num_queries = 1 + (num_keys + head_dim) % W;
-      const std::vector<float> keys = draw(num_keys * head_dim, 1);
-      // Behind a row lies another head's, which must not count.
-      const std::vector<float> q = draw(num_queries * q_stride + W, 2);
-      std::vector<float> transposed(stride * W), tile((num_keys + 1) * W, kUntouched);
-      kernels_.scores(q.data(), q_stride, num_queries, padded(keys, head_dim, stride).data(),
-                      num_keys, head_dim, stride, kScale, transposed.data(), tile.data());
-      std::vector<double> got, expected;
-      for (int64_t j = 0; j < num_keys; ++j) {
-        for (int64_t i = 0; i < num_queries; ++i) {
-          double sum = 0;
-          for (int64_t d = 0; d < head_dim; ++d) {
-            sum += double{q[i * q_stride + d]} * keys[j * head_dim + d];
-          }
-          got.push_back(tile[j * W + i]);
-          expected.push_back(kScale * sum);
-        }
-      }
-      const std::string what =
-          "queries, keys, head_dim " + sizes({num_queries, num_keys, head_dim});
-      expect_close<double, double>(got, expected, 2e-6, what);
-      EXPECT_EQ(tile[num_keys * W], kUntouched) << what;
-    }
-  }
-}
-
 /// scores [num_keys, W]: a column for each query of a tile.
 void expect_softmax(const Kernels& kernels, const std::vector<float>& scores, int64_t num_keys,
                     const std::string& what) {
@@ -165,37 +126,6 @@ TEST_P(KernelsTest, SoftmaxKeepsANanInItsLane) {
       kernels_.softmax(tile.data(), num_keys, inverse_sums.data());
       EXPECT_TRUE(std::isnan(inverse_sums[1])) << "key " << j << " of " << num_keys;
       EXPECT_FALSE(std::isnan(inverse_sums[0])) << "key " << j << " of " << num_keys;
-    }
-  }
-}
-
-TEST_P(KernelsTest, MixingWeighsTheValues) {
-  const int64_t W = kernels_.tile_queries;
-  for (const int64_t head_dim : kHeadDims) {
-    const int64_t stride = packed_head_stride(head_dim), z_stride = head_dim + 3;
-    for (const int64_t num_keys : kSizes) {
-      const int64_t num_queries = 1 + (num_keys + head_dim) % W;
-      const std::vector<float> values = draw(num_keys * head_dim, 1);
-      const std::vector<float> tile = draw(num_keys * W, 2), inverse_sums = draw(W, 3);
-      std::vector<float> z(num_queries * z_stride + W, kUntouched);
-      kernels_.mix(tile.data(), inverse_sums.data(), num_queries,
-                   padded(values, head_dim, stride).data(), num_keys, head_dim, stride, z.data(),
-                   z_stride);
-      std::vector<double> got, expected;
-      for (int64_t i = 0; i < num_queries; ++i) {
-        for (int64_t d = 0; d < head_dim; ++d) {
-          double sum = 0;
-          for (int64_t j = 0; j < num_keys; ++j) {
-            sum += double{tile[j * W + i]} * values[j * head_dim + d];
-          }
-          got.push_back(std::exchange(z[i * z_stride + d], kUntouched));
-          expected.push_back(sum * inverse_sums[i]);
-        }
-      }
-      const std::string what =
-          "queries, keys, head_dim " + sizes({num_queries, num_keys, head_dim});
-      expect_close<double, double>(got, expected, 2e-6, what);
-      for (const float beside : z) ASSERT_EQ(beside, kUntouched) << what << ": wrote beside z";
     }
   }
 }
@@ -449,110 +379,112 @@ TEST_P(KernelsTest, Bfloat16IsTheNearestAndTheEvenOneOfTwo) {
   }
 }
 
-// [out, in] -> panels of 16 columns whose steps have `unit` inputs; columns that are missing are 0.
-template <typename T>
-std::vector<T> panels_of(const std::vector<T>& rows, int64_t in, int64_t out, int64_t unit) {
-  const int64_t columns = (out + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
-  std::vector<T> panels(columns * in);
-  for (int64_t o = 0; o < out; ++o) {
-    for (int64_t i = 0; i < in; ++i) {
-      const int64_t panel = o / kPanelColumns, column = o % kPanelColumns;
-      panels[((panel * in / unit + i / unit) * kPanelColumns + column) * unit + i % unit] =
-          rows[o * in + i];
-    }
+struct ProductsCase {
+  int64_t W;
+  const AttentionProducts* products;
+};
+
+std::vector<ProductsCase> runnable_products() {
+  std::vector<ProductsCase> cases;
+  for (const Kernels* set : runnable()) cases.push_back({set->tile_queries, &set->products});
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512bf16")) {
+    cases.push_back({16, &kAvx512Bfloat16Products});
+    cases.push_back({16, &kEmulatedAmxProducts});
+    if (onednn::may_use(dnnl::cpu_isa::avx512_core_amx)) cases.push_back({16, &kAmxProducts});
   }
-  return panels;
+#endif
+  return cases;
 }
 
-// Around the blocks of rows, the panels, and the part of a panel that is taken at a time.
-const std::vector<int64_t> kMapRows = {1, 2, 5, 6, 7, 11, 12, 13, 16, 17, 23};
-const std::vector<int64_t> kMapInputs = {1, 3, 8, 383, 384, 385, 1000};
-const std::vector<int64_t> kMapOutputs = {1, 15, 16, 17, 32, 50};
+class AttentionProductsTest : public testing::TestWithParam<ProductsCase> {
+ protected:
+  /// x as it is multiplied.
+  double factor(float x) const {
+    if (products_.values_per_float == 1) return x;
+    return std::bit_cast<float>(uint32_t{nearest_bfloat16(x)} << 16);
+  }
 
-TEST_P(KernelsTest, ALinearMapIsAProductPlusTheBias) {
-  if (kernels_.linear == nullptr) GTEST_SKIP() << "oneDNN's matmul is used";
-  for (const int64_t in : kMapInputs) {
-    for (const int64_t out : kMapOutputs) {
-      const std::vector<float> weight = draw(in * out, in), panels = panels_of(weight, in, out, 1);
-      std::vector<float> bias = draw(out, 7);
-      bias.resize(out + kPanelColumns);
-      const std::vector<float> x = draw(kMapRows.back() * in, out);
-      const int64_t stride = out + 3;
-      std::vector<float> all;  // of the most rows
-      for (auto rows = kMapRows.rbegin(); rows != kMapRows.rend(); ++rows) {
-        std::vector<float> y(*rows * stride, kUntouched);
-        kernels_.linear(x.data(), *rows, in, panels.data(), out, bias.data(), y.data(), stride);
-        if (all.empty()) all = y;
-        for (int64_t n = 0; n < *rows; ++n) {
-          for (int64_t o = 0; o < stride; ++o) {
-            const float got = y[n * stride + o];
-            if (o >= out) {
-              ASSERT_EQ(got, kUntouched);
-              continue;
-            }
-            double sum = bias[o], size = std::abs(bias[o]);
-            for (int64_t i = 0; i < in; ++i) {
-              const double product = static_cast<double>(x[n * in + i]) * weight[o * in + i];
-              sum += product;
-              size += std::abs(product);
-            }
-            ASSERT_NEAR(got, sum, 1e-6 * size) << n << ", " << o << " of " << in << "x" << out;
-            ASSERT_EQ(std::bit_cast<uint32_t>(got), std::bit_cast<uint32_t>(all[n * stride + o]))
-                << "depends on the other rows";
+  const AttentionProducts& products_ = *GetParam().products;
+  const int64_t W_ = GetParam().W;
+};
+
+INSTANTIATE_TEST_SUITE_P(AllFormats, AttentionProductsTest, testing::ValuesIn(runnable_products()),
+                         [](const auto& info) { return std::string(info.param.products->name); });
+
+/// `count` rows `stride` apart; behind each lies another head's, which must not count.
+std::vector<float> draw_rows(int64_t count, int64_t width, int64_t stride, uint64_t seed) {
+  std::vector<float> rows(count * stride + 16, std::numeric_limits<float>::quiet_NaN());
+  const std::vector<float> drawn = draw(count * width, seed);
+  for (int64_t n = 0; n < count; ++n) std::copy_n(&drawn[n * width], width, &rows[n * stride]);
+  return rows;
+}
+
+TEST_P(AttentionProductsTest, ScoresAreScaledDotProducts) {
+  constexpr float kScale = 0.3f;
+  for (const int64_t head_dim : kHeadDims) {
+    const int64_t head_stride = packed_head_stride(products_, head_dim), stride = head_dim + 5;
+    for (const int64_t num_keys : kSizes) {
+      const int64_t num_queries = 1 + (num_keys + head_dim) % W_;
+      const std::vector<float> keys = draw_rows(num_keys, head_dim, stride, 1);
+      const std::vector<float> q = draw_rows(num_queries, head_dim, stride, 2);
+      std::vector<float> packed(num_keys * head_stride + 1, kUntouched);
+      std::vector<float> transposed(head_stride * W_), tile((num_keys + 1) * W_, kUntouched);
+      products_.pack_keys(keys.data(), num_keys, stride, head_dim, head_stride, packed.data());
+      products_.scores(q.data(), stride, num_queries, packed.data(), num_keys, head_dim,
+                       head_stride, kScale, transposed.data(), tile.data());
+      std::vector<double> got, expected;
+      for (int64_t j = 0; j < num_keys; ++j) {
+        for (int64_t i = 0; i < num_queries; ++i) {
+          double sum = 0;
+          for (int64_t d = 0; d < head_dim; ++d) {
+            sum += factor(kScale * q[i * stride + d]) * factor(keys[j * stride + d]);
           }
+          got.push_back(tile[j * W_ + i]);
+          expected.push_back(sum);
         }
       }
+      const std::string what =
+          "queries, keys, head_dim " + sizes({num_queries, num_keys, head_dim});
+      expect_close<double, double>(got, expected, 2e-6, what);
+      EXPECT_EQ(tile[num_keys * W_], kUntouched) << what;
+      EXPECT_EQ(packed.back(), kUntouched) << what;
     }
   }
 }
 
-TEST_P(KernelsTest, ALinearMapOfIntegersIsExactBeforeItsScales) {
-  if (kernels_.linear_int8 == nullptr) GTEST_SKIP() << "oneDNN's matmul is used";
-  std::mt19937 random(5);
-  // AVX2 without dot products takes 7 bits.
-  std::uniform_int_distribution<int> inputs(0, std::string(kernels_.name) == "avx2" ? 126 : 254);
-  std::uniform_int_distribution<int> weights(-127, 127);
-  for (const int64_t in : {int64_t{4}, int64_t{32}, int64_t{1532}, int64_t{1536}, int64_t{1540}}) {
-    for (const int64_t out : kMapOutputs) {
-      const int64_t rows = 13, columns = out + kPanelColumns;
-      std::vector<int8_t> weight(in * out);
-      std::vector<uint8_t> x(rows * in);
-      for (int8_t& w : weight) w = static_cast<int8_t>(weights(random));
-      for (uint8_t& v : x) v = static_cast<uint8_t>(inputs(random));
-      std::fill_n(x.begin(), in, static_cast<uint8_t>(inputs.max()));  // the largest sums
-      std::fill_n(weight.begin(), in, static_cast<int8_t>(127));
-      const std::vector<int8_t> panels = panels_of(weight, in, out, 4);
-      const std::vector<float> ones(columns, 1.0f), zeros(columns);
-      std::vector<int32_t> zero_point(columns);
-      for (int64_t o = 0; o < out; ++o) zero_point[o] = static_cast<int32_t>(100 * in + o);
-      std::vector<float> y(rows * out);
-      kernels_.linear_int8(x.data(), rows, in, panels.data(), out,
-                           {.row_scale = ones.data(),
-                            .column_scale = ones.data(),
-                            .zero_point = zero_point.data(),
-                            .bias = zeros.data(),
-                            .activation = nullptr},
-                           y.data(), out);
-      const std::vector<float> row_scale = draw(columns, 1), column_scale = draw(columns, 2),
-                               bias = draw(columns, 3);
-      std::vector<float> scaled(rows * out);
-      kernels_.linear_int8(x.data(), rows, in, panels.data(), out,
-                           {.row_scale = row_scale.data(),
-                            .column_scale = column_scale.data(),
-                            .zero_point = zero_point.data(),
-                            .bias = bias.data(),
-                            .activation = nullptr},
-                           scaled.data(), out);
-      for (int64_t n = 0; n < rows; ++n) {
-        for (int64_t o = 0; o < out; ++o) {
-          int64_t sum = -zero_point[o];
-          for (int64_t i = 0; i < in; ++i) sum += int64_t{x[n * in + i]} * weight[o * in + i];
-          ASSERT_EQ(y[n * out + o], static_cast<float>(sum)) << n << ", " << o;
-          const double whole = static_cast<double>(sum) * row_scale[n] * column_scale[o];
-          ASSERT_NEAR(scaled[n * out + o], whole + bias[o],
-                      1e-6 * (std::abs(whole) + std::abs(bias[o])));
+TEST_P(AttentionProductsTest, MixingWeighsTheValues) {
+  for (const int64_t head_dim : kHeadDims) {
+    const int64_t head_stride = packed_head_stride(products_, head_dim), stride = head_dim + 3;
+    for (const int64_t num_keys : kSizes) {
+      const int64_t num_queries = 1 + (num_keys + head_dim) % W_;
+      const int64_t first_key = num_keys % 3 * 2, num_values = first_key + num_keys;
+      const std::vector<float> values = draw_rows(num_values, head_dim, stride, 1);
+      const std::vector<float> shares = draw(num_keys * W_, 2), inverse_sums = draw(W_, 3);
+      std::vector<float> packed((num_values + 1) / 2 * 2 * head_stride + 1, kUntouched);
+      std::vector<float> tile = shares;
+      tile.resize((num_keys + W_) * W_);
+      std::vector<float> z(num_queries * stride + W_, kUntouched);
+      products_.pack_values(values.data(), num_values, stride, head_dim, head_stride,
+                            packed.data());
+      products_.mix(tile.data(), inverse_sums.data(), num_queries, &packed[first_key * head_stride],
+                    num_keys, head_dim, head_stride, z.data(), stride);
+      std::vector<double> got, expected;
+      for (int64_t i = 0; i < num_queries; ++i) {
+        for (int64_t d = 0; d < head_dim; ++d) {
+          double sum = 0;
+          for (int64_t j = 0; j < num_keys; ++j) {
+            sum += factor(shares[j * W_ + i]) * factor(values[(first_key + j) * stride + d]);
+          }
+          got.push_back(std::exchange(z[i * stride + d], kUntouched));
+          expected.push_back(sum * inverse_sums[i]);
         }
       }
+      const std::string what =
+          "queries, keys, head_dim " + sizes({num_queries, num_keys, head_dim});
+      expect_close<double, double>(got, expected, 2e-6, what);
+      for (const float beside : z) ASSERT_EQ(beside, kUntouched) << what << ": wrote beside z";
+      EXPECT_EQ(packed.back(), kUntouched) << what;
     }
   }
 }

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/kernels.h"
 #include "engine/onednn.h"
 #include "engine/packed_weights.h"
 #include "phasor/errors.h"
@@ -59,7 +60,9 @@ TEST(PrecisionTest, AutoIsOneThatIsNotSlowHere) {
 
 /// The rounding of phasor/precision.h, with as many levels as this machine's dot products allow.
 reference::Rounding rounding_of(Precision precision) {
-  return {.precision = precision, .levels = onednn::has_int8_dot_products() ? 127 : 63};
+  return {.precision = precision,
+          .levels = onednn::has_int8_dot_products() ? 127 : 63,
+          .attention = attention_products(precision).values_per_float == 2};
 }
 
 struct Family {

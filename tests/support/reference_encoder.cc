@@ -229,13 +229,13 @@ class Run {
         const double largest = *std::max_element(row.begin(), row.end());
         double total = 0;
         for (double& s : row) total += s = std::exp(s - largest);
-        for (double& s : row) s /= total;
         for (int64_t j = 0; j < num_tokens_; ++j) {
           for (int64_t d = 0; d < head_dim; ++d) {
             z[(i * num_heads + head) * head_dim + d] +=
-                row[j] * v[(j * num_heads + head) * head_dim + d];
+                factor(row[j]) * factor(v[(j * num_heads + head) * head_dim + d]) / total;
           }
         }
+        for (double& s : row) s /= total;
       }
     }
     record(Hook::kPattern, layer, pattern);
@@ -248,10 +248,12 @@ class Run {
   Values attention_scores(int64_t layer, const Values& q, const Values& k) {
     const BlockWeights& weights = block_weights(layer);
     const int64_t num_heads = config_.num_heads, head_dim = config_.head_dim();
-    const auto dot = [&](const Values& a, int64_t i, const Values& b, int64_t j, int64_t head) {
+    const auto dot = [&](double scale, const Values& a, int64_t i, const Values& b, int64_t j,
+                         int64_t head) {
       double sum = 0;
       for (int64_t d = 0; d < head_dim; ++d) {
-        sum += a[(i * num_heads + head) * head_dim + d] * b[(j * num_heads + head) * head_dim + d];
+        sum += factor(scale * a[(i * num_heads + head) * head_dim + d]) *
+               factor(b[(j * num_heads + head) * head_dim + d]);
       }
       return sum;
     };
@@ -275,6 +277,9 @@ class Run {
       table_k = linear(weights.k, table);
     }
 
+    const double scale =
+        config_.scale_scores ? 1 / std::sqrt(static_cast<double>(num_terms * head_dim)) : 1;
+    const double relative_scale = static_cast<double>(options_.positions.scale()) * scale;
     Values scores;
     for (int64_t head = 0; head < num_heads; ++head) {
       for (int64_t i = 0; i < num_tokens_; ++i) {
@@ -284,14 +289,16 @@ class Run {
             scores.push_back(-std::numeric_limits<double>::infinity());
             continue;
           }
-          double score = dot(rotated_q, i, rotated_k, j, head);
+          double score = dot(scale, rotated_q, i, rotated_k, j, head);
           if (disentangled && own) {
-            const auto scale = static_cast<double>(options_.positions.scale());
             const int64_t row = disentangled_row(*disentangled, -offset);
-            if (disentangled->content_to_position) score += scale * dot(q, i, table_k, row, head);
-            if (disentangled->position_to_content) score += scale * dot(k, j, table_q, row, head);
+            if (disentangled->content_to_position) {
+              score += dot(relative_scale, q, i, table_k, row, head);
+            }
+            if (disentangled->position_to_content) {
+              score += dot(relative_scale, k, j, table_q, row, head);
+            }
           }
-          if (config_.scale_scores) score /= std::sqrt(static_cast<double>(num_terms * head_dim));
           scores.push_back(score + score_bias(model_, options_.positions, head, offset));
         }
       }
@@ -326,6 +333,9 @@ class Run {
   Values map(const LinearWeights& weights, const Values& x) const {
     return linear(weights, x, rounding_);
   }
+
+  /// x as attention's products have it.
+  double factor(double x) const { return rounding_.attention ? to_bfloat16(x) : x; }
 
   /// Layers in groups of equal size share a block.
   const BlockWeights& block_weights(int64_t layer) const {

@@ -43,6 +43,7 @@ struct Result {
 struct Rounding {
   Precision precision = Precision::kFloat32;  // the others are rounded to; never kAuto
   int levels = 127;                           // of int8 inputs: whole numbers −levels … levels
+  bool attention = false;  // whether the factors of attention's products are bfloat16 as well
 };
 
 /// Encodes one sequence. `options.observer` is ignored: every hook is recorded.
