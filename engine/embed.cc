@@ -67,8 +67,8 @@ class Tokenized {
   /// Writes a report for each to `reports`.
   void assign(int64_t first, int threads, std::span<TextReport> reports) {
     sequences_.assign(reports.size(), {});
-    parallel_for(std::ssize(reports), threads,
-                 [&](int64_t i) { reports[i] = tokenize(first + i, sequences_[i]); });
+    for_each_text(std::ssize(reports), threads,
+                  [&](int64_t i) { reports[i] = tokenize(first + i, sequences_[i]); });
   }
 
   const std::vector<int32_t>& sequence(size_t i) const { return sequences_[i].ids; }
@@ -229,6 +229,15 @@ class EmbedRun {
 };
 
 }  // namespace
+
+// A task stops at its first failure, so the one that is rethrown is the first of all.
+void for_each_text(int64_t count, int threads, const std::function<void(int64_t i)>& body) {
+  constexpr int64_t kTaskTexts = 16;  // waking a thread costs as much as tokenizing a few
+  parallel_for((count + kTaskTexts - 1) / kTaskTexts, threads, [&](int64_t task) {
+    const int64_t end = std::min(count, (task + 1) * kTaskTexts);
+    for (int64_t i = task * kTaskTexts; i < end; ++i) body(i);
+  });
+}
 
 int64_t embedding_width(const Model& model, const EmbedOptions& options) {
   constexpr int64_t kMostColumns = int64_t{1} << 24;

@@ -44,6 +44,9 @@ struct EmbedHead {
 using EncodeBatch =
     std::function<Encoding(const TokenBatch& batch, const RunOptions& options, int64_t window)>;
 
+/// parallel_for() over texts, of which several short ones make a task.
+void for_each_text(int64_t count, int threads, const std::function<void(int64_t i)>& body);
+
 /// Like Encoder::embed(), tokenizing on that many threads. With a head, the vectors are what it
 /// makes of the pooled ones, and a text without tokens is an error.
 std::shared_ptr<const EmbeddingsData> embed(const Model& model, int threads,

@@ -68,6 +68,7 @@ struct Encoder::Impl {
   }
 
   Encoding encode_ids(const TokenBatch& batch, const RunOptions& options, int64_t window = 0);
+  Encoding encode_ids(std::span<const std::vector<int32_t>> sequences, const RunOptions& options);
   EncodeBatch encode() {
     return [this](const TokenBatch& batch, const RunOptions& options, int64_t window) {
       return encode_ids(batch, options, window);
@@ -103,6 +104,17 @@ Encoding Encoder::Impl::encode_ids(const TokenBatch& batch, const RunOptions& op
       parts.rows());
   check_finite(parts.rows(), *model);
   return Encoding(parts.finish(options.pooling));
+}
+
+Encoding Encoder::Impl::encode_ids(std::span<const std::vector<int32_t>> sequences,
+                                   const RunOptions& options) {
+  std::vector<int32_t> token_ids;
+  std::vector<int64_t> offsets = {0};
+  for (const std::vector<int32_t>& sequence : sequences) {
+    token_ids.insert(token_ids.end(), sequence.begin(), sequence.end());
+    offsets.push_back(std::ssize(token_ids));
+  }
+  return encode_ids({token_ids, offsets, options.token_types}, options);
 }
 
 std::vector<float> Encoder::Impl::classifier_logits(std::span<const float> pooled) {
@@ -201,11 +213,12 @@ Encoding Encoder::encode(const Texts& texts, const RunOptions& options) {
   const bool truncates = options.overflow == Overflow::kTruncate;
   const TokenizeOptions tokenize = {
       .max_tokens = truncates ? model().max_tokens(options.positions).value_or(0) : 0};
-  std::vector<std::vector<int32_t>> sequences;
-  for (const std::string_view text : texts.get()) {
-    sequences.push_back(model().tokenizer().encode(text, tokenize).ids);
-  }
-  return encode_ids(sequences, options);
+  const Exclusive mine(impl_->busy);
+  const Tokenizer& tokenizer = model().tokenizer();
+  std::vector<std::vector<int32_t>> sequences(texts.get().size());
+  for_each_text(std::ssize(sequences), threads(),
+                [&](int64_t i) { sequences[i] = tokenizer.encode(texts.get()[i], tokenize).ids; });
+  return impl_->encode_ids(sequences, options);
 }
 
 Encoding Encoder::encode_ids(std::span<const int32_t> token_ids, const RunOptions& options) {
@@ -220,13 +233,8 @@ Encoding Encoder::encode_ids(std::span<const int32_t> token_ids, std::span<const
 
 Encoding Encoder::encode_ids(std::span<const std::vector<int32_t>> sequences,
                              const RunOptions& options) {
-  std::vector<int32_t> token_ids;
-  std::vector<int64_t> offsets = {0};
-  for (const std::vector<int32_t>& sequence : sequences) {
-    token_ids.insert(token_ids.end(), sequence.begin(), sequence.end());
-    offsets.push_back(std::ssize(token_ids));
-  }
-  return encode_ids(token_ids, offsets, options);
+  const Exclusive mine(impl_->busy);
+  return impl_->encode_ids(sequences, options);
 }
 
 std::vector<float> Encoder::mlm_logits(std::span<const float> hidden) {
