@@ -18,7 +18,7 @@ namespace internal {
 namespace {
 
 constexpr int64_t kWindowTexts = 4096;  // tokenized at once
-constexpr int64_t kBatchTokens = 8192;  // run at once
+constexpr int64_t kBatchTokens = 8192;  // run at once, about
 constexpr int64_t kLongestText = 2048;  // in tokens, if a checkpoint sets no limit
 
 const Pooling& pooling_of(const EmbedOptions& options, const Model& model) {
@@ -71,6 +71,11 @@ class Tokenized {
                   [&](int64_t i) { reports[i] = tokenize(first + i, sequences_[i]); });
   }
 
+  int64_t num_tokens() const {
+    int64_t count = 0;
+    for (const Sequence& sequence : sequences_) count += std::ssize(sequence.ids);
+    return count;
+  }
   const std::vector<int32_t>& sequence(size_t i) const { return sequences_[i].ids; }
   const std::vector<int32_t>& token_types(size_t i) const { return sequences_[i].types; }
   /// The texts' numbers, longest first, so that texts of similar length run together.
@@ -165,6 +170,9 @@ class EmbedRun {
   void window(int64_t first, int64_t count) {
     tokenized_.assign(first, threads_, std::span(data_.reports).subspan(first, count));
     const std::vector<size_t> order = tokenized_.by_length();
+    // Of equal size, because a small last batch would leave threads idle.
+    const int64_t batches = (tokenized_.num_tokens() + kBatchTokens / 2) / kBatchTokens;
+    batch_tokens_ = tokenized_.num_tokens() / std::max<int64_t>(batches, 1) + 1;
     std::span<const size_t> left = order;
     while (!left.empty() && !tokenized_.sequence(left.front()).empty()) {
       left = left.subspan(batch(first, left));
@@ -180,8 +188,7 @@ class EmbedRun {
     offsets_ = {0};
     for (const size_t i : order) {
       const std::vector<int32_t>& ids = tokenized_.sequence(i);
-      const bool full = std::ssize(token_ids_) + std::ssize(ids) > kBatchTokens;
-      if (ids.empty() || (full && !token_ids_.empty())) break;
+      if (ids.empty() || std::ssize(token_ids_) >= batch_tokens_) break;
       token_ids_.insert(token_ids_.end(), ids.begin(), ids.end());
       const std::vector<int32_t>& types = tokenized_.token_types(i);
       token_types_.insert(token_types_.end(), types.begin(), types.end());
@@ -221,6 +228,7 @@ class EmbedRun {
   EmbeddingsData& data_;
   Tokenized tokenized_;
   RunOptions run_;
+  int64_t batch_tokens_ = 0;
   std::vector<int32_t> token_ids_;  // of a batch, like the next three: reused for all
   std::vector<int32_t> token_types_;
   std::vector<int64_t> offsets_;
