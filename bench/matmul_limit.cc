@@ -69,8 +69,7 @@ class Matmul {
         y_(rows * shape.out),
         matmul_(onednn::make_matmul(engine, onednn::dense({rows, shape.in}, types.src),
                                     weights.get_desc(), {},
-                                    onednn::dense({rows, shape.out}, types.dst))),
-        stream_(engine) {
+                                    onednn::dense({rows, shape.out}, types.dst))) {
     scratchpad_.reserve_bytes(matmul_.scratchpad_bytes());
     matmul_.set(DNNL_ARG_SRC, x_.data());
     matmul_.set(DNNL_ARG_WEIGHTS, weights);
@@ -83,7 +82,7 @@ class Matmul {
     const auto begin = Clock::now();
     for (int run = 0; run < 4 || seconds_since(begin) < seconds; ++run) {
       const auto start = Clock::now();
-      matmul_.run(stream_, scratchpad_.data());
+      matmul_.run(scratchpad_.data());
       if (run > 0) fastest = std::min(fastest, seconds_since(start));
     }
     return fastest;
@@ -93,26 +92,16 @@ class Matmul {
   std::vector<float> x_, y_;  // as wide as any of the types
   onednn::Primitive matmul_;
   ScratchBuffer scratchpad_;
-  dnnl::stream stream_;
 };
 
 /// The time of one run where all threads run at once, each for itself, so that none ever waits.
 double fastest_run(const dnnl::engine& engine, int threads, int64_t rows, const LinearShape& shape,
                    const onednn::MatmulTypes& types, const dnnl::memory& weights, double seconds) {
-  double fastest = std::numeric_limits<double>::max();
-  std::exception_ptr failure;  // none may leave a parallel region
-#pragma omp parallel num_threads(threads) reduction(min : fastest)
-  {
-    const TeamSize alone(1);
-    try {
-      fastest = Matmul(engine, rows, shape, types, weights).time(seconds);
-    } catch (...) {
-#pragma omp critical
-      failure = std::current_exception();
-    }
-  }
-  if (failure) std::rethrow_exception(failure);
-  return fastest;
+  std::vector<double> fastest(threads);
+  parallel_for(threads, threads, [&](int64_t i) {
+    fastest[i] = Matmul(engine, rows, shape, types, weights).time(seconds);
+  });
+  return *std::ranges::min_element(fastest);
 }
 
 /// Seconds a row at the best of several row counts: what stays in a cache is not known beforehand.

@@ -1,7 +1,6 @@
 // Each step by itself on one thread, in MiniLM-L6's sizes, labelled with the chosen implementation.
 // limit_share: its rate divided by that of the model's fastest tall matmul.
 #include <benchmark/benchmark.h>
-#include <omp.h>
 
 #include <chrono>
 #include <cmath>
@@ -45,9 +44,8 @@ std::vector<float> values(int64_t count) { return std::vector<float>(count, 0.5f
 /// Runs `primitive`, whose arguments are set. Returns the seconds of one run.
 double time(benchmark::State& state, onednn::Primitive& primitive) {
   std::vector<std::byte> scratchpad(primitive.scratchpad_bytes());
-  const dnnl::stream stream(cpu());
   const auto start = std::chrono::steady_clock::now();
-  for (auto _ : state) primitive.run(stream, scratchpad.data());
+  for (auto _ : state) primitive.run(scratchpad.data());
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
   state.SetLabel(primitive.impl_info());
   return passed.count() / static_cast<double>(state.iterations());
@@ -93,7 +91,7 @@ void attention(benchmark::State& state) {
                              .positions = {.positions = positions}};
   const auto start = std::chrono::steady_clock::now();
   for (auto _ : state) {
-    attend(in, {}, scratch.data(), z.data());
+    attend(Threads(), in, {}, scratch.data(), z.data());
     benchmark::ClobberMemory();
   }
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
@@ -127,7 +125,7 @@ void residual_and_norm(benchmark::State& state) {
   const auto f = values(size);
   auto x = values(size), out = values(size);
   for (auto _ : state) {
-    add_layer_norm(f.data(), rows, norm, 1e-5f, x.data(), out.data());
+    add_layer_norm(Threads(), f.data(), rows, norm, 1e-5f, x.data(), out.data());
     benchmark::ClobberMemory();
   }
   state.SetLabel(kernels().name);
@@ -135,7 +133,6 @@ void residual_and_norm(benchmark::State& state) {
 }
 
 void register_all() {
-  omp_set_num_threads(1);
   const auto add = [](const std::string& name, auto run) {
     benchmark::RegisterBenchmark(name.c_str(), run)
         ->Arg(16)

@@ -22,6 +22,7 @@ size_t round_up(size_t bytes, size_t multiple) {
 }  // namespace
 
 void* Arena::take(size_t bytes) {
+  const std::lock_guard lock(*mutex_);
   bytes = round_up(std::max<size_t>(bytes, 1), kAlignment);
   if (bytes > left_) {
     const size_t size = round_up(std::max(bytes, kPieceBytes), kHugePage);

@@ -5,11 +5,12 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 namespace phasor::internal {
 
-/// Provides memory that lives as long as the arena.
+/// Provides memory that lives as long as the arena. take() may be called by several threads.
 class Arena {
  public:
   /// Aligned for oneDNN. Throws std::bad_alloc.
@@ -20,6 +21,7 @@ class Arena {
   struct Free {
     void operator()(void* piece) const { std::free(piece); }
   };
+  std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();  // an arena can be moved
   std::vector<std::unique_ptr<void, Free>> pieces_;
   std::byte* next_ = nullptr;  // in the last piece
   size_t left_ = 0;

@@ -2,8 +2,6 @@
 
 #include "engine/attention.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <limits>
 
@@ -11,9 +9,6 @@
 
 namespace phasor::internal {
 namespace {
-
-// Fewer multiplications than this are not worth waking other threads.
-constexpr int64_t kParallelWork = 1 << 20;
 
 int64_t round_up(int64_t count, int64_t multiple) {
   return (count + multiple - 1) / multiple * multiple;
@@ -114,17 +109,15 @@ void attend_head(const AttentionInput& in, const AttentionMaps& maps, int64_t he
 
 }  // namespace
 
-void attend(const AttentionInput& in, const AttentionMaps& maps, float* scratch, float* z) {
-  const int64_t work = in.num_tokens * in.num_tokens * in.num_heads * in.head_dim;
+void attend(const Threads& threads, const AttentionInput& in, const AttentionMaps& maps,
+            float* scratch, float* z) {
   const Disentangled* const table = in.positions.disentangled;
   const int64_t relative_rows = table == nullptr ? 0 : table->num_rows();
   const int64_t share = attention_scratch(in.num_tokens, in.head_dim, relative_rows);
   const ScratchLayout layout(in.num_tokens, in.head_dim, relative_rows);
-#pragma omp parallel for if (work >= kParallelWork)
-  for (int64_t head = 0; head < in.num_heads; ++head) {
-    const Scratch mine(scratch + omp_get_thread_num() * share, layout);
-    attend_head(in, maps, head, mine, z);
-  }
+  threads.run(in.num_heads, [&](int64_t head, int thread) {
+    attend_head(in, maps, head, Scratch(scratch + thread * share, layout), z);
+  });
 }
 
 int64_t attention_scratch(int64_t num_tokens, int64_t head_dim, int64_t relative_rows) {

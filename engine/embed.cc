@@ -9,7 +9,6 @@
 #include <numeric>
 #include <utility>
 
-#include "engine/parallel_for.h"
 #include "phasor/errors.h"
 
 namespace phasor {
@@ -63,11 +62,11 @@ class Tokenized {
   /// 0: no limit.
   int64_t max_tokens() const { return max_tokens_; }
 
-  /// Tokenizes the texts from number `first` on, on that many threads, replacing the previous ones.
+  /// Tokenizes the texts from number `first` on, on these threads, replacing the previous ones.
   /// Writes a report for each to `reports`.
-  void assign(int64_t first, int threads, std::span<TextReport> reports) {
+  void assign(int64_t first, const Threads& threads, std::span<TextReport> reports) {
     sequences_.assign(reports.size(), {});
-    for_each_text(std::ssize(reports), threads,
+    for_each_text(threads, std::ssize(reports),
                   [&](int64_t i) { reports[i] = tokenize(first + i, sequences_[i]); });
   }
 
@@ -145,8 +144,9 @@ class Tokenized {
 class EmbedRun {
  public:
   /// Borrows its arguments.
-  EmbedRun(const Model& model, int threads, const EmbedInput& input, const EmbedOptions& options,
-           const EncodeBatch& encode, const EmbedHead* head, EmbeddingsData& data)
+  EmbedRun(const Model& model, const Threads& threads, const EmbedInput& input,
+           const EmbedOptions& options, const EncodeBatch& encode, const EmbedHead* head,
+           EmbeddingsData& data)
       : model_(model),
         threads_(threads),
         num_texts_(input.size()),
@@ -220,7 +220,7 @@ class EmbedRun {
   }
 
   const Model& model_;
-  const int threads_;
+  const Threads threads_;
   const int64_t num_texts_;
   const EmbedOptions& options_;
   const EncodeBatch& encode_;
@@ -238,15 +238,6 @@ class EmbedRun {
 
 }  // namespace
 
-// A task stops at its first failure, so the one that is rethrown is the first of all.
-void for_each_text(int64_t count, int threads, const std::function<void(int64_t i)>& body) {
-  constexpr int64_t kTaskTexts = 16;  // waking a thread costs as much as tokenizing a few
-  parallel_for((count + kTaskTexts - 1) / kTaskTexts, threads, [&](int64_t task) {
-    const int64_t end = std::min(count, (task + 1) * kTaskTexts);
-    for (int64_t i = task * kTaskTexts; i < end; ++i) body(i);
-  });
-}
-
 int64_t embedding_width(const Model& model, const EmbedOptions& options) {
   constexpr int64_t kMostColumns = int64_t{1} << 24;
   const int64_t width = pooling_of(options, model).width(model.config().d_model);
@@ -257,7 +248,7 @@ int64_t embedding_width(const Model& model, const EmbedOptions& options) {
   return width;
 }
 
-std::shared_ptr<const EmbeddingsData> embed(const Model& model, int threads,
+std::shared_ptr<const EmbeddingsData> embed(const Model& model, const Threads& threads,
                                             const EmbedInput& input, const EmbedOptions& options,
                                             const EncodeBatch& encode, const EmbedHead* head) {
   const auto num_first = std::ssize(input.first);

@@ -3,7 +3,6 @@
 #include "phasor/encoder.h"
 
 #include <fmt/format.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,7 +12,6 @@
 #include "engine/encoding.h"
 #include "engine/forward.h"
 #include "engine/heads.h"
-#include "engine/parallel_for.h"
 #include "engine/sanity.h"
 #include "engine/team.h"
 #include "phasor/errors.h"
@@ -28,11 +26,10 @@ namespace {
 constexpr int64_t kGroupRows = 256;
 constexpr int64_t kAllRows = std::numeric_limits<int64_t>::max();
 
-// From about this many multiplications on, waking another thread for a primitive pays.
-constexpr int64_t kThreadWork = 1 << 19;
-
-int team_for(int64_t work, int threads) {
-  return static_cast<int>(std::clamp<int64_t>(work / kThreadWork, 1, threads));
+/// As many threads as pay for that many multiplications in the widest step.
+Threads threads_for(int64_t work, Team& team) {
+  constexpr int64_t kThreadWork = 1 << 19;
+  return Threads(team, static_cast<int>(std::clamp<int64_t>(work / kThreadWork, 1, team.size())));
 }
 
 /// Marks an Encoder as in use for as long as it lives; throws if it already is.
@@ -56,15 +53,33 @@ class Exclusive {
 }  // namespace
 
 struct Encoder::Impl {
-  Impl(std::shared_ptr<const Model> model_in, int threads_in, int max_plans_in,
-       dnnl::engine engine_in, std::shared_ptr<const PackedWeights> weights_in)
+  Impl(std::shared_ptr<const Model> model_in, const EncoderOptions& options)
       : model(std::move(model_in)),
-        threads(threads_in),
-        max_plans(max_plans_in),
-        engine(std::move(engine_in)),
-        weights(std::move(weights_in)),
+        executor(options.executor),
+        team(team_size(options.threads, executor.get()), executor),
+        max_plans(options.max_plans),
+        engine(dnnl::engine::kind::cpu, 0),
+        // Packing only moves values: many count as one multiplication. A thread that is started for
+        // a small model costs more than it saves.
+        weights(std::make_shared<const PackedWeights>(
+            *model, engine, options.precision,
+            threads_for(8 * model->config().d_model * model->config().d_ff, team))),
         position_tables(model->config()) {
-    for (int t = 0; t < threads; ++t) workers.emplace_back(engine, max_plans);
+    make_workers();
+  }
+  Impl(const Impl& other)
+      : model(other.model),
+        executor(other.executor),
+        team(other.team.size(), executor),
+        max_plans(other.max_plans),
+        engine(other.engine),
+        weights(other.weights),
+        position_tables(model->config()) {
+    make_workers();
+  }
+
+  void make_workers() {
+    for (int t = 0; t < team.size(); ++t) workers.emplace_back(engine, max_plans);
   }
 
   Encoding encode_ids(const TokenBatch& batch, const RunOptions& options, int64_t window = 0);
@@ -79,12 +94,13 @@ struct Encoder::Impl {
   std::vector<float> classifier_logits(std::span<const float> pooled);
 
   std::shared_ptr<const Model> model;
-  int threads;
+  std::shared_ptr<Executor> executor;
+  Team team;
   int max_plans;
   dnnl::engine engine;
   std::shared_ptr<const PackedWeights> weights;
   PositionTables position_tables;
-  std::vector<Worker> workers;  // [threads]
+  std::vector<Worker> workers;  // [team.size()]
   int last_worker = 0;          // ran the first group of the last run
   std::unique_ptr<HeadScorer> mlm_scorer, classifier;
   std::atomic_flag busy;
@@ -95,7 +111,6 @@ Encoding Encoder::Impl::encode_ids(const TokenBatch& batch, const RunOptions& op
   check_batch(batch, model->config());
   check_token_types(batch, model->weights().token_type_embedding);
   check_run(options, batch.size(), model->config());
-  const TeamSize team(threads);
   PositionSource positions(*model, options.positions, position_tables);
   const Watch watch(options.observer, model->config().num_layers);
   const std::vector<Segment> segments = make_segments(batch, options.overflow, positions, window);
@@ -118,12 +133,12 @@ Encoding Encoder::Impl::encode_ids(std::span<const std::vector<int32_t>> sequenc
 }
 
 std::vector<float> Encoder::Impl::classifier_logits(std::span<const float> pooled) {
-  const TeamSize team(team_for(std::ssize(pooled) * model->config().d_model, threads));
   if (!classifier) {
     classifier =
         std::make_unique<HeadScorer>(model->config(), engine, weights->classifier(*model, engine));
   }
-  return classifier->logits(pooled);
+  return classifier->logits(threads_for(std::ssize(pooled) * model->config().d_model, team),
+                            pooled);
 }
 
 Classification Encoder::Impl::classify(const EmbedInput& input, const ClassifyOptions& options) {
@@ -137,7 +152,7 @@ Classification Encoder::Impl::classify(const EmbedInput& input, const ClassifyOp
                             .progress = options.progress,
                             .stop = options.stop};
   auto data = std::make_shared<ClassificationData>();
-  data->logits = internal::embed(*model, threads, input, how, encode(), &logits);
+  data->logits = internal::embed(*model, Threads(team), input, how, encode(), &logits);
   check_finite_logits(data->logits->values);
   data->probabilities = probabilities(data->logits->values, logits.width, head.output);
   return Classification(std::move(data));
@@ -148,46 +163,36 @@ void Encoder::Impl::run(const Run& run, const std::vector<Segment>& segments,
                         std::span<float> hidden) {
   // A few long sequences run faster with threads inside each primitive; otherwise each thread runs
   // whole groups through the whole network.
-  const bool one_group = static_cast<int>(segments.size()) < threads;
+  const bool one_group = static_cast<int>(segments.size()) < team.size();
   const std::vector<Group> groups =
-      make_groups(segments, {.min_groups = one_group ? 1 : threads,
+      make_groups(segments, {.min_groups = one_group ? 1 : team.size(),
                              .target_rows = one_group ? kAllRows : kGroupRows,
                              .whole_sequences = run.watch.active()});
   const int64_t width = model->config().d_model;
-  const auto run_group = [&](const Group& group, Worker& worker) {
-    worker.prepare(group, model->config(), *weights, run.positions.rotation(), run.watch);
+  const auto run_group = [&](const Threads& threads, const Group& group, Worker& worker) {
+    worker.prepare(threads, group, model->config(), *weights, run.positions.rotation(), run.watch);
     const float* result = forward(run, group, worker);
     std::copy_n(result, group.num_rows * width, &hidden[group.offset * width]);
   };
   if (groups.size() == 1) {
     const int64_t work = groups.front().num_rows * width * model->config().d_ff;
-    const TeamSize team(team_for(work, threads));
-    run_group(groups.front(), workers.front());
+    run_group(threads_for(work, team), groups.front(), workers.front());
     last_worker = 0;
     return;
   }
-  parallel_for(std::ssize(groups), threads, [&](int64_t g) {
-    const int thread = omp_get_thread_num();
-    const TeamSize alone(1);  // plans compiled here are for one thread
-    run_group(groups[g], workers[thread]);
+  Threads(team).run(std::ssize(groups), [&](int64_t g, int thread) {
+    run_group(Threads(), groups[g], workers[thread]);
     if (g == 0) last_worker = thread;
   });
 }
 
 Encoder::Encoder(std::shared_ptr<const Model> model, EncoderOptions options) {
-  const int threads = team_size(options.threads);
   if (model == nullptr) throw InvalidArgument("the model is null; load one with Model::load");
   if (options.max_plans < 1) {
     throw InvalidArgument(fmt::format("max_plans is {}; at least 1 is needed", options.max_plans));
   }
   check_value(names<Precision>(), static_cast<size_t>(options.precision));
-  // Packing only moves values: many count as one multiplication of a matmul. A thread that is woken
-  // for a small model costs more than it saves: it then waits beside the first run.
-  const TeamSize team(team_for(8 * model->config().d_model * model->config().d_ff, threads));
-  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  auto weights = std::make_shared<const PackedWeights>(*model, engine, options.precision);
-  impl_ = std::make_unique<Impl>(std::move(model), threads, options.max_plans, engine,
-                                 std::move(weights));
+  impl_ = std::make_unique<Impl>(std::move(model), options);
 }
 
 Encoder::Encoder(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -195,14 +200,12 @@ Encoder::Encoder(Encoder&&) noexcept = default;
 Encoder& Encoder::operator=(Encoder&&) noexcept = default;
 Encoder::~Encoder() = default;
 
-Encoder Encoder::replica() const {
-  return Encoder(std::make_unique<Impl>(impl_->model, impl_->threads, impl_->max_plans,
-                                        impl_->engine, impl_->weights));
-}
+Encoder Encoder::replica() const { return Encoder(std::make_unique<Impl>(*impl_)); }
 
 Embeddings Encoder::embed(const Texts& texts, const EmbedOptions& options) {
   const Exclusive mine(impl_->busy);
-  return Embeddings(internal::embed(model(), threads(), {texts.get()}, options, impl_->encode()));
+  return Embeddings(
+      internal::embed(model(), Threads(impl_->team), {texts.get()}, options, impl_->encode()));
 }
 
 int64_t Encoder::embedding_width(const EmbedOptions& options) const {
@@ -216,7 +219,7 @@ Encoding Encoder::encode(const Texts& texts, const RunOptions& options) {
   const Exclusive mine(impl_->busy);
   const Tokenizer& tokenizer = model().tokenizer();
   std::vector<std::vector<int32_t>> sequences(texts.get().size());
-  for_each_text(std::ssize(sequences), threads(),
+  for_each_text(Threads(impl_->team), std::ssize(sequences),
                 [&](int64_t i) { sequences[i] = tokenizer.encode(texts.get()[i], tokenize).ids; });
   return impl_->encode_ids(sequences, options);
 }
@@ -239,12 +242,12 @@ Encoding Encoder::encode_ids(std::span<const std::vector<int32_t>> sequences,
 
 std::vector<float> Encoder::mlm_logits(std::span<const float> hidden) {
   const Exclusive mine(impl_->busy);
-  const TeamSize team(team_for(std::ssize(hidden) * model().config().vocab_size, impl_->threads));
   if (!impl_->mlm_scorer) {
     impl_->mlm_scorer = std::make_unique<HeadScorer>(
         model().config(), impl_->engine, impl_->weights->mlm_head(model(), impl_->engine));
   }
-  return impl_->mlm_scorer->logits(hidden);
+  return impl_->mlm_scorer->logits(
+      threads_for(std::ssize(hidden) * model().config().vocab_size, impl_->team), hidden);
 }
 
 std::vector<float> Encoder::classifier_logits(std::span<const float> pooled) {
@@ -284,7 +287,7 @@ std::vector<PrimitiveInfo> Encoder::primitives() const {
 int64_t Encoder::packed_bytes() const { return impl_->weights->bytes(); }
 const Model& Encoder::model() const { return *impl_->model; }
 Precision Encoder::precision() const { return impl_->weights->precision; }
-int Encoder::threads() const { return impl_->threads; }
+int Encoder::threads() const { return impl_->team.size(); }
 std::string Encoder::backend_version() { return onednn::version(); }
 
 }  // namespace phasor

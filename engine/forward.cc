@@ -35,7 +35,8 @@ class ForwardPass {
       block(layer);
     }
     if (run_.weights.final_norm) {
-      layer_norm(a_.x, group_.num_rows, *run_.weights.final_norm, config_.norm_eps, a_.x);
+      layer_norm(worker_.threads(), a_.x, group_.num_rows, *run_.weights.final_norm,
+                 config_.norm_eps, a_.x);
       saw(Hook::kFinalNorm, -1, a_.x);
     }
     return a_.x;
@@ -74,7 +75,8 @@ class ForwardPass {
       add(position_rows, group_.num_rows * width, a_.x);
     }
     if (run_.weights.embedding_norm) {
-      layer_norm(a_.x, group_.num_rows, *run_.weights.embedding_norm, config_.norm_eps, a_.x);
+      layer_norm(worker_.threads(), a_.x, group_.num_rows, *run_.weights.embedding_norm,
+                 config_.norm_eps, a_.x);
     }
     if (run_.weights.embedding_map) {
       apply(*plan_.embedding_map, *run_.weights.embedding_map, a_.x, a_.normed);
@@ -116,8 +118,9 @@ class ForwardPass {
     const Rotation& rotation = *run_.positions.rotation();
     const int64_t stride = 3 * config_.attention_width();  // q and k lie side by side
     for (const Segment& segment : group_.segments) {
-      rotation.turn(rotation_rows(rotation.table_of(layer), segment), segment.num_tokens(), stride,
-                    2 * config_.num_heads, config_.head_dim(), a_.qkv + segment.first_row * stride);
+      rotation.turn(worker_.threads(), rotation_rows(rotation.table_of(layer), segment),
+                    segment.num_tokens(), stride, 2 * config_.num_heads, config_.head_dim(),
+                    a_.qkv + segment.first_row * stride);
     }
     saw_part(Hook::kRotQ, layer, 0);
     saw_part(Hook::kRotK, layer, 1);
@@ -152,7 +155,8 @@ class ForwardPass {
                             .head_dim = config_.head_dim(),
                             .scale = config_.score_scale(),
                             .positions = score_positions(layer, segment)};
-    internal::attend(in, a_.maps, a_.attention, a_.z + segment.first_row * width);
+    internal::attend(worker_.threads(), in, a_.maps, a_.attention,
+                     a_.z + segment.first_row * width);
     run_.watch.attention_map(Hook::kAttnScores, layer, segment, a_.maps.scores, config_.num_heads);
     run_.watch.attention_map(Hook::kPattern, layer, segment, a_.maps.pattern, config_.num_heads);
   }
@@ -164,7 +168,7 @@ class ForwardPass {
     if (run_.watch.wants(Hook::kMlpPre, layer)) {
       apply(plan_.up, activated, input, a_.mlp);
       saw_mlp(Hook::kMlpPre, layer);
-      activate(a_.mlp, group_.num_rows, config_.d_ff, config_.activation);
+      activate(worker_.threads(), a_.mlp, group_.num_rows, config_.d_ff, config_.activation);
     } else {
       apply(plan_.up, activated, input, a_.mlp, config_.activation);
     }
@@ -180,12 +184,12 @@ class ForwardPass {
   // y = f(x·W + b)
   void apply(Linear& map, const PackedLinear& weights, const float* x, float* y,
              std::optional<Activation> f = {}) {
-    map.run(worker_.stream(), x, weights, y, worker_.scratchpad(), f);
+    map.run(worker_.threads(), x, weights, y, worker_.scratchpad(), f);
   }
 
   const float* sublayer_input(const std::optional<Norm>& norm) {
     if (post_norm() || !norm) return a_.x;
-    layer_norm(a_.x, group_.num_rows, *norm, config_.norm_eps, a_.normed);
+    layer_norm(worker_.threads(), a_.x, group_.num_rows, *norm, config_.norm_eps, a_.normed);
     return a_.normed;
   }
 
@@ -195,7 +199,8 @@ class ForwardPass {
     const int64_t num_values = group_.num_rows * config_.d_model;
     if (is_cut(layer, site)) std::fill_n(a_.x, num_values, 0.0f);
     if (post_norm()) {
-      add_layer_norm(a_.out, group_.num_rows, *norm, config_.norm_eps, a_.x, a_.normed);
+      add_layer_norm(worker_.threads(), a_.out, group_.num_rows, *norm, config_.norm_eps, a_.x,
+                     a_.normed);
       saw(hook, layer, a_.x);
       std::swap(a_.x, a_.normed);
     } else {

@@ -16,13 +16,9 @@ namespace phasor::internal {
 
 HeadScorer::HeadScorer(const ModelConfig& config, const dnnl::engine& engine,
                        const PackedHead& head)
-    : d_model_(config.d_model),
-      norm_eps_(config.norm_eps),
-      engine_(engine),
-      stream_(engine),
-      head_(head) {}
+    : d_model_(config.d_model), norm_eps_(config.norm_eps), engine_(engine), head_(head) {}
 
-std::vector<float> HeadScorer::logits(std::span<const float> states) {
+std::vector<float> HeadScorer::logits(const Threads& threads, std::span<const float> states) {
   const int64_t rows = std::ssize(states) / d_model_;
   if (rows * d_model_ != std::ssize(states)) {
     throw InvalidArgument(
@@ -33,14 +29,14 @@ std::vector<float> HeadScorer::logits(std::span<const float> states) {
   std::vector<float> x(states.begin(), states.end());
   x.resize(padded * d_model_);
   const auto apply = [&](const PackedLinear& weights, std::optional<Activation> activation) {
-    Linear map(engine_, padded, weights);
-    std::vector<float> y(padded * onednn::matrix_size(weights.weight.get_desc()).second);
-    map.run(stream_, x.data(), weights, y.data(), scratchpad_.reserve_bytes(map.scratchpad_bytes()),
+    Linear map(engine_, padded, weights, threads.count());
+    std::vector<float> y(padded * weights.out);
+    map.run(threads, x.data(), weights, y.data(), scratchpad_.reserve_bytes(map.scratchpad_bytes()),
             activation);
     x = std::move(y);
   };
   if (head_.dense) apply(*head_.dense, head_.activation);
-  if (head_.norm) layer_norm(x.data(), rows, *head_.norm, norm_eps_, x.data());
+  if (head_.norm) layer_norm(threads, x.data(), rows, *head_.norm, norm_eps_, x.data());
   apply(head_.out, {});
   x.resize(std::ssize(x) / padded * rows);
   return x;

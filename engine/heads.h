@@ -18,13 +18,12 @@ class HeadScorer {
 
   /// states [n, C] -> logits [n, V] or [n, labels]. Throws InvalidArgument if `states` is not a
   /// whole number of rows.
-  std::vector<float> logits(std::span<const float> states);
+  std::vector<float> logits(const Threads& threads, std::span<const float> states);
 
  private:
   int64_t d_model_;
   float norm_eps_;
   dnnl::engine engine_;
-  dnnl::stream stream_;
   const PackedHead& head_;
   ScratchBuffer scratchpad_;
 };

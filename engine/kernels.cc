@@ -7,12 +7,13 @@ namespace phasor::internal {
 
 extern const Kernels kBaselineKernels;
 #if defined(__x86_64__)
-extern const Kernels kAvx2Kernels, kAvx512Kernels;
+extern const Kernels kAvx2Kernels, kAvx2VnniKernels, kAvx512Kernels;
 #endif
 
 const Kernels& kernels() {
 #if defined(__x86_64__)
   if (onednn::may_use(dnnl::cpu_isa::avx512_core)) return kAvx512Kernels;
+  if (onednn::may_use(dnnl::cpu_isa::avx2_vnni)) return kAvx2VnniKernels;
   if (onednn::may_use(dnnl::cpu_isa::avx2)) return kAvx2Kernels;
 #endif
   return kBaselineKernels;

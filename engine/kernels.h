@@ -51,6 +51,17 @@ struct Kernels {
   void (*rotate)(float* x, int64_t num_rows, int64_t stride, int64_t num_heads, int64_t head_dim,
                  const float* table, int64_t dims, bool interleaved);
 
+  /// y[n, c] = Σ_k x[n, k] · w[k, c] + bias[c] for columns whose weights are in panels of 16:
+  /// [num_columns / 16, in, 16], the last of them filled up; the bias can be read as far. bias and
+  /// y begin with the first panel's first column; y's rows are `out` apart; x [num_rows, in]. The
+  /// bits of a row do not depend on the other rows. Null where oneDNN's matmul is faster.
+  void (*linear)(const float* x, int64_t num_rows, int64_t in, const void* panels,
+                 int64_t num_columns, const float* bias, float* y, int64_t out);
+  /// The same in int8, for panels [num_columns / 16, in / 4, 16, 4], with the conversion to float32
+  /// but not its activation. `how` begins with x's first row and the first panel's first column.
+  void (*linear_int8)(const uint8_t* x, int64_t num_rows, int64_t in, const void* panels,
+                      int64_t num_columns, const Dequantization& how, float* y, int64_t out);
+
   /// out = (x − mean) / √(var + eps) · weight + bias, row by row; `centred`: with the mean (a
   /// LayerNorm), without it an RMS norm. x += f first, if f is not null. All [num_rows, width].
   void (*norm)(const float* f, float* x, int64_t num_rows, int64_t width, const float* weight,
@@ -69,6 +80,8 @@ struct Kernels {
   void (*to_bfloat16)(const float* x, int64_t num_values, uint16_t* out);
   void (*round_to_bfloat16)(const float* x, int64_t num_values, float* out);
 };
+
+inline constexpr int64_t kPanelColumns = 16;  // of Kernels::linear
 
 /// The kernels for this machine and the instruction sets that oneDNN may use.
 const Kernels& kernels();

@@ -1,45 +1,54 @@
-// A linear map is one matmul primitive and one pass over its result, which is still in the cache:
-// in int8 the conversion to float32, then the activation.
+// A part of a linear map is one matmul and one pass over its result, which is still in the cache:
+// in int8 the conversion to float32, then the activation. One thread runs a oneDNN matmul over all
+// columns, which writes to y; several threads run some columns each in memory of their own, because
+// oneDNN's fast matmuls write no columns of a wider matrix.
 
 #include "engine/linear.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
 #include "engine/kernels.h"
-#include "engine/team.h"
 
 namespace phasor::internal {
 namespace {
 
 constexpr int64_t kPieceRows = 256;  // twice as many are no faster
 
-size_t cache_lines(int64_t bytes) {
-  constexpr int64_t kLine = 64;
-  return static_cast<size_t>((bytes + kLine - 1) / kLine * kLine);
+size_t cache_lines(size_t bytes) {
+  constexpr size_t kLine = 64;
+  return (bytes + kLine - 1) / kLine * kLine;
 }
 
-onednn::Primitive make(const dnnl::engine& engine, int64_t num_rows, const PackedLinear& like) {
-  const onednn::Desc weight = like.weight.get_desc();
-  const auto [in, out] = onednn::matrix_size(weight);
-  const onednn::MatmulTypes types = matmul_types(like.precision);
-  const onednn::Desc src = onednn::dense({num_rows, in}, types.src);
-  const onednn::Desc dst = onednn::dense({num_rows, out}, types.dst);
-  if (like.precision == Precision::kInt8) {
-    return onednn::make_matmul(engine, src, weight, {}, dst);
+/// How many columns a part has; the last of several panels may have fewer.
+int64_t part_columns(const dnnl::engine& engine, const PackedLinear& like, int threads) {
+  const int64_t share = like.out / (2 * threads);  // two parts a thread: one may be late
+  if (like.panels != nullptr) {
+    constexpr int64_t kMost = 128;  // whose results stay in the cache
+    return std::clamp(share / kPanelColumns * kPanelColumns, kPanelColumns, kMost);
   }
-  return onednn::make_matmul(engine, src, weight, onednn::dense({1, out}), dst);
+  constexpr int64_t kUnit = 64;  // oneDNN's kernels take so many at a time
+  if (threads == 1 || like.out % kUnit != 0) return like.out;
+  int64_t columns = kUnit;
+  for (int64_t more = kUnit; more <= share; more += kUnit) {
+    if (like.out % more == 0) columns = more;
+  }
+  const onednn::Desc part =
+      onednn::preferred_weights(engine, like.in, columns, matmul_types(like.precision));
+  return onednn::is_part(part, like.weight.get_desc()) ? columns : like.out;
 }
 
-// The size of the rounded copy of x.
-size_t source_bytes(int64_t num_rows, const PackedLinear& like) {
-  if (like.precision == Precision::kFloat32) return 0;
-  const int64_t in = onednn::matrix_size(like.weight.get_desc()).first;
-  const onednn::Desc src = onednn::dense({num_rows, in}, matmul_types(like.precision).src);
-  return cache_lines(static_cast<int64_t>(src.get_size()));
-}
-
-float* at(void* scratchpad, size_t offset) {
-  return reinterpret_cast<float*>(static_cast<std::byte*>(scratchpad) + offset);
+onednn::Primitive make_matmul(const dnnl::engine& engine, int64_t num_rows, int64_t columns,
+                              const PackedLinear& like) {
+  const onednn::MatmulTypes types = matmul_types(like.precision);
+  const onednn::Desc src = onednn::dense({num_rows, like.in}, types.src);
+  const onednn::Desc dst = onednn::dense({num_rows, columns}, types.dst);
+  const onednn::Desc weight = columns == like.out
+                                  ? like.weight.get_desc()
+                                  : onednn::preferred_weights(engine, like.in, columns, types);
+  if (like.precision == Precision::kInt8) return onednn::make_matmul(engine, src, weight, {}, dst);
+  return onednn::make_matmul(engine, src, weight, onednn::dense({1, columns}), dst);
 }
 
 }  // namespace
@@ -49,91 +58,169 @@ int64_t padded_rows(int64_t num_rows) {
   return (num_rows + step - 1) / step * step;
 }
 
-Linear::Piece::Piece(const dnnl::engine& engine, int64_t num_rows, int64_t count,
-                     const PackedLinear& like)
-    : num_rows(num_rows),
-      count(count),
-      source_bytes(internal::source_bytes(num_rows, like)),
-      scale_bytes(like.precision == Precision::kInt8 ? cache_lines(4 * num_rows) : 0),
-      matmul(make(engine, num_rows, like)) {}
+struct Linear::Source {
+  const std::byte* rows;
+  size_t row_bytes;
+  const float* scales;  // of the rows; int8 only
+};
 
-Linear::Linear(const dnnl::engine& engine, int64_t num_rows, const PackedLinear& like)
-    : in_(onednn::matrix_size(like.weight.get_desc()).first),
-      out_(onednn::matrix_size(like.weight.get_desc()).second),
-      precision_(like.precision) {
-  if (num_rows >= kPieceRows) pieces_.emplace_back(engine, kPieceRows, num_rows / kPieceRows, like);
-  if (num_rows % kPieceRows > 0) pieces_.emplace_back(engine, num_rows % kPieceRows, 1, like);
+struct Linear::Part {
+  int64_t first_row, num_rows;
+  int64_t first_column, num_columns;
+  float* y;  // its first value
+};
+
+Linear::Linear(const dnnl::engine& engine, int64_t num_rows, const PackedLinear& like, int threads)
+    : num_rows_(num_rows),
+      in_(like.in),
+      out_(like.out),
+      precision_(like.precision),
+      value_bytes_(dnnl::memory::data_type_size(matmul_types(like.precision).src)),
+      columns_(part_columns(engine, like, threads)) {
+  if (num_rows >= kPieceRows) add_piece(engine, kPieceRows, like, threads);
+  if (num_rows % kPieceRows > 0) add_piece(engine, num_rows % kPieceRows, like, threads);
 }
 
-void Linear::run(const dnnl::stream& stream, const float* x, const PackedLinear& weights, float* y,
+void Linear::add_piece(const dnnl::engine& engine, int64_t num_rows, const PackedLinear& like,
+                       int threads) {
+  Piece& piece = pieces_.emplace_back(Piece{num_rows, {}});
+  if (like.panels != nullptr) return;
+  piece.matmuls.push_back(make_matmul(engine, num_rows, columns_, like));
+  while (std::ssize(piece.matmuls) < threads) {
+    piece.matmuls.push_back(piece.matmuls.front().with_own_arguments());
+  }
+}
+
+void Linear::run(const Threads& threads, const float* x, const PackedLinear& weights, float* y,
                  void* scratchpad, std::optional<Activation> activation) {
-  for (Piece& piece : pieces_) {
-    for (int64_t i = 0; i < piece.count; ++i) {
-      run(piece, stream, x, weights, y, scratchpad, activation);
-      x += piece.num_rows * in_;
-      y += piece.num_rows * out_;
-    }
-  }
-}
-
-void Linear::run(Piece& piece, const dnnl::stream& stream, const float* x,
-                 const PackedLinear& weights, float* y, void* scratchpad,
-                 const std::optional<Activation>& activation) const {
-  onednn::Primitive& matmul = piece.matmul;
-  matmul.set(DNNL_ARG_SRC, source(piece, x, scratchpad));
-  matmul.set(DNNL_ARG_WEIGHTS, weights.weight);
-  matmul.set(DNNL_ARG_DST, y);
-  if (precision_ != Precision::kInt8) matmul.set(DNNL_ARG_BIAS, weights.bias);
-  matmul.run(stream, at(scratchpad, piece.source_bytes + piece.scale_bytes));
-  if (precision_ == Precision::kInt8) {
-    dequantize(piece, y, weights, at(scratchpad, piece.source_bytes), activation);
-  } else if (activation) {
-    activate(y, piece.num_rows, out_, *activation);
-  }
-}
-
-void Linear::dequantize(const Piece& piece, float* y, const PackedLinear& weights,
-                        const float* row_scales,
-                        const std::optional<Activation>& activation) const {
-  for_row_ranges(piece.num_rows, out_, [&](int64_t first, int64_t count) {
-    kernels().dequantize(y + first * out_, count, out_,
-                         {.row_scale = row_scales + first,
-                          .column_scale = weights.column_scale,
-                          .zero_point = weights.zero_point,
-                          .bias = static_cast<const float*>(weights.bias.get_data_handle()),
-                          .activation = activation ? &*activation : nullptr});
+  const Source from = source(threads, x, scratchpad);
+  const int64_t row_parts = (num_rows_ + kPieceRows - 1) / kPieceRows;
+  threads.run(row_parts * ((out_ + columns_ - 1) / columns_), [&](int64_t task, int thread) {
+    const int64_t row = task % row_parts * kPieceRows, column = task / row_parts * columns_;
+    const Part part = {.first_row = row,
+                       .num_rows = std::min(kPieceRows, num_rows_ - row),
+                       .first_column = column,
+                       .num_columns = std::min(columns_, out_ - column),
+                       .y = y + row * out_ + column};
+    multiply(from, weights, part, thread,
+             static_cast<std::byte*>(scratchpad) + source_bytes() + thread * thread_bytes(),
+             activation ? &*activation : nullptr);
   });
 }
 
-// x, rounded to the precision.
-const void* Linear::source(const Piece& piece, const float* x, void* scratchpad) const {
-  if (precision_ == Precision::kFloat32) return x;
-  const Kernels& convert = kernels();
-  for_row_ranges(piece.num_rows, in_, [&](int64_t first, int64_t count) {
-    const float* const from = x + first * in_;
+void Linear::multiply(const Source& x, const PackedLinear& weights, const Part& part, int thread,
+                      std::byte* scratchpad, const Activation* activation) {
+  const std::byte* const rows = x.rows + part.first_row * x.row_bytes;
+  const auto* const bias =
+      static_cast<const float*>(weights.bias.get_data_handle()) + part.first_column;
+  if (weights.panels != nullptr) {
+    const std::byte* const panels = weights.panels + part.first_column * x.row_bytes;
     if (precision_ == Precision::kInt8) {
-      convert.quantize(from, count, in_, int8_levels(),
-                       static_cast<uint8_t*>(scratchpad) + first * in_,
-                       at(scratchpad, piece.source_bytes) + first);
-    } else if (onednn::has_fast_bfloat16()) {
-      convert.to_bfloat16(from, count * in_, static_cast<uint16_t*>(scratchpad) + first * in_);
+      kernels().linear_int8(reinterpret_cast<const uint8_t*>(rows), part.num_rows, in_, panels,
+                            part.num_columns, dequantization(x, weights, part), part.y, out_);
     } else {
-      convert.round_to_bfloat16(from, count * in_, static_cast<float*>(scratchpad) + first * in_);
+      kernels().linear(reinterpret_cast<const float*>(rows), part.num_rows, in_, panels,
+                       part.num_columns, bias, part.y, out_);
     }
-  });
-  return scratchpad;
+    if (activation == nullptr) return;
+    for (int64_t n = 0; n < part.num_rows; ++n) {
+      kernels().activate(part.y + n * out_, part.num_columns, *activation);
+    }
+    return;
+  }
+  const bool whole = columns_ == out_;
+  float* const values = whole ? part.y : reinterpret_cast<float*>(scratchpad);
+  const bool first = part.num_rows == pieces_.front().num_rows;
+  onednn::Primitive& matmul = (first ? pieces_.front() : pieces_.back()).matmuls[thread];
+  matmul.set(DNNL_ARG_SRC, rows);
+  if (whole) {
+    matmul.set(DNNL_ARG_WEIGHTS, weights.weight);
+  } else {
+    const auto* const packed = static_cast<const std::byte*>(weights.weight.get_data_handle());
+    const size_t bytes = weights.weight.get_desc().get_size();
+    matmul.set(DNNL_ARG_WEIGHTS, packed + bytes / out_ * part.first_column);
+  }
+  matmul.set(DNNL_ARG_DST, values);
+  if (precision_ != Precision::kInt8) matmul.set(DNNL_ARG_BIAS, bias);
+  matmul.run(scratchpad + thread_bytes() - cache_lines(matmul.scratchpad_bytes()));
+  finish(x, weights, part, values, activation);
 }
 
-size_t Linear::scratchpad_bytes() const {
+Dequantization Linear::dequantization(const Source& x, const PackedLinear& weights,
+                                      const Part& part) const {
+  const auto* const bias = static_cast<const float*>(weights.bias.get_data_handle());
+  return {.row_scale = x.scales + part.first_row,
+          .column_scale = weights.column_scale + part.first_column,
+          .zero_point = weights.zero_point + part.first_column,
+          .bias = bias + part.first_column,
+          .activation = nullptr};
+}
+
+void Linear::finish(const Source& x, const PackedLinear& weights, const Part& part, float* values,
+                    const Activation* activation) const {
+  if (precision_ == Precision::kInt8) {
+    Dequantization how = dequantization(x, weights, part);
+    how.activation = activation;
+    kernels().dequantize(values, part.num_rows, columns_, how);
+  } else if (activation != nullptr) {
+    kernels().activate(values, part.num_rows * columns_, *activation);
+  }
+  if (values == part.y) return;
+  for (int64_t n = 0; n < part.num_rows; ++n) {
+    std::copy_n(values + n * columns_, columns_, part.y + n * out_);
+  }
+}
+
+Linear::Source Linear::source(const Threads& threads, const float* x, void* scratchpad) const {
+  const size_t row_bytes = in_ * value_bytes_;
+  if (precision_ == Precision::kFloat32) {
+    return {reinterpret_cast<const std::byte*>(x), row_bytes, nullptr};
+  }
+  auto* const rows = static_cast<std::byte*>(scratchpad);
+  auto* const scales = reinterpret_cast<float*>(rows + cache_lines(num_rows_ * row_bytes));
+  threads.run_rows(num_rows_, in_, [&](int64_t first, int64_t count) {
+    const float* const from = x + first * in_;
+    std::byte* const to = rows + first * row_bytes;
+    if (precision_ == Precision::kInt8) {
+      kernels().quantize(from, count, in_, int8_levels(), reinterpret_cast<uint8_t*>(to),
+                         scales + first);
+    } else if (value_bytes_ == sizeof(uint16_t)) {
+      kernels().to_bfloat16(from, count * in_, reinterpret_cast<uint16_t*>(to));
+    } else {
+      kernels().round_to_bfloat16(from, count * in_, reinterpret_cast<float*>(to));
+    }
+  });
+  return {rows, row_bytes, scales};
+}
+
+size_t Linear::source_bytes() const {
+  if (precision_ == Precision::kFloat32) return 0;
+  return cache_lines(num_rows_ * in_ * value_bytes_) + cache_lines(num_rows_ * sizeof(float));
+}
+
+size_t Linear::thread_bytes() const {
   size_t most = 0;
   for (const Piece& piece : pieces_) {
-    most = std::max(most, piece.source_bytes + piece.scale_bytes + piece.matmul.scratchpad_bytes());
+    if (piece.matmuls.empty()) continue;
+    const size_t values = columns_ == out_ ? 0 : piece.num_rows * columns_ * sizeof(float);
+    most =
+        std::max(most, cache_lines(values) + cache_lines(piece.matmuls.front().scratchpad_bytes()));
   }
   return most;
 }
 
-void activate(float* x, int64_t num_rows, int64_t width, Activation activation) {
-  for_row_ranges(num_rows, width, [&](int64_t first, int64_t count) {
+size_t Linear::scratchpad_bytes() const {
+  return source_bytes() + pieces_.front().matmuls.size() * thread_bytes();
+}
+
+std::string Linear::impl_info() const {
+  const std::vector<onednn::Primitive>& matmuls = pieces_.front().matmuls;
+  return matmuls.empty() ? fmt::format("panels:{}", kernels().name) : matmuls.front().impl_info();
+}
+
+void activate(const Threads& threads, float* x, int64_t num_rows, int64_t width,
+              Activation activation) {
+  threads.run_rows(num_rows, width, [&](int64_t first, int64_t count) {
     kernels().activate(x + first * width, count * width, activation);
   });
 }

@@ -7,47 +7,55 @@
 #include <string>
 #include <vector>
 
+#include "engine/kernels.h"
 #include "engine/onednn.h"
 #include "engine/packed_weights.h"
+#include "engine/team.h"
 
 namespace phasor::internal {
 
 /// y = f(x·W + b) compiled for one row count; weights are given at each run, so that all layers
 /// share one compiled map. Rows are taken in pieces of 256 and a rest, so that oneDNN compiles and
-/// keeps few sizes of a map for all batches.
+/// keeps few sizes of a map for all batches; several threads also take parts of the columns.
 class Linear {
  public:
-  /// For weights of the same size, layout and precision as `like`.
-  Linear(const dnnl::engine& engine, int64_t num_rows, const PackedLinear& like);
+  /// For weights of the same size, layout and precision as `like`, on that many threads.
+  Linear(const dnnl::engine& engine, int64_t num_rows, const PackedLinear& like, int threads = 1);
 
   /// x [N, in] -> y [N, out], both float32. `scratchpad` is aligned to a cache line and has
   /// scratchpad_bytes().
-  void run(const dnnl::stream& stream, const float* x, const PackedLinear& weights, float* y,
+  void run(const Threads& threads, const float* x, const PackedLinear& weights, float* y,
            void* scratchpad, std::optional<Activation> activation = {});
 
   size_t scratchpad_bytes() const;
-  const std::string& impl_info() const { return pieces_.front().matmul.impl_info(); }
+  std::string impl_info() const;
 
  private:
   struct Piece {
-    Piece(const dnnl::engine& engine, int64_t num_rows, int64_t count, const PackedLinear& like);
-
     int64_t num_rows;
-    int64_t count;        // number of runs, one after the other
-    size_t source_bytes;  // of the scratchpad: x as the matmul reads it,
-    size_t scale_bytes;   // then its rows' scales, then the matmul's scratchpad
-    onednn::Primitive matmul;
+    std::vector<onednn::Primitive> matmuls;  // one for each thread; empty: Kernels::linear
   };
+  struct Source;  // x in the format of the matmul
+  struct Part;    // some rows and columns of y
 
-  void run(Piece& piece, const dnnl::stream& stream, const float* x, const PackedLinear& weights,
-           float* y, void* scratchpad, const std::optional<Activation>& activation) const;
-  const void* source(const Piece& piece, const float* x, void* scratchpad) const;
-  void dequantize(const Piece& piece, float* y, const PackedLinear& weights,
-                  const float* row_scales, const std::optional<Activation>& activation) const;
+  void add_piece(const dnnl::engine& engine, int64_t num_rows, const PackedLinear& like,
+                 int threads);
+  Source source(const Threads& threads, const float* x, void* scratchpad) const;
+  void multiply(const Source& x, const PackedLinear& weights, const Part& part, int thread,
+                std::byte* scratchpad, const Activation* activation);
+  void finish(const Source& x, const PackedLinear& weights, const Part& part, float* values,
+              const Activation* activation) const;
+  Dequantization dequantization(const Source& x, const PackedLinear& weights,
+                                const Part& part) const;
+  size_t source_bytes() const;
+  size_t thread_bytes() const;
 
+  int64_t num_rows_;
   int64_t in_;
   int64_t out_;
   Precision precision_;
+  size_t value_bytes_;  // of the matmul's input
+  int64_t columns_;     // of a part
   std::vector<Piece> pieces_;
 };
 
@@ -55,6 +63,7 @@ class Linear {
 int64_t padded_rows(int64_t num_rows);
 
 /// x = f(x) for x [num_rows, width].
-void activate(float* x, int64_t num_rows, int64_t width, Activation activation);
+void activate(const Threads& threads, float* x, int64_t num_rows, int64_t width,
+              Activation activation);
 
 }  // namespace phasor::internal

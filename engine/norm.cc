@@ -3,15 +3,14 @@
 #include "engine/norm.h"
 
 #include "engine/kernels.h"
-#include "engine/team.h"
 
 namespace phasor::internal {
 namespace {
 
-void norm_rows(const float* f, float* x, int64_t num_rows, const Norm& norm, float eps,
-               float* out) {
+void norm_rows(const Threads& threads, const float* f, float* x, int64_t num_rows, const Norm& norm,
+               float eps, float* out) {
   const auto width = static_cast<int64_t>(norm.weight.size());
-  for_row_ranges(num_rows, width, [&](int64_t first, int64_t count) {
+  threads.run_rows(num_rows, width, [&](int64_t first, int64_t count) {
     const int64_t offset = first * width;
     kernels().norm(f == nullptr ? nullptr : f + offset, x + offset, count, width,
                    norm.weight.data(), norm.bias.data(), norm.kind == NormKind::kLayerNorm, eps,
@@ -21,13 +20,15 @@ void norm_rows(const float* f, float* x, int64_t num_rows, const Norm& norm, flo
 
 }  // namespace
 
-void layer_norm(const float* x, int64_t num_rows, const Norm& norm, float eps, float* out) {
-  norm_rows(nullptr, const_cast<float*>(x), num_rows, norm, eps, out);  // nothing is added to x
+void layer_norm(const Threads& threads, const float* x, int64_t num_rows, const Norm& norm,
+                float eps, float* out) {
+  norm_rows(threads, nullptr, const_cast<float*>(x), num_rows, norm, eps,
+            out);  // nothing is added to x
 }
 
-void add_layer_norm(const float* f, int64_t num_rows, const Norm& norm, float eps, float* x,
-                    float* out) {
-  norm_rows(f, x, num_rows, norm, eps, out);
+void add_layer_norm(const Threads& threads, const float* f, int64_t num_rows, const Norm& norm,
+                    float eps, float* x, float* out) {
+  norm_rows(threads, f, x, num_rows, norm, eps, out);
 }
 
 void add(const float* f, int64_t num_values, float* x) {

@@ -5,12 +5,14 @@
 #include <cstdint>
 
 #include "engine/packed_weights.h"
+#include "engine/team.h"
 
 namespace phasor::internal {
 
 /// out_t = (x_t − mean) / sqrt(var + eps) · weight + bias for every row of x [N, C]; an RMS norm is
 /// the same with a mean of 0. out may be x.
-void layer_norm(const float* x, int64_t num_rows, const Norm& norm, float eps, float* out);
+void layer_norm(const Threads& threads, const float* x, int64_t num_rows, const Norm& norm,
+                float eps, float* out);
 
 /// x += f and x *= f, element by element, all [num_values].
 void add(const float* f, int64_t num_values, float* x);
@@ -18,7 +20,7 @@ void multiply(const float* f, int64_t num_values, float* x);
 
 /// x += f and out = norm(x) in one pass over the rows; all [N, C]. out may be x, which then holds
 /// only the normalised sum.
-void add_layer_norm(const float* f, int64_t num_rows, const Norm& norm, float eps, float* x,
-                    float* out);
+void add_layer_norm(const Threads& threads, const float* f, int64_t num_rows, const Norm& norm,
+                    float eps, float* x, float* out);
 
 }  // namespace phasor::internal

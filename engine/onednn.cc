@@ -2,6 +2,7 @@
 
 #include "engine/onednn.h"
 
+#include <dlfcn.h>
 #include <dnnl_debug.h>
 #include <fmt/format.h>
 
@@ -13,8 +14,33 @@
 namespace phasor::internal::onednn {
 namespace {
 
+/// Holds oneDNN to the calling thread, where it was built with OpenMP: libgomp and libomp keep the
+/// number of threads for each calling thread. Looked up by name, so that phasor needs no OpenMP of
+/// its own beside oneDNN's.
+class OneThread {
+ public:
+  OneThread() {
+    if (get == nullptr || set == nullptr) return;
+    before_ = get();
+    if (before_ != 1) set(1);
+  }
+  ~OneThread() {
+    if (before_ > 1) set(before_);
+  }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  static inline const auto get =
+      reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
+  static inline const auto set =
+      reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+  int before_ = 1;
+};
+
 template <typename Body>
 auto guarded(std::string_view doing, Body body) {
+  const OneThread alone;  // the number of threads is part of what is compiled
   try {
     return body();
   } catch (const dnnl::error& error) {
@@ -51,6 +77,21 @@ Dims dims_of(const Desc& desc) {
 #endif
 }
 
+/// Strides and inner blocks.
+std::vector<int64_t> blocks_of(const Desc& desc) {
+#if DNNL_VERSION_MAJOR >= 3
+  std::vector<int64_t> all = desc.get_strides();
+  for (const int64_t block : desc.get_inner_blks()) all.push_back(block);
+  for (const int64_t index : desc.get_inner_idxs()) all.push_back(index);
+#else
+  const dnnl_blocking_desc_t& blocking = desc.data.format_desc.blocking;
+  std::vector<int64_t> all(blocking.strides, blocking.strides + desc.data.ndims);
+  all.insert(all.end(), blocking.inner_blks, blocking.inner_blks + blocking.inner_nblks);
+  all.insert(all.end(), blocking.inner_idxs, blocking.inner_idxs + blocking.inner_nblks);
+#endif
+  return all;
+}
+
 }  // namespace
 
 Desc dense(const Dims& dims, Type type) {
@@ -66,13 +107,24 @@ Desc strided(const Dims& dims, const Dims& strides, Type type) {
 Primitive::Primitive(const dnnl::engine& engine, const dnnl::primitive& primitive,
                      std::initializer_list<std::pair<int, Desc>> arguments, const Desc& scratchpad,
                      std::string impl_info)
-    : primitive_(primitive), impl_info_(std::move(impl_info)) {
+    : primitive_(primitive), stream_(engine), impl_info_(std::move(impl_info)) {
   const auto add = [&](int arg, const Desc& desc) {
     memories_.emplace_back(desc, engine, nullptr);
     arguments_.push_back({arg, memories_.back().get()});
   };
   for (const auto& [arg, desc] : arguments) add(arg, desc);
   add(DNNL_ARG_SCRATCHPAD, scratchpad);
+}
+
+Primitive Primitive::with_own_arguments() const {
+  const dnnl::engine engine = stream_.get_engine();
+  Primitive other = *this;
+  other.stream_ = dnnl::stream(engine);
+  for (size_t i = 0; i < memories_.size(); ++i) {
+    other.memories_[i] = dnnl::memory(memories_[i].get_desc(), engine, nullptr);
+    other.arguments_[i].memory = other.memories_[i].get();
+  }
+  return other;
 }
 
 dnnl_exec_arg_t& Primitive::argument(int arg) {
@@ -88,11 +140,12 @@ void Primitive::set(int arg, const void* data) {
 
 void Primitive::set(int arg, const dnnl::memory& memory) { argument(arg).memory = memory.get(); }
 
-void Primitive::run(const dnnl::stream& stream, void* scratchpad) {
+void Primitive::run(void* scratchpad) {
+  const OneThread alone;
   set(DNNL_ARG_SCRATCHPAD, scratchpad);
   dnnl_status_t status = dnnl_primitive_execute(
-      primitive_.get(), stream.get(), static_cast<int>(arguments_.size()), arguments_.data());
-  if (status == dnnl_success) status = dnnl_stream_wait(stream.get());
+      primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());
+  if (status == dnnl_success) status = dnnl_stream_wait(stream_.get());
   if (status != dnnl_success) {
     throw BackendError(fmt::format("oneDNN {} failed to run {} ({})", version(), impl_info_,
                                    dnnl_status2str(status)));
@@ -152,14 +205,16 @@ dnnl::memory pack(const dnnl::engine& engine, const void* weight, Type type, int
     reorder.set(DNNL_ARG_FROM, from);
     reorder.set(DNNL_ARG_TO, to);
     ScratchBuffer scratchpad;
-    reorder.run(dnnl::stream(engine), scratchpad.reserve_bytes(reorder.scratchpad_bytes()));
+    reorder.run(scratchpad.reserve_bytes(reorder.scratchpad_bytes()));
     return to;
   });
 }
 
-std::pair<int64_t, int64_t> matrix_size(const Desc& desc) {
-  const Dims dims = dims_of(desc);
-  return {dims.at(0), dims.at(1)};
+bool is_part(const Desc& part, const Desc& whole) {
+  if (dims_of(part).at(0) != dims_of(whole).at(0) || type_of(part) != type_of(whole)) return false;
+  const int64_t count = dims_of(whole).at(1) / dims_of(part).at(1);
+  if (dims_of(part).at(1) * count != dims_of(whole).at(1)) return false;
+  return blocks_of(part) == blocks_of(whole) && part.get_size() * count == whole.get_size();
 }
 
 Type type_of(const Desc& desc) {

@@ -2,7 +2,7 @@
 //
 // Code for the differences between oneDNN 2.6 and 3.x is in onednn.cc. Every primitive has a user
 // scratchpad (the library's own is not thread-safe) and strict float32 arithmetic (regardless of
-// environment variables).
+// environment variables), and runs on the calling thread alone.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,7 @@ Desc dense(const Dims& dims, Type type = Type::f32);
 Desc strided(const Dims& dims, const Dims& strides, Type type = Type::f32);
 
 /// A compiled primitive and the memory objects of its arguments, created once and re-pointed
-/// between runs, so that running allocates nothing. Not shared between threads or copied: a copy
-/// would re-point the same memory objects.
+/// between runs, so that running allocates nothing. Not shared between threads.
 class Primitive {
  public:
   Primitive(const dnnl::engine& engine, const dnnl::primitive& primitive,
@@ -35,13 +34,16 @@ class Primitive {
   Primitive(Primitive&&) = default;
   Primitive& operator=(Primitive&&) = default;
 
+  /// The same compiled primitive for another thread.
+  Primitive with_own_arguments() const;
+
   /// Points argument `arg` (DNNL_ARG_…) at data of the argument's shape.
   void set(int arg, const void* data);
   /// Uses an existing memory object. Packed weights need this, because pointing a memory object at
   /// a padded layout writes to the padding.
   void set(int arg, const dnnl::memory& memory);
   /// Blocks until done. `scratchpad` has scratchpad_bytes(). Throws BackendError.
-  void run(const dnnl::stream& stream, void* scratchpad);
+  void run(void* scratchpad);
 
   Desc desc(int arg) const;
   size_t scratchpad_bytes() const;
@@ -49,9 +51,12 @@ class Primitive {
   const std::string& impl_info() const { return impl_info_; }
 
  private:
+  Primitive(const Primitive&) = default;
+
   dnnl_exec_arg_t& argument(int arg);
 
   dnnl::primitive primitive_;
+  dnnl::stream stream_;
   std::vector<dnnl::memory> memories_;  // owners of what arguments_ points to
   std::vector<dnnl_exec_arg_t> arguments_;
   std::string impl_info_;
@@ -79,8 +84,9 @@ dnnl::memory pack(const dnnl::engine& engine, const void* weight, Type type, int
 
 Type type_of(const Desc& desc);
 
-/// Rows and columns of a two-dimensional descriptor.
-std::pair<int64_t, int64_t> matrix_size(const Desc& desc);
+/// Whether the packed weights of the first columns of a matrix [in, out], as `part` describes them,
+/// are the beginning of those of the whole: then others are further parts of it.
+bool is_part(const Desc& part, const Desc& whole);
 
 /// Whether this machine has the instructions, and oneDNN may use them (ONEDNN_MAX_CPU_ISA).
 bool may_use(dnnl::cpu_isa isa);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <initializer_list>
 #include <limits>
 #include <span>
@@ -23,8 +24,10 @@ namespace phasor::internal {
 namespace {
 
 template <typename T>
-T* take(Arena& arena, int64_t count) {
-  return static_cast<T*>(arena.take(count * sizeof(T)));
+T* take_zeros(Arena& arena, int64_t count) {
+  auto* const memory = static_cast<T*>(arena.take(count * sizeof(T)));
+  std::fill_n(memory, count, T());
+  return memory;
 }
 
 constexpr int32_t kLargestInt8 = 127;  // a weight's magnitude
@@ -35,7 +38,6 @@ struct Int8Rows {
   Int8Rows(std::span<const float> weight, int64_t in, int64_t out, float* scales,
            int32_t* zero_points)
       : values(in * out) {
-#pragma omp parallel for
     for (int64_t o = 0; o < out; ++o) {
       const std::span<const float> row = weight.subspan(o * in, in);
       float largest = 0;
@@ -55,7 +57,7 @@ struct Int8Rows {
   std::vector<int8_t> values;  // [out, in]
 };
 
-/// Packs matrices of one precision into an arena.
+/// Packs matrices of one precision into an arena, which several may share.
 class Packer {
  public:
   Packer(const dnnl::engine& engine, Arena& arena, Precision precision)
@@ -89,19 +91,27 @@ class Packer {
   PackedLinear linear(std::span<const float> weight, std::span<const float> bias) {
     const int64_t out = std::ssize(bias);
     const int64_t in = std::ssize(weight) / out;
-    auto* const packed_bias = take<float>(arena_, out);
+    const int64_t columns = (out + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
+    auto* const packed_bias = take_zeros<float>(arena_, columns);
     std::copy(bias.begin(), bias.end(), packed_bias);
     PackedLinear packed{.precision = precision_,
+                        .in = in,
+                        .out = out,
                         .weight = {},
                         .bias = dnnl::memory(onednn::dense({1, out}), engine_, packed_bias)};
     const auto pack = [&](const void* values, onednn::Type type) {
+      const int64_t row_bytes = in * dnnl::memory::data_type_size(type);
+      if (takes_panels(row_bytes)) {
+        packed.panels = pack_panels(static_cast<const std::byte*>(values), row_bytes, out);
+        return;
+      }
       const onednn::Desc& desc = layout(in, out);
       packed.weight =
           onednn::pack(engine_, values, type, in, out, desc, arena_.take(desc.get_size()));
     };
     if (precision_ == Precision::kInt8) {
-      auto* const scales = take<float>(arena_, out);
-      auto* const zero_points = take<int32_t>(arena_, out);
+      auto* const scales = take_zeros<float>(arena_, columns);
+      auto* const zero_points = take_zeros<int32_t>(arena_, columns);
       const Int8Rows rows(weight, in, out, scales, zero_points);
       pack(rows.values.data(), onednn::Type::s8);
       packed.column_scale = scales;
@@ -115,6 +125,30 @@ class Packer {
     }
     return packed;
   }
+
+  bool takes_panels(int64_t row_bytes) const {
+    if (precision_ != Precision::kInt8) return kernels().linear != nullptr;
+    return kernels().linear_int8 != nullptr && row_bytes % kUnit == 0;
+  }
+
+  // Four bytes of each of 16 rows, then the next four.
+  const std::byte* pack_panels(const std::byte* rows, int64_t row_bytes, int64_t out) {
+    const int64_t count = (out + kPanelColumns - 1) / kPanelColumns;
+    auto* const panels = static_cast<std::byte*>(arena_.take(count * kPanelColumns * row_bytes));
+    std::byte* to = panels;
+    for (int64_t p = 0; p < count; ++p, rows += kPanelColumns * row_bytes) {
+      const int64_t columns = std::min(kPanelColumns, out - p * kPanelColumns);
+      for (int64_t k = 0; k < row_bytes; k += kUnit, to += kPanelColumns * kUnit) {
+        for (int64_t c = 0; c < columns; ++c) {
+          std::memcpy(to + c * kUnit, rows + c * row_bytes + k, kUnit);
+        }
+        std::memset(to + columns * kUnit, 0, (kPanelColumns - columns) * kUnit);
+      }
+    }
+    return panels;
+  }
+
+  static constexpr int64_t kUnit = 4;  // bytes: one float or four integers
 
   const onednn::Desc& layout(int64_t in, int64_t out) {
     if (!layout_ || in != in_ || out != out_) {
@@ -150,7 +184,7 @@ class RelativePacker {
     table_ = read_finite("relative table", weights.relative_table);
     if (!config_.norm) return;
     const Norm norm = unpack(model.config().norm, "relative norm", weights.relative_norm);
-    layer_norm(table_.data(), 2 * config_.num_buckets, norm, model.config().norm_eps,
+    layer_norm(Threads(), table_.data(), 2 * config_.num_buckets, norm, model.config().norm_eps,
                table_.data());
   }
 
@@ -168,7 +202,7 @@ class RelativePacker {
     Linear linear(engine_, rows, packed);
     ScratchBuffer scratchpad;
     std::vector<float> out(rows * weights.weight.shape[0]);
-    linear.run(dnnl::stream(engine_), table_.data(), packed, out.data(),
+    linear.run(Threads(), table_.data(), packed, out.data(),
                scratchpad.reserve_bytes(linear.scratchpad_bytes()));
     return out;
   }
@@ -262,7 +296,8 @@ Precision precision_for(const ModelConfig& config, Precision wanted) {
                   width, max_int8_width()));
 }
 
-PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine, Precision wanted)
+PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine, Precision wanted,
+                             const Threads& threads)
     : precision(precision_for(model.config(), wanted)) {
   const ModelConfig& config = model.config();
   const Weights& weights = model.weights();
@@ -283,25 +318,30 @@ PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine, Pre
     disentangled.emplace(*config.position.disentangled);
     relative.emplace(model, engine);
   }
-  const auto gate = [&](const std::string& name, const BlockWeights& block) {
-    return config.gated_mlp ? std::optional(packer.linear(name + "MLP gate", block.gate))
-                            : std::nullopt;
+  const auto pack_block = [&](int64_t index, Packer& packer) -> PackedBlock {
+    const BlockWeights& block = weights.blocks[index];
+    const std::string name = fmt::format("block {} ", index);
+    return {.qkv = packer.side_by_side(
+                {{name + "q", &block.q}, {name + "k", &block.k}, {name + "v", &block.v}}),
+            .relative = relative ? relative->rows(block) : RelativeRows(),
+            .out = packer.linear(name + "attention output", block.out),
+            .attn_norm = block.attn_norm.weight.present()
+                             ? std::optional(norm(name + "attention norm", block.attn_norm))
+                             : std::nullopt,
+            .gate = config.gated_mlp ? std::optional(packer.linear(name + "MLP gate", block.gate))
+                                     : std::nullopt,
+            .up = packer.linear(name + "MLP up", block.up),
+            .down = packer.linear(name + "MLP down", block.down),
+            .mlp_norm = norm(name + "MLP norm", block.mlp_norm)};
   };
-  for (const BlockWeights& block : weights.blocks) {
-    const std::string name = fmt::format("block {} ", blocks.size());
-    blocks.push_back(
-        {.qkv = packer.side_by_side(
-             {{name + "q", &block.q}, {name + "k", &block.k}, {name + "v", &block.v}}),
-         .relative = relative ? relative->rows(block) : RelativeRows(),
-         .out = packer.linear(name + "attention output", block.out),
-         .attn_norm = block.attn_norm.weight.present()
-                          ? std::optional(norm(name + "attention norm", block.attn_norm))
-                          : std::nullopt,
-         .gate = gate(name, block),
-         .up = packer.linear(name + "MLP up", block.up),
-         .down = packer.linear(name + "MLP down", block.down),
-         .mlp_norm = norm(name + "MLP norm", block.mlp_norm)});
-    model.release_pages();  // before the next block is read
+  std::vector<Packer> packers(threads.count(), packer);
+  blocks.resize(weights.blocks.size());
+  for (int64_t first = 0; first < std::ssize(blocks); first += threads.count()) {
+    const int64_t count = std::min<int64_t>(threads.count(), std::ssize(blocks) - first);
+    threads.run(count, [&](int64_t i, int thread) {
+      blocks[first + i] = pack_block(first + i, packers[thread]);
+    });
+    model.release_pages();  // before the next blocks are read
   }
   if (config.final_norm) final_norm = norm("final norm", weights.final_norm);
 }

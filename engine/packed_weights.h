@@ -11,6 +11,7 @@
 #include "engine/disentangled.h"
 #include "engine/offset_bias.h"
 #include "engine/onednn.h"
+#include "engine/team.h"
 #include "phasor/model.h"
 #include "phasor/precision.h"
 
@@ -19,8 +20,12 @@ namespace phasor::internal {
 /// A linear map in the precision of its matmul. Borrows from the arena.
 struct PackedLinear {
   Precision precision;  // never kAuto
-  dnnl::memory weight;  // [in, out], oneDNN's layout
+  int64_t in, out;
+  dnnl::memory weight;  // [in, out], oneDNN's layout; empty if there are panels
   dnnl::memory bias;    // [1, out]
+  /// For Kernels::linear and linear_int8. All that belongs to columns is filled up with zeros to
+  /// whole panels.
+  const std::byte* panels = nullptr;
   // int8 only: column o of the weight is column_scale[o] times the packed integers, and
   // zero_point[o] is their sum times int8_levels().
   const float* column_scale = nullptr;  // [out]
@@ -76,7 +81,8 @@ struct PackedHead {
 struct PackedWeights {
   /// Throws ModelError if a weight is NaN or infinite, because an activation may hide it from the
   /// result; and what precision_for() throws.
-  PackedWeights(const Model& model, const dnnl::engine& engine, Precision precision);
+  PackedWeights(const Model& model, const dnnl::engine& engine, Precision precision,
+                const Threads& threads);
   int64_t bytes() const;  // of matrices and biases, including a head's once it is packed
 
   /// The model's heads, packed by the first call, because few runs need one. Thread-safe. Throw

@@ -8,9 +8,6 @@
 namespace phasor::internal {
 namespace {
 
-// Fewer values than this are not worth waking other threads.
-constexpr int64_t kParallelValues = 1 << 17;
-
 int64_t rotated_columns(const RotaryConfig& rotary, int64_t head_dim) {
   return rotary.dims > 0 ? rotary.dims : head_dim;
 }
@@ -92,14 +89,12 @@ void Rotation::rows(int64_t number, std::span<const double> positions, double sc
   }
 }
 
-void Rotation::turn(const float* rows, int64_t num_tokens, int64_t stride, int64_t num_heads,
-                    int64_t head_dim, float* x) const {
-  constexpr int64_t kBlock = 16;  // tokens
-#pragma omp parallel for if (num_tokens * num_heads * head_dim >= kParallelValues)
-  for (int64_t t = 0; t < num_tokens; t += kBlock) {
-    kernels().rotate(x + t * stride, std::min(kBlock, num_tokens - t), stride, num_heads, head_dim,
-                     rows + t * row_size(), dims_, config_.interleaved);
-  }
+void Rotation::turn(const Threads& threads, const float* rows, int64_t num_tokens, int64_t stride,
+                    int64_t num_heads, int64_t head_dim, float* x) const {
+  threads.run_rows(num_tokens, num_heads * head_dim, [&](int64_t t, int64_t count) {
+    kernels().rotate(x + t * stride, count, stride, num_heads, head_dim, rows + t * row_size(),
+                     dims_, config_.interleaved);
+  });
 }
 
 }  // namespace phasor::internal

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/team.h"
 #include "phasor/config.h"
 
 namespace phasor::internal {
@@ -36,9 +37,9 @@ class Rotation {
   void rows(int64_t table, std::span<const double> positions, double scale, float* out) const;
 
   /// Turns num_heads heads of head_dim columns in place, in rows that are `stride` apart, by `rows`
-  /// [T, row_size]. Uses the caller's OpenMP team.
-  void turn(const float* rows, int64_t num_tokens, int64_t stride, int64_t num_heads,
-            int64_t head_dim, float* x) const;
+  /// [T, row_size].
+  void turn(const Threads& threads, const float* rows, int64_t num_tokens, int64_t stride,
+            int64_t num_heads, int64_t head_dim, float* x) const;
 
  private:
   struct Table {

@@ -1,50 +1,116 @@
-// The number of OpenMP threads, and rows spread over them.
+// Threads that share the steps of a run.
 #pragma once
 
-#include <fmt/format.h>
-#include <omp.h>
-
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <type_traits>
+#include <vector>
 
-#include "phasor/errors.h"
+#include "phasor/executor.h"
 
 namespace phasor::internal {
 
-/// libgomp keeps the team size per calling thread; it is restored at the end.
-class TeamSize {
+/// The calling thread and size − 1 others, which are started by the first loop that needs them.
+/// Between loops they spin for some microseconds and then sleep. One caller at a time.
+///
+/// A thread begins with a share of the tasks that is the same in every loop of as many tasks, so
+/// that it finds its weights in its own cache, and then takes what others have not begun. The
+/// caller waits only for tasks that were begun: a thread that gets no core delays nobody.
+class Team {
  public:
-  explicit TeamSize(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
-  ~TeamSize() { omp_set_num_threads(before_); }
-  TeamSize(const TeamSize&) = delete;
-  TeamSize& operator=(const TeamSize&) = delete;
+  /// With an executor, its threads are used and none are started.
+  explicit Team(int size, std::shared_ptr<Executor> executor = nullptr);
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  int size() const { return size_; }
+
+  /// body(task, thread) for all tasks, in any order, with thread < threads <= size(). If bodies
+  /// throw, the exception of the smallest task is rethrown after all have run.
+  template <typename Body>
+  void run(int threads, int64_t tasks, const Body& body) {
+    const auto call = [](const void* of, int64_t task, int thread) {
+      (*static_cast<const Body*>(of))(task, thread);
+    };
+    run_loop(threads, tasks, call, &body);
+  }
 
  private:
-  int before_;
+  using Call = void (*)(const void* body, int64_t task, int thread);
+  struct alignas(64) Share {
+    std::atomic<int64_t> next = 0;
+    int64_t end = 0;
+  };
+
+  void run_loop(int threads, int64_t tasks, Call call, const void* body);
+  void start();
+  void finish();
+  void serve(int thread, uint32_t seen);
+  void work(int thread);
+  void call_body(int64_t task, int thread);
+
+  const int size_;
+  const std::shared_ptr<Executor> executor_;
+  std::vector<std::thread> threads_;  // [size − 1] once they are started
+  uint64_t forks_ = 0;                // of the process, when they were started
+
+  // The loop that runs.
+  Call call_ = nullptr;
+  const void* body_ = nullptr;
+  int sharing_ = 0;  // threads
+  std::unique_ptr<Share[]> shares_;
+  std::mutex failure_mutex_;
+  std::exception_ptr failure_;
+  int64_t failed_task_ = 0;
+
+  std::atomic<uint32_t> epoch_ = 0;  // grows with every loop
+  std::atomic<bool> stop_ = false;
+  std::atomic<int> open_ = 0;    // threads below it may join the loop
+  std::atomic<int> active_ = 0;  // threads that may be in it, but for the caller
 };
 
-/// The number of threads that an option `threads` means. Throws InvalidArgument below 0 and above
-/// 1024.
-inline int team_size(int threads) {
-  constexpr int kMostThreads = 1024;
-  if (threads < 0 || threads > kMostThreads) {
-    throw InvalidArgument(
-        fmt::format("threads is {}; it must be 0 (all cores) to {}", threads, kMostThreads));
-  }
-  return threads > 0 ? threads : omp_get_max_threads();
-}
+/// The threads that a step may use: the caller's alone, or some of a team's.
+class Threads {
+ public:
+  Threads() = default;
+  Threads(Team& team, int count) : team_(&team), count_(std::clamp(count, 1, team.size())) {}
+  explicit Threads(Team& team) : Threads(team, team.size()) {}
 
-/// Splits rows of `width` values over the threads of the caller's team, if there are enough of
-/// them: body(first, count).
-template <typename Body>
-void for_row_ranges(int64_t num_rows, int64_t width, Body body) {
-  constexpr int64_t kValues = 8192;  // fewer are not worth waking other threads
-  const int64_t most = std::max<int64_t>(1, kValues / width);
-  const int64_t ranges = (num_rows + most - 1) / most;
-#pragma omp parallel for if (ranges > 1)
-  for (int64_t r = 0; r < ranges; ++r) {
-    body(r * most, std::min(most, num_rows - r * most));
+  int count() const { return count_; }
+
+  /// As Team::run().
+  template <typename Body>
+  void run(int64_t tasks, const Body& body) const {
+    if (team_ != nullptr) return team_->run(count_, tasks, body);
+    for (int64_t task = 0; task < tasks; ++task) body(task, 0);
   }
-}
+
+  /// body(first, count) for ranges of rows of `width` values.
+  template <typename Body>
+  void run_rows(int64_t num_rows, int64_t width, const Body& body) const {
+    constexpr int64_t kValues = 8192;  // fewer are not worth another thread
+    const int64_t most = std::max<int64_t>(1, kValues / width);
+    run((num_rows + most - 1) / most,
+        [&](int64_t r, int) { body(r * most, std::min(most, num_rows - r * most)); });
+  }
+
+ private:
+  Team* team_ = nullptr;
+  int count_ = 1;
+};
+
+/// The number of threads that an option means: 0 is one for each core, or the executor's. Throws
+/// InvalidArgument below 0 and above 1024.
+int team_size(int threads, const Executor* executor = nullptr);
+
+/// body(i) for i = 0 … count − 1 on threads that are started for it; see Team::run().
+void parallel_for(int64_t count, int threads, const std::function<void(int64_t i)>& body);
 
 }  // namespace phasor::internal

@@ -1,8 +1,6 @@
 
 #include "engine/worker.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -10,12 +8,14 @@
 
 namespace phasor::internal {
 
-RowPlan::RowPlan(const dnnl::engine& engine, int64_t num_rows, const PackedWeights& weights)
-    : qkv(engine, num_rows, weights.blocks.front().qkv),
-      merge(engine, num_rows, weights.blocks.front().out),
-      up(engine, num_rows, weights.blocks.front().up),
-      down(engine, num_rows, weights.blocks.front().down) {
-  if (weights.embedding_map) embedding_map.emplace(engine, num_rows, *weights.embedding_map);
+RowPlan::RowPlan(const dnnl::engine& engine, int64_t num_rows, const PackedWeights& weights,
+                 int threads)
+    : qkv(engine, num_rows, weights.blocks.front().qkv, threads),
+      merge(engine, num_rows, weights.blocks.front().out, threads),
+      up(engine, num_rows, weights.blocks.front().up, threads),
+      down(engine, num_rows, weights.blocks.front().down, threads) {
+  if (weights.embedding_map)
+    embedding_map.emplace(engine, num_rows, *weights.embedding_map, threads);
 }
 
 size_t RowPlan::scratchpad_bytes() const {
@@ -23,11 +23,13 @@ size_t RowPlan::scratchpad_bytes() const {
                    merge.scratchpad_bytes(), up.scratchpad_bytes(), down.scratchpad_bytes()});
 }
 
-void Worker::prepare(const Group& group, const ModelConfig& config, const PackedWeights& weights,
-                     const Rotation* rotation, const Watch& watch) {
+void Worker::prepare(const Threads& threads, const Group& group, const ModelConfig& config,
+                     const PackedWeights& weights, const Rotation* rotation, const Watch& watch) {
+  threads_ = threads;
   const int64_t num_rows = padded_rows(group.num_rows);
-  rows_ = row_plans_.get({num_rows, omp_get_max_threads()},
-                         [&] { return std::make_shared<RowPlan>(engine_, num_rows, weights); });
+  rows_ = row_plans_.get({num_rows, threads.count()}, [&] {
+    return std::make_shared<RowPlan>(engine_, num_rows, weights, threads.count());
+  });
   scratchpad_.reserve_bytes(rows_->scratchpad_bytes());
   make_room(group, config, weights, rotation, watch);
 }
@@ -49,7 +51,7 @@ void Worker::make_room(const Group& group, const ModelConfig& config, const Pack
                           : aligned(rotation->num_tables() * group.num_rows * rotation->row_size());
   const int64_t relative_rows = weights.disentangled ? weights.disentangled->num_rows() : 0;
   const int64_t attention =
-      omp_get_max_threads() * attention_scratch(group.max_tokens, config.head_dim(), relative_rows);
+      threads_.count() * attention_scratch(group.max_tokens, config.head_dim(), relative_rows);
   const int64_t map = aligned(config.num_heads * group.max_tokens * group.max_tokens);
   const int64_t scores = watch.wants_anywhere(Hook::kAttnScores) ? map : 0;
   const int64_t pattern = watch.wants_anywhere(Hook::kPattern) ? map : 0;

@@ -1,4 +1,4 @@
-// What one thread needs to run a group of sequences: compiled plans and scratch memory.
+// What a run of a group of sequences needs: compiled plans and scratch memory.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace phasor::internal {
 
 /// The linear maps of the embedding and of a block, compiled for N rows.
 struct RowPlan {
-  RowPlan(const dnnl::engine& engine, int64_t num_rows, const PackedWeights& weights);
+  RowPlan(const dnnl::engine& engine, int64_t num_rows, const PackedWeights& weights, int threads);
 
   size_t scratchpad_bytes() const;
 
@@ -45,19 +45,18 @@ struct Activations {
   AttentionMaps maps;  // of one segment at a time
 };
 
-/// Belongs to one thread at a time.
+/// Belongs to one run at a time.
 class Worker {
  public:
   /// Keeps `max_plans` compiled plans, the most recently used.
-  Worker(const dnnl::engine& engine, size_t max_plans)
-      : engine_(engine), stream_(engine), row_plans_(max_plans) {}
+  Worker(const dnnl::engine& engine, size_t max_plans) : engine_(engine), row_plans_(max_plans) {}
 
-  /// Compiles the plan of `group` for the calling thread's team size, and allocates its memory:
-  /// after this the forward pass allocates and creates nothing.
-  void prepare(const Group& group, const ModelConfig& config, const PackedWeights& weights,
-               const Rotation* rotation, const Watch& watch);
+  /// Compiles the plan of `group` for these threads, and allocates its memory: after this the
+  /// forward pass allocates and creates nothing.
+  void prepare(const Threads& threads, const Group& group, const ModelConfig& config,
+               const PackedWeights& weights, const Rotation* rotation, const Watch& watch);
 
-  const dnnl::stream& stream() const { return stream_; }
+  const Threads& threads() const { return threads_; }
   RowPlan& rows() { return *rows_; }
   const Activations& activations() const { return activations_; }
   /// The implementations compiled for the group.
@@ -69,10 +68,10 @@ class Worker {
                  const Rotation* rotation, const Watch& watch);
 
   dnnl::engine engine_;
-  dnnl::stream stream_;
+  Threads threads_;
   struct PlanKey {
     int64_t num_rows;
-    int team_size;  // oneDNN divides the work at compilation
+    int threads;
     bool operator==(const PlanKey&) const = default;
   };
   LruCache<PlanKey, RowPlan> row_plans_;

@@ -3,11 +3,9 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <string_view>
 #include <vector>
 
@@ -22,25 +20,22 @@ struct Command {
   std::string_view arguments;
   std::string_view summary;
   int (*function)(int, char**);
-  bool bounds_spinning = false;  // not where one text would feel the 5 ms of a second start
 };
 
 constexpr std::array kCommands = {
-    Command{"embed", "[TEXT...]", "one vector for each text or line of a file", embed, true},
-    Command{"rank", "QUERY [TEXT...]", "texts by their relevance to a query (rerankers)", rank,
-            true},
-    Command{"classify", "[TEXT...]", "the most likely labels of texts", classify, true},
+    Command{"embed", "[TEXT...]", "one vector for each text or line of a file", embed},
+    Command{"rank", "QUERY [TEXT...]", "texts by their relevance to a query (rerankers)", rank},
+    Command{"classify", "[TEXT...]", "the most likely labels of texts", classify},
     Command{"tokenize", "TEXT...", "text to pieces and ids", tokenize},
     Command{"info", "[MODEL]", "what a model is", info},
     Command{"observe", "TEXT...", "position through the layers, before and after interventions",
-            observe, true},
+            observe},
     Command{"compare", "A B [TEXT...]", "two models, or two kinds of positions, side by side",
-            compare, true},
+            compare},
     Command{"positions", "[TABLE [TABLE]]",
             "tables of position vectors, and what tutorials say of them", positions},
     Command{"verify", "DIR...", "compare with reference activations", verify},
-    Command{"bench", "", "latency and tokens a second for shapes, threads and precisions", bench,
-            true},
+    Command{"bench", "", "latency and tokens a second for shapes, threads and precisions", bench},
 };
 
 std::vector<std::string_view> command_names() {
@@ -98,20 +93,6 @@ int run_texts(int argc, char** argv, std::string_view meant) {
   }
 }
 
-/// Starts this program anew with a bound on how long OpenMP's threads wait by spinning, unless the
-/// environment has one. libgomp reads it before main, and its default of about 15 ms keeps cores
-/// from the threads that are waited for: with three busy cores of four, a sentence took 300 ms
-/// instead of 30. Returns where that cannot be done, or was.
-void bound_spinning(char** argv) {
-  // About half a millisecond: longer than a step of the forward pass, shorter than a time slice.
-  constexpr const char* kSpins = "10000";
-  constexpr const char* kMilliseconds = "1";  // for clang's OpenMP, which counts in these
-  if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
-  if (setenv("GOMP_SPINCOUNT", kSpins, 0) != 0) return;
-  if (setenv("KMP_BLOCKTIME", kMilliseconds, 0) != 0) return;
-  execv("/proc/self/exe", argv);
-}
-
 }  // namespace
 
 int run_command(int argc, char** argv) {
@@ -122,7 +103,6 @@ int run_command(int argc, char** argv) {
   if (word == "help") return show_help(place + 1 < argc ? argv[place + 1] : "");
   const Command* const command = find_command(word);
   if (command == nullptr) return run_texts(argc, argv, nearest(word, command_names()));
-  if (command->bounds_spinning) bound_spinning(argv);
   std::vector<char*> arguments(argv, argv + argc + 1);  // up to the null
   arguments.erase(arguments.begin() + place);
   return command->function(argc - 1, arguments.data());

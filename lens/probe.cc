@@ -7,7 +7,7 @@
 #include <limits>
 #include <random>
 
-#include "engine/parallel_for.h"
+#include "engine/team.h"
 #include "lens/batched_states.h"
 #include "lens/rows.h"
 

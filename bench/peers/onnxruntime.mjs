@@ -6,7 +6,7 @@
 // It says {"version": …, "base_bytes": …}, and then answers requests in order:
 //
 //   {"batch": [[101, 7, 102], [101, 102]], "seconds": 0.5, "hidden": "FILE"}
-//   {"median_ms": …, "min_ms": …, "peak_bytes": …}
+//   {"median_ms": …, "mean_ms": …, "min_ms": …, "peak_bytes": …}
 //
 // seconds: how long the batch is run again and again. hidden: where the last hidden states of the
 // tokens are written, float32, sequence after sequence. Either may be missing. Bytes are those of
@@ -67,7 +67,8 @@ async function measure(session, input, seconds) {
   }
   if (times.length > 1) times.shift();
   times.sort((a, b) => a - b);
-  return { median_ms: times[times.length >> 1], min_ms: times[0] };
+  const mean = times.reduce((a, b) => a + b) / times.length;
+  return { median_ms: times[times.length >> 1], mean_ms: mean, min_ms: times[0] };
 }
 
 async function answer(session, { batch, seconds, hidden }) {

@@ -1,9 +1,11 @@
 """Programs that are measured: those that answer questions, and those that run once."""
 
+import contextlib
 import json
 import os
 import statistics
 import subprocess
+import sys
 import time
 
 
@@ -11,19 +13,36 @@ class Failed(Exception):
     """A program has ended before it was asked to; it has said why on stderr."""
 
 
+class Skip(Exception):
+    """What cannot be measured here, and why."""
+
+
+def say(text):
+    print(f"peers: {text}", file=sys.stderr, flush=True)
+
+
 class Program:
     """Runs until the end of the `with`; answers requests, an object a line."""
 
-    def __init__(self, command, folder=None):
+    def __init__(self, command, folder, environment):
         self.command = command
         self.process = subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            command,
+            cwd=folder,
+            env={**os.environ, **environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         self.hello = self._answer()
+        if "skipped" in self.hello:
+            self.__exit__()
+            raise Skip(self.hello["skipped"])
 
     def ask(self, **request):
-        self.process.stdin.write(json.dumps(request) + "\n")
-        self.process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # if it has ended, _answer() says so
+            self.process.stdin.write(json.dumps(request) + "\n")
+            self.process.stdin.flush()
         return self._answer()
 
     def _answer(self):
@@ -36,8 +55,22 @@ class Program:
         return self
 
     def __exit__(self, *_):
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
         self.process.wait()
+
+
+@contextlib.contextmanager
+def busy(number):
+    """So many programs that only spin, until the end of the `with` or of this program."""
+    spin = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: sum(range(100000))"
+    spinning = [subprocess.Popen([sys.executable, "-c", spin]) for _ in range(number)]
+    try:
+        yield
+    finally:
+        for process in spinning:
+            process.kill()
+            process.wait()
 
 
 def exec_to_exit_ms(command, runs, folder=None, line=""):
@@ -52,10 +85,19 @@ def exec_to_exit_ms(command, runs, folder=None, line=""):
     return statistics.median(times[1:])
 
 
-def cpu_name():
+def _cpuinfo(key):
+    """The value for the first core, or nothing."""
     with open("/proc/cpuinfo", encoding="utf-8") as source:
-        names = [line.split(":", 1)[1].strip() for line in source if line.startswith("model name")]
-    return names[0] if names else os.uname().machine
+        values = [line.split(":", 1)[1].strip() for line in source if line.startswith(key)]
+    return values[0] if values else ""
+
+
+def cpu_name():
+    return _cpuinfo("model name") or os.uname().machine
+
+
+def cpu_flags():
+    return set(_cpuinfo("flags").split())
 
 
 def num_cores():

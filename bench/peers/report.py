@@ -1,5 +1,7 @@
 """The results as Markdown."""
 
+from engines import BASE, ENGINES, ISAS
+
 
 def _table(head, rows):
     """The first column is words, the others are numbers."""
@@ -11,68 +13,111 @@ def threads(number):
     return "1 thread" if number == 1 else f"{number} threads"
 
 
-def _outputs(table):
-    outputs = table["outputs"]
-    if table["precision"] == "f32":
-        text = f"Largest difference of an output: {outputs['phasor']['max_diff']:.1e}."
+def parts(model, precision, isa, num_threads):
+    """A table's title."""
+    return [model, precision, *([ISAS[isa].title] if ISAS[isa] else []), threads(num_threads)]
+
+
+def _title(name):
+    return ENGINES[name].title
+
+
+def _measured(rows):
+    """The engines that some row has."""
+    return [name for name in ENGINES if any(name in row for row in rows)]
+
+
+def _speeds(what, rows, means=None):
+    """A column of tokens/s for each engine, of ratios for each peer; `rows`: (words, values)."""
+    names = _measured([row for _, row in rows])
+    peers = [name for name in names if name != BASE]
+    head = [what, *(f"{_title(name)} tokens/s" for name in names)]
+    head += [f"phasor / {_title(name)}" for name in peers]
+    lines = []
+    for words, row in rows:
+        speeds = [f"{row[name]['tokens_per_s']:.0f}" if name in row else "" for name in names]
+        lines.append([words, *speeds, *_ratios(row["ratios"], peers)])
+    if means:
+        lines.append(["geometric mean", *[""] * len(names), *_ratios(means, peers)])
+    return _table(head, lines)
+
+
+def _ratios(ratios, peers):
+    return [f"{ratios[name]:.2f}" if name in ratios else "" for name in peers]
+
+
+def _notes(result):
+    """How the outputs differ, which engines do not agree, and which are left out."""
+    outputs = result["outputs"].items()
+    if result["precision"] == "f32":
+        values = ", ".join(f"{_title(name)} {out['max_diff']:.1e}" for name, out in outputs)
+        notes = [f"Largest difference of an output from ONNX Runtime's in f32: {values}."]
     else:
-        text = (
-            "Mean cosine of a token with float32, the worst of the shapes: "
-            f"phasor {outputs['phasor']['mean_cosine']:.5f}, "
-            f"ONNX Runtime {outputs['onnxruntime']['mean_cosine']:.5f}."
-        )
-    return text if table["agree"] else f"**These do not agree.** {text}"
+        values = ", ".join(f"{_title(name)} {out['mean_cosine']:.5f}" for name, out in outputs)
+        notes = [f"Mean cosine of a token with f32, the worst of the shapes: {values}."]
+    if result["precision"] == "bf16" and "onnxruntime" in result["outputs"]:
+        notes.append("ONNX Runtime is in f32.")
+    notes += [f"**{_title(name)} does not agree.**" for name in result["disagree"]]
+    for reason in dict.fromkeys(result["left_out"].values()):
+        names = [_title(name) for name, why in result["left_out"].items() if why == reason]
+        notes.append(f"Not measured: {', '.join(names)} ({reason}).")
+    return "\n".join(notes) + "\n"
 
 
 def table(result):
     """One model, number of threads and precision."""
-    peer = "ONNX Runtime" + (" in f32" if result["precision"] == "bf16" else "")
-    rows = [
-        [
-            row["shape"],
-            f"{row['phasor']['tokens_per_s']:.0f}",
-            f"{row['onnxruntime']['tokens_per_s']:.0f}",
-            f"{row['ratio']:.2f}",
-        ]
-        for row in result["rows"]
+    title = ", ".join(
+        parts(result["model"], result["precision"], result["isa"], result["threads"])
+    )
+    rows = [(row["shape"], row) for row in result["rows"]]
+    speeds = _speeds("shape", rows, result["geometric_means"])
+    return f"### {title}\n\n{speeds}\n{_notes(result)}"
+
+
+def busy(results, cores):
+    rows = [(f"{result['model']}, {result['precision']}", result["rows"][0]) for result in results]
+    title = f"### 1x16 on {threads(cores)}, beside as many programs that only spin (means)"
+    return f"{title}\n\n{_speeds('', rows)}"
+
+
+def _in_host(name):
+    host = ENGINES[name].host
+    return f"{_title(name)} in {host}" if host else _title(name)
+
+
+def first_results(rows):
+    names = _measured(rows)
+    lines = [
+        [row["what"], *(f"{row[name]:.0f} ms" if name in row else "" for name in names)]
+        for row in rows
     ]
-    rows.append(["geometric mean", "", "", f"{result['geometric_mean']:.2f}"])
-    title = f"{result['model']}, {result['precision']}, {threads(result['threads'])}"
-    head = ["shape", "phasor tokens/s", f"{peer} tokens/s", "ratio"]
-    return f"### {title}\n\n{_table(head, rows)}\n{_outputs(result)}\n"
+    return "### From exec to exit\n\n" + _table(["", *map(_in_host, names)], lines)
 
 
-def first_results(results):
-    rows = [
-        [row["what"], *(f"{row[name]:.0f} ms" if name in row else "" for name in _ENGINES)]
-        for row in results
+def memory(rows):
+    def cell(row, name):
+        if name not in row:
+            return ""
+        text, host = f"{row[name] / 2**20:.0f} MiB", ENGINES[name].host
+        return f"{text} ({host} alone: {row[name + '_base'] / 2**20:.0f} MiB)" if host else text
+
+    names = _measured(rows)
+    lines = [
+        [f"{row['model']}, {row['precision']}", *(cell(row, name) for name in names)]
+        for row in rows
     ]
-    return "### From exec to exit\n\n" + _table(["", "phasor", "ONNX Runtime in Node"], rows)
-
-
-def memory(results):
-    def mib(row, name):
-        return f"{row[name] / 2**20:.0f} MiB"
-
-    rows = [
-        [
-            f"{row['model']}, {row['precision']}",
-            mib(row, "phasor"),
-            f"{mib(row, 'onnxruntime')} (Node alone: {mib(row, 'onnxruntime_base')})",
-        ]
-        for row in results
-    ]
-    head = ["", "phasor", "ONNX Runtime in Node"]
-    return "### Most memory resident at 32x128, 1 thread\n\n" + _table(head, rows)
+    title = "### Most memory resident at 32x128, 1 thread"
+    return f"{title}\n\n" + _table(["", *map(_in_host, names)], lines)
 
 
 def setting(results, arguments):
     """Where and how it was measured."""
-    versions = "; ".join(results["tables"][0]["versions"].values())
+    versions = {}
+    for result in results["tables"] + results["busy"]:
+        versions |= result["versions"]
+    left_out = "".join(f" {name} is left out: {why}." for name, why in results["left_out"].items())
     return (
-        f"{results['cpu']}, {results['cores']} cores; {versions}. Medians of {arguments.rounds} "
-        f"rounds of {arguments.seconds} s in turns. Padding does not count as tokens."
+        f"{results['cpu']}, {results['cores']} cores; {'; '.join(versions.values())}. Medians of "
+        f"{arguments.rounds} rounds of {arguments.seconds} s in turns. Padding does not count as "
+        f"tokens.{left_out}"
     )
-
-
-_ENGINES = ("phasor", "onnxruntime")

@@ -17,6 +17,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "phasor/executor.h"
 #include "phasor/hooks.h"
 #include "phasor/model.h"
 #include "phasor/pooling.h"
@@ -33,7 +34,7 @@ struct ClassificationData;
 namespace [[gnu::visibility("default")]] phasor {
 
 struct EncoderOptions {
-  int threads = 0;  // worker threads of this Encoder; 0: OMP_NUM_THREADS, otherwise one per core
+  int threads = 0;  // that share a run, the caller's included; 0: one for each core
   Precision precision = Precision::kFloat32;  // number format of the linear maps
   /// For how many row counts each thread keeps its plans. The least recently used are dropped first
   /// and rebuilt in 30 µs, because oneDNN keeps what it compiled. For any batches, it compiles a
@@ -41,7 +42,10 @@ struct EncoderOptions {
   /// memory grows to that of the largest group of a run: about 256 rows and a sequence, or all
   /// sequences if there are fewer than threads.
   int max_plans = 16;
-  std::array<uint64_t, 8> reserved = {};
+  /// The application's threads, in place of those that the Encoder starts for itself. Shared with
+  /// its replicas.
+  std::shared_ptr<Executor> executor = {};
+  std::array<uint64_t, 6> reserved = {};
 };
 
 /// Texts, borrowed for the call: one, several in braces, or any range of strings or string_views
@@ -229,10 +233,7 @@ class Classification {
 /// A moved-from Encoder can only be assigned to or destroyed.
 ///
 /// The bits of a sequence's result do not depend on its batch, its place in the batch, or the
-/// number of threads: in int8 on every machine, in float32 and bfloat16 with AVX-512. Elsewhere
-/// oneDNN sums in an order that depends on the number of rows and threads, which changes float32 by
-/// up to 1e-6 of the result's largest value (in BERT-base; less in fewer layers) and emulated
-/// bfloat16 by up to 1e-2.
+/// number of threads.
 class Encoder {
  public:
   /// Packs the weights for this machine. Throws InvalidArgument (no model, threads < 0,

@@ -4,6 +4,7 @@
 #include "phasor/config.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
+#include "phasor/executor.h"
 #include "phasor/hooks.h"
 #include "phasor/lens.h"
 #include "phasor/model.h"

@@ -59,7 +59,7 @@ void expect_same(const std::vector<std::vector<float>>& actual,
                  const std::vector<std::vector<float>>& expected, const std::string& what) {
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) {
-    expect_independent_of_batch(actual[i], expected[i], what + ", result " + std::to_string(i));
+    expect_same_bits(actual[i], expected[i], what + ", result " + std::to_string(i));
   }
 }
 
@@ -181,8 +181,7 @@ TEST(ThreadsTest, EveryThreadOfATeamTellsOneObserverOfItsGroup) {
     threads = witness.threads.size();
     ASSERT_EQ(witness.states.size(), alone.states.size());
     for (const auto& [key, state] : witness.states) {
-      expect_independent_of_batch(state, alone.states.at(key),
-                                  "block " + std::to_string(key.second));
+      expect_same_bits(state, alone.states.at(key), "block " + std::to_string(key.second));
     }
   }
   EXPECT_EQ(threads, size_t{kTeam});
@@ -218,9 +217,8 @@ TEST(ThreadsTest, OneLongTextOnAllThreadsGivesWhatOneGives) {
   for (const Precision precision : {Precision::kFloat32, Precision::kInt8}) {
     Encoder alone(model, {.threads = 1, .precision = precision});
     Encoder encoder(model, {.threads = kTeam, .precision = precision});
-    expect_independent_of_batch(hidden_of(encoder.encode_ids(ids)),
-                                hidden_of(alone.encode_ids(ids)), std::string(to_string(precision)),
-                                precision);
+    expect_same_bits(hidden_of(encoder.encode_ids(ids)), hidden_of(alone.encode_ids(ids)),
+                     std::string(to_string(precision)));
   }
 }
 
@@ -236,8 +234,7 @@ TEST(ThreadsTest, ProbesOfAllLayersOnAllThreadsAreThoseOfOne) {
   const auto reports = probe_positions(encoder, texts, texts);
   ASSERT_EQ(reports.size(), 8u);
   for (size_t l = 0; l < reports.size(); ++l) {
-    EXPECT_NEAR(reports[l].held_out.r2, expected[l].held_out.r2,
-                batch_tolerance(Precision::kFloat32) == 0 ? 0 : 1e-4);
+    EXPECT_EQ(reports[l].held_out.r2, expected[l].held_out.r2);
   }
 }
 
@@ -291,9 +288,9 @@ TEST(ThreadsTest, TextsTokenizedOnAllThreadsAreThoseOfOne) {
   const std::vector<std::string> texts = many_texts();
   const Encoding expected = alone.encode(texts), encoded = encoder.encode(texts);
   ASSERT_TRUE(std::ranges::equal(encoded.offsets(), expected.offsets()));
-  expect_independent_of_batch(encoded.hidden(), expected.hidden(), "encode");
+  expect_same_bits(encoded.hidden(), expected.hidden(), "encode");
   const Embeddings one = alone.embed(texts), all = encoder.embed(texts);
-  expect_independent_of_batch(all.values(), one.values(), "embed");
+  expect_same_bits(all.values(), one.values(), "embed");
 }
 
 TEST(ThreadsTest, OfManyTextsThatCannotBeTokenizedTheFirstIsNamed) {

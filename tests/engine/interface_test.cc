@@ -17,7 +17,7 @@ namespace {
 // A compiled application passes these to a newer library. A new field takes the place of
 // `reserved`; where one of these sizes or places changes, so must the library's SOVERSION.
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"  // supported where it matters: GCC and clang
-static_assert(sizeof(EncoderOptions) == 80 && offsetof(EncoderOptions, reserved) == 16);
+static_assert(sizeof(EncoderOptions) == 80 && offsetof(EncoderOptions, reserved) == 32);
 static_assert(sizeof(LoadOptions) == 104 && offsetof(LoadOptions, reserved) == 40);
 static_assert(sizeof(RunOptions) == 208 && offsetof(RunOptions, reserved) == 160);
 static_assert(sizeof(EmbedOptions) == 256 && offsetof(EmbedOptions, reserved) == 192);

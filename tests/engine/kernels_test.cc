@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/onednn.h"
 #include "tests/support/expect_close.h"
 
 namespace phasor {
@@ -23,7 +24,7 @@ using namespace internal;
 namespace internal {
 extern const Kernels kBaselineKernels;
 #if defined(__x86_64__)
-extern const Kernels kAvx2Kernels, kAvx512Kernels;
+extern const Kernels kAvx2Kernels, kAvx2VnniKernels, kAvx512Kernels;
 #endif
 }  // namespace internal
 
@@ -35,6 +36,7 @@ std::vector<const Kernels*> runnable() {
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
     sets.push_back(&kAvx2Kernels);
   }
+  if (onednn::may_use(dnnl::cpu_isa::avx2_vnni)) sets.push_back(&kAvx2VnniKernels);
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
     sets.push_back(&kAvx512Kernels);
@@ -416,6 +418,114 @@ TEST_P(KernelsTest, Bfloat16IsTheNearestAndTheEvenOneOfTwo) {
         const uint16_t expected = nearest_bfloat16(x[first + i]);
         ASSERT_EQ(halves[i], expected) << x[first + i];
         ASSERT_EQ(std::bit_cast<uint32_t>(wide[i]), uint32_t{expected} << 16) << x[first + i];
+      }
+    }
+  }
+}
+
+// [out, in] -> panels of 16 columns whose steps have `unit` inputs; columns that are missing are 0.
+template <typename T>
+std::vector<T> panels_of(const std::vector<T>& rows, int64_t in, int64_t out, int64_t unit) {
+  const int64_t columns = (out + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
+  std::vector<T> panels(columns * in);
+  for (int64_t o = 0; o < out; ++o) {
+    for (int64_t i = 0; i < in; ++i) {
+      const int64_t panel = o / kPanelColumns, column = o % kPanelColumns;
+      panels[((panel * in / unit + i / unit) * kPanelColumns + column) * unit + i % unit] =
+          rows[o * in + i];
+    }
+  }
+  return panels;
+}
+
+// Around the blocks of rows, the panels, and the part of a panel that is taken at a time.
+const std::vector<int64_t> kMapRows = {1, 2, 5, 6, 7, 11, 12, 13, 16, 17, 23};
+const std::vector<int64_t> kMapInputs = {1, 3, 8, 383, 384, 385, 1000};
+const std::vector<int64_t> kMapOutputs = {1, 15, 16, 17, 32, 50};
+
+TEST_P(KernelsTest, ALinearMapIsAProductPlusTheBias) {
+  if (kernels_.linear == nullptr) GTEST_SKIP() << "oneDNN's matmul is used";
+  for (const int64_t in : kMapInputs) {
+    for (const int64_t out : kMapOutputs) {
+      const std::vector<float> weight = draw(in * out, in), panels = panels_of(weight, in, out, 1);
+      std::vector<float> bias = draw(out, 7);
+      bias.resize(out + kPanelColumns);
+      const std::vector<float> x = draw(kMapRows.back() * in, out);
+      const int64_t stride = out + 3;
+      std::vector<float> all;  // of the most rows
+      for (auto rows = kMapRows.rbegin(); rows != kMapRows.rend(); ++rows) {
+        std::vector<float> y(*rows * stride, kUntouched);
+        kernels_.linear(x.data(), *rows, in, panels.data(), out, bias.data(), y.data(), stride);
+        if (all.empty()) all = y;
+        for (int64_t n = 0; n < *rows; ++n) {
+          for (int64_t o = 0; o < stride; ++o) {
+            const float got = y[n * stride + o];
+            if (o >= out) {
+              ASSERT_EQ(got, kUntouched);
+              continue;
+            }
+            double sum = bias[o], size = std::abs(bias[o]);
+            for (int64_t i = 0; i < in; ++i) {
+              const double product = static_cast<double>(x[n * in + i]) * weight[o * in + i];
+              sum += product;
+              size += std::abs(product);
+            }
+            ASSERT_NEAR(got, sum, 1e-6 * size) << n << ", " << o << " of " << in << "x" << out;
+            ASSERT_EQ(std::bit_cast<uint32_t>(got), std::bit_cast<uint32_t>(all[n * stride + o]))
+                << "depends on the other rows";
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(KernelsTest, ALinearMapOfIntegersIsExactBeforeItsScales) {
+  if (kernels_.linear_int8 == nullptr) GTEST_SKIP() << "oneDNN's matmul is used";
+  std::mt19937 random(5);
+  // AVX2 without dot products takes 7 bits.
+  std::uniform_int_distribution<int> inputs(0, std::string(kernels_.name) == "avx2" ? 126 : 254);
+  std::uniform_int_distribution<int> weights(-127, 127);
+  for (const int64_t in : {int64_t{4}, int64_t{32}, int64_t{1532}, int64_t{1536}, int64_t{1540}}) {
+    for (const int64_t out : kMapOutputs) {
+      const int64_t rows = 13, columns = out + kPanelColumns;
+      std::vector<int8_t> weight(in * out);
+      std::vector<uint8_t> x(rows * in);
+      for (int8_t& w : weight) w = static_cast<int8_t>(weights(random));
+      for (uint8_t& v : x) v = static_cast<uint8_t>(inputs(random));
+      std::fill_n(x.begin(), in, static_cast<uint8_t>(inputs.max()));  // the largest sums
+      std::fill_n(weight.begin(), in, static_cast<int8_t>(127));
+      const std::vector<int8_t> panels = panels_of(weight, in, out, 4);
+      const std::vector<float> ones(columns, 1.0f), zeros(columns);
+      std::vector<int32_t> zero_point(columns);
+      for (int64_t o = 0; o < out; ++o) zero_point[o] = static_cast<int32_t>(100 * in + o);
+      std::vector<float> y(rows * out);
+      kernels_.linear_int8(x.data(), rows, in, panels.data(), out,
+                           {.row_scale = ones.data(),
+                            .column_scale = ones.data(),
+                            .zero_point = zero_point.data(),
+                            .bias = zeros.data(),
+                            .activation = nullptr},
+                           y.data(), out);
+      const std::vector<float> row_scale = draw(columns, 1), column_scale = draw(columns, 2),
+                               bias = draw(columns, 3);
+      std::vector<float> scaled(rows * out);
+      kernels_.linear_int8(x.data(), rows, in, panels.data(), out,
+                           {.row_scale = row_scale.data(),
+                            .column_scale = column_scale.data(),
+                            .zero_point = zero_point.data(),
+                            .bias = bias.data(),
+                            .activation = nullptr},
+                           scaled.data(), out);
+      for (int64_t n = 0; n < rows; ++n) {
+        for (int64_t o = 0; o < out; ++o) {
+          int64_t sum = -zero_point[o];
+          for (int64_t i = 0; i < in; ++i) sum += int64_t{x[n * in + i]} * weight[o * in + i];
+          ASSERT_EQ(y[n * out + o], static_cast<float>(sum)) << n << ", " << o;
+          const double whole = static_cast<double>(sum) * row_scale[n] * column_scale[o];
+          ASSERT_NEAR(scaled[n * out + o], whole + bias[o],
+                      1e-6 * (std::abs(whole) + std::abs(bias[o])));
+        }
       }
     }
   }

@@ -318,15 +318,10 @@ TEST(LatinSquareTest, EqualTokensLeavePositionAloneAndOneTokenNothing) {
 
 void expect_same_splits(const std::vector<Split>& a, const std::vector<Split>& b) {
   ASSERT_EQ(a.size(), b.size());
-  const bool bits = batch_tolerance(Precision::kFloat32) == 0;
   for (size_t l = 0; l < a.size(); ++l) {
-    if (bits) {
-      EXPECT_EQ(shares_of(a[l]), shares_of(b[l]));
-      EXPECT_EQ(a[l].position_means, b[l].position_means);
-      EXPECT_EQ(a[l].group_means, b[l].group_means);
-    } else {
-      for (int i = 0; i < 3; ++i) EXPECT_NEAR(shares_of(a[l])[i], shares_of(b[l])[i], 1e-5);
-    }
+    EXPECT_EQ(shares_of(a[l]), shares_of(b[l]));
+    EXPECT_EQ(a[l].position_means, b[l].position_means);
+    EXPECT_EQ(a[l].group_means, b[l].group_means);
   }
 }
 

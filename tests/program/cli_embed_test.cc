@@ -518,7 +518,6 @@ TEST_F(EmbedFileTest, AFullDiskLeavesNoFileOfThatNameAndCanBeResumed) {
 }
 
 TEST_F(EmbedFileTest, AFullDiskBeforeTheFirstLinesLeavesNothing) {
-  // Clang's OpenMP makes a file of 1024 bytes in /dev/shm, and ends the program where it may not.
   const ProgramResult full = run_infer(arguments({"-q"}), {.file_size_limit = 2000});
   EXPECT_EQ(full.exit_code, 3);
   EXPECT_EQ(file_names(folder_.path()), std::vector<std::string>{"in.txt"});

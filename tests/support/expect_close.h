@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "phasor/encoder.h"
-#include "phasor/precision.h"
 
 namespace phasor {
 
@@ -65,31 +64,6 @@ inline void expect_same_bits(std::span<const float> actual, std::span<const floa
     ASSERT_EQ(std::bit_cast<uint32_t>(actual[i]), std::bit_cast<uint32_t>(expected[i]))
         << what << ": element " << i << " of " << actual.size() << " is " << actual[i]
         << ", expected " << expected[i];
-  }
-}
-
-/// By how much a sequence's result may depend on its batch, as phasor/encoder.h promises: not at
-/// all with AVX-512, if the environment does not forbid it, or in int8.
-inline double batch_tolerance(Precision precision) {
-  if (precision == Precision::kInt8) return 0;
-#if defined(__x86_64__)
-  const char* const limit = std::getenv("ONEDNN_MAX_CPU_ISA");
-  const std::string isa = limit ? limit : "";
-  const bool lowered = isa == "SSE41" || (isa.starts_with("AVX") && !isa.starts_with("AVX512"));
-  if (__builtin_cpu_supports("avx512f") && !lowered) return 0;
-#endif
-  return precision == Precision::kBfloat16 ? 1e-2 : 1e-6;
-}
-
-/// The same bits where the machine can promise them, else close.
-inline void expect_independent_of_batch(std::span<const float> actual,
-                                        std::span<const float> expected, const std::string& what,
-                                        Precision precision = Precision::kFloat32) {
-  const double tolerance = batch_tolerance(precision);
-  if (tolerance == 0) {
-    expect_same_bits(actual, expected, what);
-  } else {
-    expect_close(actual, expected, tolerance, what);
   }
 }
 
