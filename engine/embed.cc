@@ -9,7 +9,6 @@
 #include <numeric>
 #include <utility>
 
-#include "engine/team.h"
 #include "phasor/errors.h"
 
 namespace phasor {
@@ -18,7 +17,7 @@ namespace internal {
 namespace {
 
 constexpr int64_t kWindowTexts = 4096;  // tokenized at once
-constexpr int64_t kBatchTokens = 8192;  // run at once
+constexpr int64_t kBatchTokens = 8192;  // run at once, about
 constexpr int64_t kLongestText = 2048;  // in tokens, if a checkpoint sets no limit
 
 const Pooling& pooling_of(const EmbedOptions& options, const Model& model) {
@@ -63,14 +62,19 @@ class Tokenized {
   /// 0: no limit.
   int64_t max_tokens() const { return max_tokens_; }
 
-  /// Tokenizes the texts from number `first` on, on that many threads, replacing the previous ones.
+  /// Tokenizes the texts from number `first` on, on these threads, replacing the previous ones.
   /// Writes a report for each to `reports`.
-  void assign(int64_t first, int threads, std::span<TextReport> reports) {
+  void assign(int64_t first, const Threads& threads, std::span<TextReport> reports) {
     sequences_.assign(reports.size(), {});
-    parallel_for(std::ssize(reports), threads,
-                 [&](int64_t i) { reports[i] = tokenize(first + i, sequences_[i]); });
+    for_each_text(threads, std::ssize(reports),
+                  [&](int64_t i) { reports[i] = tokenize(first + i, sequences_[i]); });
   }
 
+  int64_t num_tokens() const {
+    int64_t count = 0;
+    for (const Sequence& sequence : sequences_) count += std::ssize(sequence.ids);
+    return count;
+  }
   const std::vector<int32_t>& sequence(size_t i) const { return sequences_[i].ids; }
   const std::vector<int32_t>& token_types(size_t i) const { return sequences_[i].types; }
   /// The texts' numbers, longest first, so that texts of similar length run together.
@@ -140,8 +144,9 @@ class Tokenized {
 class EmbedRun {
  public:
   /// Borrows its arguments.
-  EmbedRun(const Model& model, int threads, const EmbedInput& input, const EmbedOptions& options,
-           const EncodeBatch& encode, const EmbedHead* head, EmbeddingsData& data)
+  EmbedRun(const Model& model, const Threads& threads, const EmbedInput& input,
+           const EmbedOptions& options, const EncodeBatch& encode, const EmbedHead* head,
+           EmbeddingsData& data)
       : model_(model),
         threads_(threads),
         num_texts_(input.size()),
@@ -165,6 +170,9 @@ class EmbedRun {
   void window(int64_t first, int64_t count) {
     tokenized_.assign(first, threads_, std::span(data_.reports).subspan(first, count));
     const std::vector<size_t> order = tokenized_.by_length();
+    // Of equal size, because a small last batch would leave threads idle.
+    const int64_t batches = (tokenized_.num_tokens() + kBatchTokens / 2) / kBatchTokens;
+    batch_tokens_ = tokenized_.num_tokens() / std::max<int64_t>(batches, 1) + 1;
     std::span<const size_t> left = order;
     while (!left.empty() && !tokenized_.sequence(left.front()).empty()) {
       left = left.subspan(batch(first, left));
@@ -180,8 +188,7 @@ class EmbedRun {
     offsets_ = {0};
     for (const size_t i : order) {
       const std::vector<int32_t>& ids = tokenized_.sequence(i);
-      const bool full = std::ssize(token_ids_) + std::ssize(ids) > kBatchTokens;
-      if (ids.empty() || (full && !token_ids_.empty())) break;
+      if (ids.empty() || std::ssize(token_ids_) >= batch_tokens_) break;
       token_ids_.insert(token_ids_.end(), ids.begin(), ids.end());
       const std::vector<int32_t>& types = tokenized_.token_types(i);
       token_types_.insert(token_types_.end(), types.begin(), types.end());
@@ -213,7 +220,7 @@ class EmbedRun {
   }
 
   const Model& model_;
-  const int threads_;
+  const Threads threads_;
   const int64_t num_texts_;
   const EmbedOptions& options_;
   const EncodeBatch& encode_;
@@ -221,6 +228,7 @@ class EmbedRun {
   EmbeddingsData& data_;
   Tokenized tokenized_;
   RunOptions run_;
+  int64_t batch_tokens_ = 0;
   std::vector<int32_t> token_ids_;  // of a batch, like the next three: reused for all
   std::vector<int32_t> token_types_;
   std::vector<int64_t> offsets_;
@@ -240,7 +248,7 @@ int64_t embedding_width(const Model& model, const EmbedOptions& options) {
   return width;
 }
 
-std::shared_ptr<const EmbeddingsData> embed(const Model& model, int threads,
+std::shared_ptr<const EmbeddingsData> embed(const Model& model, const Threads& threads,
                                             const EmbedInput& input, const EmbedOptions& options,
                                             const EncodeBatch& encode, const EmbedHead* head) {
   const auto num_first = std::ssize(input.first);

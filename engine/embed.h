@@ -1,6 +1,7 @@
 // The pipeline of Encoder::embed(), around a function that runs a batch of token ids.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "engine/batch.h"
+#include "engine/team.h"
 #include "phasor/encoder.h"
 
 namespace phasor::internal {
@@ -44,9 +46,19 @@ struct EmbedHead {
 using EncodeBatch =
     std::function<Encoding(const TokenBatch& batch, const RunOptions& options, int64_t window)>;
 
-/// Like Encoder::embed(), tokenizing on that many threads. With a head, the vectors are what it
+/// body(i) for i = 0 … count − 1, in tasks of several texts; see Team::run().
+template <typename Body>
+void for_each_text(const Threads& threads, int64_t count, const Body& body) {
+  constexpr int64_t kTaskTexts = 16;  // waking a thread costs as much as tokenizing a few
+  threads.run((count + kTaskTexts - 1) / kTaskTexts, [&](int64_t task, int) {
+    const int64_t end = std::min(count, (task + 1) * kTaskTexts);
+    for (int64_t i = task * kTaskTexts; i < end; ++i) body(i);
+  });
+}
+
+/// Like Encoder::embed(), tokenizing on these threads. With a head, the vectors are what it
 /// makes of the pooled ones, and a text without tokens is an error.
-std::shared_ptr<const EmbeddingsData> embed(const Model& model, int threads,
+std::shared_ptr<const EmbeddingsData> embed(const Model& model, const Threads& threads,
                                             const EmbedInput& input, const EmbedOptions& options,
                                             const EncodeBatch& encode,
                                             const EmbedHead* head = nullptr);

@@ -83,6 +83,7 @@ struct Encoder::Impl {
   }
 
   Encoding encode_ids(const TokenBatch& batch, const RunOptions& options, int64_t window = 0);
+  Encoding encode_ids(std::span<const std::vector<int32_t>> sequences, const RunOptions& options);
   EncodeBatch encode() {
     return [this](const TokenBatch& batch, const RunOptions& options, int64_t window) {
       return encode_ids(batch, options, window);
@@ -117,7 +118,18 @@ Encoding Encoder::Impl::encode_ids(const TokenBatch& batch, const RunOptions& op
   run({*model, *weights, positions, watch, options.cut_residuals, options.stop}, segments,
       parts.rows());
   check_finite(parts.rows(), *model);
-  return Encoding(parts.finish(options.pooling));
+  return Encoding(parts.finish(options.pooling, Threads(team)));
+}
+
+Encoding Encoder::Impl::encode_ids(std::span<const std::vector<int32_t>> sequences,
+                                   const RunOptions& options) {
+  std::vector<int32_t> token_ids;
+  std::vector<int64_t> offsets = {0};
+  for (const std::vector<int32_t>& sequence : sequences) {
+    token_ids.insert(token_ids.end(), sequence.begin(), sequence.end());
+    offsets.push_back(std::ssize(token_ids));
+  }
+  return encode_ids({token_ids, offsets, options.token_types}, options);
 }
 
 std::vector<float> Encoder::Impl::classifier_logits(std::span<const float> pooled) {
@@ -140,7 +152,7 @@ Classification Encoder::Impl::classify(const EmbedInput& input, const ClassifyOp
                             .progress = options.progress,
                             .stop = options.stop};
   auto data = std::make_shared<ClassificationData>();
-  data->logits = internal::embed(*model, team.size(), input, how, encode(), &logits);
+  data->logits = internal::embed(*model, Threads(team), input, how, encode(), &logits);
   check_finite_logits(data->logits->values);
   data->probabilities = probabilities(data->logits->values, logits.width, head.output);
   return Classification(std::move(data));
@@ -192,7 +204,8 @@ Encoder Encoder::replica() const { return Encoder(std::make_unique<Impl>(*impl_)
 
 Embeddings Encoder::embed(const Texts& texts, const EmbedOptions& options) {
   const Exclusive mine(impl_->busy);
-  return Embeddings(internal::embed(model(), threads(), {texts.get()}, options, impl_->encode()));
+  return Embeddings(
+      internal::embed(model(), Threads(impl_->team), {texts.get()}, options, impl_->encode()));
 }
 
 int64_t Encoder::embedding_width(const EmbedOptions& options) const {
@@ -203,11 +216,12 @@ Encoding Encoder::encode(const Texts& texts, const RunOptions& options) {
   const bool truncates = options.overflow == Overflow::kTruncate;
   const TokenizeOptions tokenize = {
       .max_tokens = truncates ? model().max_tokens(options.positions).value_or(0) : 0};
-  std::vector<std::vector<int32_t>> sequences;
-  for (const std::string_view text : texts.get()) {
-    sequences.push_back(model().tokenizer().encode(text, tokenize).ids);
-  }
-  return encode_ids(sequences, options);
+  const Exclusive mine(impl_->busy);
+  const Tokenizer& tokenizer = model().tokenizer();
+  std::vector<std::vector<int32_t>> sequences(texts.get().size());
+  for_each_text(Threads(impl_->team), std::ssize(sequences),
+                [&](int64_t i) { sequences[i] = tokenizer.encode(texts.get()[i], tokenize).ids; });
+  return impl_->encode_ids(sequences, options);
 }
 
 Encoding Encoder::encode_ids(std::span<const int32_t> token_ids, const RunOptions& options) {
@@ -222,13 +236,8 @@ Encoding Encoder::encode_ids(std::span<const int32_t> token_ids, std::span<const
 
 Encoding Encoder::encode_ids(std::span<const std::vector<int32_t>> sequences,
                              const RunOptions& options) {
-  std::vector<int32_t> token_ids;
-  std::vector<int64_t> offsets = {0};
-  for (const std::vector<int32_t>& sequence : sequences) {
-    token_ids.insert(token_ids.end(), sequence.begin(), sequence.end());
-    offsets.push_back(std::ssize(token_ids));
-  }
-  return encode_ids(token_ids, offsets, options);
+  const Exclusive mine(impl_->busy);
+  return impl_->encode_ids(sequences, options);
 }
 
 std::vector<float> Encoder::mlm_logits(std::span<const float> hidden) {

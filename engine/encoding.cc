@@ -58,19 +58,25 @@ EncodingParts::EncodingParts(const std::vector<Segment>& segments, int64_t d_mod
   rows_ = num_rows > num_tokens ? std::span(window_rows_) : data.hidden;
 }
 
-std::shared_ptr<const EncodingData> EncodingParts::finish(const std::optional<Pooling>& pooling) {
+std::shared_ptr<const EncodingData> EncodingParts::finish(const std::optional<Pooling>& pooling,
+                                                          const Threads& threads) {
   EncodingData& data = *data_;
   if (!window_rows_.empty()) {
     mean_over_windows(segments_, data.offsets, rows_, data.d_model, data.hidden);
   }
-  if (pooling) {
-    data.embedding_width = pooling->width(data.d_model);
-    for (size_t i = 0; i + 1 < data.offsets.size(); ++i) {
-      const auto rows = data.hidden.subspan(data.offsets[i] * data.d_model,
-                                            (data.offsets[i + 1] - data.offsets[i]) * data.d_model);
-      const std::vector<float> pooled = pool(rows, data.d_model, *pooling);
-      data.embeddings.insert(data.embeddings.end(), pooled.begin(), pooled.end());
+  if (!pooling) return data_;
+  data.embedding_width = pooling->width(data.d_model);
+  std::vector<std::vector<float>> pooled(data.offsets.size() - 1);
+  const int64_t mean_values = std::ssize(data.hidden) / std::ssize(pooled);
+  threads.run_rows(std::ssize(pooled), mean_values, [&](int64_t first, int64_t count) {
+    for (int64_t i = first; i < first + count; ++i) {
+      const int64_t begin = data.offsets[i] * data.d_model;
+      const int64_t end = data.offsets[i + 1] * data.d_model;
+      pooled[i] = pool(data.hidden.subspan(begin, end - begin), data.d_model, *pooling);
     }
+  });
+  for (const std::vector<float>& vector : pooled) {
+    data.embeddings.insert(data.embeddings.end(), vector.begin(), vector.end());
   }
   return data_;
 }

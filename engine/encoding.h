@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/batch.h"
+#include "engine/team.h"
 #include "phasor/encoder.h"
 
 namespace phasor::internal {
@@ -32,8 +33,9 @@ class EncodingParts {
 
   /// Memory for the hidden states of all segments, end to end.
   std::span<float> rows() { return rows_; }
-  /// Averages windows where they overlap, then pools if `pooling` is given.
-  std::shared_ptr<const EncodingData> finish(const std::optional<Pooling>& pooling);
+  /// Averages windows where they overlap, then pools on `threads` if `pooling` is given.
+  std::shared_ptr<const EncodingData> finish(const std::optional<Pooling>& pooling,
+                                             const Threads& threads);
 
  private:
   const std::vector<Segment>& segments_;

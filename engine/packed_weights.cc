@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <initializer_list>
@@ -41,12 +42,16 @@ struct Int8Rows {
     for (int64_t o = 0; o < out; ++o) {
       const std::span<const float> row = weight.subspan(o * in, in);
       float largest = 0;
-      for (const float w : row) largest = std::max(largest, std::abs(w));
+#pragma omp simd reduction(max : largest)
+      for (int64_t i = 0; i < in; ++i) largest = std::max(largest, std::abs(row[i]));
       scales[o] = largest / kLargestInt8;
       const float inverse = largest > 0 ? kLargestInt8 / largest : 0.0f;
       int32_t sum = 0;
       for (int64_t i = 0; i < in; ++i) {
-        const auto whole = static_cast<int8_t>(std::lrintf(row[i] * inverse));
+        // Adding it rounds to a whole number, of ties to the even one, in the last bits.
+        constexpr float kRounds = 0x1.8p23f;
+        const auto whole = static_cast<int8_t>(std::bit_cast<int32_t>(row[i] * inverse + kRounds) -
+                                               std::bit_cast<int32_t>(kRounds));
         values[o * in + i] = whole;
         sum += whole;
       }

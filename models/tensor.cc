@@ -15,17 +15,17 @@ static_assert(std::endian::native == std::endian::little,
 
 float from_bits(uint32_t bits) { return std::bit_cast<float>(bits); }
 
-// Selects instead of branches, so that the loops below become vector code.
+// Masks instead of branches, so that the loops below become vector code.
 float float_of_half(uint16_t half) {
   const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
   const uint32_t rest = half & 0x7fffu;  // exponent (5 bits, bias 15) and mantissa (10 bits)
   const uint32_t rebias = (127u - 15u) << 23;
-  const uint32_t normal = (rest << 13) + rebias;
-  const uint32_t inf_or_nan = normal + rebias;
+  const uint32_t number = (rest << 13) + rebias + (rest >= 0x7c00u ? rebias : 0);  // or inf, NaN
   // Below 0x400 the number is rest · 2^−24, which int-to-float conversion computes exactly.
   const float subnormal = static_cast<float>(static_cast<int32_t>(rest)) * 0x1p-24f;
-  uint32_t bits = rest >= 0x7c00u ? inf_or_nan : normal;
-  bits = rest < 0x400u ? std::bit_cast<uint32_t>(subnormal) : bits;
+  const uint32_t is_subnormal = rest < 0x400u ? ~0u : 0;
+  const uint32_t bits =
+      (std::bit_cast<uint32_t>(subnormal) & is_subnormal) | (number & ~is_subnormal);
   return from_bits(sign | bits);
 }
 

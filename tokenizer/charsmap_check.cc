@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tokenizer/sentencepiece_check.h"
@@ -21,12 +22,21 @@ constexpr size_t kBlockUnits = 256;            // a unit's children are in one b
 constexpr size_t kMaxReplacement = 64;         // bytes; Unicode's longest has 33
 constexpr int32_t kMaxRules = 32;              // the library's array for the rules at one place
 
+constexpr uint32_t kNone = ~uint32_t{0};
+
 /// A double array: the child of `node` by a byte is the unit at its base XOR the byte, if that
 /// unit's label is the byte; a node that ends a rule has the rule's value at its base.
 class Trie {
  public:
-  explicit Trie(std::string_view bytes) : units_(bytes.size() / sizeof(uint32_t)) {
+  explicit Trie(std::string_view bytes)
+      : units_(bytes.size() / sizeof(uint32_t)),
+        first_(units_.size(), kNone),
+        next_(units_.size(), kNone) {
     std::memcpy(units_.data(), bytes.data(), bytes.size());
+    for (size_t unit = 0; unit < size(); ++unit) {
+      const uint32_t label = units_[unit] & 0x800000ff;  // of a value: above all bytes
+      if (label < kBlockUnits) next_[unit] = std::exchange(first_[unit ^ label], unit);
+    }
   }
 
   size_t size() const { return units_.size(); }
@@ -36,15 +46,14 @@ class Trie {
   }
   bool ends_rule(size_t node) const { return (units_[node] & 0x100) != 0; }
   size_t value(size_t node) const { return units_[base(node)] & 0x7fffffff; }
-  /// The first byte from `byte` on for which `node` has a child; 256 if there is none.
-  size_t next_child(size_t node, size_t byte) const {
-    const size_t from = base(node);
-    while (byte < 256 && (units_[from ^ byte] & 0x800000ff) != byte) ++byte;
-    return byte;
-  }
+  /// The children of the nodes with this base, one after another; kNone at the end.
+  uint32_t first_child(size_t base) const { return first_[base]; }
+  uint32_t next_child(uint32_t child) const { return next_[child]; }
 
  private:
   std::vector<uint32_t> units_;
+  std::vector<uint32_t> first_;  // by base
+  std::vector<uint32_t> next_;   // by child
 };
 
 /// Visits every node that a text can reach. Words may share endings, so a node can have several
@@ -53,28 +62,26 @@ std::string trie_fault(const Trie& trie, std::string_view table) {
   enum State : uint8_t { kNew, kOpen, kDone };
   struct Visit {
     size_t node;
-    size_t next_byte;
+    uint32_t child;  // the next to look at
   };
   std::vector<State> states(trie.size(), kNew);
   std::vector<int32_t> rules(trie.size(), 0);  // the maximum on any path down from the node
   std::vector<Visit> path;
   const auto open = [&](size_t node) {
+    if (trie.base(node) >= trie.size()) return false;
     states[node] = kOpen;
-    path.push_back({node, 0});
-    return trie.base(node) < trie.size();
+    path.push_back({node, trie.first_child(trie.base(node))});
+    return true;
   };
   bool inside = open(0);
   while (inside && !path.empty()) {
-    const auto [node, from] = path.back();
-    const size_t byte = trie.next_child(node, from);
-    const size_t child = trie.base(node) ^ byte;
-    if (byte < 256 && states[child] == kNew) {
-      path.back().next_byte = byte;  // resumes here after the child
-      inside = open(child);
-    } else if (byte < 256) {
+    const auto [node, child] = path.back();
+    if (child != kNone && states[child] == kNew) {
+      inside = open(child);  // and looks at it again after its own children
+    } else if (child != kNone) {
       if (states[child] == kOpen) return "its trie runs in a circle";
       rules[node] = std::max(rules[node], rules[child]);
-      path.back().next_byte = byte + 1;
+      path.back().child = trie.next_child(child);
     } else {
       if (trie.ends_rule(node) && node != 0) {
         ++rules[node];

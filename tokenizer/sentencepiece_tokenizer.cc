@@ -66,8 +66,9 @@ std::vector<std::string> other_specials(const SentencePieceSpec& spec, const std
   for (const auto& [piece, id] : spec.fixed) pieces.push_back(piece);
   pieces.insert(pieces.end(), spec.appended.begin(), spec.appended.end());
   for (int n = 0; n < processor.GetPieceSize(); ++n) {
+    if (!processor.IsControl(n)) continue;
     const std::string& piece = processor.IdToPiece(n);
-    if (processor.IsControl(n) && vocabulary.lookup(piece)) pieces.push_back(piece);
+    if (vocabulary.lookup(piece)) pieces.push_back(piece);
   }
   return pieces;
 }

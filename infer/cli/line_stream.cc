@@ -22,7 +22,7 @@ namespace {
 constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
 
 // Lines that are read at once, which is what is lost when a run is killed.
-constexpr size_t kWindowLines = 512;
+constexpr size_t kWindowLines = 1024;
 constexpr size_t kWindowBytes = 1 << 17;
 
 constexpr int64_t kReportedLines = 5;  // one by one; further ones are only counted

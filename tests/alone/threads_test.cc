@@ -2,9 +2,11 @@
 // own, which .ci/run also runs under the thread sanitizer.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -13,9 +15,12 @@
 #include <vector>
 
 #include "phasor/encoder.h"
+#include "phasor/errors.h"
 #include "phasor/lens/probe.h"
+#include "tests/support/bert_folder.h"
 #include "tests/support/encoder_cases.h"
 #include "tests/support/expect_close.h"
+#include "tests/support/test_files.h"
 
 namespace phasor {
 namespace {
@@ -230,6 +235,76 @@ TEST(ThreadsTest, ProbesOfAllLayersOnAllThreadsAreThoseOfOne) {
   ASSERT_EQ(reports.size(), 8u);
   for (size_t l = 0; l < reports.size(); ++l) {
     EXPECT_EQ(reports[l].held_out.r2, expected[l].held_out.r2);
+  }
+}
+
+/// SentencePiece, WordPiece and byte-level BPE.
+std::vector<std::shared_ptr<const Tokenizer>> tokenizers() {
+  const BertFolder wordpiece({"label"});
+  const TempFolder bpe;
+  nlohmann::json vocabulary = {{"<s>", 0}, {"<pad>", 1}, {"</s>", 2}, {"<unk>", 3}};
+  int32_t id = 4;
+  for (char letter = 'a'; letter <= 'z'; ++letter) vocabulary[std::string(1, letter)] = id++;
+  for (const char* const piece : {"Ġ", "th", "the", "Ġa", "og"}) vocabulary[piece] = id++;
+  bpe.write("vocab.json", vocabulary.dump());
+  bpe.write("merges.txt", "#version: 0.2\nt h\nth e\nĠ a\no g\n");
+  bpe.write("tokenizer_config.json", R"({"tokenizer_class": "RobertaTokenizer"})");
+  return {Tokenizer::load(bundled_model("sinusoidal")), Tokenizer::load(wordpiece.folder().path()),
+          Tokenizer::load(bpe.path())};
+}
+
+std::vector<std::string> many_texts() {
+  std::vector<std::string> texts;
+  for (int i = 0; i < 100; ++i) {
+    texts.push_back("the dog " + std::string(i % 7 + 1, static_cast<char>('a' + i % 26)) +
+                    " bit Zoë, [MASK] and 犬\xff");
+  }
+  return texts;
+}
+
+TEST(ThreadsTest, OneTokenizerGivesOnManyThreadsWhatItGivesOnOne) {
+  const std::vector<std::string> texts = many_texts();
+  for (const auto& tokenizer : tokenizers()) {
+    const auto all = [&] {
+      std::vector<std::vector<std::string>> pieces;
+      for (const std::string& text : texts) {
+        pieces.push_back(tokenizer->encode(text, {.parse_special = true}).pieces);
+      }
+      return pieces;
+    };
+    const auto expected = all();
+    EXPECT_GT(expected.front().size(), 5u) << tokenizer->description();
+    std::vector<std::vector<std::vector<std::string>>> results(kTeam);
+    std::vector<std::thread> threads;
+    for (auto& result : results) threads.emplace_back([&] { result = all(); });
+    for (std::thread& thread : threads) thread.join();
+    for (const auto& result : results) EXPECT_EQ(result, expected) << tokenizer->description();
+  }
+}
+
+TEST(ThreadsTest, TextsTokenizedOnAllThreadsAreThoseOfOne) {
+  const auto model = Model::load(bundled_model("none"));
+  Encoder alone(model, {.threads = 1}), encoder(model, {.threads = kTeam});
+  const std::vector<std::string> texts = many_texts();
+  const Encoding expected = alone.encode(texts), encoded = encoder.encode(texts);
+  ASSERT_TRUE(std::ranges::equal(encoded.offsets(), expected.offsets()));
+  expect_same_bits(encoded.hidden(), expected.hidden(), "encode");
+  const Embeddings one = alone.embed(texts), all = encoder.embed(texts);
+  expect_same_bits(all.values(), one.values(), "embed");
+}
+
+TEST(ThreadsTest, OfManyTextsThatCannotBeTokenizedTheFirstIsNamed) {
+  const auto model = Model::load(bundled_model("learned"));
+  Encoder encoder(model, {.threads = kTeam});
+  std::vector<std::string> texts = many_texts();
+  for (const size_t i : {21, 25, 70, 99}) {
+    for (int word = 0; word < 2000; ++word) texts[i] += " dog";
+  }
+  try {
+    encoder.embed(texts, {.overflow = Overflow::kError});
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const InvalidArgument& error) {
+    EXPECT_NE(std::string(error.what()).find("text 21:"), std::string::npos) << error.what();
   }
 }
 

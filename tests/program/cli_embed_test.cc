@@ -421,7 +421,7 @@ TEST(CliEmbedTest, FilesThatCannotBeReadOrWrittenAreNamed) {
 class EmbedFileTest : public testing::Test {
  protected:
   static constexpr const char* kName = "a.npy";
-  EmbedFileTest() : in_(folder_.write("in.txt", many_lines(1300))) {}
+  EmbedFileTest() : in_(folder_.write("in.txt", many_lines(2600))) {}
 
   std::string out() const { return (folder_.path() / kName).string(); }
   fs::path partial() const { return out() + ".partial"; }
@@ -463,7 +463,7 @@ TEST_F(EmbedFileTest, ARunThatIsKilledAndResumedGivesTheSameBytes) {
     const ProgramResult resumed = run_infer(arguments({"--resume"}));
     EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
     EXPECT_TRUE(contains(resumed.err, "resuming after line ")) << resumed.err;
-    EXPECT_FALSE(contains(resumed.err, "1300 lines, ")) << "nothing was resumed: " << resumed.err;
+    EXPECT_FALSE(contains(resumed.err, "2600 lines, ")) << "nothing was resumed: " << resumed.err;
     EXPECT_TRUE(read_text_file(out()) == expected);
     EXPECT_EQ(file_names(folder_.path()), (std::vector<std::string>{kName, "in.txt"}));
     fs::remove(out());
@@ -474,7 +474,7 @@ TEST_F(EmbedFileTest, ARunWithoutResumeBeginsAgain) {
   interrupt(SIGINT);
   ASSERT_TRUE(fs::exists(partial()));
   const ProgramResult result = run_infer(arguments());
-  EXPECT_TRUE(contains(result.err, "1300 lines, ")) << result.err;
+  EXPECT_TRUE(contains(result.err, "2600 lines, ")) << result.err;
   EXPECT_TRUE(read_text_file(out()) == whole());
   EXPECT_FALSE(fs::exists(partial()));
 }
@@ -507,8 +507,8 @@ TEST_F(EmbedFileTest, ResumingWithOtherOptionsOrInputSaysWhatDiffers) {
 
 TEST_F(EmbedFileTest, AFullDiskLeavesNoFileOfThatNameAndCanBeResumed) {
   const std::string expected = whole();
-  // Room for one window of 512 lines, not for two.
-  const ProgramResult full = run_infer(arguments({"-q"}), {.file_size_limit = 400000});
+  // Room for one window of 1024 lines, not for two.
+  const ProgramResult full = run_infer(arguments({"-q"}), {.file_size_limit = 800000});
   EXPECT_EQ(full.exit_code, 3);
   EXPECT_EQ(lines_of(full.err).size(), 1u) << full.err;
   EXPECT_TRUE(contains(full.err, "File too large") && contains(full.err, "--resume")) << full.err;
