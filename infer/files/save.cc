@@ -3,15 +3,18 @@
 #include "infer/files/save.h"
 
 #include <fmt/format.h>
+#include <zip.h>
 
 #include <array>
 #include <bit>
-#include <cstdint>
+#include <cerrno>
 #include <cstring>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "infer/commands.h"
 #include "infer/files/temporary_file.h"
+#include "phasor/errors.h"
 
 namespace infer {
 namespace {
@@ -42,117 +45,46 @@ void save_flat(const std::filesystem::path& path, const std::string& header,
   file.commit();
 }
 
-template <typename... Numbers>
-void append(std::string& bytes, Numbers... numbers) {
-  (bytes.append(reinterpret_cast<const char*>(&numbers), sizeof numbers), ...);
+[[noreturn]] void fail(const std::filesystem::path& path, const char* reason) {
+  throw phasor::InvalidArgument(fmt::format("--save: cannot write {}: {}", path.string(), reason));
 }
 
-using CrcTable = std::array<uint32_t, 256>;
-
-/// Table k has the remainder of each byte that k zero bytes follow.
-constexpr std::array<CrcTable, 8> kCrcTables = [] {
-  std::array<CrcTable, 8> tables{};
-  for (uint32_t byte = 0; byte < 256; ++byte) {
-    uint32_t& rest = tables[0][byte] = byte;
-    for (int bit = 0; bit < 8; ++bit) rest = rest >> 1 ^ (rest & 1) * 0xedb88320;
+void add(zip_t* archive, const std::filesystem::path& path, const SavedTensor& tensor,
+         const std::string& header) {
+  // libzip copies the two fragments' addresses, not their contents.
+  std::array<zip_buffer_fragment_t, 2> fragments{};
+  fragments[0].data = reinterpret_cast<zip_uint8_t*>(const_cast<char*>(header.data()));
+  fragments[0].length = header.size();
+  fragments[1].data = reinterpret_cast<zip_uint8_t*>(const_cast<std::byte*>(tensor.bytes.data()));
+  fragments[1].length = tensor.bytes.size();
+  zip_source_t* source = zip_source_buffer_fragment(archive, fragments.data(), 2, 0);
+  if (source == nullptr) fail(path, zip_strerror(archive));
+  const std::string name = tensor.name + ".npy";
+  const zip_int64_t index = zip_file_add(archive, name.c_str(), source, ZIP_FL_ENC_UTF_8);
+  if (index < 0) {
+    zip_source_free(source);
+    fail(path, zip_strerror(archive));
   }
-  for (size_t k = 1; k < tables.size(); ++k) {
-    for (size_t byte = 0; byte < 256; ++byte) {
-      const uint32_t before = tables[k - 1][byte];
-      tables[k][byte] = before >> 8 ^ tables[0][before & 0xff];
-    }
+  constexpr zip_uint16_t kFirstOfJanuary1980 = 1 << 5 | 1;  // the same bytes on every day
+  if (zip_set_file_compression(archive, index, ZIP_CM_STORE, 0) != 0 ||
+      zip_file_set_dostime(archive, index, 0, kFirstOfJanuary1980, 0) != 0) {
+    fail(path, zip_strerror(archive));
   }
-  return tables;
-}();
-
-/// zip's checksum of all bytes so far; it begins and ends with ~0 XOR.
-uint32_t add_to_crc(uint32_t crc, std::span<const std::byte> bytes) {
-  for (; bytes.size() >= 8; bytes = bytes.subspan(8)) {
-    uint64_t word;
-    std::memcpy(&word, bytes.data(), sizeof word);
-    word ^= crc;
-    crc = 0;
-    for (int k = 7; k >= 0; --k, word >>= 8) crc ^= kCrcTables[k][word & 0xff];
-  }
-  for (const std::byte byte : bytes) {
-    crc = crc >> 8 ^ kCrcTables[0][(crc ^ std::to_integer<uint32_t>(byte)) & 0xff];
-  }
-  return crc;
 }
-
-/// Writes an archive front to back; APPNOTE.TXT of PKWARE has its records. `big`: beyond 4 GiB or
-/// 65 534 files, which takes the 64-bit fields of Zip64, which not every program reads.
-class ZipFile {
- public:
-  ZipFile(const std::filesystem::path& path, bool big) : file_("--save", path), big_(big) {}
-
-  void add(const std::string& name, const std::string& head, std::span<const std::byte> body) {
-    const uint64_t size = head.size() + body.size(), place = place_;
-    const uint32_t crc = ~add_to_crc(add_to_crc(~0u, std::as_bytes(std::span(head))), body);
-    const auto sizes = [&](std::string& record, uint16_t bytes_of_extra) {
-      append(record, needed(), kUtf8Names, kStored, kMidnight, kFirstOfJanuary1980, crc,
-             narrow(size), narrow(size), static_cast<uint16_t>(name.size()),
-             static_cast<uint16_t>(big_ ? bytes_of_extra + 4 : 0));
-    };
-    std::string local;
-    append(local, uint32_t{0x04034b50});
-    sizes(local, 16);
-    local += name;
-    if (big_) append(local, kZip64, uint16_t{16}, size, size);
-    write(std::as_bytes(std::span(local)));
-    write(std::as_bytes(std::span(head)));
-    write(body);
-    append(directory_, uint32_t{0x02014b50}, kMadeBy);
-    sizes(directory_, 24);
-    append(directory_, uint16_t{0}, uint16_t{0}, uint16_t{0}, kPlainFile, narrow(place));
-    directory_ += name;
-    if (big_) append(directory_, kZip64, uint16_t{24}, size, size, place);
-    ++num_files_;
-  }
-
-  void commit() {
-    const uint64_t place = place_, size = directory_.size(), end = place + size;
-    if (big_) {
-      append(directory_, uint32_t{0x06064b50}, uint64_t{44}, kMadeBy, needed(), uint32_t{0},
-             uint32_t{0}, num_files_, num_files_, size, place);
-      append(directory_, uint32_t{0x07064b50}, uint32_t{0}, end, uint32_t{1});
-    }
-    const auto count = static_cast<uint16_t>(big_ ? 0xffff : num_files_);
-    append(directory_, uint32_t{0x06054b50}, uint16_t{0}, uint16_t{0}, count, count, narrow(size),
-           narrow(place), uint16_t{0});
-    write(std::as_bytes(std::span(directory_)));
-    file_.commit();
-  }
-
- private:
-  static constexpr uint16_t kMadeBy = 3 << 8 | 45;  // Unix, version 4.5 of the format
-  static constexpr uint16_t kUtf8Names = 1 << 11, kStored = 0, kZip64 = 1;
-  static constexpr uint16_t kMidnight = 0, kFirstOfJanuary1980 = 1 << 5 | 1;  // on every day
-  static constexpr uint32_t kPlainFile = 0100644u << 16;
-
-  uint16_t needed() const { return big_ ? 45 : 20; }
-  uint32_t narrow(uint64_t number) const { return big_ ? ~0u : static_cast<uint32_t>(number); }
-  void write(std::span<const std::byte> bytes) {
-    file_.write(bytes);
-    place_ += bytes.size();
-  }
-
-  TemporaryFile file_;
-  const bool big_;
-  uint64_t place_ = 0, num_files_ = 0;
-  std::string directory_;
-};
 
 void save_npz(const std::filesystem::path& path, std::span<const SavedTensor> tensors) {
-  uint64_t bound = 0;  // of the archive's bytes
+  refuse_to_replace("--save", path);
+  std::unique_ptr<zip_t, decltype(&zip_discard)> archive(
+      zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, nullptr), zip_discard);
+  if (archive == nullptr) fail(path, std::strerror(errno));
+  std::vector<std::string> headers;
+  headers.reserve(tensors.size());
   for (const SavedTensor& tensor : tensors) {
-    bound += tensor.bytes.size() + 3 * tensor.name.size() + 1024;
+    add(archive.get(), path, tensor, headers.emplace_back(npy_header(tensor.kind, tensor.shape)));
   }
-  ZipFile file(path, bound > 0xfffffffe || tensors.size() > 0xfffe);
-  for (const SavedTensor& tensor : tensors) {
-    file.add(tensor.name + ".npy", npy_header(tensor.kind, tensor.shape), tensor.bytes);
-  }
-  file.commit();
+  // Writes a temporary file beside `path` and renames it; a failure removes it.
+  if (zip_close(archive.get()) != 0) fail(path, zip_strerror(archive.get()));
+  archive.release();
 }
 
 }  // namespace

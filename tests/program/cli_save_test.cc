@@ -8,7 +8,6 @@
 #include <memory>
 #include <sstream>
 
-#include "infer/files/save.h"
 #include "phasor/phasor.h"
 #include "phasor/safetensors.h"
 #include "tests/support/infer_program.h"
@@ -203,25 +202,6 @@ TEST(CliSaveTest, NumbersTextsThroughAllBatches) {
   const auto saved = read_npz(file);
   EXPECT_EQ(saved.size(), 40u * 17);
   EXPECT_TRUE(saved.contains("39.embedding"));
-}
-
-TEST(CliSaveTest, MoreTensorsThanZipCountsAreReadBack) {
-  const TempFolder folder;
-  const fs::path file = folder.path() / "zip64.npz";
-  constexpr int32_t kCount = 1 << 16;
-  std::vector<infer::SavedTensor> tensors;
-  std::vector<int32_t> values(kCount);
-  for (int32_t i = 0; i < kCount; ++i) {
-    values[i] = i;
-    const std::span<const int32_t> value(&values[i], 1);
-    tensors.emplace_back(std::to_string(i), std::vector<int64_t>{1}, value);
-  }
-  infer::save(file, tensors, {});
-  const auto saved = read_npz(file);
-  ASSERT_EQ(saved.size(), tensors.size());
-  for (const std::string name : {"0", "65535"}) {
-    EXPECT_EQ(ints(saved.at(name)), std::vector{std::stoi(name)});
-  }
 }
 
 TEST(CliSaveTest, AFileThatCannotBeWrittenIsNamedAndLeavesAllAsItWas) {
