@@ -25,13 +25,14 @@ bool is_coarse(Precision precision) { return precision != Precision::kFloat32; }
 
 /// How many columns a part has; the last of several panels may have fewer.
 int64_t part_columns(const dnnl::engine& engine, const PackedLinear& like, int threads) {
-  const int64_t share = like.out / (2 * threads);  // two parts a thread: one may be late
+  const int64_t share = like.out / threads;
   if (like.panels != nullptr) {
     constexpr int64_t kMost = 128;  // whose results stay in the cache
-    return std::clamp(share / kPanelColumns * kPanelColumns, kPanelColumns, kMost);
+    return std::clamp(share / 2 / kPanelColumns * kPanelColumns, kPanelColumns, kMost);
   }
   constexpr int64_t kUnit = 64;  // oneDNN's kernels take so many at a time
   if (threads == 1 || like.out % kUnit != 0) return like.out;
+  // A part for each thread and no more: to start a matmul takes a microsecond.
   int64_t columns = kUnit;
   for (int64_t more = kUnit; more <= share; more += kUnit) {
     if (like.out % more == 0) columns = more;
@@ -79,6 +80,10 @@ Linear::Linear(const dnnl::engine& engine, int64_t num_rows, const PackedLinear&
       precision_(like.precision),
       value_bytes_(dnnl::memory::data_type_size(matmul_types(like.precision).src)),
       columns_(part_columns(engine, like, threads)) {
+  if (precision_ != Precision::kFloat32) {
+    source_bytes_ =
+        cache_lines(num_rows * in_ * value_bytes_) + cache_lines(num_rows * sizeof(float));
+  }
   if (num_rows >= kPieceRows) add_piece(engine, kPieceRows, like, threads);
   if (num_rows % kPieceRows > 0) add_piece(engine, num_rows % kPieceRows, like, threads);
 }
@@ -91,6 +96,11 @@ void Linear::add_piece(const dnnl::engine& engine, int64_t num_rows, const Packe
   while (std::ssize(piece.matmuls) < threads) {
     piece.matmuls.push_back(piece.matmuls.front().with_own_arguments());
   }
+  if (columns_ < out_) {
+    values_bytes_ = std::max(values_bytes_, cache_lines(num_rows * columns_ * sizeof(float)));
+  }
+  const size_t own = cache_lines(piece.matmuls.front().scratchpad_bytes());
+  matmul_bytes_ = std::max(matmul_bytes_, own);
 }
 
 void Linear::run(const Threads& threads, const float* x, const PackedLinear& weights, float* y,
@@ -105,7 +115,8 @@ void Linear::run(const Threads& threads, const float* x, const PackedLinear& wei
                        .num_columns = std::min(columns_, out_ - column),
                        .y = y + row * out_ + column};
     multiply(from, weights, part, thread,
-             static_cast<std::byte*>(scratchpad) + source_bytes() + thread * thread_bytes(),
+             static_cast<std::byte*>(scratchpad) + source_bytes_ +
+                 thread * (values_bytes_ + matmul_bytes_),
              activation ? &*activation : nullptr);
   });
 }
@@ -139,12 +150,11 @@ void Linear::multiply(const Source& x, const PackedLinear& weights, const Part& 
     matmul.set(DNNL_ARG_WEIGHTS, weights.weight);
   } else {
     const auto* const packed = static_cast<const std::byte*>(weights.weight.get_data_handle());
-    const size_t bytes = weights.weight.get_desc().get_size();
-    matmul.set(DNNL_ARG_WEIGHTS, packed + bytes / out_ * part.first_column);
+    matmul.set(DNNL_ARG_WEIGHTS, packed + part.first_column * in_ * value_bytes_);
   }
   matmul.set(DNNL_ARG_DST, values);
   if (precision_ != Precision::kInt8) matmul.set(DNNL_ARG_BIAS, bias);
-  matmul.run(scratchpad + thread_bytes() - cache_lines(matmul.scratchpad_bytes()));
+  matmul.run(scratchpad + values_bytes_);
   finish(x, weights, part, values, activation);
 }
 
@@ -193,26 +203,6 @@ Linear::Source Linear::source(const Threads& threads, const float* x, void* scra
     }
   });
   return {rows, row_bytes, scales};
-}
-
-size_t Linear::source_bytes() const {
-  if (precision_ == Precision::kFloat32) return 0;
-  return cache_lines(num_rows_ * in_ * value_bytes_) + cache_lines(num_rows_ * sizeof(float));
-}
-
-size_t Linear::thread_bytes() const {
-  size_t most = 0;
-  for (const Piece& piece : pieces_) {
-    if (piece.matmuls.empty()) continue;
-    const size_t values = columns_ == out_ ? 0 : piece.num_rows * columns_ * sizeof(float);
-    most =
-        std::max(most, cache_lines(values) + cache_lines(piece.matmuls.front().scratchpad_bytes()));
-  }
-  return most;
-}
-
-size_t Linear::scratchpad_bytes() const {
-  return source_bytes() + pieces_.front().matmuls.size() * thread_bytes();
 }
 
 std::string Linear::impl_info() const {

@@ -28,7 +28,9 @@ class Linear {
            void* scratchpad, std::optional<Activation> activation = {});
 
   Precision precision() const { return precision_; }
-  size_t scratchpad_bytes() const;
+  size_t scratchpad_bytes() const {
+    return source_bytes_ + pieces_.front().matmuls.size() * (values_bytes_ + matmul_bytes_);
+  }
   std::string impl_info() const;
 
  private:
@@ -48,8 +50,6 @@ class Linear {
               const Activation* activation) const;
   Dequantization dequantization(const Source& x, const PackedLinear& weights,
                                 const Part& part) const;
-  size_t source_bytes() const;
-  size_t thread_bytes() const;
 
   int64_t num_rows_;
   int64_t in_;
@@ -58,6 +58,10 @@ class Linear {
   size_t value_bytes_;  // of the matmul's input
   int64_t columns_;     // of a part
   std::vector<Piece> pieces_;
+  // The scratchpad: x in the matmul's format with its scales; then, for each thread,
+  size_t source_bytes_ = 0;
+  size_t values_bytes_ = 0;  // the result of a part, and
+  size_t matmul_bytes_ = 0;  // the matmul's own scratchpad
 };
 
 /// The row count that is compiled for `num_rows`: up to 8 more, or 16 if the rest is more than 128.

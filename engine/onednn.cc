@@ -227,7 +227,7 @@ Type type_of(const Desc& desc) {
 
 bool may_use(dnnl::cpu_isa isa) {
   // A set's number has the sets it includes as lower bits.
-  const auto allowed = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  static const auto allowed = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
   return (allowed & static_cast<unsigned>(isa)) == static_cast<unsigned>(isa);
 }
 
