@@ -32,6 +32,14 @@ Threads threads_for(int64_t work, Team& team) {
   return Threads(team, static_cast<int>(std::clamp<int64_t>(work / kThreadWork, 1, team.size())));
 }
 
+/// Packing only moves values: many count as one multiplication. A thread that is started for a
+/// small model costs more than it saves, and each holds a layer's weights in float32.
+Threads packing_threads(const ModelConfig& config, Team& team) {
+  constexpr int kMost = 8;
+  const Threads threads = threads_for(8 * config.d_model * config.d_ff, team);
+  return Threads(team, std::min(kMost, threads.count()));
+}
+
 /// Marks an Encoder as in use for as long as it lives; throws if it already is.
 class Exclusive {
  public:
@@ -59,11 +67,8 @@ struct Encoder::Impl {
         team(team_size(options.threads, executor.get()), executor),
         max_plans(options.max_plans),
         engine(dnnl::engine::kind::cpu, 0),
-        // Packing only moves values: many count as one multiplication. A thread that is started for
-        // a small model costs more than it saves.
-        weights(std::make_shared<const PackedWeights>(
-            *model, engine, options.precision,
-            threads_for(8 * model->config().d_model * model->config().d_ff, team))),
+        weights(std::make_shared<const PackedWeights>(*model, engine, options.precision,
+                                                      packing_threads(model->config(), team))),
         position_tables(model->config()) {
     make_workers();
   }

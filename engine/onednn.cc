@@ -20,21 +20,26 @@ namespace {
 class OneThread {
  public:
   OneThread() {
-    if (get == nullptr || set == nullptr) return;
-    before_ = get();
-    if (before_ != 1) set(1);
+    if (openmp().get == nullptr || openmp().set == nullptr) return;
+    before_ = openmp().get();
+    if (before_ != 1) openmp().set(1);
   }
   ~OneThread() {
-    if (before_ > 1) set(before_);
+    if (before_ > 1) openmp().set(before_);
   }
   OneThread(const OneThread&) = delete;
   OneThread& operator=(const OneThread&) = delete;
 
  private:
-  static inline const auto get =
-      reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
-  static inline const auto set =
-      reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+  struct OpenMp {
+    int (*get)() = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
+    void (*set)(int) = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+  };
+  static const OpenMp& openmp() {
+    static const OpenMp found;
+    return found;
+  }
+
   int before_ = 1;
 };
 
@@ -211,10 +216,12 @@ dnnl::memory pack(const dnnl::engine& engine, const void* weight, Type type, int
 }
 
 bool is_part(const Desc& part, const Desc& whole) {
-  if (dims_of(part).at(0) != dims_of(whole).at(0) || type_of(part) != type_of(whole)) return false;
-  const int64_t count = dims_of(whole).at(1) / dims_of(part).at(1);
-  if (dims_of(part).at(1) * count != dims_of(whole).at(1)) return false;
-  return blocks_of(part) == blocks_of(whole) && part.get_size() * count == whole.get_size();
+  const Dims some = dims_of(part), all = dims_of(whole);
+  const size_t value = dnnl::memory::data_type_size(type_of(part));
+  return some.at(0) == all.at(0) && all.at(1) % some.at(1) == 0 &&
+         type_of(part) == type_of(whole) && blocks_of(part) == blocks_of(whole) &&
+         part.get_size() == some.at(0) * some.at(1) * value &&
+         whole.get_size() == all.at(0) * all.at(1) * value;
 }
 
 Type type_of(const Desc& desc) {

@@ -85,7 +85,7 @@ dnnl::memory pack(const dnnl::engine& engine, const void* weight, Type type, int
 Type type_of(const Desc& desc);
 
 /// Whether the packed weights of the first columns of a matrix [in, out], as `part` describes them,
-/// are the beginning of those of the whole: then others are further parts of it.
+/// are the beginning of those of the whole, without padding: then others are further parts of it.
 bool is_part(const Desc& part, const Desc& whole);
 
 /// Whether this machine has the instructions, and oneDNN may use them (ONEDNN_MAX_CPU_ISA).

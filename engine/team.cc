@@ -9,7 +9,10 @@
 #include <signal.h>
 
 #include <chrono>
+#include <cmath>
+#include <fstream>
 #include <iterator>
+#include <system_error>
 #include <utility>
 
 #include "phasor/errors.h"
@@ -51,12 +54,15 @@ uint64_t count_forks() {
   return forks;
 }
 
-/// Signals stay with the application's threads.
+/// Signals stay with the application's threads, but for those that a thread itself causes.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
     sigset_t all;
     sigfillset(&all);
+    for (const int own : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGPROF}) {
+      sigdelset(&all, own);
+    }
     pthread_sigmask(SIG_BLOCK, &all, &before_);
   }
   ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
@@ -72,13 +78,18 @@ Team::Team(int size, std::shared_ptr<Executor> executor)
 
 Team::~Team() { finish(); }
 
+// Starts what the loop lacks; where the system refuses a thread, the others do its work.
 void Team::start() {
   if (forks_ != count_forks()) finish();
-  if (!threads_.empty()) return;
+  if (std::ssize(threads_) >= sharing_ - 1) return;
   forks_ = count_forks();
   const SignalsBlocked blocked;
-  for (int thread = 1; thread < size_; ++thread) {
-    threads_.emplace_back([this, thread, seen = epoch_.load()] { serve(thread, seen); });
+  for (int thread = static_cast<int>(threads_.size()) + 1; thread < sharing_; ++thread) {
+    try {
+      threads_.emplace_back([this, thread, seen = epoch_.load()] { serve(thread, seen); });
+    } catch (const std::system_error&) {
+      return;
+    }
   }
 }
 
@@ -120,6 +131,7 @@ void Team::run_loop(int threads, int64_t tasks, Call call, const void* body) {
     work(0);
   } else if (executor_) {
     executor_->run(sharing_, [this](int thread) { work(thread); });
+    check_all_taken();
   } else {
     start();
     open_ = sharing_;
@@ -130,6 +142,13 @@ void Team::run_loop(int threads, int64_t tasks, Call call, const void* body) {
     for (int inside = active_; inside != 0;) inside = await_change(active_, inside);
   }
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void Team::check_all_taken() const {
+  for (int thread = 0; thread < sharing_; ++thread) {
+    if (shares_[thread].next >= shares_[thread].end) continue;
+    throw InvalidArgument("the Executor's run() returned without a call of its work");
+  }
 }
 
 void Team::work(int thread) {
@@ -150,6 +169,14 @@ void Team::call_body(int64_t task, int thread) {
   }
 }
 
+int num_cores() {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  std::ifstream file("/sys/fs/cgroup/cpu.max");  // "200000 100000", or "max 100000" for no quota
+  double quota = 0, period = 0;
+  if (!(file >> quota >> period) || !(quota > 0 && period > 0)) return cores;
+  return static_cast<int>(std::min<double>(cores, std::ceil(quota / period)));
+}
+
 int team_size(int threads, const Executor* executor) {
   constexpr int kMostThreads = 1024;
   if (threads < 0 || threads > kMostThreads) {
@@ -157,8 +184,7 @@ int team_size(int threads, const Executor* executor) {
         fmt::format("threads is {}; it must be 0 (all cores) to {}", threads, kMostThreads));
   }
   if (threads > 0) return threads;
-  const int all = executor != nullptr ? executor->threads()
-                                      : static_cast<int>(std::thread::hardware_concurrency());
+  const int all = executor != nullptr ? executor->threads() : num_cores();
   return std::clamp(all, 1, kMostThreads);
 }
 

@@ -16,8 +16,9 @@
 
 namespace phasor::internal {
 
-/// The calling thread and size − 1 others, which are started by the first loop that needs them.
-/// Between loops they spin for some microseconds and then sleep. One caller at a time.
+/// The calling thread and up to size − 1 others, each started by the first loop that needs it.
+/// Between loops they spin for some microseconds and then sleep. One caller at a time, and no loop
+/// within another of the same team.
 ///
 /// A thread begins with a share of the tasks that is the same in every loop of as many tasks, so
 /// that it finds its weights in its own cache, and then takes what others have not begun. The
@@ -55,10 +56,11 @@ class Team {
   void serve(int thread, uint32_t seen);
   void work(int thread);
   void call_body(int64_t task, int thread);
+  void check_all_taken() const;
 
   const int size_;
   const std::shared_ptr<Executor> executor_;
-  std::vector<std::thread> threads_;  // [size − 1] once they are started
+  std::vector<std::thread> threads_;  // those that were started, at most size − 1
   uint64_t forks_ = 0;                // of the process, when they were started
 
   // The loop that runs.
@@ -106,7 +108,10 @@ class Threads {
   int count_ = 1;
 };
 
-/// The number of threads that an option means: 0 is one for each core, or the executor's. Throws
+/// How many cores this process may use: its affinity, and the CPU quota of its control group.
+int num_cores();
+
+/// The number of threads that an option means: 0 is num_cores(), or the executor's number. Throws
 /// InvalidArgument below 0 and above 1024.
 int team_size(int threads, const Executor* executor = nullptr);
 

@@ -34,7 +34,7 @@ struct ClassificationData;
 namespace [[gnu::visibility("default")]] phasor {
 
 struct EncoderOptions {
-  int threads = 0;  // that share a run, the caller's included; 0: one for each core
+  int threads = 0;  // that share a run, the caller's included; 0: one for each core it may use
   Precision precision = Precision::kFloat32;  // number format of the linear maps
   /// For how many row counts each thread keeps its plans. The least recently used are dropped first
   /// and rebuilt in 30 µs, because oneDNN keeps what it compiled. For any batches, it compiles a

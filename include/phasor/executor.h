@@ -15,10 +15,10 @@ class Executor {
   /// EncoderOptions::threads = 0 uses as many.
   virtual int threads() const = 0;
 
-  /// Calls work(0) … work(count − 1), each once, on any threads and in any order, and returns when
-  /// all have returned. They share the steps among themselves, so each may run alone, and one that
-  /// starts late finds nothing left to do. They do not throw. A step takes microseconds: threads
-  /// that wait for work should spin for a while before they sleep.
+  /// Calls work(0) … work(count − 1), each once, on any threads and in any order; neither returns
+  /// nor throws before all have returned. They share the steps among themselves, so each may run
+  /// alone, and one that starts late finds nothing left to do. They do not throw. A step takes
+  /// microseconds: threads that wait for work should spin for a while before they sleep.
   virtual void run(int count, const std::function<void(int)>& work) = 0;
 };
 

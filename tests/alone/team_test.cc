@@ -9,12 +9,15 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <iterator>
 #include <new>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "phasor/errors.h"
 #include "tests/support/encoder_cases.h"
 #include "tests/support/expect_close.h"
 
@@ -48,6 +51,22 @@ TEST(TeamTest, UsesNoMoreThreadsThanAStepAsksFor) {
   for (const int count : {1, 2, 4}) {
     Threads(team, count).run(1000, [&](int64_t, int thread) { EXPECT_LT(thread, count); });
   }
+}
+
+int64_t num_threads_of_process() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return std::distance(begin(tasks), end(tasks));
+}
+
+TEST(TeamTest, StartsNoMoreThreadsThanALoopHasUseFor) {
+  const int64_t before = num_threads_of_process();
+  Team team(8);
+  EXPECT_EQ(num_threads_of_process(), before);
+  Threads(team).run(2, [](int64_t, int) {});
+  const int64_t with_one = num_threads_of_process();
+  EXPECT_LE(with_one, before + 2) << "a sanitizer may start one of its own";
+  Threads(team, 3).run(100, [](int64_t, int) {});
+  EXPECT_EQ(num_threads_of_process(), with_one + 1);
 }
 
 TEST(TeamTest, OfManyExceptionsTheFirstByTaskReachesTheCallerWhenAllHaveRun) {
@@ -127,6 +146,26 @@ TEST(TeamTest, AnEncoderRunsOnTheExecutorOfTheApplication) {
     expect_same_bits(hidden_of(replica.encode_ids(texts)), expected, "its replica");
   }
   EXPECT_GT(spawner->calls, 0);
+}
+
+/// Forgets the work.
+struct Idle : Executor {
+  int threads() const override { return 2; }
+  void run(int, const std::function<void(int)>&) override {}
+};
+
+TEST(TeamTest, AnExecutorThatDoesNotWorkIsFound) {
+  Team team(2, std::make_shared<Idle>());
+  EXPECT_THROW(Threads(team).run(10, [](int64_t, int) {}), InvalidArgument);
+}
+
+TEST(TeamTest, ZeroThreadsAreOneForEachCore) {
+  EXPECT_EQ(team_size(0), num_cores());
+  EXPECT_GE(num_cores(), 1);
+  EXPECT_LE(num_cores(), static_cast<int>(std::thread::hardware_concurrency()));
+  EXPECT_EQ(team_size(3), 3);
+  EXPECT_THROW(team_size(-1), InvalidArgument);
+  EXPECT_THROW(team_size(1025), InvalidArgument);
 }
 
 TEST(TeamTest, TheChildOfAForkStartsThreadsOfItsOwn) {
