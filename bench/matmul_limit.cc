@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
 #include <iterator>
 #include <limits>
 #include <numeric>
 
+#include "engine/kernels.h"
 #include "engine/onednn.h"
 #include "engine/packed_weights.h"
 #include "engine/scratch.h"
@@ -138,9 +138,12 @@ MatmulLimit::MatmulLimit(const ModelConfig& config, const MatmulLimitOptions& op
     best_rate_ = std::max(best_rate_, shape.row_operations() / seconds);
   }
   attention_rate_ = best_rate_;
-  if (narrow) {  // attention stays float32
-    attention_rate_ = shapes.front().row_operations() /
-                      seconds_per_row(engine, threads, shapes.front(), {}, share);
+  if (narrow) {  // attention multiplies float32, or bfloat16 where that is fast
+    const bool halves = attention_products(options.precision).values_per_float == 2;
+    attention_rate_ =
+        shapes.front().row_operations() /
+        seconds_per_row(engine, threads, shapes.front(),
+                        halves ? matmul_types(Precision::kBfloat16) : onednn::MatmulTypes(), share);
   }
 }
 
