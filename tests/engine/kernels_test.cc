@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdlib>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "engine/onednn.h"
+#include "tests/support/amx_emulator.h"
 #include "tests/support/expect_close.h"
 
 namespace phasor {
@@ -25,7 +27,7 @@ namespace internal {
 extern const Kernels kBaselineKernels;
 #if defined(__x86_64__)
 extern const Kernels kAvx2Kernels, kAvx2VnniKernels, kAvx512Kernels;
-extern const AttentionProducts kAvx512Bfloat16Products, kAmxProducts, kEmulatedAmxProducts;
+extern const AttentionProducts kAvx512Bfloat16Products, kAmxProducts;
 #endif
 }  // namespace internal
 
@@ -390,8 +392,9 @@ std::vector<ProductsCase> runnable_products() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512bf16")) {
     cases.push_back({16, &kAvx512Bfloat16Products});
-    cases.push_back({16, &kEmulatedAmxProducts});
-    if (onednn::may_use(dnnl::cpu_isa::avx512_core_amx)) cases.push_back({16, &kAmxProducts});
+#if defined(__linux__)
+    cases.push_back({16, &kAmxProducts});
+#endif
   }
 #endif
   return cases;
@@ -407,10 +410,20 @@ class AttentionProductsTest : public testing::TestWithParam<ProductsCase> {
 
   const AttentionProducts& products_ = *GetParam().products;
   const int64_t W_ = GetParam().W;
+#if defined(__x86_64__) && defined(__linux__)
+  const AmxEmulator emulator_;
+#endif
 };
 
 INSTANTIATE_TEST_SUITE_P(AllFormats, AttentionProductsTest, testing::ValuesIn(runnable_products()),
                          [](const auto& info) { return std::string(info.param.products->name); });
+
+/// Also around the tiles' blocks of four.
+std::vector<int64_t> key_counts() {
+  std::vector<int64_t> counts = kSizes;
+  counts.insert(counts.end(), {97, 130});
+  return counts;
+}
 
 /// `count` rows `stride` apart; behind each lies another head's, which must not count.
 std::vector<float> draw_rows(int64_t count, int64_t width, int64_t stride, uint64_t seed) {
@@ -424,7 +437,7 @@ TEST_P(AttentionProductsTest, ScoresAreScaledDotProducts) {
   constexpr float kScale = 0.3f;
   for (const int64_t head_dim : kHeadDims) {
     const int64_t head_stride = packed_head_stride(products_, head_dim), stride = head_dim + 5;
-    for (const int64_t num_keys : kSizes) {
+    for (const int64_t num_keys : key_counts()) {
       const int64_t num_queries = 1 + (num_keys + head_dim) % W_;
       const std::vector<float> keys = draw_rows(num_keys, head_dim, stride, 1);
       const std::vector<float> q = draw_rows(num_queries, head_dim, stride, 2);
@@ -456,7 +469,7 @@ TEST_P(AttentionProductsTest, ScoresAreScaledDotProducts) {
 TEST_P(AttentionProductsTest, MixingWeighsTheValues) {
   for (const int64_t head_dim : kHeadDims) {
     const int64_t head_stride = packed_head_stride(products_, head_dim), stride = head_dim + 3;
-    for (const int64_t num_keys : kSizes) {
+    for (const int64_t num_keys : key_counts()) {
       const int64_t num_queries = 1 + (num_keys + head_dim) % W_;
       const int64_t first_key = num_keys % 3 * 2, num_values = first_key + num_keys;
       const std::vector<float> values = draw_rows(num_values, head_dim, stride, 1);
@@ -488,6 +501,36 @@ TEST_P(AttentionProductsTest, MixingWeighsTheValues) {
     }
   }
 }
+
+#if defined(__x86_64__) && defined(__linux__)
+TEST(AmxTest, TheTilesOfAnotherOwnerStayConfigured) {
+  if (!__builtin_cpu_supports("avx512bf16")) GTEST_SKIP() << "needs AVX512_BF16";
+  const AmxEmulator emulator;
+  using Config = std::array<uint8_t, 64>;
+  Config none = {}, one_tile = {};
+  one_tile[0] = 1;    // palette
+  one_tile[16] = 32;  // bytes of a row of tile 0
+  one_tile[48] = 7;   // its rows
+  const auto configured = [] {
+    Config config;
+    asm volatile("sttilecfg %0" : "=m"(config));
+    return config;
+  };
+  constexpr int64_t kKeys = 20, kWidth = 32, kStride = kWidth / 2, kQueries = 16;
+  const std::vector<float> q(kQueries * kWidth), keys(kKeys * kStride), values(kKeys * kStride),
+      inverse_sums(kQueries);
+  std::vector<float> transposed(kQueries * kStride), tile(2 * kQueries * kKeys), z(q.size());
+  for (const Config& config : {one_tile, none}) {
+    asm volatile("ldtilecfg %0" : : "m"(config));
+    kAmxProducts.scores(q.data(), kWidth, kQueries, keys.data(), kKeys, kWidth, kStride, 1,
+                        transposed.data(), tile.data());
+    EXPECT_EQ(configured(), config);
+    kAmxProducts.mix(tile.data(), inverse_sums.data(), kQueries, values.data(), kKeys, kWidth,
+                     kStride, z.data(), kWidth);
+    EXPECT_EQ(configured(), config);
+  }
+}
+#endif
 
 TEST(KernelsChoiceTest, TheSetIsTheBestThatOneDnnMayUse) {
   const char* const limit = std::getenv("ONEDNN_MAX_CPU_ISA");
