@@ -162,6 +162,9 @@ class EmbedRun {
 
   void operator()() {
     for (int64_t first = 0; first < num_texts_; first += kWindowTexts) {
+      if (options_.stop.stop_requested()) {
+        throw Error(ErrorCode::kCancelled, "the run was cancelled");
+      }
       window(first, std::min(kWindowTexts, num_texts_ - first));
     }
   }

@@ -147,7 +147,7 @@ void Team::run_loop(int threads, int64_t tasks, Call call, const void* body) {
 void Team::check_all_taken() const {
   for (int thread = 0; thread < sharing_; ++thread) {
     if (shares_[thread].next >= shares_[thread].end) continue;
-    throw InvalidArgument("the Executor's run() returned without a call of its work");
+    throw InvalidArgument("the Executor's run() made no call of its work");
   }
 }
 
@@ -183,9 +183,9 @@ int team_size(int threads, const Executor* executor) {
     throw InvalidArgument(
         fmt::format("threads is {}; it must be 0 (all cores) to {}", threads, kMostThreads));
   }
-  if (threads > 0) return threads;
+  if (executor == nullptr && threads > 0) return threads;
   const int all = executor != nullptr ? executor->threads() : num_cores();
-  return std::clamp(all, 1, kMostThreads);
+  return std::clamp(threads > 0 ? std::min(threads, all) : all, 1, kMostThreads);
 }
 
 void parallel_for(int64_t count, int threads, const std::function<void(int64_t i)>& body) {

@@ -111,8 +111,8 @@ class Threads {
 /// How many cores this process may use: its affinity, and the CPU quota of its control group.
 int num_cores();
 
-/// The number of threads that an option means: 0 is num_cores(), or the executor's number. Throws
-/// InvalidArgument below 0 and above 1024.
+/// The number of threads that an option means: 0 is num_cores(), or the executor's number, which is
+/// also the most. Throws InvalidArgument below 0 and above 1024.
 int team_size(int threads, const Executor* executor = nullptr);
 
 /// body(i) for i = 0 … count − 1 on threads that are started for it; see Team::run().

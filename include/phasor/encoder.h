@@ -236,8 +236,9 @@ class Classification {
 /// number of threads.
 class Encoder {
  public:
-  /// Packs the weights for this machine. Throws InvalidArgument (no model, threads < 0,
-  /// max_plans < 1), ModelError (NaN or infinite weights) or BackendError.
+  /// Packs the weights for this machine. Throws InvalidArgument (no model, threads < 0 or > 1024,
+  /// max_plans < 1), ModelError (NaN or infinite weights), BackendError, or what an Executor
+  /// throws.
   explicit Encoder(std::shared_ptr<const Model> model, EncoderOptions options = {});
   Encoder(Encoder&&) noexcept;
   Encoder& operator=(Encoder&&) noexcept;

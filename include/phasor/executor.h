@@ -11,14 +11,18 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  /// How many calls can run at the same time, the calling thread's included: an Encoder with
-  /// EncoderOptions::threads = 0 uses as many.
+  /// How many threads can work at the same time, the calling thread's included, from 1 to 1024.
+  /// An Encoder uses as many, or EncoderOptions::threads if that is fewer.
   virtual int threads() const = 0;
 
-  /// Calls work(0) … work(count − 1), each once, on any threads and in any order; neither returns
-  /// nor throws before all have returned. They share the steps among themselves, so each may run
-  /// alone, and one that starts late finds nothing left to do. They do not throw. A step takes
-  /// microseconds: threads that wait for work should spin for a while before they sleep.
+  /// Calls work(i) for i = 0 … count − 1, each at most once, on any threads; count is at most
+  /// threads(). Neither returns nor throws before all calls that were made have returned. The calls
+  /// share the steps among themselves: once one has returned, nothing is left to begin, and calls
+  /// that were not made can be left out. They do not throw.
+  ///
+  /// A run() that only waits for other threads of a pool never ends when all of them wait in it:
+  /// the calling thread should make the first call itself, as examples/executor.cc does. A step
+  /// takes microseconds: threads that wait for work should spin for a while before they sleep.
   virtual void run(int count, const std::function<void(int)>& work) = 0;
 };
 

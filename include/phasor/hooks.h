@@ -93,8 +93,7 @@ struct HookEvent {
 /// those of different sequences in no particular order. After observe() has thrown it is not called
 /// again, and encode() throws the same exception.
 ///
-/// Observing changes the results no more than another batch would: not at all with AVX-512, see
-/// Encoder.
+/// Observing does not change the results.
 class Observer {
  public:
   virtual ~Observer() = default;

@@ -7,9 +7,9 @@
 
 namespace [[gnu::visibility("default")]] phasor {
 
-/// The residual stream, norms, attention's scores and softmax are float32 in every precision, and
-/// so are all results. Below float32, a CPU with fast bfloat16 (AMX, or AMD's with AVX512_BF16)
-/// rounds what attention multiplies to it: queries, keys, the pattern and values.
+/// The residual stream, norms, softmax and all sums are float32 in every precision, and so are all
+/// results. Below float32, a CPU with fast bfloat16 (AMX, or AMD's with AVX512_BF16) rounds what
+/// attention multiplies to it: queries, keys, the pattern and values.
 enum class Precision {
   kFloat32,
   /// Weights and the inputs of linear maps rounded to bfloat16 (to nearest, ties to even), products
