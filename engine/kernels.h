@@ -1,4 +1,5 @@
-// The loops that phasor implements itself: attention over a tile of queries, norms, quantization.
+// The loops that phasor implements itself: attention over a tile of queries, linear maps where
+// oneDNN's are slower, norms, activations, quantization.
 // Each is compiled for several instruction sets, and one set is chosen at run time.
 //
 // Rows are `stride` values apart. No kernel allocates or reads another thread's data.

@@ -11,6 +11,7 @@
 
 #include "engine/kernels.h"
 #include "engine/onednn.h"
+#include "tests/support/draw.h"
 
 namespace phasor {
 using namespace internal;
@@ -48,15 +49,6 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(IntegerMapTest);  // without AVX2
 const auto name_of_set = [](const auto& info) { return std::string(info.param->name); };
 INSTANTIATE_TEST_SUITE_P(, FloatMapTest, testing::ValuesIn(sets_for_floats()), name_of_set);
 INSTANTIATE_TEST_SUITE_P(, IntegerMapTest, testing::ValuesIn(sets_for_integers()), name_of_set);
-
-std::vector<float> draw(int64_t count, uint64_t seed, float spread = 1) {
-  std::mt19937_64 random(seed);
-  std::vector<float> values(count);
-  for (float& value : values) {
-    value = spread * static_cast<float>(static_cast<double>(random() >> 11) * 0x1p-52 - 1);
-  }
-  return values;
-}
 
 // [out, in] -> panels of 16 columns whose steps have `unit` inputs; columns that are missing are 0.
 template <typename T>
@@ -132,24 +124,21 @@ TEST_P(IntegerMapTest, IsExactBeforeItsScales) {
       const std::vector<float> ones(columns, 1.0f), zeros(columns);
       std::vector<int32_t> zero_point(columns);
       for (int64_t o = 0; o < out; ++o) zero_point[o] = static_cast<int32_t>(100 * in + o);
-      std::vector<float> y(rows * out);
-      GetParam()->linear_int8(x.data(), rows, in, panels.data(), out,
-                              {.row_scale = ones.data(),
-                               .column_scale = ones.data(),
-                               .zero_point = zero_point.data(),
-                               .bias = zeros.data(),
-                               .activation = nullptr},
-                              y.data(), out);
+      const auto map = [&](const auto& row_scales, const auto& column_scales, const auto& biases) {
+        std::vector<float> result(rows * out);
+        GetParam()->linear_int8(x.data(), rows, in, panels.data(), out,
+                                {.row_scale = row_scales.data(),
+                                 .column_scale = column_scales.data(),
+                                 .zero_point = zero_point.data(),
+                                 .bias = biases.data(),
+                                 .activation = nullptr},
+                                result.data(), out);
+        return result;
+      };
       const std::vector<float> row_scale = draw(columns, 1), column_scale = draw(columns, 2),
                                bias = draw(columns, 3);
-      std::vector<float> scaled(rows * out);
-      GetParam()->linear_int8(x.data(), rows, in, panels.data(), out,
-                              {.row_scale = row_scale.data(),
-                               .column_scale = column_scale.data(),
-                               .zero_point = zero_point.data(),
-                               .bias = bias.data(),
-                               .activation = nullptr},
-                              scaled.data(), out);
+      const std::vector<float> y = map(ones, ones, zeros);
+      const std::vector<float> scaled = map(row_scale, column_scale, bias);
       for (int64_t n = 0; n < rows; ++n) {
         for (int64_t o = 0; o < out; ++o) {
           int64_t sum = -zero_point[o];

@@ -11,13 +11,13 @@
 #include <cstring>
 #include <limits>
 #include <numbers>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/onednn.h"
 #include "tests/support/amx_emulator.h"
+#include "tests/support/draw.h"
 #include "tests/support/expect_close.h"
 
 namespace phasor {
@@ -62,16 +62,6 @@ const std::vector<int64_t> kSizes = {1,  2,  3,  4,  5,  7,  8,  9,  12, 15, 16,
 const std::vector<int64_t> kHeadDims = {4, 5, 6, 8, 15, 16, 17, 32, 33, 48, 64, 65, 80, 128, 130};
 
 constexpr float kUntouched = 12345.0f;
-
-/// Uniform in [−spread, spread], the same on every machine.
-std::vector<float> draw(int64_t count, uint64_t seed, float spread = 1) {
-  std::mt19937_64 random(seed);
-  std::vector<float> values(count);
-  for (float& value : values) {
-    value = spread * static_cast<float>(static_cast<double>(random() >> 11) * 0x1p-52 - 1);
-  }
-  return values;
-}
 
 std::string sizes(std::initializer_list<int64_t> list) {
   std::string text;
