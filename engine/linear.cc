@@ -42,6 +42,12 @@ int64_t part_columns(const dnnl::engine& engine, const PackedLinear& like, int t
   return onednn::is_part(part, like.weight.get_desc()) ? columns : like.out;
 }
 
+/// How many rows a part of all columns has: threads share rows where the packed weights cannot be
+/// divided, because their sizes are not round.
+int64_t part_rows(int64_t num_rows, int threads) {
+  return std::min(kPieceRows, padded_rows((num_rows + threads - 1) / threads));
+}
+
 onednn::Primitive make_matmul(const dnnl::engine& engine, int64_t num_rows, int64_t columns,
                               const PackedLinear& like) {
   const onednn::MatmulTypes types = matmul_types(like.precision);
@@ -79,13 +85,14 @@ Linear::Linear(const dnnl::engine& engine, int64_t num_rows, const PackedLinear&
       out_(like.out),
       precision_(like.precision),
       value_bytes_(dnnl::memory::data_type_size(matmul_types(like.precision).src)),
-      columns_(part_columns(engine, like, threads)) {
+      columns_(part_columns(engine, like, threads)),
+      rows_(columns_ < out_ ? kPieceRows : part_rows(num_rows, threads)) {
   if (precision_ != Precision::kFloat32) {
     source_bytes_ =
         cache_lines(num_rows * in_ * value_bytes_) + cache_lines(num_rows * sizeof(float));
   }
-  if (num_rows >= kPieceRows) add_piece(engine, kPieceRows, like, threads);
-  if (num_rows % kPieceRows > 0) add_piece(engine, num_rows % kPieceRows, like, threads);
+  if (num_rows >= rows_) add_piece(engine, rows_, like, threads);
+  if (num_rows % rows_ > 0) add_piece(engine, num_rows % rows_, like, threads);
 }
 
 void Linear::add_piece(const dnnl::engine& engine, int64_t num_rows, const PackedLinear& like,
@@ -106,11 +113,11 @@ void Linear::add_piece(const dnnl::engine& engine, int64_t num_rows, const Packe
 void Linear::run(const Threads& threads, const float* x, const PackedLinear& weights, float* y,
                  void* scratchpad, std::optional<Activation> activation) {
   const Source from = source(threads, x, scratchpad);
-  const int64_t row_parts = (num_rows_ + kPieceRows - 1) / kPieceRows;
+  const int64_t row_parts = (num_rows_ + rows_ - 1) / rows_;
   threads.run(row_parts * ((out_ + columns_ - 1) / columns_), [&](int64_t task, int thread) {
-    const int64_t row = task % row_parts * kPieceRows, column = task / row_parts * columns_;
+    const int64_t row = task % row_parts * rows_, column = task / row_parts * columns_;
     const Part part = {.first_row = row,
-                       .num_rows = std::min(kPieceRows, num_rows_ - row),
+                       .num_rows = std::min(rows_, num_rows_ - row),
                        .first_column = column,
                        .num_columns = std::min(columns_, out_ - column),
                        .y = y + row * out_ + column};

@@ -16,7 +16,8 @@ namespace phasor::internal {
 
 /// y = f(x·W + b) compiled for one row count; weights are given at each run, so that all layers
 /// share one compiled map. Rows are taken in pieces of 256 and a rest, so that oneDNN compiles and
-/// keeps few sizes of a map for all batches; several threads also take parts of the columns.
+/// keeps few sizes of a map for all batches; several threads also take parts of the columns, or
+/// fewer rows.
 class Linear {
  public:
   /// For weights of the same size, layout and precision as `like`, on that many threads.
@@ -56,7 +57,8 @@ class Linear {
   int64_t out_;
   Precision precision_;
   size_t value_bytes_;  // of the matmul's input
-  int64_t columns_;     // of a part
+  int64_t columns_;     // of a part, and
+  int64_t rows_;        // of all but the last
   std::vector<Piece> pieces_;
   // The scratchpad: x in the matmul's format with its scales; then, for each thread,
   size_t source_bytes_ = 0;

@@ -207,18 +207,26 @@ TEST(ThreadsTest, WhatAnObserverThrowsReachesTheCallerFromEveryThread) {
   }
 }
 
-TEST(ThreadsTest, OneLongTextOnAllThreadsGivesWhatOneGives) {
-  ModelConfig config = small_config();
-  config.d_model = 96;  // wide enough that every loop over rows, heads and weights is shared out
-  config.d_ff = 1536;
-  config.position.kind = PositionKind::kSinusoidal;
-  const auto model = random_model(config, 72);
-  const TokenIds ids = random_ids(*model, 260, 1);
-  for (const Precision precision : {Precision::kFloat32, Precision::kInt8}) {
-    Encoder alone(model, {.threads = 1, .precision = precision});
-    Encoder encoder(model, {.threads = kTeam, .precision = precision});
-    expect_same_bits(hidden_of(encoder.encode_ids(ids)), hidden_of(alone.encode_ids(ids)),
-                     std::string(to_string(precision)));
+TEST(ThreadsTest, OneTextOnAllThreadsGivesWhatOneGives) {
+  // Wide enough that every loop over rows, heads and weights is shared out: sizes that oneDNN's
+  // layouts divide, and others.
+  for (const auto& [d_model, d_ff] : {std::pair(192, 1536), std::pair(102, 1500)}) {
+    ModelConfig config = small_config();
+    config.d_model = d_model;
+    config.d_ff = d_ff;
+    config.position.kind = PositionKind::kSinusoidal;
+    const auto model = random_model(config, 72);
+    for (const int64_t length : {20, 130, 260}) {
+      const TokenIds ids = random_ids(*model, length, 1);
+      for (const Precision precision :
+           {Precision::kFloat32, Precision::kBfloat16, Precision::kInt8}) {
+        Encoder alone(model, {.threads = 1, .precision = precision});
+        Encoder encoder(model, {.threads = kTeam, .precision = precision});
+        expect_same_bits(hidden_of(encoder.encode_ids(ids)), hidden_of(alone.encode_ids(ids)),
+                         std::string(to_string(precision)) + ", width " + std::to_string(d_model) +
+                             ", tokens " + std::to_string(length));
+      }
+    }
   }
 }
 
