@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "engine/kernels.h"
 
@@ -63,8 +64,19 @@ void copy_out(const ScoreTile& tile, const float* factors, float unseen, int64_t
   }
 }
 
-void attend_head(const AttentionInput& in, const AttentionMaps& maps, int64_t head,
-                 const Scratch& scratch, float* z) {
+/// The reverse of copy_out(), for the keys that the tile has.
+void copy_in(const float* map, int64_t num_tokens, const ScoreTile& tile) {
+  for (int64_t i = 0; i < tile.num_queries; ++i) {
+    const float* const row = map + (tile.first_query + i) * num_tokens;
+    for (int64_t j = 0; j < tile.num_keys; ++j) {
+      tile.scores[j * tile.lanes + i] = row[tile.first_key + j];
+    }
+  }
+}
+
+/// All steps, or `only` one.
+void attend_head(std::optional<AttentionStep> only, const AttentionInput& in,
+                 const AttentionMaps& maps, int64_t head, const Scratch& scratch, float* z) {
   constexpr int64_t kMostLanes = 16;
   constexpr float kUnseen = -std::numeric_limits<float>::infinity();
   const Kernels& run = kernels();
@@ -74,27 +86,42 @@ void attend_head(const AttentionInput& in, const AttentionMaps& maps, int64_t he
   const int64_t column = head * in.head_dim;
   const int64_t z_stride = in.num_heads * in.head_dim;
   const int64_t stride = packed_head_stride(products, in.head_dim);
-  products.pack_keys(in.k + column, T, in.stride, in.head_dim, stride, scratch.keys);
-  products.pack_values(in.v + column, T, in.stride, in.head_dim, stride, scratch.values);
-  if (at.bias) at.bias->begin_head(at, head, scratch.bias);
-  if (at.disentangled) at.disentangled->begin_head(in, head, scratch.disentangled);
+  const auto runs = [&](AttentionStep step) { return !only || *only == step; };
+  if (runs(AttentionStep::kScores)) {
+    products.pack_keys(in.k + column, T, in.stride, in.head_dim, stride, scratch.keys);
+    if (at.bias) at.bias->begin_head(at, head, scratch.bias);
+    if (at.disentangled) at.disentangled->begin_head(in, head, scratch.disentangled);
+  }
+  if (runs(AttentionStep::kMix)) {
+    products.pack_values(in.v + column, T, in.stride, in.head_dim, stride, scratch.values);
+  }
   for (int64_t i = 0; i < T; i += run.tile_queries) {
     ScoreTile tile = {.scores = scratch.tile,
                       .lanes = run.tile_queries,
                       .first_query = i,
                       .num_queries = std::min(run.tile_queries, T - i)};
     at.choose_keys(tile);
-    products.scores(in.q + i * in.stride + column, in.stride, tile.num_queries,
-                    scratch.keys + tile.first_key * stride, tile.num_keys, in.head_dim, stride,
-                    in.scale, scratch.queries, tile.scores);
-    if (at.bias) at.bias->add_to(tile, at, head, scratch.bias);
-    if (at.disentangled) at.disentangled->add_to(tile, in, head, scratch.disentangled);
-    at.mask(tile, kUnseen);
-    if (maps.scores) copy_out(tile, nullptr, kUnseen, T, maps.scores + head * T * T);
+    if (runs(AttentionStep::kScores)) {
+      products.scores(in.q + i * in.stride + column, in.stride, tile.num_queries,
+                      scratch.keys + tile.first_key * stride, tile.num_keys, in.head_dim, stride,
+                      in.scale, scratch.queries, tile.scores);
+      if (at.bias) at.bias->add_to(tile, at, head, scratch.bias);
+      if (at.disentangled) at.disentangled->add_to(tile, in, head, scratch.disentangled);
+      at.mask(tile, kUnseen);
+      if (maps.scores) copy_out(tile, nullptr, kUnseen, T, maps.scores + head * T * T);
+    }
     float inverse_sums[kMostLanes];
-    run.softmax(tile.scores, tile.num_keys, inverse_sums);
-    at.mask(tile, 0.0f);  // softmax leaves e^−87
-    if (maps.pattern) copy_out(tile, inverse_sums, 0.0f, T, maps.pattern + head * T * T);
+    if (runs(AttentionStep::kSoftmax)) {
+      if (only) copy_in(maps.scores + head * T * T, T, tile);
+      run.softmax(tile.scores, tile.num_keys, inverse_sums);
+      at.mask(tile, 0.0f);  // softmax leaves e^−87
+      if (maps.pattern) copy_out(tile, inverse_sums, 0.0f, T, maps.pattern + head * T * T);
+    }
+    if (!runs(AttentionStep::kMix)) continue;
+    if (only) {
+      copy_in(maps.pattern + head * T * T, T, tile);
+      std::fill_n(inverse_sums, kMostLanes, 1.0f);
+    }
     products.mix(tile.scores, inverse_sums, tile.num_queries,
                  scratch.values + tile.first_key * stride, tile.num_keys, in.head_dim, stride,
                  z + i * z_stride + column, z_stride);
@@ -103,15 +130,29 @@ void attend_head(const AttentionInput& in, const AttentionMaps& maps, int64_t he
 
 }  // namespace
 
-void attend(const Threads& threads, const AttentionInput& in, const AttentionMaps& maps,
-            float* scratch, float* z) {
+namespace {
+
+void attend_heads(std::optional<AttentionStep> only, const Threads& threads,
+                  const AttentionInput& in, const AttentionMaps& maps, float* scratch, float* z) {
   const Disentangled* const table = in.positions.disentangled;
   const int64_t relative_rows = table == nullptr ? 0 : table->num_rows();
   const int64_t share = attention_scratch(in.num_tokens, in.head_dim, relative_rows);
   const ScratchLayout layout(in.num_tokens, in.head_dim, relative_rows);
   threads.run(in.num_heads, [&](int64_t head, int thread) {
-    attend_head(in, maps, head, Scratch(scratch + thread * share, layout), z);
+    attend_head(only, in, maps, head, Scratch(scratch + thread * share, layout), z);
   });
+}
+
+}  // namespace
+
+void attend(const Threads& threads, const AttentionInput& in, const AttentionMaps& maps,
+            float* scratch, float* z) {
+  attend_heads({}, threads, in, maps, scratch, z);
+}
+
+void attend(AttentionStep step, const Threads& threads, const AttentionInput& in,
+            const AttentionMaps& maps, float* scratch, float* z) {
+  attend_heads(step, threads, in, maps, scratch, z);
 }
 
 int64_t attention_scratch(int64_t num_tokens, int64_t head_dim, int64_t relative_rows) {

@@ -29,12 +29,18 @@ struct AttentionMaps {
   float* pattern = nullptr;  // [H, T, T]
 };
 
+/// The steps of attention. The maps lie between them.
+enum class AttentionStep { kScores, kSoftmax, kMix };
+
 /// z [T, H, D] = softmax(scale·Q·Kᵀ + what positions add)·V, head by head, a tile of queries at a
 /// time: the scores of a tile stay in the first-level cache. The only step of the encoder that
 /// mixes rows. A token's result depends only on its sequence. `scratch` has
 /// attention_scratch() floats for each of the threads, over which the heads are spread.
 void attend(const Threads& threads, const AttentionInput& in, const AttentionMaps& maps,
             float* scratch, float* z);
+/// One step alone, from the map before it to the map after it, or to z.
+void attend(AttentionStep step, const Threads& threads, const AttentionInput& in,
+            const AttentionMaps& maps, float* scratch, float* z);
 
 /// For sequences of up to num_tokens; relative_rows: Disentangled::num_rows(), or 0.
 int64_t attention_scratch(int64_t num_tokens, int64_t head_dim, int64_t relative_rows);

@@ -156,10 +156,24 @@ class ForwardPass {
                             .head_dim = config_.head_dim(),
                             .scale = config_.score_scale(),
                             .positions = score_positions(layer, segment)};
-    internal::attend(worker_.threads(), in, a_.maps, a_.attention,
-                     a_.z + segment.first_row * width);
-    run_.watch.attention_map(Hook::kAttnScores, layer, segment, a_.maps.scores, config_.num_heads);
-    run_.watch.attention_map(Hook::kPattern, layer, segment, a_.maps.pattern, config_.num_heads);
+    float* const z = a_.z + segment.first_row * width;
+    const auto pass = [&](Hook hook, float* map) {
+      run_.watch.attention_map(hook, layer, segment, map, config_.num_heads);
+    };
+    const auto step = [&](AttentionStep one) {
+      internal::attend(one, worker_.threads(), in, a_.maps, a_.attention, z);
+    };
+    const bool one_by_one =
+        run_.watch.changes(Hook::kAttnScores, layer) || run_.watch.changes(Hook::kPattern, layer);
+    if (one_by_one) {
+      step(AttentionStep::kScores);
+    } else {
+      internal::attend(worker_.threads(), in, a_.maps, a_.attention, z);
+    }
+    pass(Hook::kAttnScores, a_.maps.scores);
+    if (one_by_one) step(AttentionStep::kSoftmax);
+    pass(Hook::kPattern, a_.maps.pattern);
+    if (one_by_one) step(AttentionStep::kMix);
   }
 
   // out = W_down · f(W_up · input), or W_down · (f(W_gate · input) ⊙ W_up · input)
@@ -200,14 +214,17 @@ class ForwardPass {
                     const std::optional<Norm>& norm) {
     const int64_t num_values = group_.num_rows * config_.d_model;
     if (is_cut(layer, site)) std::fill_n(a_.x, num_values, 0.0f);
-    if (post_norm()) {
+    if (post_norm() && !run_.watch.changes(hook, layer)) {
       add_layer_norm(worker_.threads(), a_.out, group_.num_rows, *norm, config_.norm_eps, a_.x,
                      a_.normed);
       saw(hook, layer, a_.x);
       std::swap(a_.x, a_.normed);
-    } else {
-      add(a_.out, num_values, a_.x);
-      saw(hook, layer, a_.x);
+      return;
+    }
+    add(a_.out, num_values, a_.x);
+    saw(hook, layer, a_.x);
+    if (post_norm()) {
+      layer_norm(worker_.threads(), a_.x, group_.num_rows, *norm, config_.norm_eps, a_.x);
     }
   }
 
@@ -247,13 +264,13 @@ class ForwardPass {
     });
   }
 
-  void saw(Hook hook, int64_t layer, const float* values) const {
+  void saw(Hook hook, int64_t layer, float* values) const {
     run_.watch.rows(hook, layer, group_.segments, values, {config_.d_model});
   }
-  void saw_embedding(Hook hook, const float* values) const {
+  void saw_embedding(Hook hook, float* values) const {
     run_.watch.rows(hook, -1, group_.segments, values, {config_.embedding_width()});
   }
-  void saw_heads(Hook hook, int64_t layer, const float* values) const {
+  void saw_heads(Hook hook, int64_t layer, float* values) const {
     run_.watch.rows(hook, layer, group_.segments, values, {config_.num_heads, config_.head_dim()});
   }
   // q, k or v, gathered in the memory of z.
@@ -264,6 +281,10 @@ class ForwardPass {
       std::copy_n(a_.qkv + (3 * n + part) * width, width, a_.z + n * width);
     }
     saw_heads(hook, layer, a_.z);
+    if (!run_.watch.changes(hook, layer)) return;
+    for (int64_t n = 0; n < group_.num_rows; ++n) {
+      std::copy_n(a_.z + n * width, width, a_.qkv + (3 * n + part) * width);
+    }
   }
   void saw_mlp(Hook hook, int64_t layer) const {
     run_.watch.rows(hook, layer, group_.segments, a_.mlp, {config_.d_ff});

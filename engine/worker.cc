@@ -53,8 +53,10 @@ void Worker::make_room(const Group& group, const ModelConfig& config, const Pack
   const int64_t attention =
       threads_.count() * attention_scratch(group.max_tokens, config.head_dim(), relative_rows);
   const int64_t map = aligned(config.num_heads * group.max_tokens * group.max_tokens);
-  const int64_t scores = watch.wants_anywhere(Hook::kAttnScores) ? map : 0;
-  const int64_t pattern = watch.wants_anywhere(Hook::kPattern) ? map : 0;
+  const bool changes = watch.changes_anywhere(Hook::kAttnScores) ||
+                       watch.changes_anywhere(Hook::kPattern);  // which takes both
+  const int64_t scores = changes || watch.wants_anywhere(Hook::kAttnScores) ? map : 0;
+  const int64_t pattern = changes || watch.wants_anywhere(Hook::kPattern) ? map : 0;
   float* next =
       buffer_.reserve(3 * model + heads + wide + gate + turned + attention + scores + pattern);
   const auto take = [&](int64_t count) { return std::exchange(next, next + count); };

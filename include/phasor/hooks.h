@@ -82,9 +82,9 @@ struct HookEvent {
   std::span<const float> values;   // row-major
 };
 
-/// Receives values of a run. wants() is called for every hook and layer before anything is
-/// computed, because values that nobody wants are never stored: scores and patterns, values before
-/// the activation.
+/// Receives values of a run, and may change them. wants() and changes() are called for every hook
+/// and layer before anything is computed, because values that nobody wants are never stored: scores
+/// and patterns, values before the activation.
 ///
 /// observe() is called during encode(), one call at a time, possibly from different threads: an
 /// observed batch is spread over threads like any other, and each thread passes on the values it
@@ -93,12 +93,19 @@ struct HookEvent {
 /// those of different sequences in no particular order. After observe() has thrown it is not called
 /// again, and encode() throws the same exception.
 ///
-/// Observing does not change the results.
+/// Where changes() is true, change() gets the values first, and the run goes on with what it leaves
+/// there: a head set to zero, a state of another run. It is called like observe(). Observing alone
+/// does not change the results; a change() that does nothing at kAttnScores or kPattern may change
+/// them by the rounding of float32, because rows of the pattern are normalised before they are
+/// multiplied by the values, not after.
 class Observer {
  public:
   virtual ~Observer() = default;
   virtual bool wants(Hook hook, int64_t layer) const = 0;
   virtual void observe(const HookEvent& event) = 0;
+  virtual bool changes(Hook /*hook*/, int64_t /*layer*/) const { return false; }
+  /// `values` are those of the event, to be written to: any finite numbers.
+  virtual void change(const HookEvent& /*event*/, std::span<float> /*values*/) {}
 };
 
 }  // namespace phasor

@@ -1,0 +1,193 @@
+// What an observer may change: each hook against exact relations.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "phasor/encoder.h"
+#include "phasor/hooks.h"
+#include "tests/support/encoder_cases.h"
+#include "tests/support/expect_close.h"
+
+namespace phasor {
+namespace {
+
+/// Changes one hook in one block.
+class Editor : public Observer {
+ public:
+  using Edit = std::function<void(const HookEvent&, std::span<float>)>;
+  Editor(Hook hook, int64_t layer, Edit edit)
+      : hook_(hook), layer_(layer), edit_(std::move(edit)) {}
+
+  bool wants(Hook, int64_t) const override { return false; }
+  void observe(const HookEvent&) override { ADD_FAILURE() << "nothing is wanted"; }
+  bool changes(Hook hook, int64_t layer) const override { return hook == hook_ && layer == layer_; }
+  void change(const HookEvent& event, std::span<float> values) override {
+    ++calls;
+    EXPECT_EQ(values.data(), event.values.data());
+    EXPECT_EQ(values.size(), event.values.size());
+    edit_(event, values);
+  }
+  int calls = 0;
+
+ private:
+  Hook hook_;
+  int64_t layer_;
+  Edit edit_;
+};
+
+std::vector<ModelConfig> configs() {
+  ModelConfig post = small_config();
+  post.num_layers = 3;
+  post.position.kind = PositionKind::kLearned;
+  ModelConfig pre = post;
+  pre.norm_order = NormOrder::kPreNorm;
+  pre.final_norm = true;
+  pre.gated_mlp = true;
+  ModelConfig rotary = pre;
+  rotary.d_model = 36;
+  rotary.num_heads = 3;
+  rotary.position = {.rotary = RotaryConfig()};
+  rotary.layer_attention = {{}, {.window = 3}, {}};
+  return {post, pre, rotary};
+}
+
+std::vector<float> run(Encoder& encoder, const TokenIds& ids, Observer* observer = nullptr) {
+  return hidden_of(encoder.encode_ids(ids, {.observer = observer}));
+}
+
+bool is_map(Hook hook) { return hook == Hook::kAttnScores || hook == Hook::kPattern; }
+
+TEST(ChangeTest, AChangeToTheSameValuesChangesNothing) {
+  for (const ModelConfig& config : configs()) {
+    const auto model = random_model(config, 3);
+    const TokenIds ids = random_ids(*model, 12, 1);
+    Encoder encoder(model, {.threads = 2});
+    const std::vector<float> expected = run(encoder, ids);
+    Recorder all;
+    run(encoder, ids, &all);
+    for (const Recorder::Event& event : all.events()) {
+      Editor same(event.hook, event.layer, [](const HookEvent&, std::span<float>) {});
+      const std::vector<float> got = run(encoder, ids, &same);
+      EXPECT_EQ(same.calls, 1) << hook_path(event.hook, event.layer);
+      if (is_map(event.hook)) {
+        expect_close<float, float>(got, expected, 1e-5, hook_path(event.hook, event.layer));
+      } else {
+        expect_same_bits(got, expected, hook_path(event.hook, event.layer));
+      }
+    }
+  }
+}
+
+// What all later steps read, whole: from there on the run is the other one.
+TEST(ChangeTest, AStateOfAnotherRunContinuesThatRun) {
+  for (const ModelConfig& config : configs()) {
+    const auto model = random_model(config, 4);
+    const TokenIds ids = random_ids(*model, 12, 1), others = random_ids(*model, 12, 2);
+    Encoder encoder(model);
+    Recorder seen;
+    const std::vector<float> expected = run(encoder, others, &seen);
+    const auto state =
+        config.norm_order == NormOrder::kPostNorm ? Hook::kNormalizedResidPost : Hook::kResidPost;
+    std::vector<std::pair<Hook, int64_t>> places = {{Hook::kFullEmbed, -1}};
+    for (int64_t layer = 0; layer < config.num_layers; ++layer) {
+      places.push_back({Hook::kResidPre, layer});
+      places.push_back({Hook::kResidMid, layer});
+      places.push_back({Hook::kResidPost, layer});
+      places.push_back({state, layer});
+    }
+    for (const auto& [hook, layer] : places) {
+      const std::vector<float>& theirs = seen.values(hook, layer);
+      Editor patch(hook, layer, [&](const HookEvent&, std::span<float> values) {
+        std::ranges::copy(theirs, values.begin());
+      });
+      expect_same_bits(run(encoder, ids, &patch), expected, hook_path(hook, layer));
+    }
+  }
+}
+
+/// A head whose z is 0 is one whose columns of the output matrix are 0.
+TEST(ChangeTest, AHeadSetToZeroIsOneWithoutItsOutputWeights) {
+  for (const ModelConfig& config : configs()) {
+    constexpr int64_t kLayer = 1, kHead = 2;
+    const int64_t D = config.head_dim(), width = config.attention_width();
+    std::vector<float> columns;
+    const auto model = random_model(config, 5);
+    const auto without = random_model(config, 5, {.change = [&](Weights& weights) {
+                                        Tensor& out = weights.blocks[kLayer].out.weight;
+                                        columns = out.to_float();
+                                        for (int64_t row = 0; row < config.d_model; ++row) {
+                                          std::fill_n(&columns[row * width + kHead * D], D, 0.0f);
+                                        }
+                                        out.data =
+                                            reinterpret_cast<const std::byte*>(columns.data());
+                                      }});
+    const TokenIds ids = random_ids(*model, 9, 1);
+    Encoder encoder(model), expected(without);
+    for (const Hook hook : {Hook::kZ, Hook::kPattern, Hook::kV}) {
+      Editor ablate(hook, kLayer, [&](const HookEvent& event, std::span<float> values) {
+        if (hook == Hook::kPattern) {  // [H, T, T]
+          const int64_t map = event.shape[1] * event.shape[2];
+          std::fill_n(&values[kHead * map], map, 0.0f);
+          return;
+        }
+        for (int64_t t = 0; t < event.shape[0]; ++t) {  // [T, H, D]
+          std::fill_n(&values[(t * event.shape[1] + kHead) * D], D, 0.0f);
+        }
+      });
+      expect_close<float, float>(run(encoder, ids, &ablate), run(expected, ids), 1e-5,
+                                 hook_path(hook, kLayer));
+    }
+  }
+}
+
+/// Softmax ignores what is added to a whole row, and gives 0 where a score is −∞.
+TEST(ChangeTest, ChangedScoresGoThroughSoftmax) {
+  for (const ModelConfig& config : configs()) {
+    const auto model = random_model(config, 6);
+    const TokenIds ids = random_ids(*model, 11, 1);
+    Encoder encoder(model);
+    Editor shift(Hook::kAttnScores, 0, [](const HookEvent&, std::span<float> values) {
+      for (float& score : values) score += 3;
+    });
+    expect_close<float, float>(run(encoder, ids, &shift), run(encoder, ids), 1e-5, "shifted");
+
+    // Every token sees itself alone: z is its v.
+    Recorder seen;
+    run(encoder, ids, &seen);
+    Editor self(Hook::kAttnScores, 0, [](const HookEvent& event, std::span<float> values) {
+      const int64_t T = event.shape[1];
+      for (int64_t i = 0; i < std::ssize(values); ++i) {
+        if (i % T != i / T % T) values[i] = -std::numeric_limits<float>::infinity();
+      }
+    });
+    Editor copy(Hook::kZ, 0, [&](const HookEvent&, std::span<float> values) {
+      std::ranges::copy(seen.values(Hook::kV, 0), values.begin());
+    });
+    expect_close<float, float>(run(encoder, ids, &self), run(encoder, ids, &copy), 1e-5, "self");
+  }
+}
+
+TEST(ChangeTest, TheObserverSeesWhatItLeft) {
+  const auto model = random_model(configs().front(), 7);
+  struct Both : Observer {
+    bool wants(Hook hook, int64_t) const override { return hook == Hook::kAttnOut; }
+    bool changes(Hook hook, int64_t) const override { return hook == Hook::kAttnOut; }
+    void change(const HookEvent&, std::span<float> values) override {
+      std::ranges::fill(values, 0.5f);
+    }
+    void observe(const HookEvent& event) override {
+      ++calls;
+      EXPECT_TRUE(std::ranges::all_of(event.values, [](float x) { return x == 0.5f; }));
+    }
+    int calls = 0;
+  } both;
+  Encoder(model).encode_ids(random_ids(*model, 5, 1), {.observer = &both});
+  EXPECT_EQ(both.calls, 3);
+}
+
+}  // namespace
+}  // namespace phasor
