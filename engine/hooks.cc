@@ -6,6 +6,8 @@
 
 #include <array>
 
+#include "phasor/errors.h"
+
 namespace phasor {
 namespace {
 
@@ -42,6 +44,26 @@ bool is_block_hook(Hook hook) {
 
 std::string hook_path(Hook hook, int64_t layer) {
   return fmt::format(fmt::runtime(kPaths[static_cast<size_t>(hook)]), layer);
+}
+
+std::vector<HookPoint> find_hooks(std::string_view name, int64_t num_layers) {
+  std::vector<HookPoint> points;
+  for (int i = 0; i < kNumHooks; ++i) {
+    const auto hook = static_cast<Hook>(i);
+    const bool in_block = is_block_hook(hook);
+    for (int64_t layer = in_block ? 0 : -1; layer < (in_block ? num_layers : 0); ++layer) {
+      const std::string path = hook_path(hook, layer);
+      if (name == "all" || path == name || path.ends_with(fmt::format(".{}", name)) ||
+          path.ends_with(fmt::format("hook_{}", name))) {
+        points.push_back({hook, layer});
+      }
+    }
+  }
+  if (!points.empty()) return points;
+  throw InvalidArgument(fmt::format(
+      "this model has no hook '{}'; write all, or names like attn.hook_pattern (of every block) "
+      "and blocks.0.hook_resid_post (of the first), as TransformerLens has them",
+      name));
 }
 
 }  // namespace phasor

@@ -152,4 +152,12 @@ std::vector<PoolingMode> parse_pooling_modes(std::string_view text) {
   }
 }
 
+std::string SentenceConfig::prompt_named(std::initializer_list<const char*> names,
+                                         const std::string& otherwise) const {
+  for (const char* const name : names) {
+    if (const auto found = prompts.find(name); found != prompts.end()) return found->second;
+  }
+  return otherwise;
+}
+
 }  // namespace phasor

@@ -147,7 +147,7 @@ Positions Positions::scaled(float factor) const {
   return Positions(std::move(changed));
 }
 
-Positions Positions::edited(Edit edit) const {
+Positions Positions::with(Edit edit) const {
   State changed = state();
   changed.edits.push_back(std::move(edit));
   return Positions(std::move(changed));
@@ -160,13 +160,13 @@ const PositionTable* Positions::replacement() const { return state().table.get()
 float Positions::scale() const { return state().scale; }
 const std::vector<Positions::Edit>& Positions::edits() const { return state().edits; }
 
-Positions Positions::shifted(int64_t offset) const { return edited(Shift{offset}); }
-Positions Positions::swapped(int64_t i, int64_t j) const { return edited(Swap{i, j}); }
-Positions Positions::reversed() const { return edited(Reverse{}); }
-Positions Positions::shuffled(uint64_t seed) const { return edited(Shuffle{seed}); }
-Positions Positions::repeated() const { return edited(Repeat{}); }
+Positions Positions::shifted(int64_t offset) const { return with(Shift{offset}); }
+Positions Positions::swapped(int64_t i, int64_t j) const { return with(Swap{i, j}); }
+Positions Positions::reversed() const { return with(Reverse{}); }
+Positions Positions::shuffled(uint64_t seed) const { return with(Shuffle{seed}); }
+Positions Positions::repeated() const { return with(Repeat{}); }
 Positions Positions::at(std::vector<int32_t> position_ids) const {
-  return edited(At{std::move(position_ids)});
+  return with(At{std::move(position_ids)});
 }
 
 }  // namespace phasor

@@ -1,4 +1,5 @@
 // Model::load and find_model: from a name or folder to a Model.
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -49,6 +50,15 @@ std::vector<fs::path> model_folders() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   if (!error) folders.push_back(program.parent_path().parent_path() / "share/phasor/models");
+  // Of a shared library, whose folder may be lib or lib/x86_64-linux-gnu.
+  Dl_info library;
+  if (dladdr(reinterpret_cast<const void*>(&find_model), &library) != 0) {
+    const fs::path folder = fs::absolute(library.dli_fname, error).parent_path();
+    for (const char* const up : {"..", "../.."}) {
+      const fs::path models = folder / up / "share/phasor/models";
+      if (is_folder(models)) folders.push_back(models.lexically_normal());
+    }
+  }
   {
     AddedFolders& added = AddedFolders::get();
     const std::lock_guard lock(added.mutex);

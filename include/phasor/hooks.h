@@ -35,6 +35,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace [[gnu::visibility("default")]] phasor {
 
@@ -68,6 +69,17 @@ bool is_block_hook(Hook hook);
 
 /// The path above, e.g. "blocks.3.attn.hook_q"; `layer` is ignored outside blocks.
 std::string hook_path(Hook hook, int64_t layer);
+
+/// A hook of a model. `layer` is −1 outside blocks.
+struct HookPoint {
+  Hook hook;
+  int64_t layer;
+};
+
+/// What `name` means in a model with so many blocks, in the order of the enum: every hook ("all"),
+/// a path ("blocks.3.attn.hook_q"), or the end of a path, in every block ("attn.hook_pattern",
+/// "pattern"). Throws InvalidArgument if there is none.
+std::vector<HookPoint> find_hooks(std::string_view name, int64_t num_layers);
 
 /// One tensor passing one hook, for one sequence. Borrowed: `values` is overwritten as soon as
 /// observe() returns, so copy what you keep.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <span>
 #include <string>
@@ -65,6 +66,9 @@ struct SentenceConfig {
   std::string prompt;      // put before every text
   /// By name: "query" is for what is searched for, "document" or "passage" for what is found.
   std::map<std::string, std::string> prompts;
+  /// The first of these that has one of the names, or else `otherwise`.
+  std::string prompt_named(std::initializer_list<const char*> names,
+                           const std::string& otherwise) const;
   std::string source;  // the file of the pooling: "1_Pooling/config.json"; empty: none
 };
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -78,6 +79,10 @@ class Positions {
   static Positions alibi();
   /// `table` in place of the model's; its row 0 is for the first token.
   static Positions table(PositionTable table);
+  /// By name: "own" (the model's, as is an empty name), "none", "sinusoidal", "sinusoidal:marian",
+  /// "learned", "rotary", "rotary:160000" or "alibi". `own` gives the layout and the base that the
+  /// name leaves out. Throws InvalidArgument listing the names.
+  static Positions named(std::string_view name, const PositionConfig& own);
 
   /// Multiplies what positions do: vectors, biases, terms of disentangled attention, and the angles
   /// of rotation (0: as if there were none; then local windows are open, too).
@@ -94,6 +99,9 @@ class Positions {
   Positions repeated() const;
   /// The given positions, one for each token of the (only) sequence.
   Positions at(std::vector<int32_t> position_ids) const;
+  /// By name: "zero" (scaled by 0), "scale=0.5", "shift=3", "swap=2,5", "reverse", "shuffle=7" or
+  /// "repeat". Throws InvalidArgument listing the names.
+  Positions edited(std::string_view edit) const;
 
   enum class Source { kModel, kNone, kSinusoidal, kLearned, kTable, kRotary, kAlibi };
   struct Shift {
@@ -122,7 +130,7 @@ class Positions {
  private:
   struct [[gnu::visibility("hidden")]] State;
   explicit Positions(State state);
-  Positions edited(Edit edit) const;
+  Positions with(Edit edit) const;
   const State& state() const;
 
   std::shared_ptr<const State> state_;  // null: the model's own

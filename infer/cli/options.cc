@@ -190,29 +190,13 @@ std::vector<int32_t> parse_ids(std::string list) {
 }
 
 phasor::Positions parse_positions(const std::string& name, const phasor::PositionConfig& own) {
-  using phasor::Positions;
-  if (name.empty() || name == "own") return Positions();
-  if (name == "none") return Positions::none();
-  if (name == "learned") return Positions::learned();
-  if (name == "sinusoidal") return Positions::sinusoidal(own.layout, own.base);
-  if (name.starts_with("sinusoidal:")) {
-    const std::string layout = name.substr(name.find(':') + 1);
-    return Positions::sinusoidal(parse_name<phasor::SinusoidalLayout>("--positions", layout),
-                                 own.base);
+  try {
+    return phasor::Positions::named(name, own);
+  } catch (const phasor::InvalidArgument& error) {
+    constexpr std::string_view kNames[] = {"own",     "none",   "sinusoidal",
+                                           "learned", "rotary", "alibi"};
+    throw UsageError(fmt::format("--positions: {}{}", error.what(), did_you_mean(name, kNames)));
   }
-  if (name == "alibi") return Positions::alibi();
-  if (name == "rotary") return Positions::rotary();
-  if (name.starts_with("rotary:")) {
-    const auto base = parse_number<double>(std::string_view(name).substr(name.find(':') + 1));
-    if (base && *base > 1 && std::isfinite(*base)) return Positions::rotary(*base);
-    throw UsageError(fmt::format(
-        "--positions: the base of {} is not a number above 1; usual are 10000 and 160000", name));
-  }
-  constexpr std::string_view kNames[] = {"own", "none", "sinusoidal", "learned", "rotary", "alibi"};
-  throw UsageError(
-      fmt::format("--positions: '{}' is none of own, none, sinusoidal, sinusoidal:LAYOUT, learned, "
-                  "rotary, rotary:BASE, alibi{}",
-                  name, did_you_mean(name, kNames)));
 }
 
 }  // namespace infer

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <string_view>
 
 #include "infer/commands.h"
@@ -18,42 +17,12 @@ namespace {
 
 using phasor::Positions;
 
-[[noreturn]] void fail(const std::string& edit, std::string_view expected) {
-  throw UsageError(fmt::format("--edit {}: {}", edit, expected));
-}
-
 Positions edited(const Positions& positions, const std::string& edit) {
-  const size_t equals = edit.find('=');
-  const std::string_view kind = std::string_view(edit).substr(0, equals);
-  const std::string_view value =
-      equals == edit.npos ? "" : std::string_view(edit).substr(equals + 1);
-  if (edit == "zero") return positions.scaled(0);
-  if (edit == "reverse") return positions.reversed();
-  if (edit == "repeat") return positions.repeated();
-  if (kind == "scale") {
-    const auto factor = parse_number<float>(value);
-    if (!factor || !std::isfinite(*factor)) fail(edit, "write a factor, like scale=0.5");
-    return positions.scaled(*factor);
+  try {
+    return positions.edited(edit);
+  } catch (const phasor::InvalidArgument& error) {
+    throw UsageError(fmt::format("--edit: {} (or table=FILE)", error.what()));
   }
-  if (kind == "shift") {
-    const auto offset = parse_number<int64_t>(value);
-    if (!offset) fail(edit, "write a whole number, like shift=3 or shift=-1");
-    return positions.shifted(*offset);
-  }
-  if (kind == "swap") {
-    const size_t comma = value.find(',');
-    const auto i = parse_number<int64_t>(value.substr(0, comma));
-    const auto j = parse_number<int64_t>(comma == value.npos ? "" : value.substr(comma + 1));
-    if (!i || !j) fail(edit, "write two tokens, counted from 0, like swap=2,5");
-    return positions.swapped(*i, *j);
-  }
-  if (kind == "shuffle") {
-    const auto seed = parse_number<uint64_t>(value);
-    if (!seed) fail(edit, "write a seed, like shuffle=7");
-    return positions.shuffled(*seed);
-  }
-  fail(edit,
-       "there are zero, scale=X, shift=N, swap=I,J, reverse, shuffle=SEED, repeat and table=FILE");
 }
 
 constexpr std::string_view kTable = "table=";

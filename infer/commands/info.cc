@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -13,6 +11,7 @@
 #include "infer/commands.h"
 #include "infer/render/observed_json.h"
 #include "infer/render/terminal.h"
+#include "models/model_info.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
 #include "phasor/model.h"
@@ -22,201 +21,25 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Null where a model does not have it: then it is left out.
-template <typename T>
-Json value_if(bool there, const T& value) {
-  return there ? Json(value) : Json();
-}
-
-/// 1e-12, not 9.99999996e-13.
-double as_written(float value) { return std::stod(fmt::format("{}", value)); }
-
-/// What `make` describes, or the problem with the model's files.
-template <typename Make>
-Json described(Make make) {
-  try {
-    return make();
-  } catch (const phasor::ModelError& error) {
-    return {{"problem", error.what()}};
-  }
-}
-
-void drop_nulls(Json& json) {
-  for (auto member = json.begin(); json.is_object() && member != json.end();) {
-    drop_nulls(*member);
-    member = member->is_null() ? json.erase(member) : std::next(member);
-  }
-}
-
-Json rotary(const phasor::ModelConfig& config) {
-  if (!config.position.rotary) return nullptr;
-  const phasor::RotaryConfig& rotary = *config.position.rotary;
-  const bool by_length = rotary.ntk_length > 0;
-  return {{"base", rotary.base},
-          {"columns", rotary.dims > 0 ? rotary.dims : config.head_dim()},
-          {"interleaved", rotary.interleaved},
-          {"factor", value_if(rotary.factor != 1, rotary.factor)},
-          {"ntk_factor", value_if(by_length, rotary.ntk_factor)},
-          {"ntk_length", value_if(by_length, rotary.ntk_length)}};
-}
-
-Json disentangled(const phasor::PositionConfig& position) {
-  if (!position.disentangled) return nullptr;
-  const phasor::DisentangledConfig& terms = *position.disentangled;
-  return {{"content_to_position", terms.content_to_position},
-          {"position_to_content", terms.position_to_content},
-          {"buckets", terms.num_buckets},
-          {"max_distance", value_if(terms.max_distance > 0, terms.max_distance)}};
-}
-
-/// Layers that see only a part of the text, counted from 1.
-Json local_layers(const phasor::ModelConfig& config) {
-  Json layers = Json::array();
-  Json window, base;
-  for (int64_t layer = 0; layer < std::ssize(config.layer_attention); ++layer) {
-    if (config.window(layer) == 0) continue;
-    layers.push_back(layer + 1);
-    window = config.window(layer);
-    if (config.position.rotary) base = config.rotary_base(layer);
-  }
-  if (layers.empty()) return nullptr;
-  return {{"tokens_each_side", window}, {"rotary_base", base}, {"layers", layers}};
-}
-
-Json positions(const phasor::Model& model) {
-  const phasor::PositionConfig& position = model.config().position;
-  const phasor::Tensor& table = model.weights().position_table;
-  const bool sinusoidal = position.kind == phasor::PositionKind::kSinusoidal;
-  const bool buckets = position.bias == phasor::ScoreBias::kBuckets;
-  const bool added = position.kind != phasor::PositionKind::kNone;
-  const int64_t rows = table.present() ? table.shape.at(0) : 0;
-  const int64_t trained = model.config().max_positions;
-  std::vector<std::string_view> kinds;
-  if (added) kinds.push_back(to_string(position.kind));
-  if (position.bias != phasor::ScoreBias::kNone) kinds.emplace_back("bias");
-  if (position.rotary) kinds.emplace_back("rotary");
-  if (position.disentangled) kinds.emplace_back("disentangled");
-  return {{"kind", kinds.empty() ? "none" : fmt::format("{}", fmt::join(kinds, " + "))},
-          {"layout", value_if(sinusoidal, to_string(position.layout))},
-          {"base", value_if(sinusoidal, position.base)},
-          {"bias", value_if(position.bias != phasor::ScoreBias::kNone, to_string(position.bias))},
-          {"buckets", value_if(buckets, position.num_buckets)},
-          {"max_distance", value_if(buckets, position.max_distance)},
-          {"rotary", rotary(model.config())},
-          {"disentangled", disentangled(position)},
-          {"local_attention", local_layers(model.config())},
-          {"first_position", value_if(added, position.first_position)},
-          {"table_rows", value_if(rows > 0, rows)},
-          {"usable_positions", value_if(rows > 0, rows - position.first_position)},
-          {"trained_length", value_if(trained > 0, trained)}};
-}
-
-/// What the tokenizer puts round a text: "[CLS] … [SEP]".
-std::string frame_of(const phasor::Tokenizer& tokenizer) {
-  const std::vector<std::string> pieces = tokenizer.encode("a").pieces;
-  const std::vector<std::string> special = special_tokens(tokenizer).pieces;
-  const auto before = std::ranges::mismatch(special, pieces).in1;
-  std::vector<std::string> frame(special.begin(), before);
-  frame.emplace_back("…");
-  frame.insert(frame.end(), before, special.end());
-  return fmt::format("{}", fmt::join(frame, " "));
-}
-
-Json sentence(const phasor::Model& model) {
-  const phasor::SentenceConfig& sentence = model.sentence();
-  return {{"pooling", to_string(sentence.pooling)},
-          {"width", sentence.pooling.width(model.config().d_model)},
-          {"max_tokens", value_if(sentence.max_tokens > 0, sentence.max_tokens)},
-          {"prompt", value_if(!sentence.prompt.empty(), sentence.prompt)},
-          {"source", sentence.source.empty() ? "default" : sentence.source}};
-}
-
-Json classifier(const phasor::Model& model) {
-  if (!model.weights().classifier) return false;
-  const phasor::ClassifierHead& head = *model.weights().classifier;
-  const bool dense = head.dense.weight.present();
-  return {{"labels", head.labels},
-          {"pooling", to_string(head.pooling)},
-          {"activation", value_if(dense, to_string(head.activation))},
-          {"output", to_string(head.output)}};
-}
-
-int64_t bytes_of(const phasor::Tensor& tensor) {
-  if (!tensor.present()) return 0;
-  return tensor.num_elements() * (tensor.dtype == phasor::DType::kFloat32 ? 4 : 2);
-}
-
-/// Of the tensors that are used, by their dtype.
-Json disk(const phasor::Model& model) {
-  std::map<std::string, int64_t> bytes;
-  for (const auto& [name, tensor] : model.parameters()) {
-    bytes[fmt::format("{}_bytes", to_string(tensor.dtype))] += bytes_of(tensor);
-  }
-  return bytes;
-}
-
 /// What "auto" is on this machine, and why others are no faster than f32.
 Json precision() {
-  Json slow;
+  Json json = {{"auto", to_string(phasor::fastest_precision())}};
   for (const auto precision : {phasor::Precision::kBfloat16, phasor::Precision::kInt8}) {
     const std::string why = phasor::why_slow(precision);
-    if (!why.empty()) slow[std::string(to_string(precision))] = why;
+    if (!why.empty()) json["slow"][std::string(to_string(precision))] = why;
   }
-  return {{"auto", to_string(phasor::fastest_precision())}, {"slow", slow}};
+  return json;
 }
 
-Json describe(const std::shared_ptr<const phasor::Model>& loaded) {
-  const phasor::Model& model = *loaded;
-  const phasor::ModelConfig& config = model.config();
-  std::vector<std::string> notes = model.notes();
-  const int64_t mapped_bytes =  // embeddings are read from the mapped file as needed
-      bytes_of(model.weights().token_embedding) + bytes_of(model.weights().position_table);
-  Json packed_bytes;
+Json describe(const std::shared_ptr<const phasor::Model>& model) {
+  Json json = phasor::internal::model_info(*model);
   try {  // packs the weights as a run does, which also looks at every one of them
-    packed_bytes = phasor::Encoder(loaded).packed_bytes();
+    json["memory"]["packed_bytes"] = phasor::Encoder(model).packed_bytes();
   } catch (const phasor::ModelError& error) {
-    notes.push_back(fmt::format("cannot be run: {}", error.what()));
+    json["notes"].push_back(fmt::format("cannot be run: {}", error.what()));
   }
-  Json json = {
-      {"folder", model.folder().string()},
-      {"family", config.family},
-      {"sizes",
-       {{"layers", config.num_layers},
-        {"layer_groups", value_if(config.num_layer_groups > 0, config.num_layer_groups)},
-        {"d_model", config.d_model},
-        {"heads", config.num_heads},
-        {"head_dim", config.head_dim()},
-        {"d_ff", config.d_ff},
-        {"vocabulary", config.vocab_size}}},
-      {"embedding",
-       {{"width", config.embedding_width()}, {"scale", as_written(config.embedding_scale)}}},
-      {"norm",
-       {{"order", to_string(config.norm_order)},
-        {"kind", to_string(config.norm)},
-        {"eps", as_written(config.norm_eps)},
-        {"after_embedding", config.embedding_norm},
-        {"at_end", config.final_norm}}},
-      {"linear",
-       {{"bias", model.weights().blocks.front().q.bias.present()},
-        {"scaled_scores", config.scale_scores}}},
-      {"mlp", {{"activation", to_string(config.activation)}, {"gated", config.gated_mlp}}},
-      {"position", positions(model)},
-      {"tokenizer", described([&]() -> Json {
-         const phasor::Tokenizer& tokenizer = model.tokenizer();
-         return {{"kind", tokenizer.description()}, {"frame", frame_of(tokenizer)}};
-       })},
-      {"sentence", described([&] { return sentence(model); })},
-      {"mlm_head", model.weights().mlm_head.has_value()},
-      {"classifier", classifier(model)},
-      {"parameters", model.num_parameters()},
-      {"disk", disk(model)},
-      {"memory", {{"packed_bytes", packed_bytes}, {"mapped_bytes", mapped_bytes}}},
-      {"precision", precision()},
-      {"unused_tensors", model.unused_tensors()},
-      {"unused_keys", model.unused_keys()},
-      {"versions", versions()},
-      {"notes", notes}};
-  drop_nulls(json);
+  json["precision"] = precision();
+  json["versions"] = versions();
   return json;
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <set>
+#include <utility>
 
 #include "infer/files/save.h"
 #include "phasor/errors.h"
@@ -15,48 +17,24 @@ namespace {
 
 using phasor::Hook;
 
-bool is_called(const std::string& path, const std::string& name) {
-  return name == "all" || path == name || path.ends_with("." + name) ||
-         path.ends_with("hook_" + name);
-}
-
-/// Calls visit(hook, layer) for every hook of a model.
-template <typename Visit>
-void for_each_hook(int64_t num_layers, Visit visit) {
-  for (int hook = 0; hook < phasor::kNumHooks; ++hook) {
-    const bool in_block = phasor::is_block_hook(static_cast<Hook>(hook));
-    for (int64_t layer = in_block ? 0 : -1; layer < (in_block ? num_layers : 0); ++layer) {
-      visit(static_cast<Hook>(hook), layer);
-    }
-  }
-}
-
 /// Keeps what is to be saved.
 class HookTrace : public phasor::Trace {
  public:
   HookTrace(const std::vector<std::string>& names, int64_t num_layers)
-      : Trace(names.empty() ? hidden_states_and_attentions() : everything()), names_(names) {
-    for (const std::string& name : names_) {
-      bool known = false;
-      for_each_hook(num_layers, [&](Hook hook, int64_t layer) {
-        known = known || is_called(phasor::hook_path(hook, layer), name);
-      });
-      if (known) continue;
-      throw phasor::InvalidArgument(fmt::format(
-          "--hooks: this model has no hook '{}'; write all, or names like attn.hook_pattern (of "
-          "every block) and blocks.0.hook_resid_post (of the first), as TransformerLens has them",
-          name));
+      : Trace(names.empty() ? hidden_states_and_attentions() : everything()) {
+    for (const std::string& name : names) {
+      for (const auto& [hook, layer] : phasor::find_hooks(name, num_layers)) {
+        points_.emplace(hook, layer);
+      }
     }
   }
 
   bool wants(Hook hook, int64_t layer) const override {
-    if (names_.empty()) return Trace::wants(hook, layer);
-    const std::string path = phasor::hook_path(hook, layer);
-    return std::ranges::any_of(names_, [&](const auto& name) { return is_called(path, name); });
+    return points_.empty() ? Trace::wants(hook, layer) : points_.contains({hook, layer});
   }
 
  private:
-  std::vector<std::string> names_;
+  std::set<std::pair<Hook, int64_t>> points_;  // empty: those of Trace
 };
 
 /// Named tensors, and the memory of those that are nobody else's.
@@ -109,10 +87,10 @@ void add_states(const phasor::Encoding& encoding, const phasor::Trace& trace, in
 
 /// Under TransformerLens' names.
 void add_hooks(const phasor::Trace& trace, int64_t i, Tensors& tensors) {
-  for_each_hook(trace.num_layers(), [&](Hook hook, int64_t layer) {
-    if (!trace.has(hook, layer, i)) return;
+  for (const auto& [hook, layer] : phasor::find_hooks("all", trace.num_layers())) {
+    if (!trace.has(hook, layer, i)) continue;
     tensors.borrow(phasor::hook_path(hook, layer), trace.at(hook, layer, i));
-  });
+  }
 }
 
 void add_measured(const Observed& text, Tensors& tensors) {

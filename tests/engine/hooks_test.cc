@@ -425,5 +425,25 @@ TEST(HooksTest, TraceOfARunHasItsHiddenStates) {
   }
 }
 
+TEST(HooksTest, AreFoundByPathByTheEndOfAPathAndAllTogether) {
+  const auto found = [](std::string_view name) {
+    std::vector<std::string> paths;
+    for (const auto& [hook, layer] : find_hooks(name, 2)) paths.push_back(hook_path(hook, layer));
+    return paths;
+  };
+  using Paths = std::vector<std::string>;
+  const Paths patterns = {"blocks.0.attn.hook_pattern", "blocks.1.attn.hook_pattern"};
+  EXPECT_EQ(found("attn.hook_pattern"), patterns);
+  EXPECT_EQ(found("pattern"), patterns);
+  EXPECT_EQ(found("blocks.1.attn.hook_pattern"), Paths{patterns[1]});
+  EXPECT_EQ(found("embed"), Paths{"hook_embed"});
+  const Paths all = found("all");
+  EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), all.size());
+  EXPECT_EQ(all.size(), 4 + 2 * 16 + 1u);
+  for (const char* const none : {"", "hook_nothing", "blocks.2.attn.hook_pattern", "attn"}) {
+    EXPECT_THROW(find_hooks(none, 2), InvalidArgument) << none;
+  }
+}
+
 }  // namespace
 }  // namespace phasor

@@ -287,5 +287,41 @@ TEST(PositionNamesTest, UnknownNamesAreRefusedWithTheListOfThoseThereAre) {
       << policy;
 }
 
+TEST(PositionsTest, HaveNames) {
+  const PositionConfig own = {.layout = SinusoidalLayout::kMarian, .base = 500};
+  using Source = Positions::Source;
+  for (const auto& [name, source] :
+       {std::pair{"own", Source::kModel}, std::pair{"", Source::kModel},
+        std::pair{"none", Source::kNone}, std::pair{"learned", Source::kLearned},
+        std::pair{"alibi", Source::kAlibi}, std::pair{"rotary", Source::kRotary},
+        std::pair{"sinusoidal", Source::kSinusoidal}}) {
+    EXPECT_EQ(Positions::named(name, own).source(), source) << name;
+  }
+  EXPECT_EQ(Positions::named("sinusoidal", own).layout(), SinusoidalLayout::kMarian);
+  EXPECT_EQ(Positions::named("sinusoidal:t2t", own).layout(), SinusoidalLayout::kT2T);
+  EXPECT_EQ(Positions::named("sinusoidal:t2t", own).base(), 500);
+  EXPECT_EQ(Positions::named("rotary:160000", own).base(), 160000);
+  for (const char* const wrong : {"roatry", "none:1", "sinusoidal:", "sinusoidal:paris",
+                                  "rotary:", "rotary:1", "rotary:inf", "rotary:1e4x", "table"}) {
+    EXPECT_THROW(Positions::named(wrong, own), InvalidArgument) << wrong;
+  }
+}
+
+TEST(PositionsTest, HaveEditsByName) {
+  const Positions edited =
+      Positions().edited("shift=-3").edited("scale=0.5").edited("swap=2,5").edited("shuffle=7");
+  EXPECT_EQ(edited.scale(), 0.5f);
+  ASSERT_EQ(edited.edits().size(), 3u);
+  EXPECT_EQ(std::get<Positions::Shift>(edited.edits()[0]).offset, -3);
+  EXPECT_EQ(std::get<Positions::Swap>(edited.edits()[1]).j, 5);
+  EXPECT_EQ(std::get<Positions::Shuffle>(edited.edits()[2]).seed, 7u);
+  EXPECT_EQ(Positions().edited("zero").scale(), 0);
+  EXPECT_EQ(Positions().edited("reverse").edited("repeat").edits().size(), 2u);
+  for (const char* const wrong : {"", "twist", "scale=", "scale=nan", "shift=1.5", "swap=2",
+                                  "swap=2,5,6", "shuffle=-1", "reverse=1"}) {
+    EXPECT_THROW(Positions().edited(wrong), InvalidArgument) << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace phasor

@@ -129,7 +129,7 @@ TEST(CliInfoTest, TextHoldsTheSameFactsAGroupALine) {
   EXPECT_EQ(line("norm"), "order post, kind layer_norm, eps 1e-05, after_embedding no, at_end no");
   EXPECT_EQ(line("position"), "kind none, trained_length 128");
   EXPECT_EQ(line("mlm_head"), "yes");
-  EXPECT_EQ(line("memory"), "packed 4.7 MB, mapped 2.1 MB");
+  EXPECT_EQ(line("memory"), "mapped 2.1 MB, packed 4.7 MB");
   EXPECT_EQ(line("unused_keys"), "none");
 }
 

@@ -175,12 +175,7 @@ phasor::EmbedOptions embed_options(const EmbedArguments& arguments, const phasor
 /// The first of the model's prompts of one of these names.
 std::string prompt_named(const phasor::Model& model, std::initializer_list<const char*> names,
                          const std::string& otherwise) {
-  for (const char* const name : names) {
-    if (!model.has_sentence()) break;
-    const auto& prompts = model.sentence().prompts;
-    if (const auto found = prompts.find(name); found != prompts.end()) return found->second;
-  }
-  return otherwise;
+  return model.has_sentence() ? model.sentence().prompt_named(names, otherwise) : otherwise;
 }
 
 double cosine(std::span<const float> a, std::span<const float> b) {

@@ -1,0 +1,293 @@
+// Encoders and their runs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "capi/boundary.h"
+#include "capi/handles.h"
+#include "capi/hook_observer.h"
+#include "phasor/errors.h"
+
+namespace phasor::internal {
+namespace {
+
+/// What phasor_run_options say, and the observer that they need.
+struct Run {
+  Run(const phasor_run_options* given, const Model& model)
+      : c(options_of(given, "phasor_run_options")),
+        observer(array_at(c.hooks, c.num_hooks, "hooks"),
+                 array_at(c.record, c.num_record, "recorded hooks"), model.config().num_layers) {
+    options.observer = observer.any() ? &observer : nullptr;
+    options.positions = positions_of(c.positions, model.config().position);
+    options.overflow = overflow_of(c.overflow, Overflow::kError);
+    for (const auto& [layer, site] :
+         array_at(c.cut_residuals, c.num_cut_residuals, "cut residual connections")) {
+      check_value(names<ResidualCut::Site>(), static_cast<size_t>(site));
+      options.cut_residuals.push_back(
+          {.layer = layer, .site = static_cast<ResidualCut::Site>(site)});
+    }
+    options.hidden = array_at(c.hidden, c.hidden_size, "floats for hidden states");
+    options.token_types = array_at(c.token_types, c.num_token_types, "token types");
+    options.stop = stop_of(c.stop);
+  }
+
+  void finish(Encoding encoding, int64_t d_model, phasor_result& result) {
+    const Encoding& kept = result.keep(std::move(encoding));
+    const int64_t tokens = kept.offsets().back();
+    result.borrow("hidden", -1, array_of(kept.hidden().data(), {tokens, d_model}));
+    result.borrow("offsets", -1, array_of(kept.offsets().data(), {kept.num_sequences() + 1}));
+    result.borrow("token_ids", -1, array_of(kept.token_ids().data(), {tokens}));
+    result.borrow("positions", -1, array_of(kept.positions().data(), {tokens}));
+    observer.finish(kept.num_sequences(), result);
+  }
+
+  phasor_run_options c;
+  HookObserver observer;
+  RunOptions options = {};
+};
+
+/// Embeddings or a Classification.
+template <typename Reported>
+void add_reports(const Reported& reported, phasor_result& result) {
+  std::vector<int64_t> tokens, dropped, invalid;
+  for (int64_t i = 0; i < reported.size(); ++i) {
+    const TextReport& report = reported.report(i);
+    tokens.push_back(report.num_tokens);
+    dropped.push_back(report.dropped_tokens);
+    invalid.push_back(report.invalid_bytes);
+  }
+  result.own("num_tokens", std::move(tokens));
+  result.own("dropped_tokens", std::move(dropped));
+  result.own("invalid_bytes", std::move(invalid));
+}
+
+EmbedOptions embed_options(const phasor_embed_options* given, const Model& model) {
+  const phasor_embed_options c = options_of(given, "phasor_embed_options");
+  EmbedOptions options;
+  if (c.pooling != nullptr) {
+    options.pooling = {.modes = parse_pooling_modes(c.pooling),
+                       .normalize = model.has_sentence() && model.sentence().pooling.normalize};
+  } else if (c.normalize != 0) {
+    options.pooling = model.sentence().pooling;
+  }
+  if (c.normalize != 0) options.pooling->normalize = c.normalize > 0;
+  if (c.prompt_size < 0) {
+    throw InvalidArgument(fmt::format("the prompt is {} bytes long", c.prompt_size));
+  }
+  if (c.prompt != nullptr) {
+    options.prompt = c.prompt_size > 0 ? std::string(c.prompt, c.prompt_size) : c.prompt;
+  }
+  options.max_tokens = c.max_tokens;
+  options.overflow = overflow_of(c.overflow, Overflow::kTruncate);
+  options.positions = positions_of(c.positions, model.config().position);
+  options.output = array_at(c.output, c.output_size, "floats for vectors");
+  options.progress = progress_of(c.progress, c.user);
+  options.stop = stop_of(c.stop);
+  return options;
+}
+
+ClassifyOptions classify_options(const phasor_classify_options* given) {
+  const phasor_classify_options c = options_of(given, "phasor_classify_options");
+  return {.max_tokens = c.max_tokens,
+          .overflow = overflow_of(c.overflow, Overflow::kTruncate),
+          .progress = progress_of(c.progress, c.user),
+          .stop = stop_of(c.stop)};
+}
+
+/// What documents are ranked by, and what is shown: logits and probabilities, or cosines twice.
+struct Relevance {
+  std::vector<float> keys, scores;
+};
+
+Relevance by_head(Encoder& encoder, std::string_view query,
+                  const std::vector<std::string_view>& documents, const ClassifyOptions& options) {
+  if (const size_t labels = encoder.model().weights().classifier->labels.size(); labels != 1) {
+    throw ModelError(
+        fmt::format("ranking needs a model with one label, and this one has {}", labels));
+  }
+  const Classification result = encoder.classify(query, documents, options);
+  return {.keys = {result.logits().begin(), result.logits().end()},
+          .scores = {result.probabilities().begin(), result.probabilities().end()}};
+}
+
+Relevance by_vectors(Encoder& encoder, std::string_view query,
+                     const std::vector<std::string_view>& documents,
+                     const ClassifyOptions& options) {
+  const SentenceConfig& sentence = encoder.model().sentence();
+  EmbedOptions how = {
+      .max_tokens = options.max_tokens, .overflow = options.overflow, .stop = options.stop};
+  how.prompt = sentence.prompt_named({"query"}, sentence.prompt);
+  const Embeddings one = encoder.embed(query, how);
+  how.prompt = sentence.prompt_named({"document", "passage"}, sentence.prompt);
+  how.progress = options.progress;
+  const Embeddings others = encoder.embed(documents, how);
+  const auto length = [](std::span<const float> v) {
+    return std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0));
+  };
+  Relevance relevance;
+  for (int64_t i = 0; i < others.size(); ++i) {
+    const double dot = std::inner_product(one[0].begin(), one[0].end(), others[i].begin(), 0.0);
+    const double lengths = length(one[0]) * length(others[i]);
+    relevance.keys.push_back(static_cast<float>(lengths > 0 ? dot / lengths : 0));
+  }
+  relevance.scores = relevance.keys;
+  return relevance;
+}
+
+}  // namespace
+}  // namespace phasor::internal
+
+extern "C" {
+
+using namespace phasor::internal;  // NOLINT
+
+phasor_status phasor_encoder_create(const phasor_model* model,
+                                    const phasor_encoder_options* options,
+                                    phasor_encoder** encoder) {
+  return guarded([&] {
+    require(model, "the model");
+    require(encoder, "the place for the encoder");
+    const phasor_encoder_options how = options_of(options, "phasor_encoder_options");
+    phasor::check_value(phasor::names<phasor::Precision>(), static_cast<size_t>(how.precision));
+    *encoder = new phasor_encoder{phasor::Encoder(
+        model->model,
+        {.threads = how.threads, .precision = static_cast<phasor::Precision>(how.precision)})};
+  });
+}
+
+phasor_status phasor_encoder_replica(const phasor_encoder* encoder, phasor_encoder** replica) {
+  return guarded([&] {
+    require(encoder, "the encoder");
+    require(replica, "the place for the replica");
+    *replica = new phasor_encoder{encoder->encoder.replica()};
+  });
+}
+
+int32_t phasor_encoder_threads(const phasor_encoder* encoder) {
+  return encoder != nullptr ? encoder->encoder.threads() : 0;
+}
+
+int32_t phasor_encoder_precision(const phasor_encoder* encoder) {
+  return encoder != nullptr ? static_cast<int32_t>(encoder->encoder.precision()) : 0;
+}
+
+void phasor_encoder_free(phasor_encoder* encoder) { delete encoder; }
+
+phasor_status phasor_encode(phasor_encoder* encoder, const phasor_texts* texts,
+                            const phasor_run_options* options, phasor_result** result) {
+  return make_result(result, [&](phasor_result& made) {
+    require(encoder, "the encoder");
+    const phasor::Model& model = encoder->encoder.model();
+    Run run(options, model);
+    run.finish(encoder->encoder.encode(texts_of(texts, "texts"), run.options),
+               model.config().d_model, made);
+  });
+}
+
+phasor_status phasor_encode_ids(phasor_encoder* encoder, const int32_t* token_ids,
+                                const int64_t* offsets, int64_t num_texts,
+                                const phasor_run_options* options, phasor_result** result) {
+  return make_result(result, [&](phasor_result& made) {
+    require(encoder, "the encoder");
+    require(offsets, "offsets");
+    check_count("texts", offsets, num_texts);
+    const auto places = array_at(offsets, num_texts + 1, "offsets");
+    const phasor::Model& model = encoder->encoder.model();
+    Run run(options, model);
+    run.finish(encoder->encoder.encode_ids(array_at(token_ids, places.back(), "token ids"), places,
+                                           run.options),
+               model.config().d_model, made);
+  });
+}
+
+phasor_status phasor_embed(phasor_encoder* encoder, const phasor_texts* texts,
+                           const phasor_embed_options* options, phasor_result** result) {
+  return guarded([&] {
+    require(encoder, "the encoder");
+    const phasor::EmbedOptions how = embed_options(options, encoder->encoder.model());
+    if (how.output.empty()) require(result, "the place for the result");
+    const phasor::Embeddings made = encoder->encoder.embed(texts_of(texts, "texts"), how);
+    if (result == nullptr) return;
+    auto filled = std::make_unique<phasor_result>();
+    filled->borrow("vectors", -1,
+                   array_of(filled->keep(made).values().data(), {made.size(), made.width()}));
+    add_reports(made, *filled);
+    *result = filled.release();
+  });
+}
+
+phasor_status phasor_embedding_width(const phasor_encoder* encoder,
+                                     const phasor_embed_options* options, int64_t* width) {
+  return guarded([&] {
+    require(encoder, "the encoder");
+    require(width, "the place for the width");
+    const phasor::Encoder& inside = encoder->encoder;
+    *width = inside.embedding_width(embed_options(options, inside.model()));
+  });
+}
+
+phasor_status phasor_classify(phasor_encoder* encoder, const phasor_texts* first,
+                              const phasor_texts* second, const phasor_classify_options* options,
+                              phasor_result** result) {
+  return make_result(result, [&](phasor_result& filled) {
+    require(encoder, "the encoder");
+    const phasor::ClassifyOptions how = classify_options(options);
+    phasor::Encoder& inside = encoder->encoder;
+    const auto texts = texts_of(first, "texts");
+    const phasor::Classification made =
+        second == nullptr ? inside.classify(texts, how)
+                          : inside.classify(texts, texts_of(second, "second texts"), how);
+    const phasor::Classification& kept = filled.keep(made);
+    const std::vector<int64_t> shape = {kept.size(), kept.num_labels()};
+    filled.borrow("logits", -1, array_of(kept.logits().data(), shape));
+    filled.borrow("probabilities", -1, array_of(kept.probabilities().data(), shape));
+    filled.strings["labels"] = inside.model().weights().classifier->labels;
+    add_reports(kept, filled);
+  });
+}
+
+phasor_status phasor_rank(phasor_encoder* encoder, const phasor_texts* query,
+                          const phasor_texts* documents, const phasor_classify_options* options,
+                          phasor_result** result) {
+  return make_result(result, [&](phasor_result& filled) {
+    require(encoder, "the encoder");
+    const phasor::ClassifyOptions how = classify_options(options);
+    const auto queries = texts_of(query, "queries");
+    if (queries.size() != 1) {
+      throw phasor::InvalidArgument(
+          fmt::format("documents are ranked for one query, not {}", queries.size()));
+    }
+    const auto texts = texts_of(documents, "documents");
+    const bool has_head = encoder->encoder.model().weights().classifier.has_value();
+    Relevance relevance = has_head ? by_head(encoder->encoder, queries[0], texts, how)
+                                   : by_vectors(encoder->encoder, queries[0], texts, how);
+    std::vector<int64_t> order(texts.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int64_t i, int64_t j) { return relevance.keys[i] > relevance.keys[j]; });
+    filled.own("order", std::move(order));
+    filled.own("scores", std::move(relevance.scores));
+  });
+}
+
+phasor_status phasor_mlm_logits(phasor_encoder* encoder, const float* hidden, int64_t n,
+                                float* logits, int64_t logits_size) {
+  return guarded([&] {
+    require(encoder, "the encoder");
+    const phasor::ModelConfig& config = encoder->encoder.model().config();
+    const int64_t d_model = config.d_model, vocabulary = config.vocab_size;
+    const auto places = array_at(logits, logits_size, "floats for logits");
+    if (n < 0 || logits_size / vocabulary != n || logits_size % vocabulary != 0) {
+      throw phasor::InvalidArgument(
+          fmt::format("the memory for logits has {} floats; {} states take {} each", logits_size, n,
+                      vocabulary));
+    }
+    const std::vector<float> made =
+        encoder->encoder.mlm_logits(array_at(hidden, n * d_model, "states"));
+    std::copy(made.begin(), made.end(), places.begin());
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,55 @@
+// The arrays and strings of a result.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "capi/boundary.h"
+#include "capi/handles.h"
+#include "phasor/errors.h"
+
+void phasor_result::borrow(const std::string& name, int64_t text, phasor_array array) {
+  if (arrays.lower_bound({name, INT64_MIN}) == arrays.upper_bound({name, INT64_MAX})) {
+    names.push_back(name);
+  }
+  arrays.insert_or_assign({name, text}, array);
+}
+
+extern "C" {
+
+using namespace phasor::internal;  // NOLINT
+
+phasor_status phasor_result_array(const phasor_result* result, const char* name, int64_t text,
+                                  phasor_array* array) {
+  return guarded([&] {
+    require(result, "the result");
+    require(name, "the name of the array");
+    require(array, "the place for the array");
+    const auto found = result->arrays.find({name, text});
+    if (found == result->arrays.end()) {
+      throw phasor::Error(phasor::ErrorCode::kNotFound,
+                          fmt::format("the result has no array '{}' of {}; there are: {}", name,
+                                      text < 0 ? "all texts" : fmt::format("text {}", text),
+                                      fmt::join(result->names, ", ")));
+    }
+    *array = found->second;
+  });
+}
+
+const char* phasor_result_array_name(const phasor_result* result, int64_t i) {
+  const bool there = result != nullptr && i >= 0 && i < std::ssize(result->names);
+  return there ? result->names[i].c_str() : nullptr;
+}
+
+const char* phasor_result_string(const phasor_result* result, const char* name, int64_t i,
+                                 int64_t* size) {
+  if (result == nullptr || name == nullptr) return nullptr;
+  for (const auto& [key, strings] : result->strings) {
+    if (key != name || i < 0 || i >= std::ssize(strings)) continue;
+    if (size != nullptr) *size = std::ssize(strings[i]);
+    return strings[i].c_str();
+  }
+  return nullptr;
+}
+
+void phasor_result_free(phasor_result* result) { delete result; }
+
+}  // extern "C"

@@ -1,0 +1,85 @@
+// Positions and their edits by name.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "phasor/errors.h"
+#include "phasor/positions.h"
+
+namespace phasor {
+namespace {
+
+template <typename Number>
+std::optional<Number> whole_number(std::string_view text) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto [rest, problem] = std::from_chars(text.data(), end, number);
+  return problem == std::errc() && rest == end ? std::optional(number) : std::nullopt;
+}
+
+/// "shift=3" is {"shift", "3"}; without the mark the value is empty.
+std::pair<std::string_view, std::string_view> divided(std::string_view text, char mark) {
+  const size_t at = text.find(mark);
+  return {text.substr(0, at), at == text.npos ? "" : text.substr(at + 1)};
+}
+
+}  // namespace
+
+Positions Positions::named(std::string_view name, const PositionConfig& own) {
+  if (name.empty() || name == "own") return Positions();
+  if (name == "none") return none();
+  if (name == "learned") return learned();
+  if (name == "alibi") return alibi();
+  const auto [kind, value] = divided(name, ':');
+  const bool has_value = kind.size() < name.size();
+  if (kind == "sinusoidal") {
+    return sinusoidal(has_value ? parse<SinusoidalLayout>(value) : own.layout, own.base);
+  }
+  if (kind != "rotary") {
+    throw InvalidArgument(
+        fmt::format("'{}' names no positions; there are own, none, "
+                    "sinusoidal[:LAYOUT], learned, rotary[:BASE] and alibi",
+                    name));
+  }
+  if (!has_value) return rotary();
+  const auto base = whole_number<double>(value);
+  if (base && *base > 1 && std::isfinite(*base)) return rotary(*base);
+  throw InvalidArgument(
+      fmt::format("the base of {} is not a number above 1; usual are 10000 and 160000", name));
+}
+
+Positions Positions::edited(std::string_view edit) const {
+  const auto wrong = [&](std::string_view expected) {
+    return InvalidArgument(fmt::format("'{}' is no edit of positions; {}", edit, expected));
+  };
+  if (edit == "zero") return scaled(0);
+  if (edit == "reverse") return reversed();
+  if (edit == "repeat") return repeated();
+  const auto [kind, value] = divided(edit, '=');
+  if (kind == "scale") {
+    const auto factor = whole_number<float>(value);
+    if (!factor || !std::isfinite(*factor)) throw wrong("write a factor, like scale=0.5");
+    return scaled(*factor);
+  }
+  if (kind == "shift") {
+    const auto offset = whole_number<int64_t>(value);
+    if (!offset) throw wrong("write a whole number, like shift=3 or shift=-1");
+    return shifted(*offset);
+  }
+  if (kind == "swap") {
+    const auto [first, second] = divided(value, ',');
+    const auto i = whole_number<int64_t>(first), j = whole_number<int64_t>(second);
+    if (!i || !j) throw wrong("write two tokens, counted from 0, like swap=2,5");
+    return swapped(*i, *j);
+  }
+  if (kind == "shuffle") {
+    const auto seed = whole_number<uint64_t>(value);
+    if (!seed) throw wrong("write a seed, like shuffle=7");
+    return shuffled(*seed);
+  }
+  throw wrong("there are zero, scale=X, shift=N, swap=I,J, reverse, shuffle=SEED and repeat");
+}
+
+}  // namespace phasor

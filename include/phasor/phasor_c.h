@@ -1,0 +1,345 @@
+// The C interface, for every language that can call C. Its ABI is stable: functions keep their
+// parameters, structs only grow, constants keep their values.
+//
+//     phasor_model *model;
+//     phasor_encoder *encoder;
+//     phasor_result *result;
+//     phasor_array vectors;
+//     const char *texts[] = {"Tom bit a dog.", "A dog bit Tom."};
+//     if (phasor_model_load("sinusoidal", NULL, &model) != PHASOR_OK ||
+//         phasor_encoder_create(model, NULL, &encoder) != PHASOR_OK ||
+//         phasor_embed(encoder, &(phasor_texts){texts, NULL, 2}, NULL, &result) != PHASOR_OK ||
+//         phasor_result_array(result, "vectors", -1, &vectors) != PHASOR_OK) {
+//       fprintf(stderr, "%s\n", phasor_error_message());
+//     }
+//
+// Functions that can fail return a status. On failure they write nothing but the message, which
+// belongs to the calling thread, and the object is as usable as before.
+//
+// Options are structs that begin with their size: write {.size = sizeof(phasor_run_options), …}, so
+// that a program works with a later phasor, whose structs are longer. Fields that are zero, and a
+// NULL instead of the struct, mean the defaults. The structs without a size never change.
+//
+// What a function takes is borrowed for the call. What it returns through `phasor_…**` belongs to
+// the caller, who frees it; NULL may be freed. Handles may be freed in any order: an encoder keeps
+// its model alive. Strings are UTF-8. Bytes of texts that are not UTF-8 are read as U+FFFD and
+// counted.
+//
+// Threads: a model and a result may be used by any number of threads, and an encoder by one at a
+// time: a call while another runs returns PHASOR_BUSY. phasor_encoder_replica() makes an encoder
+// for another thread. After fork() between two calls, everything works in the child.
+//
+// Shape letters: N tokens of all texts, B texts, T tokens of one text, C width of the states, H
+// heads, D width of a head, V vocabulary, W width of the vectors of texts.
+#ifndef PHASOR_PHASOR_C_H_
+#define PHASOR_PHASOR_C_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define PHASOR_API __attribute__((visibility("default")))
+#else
+#define PHASOR_API
+#endif
+
+/// Counts what is added to this interface; phasor_interface_version() is that of the library.
+#define PHASOR_INTERFACE_VERSION 1
+
+/// Why a call failed.
+typedef enum phasor_status {
+  PHASOR_OK = 0,
+  PHASOR_INVALID_ARGUMENT = 1,  ///< the caller's input: an id out of range, no texts, …
+  PHASOR_EMPTY_TEXT = 2,        ///< a sequence without tokens
+  PHASOR_TOO_LONG = 3,          ///< a text longer than the positions, and no policy for it
+  PHASOR_BUSY = 4,              ///< the encoder runs: on another thread, or around this callback
+  PHASOR_CANCELLED = 5,         ///< by a phasor_stop, or by a callback that did not return 0
+  PHASOR_NOT_FOUND = 6,         ///< no such model, or the result has no such array
+  PHASOR_INVALID_MODEL = 7,     ///< files that are missing, damaged or contradict each other
+  PHASOR_UNSUPPORTED = 8,       ///< a valid checkpoint of a kind that phasor does not implement
+  PHASOR_BACKEND = 9,           ///< oneDNN refused to create or run a primitive
+  PHASOR_OUT_OF_MEMORY = 10,
+  PHASOR_INTERNAL = 11  ///< a defect of phasor; please report the message
+} phasor_status;
+
+/// The message of the last call of this thread that failed: one line that says what is wrong, the
+/// value, what is allowed, and what to do. Valid until this thread's next call that fails.
+PHASOR_API const char* phasor_error_message(void);
+
+/// PHASOR_INTERFACE_VERSION of the library.
+PHASOR_API int32_t phasor_interface_version(void);
+/// The library's version: "0.1.0".
+PHASOR_API const char* phasor_version(void);
+/// oneDNN's version: "2.6.3".
+PHASOR_API const char* phasor_backend_version(void);
+
+typedef struct phasor_model phasor_model;      ///< configuration, weights and tokenizer
+typedef struct phasor_encoder phasor_encoder;  ///< packed weights, threads and scratch memory
+typedef struct phasor_result phasor_result;    ///< arrays and strings, by name; never changes
+typedef struct phasor_stop phasor_stop;        ///< asks calls to end
+
+// --- Models ---
+
+/// How phasor_model_load() reads a folder.
+typedef struct phasor_load_options {
+  size_t size;           ///< sizeof(phasor_load_options)
+  const char* language;  ///< for tokenizers whose texts carry one ("fr"); NULL: the files' own
+  int32_t copy;          ///< not 0: reads the weights into memory instead of mapping their files
+  int32_t reserved;
+} phasor_load_options;
+
+/// Loads a model folder, or a bundled model by its name ("sinusoidal", "learned", "none"). Weights
+/// stay mapped from their files unless `copy` is set; see phasor/model.h for what that allows.
+PHASOR_API phasor_status phasor_model_load(const char* folder_or_name,
+                                           const phasor_load_options* options,
+                                           phasor_model** model);
+PHASOR_API void phasor_model_free(phasor_model* model);
+/// What the model is, as JSON with the keys of `infer info --json`. Belongs to the model.
+PHASOR_API const char* phasor_model_info(const phasor_model* model);
+/// Adds a folder in which phasor_model_load() searches for models by name.
+PHASOR_API phasor_status phasor_add_models_folder(const char* folder);
+
+/// The name of hook i, as TransformerLens has it: "hook_embed", "blocks.{}.attn.hook_pattern" where
+/// every block has one; NULL past the last. See phasor/hooks.h for shapes and meanings.
+PHASOR_API const char* phasor_hook_name(int32_t i);
+
+// --- Texts ---
+
+/// Texts of a call.
+typedef struct phasor_texts {
+  const char* const* data;
+  const int64_t* sizes;  ///< in bytes; NULL: each text ends with a NUL
+  int64_t count;
+} phasor_texts;
+
+/// How phasor_tokenize() reads texts.
+typedef struct phasor_tokenize_options {
+  size_t size;            ///< sizeof(phasor_tokenize_options)
+  int32_t parse_special;  ///< not 0: special tokens written in the text ("[MASK]") count as such
+  int64_t max_tokens;     ///< above 0: texts are cut to this many tokens, special ones included
+} phasor_tokenize_options;
+
+/// Arrays: "offsets" int64 [B + 1], "token_ids" int32 [N], "dropped_tokens" and "invalid_bytes"
+/// int64 [B], "token_types" int32 [N] for pairs. Strings: "pieces", N of them. `second` may be
+/// NULL; otherwise each text of `first` makes a pair with the one of the same number in `second`.
+PHASOR_API phasor_status phasor_tokenize(const phasor_model* model, const phasor_texts* first,
+                                         const phasor_texts* second,
+                                         const phasor_tokenize_options* options,
+                                         phasor_result** result);
+
+// --- Results ---
+
+/// Element types of arrays.
+enum { PHASOR_FLOAT32 = 0, PHASOR_INT32 = 1, PHASOR_INT64 = 2 };
+
+/// A row-major array; `data` belongs to the result or to the caller's own memory that it was
+/// written to.
+typedef struct phasor_array {
+  const void* data;
+  int32_t type;      ///< PHASOR_FLOAT32, …
+  int32_t num_dims;  ///< 1 to 3
+  int64_t shape[4];  ///< [num_dims]; the rest are 0
+} phasor_array;
+
+/// An array by name. `text` is −1 for arrays of all texts, and the number of a text for recorded
+/// hooks. PHASOR_NOT_FOUND lists the names that there are.
+PHASOR_API phasor_status phasor_result_array(const phasor_result* result, const char* name,
+                                             int64_t text, phasor_array* array);
+/// The name of array i, which phasor_result_array() takes; NULL past the last. Recorded hooks are
+/// listed once, for all texts.
+PHASOR_API const char* phasor_result_array_name(const phasor_result* result, int64_t i);
+/// String i of those called `name` ("pieces", "labels"), ended by a NUL; NULL past the last. Where
+/// `size` is not NULL, it gets the number of bytes without that NUL.
+PHASOR_API const char* phasor_result_string(const phasor_result* result, const char* name,
+                                            int64_t i, int64_t* size);
+PHASOR_API void phasor_result_free(phasor_result* result);
+
+// --- Stopping and progress ---
+
+/// A stop may serve any number of calls, on any threads. Must outlive them.
+PHASOR_API phasor_status phasor_stop_create(phasor_stop** stop);
+/// Ends all calls that were given it with PHASOR_CANCELLED, also later ones. From any thread.
+PHASOR_API void phasor_stop_request(phasor_stop* stop);
+PHASOR_API void phasor_stop_free(phasor_stop* stop);
+
+/// Called after each batch, on the caller's thread, with how many texts have been run. Returns 0 to
+/// go on; anything else ends the call with PHASOR_CANCELLED.
+typedef int32_t (*phasor_progress)(void* user, int64_t done, int64_t total);
+
+// --- Encoders ---
+
+/// Number formats of the linear maps; see phasor/precision.h for what they cost.
+enum { PHASOR_F32 = 0, PHASOR_BF16 = 1, PHASOR_INT8 = 2, PHASOR_AUTO = 3 };
+
+/// How an encoder runs.
+typedef struct phasor_encoder_options {
+  size_t size;        ///< sizeof(phasor_encoder_options)
+  int32_t threads;    ///< that share a run, the caller's included; 0: one for each core
+  int32_t precision;  ///< PHASOR_F32, …
+} phasor_encoder_options;
+
+/// Packs the weights for this machine.
+PHASOR_API phasor_status phasor_encoder_create(const phasor_model* model,
+                                               const phasor_encoder_options* options,
+                                               phasor_encoder** encoder);
+/// Another encoder over the same packed weights, for another thread.
+PHASOR_API phasor_status phasor_encoder_replica(const phasor_encoder* encoder,
+                                                phasor_encoder** replica);
+PHASOR_API int32_t phasor_encoder_threads(const phasor_encoder* encoder);
+/// PHASOR_F32, …; never PHASOR_AUTO.
+PHASOR_API int32_t phasor_encoder_precision(const phasor_encoder* encoder);
+PHASOR_API void phasor_encoder_free(phasor_encoder* encoder);
+
+/// What to do with a text that is longer than the positions reach, see phasor/positions.h.
+enum {
+  PHASOR_OVERFLOW_DEFAULT = 0,  ///< ERROR of phasor_encode(), TRUNCATE elsewhere
+  PHASOR_OVERFLOW_ERROR = 1,
+  PHASOR_OVERFLOW_TRUNCATE = 2,
+  PHASOR_OVERFLOW_CLAMP = 3,
+  PHASOR_OVERFLOW_INTERPOLATE = 4,
+  PHASOR_OVERFLOW_WINDOW = 5
+};
+
+/// Which positions a run adds, and to which tokens.
+typedef struct phasor_positions {
+  size_t size;       ///< sizeof(phasor_positions)
+  const char* kind;  ///< "none", "sinusoidal:marian", "learned", "rotary:10000", "alibi"; NULL: own
+  const float* table;  ///< [table_rows, table_width], in place of `kind`; NULL: none
+  int64_t table_rows;
+  int64_t table_width;
+  const int32_t* ids;  ///< [num_ids], one for each token of the only text; NULL: none
+  int64_t num_ids;
+  const char* const* edits;  ///< [num_edits], in order: "reverse", "shift=3", "scale=0.5", …
+  int64_t num_edits;
+} phasor_positions;
+
+/// A residual connection that a run leaves out: x = f(x) where it was x = x + f(x).
+typedef struct phasor_residual_cut {
+  int64_t layer;  ///< from 0
+  int32_t site;   ///< 0: attention's, 1: the MLP's, 2: both
+} phasor_residual_cut;
+
+/// A tensor that passes a hook, of one text. Valid during the callback.
+typedef struct phasor_hook_event {
+  size_t size;          ///< sizeof(phasor_hook_event) of the library
+  const char* name;     ///< "blocks.3.attn.hook_pattern"
+  int64_t text;         ///< its number in the batch
+  int64_t first_token;  ///< the text's token in row 0; above 0 in later windows of a long text
+  phasor_array array;   ///< float32
+  float* changeable;  ///< the same memory, to be written to; NULL unless phasor_hook::change is set
+} phasor_hook_event;
+
+/// Returns 0 to go on; anything else ends the run with PHASOR_CANCELLED. Called for one event at a
+/// time, from any of the run's threads; must not use the encoder.
+typedef int32_t (*phasor_hook_function)(void* user, const phasor_hook_event* event);
+
+/// Who is called where.
+typedef struct phasor_hook {
+  const char* name;  ///< a path, the end of one in every block ("attn.hook_pattern"), or "all"
+  phasor_hook_function function;
+  void* user;      ///< handed to the function
+  int32_t change;  ///< not 0: the function may change the values, and the run goes on with them
+} phasor_hook;
+
+/// How phasor_encode() runs.
+typedef struct phasor_run_options {
+  size_t size;                        ///< sizeof(phasor_run_options)
+  const phasor_positions* positions;  ///< NULL: the model's own
+  int32_t overflow;                   ///< PHASOR_OVERFLOW_…
+  int32_t reserved;
+  const phasor_residual_cut* cut_residuals;  ///< [num_cut_residuals]
+  int64_t num_cut_residuals;
+  const char* const* record;  ///< [num_record] names as in phasor_hook: kept, as changed
+  int64_t num_record;
+  const phasor_hook* hooks;  ///< [num_hooks], called in order, those that change first
+  int64_t num_hooks;
+  float* hidden;               ///< the caller's memory for the states [N, C]; NULL: the result's
+  int64_t hidden_size;         ///< in numbers: N·C
+  const int32_t* token_types;  ///< [num_token_types], of phasor_encode_ids(); NULL: all 0
+  int64_t num_token_types;
+  phasor_stop* stop;  ///< may be NULL
+} phasor_run_options;
+
+/// The hidden states of texts as they are. Arrays: "hidden" float32 [N, C], "offsets" int64 [B + 1]
+/// (text i has rows offsets[i] … offsets[i + 1] − 1), "token_ids" int32 [N], "positions" float32
+/// [N], and each recorded hook, by text.
+PHASOR_API phasor_status phasor_encode(phasor_encoder* encoder, const phasor_texts* texts,
+                                       const phasor_run_options* options, phasor_result** result);
+/// The same from token ids [N], to which no special token is added; offsets [num_texts + 1], from 0
+/// to N.
+PHASOR_API phasor_status phasor_encode_ids(phasor_encoder* encoder, const int32_t* token_ids,
+                                           const int64_t* offsets, int64_t num_texts,
+                                           const phasor_run_options* options,
+                                           phasor_result** result);
+
+/// How phasor_embed() makes vectors. The defaults are the checkpoint's own.
+typedef struct phasor_embed_options {
+  size_t size;                        ///< sizeof(phasor_embed_options)
+  const char* pooling;                ///< "mean", "cls,max", …; NULL: the checkpoint's own
+  const char* prompt;                 ///< put before every text; NULL: the checkpoint's own
+  int64_t prompt_size;                ///< in bytes; 0: the prompt ends with a NUL
+  int32_t normalize;                  ///< 0: as the checkpoint says, 1: to length 1, −1: not
+  int32_t overflow;                   ///< PHASOR_OVERFLOW_…
+  int64_t max_tokens;                 ///< the length of a text; 0: the checkpoint's own
+  const phasor_positions* positions;  ///< NULL: the model's own
+  float* output;             ///< the caller's memory for the vectors [B, W]; NULL: the result's
+  int64_t output_size;       ///< in numbers: B·W
+  phasor_progress progress;  ///< may be NULL
+  void* user;                ///< handed to `progress`
+  phasor_stop* stop;         ///< may be NULL
+} phasor_embed_options;
+
+/// One vector of each text. Arrays: "vectors" float32 [B, W], "num_tokens", "dropped_tokens" and
+/// "invalid_bytes" int64 [B]. `result` may be NULL where options->output is set.
+PHASOR_API phasor_status phasor_embed(phasor_encoder* encoder, const phasor_texts* texts,
+                                      const phasor_embed_options* options, phasor_result** result);
+/// W, of phasor_embed() with these options.
+PHASOR_API phasor_status phasor_embedding_width(const phasor_encoder* encoder,
+                                                const phasor_embed_options* options,
+                                                int64_t* width);
+
+/// How phasor_classify() and phasor_rank() run texts.
+typedef struct phasor_classify_options {
+  size_t size;         ///< sizeof(phasor_classify_options)
+  int64_t max_tokens;  ///< the length of a text or pair; 0: the checkpoint's own
+  int32_t overflow;    ///< PHASOR_OVERFLOW_…
+  int32_t reserved;
+  phasor_progress progress;  ///< may be NULL
+  void* user;                ///< handed to `progress`
+  phasor_stop* stop;         ///< may be NULL
+} phasor_classify_options;
+
+/// What the checkpoint's classification head says of texts, or of pairs where `second` is not NULL;
+/// one text in `first` makes a pair with every one of `second`. Arrays: "logits" and
+/// "probabilities" float32 [B, labels], and the counts of phasor_embed(). Strings: "labels".
+PHASOR_API phasor_status phasor_classify(phasor_encoder* encoder, const phasor_texts* first,
+                                         const phasor_texts* second,
+                                         const phasor_classify_options* options,
+                                         phasor_result** result);
+/// Documents by relevance to a query (one text): by the logit of a reranker, or, where the model
+/// has no classification head, by the cosine of vectors made with its prompts "query" and
+/// "document" or "passage". Arrays: "order" int64 [B], the numbers of the documents, best first;
+/// "scores" float32 [B] of the documents in their own order: the cosine, or the head's probability.
+PHASOR_API phasor_status phasor_rank(phasor_encoder* encoder, const phasor_texts* query,
+                                     const phasor_texts* documents,
+                                     const phasor_classify_options* options,
+                                     phasor_result** result);
+/// Scores over the vocabulary for states `hidden` [n, C], before the softmax, into `logits` [n, V];
+/// `logits_size` is n·V. For checkpoints with a masked-language-model head.
+PHASOR_API phasor_status phasor_mlm_logits(phasor_encoder* encoder, const float* hidden, int64_t n,
+                                           float* logits, int64_t logits_size);
+/// The vectors that a run adds to the tokens of a text of this length. Arrays: "vectors" float32
+/// [num_tokens, width of the embedding].
+PHASOR_API phasor_status phasor_position_vectors(const phasor_model* model, int64_t num_tokens,
+                                                 const phasor_positions* positions,
+                                                 int32_t overflow, phasor_result** result);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // PHASOR_PHASOR_C_H_
