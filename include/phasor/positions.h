@@ -95,21 +95,29 @@ class Positions {
   /// The given positions, one for each token of the (only) sequence.
   Positions at(std::vector<int32_t> position_ids) const;
 
+  /// Where the positions come from; see the functions of the same names.
   enum class Source { kModel, kNone, kSinusoidal, kLearned, kTable, kRotary, kAlibi };
+  /// Made by shifted().
   struct Shift {
     int64_t offset;
   };
+  /// Made by swapped().
   struct Swap {
     int64_t i, j;
   };
+  /// Made by reversed().
   struct Reverse {};
+  /// Made by shuffled().
   struct Shuffle {
     uint64_t seed;
   };
+  /// Made by repeated().
   struct Repeat {};
+  /// Made by at().
   struct At {
     std::vector<int32_t> position_ids;
   };
+  /// One change to the list of positions.
   using Edit = std::variant<Shift, Swap, Reverse, Shuffle, Repeat, At>;
 
   Source source() const;
