@@ -123,25 +123,25 @@ std::string describe(const PositionConfig& position);
 
 /// Everything but the weights. Immutable once in a Model.
 struct ModelConfig {
-  std::string family;  // config.json's model_type
-  int64_t d_model = 0;
-  int64_t d_ff = 0;
-  int64_t num_layers = 0;
-  int64_t num_heads = 0;
-  int64_t d_head = 0;  // D; 0: d_model / num_heads
+  std::string family;      // config.json's model_type
+  int64_t d_model = 0;     // C
+  int64_t d_ff = 0;        // F
+  int64_t num_layers = 0;  // L
+  int64_t num_heads = 0;   // H
+  int64_t d_head = 0;      // D; 0: d_model / num_heads
   /// E, the width of the embedding, which a linear map turns into d_model; 0: there is no such map,
   /// and embeddings are d_model wide.
   int64_t d_embedding = 0;
   /// Groups of consecutive layers that share one block's weights; 0: each layer has its own.
   int64_t num_layer_groups = 0;
-  int64_t vocab_size = 0;
+  int64_t vocab_size = 0;  // V
   /// The longest sequence seen in training, in tokens; 0 if the files do not say. A limit only if
   /// the positions come from a table of that many rows.
   int64_t max_positions = 0;
   NormOrder norm_order = NormOrder::kPostNorm;
   NormKind norm = NormKind::kLayerNorm;
   Activation activation = Activation::kGeluErf;
-  float norm_eps = 1e-5f;
+  float norm_eps = 1e-5f;        // ε
   bool gated_mlp = false;        // f(W_gate·x) ⊙ W_up·x in place of f(W_up·x) (Shazeer 2020)
   bool linear_bias = true;       // linear maps add a bias, where the weights have one
   bool scale_scores = true;      // attention scores are divided by √D

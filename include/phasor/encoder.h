@@ -33,6 +33,7 @@ struct ClassificationData;
 
 namespace [[gnu::visibility("default")]] phasor {
 
+/// How an Encoder runs, chosen when it is made.
 struct EncoderOptions {
   int threads = 0;  // that share a run, the caller's included; 0: one for each core it may use
   Precision precision = Precision::kFloat32;  // number format of the linear maps
@@ -73,6 +74,7 @@ class Texts {
 
 /// Removes a block's residual connection: x = f(x) where it was x = x + f(x).
 struct ResidualCut {
+  /// Which residual connections of the block: around attention, around the MLP, or both.
   enum class Site { kAttention, kMlp, kBoth };
   int64_t layer = 0;
   Site site = Site::kBoth;

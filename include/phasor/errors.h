@@ -24,6 +24,7 @@ enum class ErrorCode {
   kBackend,          // oneDNN refused to create or run a primitive
 };
 
+/// What phasor throws; what() is the line for people.
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
@@ -33,21 +34,21 @@ class Error : public std::runtime_error {
   ErrorCode code_;
 };
 
-/// The caller's input or use of the library.
+/// The caller's input or use of the library is wrong.
 class InvalidArgument : public Error {
  public:
   explicit InvalidArgument(const std::string& message, ErrorCode code = ErrorCode::kInvalidArgument)
       : Error(code, message) {}
 };
 
-/// The checkpoint.
+/// The checkpoint's files are at fault.
 class ModelError : public Error {
  public:
   explicit ModelError(const std::string& message, ErrorCode code = ErrorCode::kInvalidModel)
       : Error(code, message) {}
 };
 
-/// oneDNN.
+/// oneDNN failed.
 class BackendError : public Error {
  public:
   explicit BackendError(const std::string& message) : Error(ErrorCode::kBackend, message) {}

@@ -39,6 +39,8 @@
 
 namespace [[gnu::visibility("default")]] phasor {
 
+/// The points, in the order of the forward pass. The table at the start of hooks.h has the shape,
+/// the path and the meaning of each.
 enum class Hook {
   kTokenEmbed,
   kPosEmbed,
@@ -67,7 +69,8 @@ inline constexpr int kNumHooks = static_cast<int>(Hook::kFinalNorm) + 1;
 /// Whether the hook is inside a block (and so has a layer).
 bool is_block_hook(Hook hook);
 
-/// The path above, e.g. "blocks.3.attn.hook_q"; `layer` is ignored outside blocks.
+/// The path in the table of hooks.h, such as "blocks.3.attn.hook_q"; `layer` is ignored outside
+/// blocks.
 std::string hook_path(Hook hook, int64_t layer);
 
 /// A hook of a model. `layer` is −1 outside blocks.
@@ -90,7 +93,7 @@ struct HookEvent {
   /// The sequence's token in row 0: 0, except for the later windows of Overflow::kWindow, which
   /// arrive one after the other.
   int64_t first_token;
-  std::span<const int64_t> shape;  // 2 or 3 dimensions, as listed above
+  std::span<const int64_t> shape;  // 2 or 3 dimensions, as in the table of hooks.h
   std::span<const float> values;   // row-major
 };
 

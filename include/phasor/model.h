@@ -20,6 +20,7 @@
 
 namespace [[gnu::visibility("default")]] phasor {
 
+/// The formats of numbers in a checkpoint.
 enum class DType { kFloat32, kFloat16, kBFloat16 };
 
 /// A borrowed row-major tensor as it lies in the file: `data` may be unaligned and lives as long as
@@ -37,19 +38,21 @@ struct Tensor {
   std::vector<float> to_float() const;
 };
 
+/// A linear map: y = W·x + b.
 struct LinearWeights {
   Tensor weight;  // [out, in]
   Tensor bias;    // [out]; absent: zeros
 };
 
+/// The γ and β of a NormKind.
 struct NormWeights {
   Tensor weight;  // [C]
   Tensor bias;    // [C]; absent: zeros
 };
 
-/// attn_norm is absent in block 0 without ModelConfig::first_attn_norm.
+/// The weights of one block. attn_norm is absent in block 0 without ModelConfig::first_attn_norm.
 struct BlockWeights {
-  LinearWeights q, k, v;  // [H·D, C]
+  LinearWeights q, k, v;  // each [H·D, C]
   LinearWeights out;      // [C, H·D]
   NormWeights attn_norm;
   LinearWeights gate;  // [F, C]; of a gated MLP
@@ -82,6 +85,7 @@ struct ClassifierHead {
   Output output = Output::kSoftmax;
 };
 
+/// Every tensor of a model; those that its configuration does not use are absent.
 struct Weights {
   Tensor token_embedding;       // [V, E]
   Tensor position_table;        // [rows, E], row 0 for position 0; learned, or a stored sinusoid
@@ -97,7 +101,7 @@ struct Weights {
   std::optional<ClassifierHead> classifier;
 };
 
-/// Immutable and safe to share between threads; Encoders hold it by shared_ptr.
+/// A checkpoint. Immutable and safe to share between threads; Encoders hold it by shared_ptr.
 class Model {
  public:
   /// Loads a folder with config.json, model.safetensors and tokenizer files, or one of the bundled
@@ -136,7 +140,7 @@ class Model {
                                       Overflow overflow = Overflow::kError) const;
   /// The folder it was loaded from; empty for create().
   const std::filesystem::path& folder() const;
-  /// Name–value pairs of the safetensors file's __metadata__.
+  /// Name–value pairs of the safetensors file's `__metadata__`.
   const std::map<std::string, std::string>& metadata() const;
   /// Tensors of the file that the encoder does not use (decoders, other heads), by name.
   const std::vector<std::string>& unused_tensors() const;

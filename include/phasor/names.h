@@ -12,6 +12,7 @@
 
 namespace [[gnu::visibility("default")]] phasor {
 
+/// The names of an enum's values.
 struct EnumNames {
   std::string_view what;  // the enum in messages: "overflow policy"
   std::span<const std::string_view> all;
@@ -29,6 +30,7 @@ void check_value(const EnumNames& names, size_t value);
 /// The index of `name`. Throws InvalidArgument listing the valid names.
 size_t index_of(const EnumNames& names, std::string_view name);
 
+/// The name of `value`, or "?" if it is outside the enum.
 template <typename Enum>
 requires std::is_enum_v<Enum> std::string_view to_string(Enum value) {
   const auto all = names<Enum>().all;

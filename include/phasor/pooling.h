@@ -55,6 +55,7 @@ std::vector<float> pool(std::span<const float> hidden, int64_t d_model, const Po
 /// "cls,mean" for several modes. Throws InvalidArgument listing the valid names, which are
 /// sentence-transformers'.
 std::vector<PoolingMode> parse_pooling_modes(std::string_view names);
+/// The inverse of parse_pooling_modes().
 std::string to_string(const std::vector<PoolingMode>& modes);
 /// For people: "cls,mean, Dense to 512 with tanh, normalised".
 std::string to_string(const Pooling& pooling);

@@ -103,21 +103,29 @@ class Positions {
   /// "repeat". Throws InvalidArgument listing the names.
   Positions edited(std::string_view edit) const;
 
+  /// Where the positions come from; see the functions of the same names.
   enum class Source { kModel, kNone, kSinusoidal, kLearned, kTable, kRotary, kAlibi };
+  /// Made by shifted().
   struct Shift {
     int64_t offset;
   };
+  /// Made by swapped().
   struct Swap {
     int64_t i, j;
   };
+  /// Made by reversed().
   struct Reverse {};
+  /// Made by shuffled().
   struct Shuffle {
     uint64_t seed;
   };
+  /// Made by repeated().
   struct Repeat {};
+  /// Made by at().
   struct At {
     std::vector<int32_t> position_ids;
   };
+  /// One change to the list of positions.
   using Edit = std::variant<Shift, Swap, Reverse, Shuffle, Repeat, At>;
 
   Source source() const;

@@ -35,7 +35,7 @@ class SafetensorsFile {
   SafetensorsFile& operator=(const SafetensorsFile&) = delete;
 
   const std::map<std::string, Entry>& entries() const;
-  /// Name–value pairs of __metadata__; values that are not strings are left out.
+  /// Name–value pairs of `__metadata__`; values that are not strings are left out.
   const std::map<std::string, std::string>& metadata() const;
   bool contains(const std::string& name) const;
   /// See Model::release_pages.

@@ -12,6 +12,7 @@
 
 namespace [[gnu::visibility("default")]] phasor {
 
+/// How Model::load() and Tokenizer::load() read a folder.
 struct LoadOptions {
   /// The language of the texts, for tokenizers whose texts carry one ("fr", "fra_Latn", "fr_XX",
   /// and for Marian the language to translate into, "fra"). Empty: what the folder's files say.
@@ -21,6 +22,7 @@ struct LoadOptions {
   std::array<uint64_t, 8> reserved = {};  // for future fields, see encoder.h
 };
 
+/// How Tokenizer::encode() and Tokenizer::encode_pair() read a text.
 struct TokenizeOptions {
   /// Special tokens written in the text ("[MASK]", "</s>") count as such instead of as plain text.
   /// Added tokens that are not special always count.
@@ -31,6 +33,7 @@ struct TokenizeOptions {
   std::array<uint64_t, 4> reserved = {};
 };
 
+/// The tokens of a text, or of a pair of texts.
 struct Tokens {
   std::vector<int32_t> ids;
   /// One for each id, "▁" for a space as SentencePiece writes it. A piece that is not in the
@@ -43,7 +46,7 @@ struct Tokens {
   std::vector<int32_t> token_types = {};
 };
 
-/// Immutable and safe to share between threads.
+/// Turns texts into token ids. Immutable and safe to share between threads.
 class Tokenizer {
  public:
   /// Loads a folder's tokenizer files; the weights need not be there. Throws ModelError naming the

@@ -22,6 +22,7 @@ namespace [[gnu::visibility("default")]] phasor {
 /// computed it, and 0 if none did (scores between tokens that never shared a window).
 class Trace : public Observer {
  public:
+  /// The values of one hook, layer and sequence.
   struct Entry {
     std::vector<int64_t> shape;
     std::vector<float> values;  // row-major

@@ -1,4 +1,5 @@
 // phasor's version; CMakeLists.txt reads it from here.
 #pragma once
 
+/// "MAJOR.MINOR.PATCH"
 #define PHASOR_VERSION "0.1.0"

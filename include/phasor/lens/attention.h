@@ -25,7 +25,7 @@ std::vector<double> attention_by_offset(std::span<const float> pattern, int64_t 
 /// What one head's pattern A [T, T] does with position. All but the entropies are shares of
 /// attention or of rows, between 0 and 1.
 struct HeadProfile {
-  std::vector<double> by_offset;  // a(δ) as above, [2T − 1]
+  std::vector<double> by_offset;  // a(δ) of attention_by_offset(), [2T − 1]
   double previous = 0;            // a(−1); at most (T − 1)/T
   double self = 0;                // a(0)
   double next = 0;                // a(1)

@@ -1,4 +1,9 @@
 // Order: reorderings of a sequence's tokens, and how far they move its states.
+//
+// A reordering of T tokens is a list: token order[p] of the original moves to place p of the new
+// sequence. In each function, `movable` lists the places whose tokens take part, ascending; all
+// others (such as special tokens) stay. They throw InvalidArgument for a place outside the
+// sequence. The same seed gives the same order on every machine.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +12,10 @@
 
 namespace [[gnu::visibility("default")]] phasor {
 
-/// A reordering of T tokens is a list: token order[p] of the original moves to place p of the new
-/// sequence. In each function, `movable` lists the places whose tokens take part, ascending; all
-/// others (such as special tokens) stay. They throw InvalidArgument for a place outside the
-/// sequence. The same seed gives the same order on every machine.
-
 /// Two movable tokens, drawn from `seed`, change places; the identity if there are fewer.
 std::vector<int64_t> swapped_order(int64_t num_tokens, std::span<const int64_t> movable,
                                    uint64_t seed);
+/// The last movable token comes first.
 std::vector<int64_t> reversed_order(int64_t num_tokens, std::span<const int64_t> movable);
 /// Drawn uniformly from all orders, including the original one.
 std::vector<int64_t> shuffled_order(int64_t num_tokens, std::span<const int64_t> movable,

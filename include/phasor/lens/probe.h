@@ -48,6 +48,7 @@ struct Probe {
 /// do not fit or a target is not finite.
 Probe fit_probe(const ProbeData& data, int64_t d_model);
 
+/// How close predictions come to the targets.
 struct ProbeScore {
   /// 1 − Σ(y − ŷ)² / Σ(y − ȳ)², where ȳ is the mean of these same y: 1 if all are exact, 0 if no
   /// better than their mean, below 0 if worse; 0 if all y are equal.
@@ -58,6 +59,7 @@ struct ProbeScore {
 /// Throws as fit_probe().
 ProbeScore score_probe(const Probe& probe, const ProbeData& data);
 
+/// The scores of a probe, and of its two baselines.
 struct ProbeReport {
   int64_t num_train = 0, num_held_out = 0;  // states
   double lambda = 0;
@@ -81,8 +83,8 @@ struct ProbeText {
 /// The same for each hidden_states[l], l = 0 … L: runs the texts and probes each state for its
 /// token's place in the text, counted from 0. Keeps all states in memory, 4·C·(L + 1) bytes a
 /// token, and probes layers in parallel on as many threads as the encoder has. `options.observer`
-/// is not used. Throws as above and for a place outside its text, and what Encoder::encode_ids()
-/// throws.
+/// is not used. Throws as fit_probe() does and for a place outside its text, and what
+/// Encoder::encode_ids() throws.
 std::vector<ProbeReport> probe_positions(Encoder& encoder, std::span<const ProbeText> train,
                                          std::span<const ProbeText> held_out,
                                          const RunOptions& options = {}, uint64_t seed = 1,

@@ -34,7 +34,7 @@ struct OffsetCurve {
   std::vector<double> deviation;  // [2K + 1], the standard deviation
 };
 
-/// Of one head.
+/// What positions do to the scores of one head.
 struct OffsetEffect {
   OffsetCurve bias, rotation, content_to_position, position_to_content;
 };

@@ -28,6 +28,7 @@ enum class ResidualSource {
   kBiases,     // the LayerNorms' biases
 };
 
+/// One of the parts whose sum is a hidden state.
 struct ResidualPart {
   ResidualSource source;
   int64_t layer;               // of kAttention and kMlp; −1 otherwise
@@ -66,7 +67,7 @@ struct PartShare {
 PartShare share_of(std::span<const double> part, std::span<const float> states, int64_t d_model);
 
 /// The direct path of the position vectors: the share of the part kPosition in hidden_states[l],
-/// l = 0 … L; 0 without positions. Arguments as above.
+/// l = 0 … L; 0 without positions. Arguments are those of for_each_residual_state().
 std::vector<PartShare> direct_position_path(const Model& model, const Trace& trace,
                                             int64_t sequence = 0,
                                             std::span<const ResidualCut> cuts = {});

@@ -26,8 +26,8 @@
 
 namespace [[gnu::visibility("default")]] phasor {
 
-/// The terms above, each [H, T, T]; they sum to the scores. Beyond a local window the scores and
-/// the relative bias are −∞.
+/// The terms that scores.h defines, each [H, T, T]; they sum to the scores. Beyond a local window
+/// the scores and the relative bias are −∞.
 struct ScoreTerms {
   int64_t num_heads = 0;
   int64_t num_tokens = 0;

@@ -23,6 +23,7 @@
 
 namespace [[gnu::visibility("default")]] phasor {
 
+/// The shares and means of one split.
 struct Split {
   /// Shares of Σ‖h − μ‖². A term of at most 1e-12 of Σ‖h‖² is float32's rounding: if the whole sum
   /// is, all are 0; if the term of position or group is, its share and its means are 0.
@@ -78,8 +79,8 @@ std::vector<Split> latin_square_split(Encoder& encoder, std::span<const int32_t>
 
 /// The split of many texts of equal length by position and context, g being the text, over the
 /// given places (Song & Zhong 2023, arXiv 2310.04861). Here the rest holds both the token itself
-/// and its mixing with the text. Cut longer texts and leave out shorter ones beforehand. Throws as
-/// above, and if the lengths differ.
+/// and its mixing with the text. Cut longer texts and leave out shorter ones beforehand. Throws
+/// what latin_square_split() throws, and if the lengths differ.
 std::vector<Split> corpus_split(Encoder& encoder, std::span<const std::vector<int32_t>> sequences,
                                 std::span<const int64_t> places, const RunOptions& options = {},
                                 const Progress& progress = {});

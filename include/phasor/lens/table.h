@@ -85,14 +85,15 @@ struct Monotonicity {
   int64_t violations = 0;  // M_{i,i±(δ+1)} > M_{i,i±δ}
   int64_t steps = 0;       // all
 };
+/// Of the rows of a table [T, d_model].
 Monotonicity local_monotonicity(std::span<const double> table, int64_t d_model,
                                 int64_t max_offset = 20);
 
-/// R_k with PE(p + k) = R_k PE(p) for every p and any real k, [d_model, d_model]: the columns of
-/// each pair turn by ωk, [cos ωk, sin ωk; −sin ωk, cos ωk] on (sin ωp, cos ωp). Orthogonal, and R_j
-/// R_k = R_{j+k} (Vaswani et al. 2017 §3.5: "PE_{pos+k} can be represented as a linear function of
-/// PE_pos"). Throws InvalidArgument for an odd width of kPaper and kMarian, whose last sine has no
-/// cosine.
+/// The matrix R_k with PE(p + k) = R_k PE(p) for every p and any real k, [d_model, d_model]: the
+/// columns of each pair turn by ωk, [cos ωk, sin ωk; −sin ωk, cos ωk] on (sin ωp, cos ωp).
+/// Orthogonal, and R_j R_k = R_{j+k} (Vaswani et al. 2017 §3.5: "PE_{pos+k} can be represented as a
+/// linear function of PE_pos"). Throws InvalidArgument for an odd width of kPaper and kMarian,
+/// whose last sine has no cosine.
 std::vector<double> rotation(SinusoidalLayout layout, int64_t d_model, double k,
                              double base = 10000.0);
 
@@ -110,6 +111,7 @@ struct LinearShift {
   double held_out = 0;
   double unmoved = 0;
 };
+/// Of the rows of a table [T, d_model].
 LinearShift linear_shift(std::span<const double> table, int64_t d_model, int64_t k);
 
 /// The strongest frequency of a column without its mean, by the discrete Fourier transform.
