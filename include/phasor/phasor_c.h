@@ -41,10 +41,11 @@
 extern "C" {
 #endif
 
-#if defined(__GNUC__)
-#define PHASOR_API __attribute__((visibility("default")))
-#else
+#if !defined(__GNUC__)
+/// Marks what libphasor.so exports.
 #define PHASOR_API
+#else
+#define PHASOR_API __attribute__((visibility("default")))
 #endif
 
 /// Counts what is added to this interface; phasor_interface_version() is that of the library.
@@ -97,6 +98,7 @@ typedef struct phasor_load_options {
 PHASOR_API phasor_status phasor_model_load(const char* folder_or_name,
                                            const phasor_load_options* options,
                                            phasor_model** model);
+/// Its encoders keep what they need.
 PHASOR_API void phasor_model_free(phasor_model* model);
 /// What the model is, as JSON with the keys of `infer info --json`. Belongs to the model.
 PHASOR_API const char* phasor_model_info(const phasor_model* model);
@@ -156,6 +158,7 @@ PHASOR_API const char* phasor_result_array_name(const phasor_result* result, int
 /// `size` is not NULL, it gets the number of bytes without that NUL.
 PHASOR_API const char* phasor_result_string(const phasor_result* result, const char* name,
                                             int64_t i, int64_t* size);
+/// Ends what was borrowed from it.
 PHASOR_API void phasor_result_free(phasor_result* result);
 
 // --- Stopping and progress ---
@@ -164,6 +167,7 @@ PHASOR_API void phasor_result_free(phasor_result* result);
 PHASOR_API phasor_status phasor_stop_create(phasor_stop** stop);
 /// Ends all calls that were given it with PHASOR_CANCELLED, also later ones. From any thread.
 PHASOR_API void phasor_stop_request(phasor_stop* stop);
+/// After all calls that were given it.
 PHASOR_API void phasor_stop_free(phasor_stop* stop);
 
 /// Called after each batch, on the caller's thread, with how many texts have been run. Returns 0 to
@@ -189,9 +193,11 @@ PHASOR_API phasor_status phasor_encoder_create(const phasor_model* model,
 /// Another encoder over the same packed weights, for another thread.
 PHASOR_API phasor_status phasor_encoder_replica(const phasor_encoder* encoder,
                                                 phasor_encoder** replica);
+/// How many threads share a run.
 PHASOR_API int32_t phasor_encoder_threads(const phasor_encoder* encoder);
 /// PHASOR_F32, …; never PHASOR_AUTO.
 PHASOR_API int32_t phasor_encoder_precision(const phasor_encoder* encoder);
+/// Ends its threads.
 PHASOR_API void phasor_encoder_free(phasor_encoder* encoder);
 
 /// What to do with a text that is longer than the positions reach, see phasor/positions.h.
