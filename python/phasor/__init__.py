@@ -1,0 +1,42 @@
+"""phasor: Transformer encoders on the CPU, with every hidden state observable.
+
+    encoder = phasor.Encoder("sinusoidal")
+    vectors = encoder.encode(["Tom bit a dog.", "A dog bit Tom."])   # [2, W]
+    output, cache = encoder.run_with_cache("Tom bit a dog.")
+    cache["blocks.0.attn.hook_pattern"]                              # [1, H, T, T]
+"""
+
+from ._library import (
+    BackendError,
+    Busy,
+    Cancelled,
+    Error,
+    InvalidArgument,
+    ModelError,
+    NotFound,
+    lib as _lib,
+)
+from .cache import ActivationCache, Encoding, HookPoint
+from .encoder import Classification, Encoder, Tokens
+from .observed import Observed, Table, compare, observe
+
+__version__: str = _lib.version().decode()
+__all__ = [
+    "ActivationCache",
+    "BackendError",
+    "Busy",
+    "Cancelled",
+    "Classification",
+    "Encoder",
+    "Encoding",
+    "Error",
+    "HookPoint",
+    "InvalidArgument",
+    "ModelError",
+    "NotFound",
+    "Observed",
+    "Table",
+    "Tokens",
+    "compare",
+    "observe",
+]

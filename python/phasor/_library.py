@@ -1,0 +1,369 @@
+"""The C interface of libphasor.so (include/phasor/phasor_c.h), for ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+from ctypes import POINTER, Structure, c_char_p, c_int32, c_int64, c_size_t, c_void_p
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Type
+
+import numpy as np
+
+INTERFACE_VERSION = 1
+
+#: Where the package's library, program and models are; $PHASOR_PREFIX names another installation.
+PREFIX = pathlib.Path(os.environ.get("PHASOR_PREFIX") or pathlib.Path(__file__).parent / "_install")
+
+
+class Error(Exception):
+    """What phasor raises. The message says what is wrong, the value, and what to do."""
+
+
+class InvalidArgument(Error, ValueError):
+    """The caller's input."""
+
+
+class Busy(Error, RuntimeError):
+    """An Encoder that is used by its own hook, or after a fork while it ran."""
+
+
+class Cancelled(Error):
+    """The call was ended by the caller, or by the end of the interpreter."""
+
+
+class ModelError(Error):
+    """The checkpoint's files: missing, damaged, or of a kind that phasor does not implement."""
+
+
+class NotFound(ModelError, FileNotFoundError):
+    """No such model."""
+
+
+class BackendError(Error, RuntimeError):
+    """oneDNN, or a defect of phasor."""
+
+
+_ERRORS: Dict[int, Type[Exception]] = {
+    1: InvalidArgument,
+    2: InvalidArgument,
+    3: InvalidArgument,
+    4: Busy,
+    5: Cancelled,
+    6: NotFound,
+    7: ModelError,
+    8: ModelError,
+    10: MemoryError,
+}
+
+
+class Texts(Structure):
+    _fields_ = [("data", c_void_p), ("sizes", c_void_p), ("count", c_int64)]
+
+
+class Array(Structure):
+    _fields_ = [
+        ("data", c_void_p),
+        ("type", c_int32),
+        ("num_dims", c_int32),
+        ("shape", c_int64 * 4),
+    ]
+
+
+class _Options(Structure):
+    """Options begin with their size, which is set here."""
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(size=ctypes.sizeof(self), **fields)
+
+
+class LoadOptions(_Options):
+    _fields_ = [
+        ("size", c_size_t),
+        ("language", c_char_p),
+        ("copy", c_int32),
+        ("reserved", c_int32),
+    ]
+
+
+class EncoderOptions(_Options):
+    _fields_ = [("size", c_size_t), ("threads", c_int32), ("precision", c_int32)]
+
+
+class TokenizeOptions(_Options):
+    _fields_ = [("size", c_size_t), ("parse_special", c_int32), ("max_tokens", c_int64)]
+
+
+class Positions(_Options):
+    _fields_ = [
+        ("size", c_size_t),
+        ("kind", c_char_p),
+        ("table", c_void_p),
+        ("table_rows", c_int64),
+        ("table_width", c_int64),
+        ("ids", c_void_p),
+        ("num_ids", c_int64),
+        ("edits", c_void_p),
+        ("num_edits", c_int64),
+    ]
+
+
+class ResidualCut(Structure):
+    _fields_ = [("layer", c_int64), ("site", c_int32)]
+
+
+class HookEvent(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("name", c_char_p),
+        ("text", c_int64),
+        ("first_token", c_int64),
+        ("array", Array),
+        ("changeable", c_void_p),
+    ]
+
+
+HookFunction = ctypes.CFUNCTYPE(c_int32, c_void_p, POINTER(HookEvent))
+ProgressFunction = ctypes.CFUNCTYPE(c_int32, c_void_p, c_int64, c_int64)
+
+
+class Hook(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("function", HookFunction),
+        ("user", c_void_p),
+        ("change", c_int32),
+    ]
+
+
+class RunOptions(_Options):
+    _fields_ = [
+        ("size", c_size_t),
+        ("positions", c_void_p),
+        ("overflow", c_int32),
+        ("reserved", c_int32),
+        ("cut_residuals", c_void_p),
+        ("num_cut_residuals", c_int64),
+        ("record", c_void_p),
+        ("num_record", c_int64),
+        ("hooks", c_void_p),
+        ("num_hooks", c_int64),
+        ("hidden", c_void_p),
+        ("hidden_size", c_int64),
+        ("token_types", c_void_p),
+        ("num_token_types", c_int64),
+        ("stop", c_void_p),
+    ]
+
+
+class EmbedOptions(_Options):
+    _fields_ = [
+        ("size", c_size_t),
+        ("pooling", c_char_p),
+        ("prompt", c_char_p),
+        ("prompt_size", c_int64),
+        ("normalize", c_int32),
+        ("overflow", c_int32),
+        ("max_tokens", c_int64),
+        ("positions", c_void_p),
+        ("output", c_void_p),
+        ("output_size", c_int64),
+        ("progress", ProgressFunction),
+        ("user", c_void_p),
+        ("stop", c_void_p),
+    ]
+
+
+class ClassifyOptions(_Options):
+    _fields_ = [
+        ("size", c_size_t),
+        ("max_tokens", c_int64),
+        ("overflow", c_int32),
+        ("reserved", c_int32),
+        ("progress", ProgressFunction),
+        ("user", c_void_p),
+        ("stop", c_void_p),
+    ]
+
+
+STRUCTS = {
+    "phasor_texts": Texts,
+    "phasor_array": Array,
+    "phasor_load_options": LoadOptions,
+    "phasor_encoder_options": EncoderOptions,
+    "phasor_tokenize_options": TokenizeOptions,
+    "phasor_positions": Positions,
+    "phasor_residual_cut": ResidualCut,
+    "phasor_hook_event": HookEvent,
+    "phasor_hook": Hook,
+    "phasor_run_options": RunOptions,
+    "phasor_embed_options": EmbedOptions,
+    "phasor_classify_options": ClassifyOptions,
+}
+
+# What each function takes and returns; "long" functions may run for a while, without the GIL.
+_P, _I32, _I64, _S = c_void_p, c_int32, c_int64, c_char_p
+FUNCTIONS: Dict[str, Tuple[Any, List[Any], bool]] = {
+    "phasor_error_message": (_S, [], False),
+    "phasor_interface_version": (_I32, [], False),
+    "phasor_version": (_S, [], False),
+    "phasor_backend_version": (_S, [], False),
+    "phasor_hook_name": (_S, [_I32], False),
+    "phasor_model_load": (_I32, [_S, _P, _P], True),
+    "phasor_model_free": (None, [_P], True),
+    "phasor_model_info": (_S, [_P], True),
+    "phasor_tokenize": (_I32, [_P, _P, _P, _P, _P], True),
+    "phasor_result_array": (_I32, [_P, _S, _I64, _P], False),
+    "phasor_result_array_name": (_S, [_P, _I64], False),
+    "phasor_result_string": (_P, [_P, _S, _I64, _P], False),
+    "phasor_result_free": (None, [_P], False),
+    "phasor_stop_create": (_I32, [_P], False),
+    "phasor_stop_request": (None, [_P], False),
+    "phasor_stop_free": (None, [_P], False),
+    "phasor_encoder_create": (_I32, [_P, _P, _P], True),
+    "phasor_encoder_replica": (_I32, [_P, _P], True),
+    "phasor_encoder_threads": (_I32, [_P], False),
+    "phasor_encoder_precision": (_I32, [_P], False),
+    "phasor_encoder_free": (None, [_P], True),
+    "phasor_encode": (_I32, [_P, _P, _P, _P], True),
+    "phasor_encode_ids": (_I32, [_P, _P, _P, _I64, _P, _P], True),
+    "phasor_embed": (_I32, [_P, _P, _P, _P], True),
+    "phasor_embedding_width": (_I32, [_P, _P, _P], False),
+    "phasor_classify": (_I32, [_P, _P, _P, _P, _P], True),
+    "phasor_rank": (_I32, [_P, _P, _P, _P, _P], True),
+    "phasor_mlm_logits": (_I32, [_P, _P, _I64, _P, _I64], True),
+    "phasor_position_vectors": (_I32, [_P, _I64, _P, _I32, _P], True),
+}
+
+
+def _load() -> Any:
+    """The library's functions, with their types."""
+    file = PREFIX / "lib" / "libphasor.so"
+    with_gil, without = ctypes.PyDLL(str(file)), ctypes.CDLL(str(file))
+
+    class Functions:
+        pass
+
+    for name, (result, arguments, long) in FUNCTIONS.items():
+        function = getattr(without if long else with_gil, name)
+        function.restype, function.argtypes = result, arguments
+        setattr(Functions, name[len("phasor_") :], staticmethod(function))
+    found = Functions.interface_version()  # type: ignore[attr-defined]
+    if found < INTERFACE_VERSION:
+        raise ImportError(
+            f"{file} has version {found} of the C interface; this package needs {INTERFACE_VERSION}"
+        )
+    return Functions
+
+
+lib = _load()
+
+
+def check(status: int) -> None:
+    """Raises what a status stands for."""
+    if status != 0:
+        message = lib.error_message().decode("utf-8", "replace")
+        raise _ERRORS.get(status, BackendError)(message)
+
+
+def utf8(text: str) -> bytes:
+    """Lone surrogates become bytes that are not UTF-8, which phasor reads as U+FFFD and counts."""
+    try:
+        return text.encode("utf-8", "surrogatepass")
+    except AttributeError:
+        raise TypeError(f"a text is a str, not {type(text).__name__}") from None
+
+
+def address(array: "np.ndarray[Any, Any]") -> int:
+    """Of an array's first element; faster than array.ctypes.data."""
+    data: int = array.__array_interface__["data"][0]
+    return data
+
+
+class BorrowedTexts:
+    """Texts as the C interface reads them. Keep it while the call runs."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._bytes = [utf8(text) for text in texts]
+        self._sizes = np.fromiter(map(len, self._bytes), np.int64, len(self._bytes))
+        self._data = (c_char_p * len(self._bytes))(*self._bytes)
+        self._texts = Texts(
+            ctypes.addressof(self._data), address(self._sizes), len(self._bytes)
+        )
+        self.pointer = ctypes.addressof(self._texts)
+
+
+class BorrowedNames:
+    """An array of strings that end with a NUL."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        encoded = [c_string(name) for name in names]
+        self.count = len(encoded)
+        self._data = (c_char_p * self.count)(*encoded)
+        self.pointer = ctypes.addressof(self._data) if encoded else None
+
+
+def c_string(name: str) -> bytes:
+    """A name for the C interface, where a NUL would end it early."""
+    encoded = utf8(name)
+    if b"\0" in encoded:
+        raise InvalidArgument(f"{name!r} holds a NUL character")
+    return encoded
+
+
+_TYPES = {0: "<f4", 1: "<i4", 2: "<i8"}
+_ITEM = {0: 4, 1: 4, 2: 8}
+
+
+class _Memory:
+    """Hands memory to NumPy; the array keeps this, and this keeps its owner."""
+
+    __slots__ = ("__array_interface__", "owner")
+
+    def __init__(self, pointer: int, type: int, shape: Tuple[int, ...], owner: object) -> None:
+        self.__array_interface__ = {
+            "data": (pointer, True),  # read-only
+            "typestr": _TYPES[type],
+            "shape": shape,
+            "version": 3,
+        }
+        self.owner = owner
+
+
+class Result:
+    """A phasor_result: arrays by name, without copies. They keep it alive."""
+
+    def __init__(self) -> None:
+        self.handle = c_void_p()
+
+    def pointer(self) -> Any:
+        return ctypes.byref(self.handle)
+
+    def array(self, name: str, text: int = -1) -> "np.ndarray[Any, Any]":
+        found = Array()
+        check(lib.result_array(self.handle, name.encode(), text, ctypes.byref(found)))
+        shape = tuple(found.shape[: found.num_dims])
+        if 0 in shape or not found.data:
+            return np.empty(shape, _TYPES[found.type])
+        return np.asarray(_Memory(found.data, found.type, shape, self))
+
+    def names(self) -> List[str]:
+        names: List[str] = []
+        while True:
+            name: Optional[bytes] = lib.result_array_name(self.handle, len(names))
+            if name is None:
+                return names
+            names.append(name.decode())
+
+    def strings(self, name: str) -> List[str]:
+        found: List[str] = []
+        size = c_int64()
+        while True:
+            at = lib.result_string(self.handle, name.encode(), len(found), ctypes.byref(size))
+            if not at:
+                return found
+            found.append(ctypes.string_at(at, size.value).decode("utf-8", "replace"))
+
+    def __del__(self) -> None:
+        if self.handle:
+            lib.result_free(self.handle)

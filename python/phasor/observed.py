@@ -1,0 +1,227 @@
+"""The numbers of ``infer observe`` and ``infer compare`` as tables, and their page in a notebook.
+
+They come from the ``infer`` program, which the package brings along.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from ._library import PREFIX, BackendError, Error, InvalidArgument, ModelError, NotFound
+from .run_options import Cut, residual_cuts
+
+_ERRORS = {2: InvalidArgument, 3: InvalidArgument, 4: ModelError, 5: BackendError}
+Strings = Union[str, Sequence[str]]
+
+
+class Table(Mapping[str, "npt.NDArray[Any]"]):
+    """Columns of equal length by name, such as ``layer`` and ``position``. Layers and heads count
+    from 1, layer 0 is the embedding. A cell without a number is NaN."""
+
+    def __init__(self, rows: List[Dict[str, Any]]) -> None:
+        names: Dict[str, None] = {}
+        for row in rows:
+            names.update(dict.fromkeys(row))
+        self._columns = {name: _column([row.get(name) for row in rows]) for name in names}
+        self._length = len(rows)
+
+    def __getitem__(self, name: str) -> "npt.NDArray[Any]":
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        """The number of columns."""
+        return len(self._columns)
+
+    def to_pandas(self) -> Any:
+        """A ``pandas.DataFrame``."""
+        import pandas
+
+        return pandas.DataFrame(self._columns)
+
+    def __repr__(self) -> str:
+        shown = [[name, *map(_shown, column[:20])] for name, column in self._columns.items()]
+        widths = [max(map(len, column)) for column in shown]
+        lines = [
+            "  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in zip(*shown)
+        ]
+        if self._length > 20:
+            lines.append(f"… ({self._length} rows)")
+        return "\n".join(lines)
+
+
+def _column(cells: List[Any]) -> "npt.NDArray[Any]":
+    if all(isinstance(cell, int) and not isinstance(cell, bool) for cell in cells):
+        return np.array(cells, np.int64)
+    if any(isinstance(cell, str) for cell in cells):
+        return np.array(["" if cell is None else cell for cell in cells], object)
+    return np.array([np.nan if cell is None else cell for cell in cells], np.float64)
+
+
+def _shown(cell: Any) -> str:
+    return f"{cell:.3f}" if isinstance(cell, float) else str(cell)
+
+
+class Observed:
+    """What :func:`observe` and :func:`compare` found.
+
+    ``observed["split"]`` is the table of a view. Where there are several texts or two runs (with
+    interventions, or of two models) the table has the columns ``text`` and ``run``, too. In a
+    notebook an Observed is shown as the page of figures.
+    """
+
+    def __init__(self, command: List[str], words: List[str]) -> None:
+        self._command, self._words = command, words
+        self._page: Optional[str] = None
+        printed = _run([*command, "--json", "--", *words])
+        #: The JSON of each text: one run, or {"runs": [run, run]}; see docs/reading-in-python.md.
+        self.json: List[Dict[str, Any]] = [json.loads(line) for line in printed.splitlines()]
+
+    def _runs(self) -> Iterator[Any]:
+        """(number of the text, run) of all."""
+        for i, line in enumerate(self.json):
+            for run in line.get("runs", [line]):
+                yield i, run
+
+    @property
+    def views(self) -> List[str]:
+        """The names of the tables."""
+        names: Dict[str, None] = {}
+        for _, run in self._runs():
+            names.update(dict.fromkeys(run["views"]))
+        return list(names)
+
+    def __getitem__(self, view: str) -> Table:
+        rows = []
+        several, two = len(self.json) > 1, any("runs" in line for line in self.json)
+        for i, run in self._runs():
+            for row in run["views"].get(view, []):
+                place: Dict[str, Any] = {"text": i} if several else {}
+                if two:
+                    place["run"] = run["label"]
+                rows.append({**place, **row})
+        if not rows:
+            why = [run["missing"][view] for _, run in self._runs() if view in run["missing"]]
+            raise KeyError(
+                f"{view}: {why[0]}" if why else f"{view}; there are: {', '.join(self.views)}"
+            )
+        return Table(rows)
+
+    def html(self) -> str:
+        """The page of figures, for a browser; it needs no network."""
+        if self._page is None:
+            with tempfile.TemporaryDirectory() as folder:
+                file = pathlib.Path(folder) / "page.html"
+                _run([*self._command, "--html", str(file), "--", *self._words])
+                self._page = file.read_text("utf-8")
+        return self._page
+
+    def _repr_html_(self) -> str:
+        return (
+            '<iframe style="width: 100%; height: 60em; border: 0" '
+            f'srcdoc="{html.escape(self.html())}"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        return "\n\n".join(f"{view}\n{self[view]!r}" for view in self.views)
+
+
+def observe(
+    texts: Strings = (),
+    *,
+    model: Union[str, "os.PathLike[str]"] = "sinusoidal",
+    only: Strings = (),
+    positions: Optional[str] = None,
+    edit: Strings = (),
+    cut_residual: Union[Cut, Iterable[Cut]] = (),
+    file: Union[None, str, "os.PathLike[str]"] = None,
+    options: Sequence[str] = (),
+) -> Observed:
+    """What every layer does with the positions of each text, and what changes when positions are
+    edited or residual connections are cut.
+
+    ``only`` picks views. ``positions`` (a name), ``edit`` and ``cut_residual`` are those of
+    :meth:`Encoder.run_with_cache`; ``edit`` may also be "table=FILE". ``file`` has a text on each
+    line, of which means are shown. ``options`` are further options of ``infer observe``.
+    """
+    command = ["observe", "-m", os.fspath(model)]
+    sites = (".attn", ".mlp", "")
+    cuts = [f"{layer + 1}{sites[site]}" for layer, site in residual_cuts(cut_residual)]
+    command += _options(only=only, edit=edit, cut_residual=cuts)
+    if positions is not None:
+        command += ["--positions", positions]
+    if file is not None:
+        command += ["-i", os.fspath(file)]
+    return _observed(command, options, texts)
+
+
+def compare(
+    first: Union[str, "os.PathLike[str]"],
+    second: Union[str, "os.PathLike[str]"],
+    texts: Strings = (),
+    *,
+    only: Strings = (),
+    positions: Strings = (),
+    file: Union[None, str, "os.PathLike[str]"] = None,
+    options: Sequence[str] = (),
+) -> Observed:
+    """Two models side by side; arguments as in :func:`observe`. ``positions`` are a name for both
+    models or two names."""
+    command = ["compare", *_options(only=only, positions=positions)]
+    if file is not None:
+        command += ["-i", os.fspath(file)]
+    return _observed(command, options, texts, [os.fspath(first), os.fspath(second)])
+
+
+def _strings(value: Strings) -> List[str]:
+    return [value] if isinstance(value, str) else list(value)
+
+
+def _options(**lists: Strings) -> List[str]:
+    return [
+        word
+        for name, values in lists.items()
+        for value in _strings(values)
+        for word in (f"--{name.replace('_', '-')}", value)
+    ]
+
+
+def _observed(
+    command: List[str], options: Sequence[str], texts: Strings, words: Sequence[str] = ()
+) -> Observed:
+    given = _strings(texts)
+    if "-" in given:
+        raise InvalidArgument("the text '-' stands for standard input, which is not read here")
+    return Observed([*command, "-q", *options], [*words, *given])
+
+
+def _run(arguments: List[str]) -> str:
+    """What infer prints."""
+    program = PREFIX / "bin" / "infer"
+    done = subprocess.run(
+        [str(program), *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="surrogateescape",
+        check=False,
+    )
+    if done.returncode != 0:
+        message = done.stderr.strip()
+        prefix = "infer: "
+        message = message[len(prefix) :] if message.startswith(prefix) else message
+        kind = NotFound if "no model '" in message else _ERRORS.get(done.returncode, Error)
+        raise kind(message)
+    return done.stdout

@@ -1,0 +1,90 @@
+"""The options of a run, as the C interface takes them."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Dict, Iterable, List, Sequence, Tuple, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _library as c
+from ._library import InvalidArgument, address
+
+#: Positions of a run: a name ("none", "sinusoidal:marian", "learned", "rotary:10000", "alibi"), a
+#: table [rows, E] of float, or the position of each token [T] of int.
+PositionsLike = Union[None, str, npt.ArrayLike]
+#: A layer from 0 (both of its residual connections), or "blocks.0.attn", "blocks.0.mlp".
+Cut = Union[int, str]
+
+OVERFLOWS = {
+    None: 0,
+    "error": 1,
+    "truncate": 2,
+    "clamp": 3,
+    "interpolate": 4,
+    "window": 5,
+}
+
+
+def choice(what: str, name: Any, names: Dict[Any, int]) -> int:
+    if name not in names:
+        known = ", ".join(str(known) for known in names if known is not None)
+        raise InvalidArgument(f"unknown {what} {name!r}; there are: {known}")
+    return names[name]
+
+
+class RunPositions:
+    """phasor_positions of a run, or a null pointer."""
+
+    def __init__(self, positions: PositionsLike, edit: Union[str, Sequence[str]]) -> None:
+        edits = [edit] if isinstance(edit, str) else list(edit)
+        self._names = c.BorrowedNames(edits)
+        self._options = c.Positions(edits=self._names.pointer, num_edits=self._names.count)
+        if isinstance(positions, str):
+            self._options.kind = c.c_string(positions)
+        elif positions is not None:
+            self._take(np.asarray(positions))
+        given = positions is not None or edits
+        self.pointer = ctypes.addressof(self._options) if given else None
+
+    def _take(self, array: npt.NDArray[Any]) -> None:
+        if array.ndim == 2 and np.issubdtype(array.dtype, np.floating):
+            self._array = np.ascontiguousarray(array, np.float32)
+            self._options.table = address(self._array)
+            self._options.table_rows, self._options.table_width = array.shape
+        elif array.ndim == 1 and np.issubdtype(array.dtype, np.integer) and len(array) > 0:
+            self._array = int32(array, "positions")
+            self._options.ids, self._options.num_ids = address(self._array), len(array)
+        else:
+            raise InvalidArgument(
+                f"positions are a name, a table [rows, width] of float, or one int for each token, "
+                f"not an array of shape {array.shape} and type {array.dtype}"
+            )
+
+
+def int32(array: npt.NDArray[Any], what: str) -> npt.NDArray[Any]:
+    info = np.iinfo(np.int32)
+    if array.size and (array.min() < info.min or array.max() > info.max):
+        raise InvalidArgument(f"{what} must be 32-bit integers")
+    return np.ascontiguousarray(array, np.int32)
+
+
+def residual_cuts(cut_residual: Union[Cut, Iterable[Cut]]) -> List[Tuple[int, int]]:
+    """(layer, site) of each."""
+    cuts = [cut_residual] if isinstance(cut_residual, (int, str)) else list(cut_residual)
+    sites = {"attn": 0, "mlp": 1}
+    found = []
+    for cut in cuts:
+        if isinstance(cut, str):
+            parts = cut.split(".")
+            if parts[0] == "blocks" and len(parts) == 3 and parts[1].isdigit():
+                if parts[2] in sites:
+                    found.append((int(parts[1]), sites[parts[2]]))
+                    continue
+            raise InvalidArgument(
+                f"{cut!r} is no residual connection; write a layer from 0, "
+                '"blocks.0.attn" or "blocks.0.mlp"'
+            )
+        found.append((int(cut), 2))
+    return found

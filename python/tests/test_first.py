@@ -1,0 +1,2 @@
+def test_encode(encoder):
+    assert encoder.encode(["Tom bit a dog."]).shape == (1, 128)
