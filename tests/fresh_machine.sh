@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the README's two commands as a newcomer would: on a minimal Debian with g++ and git only.
+# Runs the README's commands as a newcomer would: on a minimal Debian with g++ and git only.
 #
 #   tests/fresh_machine.sh bookworm|trixie|sid
 #
@@ -11,6 +11,7 @@ set -euo pipefail
 repo=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 infer='./dev infer "Tom bit a dog."'
 test='./dev test'
+python='./dev python'
 
 say() { printf '%s: [%d:%02d] %s\n' "${0##*/}" $((SECONDS / 60)) $((SECONDS % 60)) "$*" >&2; }
 skip() {
@@ -74,6 +75,8 @@ machine() {
 
   say "$test"
   inside "$root" "$test" || fail "$test exited with $?"
+  say "$python"
+  inside "$root" "$python" || fail "$python exited with $?"
   say "$release passed"
 }
 
@@ -85,7 +88,7 @@ fi
 [[ $# == 1 && ${1-} =~ ^(bookworm|trixie|sid)$ ]] || fail "usage: tests/fresh_machine.sh bookworm|trixie|sid"
 [[ $(id -u) == 0 ]] || skip "only root can make a machine"
 unshare --mount true 2>/dev/null || skip "this root may not mount"
-for command in "$infer" "$test"; do
+for command in "$infer" "$test" "$python"; do
   grep -qF "$command" "$repo/README.md" || fail "README.md does not say: $command"
 done
 "$repo/dev" need debootstrap debian-archive-keyring git

@@ -1,0 +1,60 @@
+"""The Python blocks of the pages run, and print what the pages show.
+
+PHASOR_UPDATE_README=1 writes what they print into the pages.
+"""
+
+import contextlib
+import io
+import os
+import pathlib
+import re
+import shutil
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NUMBER = re.compile(r"-?\d+\.\d+")
+
+
+def same(shown, printed):
+    """Equal but for numbers with a point, which may differ by one in their last digit."""
+    assert NUMBER.sub("#", shown) == NUMBER.sub("#", printed)
+    for want, got in zip(NUMBER.findall(shown), NUMBER.findall(printed)):
+        unit = 10.0 ** -len(want.split(".")[1])
+        assert abs(float(want) - float(got)) < 1.01 * unit, printed
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+def test_blocks_print_what_the_page_shows(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(ROOT / "examples" / "sentences.txt", tmp_path)
+    text = (ROOT / page).read_text("utf-8")
+    blocks = list(BLOCK.finditer(text))
+    names, new, end, ran = {}, "", 0, 0
+    for block, after in zip(blocks, [*blocks[1:], None]):
+        if block[1] != "python":
+            continue
+        ran += 1
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(block[2], page, "exec"), names)
+        if after is None or after[1] != "text":
+            continue
+        if "PHASOR_UPDATE_README" in os.environ:
+            new += text[end : after.start(2)] + printed.getvalue()
+            end = after.end(2)
+        else:
+            same(after[2], printed.getvalue())
+    assert ran > 0
+    if new:
+        (ROOT / page).write_text(new + text[end:], "utf-8")
+
+
+def test_example(monkeypatch):
+    monkeypatch.setattr("sys.argv", ["look_inside.py"])
+    names = {"__name__": "__main__"}
+    program = ROOT / "examples" / "look_inside.py"
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(compile(program.read_text("utf-8"), str(program), "exec"), names)
+    assert len(printed.getvalue().splitlines()) > 5
