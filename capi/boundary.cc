@@ -47,9 +47,9 @@ void require(const void* pointer, std::string_view what) {
   if (pointer == nullptr) throw InvalidArgument(fmt::format("{} is NULL", what));
 }
 
-void check_size(std::string_view what, size_t given, size_t known) {
+void check_size(std::string_view what, size_t given, size_t least) {
   constexpr size_t kMost = 4096;
-  if (given >= known && given <= kMost) return;
+  if (given >= least && given <= kMost) return;
   throw InvalidArgument(
       fmt::format("{} says that its size is {}; write .size = sizeof({})", what, given, what));
 }
@@ -68,6 +68,11 @@ void check_count(std::string_view what, const void* data, int64_t count) {
     throw InvalidArgument(fmt::format("the number of {} is {}", what, count));
   }
   if (count > 0) require(data, what);
+}
+
+void check_given(std::string_view what, const void* data, int64_t count) {
+  if (data == nullptr || count != 0) return;
+  throw InvalidArgument(fmt::format("there is a pointer to {}, but their number is 0", what));
 }
 
 std::vector<std::string_view> texts_of(const phasor_texts* texts, std::string_view what) {
@@ -89,7 +94,8 @@ std::vector<std::string_view> texts_of(const phasor_texts* texts, std::string_vi
 
 Positions positions_of(const phasor_positions* given, const PositionConfig& own) {
   if (given == nullptr) return {};
-  const phasor_positions options = options_of(given, "phasor_positions");
+  const phasor_positions options =
+      options_of(given, "phasor_positions", &phasor_positions::num_edits);
   Positions positions;
   if (options.kind != nullptr && options.table != nullptr) {
     throw InvalidArgument("positions have a kind and a table; give one of them");
@@ -104,7 +110,7 @@ Positions positions_of(const phasor_positions* given, const PositionConfig& own)
     positions = Positions::table(
         {.rows = rows, .d_model = width, .values = {options.table, options.table + rows * width}});
   }
-  const auto ids = array_at(options.ids, options.num_ids, "position ids");
+  const auto ids = array_if_given(options.ids, options.num_ids, "position ids");
   if (!ids.empty()) positions = positions.at({ids.begin(), ids.end()});
   for (const char* const edit : array_at(options.edits, options.num_edits, "edits")) {
     require(edit, "an edit of positions");

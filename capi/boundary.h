@@ -41,30 +41,38 @@ phasor_status make_result(phasor_result** result, Fill fill) {
   });
 }
 
-/// Throws InvalidArgument unless a struct of `given` bytes can be read as one of `known` bytes;
-/// `unknown` are the bytes that it has more.
-void check_size(std::string_view what, size_t given, size_t known);
+/// Throw InvalidArgument for a struct that is shorter than ever or too long, and for one that is
+/// longer than this version's and has more than zeros there.
+void check_size(std::string_view what, size_t given, size_t least);
 void check_unknown(std::string_view what, const char* unknown, size_t size);
 
-/// A caller's options, whose program may have been compiled with another version of the header: a
-/// longer struct may set nothing that this version does not know.
-template <typename Options>
-Options options_of(const Options* given, std::string_view what) {
+/// A caller's options, whose program may have been compiled with another version of the header.
+/// `last` is the last field of interface version 1: what was added later may be missing.
+template <typename Options, typename Field>
+Options options_of(const Options* given, std::string_view what, Field Options::*last) {
   Options options = {};
   if (given == nullptr) return options;
-  check_size(what, given->size, sizeof(Options));
-  check_unknown(what, reinterpret_cast<const char*>(given) + sizeof(Options),
-                given->size - sizeof(Options));
-  std::memcpy(&options, given, sizeof(Options));
+  const char* const bytes = reinterpret_cast<const char*>(given);
+  check_size(what, given->size, reinterpret_cast<const char*>(&(given->*last) + 1) - bytes);
+  const size_t known = std::min(given->size, sizeof(Options));
+  check_unknown(what, bytes + known, given->size - known);
+  std::memcpy(&options, bytes, known);
   return options;
 }
 
 void check_count(std::string_view what, const void* data, int64_t count);
+void check_given(std::string_view what, const void* data, int64_t count);
 /// `count` elements at `data`. Throws InvalidArgument, naming them, if that cannot be.
 template <typename T>
 std::span<T> array_at(T* data, int64_t count, std::string_view what) {
   check_count(what, data, count);
   return {data, static_cast<size_t>(count)};
+}
+/// The same, empty only where `data` is NULL: a count was not forgotten.
+template <typename T>
+std::span<T> array_if_given(T* data, int64_t count, std::string_view what) {
+  check_given(what, data, count);
+  return array_at(data, count, what);
 }
 
 /// The rest borrow from their argument.

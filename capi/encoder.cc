@@ -16,7 +16,7 @@ namespace {
 /// What phasor_run_options say, and the observer that they need.
 struct Run {
   Run(const phasor_run_options* given, const Model& model)
-      : c(options_of(given, "phasor_run_options")),
+      : c(options_of(given, "phasor_run_options", &phasor_run_options::stop)),
         observer(array_at(c.hooks, c.num_hooks, "hooks"),
                  array_at(c.record, c.num_record, "recorded hooks"), model.config().num_layers) {
     options.observer = observer.any() ? &observer : nullptr;
@@ -28,8 +28,8 @@ struct Run {
       options.cut_residuals.push_back(
           {.layer = layer, .site = static_cast<ResidualCut::Site>(site)});
     }
-    options.hidden = array_at(c.hidden, c.hidden_size, "floats for hidden states");
-    options.token_types = array_at(c.token_types, c.num_token_types, "token types");
+    options.hidden = array_if_given(c.hidden, c.hidden_size, "floats for hidden states");
+    options.token_types = array_if_given(c.token_types, c.num_token_types, "token types");
     options.stop = stop_of(c.stop);
   }
 
@@ -64,7 +64,8 @@ void add_reports(const Reported& reported, phasor_result& result) {
 }
 
 EmbedOptions embed_options(const phasor_embed_options* given, const Model& model) {
-  const phasor_embed_options c = options_of(given, "phasor_embed_options");
+  const phasor_embed_options c =
+      options_of(given, "phasor_embed_options", &phasor_embed_options::stop);
   EmbedOptions options;
   if (c.pooling != nullptr) {
     options.pooling = {.modes = parse_pooling_modes(c.pooling),
@@ -89,7 +90,8 @@ EmbedOptions embed_options(const phasor_embed_options* given, const Model& model
 }
 
 ClassifyOptions classify_options(const phasor_classify_options* given) {
-  const phasor_classify_options c = options_of(given, "phasor_classify_options");
+  const phasor_classify_options c =
+      options_of(given, "phasor_classify_options", &phasor_classify_options::stop);
   return {.max_tokens = c.max_tokens,
           .overflow = overflow_of(c.overflow, Overflow::kTruncate),
           .progress = progress_of(c.progress, c.user),
@@ -149,7 +151,8 @@ phasor_status phasor_encoder_create(const phasor_model* model,
   return guarded([&] {
     require(model, "the model");
     require(encoder, "the place for the encoder");
-    const phasor_encoder_options how = options_of(options, "phasor_encoder_options");
+    const phasor_encoder_options how =
+        options_of(options, "phasor_encoder_options", &phasor_encoder_options::precision);
     phasor::check_value(phasor::names<phasor::Precision>(), static_cast<size_t>(how.precision));
     *encoder = new phasor_encoder{phasor::Encoder(
         model->model,
@@ -208,7 +211,9 @@ phasor_status phasor_embed(phasor_encoder* encoder, const phasor_texts* texts,
     require(encoder, "the encoder");
     const phasor::EmbedOptions how = embed_options(options, encoder->encoder.model());
     if (how.output.empty()) require(result, "the place for the result");
-    const phasor::Embeddings made = encoder->encoder.embed(texts_of(texts, "texts"), how);
+    const auto all = texts_of(texts, "texts");
+    if (!all.empty()) check_given("floats for vectors", how.output.data(), std::ssize(how.output));
+    const phasor::Embeddings made = encoder->encoder.embed(all, how);
     if (result == nullptr) return;
     auto filled = std::make_unique<phasor_result>();
     filled->borrow("vectors", -1,

@@ -71,7 +71,8 @@ phasor_status phasor_model_load(const char* folder_or_name, const phasor_load_op
   return guarded([&] {
     require(folder_or_name, "the folder or name of the model");
     require(model, "the place for the model");
-    const phasor_load_options how = options_of(options, "phasor_load_options");
+    const phasor_load_options how =
+        options_of(options, "phasor_load_options", &phasor_load_options::reserved);
     *model = new phasor_model{phasor::Model::load(
         folder_or_name,
         {.language = how.language != nullptr ? how.language : "", .copy = how.copy != 0})};
@@ -107,7 +108,8 @@ phasor_status phasor_tokenize(const phasor_model* model, const phasor_texts* fir
                               phasor_result** result) {
   return make_result(result, [&](phasor_result& made) {
     require(model, "the model");
-    const phasor_tokenize_options how = options_of(options, "phasor_tokenize_options");
+    const phasor_tokenize_options how =
+        options_of(options, "phasor_tokenize_options", &phasor_tokenize_options::max_tokens);
     const auto texts = texts_of(first, "texts");
     std::vector<std::string_view> seconds;
     if (second != nullptr) {

@@ -61,7 +61,8 @@ typedef enum phasor_status {
   PHASOR_CANCELLED = 5,         ///< by a phasor_stop, or by a callback that did not return 0
   PHASOR_NOT_FOUND = 6,         ///< no such model, or the result has no such array
   PHASOR_INVALID_MODEL = 7,     ///< files that are missing, damaged or contradict each other
-  PHASOR_UNSUPPORTED = 8,       ///< a valid checkpoint of a kind that phasor does not implement
+  PHASOR_UNSUPPORTED = 8,       ///< a valid checkpoint of a kind that phasor does not implement, or
+                                ///< without the head that the call needs
   PHASOR_BACKEND = 9,           ///< oneDNN refused to create or run a primitive
   PHASOR_OUT_OF_MEMORY = 10,
   PHASOR_INTERNAL = 11  ///< a defect of phasor; please report the message
@@ -202,7 +203,7 @@ PHASOR_API void phasor_encoder_free(phasor_encoder* encoder);
 
 /// What to do with a text that is longer than the positions reach, see phasor/positions.h.
 enum {
-  PHASOR_OVERFLOW_DEFAULT = 0,  ///< ERROR of phasor_encode(), TRUNCATE elsewhere
+  PHASOR_OVERFLOW_DEFAULT = 0,  ///< TRUNCATE of phasor_embed(), _classify() and _rank(), else ERROR
   PHASOR_OVERFLOW_ERROR = 1,
   PHASOR_OVERFLOW_TRUNCATE = 2,
   PHASOR_OVERFLOW_CLAMP = 3,
@@ -338,8 +339,9 @@ PHASOR_API phasor_status phasor_rank(phasor_encoder* encoder, const phasor_texts
 /// `logits_size` is n·V. For checkpoints with a masked-language-model head.
 PHASOR_API phasor_status phasor_mlm_logits(phasor_encoder* encoder, const float* hidden, int64_t n,
                                            float* logits, int64_t logits_size);
-/// The vectors that a run adds to the tokens of a text of this length. Arrays: "vectors" float32
-/// [num_tokens, width of the embedding].
+/// The vectors that a run adds to the tokens of a text of this length; only CLAMP and INTERPOLATE
+/// allow more tokens than there are positions. Arrays: "vectors" float32 [num_tokens, width of the
+/// embedding].
 PHASOR_API phasor_status phasor_position_vectors(const phasor_model* model, int64_t num_tokens,
                                                  const phasor_positions* positions,
                                                  int32_t overflow, phasor_result** result);
