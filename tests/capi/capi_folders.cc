@@ -1,0 +1,17 @@
+// Runs a program with two folders of tiny models as further arguments: a reranker, and a classifier
+// with the labels "bad" and "good".
+#include <cstdio>
+
+#include "tests/support/bert_folder.h"
+#include "tests/support/run_program.h"
+
+int main(int argc, char** argv) {
+  const phasor::BertFolder reranker({"relevant"}), classifier({"bad", "good"});
+  std::vector<std::string> command(argv + 1, argv + argc);
+  command.push_back(reranker.path());
+  command.push_back(classifier.path());
+  const phasor::ProgramResult result = phasor::run_program(command);
+  std::fputs(result.out.c_str(), stdout);
+  std::fputs(result.err.c_str(), stderr);
+  return result.exit_code;
+}

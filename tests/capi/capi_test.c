@@ -1,0 +1,30 @@
+// Every function of the C interface, called from C.
+//
+//   capi_test RERANKER CLASSIFIER     two folders, which capi_folders makes
+#include <stdio.h>
+
+#include "check.h"
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    fprintf(stderr, "usage: capi_test RERANKER CLASSIFIER\n");
+    return 2;
+  }
+  test_before_any_failure();
+  fixture f = {.model = load("sinusoidal"), .reranker = argv[1], .classifier = argv[2]};
+  OK(phasor_encoder_create(f.model, NULL, &f.encoder));
+
+  test_models(&f);
+  test_structs(&f);
+  test_texts(&f);
+  test_encode(&f);
+  test_positions(&f);
+  test_hooks(&f);
+  test_embed(&f);
+  test_heads(&f);
+
+  phasor_model_free(f.model);
+  phasor_encoder_free(f.encoder);
+  if (num_failures > 0) fprintf(stderr, "capi_test: %d checks failed\n", num_failures);
+  return num_failures > 0;
+}

@@ -1,0 +1,69 @@
+// What the tests in C share: checks that go on, and short ways to make and compare things.
+#ifndef PHASOR_TESTS_CAPI_CHECK_H_
+#define PHASOR_TESTS_CAPI_CHECK_H_
+
+#include <phasor/phasor_c.h>
+
+void check_at(const char* file, int line, const char* what, int holds);
+/// Checks a status, and that the message is one line that holds `words` where the call failed.
+void check_status_at(const char* file, int line, const char* call, phasor_status status,
+                     phasor_status want, const char* words);
+
+#define CHECK(...) check_at(__FILE__, __LINE__, #__VA_ARGS__, (__VA_ARGS__) ? 1 : 0)
+#define OK(call) check_status_at(__FILE__, __LINE__, #call, call, PHASOR_OK, "")
+#define FAILS(status, words, call) check_status_at(__FILE__, __LINE__, #call, call, status, words)
+/// The usual failure.
+#define REFUSES(words, call) FAILS(PHASOR_INVALID_ARGUMENT, words, call)
+
+/// The numbers of failed checks so far.
+extern int num_failures;
+
+/// const phasor_texts*, each ended by a NUL.
+#define TEXTS(...)                                                 \
+  (&(const phasor_texts){(const char* const[]){__VA_ARGS__}, NULL, \
+                         sizeof((const char* const[]){__VA_ARGS__}) / sizeof(char*)})
+
+/// The array of all texts, or of one; ends the program if there is none.
+phasor_array array(const phasor_result* result, const char* name);
+phasor_array array_of_text(const phasor_result* result, const char* name, int64_t text);
+const float* floats(const phasor_result* result, const char* name);
+const int32_t* int32s(const phasor_result* result, const char* name);
+const int64_t* int64s(const phasor_result* result, const char* name);
+
+int64_t num_elements(phasor_array array);
+/// Type, shape and every bit.
+int same_array(phasor_array a, phasor_array b);
+int same(const phasor_result* a, const phasor_result* b, const char* name);
+int close_to(double a, double b);  ///< within float32's rounding
+
+/// What most tests run on.
+typedef struct fixture {
+  phasor_model* model;  ///< "sinusoidal"
+  phasor_encoder* encoder;
+  const char* reranker;    ///< folders of a BERT with one label, "relevant", …
+  const char* classifier;  ///< … and with two, "bad" and "good"
+} fixture;
+
+/// "Tom bit a dog." and a longer text.
+extern const phasor_texts* const kTwo;
+/// More than 128 tokens.
+extern const phasor_texts* const kLong;
+
+phasor_model* load(const char* folder_or_name);
+phasor_encoder* encoder_of(const char* folder_or_name);
+/// Of texts that can be run.
+phasor_result* encode(phasor_encoder* encoder, const phasor_texts* texts,
+                      const phasor_run_options* options);
+
+// Sources of capi_test, each with its tests.
+void test_before_any_failure(void);
+void test_models(const fixture* f);
+void test_structs(const fixture* f);
+void test_texts(const fixture* f);
+void test_encode(const fixture* f);
+void test_positions(const fixture* f);
+void test_hooks(const fixture* f);
+void test_embed(const fixture* f);
+void test_heads(const fixture* f);
+
+#endif

@@ -1,0 +1,233 @@
+// Vectors of texts, what is ranked by them, and the masked-language-model head.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+static phasor_result* embed(const fixture* f, const phasor_texts* texts,
+                            phasor_embed_options options) {
+  phasor_result* result = NULL;
+  options.size = sizeof options;
+  OK(phasor_embed(f->encoder, texts, &options, &result));
+  return result;
+}
+#define EMBED(texts, ...) embed(f, texts, (phasor_embed_options){__VA_ARGS__})
+
+static int same_vectors(phasor_result* a, phasor_result* b) {
+  const int equal = same(a, b, "vectors");
+  phasor_result_free(a);
+  phasor_result_free(b);
+  return equal;
+}
+
+static double dot(const float* a, const float* b) {
+  double sum = 0;
+  for (int i = 0; i < 128; ++i) sum += (double)a[i] * b[i];
+  return sum;
+}
+
+static void test_pooling(const fixture* f) {
+  phasor_result* const states = encode(f->encoder, kTwo, NULL);
+  phasor_result* const means = EMBED(kTwo, .pooling = "mean", .normalize = -1);
+  phasor_result* const both = EMBED(kTwo, .pooling = "cls,max", .normalize = -1);
+  phasor_result* const lengths_1 = EMBED(kTwo, .pooling = "mean", .normalize = 1);
+  const phasor_array vectors = array(both, "vectors");
+  CHECK(vectors.num_dims == 2 && vectors.shape[0] == 2 && vectors.shape[1] == 256);
+  const int64_t* const offsets = int64s(states, "offsets");
+  for (int64_t text = 0; text < 2; ++text) {
+    const float* const hidden = floats(states, "hidden") + 128 * offsets[text];
+    const int64_t T = offsets[text + 1] - offsets[text];
+    CHECK(int64s(means, "num_tokens")[text] == T);
+    for (int64_t i = 0; i < 128; ++i) {
+      double sum = 0, largest = hidden[i];
+      for (int64_t t = 0; t < T; ++t) {
+        sum += hidden[128 * t + i];
+        largest = fmax(largest, hidden[128 * t + i]);
+      }
+      CHECK(close_to(floats(means, "vectors")[128 * text + i], sum / (double)T));
+      CHECK(floats(both, "vectors")[256 * text + i] == hidden[i]);
+      CHECK(floats(both, "vectors")[256 * text + 128 + i] == largest);
+    }
+    const float* const unit = floats(lengths_1, "vectors") + 128 * text;
+    CHECK(close_to(dot(unit, unit), 1));
+  }
+  phasor_result_free(states);
+  phasor_result_free(means);
+  phasor_result_free(both);
+  phasor_result_free(lengths_1);
+
+  int64_t width = 0;
+  phasor_embed_options options = {.size = sizeof options, .pooling = "cls,max"};
+  OK(phasor_embedding_width(f->encoder, &options, &width));
+  CHECK(width == 256);
+  OK(phasor_embedding_width(f->encoder, NULL, &width));
+  CHECK(width == 128);
+  options.pooling = "median";
+  REFUSES("median", phasor_embedding_width(f->encoder, &options, &width));
+  REFUSES("NULL", phasor_embedding_width(NULL, NULL, &width));
+  REFUSES("NULL", phasor_embedding_width(f->encoder, NULL, NULL));
+  CHECK(width == 128);
+}
+
+static void test_options(const fixture* f) {
+  CHECK(
+      same_vectors(EMBED(TEXTS("bit Tom"), .prompt = "a dog "), EMBED(TEXTS("a dog bit Tom"), 0)));
+  CHECK(same_vectors(EMBED(TEXTS("bit Tom"), .prompt = "a dog that", .prompt_size = 6),
+                     EMBED(TEXTS("a dog bit Tom"), 0)));
+  CHECK(same_vectors(EMBED(kTwo, .prompt = ""), EMBED(kTwo, 0)));
+
+  phasor_result* const cut = EMBED(kTwo, .max_tokens = 5);
+  phasor_result* const whole = EMBED(kTwo, 0);
+  for (int64_t i = 0; i < 2; ++i) {
+    CHECK(int64s(cut, "num_tokens")[i] == 5);
+    CHECK(int64s(cut, "dropped_tokens")[i] + 5 == int64s(whole, "num_tokens")[i]);
+  }
+  phasor_result_free(cut);
+  phasor_result_free(whole);
+  const phasor_positions none = {.size = sizeof none, .kind = "none"};
+  CHECK(!same_vectors(EMBED(kTwo, .positions = &none), EMBED(kTwo, 0)));
+  phasor_result* const bytes = EMBED(TEXTS("dog\xff", ""), 0);
+  CHECK(int64s(bytes, "invalid_bytes")[0] == 1 && int64s(bytes, "invalid_bytes")[1] == 0);
+  phasor_result_free(bytes);
+
+  phasor_result* result = NULL;
+  const phasor_embed_options wrong[] = {{.size = sizeof wrong[0], .pooling = "mode"},
+                                        {.size = sizeof wrong[0], .prompt = "a", .prompt_size = -1},
+                                        {.size = sizeof wrong[0], .max_tokens = -1},
+                                        {.size = sizeof wrong[0], .overflow = 6}};
+  for (size_t i = 0; i < 4; ++i) REFUSES("", phasor_embed(f->encoder, kTwo, &wrong[i], &result));
+  const phasor_embed_options error = {
+      .size = sizeof error, .max_tokens = 3, .overflow = PHASOR_OVERFLOW_ERROR};
+  FAILS(PHASOR_TOO_LONG, "", phasor_embed(f->encoder, kTwo, &error, &result));
+  REFUSES("NULL", phasor_embed(NULL, kTwo, NULL, &result));
+  REFUSES("NULL", phasor_embed(f->encoder, NULL, NULL, &result));
+  REFUSES("NULL", phasor_embed(f->encoder, kTwo, NULL, NULL));
+  CHECK(result == NULL);
+}
+
+static void test_memory_of_the_caller(const fixture* f) {
+  float memory[2 * 128];
+  phasor_result* const expected = EMBED(kTwo, 0);
+  phasor_result* const result = EMBED(kTwo, .output = memory, .output_size = 256);
+  CHECK(array(result, "vectors").data == memory && same(result, expected, "vectors"));
+  phasor_embed_options options = {.size = sizeof options, .output = memory, .output_size = 256};
+  memset(memory, 0, sizeof memory);
+  OK(phasor_embed(f->encoder, kTwo, &options, NULL));
+  CHECK(same(result, expected, "vectors"));
+  phasor_result_free(result);
+  phasor_result_free(expected);
+
+  phasor_result* none = NULL;
+  const int64_t wrong[] = {0, 255, 257, -256};
+  for (size_t i = 0; i < 4; ++i) {
+    options.output_size = wrong[i];
+    REFUSES("", phasor_embed(f->encoder, kTwo, &options, &none));
+  }
+  options = (phasor_embed_options){.size = sizeof options, .output_size = 256};
+  REFUSES("NULL", phasor_embed(f->encoder, kTwo, &options, &none));
+  CHECK(none == NULL);
+
+  // No texts, no vectors.
+  OK(phasor_embed(f->encoder, &(phasor_texts){NULL, NULL, 0}, NULL, &none));
+  CHECK(array(none, "vectors").shape[0] == 0 && array(none, "vectors").shape[1] == 128);
+  CHECK(array(none, "num_tokens").shape[0] == 0);
+  phasor_result_free(none);
+}
+
+typedef struct tally {
+  int64_t calls, done, total, end_at;
+  phasor_encoder* encoder;
+  phasor_status inside;
+} tally;
+
+static int32_t progress(void* user, int64_t done, int64_t total) {
+  tally* const t = user;
+  phasor_result* result = NULL;
+  ++t->calls;
+  CHECK(done > t->done || t->calls == 1);
+  t->done = done;
+  t->total = total;
+  t->inside = phasor_embed(t->encoder, kTwo, NULL, &result);
+  return done >= t->end_at ? -1 : 0;
+}
+
+static void test_progress(const fixture* f) {
+  tally all = {.encoder = f->encoder, .end_at = 100}, stopped = {.encoder = f->encoder};
+  phasor_result_free(EMBED(kTwo, .progress = progress, .user = &all));
+  CHECK(all.calls >= 1 && all.done == 2 && all.total == 2 && all.inside == PHASOR_BUSY);
+  phasor_embed_options options = {.size = sizeof options, .progress = progress, .user = &stopped};
+  phasor_result* none = NULL;
+  FAILS(PHASOR_CANCELLED, "progress", phasor_embed(f->encoder, kTwo, &options, &none));
+  CHECK(stopped.calls == 1);
+  const phasor_classify_options rank = {
+      .size = sizeof rank, .progress = progress, .user = &stopped};
+  stopped.calls = 0;
+  FAILS(PHASOR_CANCELLED, "progress", phasor_rank(f->encoder, TEXTS("a"), kTwo, &rank, &none));
+  CHECK(stopped.calls == 1 && none == NULL);
+}
+
+static void test_rank_by_vectors(const fixture* f) {
+  const phasor_texts* const documents =
+      TEXTS("It rains.", "A dog bit Tom.", "Tom bit a dog.", "A dog bit Tom.");
+  phasor_result *result = NULL, *none = NULL;
+  OK(phasor_rank(f->encoder, TEXTS("A dog bit Tom."), documents, NULL, &result));
+  const int64_t* const order = int64s(result, "order");
+  const float* const scores = floats(result, "scores");
+  CHECK(order[0] == 1 && order[1] == 3 && order[2] == 2 && order[3] == 0);
+  CHECK(close_to(scores[1], 1) && scores[1] == scores[3] && scores[2] > scores[0]);
+  phasor_result* const vectors = EMBED(documents, .normalize = 1);
+  const float* const v = floats(vectors, "vectors");
+  CHECK(close_to(scores[0], dot(v, v + 128)) && close_to(scores[2], dot(v + 256, v + 128)));
+  phasor_result_free(vectors);
+  phasor_result_free(result);
+
+  OK(phasor_rank(f->encoder, TEXTS("a"), &(phasor_texts){NULL, NULL, 0}, NULL, &result));
+  CHECK(array(result, "order").shape[0] == 0 && array(result, "scores").shape[0] == 0);
+  phasor_result_free(result);
+  REFUSES("one query", phasor_rank(f->encoder, kTwo, documents, NULL, &none));
+  REFUSES("NULL", phasor_rank(f->encoder, NULL, documents, NULL, &none));
+  REFUSES("NULL", phasor_rank(f->encoder, TEXTS("a"), NULL, NULL, &none));
+  REFUSES("NULL", phasor_rank(NULL, TEXTS("a"), documents, NULL, &none));
+  REFUSES("NULL", phasor_rank(f->encoder, TEXTS("a"), documents, NULL, NULL));
+  FAILS(PHASOR_UNSUPPORTED, "head", phasor_classify(f->encoder, kTwo, NULL, NULL, &none));
+  CHECK(none == NULL);
+}
+
+static void test_mlm(const fixture* f) {
+  enum { kVocabulary = 8192 };
+  phasor_result* const states = encode(f->encoder, TEXTS("Tom bit a dog."), NULL);
+  const float* const hidden = floats(states, "hidden");
+  float* const logits = malloc(sizeof(float) * 2 * kVocabulary);
+  OK(phasor_mlm_logits(f->encoder, hidden + 128, 2, logits, 2 * kVocabulary));
+  for (int64_t i = 0; i < 2; ++i) {
+    float* const alone = malloc(sizeof(float) * kVocabulary);
+    OK(phasor_mlm_logits(f->encoder, hidden + 128 * (1 + i), 1, alone, kVocabulary));
+    for (int64_t id = 0; id < kVocabulary; ++id) {
+      CHECK(close_to(logits[i * kVocabulary + id], alone[id]));
+    }
+    free(alone);
+  }
+  CHECK(memcmp(logits, logits + kVocabulary, sizeof(float) * kVocabulary) != 0);
+  OK(phasor_mlm_logits(f->encoder, NULL, 0, NULL, 0));
+  REFUSES("8192", phasor_mlm_logits(f->encoder, hidden, 2, logits, kVocabulary));
+  REFUSES("8192", phasor_mlm_logits(f->encoder, hidden, 1, logits, kVocabulary + 1));
+  REFUSES("", phasor_mlm_logits(f->encoder, hidden, -1, logits, -kVocabulary));
+  REFUSES("NULL", phasor_mlm_logits(f->encoder, NULL, 1, logits, kVocabulary));
+  REFUSES("NULL", phasor_mlm_logits(f->encoder, hidden, 1, NULL, kVocabulary));
+  REFUSES("NULL", phasor_mlm_logits(NULL, hidden, 1, logits, kVocabulary));
+  phasor_encoder* const other = encoder_of(f->reranker);
+  FAILS(PHASOR_UNSUPPORTED, "head", phasor_mlm_logits(other, hidden, 1, logits, 56));
+  phasor_encoder_free(other);
+  phasor_result_free(states);
+  free(logits);
+}
+
+void test_embed(const fixture* f) {
+  test_pooling(f);
+  test_options(f);
+  test_memory_of_the_caller(f);
+  test_progress(f);
+  test_rank_by_vectors(f);
+  test_mlm(f);
+}

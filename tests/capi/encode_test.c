@@ -1,0 +1,235 @@
+// Encoders and their runs.
+#define _XOPEN_SOURCE 700
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+
+static void test_encoders(const fixture* f) {
+  phasor_encoder* encoder = NULL;
+  phasor_encoder_options options = {.size = sizeof options, .threads = 2, .precision = PHASOR_AUTO};
+  OK(phasor_encoder_create(f->model, &options, &encoder));
+  CHECK(phasor_encoder_threads(encoder) == 2);
+  CHECK(phasor_encoder_precision(encoder) >= PHASOR_F32 &&
+        phasor_encoder_precision(encoder) < PHASOR_AUTO);
+  phasor_encoder_free(encoder);
+  CHECK(phasor_encoder_precision(f->encoder) == PHASOR_F32);
+  CHECK(phasor_encoder_threads(f->encoder) >= 1);
+  CHECK(phasor_encoder_threads(NULL) == 0 && phasor_encoder_precision(NULL) == 0);
+
+  encoder = NULL;
+  REFUSES("NULL", phasor_encoder_create(NULL, NULL, &encoder));
+  REFUSES("NULL", phasor_encoder_create(f->model, NULL, NULL));
+  options.precision = 4;
+  REFUSES("precision", phasor_encoder_create(f->model, &options, &encoder));
+  options.precision = -1;
+  REFUSES("precision", phasor_encoder_create(f->model, &options, &encoder));
+  options = (phasor_encoder_options){.size = sizeof options, .threads = -1};
+  REFUSES("-1", phasor_encoder_create(f->model, &options, &encoder));
+  REFUSES("NULL", phasor_encoder_replica(NULL, &encoder));
+  REFUSES("NULL", phasor_encoder_replica(f->encoder, NULL));
+  CHECK(encoder == NULL);
+
+  for (int32_t precision = PHASOR_BF16; precision <= PHASOR_INT8; ++precision) {
+    options =
+        (phasor_encoder_options){.size = sizeof options, .threads = 1, .precision = precision};
+    OK(phasor_encoder_create(f->model, &options, &encoder));
+    CHECK(phasor_encoder_precision(encoder) == precision);
+    phasor_result_free(encode(encoder, kTwo, NULL));
+    phasor_encoder_free(encoder);
+  }
+}
+
+/// The same bits from texts, from their ids, by a replica, by another number of threads, after a
+/// fork, and one by one.
+static void test_same_bits(const fixture* f) {
+  phasor_result* const expected = encode(f->encoder, kTwo, NULL);
+  const int64_t* const offsets = int64s(expected, "offsets");
+  const phasor_array hidden = array(expected, "hidden");
+  CHECK(hidden.num_dims == 2 && hidden.shape[0] == offsets[2] && hidden.shape[1] == 128);
+  CHECK(floats(expected, "positions")[offsets[1]] == 0 &&
+        floats(expected, "positions")[offsets[1] - 1] == (float)(offsets[1] - 1));
+
+  phasor_result* tokens = NULL;
+  OK(phasor_tokenize(f->model, kTwo, NULL, NULL, &tokens));
+  CHECK(same(expected, tokens, "token_ids") && same(expected, tokens, "offsets"));
+  phasor_result* by_ids = NULL;
+  OK(phasor_encode_ids(f->encoder, int32s(tokens, "token_ids"), int64s(tokens, "offsets"), 2, NULL,
+                       &by_ids));
+  for (int64_t i = 0; phasor_result_array_name(expected, i) != NULL; ++i) {
+    CHECK(same(expected, by_ids, phasor_result_array_name(expected, i)));
+  }
+  phasor_encoder *replica = NULL, *other = encoder_of("sinusoidal");
+  OK(phasor_encoder_replica(f->encoder, &replica));
+  phasor_result* const by_replica = encode(replica, kTwo, NULL);
+  phasor_result* const by_other = encode(other, kTwo, NULL);
+  CHECK(same(expected, by_replica, "hidden") && same(expected, by_other, "hidden"));
+  phasor_result* const second = encode(other, TEXTS(kTwo->data[1]), NULL);
+  const float* const rows = floats(expected, "hidden") + 128 * offsets[1];
+  CHECK(memcmp(floats(second, "hidden"), rows, 512 * (size_t)(offsets[2] - offsets[1])) == 0);
+
+  const pid_t child = fork();
+  if (child == 0) {
+    phasor_result* const in_child = encode(other, kTwo, NULL);
+    _exit(same(expected, in_child, "hidden") ? 0 : 1);
+  }
+  int status = -1;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+
+  phasor_encoder_free(replica);
+  phasor_encoder_free(other);
+  phasor_result* const results[] = {expected, tokens, by_ids, by_replica, by_other, second};
+  for (size_t i = 0; i < sizeof results / sizeof results[0]; ++i) phasor_result_free(results[i]);
+}
+
+static void test_ids_that_cannot_be(const fixture* f) {
+  const int32_t ids[] = {1, 2, 3};
+  phasor_result* result = NULL;
+  const struct {
+    int64_t offsets[4];
+    int64_t num_texts;
+    phasor_status status;
+  } cases[] = {{{0, 3}, 1, PHASOR_OK},
+               {{0, 3}, 0, PHASOR_INVALID_ARGUMENT},
+               {{0, 3}, -1, PHASOR_INVALID_ARGUMENT},
+               {{0, 3}, INT64_MAX, PHASOR_INVALID_ARGUMENT},
+               {{0, -1}, 1, PHASOR_INVALID_ARGUMENT},
+               {{0, INT64_MAX}, 1, PHASOR_INVALID_ARGUMENT},
+               {{1, 3}, 1, PHASOR_INVALID_ARGUMENT},
+               {{0, 5, 3}, 2, PHASOR_INVALID_ARGUMENT},
+               {{0, -1, 3}, 2, PHASOR_INVALID_ARGUMENT},
+               {{0, 2, 1, 3}, 3, PHASOR_INVALID_ARGUMENT},
+               {{0, 3, 3}, 2, PHASOR_EMPTY_TEXT},
+               {{0, 0}, 1, PHASOR_EMPTY_TEXT}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    FAILS(cases[i].status, "",
+          phasor_encode_ids(f->encoder, ids, cases[i].offsets, cases[i].num_texts, NULL, &result));
+    CHECK((result != NULL) == (cases[i].status == PHASOR_OK));
+    phasor_result_free(result);
+    result = NULL;
+  }
+  const int64_t offsets[] = {0, 1};
+  REFUSES("NULL", phasor_encode_ids(f->encoder, NULL, offsets, 1, NULL, &result));
+  REFUSES("NULL", phasor_encode_ids(f->encoder, ids, NULL, 1, NULL, &result));
+  REFUSES("NULL", phasor_encode_ids(NULL, ids, offsets, 1, NULL, &result));
+  REFUSES("NULL", phasor_encode_ids(f->encoder, ids, offsets, 1, NULL, NULL));
+  REFUSES("8192",
+          phasor_encode_ids(f->encoder, (const int32_t[]){8192}, offsets, 1, NULL, &result));
+  REFUSES("-1", phasor_encode_ids(f->encoder, (const int32_t[]){-1}, offsets, 1, NULL, &result));
+  REFUSES("NULL", phasor_encode(NULL, kTwo, NULL, &result));
+  REFUSES("NULL", phasor_encode(f->encoder, NULL, NULL, &result));
+  REFUSES("NULL", phasor_encode(f->encoder, kTwo, NULL, NULL));
+  REFUSES("", phasor_encode(f->encoder, &(phasor_texts){NULL, NULL, 0}, NULL, &result));
+  CHECK(result == NULL);
+}
+
+static void test_memory_of_the_caller(const fixture* f) {
+  phasor_result* const expected = encode(f->encoder, kTwo, NULL);
+  const int64_t size = num_elements(array(expected, "hidden"));
+  float* const memory = malloc(sizeof(float) * (size_t)size);
+  phasor_run_options options = {.size = sizeof options, .hidden = memory, .hidden_size = size};
+  phasor_result* const result = encode(f->encoder, kTwo, &options);
+  CHECK(array(result, "hidden").data == memory && same(result, expected, "hidden"));
+  phasor_result_free(result);
+  CHECK(memcmp(memory, floats(expected, "hidden"), sizeof(float) * (size_t)size) == 0);
+
+  phasor_result* none = NULL;
+  const int64_t wrong[] = {0, size - 1, -size};
+  for (size_t i = 0; i < 3; ++i) {
+    options.hidden_size = wrong[i];
+    REFUSES("", phasor_encode(f->encoder, kTwo, &options, &none));
+  }
+  options.hidden = NULL;
+  options.hidden_size = size;
+  REFUSES("NULL", phasor_encode(f->encoder, kTwo, &options, &none));
+  CHECK(none == NULL);
+  phasor_result_free(expected);
+  free(memory);
+}
+
+static void test_cut_residuals(const fixture* f) {
+  const phasor_residual_cut both[] = {{3, 2}}, each[] = {{3, 1}, {3, 0}};
+  phasor_run_options options = {.size = sizeof options, .cut_residuals = both};
+  phasor_result* const whole = encode(f->encoder, kTwo, &options);  // num_cut_residuals is 0
+  options.num_cut_residuals = 1;
+  phasor_result* const at_once = encode(f->encoder, kTwo, &options);
+  options.cut_residuals = each;
+  phasor_result* const one_only = encode(f->encoder, kTwo, &options);
+  options.num_cut_residuals = 2;
+  phasor_result* const one_by_one = encode(f->encoder, kTwo, &options);
+  CHECK(same(at_once, one_by_one, "hidden"));
+  CHECK(!same(at_once, whole, "hidden") && !same(at_once, one_only, "hidden"));
+  phasor_result_free(whole);
+  phasor_result_free(at_once);
+  phasor_result_free(one_only);
+  phasor_result_free(one_by_one);
+
+  phasor_result* none = NULL;
+  const phasor_residual_cut wrong[] = {{6, 0}, {-1, 0}, {0, 3}, {0, -1}};
+  options.num_cut_residuals = 1;
+  for (size_t i = 0; i < 4; ++i) {
+    options.cut_residuals = &wrong[i];
+    REFUSES("", phasor_encode(f->encoder, kTwo, &options, &none));
+  }
+  options.num_cut_residuals = -1;
+  REFUSES("-1", phasor_encode(f->encoder, kTwo, &options, &none));
+  CHECK(none == NULL);
+}
+
+static void test_token_types(const fixture* f) {
+  phasor_encoder* const encoder = encoder_of(f->reranker);
+  const int32_t ids[] = {2, 5, 3, 6, 3}, zeros[5] = {0}, types[] = {0, 0, 0, 1, 1};
+  const int64_t offsets[] = {0, 5};
+  phasor_run_options options = {.size = sizeof options};
+  phasor_result* results[3] = {NULL, NULL, NULL};
+  OK(phasor_encode_ids(encoder, ids, offsets, 1, &options, &results[0]));
+  options.num_token_types = 5;
+  options.token_types = zeros;
+  OK(phasor_encode_ids(encoder, ids, offsets, 1, &options, &results[1]));
+  options.token_types = types;
+  OK(phasor_encode_ids(encoder, ids, offsets, 1, &options, &results[2]));
+  CHECK(same(results[0], results[1], "hidden") && !same(results[0], results[2], "hidden"));
+  for (size_t i = 0; i < 3; ++i) phasor_result_free(results[i]);
+
+  phasor_result* none = NULL;
+  const int64_t wrong[] = {0, 4, -5};
+  for (size_t i = 0; i < 3; ++i) {
+    options.num_token_types = wrong[i];
+    REFUSES("", phasor_encode_ids(encoder, ids, offsets, 1, &options, &none));
+  }
+  CHECK(none == NULL);
+  phasor_encoder_free(encoder);
+}
+
+static void test_stop(const fixture* f) {
+  phasor_stop* stop = NULL;
+  REFUSES("NULL", phasor_stop_create(NULL));
+  OK(phasor_stop_create(&stop));
+  phasor_run_options options = {.size = sizeof options, .stop = stop};
+  phasor_result_free(encode(f->encoder, kTwo, &options));
+  phasor_stop_request(stop);
+  phasor_result* none = NULL;
+  for (int i = 0; i < 2; ++i) {
+    FAILS(PHASOR_CANCELLED, "", phasor_encode(f->encoder, kTwo, &options, &none));
+  }
+  const phasor_embed_options embed = {.size = sizeof embed, .stop = stop};
+  FAILS(PHASOR_CANCELLED, "", phasor_embed(f->encoder, kTwo, &embed, &none));
+  const phasor_classify_options rank = {.size = sizeof rank, .stop = stop};
+  FAILS(PHASOR_CANCELLED, "", phasor_rank(f->encoder, TEXTS("a"), kTwo, &rank, &none));
+  CHECK(none == NULL);
+  phasor_stop_free(stop);
+  phasor_result_free(encode(f->encoder, kTwo, NULL));
+}
+
+void test_encode(const fixture* f) {
+  test_encoders(f);
+  test_same_bits(f);
+  test_ids_that_cannot_be(f);
+  test_memory_of_the_caller(f);
+  test_cut_residuals(f);
+  test_token_types(f);
+  test_stop(f);
+}

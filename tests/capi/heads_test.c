@@ -1,0 +1,73 @@
+// Classification heads.
+#include <math.h>
+#include <string.h>
+
+#include "check.h"
+
+static void test_classifier(const fixture* f) {
+  phasor_encoder* const encoder = encoder_of(f->classifier);
+  phasor_result *result = NULL, *none = NULL;
+  OK(phasor_classify(encoder, TEXTS("ab", "cd ef", "gh\xff"), NULL, NULL, &result));
+  const phasor_array logits = array(result, "logits");
+  CHECK(logits.num_dims == 2 && logits.shape[0] == 3 && logits.shape[1] == 2);
+  CHECK(strcmp(phasor_result_string(result, "labels", 0, NULL), "bad") == 0);
+  CHECK(strcmp(phasor_result_string(result, "labels", 1, NULL), "good") == 0);
+  CHECK(phasor_result_string(result, "labels", 2, NULL) == NULL);
+  for (int64_t i = 0; i < 3; ++i) {  // softmax
+    const float* const l = floats(result, "logits") + 2 * i;
+    CHECK(close_to(floats(result, "probabilities")[2 * i], 1 / (1 + exp((double)l[1] - l[0]))));
+  }
+  CHECK(int64s(result, "num_tokens")[0] == 4 && int64s(result, "invalid_bytes")[2] == 1);
+  phasor_result_free(result);
+
+  phasor_classify_options options = {.size = sizeof options, .max_tokens = 3};
+  OK(phasor_classify(encoder, TEXTS("ab", "ab"), TEXTS("cd", "c"), NULL, &result));
+  CHECK(int64s(result, "num_tokens")[0] == 7 && int64s(result, "num_tokens")[1] == 6);
+  phasor_result_free(result);
+  OK(phasor_classify(encoder, TEXTS("abcd"), NULL, &options, &result));
+  CHECK(int64s(result, "num_tokens")[0] == 3 && int64s(result, "dropped_tokens")[0] == 3);
+  phasor_result_free(result);
+  OK(phasor_classify(encoder, &(phasor_texts){NULL, NULL, 0}, NULL, NULL, &result));
+  CHECK(array(result, "logits").shape[0] == 0 && array(result, "logits").shape[1] == 2);
+  phasor_result_free(result);
+
+  options.overflow = PHASOR_OVERFLOW_ERROR;
+  FAILS(PHASOR_TOO_LONG, "", phasor_classify(encoder, TEXTS("abcd"), NULL, &options, &none));
+  options.overflow = 7;
+  REFUSES("overflow", phasor_classify(encoder, kTwo, NULL, &options, &none));
+  REFUSES("", phasor_classify(encoder, TEXTS("a", "b", "c"), TEXTS("a", "b"), NULL, &none));
+  REFUSES("NULL", phasor_classify(encoder, NULL, NULL, NULL, &none));
+  REFUSES("NULL", phasor_classify(NULL, kTwo, NULL, NULL, &none));
+  REFUSES("NULL", phasor_classify(encoder, kTwo, NULL, NULL, NULL));
+  FAILS(PHASOR_INVALID_MODEL, "one label", phasor_rank(encoder, TEXTS("a"), kTwo, NULL, &none));
+  CHECK(none == NULL);
+  phasor_encoder_free(encoder);
+}
+
+static void test_reranker(const fixture* f) {
+  phasor_encoder* const encoder = encoder_of(f->reranker);
+  const phasor_texts* const documents = TEXTS("one dog", "two cats", "c", "two cats", "xyz");
+  phasor_result *ranked = NULL, *one_by_one = NULL, *of_one = NULL;
+  OK(phasor_rank(encoder, TEXTS("ab"), documents, NULL, &ranked));
+  OK(phasor_classify(encoder, TEXTS("ab", "ab", "ab", "ab", "ab"), documents, NULL, &one_by_one));
+  OK(phasor_classify(encoder, TEXTS("ab"), documents, NULL, &of_one));
+  CHECK(same(one_by_one, of_one, "logits"));
+  const float* const logits = floats(of_one, "logits");
+  const int64_t* const order = int64s(ranked, "order");
+  CHECK(array(ranked, "order").shape[0] == 5 && array(ranked, "scores").num_dims == 1);
+  for (int i = 0; i < 5; ++i) {
+    CHECK(close_to(floats(ranked, "scores")[i], 1 / (1 + exp(-(double)logits[i]))));
+    if (i == 0) continue;
+    CHECK(logits[order[i - 1]] > logits[order[i]] ||
+          (logits[order[i - 1]] == logits[order[i]] && order[i - 1] < order[i]));
+  }
+  phasor_result_free(ranked);
+  phasor_result_free(one_by_one);
+  phasor_result_free(of_one);
+  phasor_encoder_free(encoder);
+}
+
+void test_heads(const fixture* f) {
+  test_classifier(f);
+  test_reranker(f);
+}

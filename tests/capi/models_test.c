@@ -1,0 +1,180 @@
+// Versions, models, and structs of other versions.
+#define _XOPEN_SOURCE 700
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "check.h"
+
+void test_before_any_failure(void) {
+  CHECK(strcmp(phasor_error_message(), "") == 0);
+  CHECK(phasor_interface_version() == PHASOR_INTERFACE_VERSION);
+  CHECK(isdigit((unsigned char)phasor_version()[0]));
+  CHECK(isdigit((unsigned char)phasor_backend_version()[0]));
+  phasor_model_free(NULL);
+  phasor_encoder_free(NULL);
+  phasor_result_free(NULL);
+  phasor_stop_free(NULL);
+  phasor_stop_request(NULL);
+  CHECK(strcmp(phasor_error_message(), "") == 0);
+}
+
+static void test_hook_names(void) {
+  int32_t count = 0, patterns = 0;
+  for (; phasor_hook_name(count) != NULL; ++count) {
+    patterns += strcmp(phasor_hook_name(count), "blocks.{}.attn.hook_pattern") == 0;
+  }
+  CHECK(count > 15);
+  CHECK(patterns == 1);
+  CHECK(strcmp(phasor_hook_name(0), "hook_embed") == 0);
+  CHECK(phasor_hook_name(-1) == NULL);
+}
+
+/// Models in a folder of our own: a link to a bundled one, and one of a kind that phasor has not.
+static void test_folders(const fixture* f) {
+  char folder[] = "/tmp/capi_test.XXXXXX", gpt[64], config[128];
+  if (mkdtemp(folder) == NULL) {
+    CHECK(!"a temporary folder");
+    return;
+  }
+  sprintf(gpt, "%s/a_gpt", folder);
+  sprintf(config, "%s/config.json", gpt);
+  CHECK(mkdir(gpt, 0700) == 0);
+  FILE* const file = fopen(config, "w");
+  fputs("{\"model_type\": \"gpt2\", \"n_layer\": 2}", file);
+  fclose(file);
+
+  phasor_model* model = NULL;
+  FAILS(PHASOR_NOT_FOUND, "a_gpt", phasor_model_load("a_gpt", NULL, &model));
+  OK(phasor_add_models_folder(folder));
+  FAILS(PHASOR_UNSUPPORTED, "gpt2", phasor_model_load("a_gpt", NULL, &model));
+  FAILS(PHASOR_INVALID_MODEL, "config.json", phasor_model_load(folder, NULL, &model));
+  CHECK(model == NULL);
+  CHECK(unlink(config) == 0 && rmdir(gpt) == 0 && symlink(f->reranker, gpt) == 0);
+  OK(phasor_model_load("a_gpt", NULL, &model));
+  phasor_model_free(model);
+  CHECK(unlink(gpt) == 0 && rmdir(folder) == 0);
+}
+
+void test_models(const fixture* f) {
+  phasor_model* model = NULL;
+  REFUSES("folder or name", phasor_model_load(NULL, NULL, &model));
+  REFUSES("NULL", phasor_model_load("sinusoidal", NULL, NULL));
+  FAILS(PHASOR_NOT_FOUND, "nowhere", phasor_model_load("nowhere", NULL, &model));
+  REFUSES("NULL", phasor_add_models_folder(NULL));
+  CHECK(model == NULL);
+
+  const char* const info = phasor_model_info(f->model);
+  CHECK(info[0] == '{' && strstr(info, "\"sinusoidal\"") != NULL);
+  CHECK(phasor_model_info(f->model) == info);
+  CHECK(phasor_model_info(NULL) == NULL);
+
+  // Read into memory instead of mapped, and freed while its encoder runs.
+  phasor_load_options options = {.size = sizeof options, .copy = 1};
+  phasor_encoder* encoder = NULL;
+  OK(phasor_model_load("sinusoidal", &options, &model));
+  OK(phasor_encoder_create(model, NULL, &encoder));
+  phasor_model_free(model);
+  phasor_result* const mapped = encode(f->encoder, kTwo, NULL);
+  phasor_result* const copied = encode(encoder, kTwo, NULL);
+  phasor_encoder_free(encoder);
+  CHECK(same(mapped, copied, "hidden"));
+  phasor_result_free(mapped);
+  phasor_result_free(copied);
+
+  options.language = "fr";
+  model = NULL;
+  REFUSES("fr", phasor_model_load("sinusoidal", &options, &model));
+  CHECK(model == NULL);
+  test_hook_names();
+  test_folders(f);
+}
+
+// --- Each struct that has a size, in a call ---
+
+static phasor_status load_with(const fixture* f, const void* options) {
+  phasor_model* model = NULL;
+  const phasor_status status = phasor_model_load("sinusoidal", options, &model);
+  (void)f;
+  phasor_model_free(model);
+  return status;
+}
+
+static phasor_status tokenize_with(const fixture* f, const void* options) {
+  phasor_result* result = NULL;
+  const phasor_status status = phasor_tokenize(f->model, kTwo, NULL, options, &result);
+  phasor_result_free(result);
+  return status;
+}
+
+static phasor_status create_with(const fixture* f, const void* options) {
+  phasor_encoder* encoder = NULL;
+  const phasor_status status = phasor_encoder_create(f->model, options, &encoder);
+  phasor_encoder_free(encoder);
+  return status;
+}
+
+static phasor_status encode_with(const fixture* f, const void* options) {
+  phasor_result* result = NULL;
+  const phasor_status status = phasor_encode(f->encoder, kTwo, options, &result);
+  phasor_result_free(result);
+  return status;
+}
+
+static phasor_status positions_with(const fixture* f, const void* options) {
+  const phasor_run_options run = {.size = sizeof run, .positions = options};
+  return encode_with(f, &run);
+}
+
+static phasor_status embed_with(const fixture* f, const void* options) {
+  phasor_result* result = NULL;
+  const phasor_status status = phasor_embed(f->encoder, kTwo, options, &result);
+  phasor_result_free(result);
+  return status;
+}
+
+static phasor_status rank_with(const fixture* f, const void* options) {
+  phasor_result* result = NULL;
+  const phasor_status status = phasor_rank(f->encoder, TEXTS("a dog"), kTwo, options, &result);
+  phasor_result_free(result);
+  return status;
+}
+
+void test_structs(const fixture* f) {
+  const struct {
+    const char* name;
+    size_t size;
+    phasor_status (*call)(const fixture* f, const void* options);
+  } structs[] = {{"phasor_load_options", sizeof(phasor_load_options), load_with},
+                 {"phasor_tokenize_options", sizeof(phasor_tokenize_options), tokenize_with},
+                 {"phasor_encoder_options", sizeof(phasor_encoder_options), create_with},
+                 {"phasor_positions", sizeof(phasor_positions), positions_with},
+                 {"phasor_run_options", sizeof(phasor_run_options), encode_with},
+                 {"phasor_embed_options", sizeof(phasor_embed_options), embed_with},
+                 {"phasor_classify_options", sizeof(phasor_classify_options), rank_with}};
+  for (size_t i = 0; i < sizeof structs / sizeof structs[0]; ++i) {
+    const size_t size = structs[i].size;
+    OK(structs[i].call(f, NULL));
+    // On the heap and no longer than it says, for the address sanitizer.
+    const size_t sizes[] = {0, sizeof(size_t), size - 4, size, size + 8, size + 200, (size_t)-1};
+    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; ++s) {
+      const int fits = sizes[s] >= size && sizes[s] <= size + 200;
+      const size_t bytes = fits ? sizes[s] : size;
+      char* const options = calloc(1, bytes);
+      memcpy(options, &sizes[s], sizeof(size_t));
+      if (fits) {
+        OK(structs[i].call(f, options));
+      } else {
+        REFUSES(structs[i].name, structs[i].call(f, options));
+      }
+      options[bytes - 1] = 1;
+      if (sizes[s] > size) REFUSES(structs[i].name, structs[i].call(f, options));
+      if (sizes[s] > size && fits) REFUSES("later version", structs[i].call(f, options));
+      free(options);
+    }
+  }
+}

@@ -1,0 +1,178 @@
+// Which positions a run adds.
+#include <string.h>
+
+#include "check.h"
+
+/// The hidden states of one text with these positions.
+static phasor_result* with(phasor_encoder* encoder, const char* text, phasor_positions positions) {
+  positions.size = sizeof positions;
+  const phasor_run_options options = {.size = sizeof options, .positions = &positions};
+  return encode(encoder, TEXTS(text), &options);
+}
+
+static int same_states(phasor_result* a, phasor_result* b) {
+  const int equal = same(a, b, "hidden");
+  phasor_result_free(a);
+  phasor_result_free(b);
+  return equal;
+}
+
+static const char* const kText = "a dog bit Tom";
+#define WITH(...) with(f->encoder, kText, (phasor_positions){__VA_ARGS__})
+#define EDITED(...)                                 \
+  WITH(.edits = (const char* const[]){__VA_ARGS__}, \
+       .num_edits = sizeof((const char* const[]){__VA_ARGS__}) / sizeof(char*))
+
+static void test_kinds(const fixture* f) {
+  CHECK(same_states(WITH(.kind = NULL), encode(f->encoder, TEXTS(kText), NULL)));
+  CHECK(same_states(WITH(.kind = "sinusoidal"), WITH(.kind = NULL)));
+  CHECK(same_states(WITH(.kind = "none"), EDITED("scale=0")));
+  const char* const others[] = {"none", "sinusoidal:marian", "rotary:10000", "alibi"};
+  for (size_t i = 0; i < 4; ++i) CHECK(!same_states(WITH(.kind = others[i]), WITH(.kind = NULL)));
+}
+
+static void test_tables_and_ids(const fixture* f) {
+  phasor_result* vectors = NULL;
+  OK(phasor_position_vectors(f->model, 50, NULL, 0, &vectors));
+  const float* const table = floats(vectors, "vectors");
+  CHECK(
+      same_states(WITH(.table = table, .table_rows = 50, .table_width = 128), WITH(.kind = NULL)));
+  CHECK(!same_states(WITH(.table = table + 128, .table_rows = 49, .table_width = 128),
+                     WITH(.kind = NULL)));
+  CHECK(same_states(WITH(.table = table + 128, .table_rows = 49, .table_width = 128),
+                    EDITED("shift=1")));
+  phasor_result_free(vectors);
+
+  phasor_result* const plain = WITH(.kind = NULL);
+  const int64_t T = int64s(plain, "offsets")[1];
+  phasor_result_free(plain);
+  int32_t upwards[64], downwards[64];
+  for (int32_t i = 0; i < T; ++i) {
+    upwards[i] = i;
+    downwards[i] = (int32_t)T - 1 - i;
+  }
+  CHECK(same_states(WITH(.ids = upwards, .num_ids = T), WITH(.kind = NULL)));
+  CHECK(same_states(WITH(.ids = downwards, .num_ids = T), EDITED("reverse")));
+  phasor_result* const reversed = WITH(.ids = downwards, .num_ids = T);
+  CHECK(floats(reversed, "positions")[0] == (float)(T - 1));
+  phasor_result_free(reversed);
+}
+
+static void test_edits(const fixture* f) {
+  CHECK(same_states(EDITED("reverse", "reverse"), WITH(.kind = NULL)));
+  CHECK(same_states(EDITED("swap=1,2", "swap=1,2"), WITH(.kind = NULL)));
+  CHECK(!same_states(EDITED("swap=0,1", "reverse"), EDITED("reverse", "swap=0,1")));
+  CHECK(!same_states(EDITED("repeat"), EDITED("zero")));
+  CHECK(same_states(EDITED("shuffle=7"), EDITED("shuffle=7")));
+}
+
+static void test_positions_that_cannot_be(const fixture* f) {
+  const float table[256] = {0};
+  const int32_t ids[] = {0, 1};
+  const char* const null_edit[] = {NULL};
+  const char* const no_edit[] = {"turn"};
+  const phasor_positions wrong[] = {
+      {.kind = "circular"},
+      {.kind = "learned"},  // the model has no table
+      {.kind = "none", .table = table, .table_rows = 2, .table_width = 128},
+      {.table = table, .table_rows = 0, .table_width = 128},
+      {.table = table, .table_rows = 2},
+      {.table = table, .table_rows = INT64_MAX, .table_width = INT64_MAX},
+      {.table = table, .table_rows = -2, .table_width = -128},
+      {.table = table, .table_rows = 4, .table_width = 64},
+      {.table = table, .table_rows = 2, .table_width = 128},  // shorter than the text
+      {.ids = ids},
+      {.ids = ids, .num_ids = 2},
+      {.ids = ids, .num_ids = -1},
+      {.num_ids = 2},
+      {.edits = null_edit, .num_edits = 1},
+      {.edits = no_edit, .num_edits = 1},
+      {.edits = no_edit, .num_edits = -1},
+      {.num_edits = 1}};
+  phasor_result* none = NULL;
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i) {
+    phasor_positions positions = wrong[i];
+    positions.size = sizeof positions;
+    const phasor_run_options options = {.size = sizeof options, .positions = &positions};
+    const phasor_status status = phasor_encode(f->encoder, TEXTS(kText), &options, &none);
+    CHECK(status == PHASOR_INVALID_ARGUMENT || status == PHASOR_TOO_LONG);
+    CHECK(none == NULL);
+  }
+}
+
+static void test_overflow(void) {
+  phasor_encoder* const encoder = encoder_of("learned");
+  phasor_run_options options = {.size = sizeof options};
+  phasor_result* result = NULL;
+  FAILS(PHASOR_TOO_LONG, "128", phasor_encode(encoder, kLong, &options, &result));
+  options.overflow = PHASOR_OVERFLOW_ERROR;
+  FAILS(PHASOR_TOO_LONG, "128", phasor_encode(encoder, kLong, &options, &result));
+  CHECK(result == NULL);
+  for (int32_t i = PHASOR_OVERFLOW_TRUNCATE; i <= PHASOR_OVERFLOW_WINDOW; ++i) {
+    options.overflow = i;
+    OK(phasor_encode(encoder, kLong, &options, &result));
+    const int64_t N = int64s(result, "offsets")[1];
+    const float* const positions = floats(result, "positions");
+    float last = 0;
+    for (int64_t t = 0; t < N; ++t) last = positions[t] > last ? positions[t] : last;
+    CHECK(i == PHASOR_OVERFLOW_TRUNCATE ? N == 128 : N > 128);
+    CHECK(last == 127);
+    if (i == PHASOR_OVERFLOW_CLAMP) CHECK(positions[127] == 127 && positions[128] == 127);
+    if (i == PHASOR_OVERFLOW_INTERPOLATE) CHECK(positions[1] > 0 && positions[1] < 1);
+    phasor_result_free(result);
+    result = NULL;
+  }
+  const int32_t wrong[] = {-1, 6, INT32_MIN};
+  for (size_t i = 0; i < 3; ++i) {
+    options.overflow = wrong[i];
+    REFUSES("overflow", phasor_encode(encoder, kLong, &options, &result));
+  }
+  phasor_encoder_free(encoder);
+}
+
+static void test_vectors(const fixture* f) {
+  phasor_result* result = NULL;
+  OK(phasor_position_vectors(f->model, 300, NULL, PHASOR_OVERFLOW_DEFAULT, &result));
+  const phasor_array vectors = array(result, "vectors");
+  const float* const values = floats(result, "vectors");
+  CHECK(vectors.num_dims == 2 && vectors.shape[0] == 300 && vectors.shape[1] == 128);
+  CHECK(close_to(values[0], 0) && close_to(values[1], 1));
+  CHECK(close_to(values[128], 0.8414709848) && close_to(values[129], 0.5403023059));
+  phasor_result_free(result);
+
+  const phasor_positions none = {.size = sizeof none, .kind = "none"};
+  OK(phasor_position_vectors(f->model, 2, &none, 0, &result));
+  for (int i = 0; i < 256; ++i) CHECK(floats(result, "vectors")[i] == 0);
+  phasor_result_free(result);
+
+  result = NULL;
+  phasor_model* const learned = load("learned");
+  FAILS(PHASOR_TOO_LONG, "128", phasor_position_vectors(learned, 129, NULL, 0, &result));
+  REFUSES("0", phasor_position_vectors(learned, 0, NULL, 0, &result));
+  REFUSES("-1", phasor_position_vectors(learned, -1, NULL, 0, &result));
+  REFUSES("overflow", phasor_position_vectors(learned, 2, NULL, 9, &result));
+  REFUSES("NULL", phasor_position_vectors(NULL, 2, NULL, 0, &result));
+  REFUSES("NULL", phasor_position_vectors(learned, 2, NULL, 0, NULL));
+  CHECK(result == NULL);
+  FAILS(PHASOR_TOO_LONG, "128",
+        phasor_position_vectors(learned, 129, NULL, PHASOR_OVERFLOW_TRUNCATE, &result));
+  FAILS(PHASOR_TOO_LONG, "128",
+        phasor_position_vectors(learned, 129, NULL, PHASOR_OVERFLOW_WINDOW, &result));
+  OK(phasor_position_vectors(learned, 129, NULL, PHASOR_OVERFLOW_CLAMP, &result));
+  CHECK(memcmp(floats(result, "vectors") + 127 * 128, floats(result, "vectors") + 128 * 128, 512) ==
+        0);
+  phasor_result_free(result);
+  OK(phasor_position_vectors(learned, 129, NULL, PHASOR_OVERFLOW_INTERPOLATE, &result));
+  CHECK(array(result, "vectors").shape[0] == 129);
+  phasor_result_free(result);
+  phasor_model_free(learned);
+}
+
+void test_positions(const fixture* f) {
+  test_kinds(f);
+  test_tables_and_ids(f);
+  test_edits(f);
+  test_positions_that_cannot_be(f);
+  test_overflow();
+  test_vectors(f);
+}
