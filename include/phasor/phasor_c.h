@@ -123,7 +123,8 @@ typedef struct phasor_texts {
 typedef struct phasor_tokenize_options {
   size_t size;            ///< sizeof(phasor_tokenize_options)
   int32_t parse_special;  ///< not 0: special tokens written in the text ("[MASK]") count as such
-  int64_t max_tokens;     ///< above 0: texts are cut to this many tokens, special ones included
+  int32_t reserved;
+  int64_t max_tokens;  ///< above 0: texts are cut to this many tokens, special ones included
 } phasor_tokenize_options;
 
 /// Arrays: "offsets" int64 [B + 1], "token_ids" int32 [N], "dropped_tokens" and "invalid_bytes"

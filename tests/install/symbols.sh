@@ -14,6 +14,15 @@ symbols=$(nm -DC --defined-only "$library" | sed -E 's/^[0-9a-f]* [A-Za-z] //')
 [[ $(wc -l <<<"$symbols") -gt 100 ]] || fail "$library exports next to nothing"
 names=$(sed -E 's/^(typeinfo for|typeinfo name for|vtable for) //; s/^phasor::EnumNames const& phasor::/phasor::/' \
   <<<"$symbols")
+
+# The C interface: what phasor_c.h declares.
+exported=$(grep -E '^phasor_' <<<"$names" | LC_ALL=C sort || true)
+declared=$(sed 's://.*::' "$include/phasor/phasor_c.h" | grep -oE '\bphasor_[a-z0-9_]+\(' | tr -d '(' |
+  LC_ALL=C sort)
+[[ $exported == "$declared" ]] ||
+  fail "exported or declared in phasor_c.h, but not both:" $(LC_ALL=C comm -3 <(echo "$exported") <(echo "$declared"))
+names=$(grep -vE '^phasor_' <<<"$names")
+
 foreign=$(grep -vE '^phasor::' <<<"$names" || true)
 [[ -z $foreign ]] || fail "exported, but not of phasor: ${foreign//$'\n'/, }"
 hidden=$(grep -E '^phasor::(internal::|[A-Za-z]*::(Impl|State)\b)' <<<"$names" || true)
