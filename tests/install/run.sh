@@ -26,6 +26,13 @@ expect() {
   [[ $output == *"$want"* ]] || fail "$* printed '$output', which does not hold '$want'"
 }
 
+# build_c PREFIX CMAKE_OPTIONS...: a project in C, with an installation.
+build_c() {
+  cmake -S "$here/c" -B "$work/c" -DCMAKE_PREFIX_PATH="$1" "${@:2}"
+  cmake --build "$work/c"
+  (cd / && expect "cosine 0.93" "$work/c/encode")
+}
+
 rm -rf "$work"
 mkdir -p "$work"
 
@@ -57,6 +64,10 @@ if [[ $mode == installed ]]; then
   "${CXX:-g++}" -std=c++20 "$repo/examples/encode.cc" -o "$work/by_pkg_config" \
     $(pkg-config --cflags --libs phasor)
   (cd / && expect "cosine 0.93" "$work/by_pkg_config")
+  "${CC:-cc}" -std=c99 "$repo/examples/encode.c" -o "$work/by_cc" -I "$prefix/include" \
+    -L "$(dirname "$PKG_CONFIG_PATH")" -lphasor "-Wl,-rpath,$(dirname "$PKG_CONFIG_PATH")"
+  (cd / && expect "cosine 0.93" "$work/by_cc")
+  build_c "$prefix" "$@"
 else
   cmake -S "$here" -B "$work/build" -DPHASOR_SOURCE="$repo" -DBUILD_SHARED_LIBS=ON -DPHASOR_INSTALL=ON \
     "$@" -DCMAKE_BUILD_TYPE=Debug
@@ -70,6 +81,7 @@ else
   cmake -S "$here" -B "$work/installed" -DCMAKE_PREFIX_PATH="$work/shared" "$@"
   cmake --build "$work/installed"
   (cd / && expect "[2, 128]" "$work/installed/embed")
+  build_c "$work/shared" "$@"
 fi
 (cd / && expect "cosine 0.93" "$work/build/encode")
 (cd / && expect "[2, 128]" "$work/build/embed")
