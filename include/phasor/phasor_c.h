@@ -173,7 +173,7 @@ PHASOR_API void phasor_stop_request(phasor_stop* stop);
 PHASOR_API void phasor_stop_free(phasor_stop* stop);
 
 /// Called after each batch, on the caller's thread, with how many texts have been run. Returns 0 to
-/// go on; anything else ends the call with PHASOR_CANCELLED.
+/// go on; anything else ends the call with PHASOR_CANCELLED. No exception may leave it.
 typedef int32_t (*phasor_progress)(void* user, int64_t done, int64_t total);
 
 // --- Encoders ---
@@ -242,7 +242,7 @@ typedef struct phasor_hook_event {
 } phasor_hook_event;
 
 /// Returns 0 to go on; anything else ends the run with PHASOR_CANCELLED. Called for one event at a
-/// time, from any of the run's threads; must not use the encoder.
+/// time, from any of the run's threads; must not use the encoder. No exception may leave it.
 typedef int32_t (*phasor_hook_function)(void* user, const phasor_hook_event* event);
 
 /// Who is called where.

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <optional>
+#include <regex>
 
 #include "tests/support/bert_folder.h"
 #include "tests/support/run_program.h"
@@ -81,20 +82,34 @@ ProgramResult run_line(std::string line, const TempFolder& folder = {}) {
                      {.directory = folder.path()});
 }
 
-/// What stands in a block of a page: a program of the README, or what the block before printed.
-/// Empty where it may hold anything.
+/// The file in examples/ that a block is the program of: the README's in C++, and those in C, which
+/// the text before names. Empty where it is no whole program.
+std::string program_in(const Page& page, const Block& block) {
+  if (block.language == "cpp" && page.path == kReadme) return "encode.cc";
+  if (block.language != "c") return "";
+  for (size_t i = block.begin; i-- > 0;) {
+    std::smatch name;
+    static const std::regex kName("examples/([a-z_]+[.]c)\\b");
+    if (std::regex_search(page.lines[i], name, kName)) return name[1];
+  }
+  return "";
+}
+
+/// What stands in a block of a page: a program, or what the block before printed. Empty where it
+/// may hold anything.
 std::optional<std::vector<std::string>> expected(const Page& page, size_t b) {
   const std::vector<Block> blocks = page.blocks();
-  const fs::path program = kSource / "examples" / "encode.cc";
-  if (blocks[b].language == "cpp" && page.path == kReadme) {
-    std::vector<std::string> lines = lines_of(read_text_file(program));
+  if (const std::string program = program_in(page, blocks[b]); !program.empty()) {
+    std::vector<std::string> lines = lines_of(read_text_file(kSource / "examples" / program));
     lines.erase(lines.begin());  // the comment that says what the file is
     return lines;
   }
   if (blocks[b].language != "text" || b == 0) return std::nullopt;
   const Block& before = blocks[b - 1];
-  if (before.language == "cpp") {
-    return lines_of(run_program({(fs::path(EXAMPLES_DIR) / "encode").string()}).out);
+  if (std::string program = program_in(page, before); !program.empty()) {
+    program = program.ends_with(".c") ? program.replace(program.size() - 2, 1, "_")
+                                      : program.substr(0, program.size() - 3);
+    return lines_of(run_program({(fs::path(EXAMPLES_DIR) / program).string()}).out);
   }
   const std::string& line = page.lines.at(before.begin);
   if (before.language != "sh" || !runs_infer(line)) return std::nullopt;
@@ -159,7 +174,7 @@ void expect_shows(const Page& page, const Block& block, const std::vector<std::s
   ASSERT_EQ(shown.size(), want.size())
       << page.path << ", line " << block.begin << "; PHASOR_UPDATE_README=1 readme_test renews it";
   for (size_t i = 0; i < shown.size(); ++i) {
-    if (block.language == "cpp") {
+    if (block.language != "text") {
       EXPECT_EQ(shown[i], want[i]);
     } else {
       expect_same_output(shown[i], want[i]);
