@@ -14,7 +14,8 @@
 //     }
 //
 // Functions that can fail return a status. On failure they write nothing but the message, which
-// belongs to the calling thread, and the object is as usable as before.
+// belongs to the calling thread (and perhaps into the caller's memory for states and vectors), and
+// the object is as usable as before.
 //
 // Options are structs that begin with their size: write {.size = sizeof(phasor_run_options), …}, so
 // that a program works with a later phasor, whose structs are longer. Fields that are zero, and a
@@ -69,7 +70,8 @@ typedef enum phasor_status {
 } phasor_status;
 
 /// The message of the last call of this thread that failed: one line that says what is wrong, the
-/// value, what is allowed, and what to do. Valid until this thread's next call that fails.
+/// value, what is allowed, and what to do. Valid until this thread's next call that fails. Never
+/// NULL; empty before the first.
 PHASOR_API const char* phasor_error_message(void);
 
 /// PHASOR_INTERFACE_VERSION of the library.

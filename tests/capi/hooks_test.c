@@ -1,4 +1,5 @@
 // Hooks that are recorded, observed and changed.
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -229,6 +230,12 @@ static void test_changing(const fixture* f) {
                                {"blocks.5.hook_normalized_resid_post", set, &second, 1}};
   phasor_result* const twos = run(f->encoder, kTwo, order, 2, NULL);
   CHECK(floats(twos, "hidden")[0] == 2 && floats(twos, "hidden")[777] == 2);
+
+  first.value = NAN;
+  const phasor_run_options not_finite = {.size = sizeof not_finite, .hooks = order, .num_hooks = 1};
+  phasor_result* none = NULL;
+  REFUSES("not finite", phasor_encode(f->encoder, kTwo, &not_finite, &none));
+  CHECK(none == NULL);
 
   phasor_result* const results[] = {plain, untouched, biases, ablated, twos};
   for (size_t i = 0; i < sizeof results / sizeof results[0]; ++i) phasor_result_free(results[i]);
