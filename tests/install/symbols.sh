@@ -20,7 +20,7 @@ exported=$(grep -E '^phasor_' <<<"$names" | LC_ALL=C sort || true)
 declared=$(sed 's://.*::' "$include/phasor/phasor_c.h" | grep -oE '\bphasor_[a-z0-9_]+\(' | tr -d '(' |
   LC_ALL=C sort)
 [[ $exported == "$declared" ]] ||
-  fail "exported or declared in phasor_c.h, but not both:" $(LC_ALL=C comm -3 <(echo "$exported") <(echo "$declared"))
+  fail "exported or declared in phasor_c.h, but not both: $(LC_ALL=C comm -3 <(echo "$exported") <(echo "$declared"))"
 names=$(grep -vE '^phasor_' <<<"$names")
 
 foreign=$(grep -vE '^phasor::' <<<"$names" || true)
