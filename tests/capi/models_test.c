@@ -60,6 +60,28 @@ static void test_folders(const fixture* f) {
   CHECK(unlink(gpt) == 0 && rmdir(folder) == 0);
 }
 
+/// Whether a file below the folder is mapped; `otherwise` where there is no /proc.
+static int is_mapped(const char* folder, int otherwise) {
+  char line[4096];
+  int found = 0;
+  FILE* const maps = fopen("/proc/self/maps", "r");
+  if (maps == NULL) return otherwise;
+  while (fgets(line, sizeof line, maps) != NULL) found |= strstr(line, folder) != NULL;
+  fclose(maps);
+  return found;
+}
+
+static void test_copy(const fixture* f) {
+  const phasor_load_options options = {.size = sizeof options, .copy = 1};
+  phasor_model *copied = NULL, *mapped = NULL;
+  OK(phasor_model_load(f->reranker, &options, &copied));
+  CHECK(!is_mapped(f->reranker, 0));
+  OK(phasor_model_load(f->reranker, NULL, &mapped));
+  CHECK(is_mapped(f->reranker, 1));
+  phasor_model_free(mapped);
+  phasor_model_free(copied);
+}
+
 void test_models(const fixture* f) {
   phasor_model* model = NULL;
   REFUSES("folder or name", phasor_model_load(NULL, NULL, &model));
@@ -90,6 +112,7 @@ void test_models(const fixture* f) {
   model = NULL;
   REFUSES("fr", phasor_model_load("sinusoidal", &options, &model));
   CHECK(model == NULL);
+  test_copy(f);
   test_hook_names();
   test_folders(f);
 }

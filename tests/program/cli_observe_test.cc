@@ -432,9 +432,8 @@ TEST(CliObserveTest, PythonReadsTheFilesAsTheDocumentationDoes) {
       continue;
     }
     if (language == "sh") {
-      const ProgramResult result =
-          run_program({"/bin/sh", "-c", "PATH='" + path + "':$PATH; " + script},
-                      {.directory = folder.path()});
+      const ProgramResult result = run_program(
+          {"/bin/sh", "-c", "PATH='" + path + "':$PATH; " + script}, {.directory = folder.path()});
       EXPECT_EQ(result.exit_code, 0) << script << result.err;
     } else if (language == "python") {
       const ProgramResult result =
