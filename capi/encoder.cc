@@ -122,7 +122,7 @@ Relevance by_vectors(Encoder& encoder, std::string_view query,
       .max_tokens = options.max_tokens, .overflow = options.overflow, .stop = options.stop};
   how.prompt = sentence.prompt_named({"query"}, sentence.prompt);
   const Embeddings one = encoder.embed(query, how);
-  how.prompt = sentence.prompt_named({"document", "passage"}, sentence.prompt);
+  how.prompt = sentence.prompt_named({"document", "passage", "corpus"}, sentence.prompt);
   how.progress = options.progress;
   const Embeddings others = encoder.embed(documents, how);
   const auto length = [](std::span<const float> v) {

@@ -167,7 +167,8 @@ TEST(CliInfoTest, ShowsWhatSentenceTransformersFilesSay) {
             (json{{"pooling", "cls,mean, normalised"},
                   {"width", 256},
                   {"max_tokens", 64},
-                  {"prompt", "query: "}, {"prompts", {{"query", "query: "}}},
+                  {"prompt", "query: "},
+                  {"prompts", {{"query", "query: "}}},
                   {"source", "1_Pooling/config.json"}}));
   write("1_Pooling/config.json", {{"pooling_mode", "attention"}});
   EXPECT_TRUE(infer_json({"info", copy.string()}).at(0)["sentence"].contains("problem"));
