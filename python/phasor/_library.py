@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import os
 import pathlib
 from ctypes import POINTER, Structure, c_char_p, c_int32, c_int64, c_size_t, c_void_p
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Type
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Type, Union
 
 import numpy as np
 
@@ -57,6 +58,17 @@ _ERRORS: Dict[int, Type[Exception]] = {
 }
 
 
+def integer(what: str, value: Any) -> int:
+    """An int that fits into 64 bits; ctypes would keep the low bits of others."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{what} must be an int, not {type(value).__name__}") from None
+    if not -(2**63) <= number < 2**63:
+        raise InvalidArgument(f"{what} is {number}, which no 64-bit integer is")
+    return number
+
+
 class Texts(Structure):
     _fields_ = [("data", c_void_p), ("sizes", c_void_p), ("count", c_int64)]
 
@@ -70,7 +82,21 @@ class Array(Structure):
     ]
 
 
-class _Options(Structure):
+class _Checked(Structure):
+    """Refuses what a field cannot hold."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        type = dict(self._fields_)[name]  # type: ignore[arg-type, misc]
+        if type not in (c_int32, c_int64):
+            super().__setattr__(name, value)
+            return
+        number = integer(name, value)
+        super().__setattr__(name, number)
+        if getattr(self, name) != number:
+            raise InvalidArgument(f"{name} is {number}, which no 32-bit integer is")
+
+
+class _Options(_Checked):
     """Options begin with their size, which is set here."""
 
     def __init__(self, **fields: Any) -> None:
@@ -108,7 +134,7 @@ class Positions(_Options):
     ]
 
 
-class ResidualCut(Structure):
+class ResidualCut(_Checked):
     _fields_ = [("layer", c_int64), ("site", c_int32)]
 
 
@@ -266,18 +292,39 @@ def check(status: int) -> None:
         raise _ERRORS.get(status, BackendError)(message)
 
 
-def utf8(text: str) -> bytes:
+def utf8(text: str, what: str = "a text") -> bytes:
     """Lone surrogates become bytes that are not UTF-8, which phasor reads as U+FFFD and counts."""
+    if not isinstance(text, str):
+        raise TypeError(f"{what} is a str, not {type(text).__name__}")
+    return text.encode("utf-8", "surrogatepass")
+
+
+def path(name: "Union[str, bytes, os.PathLike[Any]]") -> bytes:
+    """A file's or model's name for the system."""
     try:
-        return text.encode("utf-8", "surrogatepass")
-    except AttributeError:
-        raise TypeError(f"a text is a str, not {type(text).__name__}") from None
+        encoded = os.fsencode(name)
+    except UnicodeEncodeError:
+        raise InvalidArgument(f"{name!r} holds characters that no file name has") from None
+    if b"\0" in encoded:
+        raise InvalidArgument(f"{name!r} holds a NUL character")
+    return encoded
 
 
 def address(array: "np.ndarray[Any, Any]") -> int:
     """Of an array's first element; faster than array.ctypes.data."""
     data: int = array.__array_interface__["data"][0]
     return data
+
+
+def floats(what: str, value: Any) -> "np.ndarray[Any, np.dtype[np.float32]]":
+    """An array of float32 from numbers; NumPy would make NaN of None, and numbers of strings."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # ragged
+        raise InvalidArgument(f"{what} must be an array of numbers") from None
+    if array.dtype.kind not in "fiu" and array.size > 0:
+        raise TypeError(f"{what} must be numbers, not {array.dtype}")
+    return array.astype(np.float32, copy=False)
 
 
 class BorrowedTexts:
@@ -305,7 +352,7 @@ class BorrowedNames:
 
 def c_string(name: str) -> bytes:
     """A name for the C interface, where a NUL would end it early."""
-    encoded = utf8(name)
+    encoded = utf8(name, "a name")
     if b"\0" in encoded:
         raise InvalidArgument(f"{name!r} holds a NUL character")
     return encoded
