@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import collections.abc
 import ctypes
 import operator
 import os
 import pathlib
 from ctypes import POINTER, Structure, c_char_p, c_int32, c_int64, c_size_t, c_void_p
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Type, Union
 
 import numpy as np
 
@@ -297,6 +298,23 @@ def utf8(text: str, what: str = "a text") -> bytes:
     if not isinstance(text, str):
         raise TypeError(f"{what} is a str, not {type(text).__name__}")
     return text.encode("utf-8", "surrogatepass")
+
+
+def ordered(given: Any, what: str) -> Iterator[Any]:
+    """Goes over texts. A dict or a set has none by number, and is a mistake."""
+    wrong = isinstance(given, (str, bytes, bytearray, collections.abc.Mapping, collections.abc.Set))
+    if wrong or not hasattr(given, "__iter__"):
+        raise TypeError(f"{what} must be a list of str, not {type(given).__name__}")
+    return iter(given)
+
+
+def strs(given: Any, what: str) -> List[str]:
+    """A list of str from any other sequence."""
+    texts = list(ordered(given, what))
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"{what}[{i}] is a {type(text).__name__}, not a str")
+    return texts
 
 
 def path(name: "Union[str, bytes, os.PathLike[Any]]") -> bytes:

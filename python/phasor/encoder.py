@@ -10,7 +10,6 @@ import json
 import os
 import sys
 import time
-from collections.abc import Set
 from typing import (
     Any,
     Callable,
@@ -18,7 +17,7 @@ from typing import (
     Iterable,
     Iterator,
     List,
-    Mapping,
+    NoReturn,
     Optional,
     Sequence,
     Tuple,
@@ -86,23 +85,6 @@ class Classification:
     probabilities: FloatArray  # [B, labels]
 
 
-def _iterator(sentences: Any, what: str) -> Iterator[Any]:
-    """Of texts; a dict or a set, which have no texts by number, is a mistake."""
-    ordered = not isinstance(sentences, (str, bytes, bytearray, Mapping, Set))
-    if not ordered or not hasattr(sentences, "__iter__"):
-        raise TypeError(f"{what} must be a list of str, not {type(sentences).__name__}")
-    return iter(sentences)
-
-
-def _texts(sentences: Any, what: str = "sentences") -> List[str]:
-    """A list of texts, which must be strings."""
-    texts = list(_iterator(sentences, what))
-    for i, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise TypeError(f"{what}[{i}] is a {type(text).__name__}; texts are str")
-    return texts
-
-
 class _Model:
     """A phasor_model; a call that uses it keeps it, whoever closes the Encoder."""
 
@@ -119,7 +101,7 @@ def _ids(texts: TextsOrIds) -> Optional[List[npt.NDArray[Any]]]:
     """The sequences, if these are ids; None if they are texts."""
     if isinstance(texts, str):
         return None
-    given = list(_iterator(texts, "texts"))
+    given = list(c.ordered(texts, "texts"))
     if given and isinstance(given[0], str):
         return None
     several = not given or not isinstance(given[0], (int, np.integer))
@@ -247,6 +229,7 @@ class Encoder:
         ``overflow`` ("truncate", "error", "window", "clamp", "interpolate") replace what the
         model's files say; ``positions`` and ``edit`` are those of :meth:`run_with_cache`.
         """
+        pool = self._open()
         if output_value == "token_embeddings":
             others = [normalize_embeddings, edit]
             others += [x is not None for x in (truncate_dim, out, pooling, overflow, positions)]
@@ -261,7 +244,6 @@ class Encoder:
                 f"output_value is {output_value!r}; it may be 'sentence_embedding' or "
                 "'token_embeddings'"
             )
-        pool = self._open()
         options = c.EmbedOptions(max_tokens=max_tokens, stop=pool.stop)
         if overflow is not None:
             options.overflow = choice("overflow policy", overflow, OVERFLOWS)
@@ -303,7 +285,7 @@ class Encoder:
         show_progress_bar: Optional[bool],
     ) -> npt.NDArray[np.float32]:
         if out is None:
-            sentences = _texts(sentences)
+            sentences = c.strs(sentences, "sentences")
             out = np.empty((len(sentences), width), np.float32)
         elif keep < width:
             raise InvalidArgument("out receives whole vectors; leave out truncate_dim")
@@ -316,7 +298,7 @@ class Encoder:
             )
         if not out.flags.carray:
             raise InvalidArgument("out must be C-contiguous, aligned and writeable")
-        left = _iterator(sentences, "sentences")
+        left = c.ordered(sentences, "sentences")
         bar = _ProgressBar(len(out)) if show_progress_bar else None
         done = 0
         try:
@@ -325,6 +307,7 @@ class Encoder:
                     raise InvalidArgument(f"there are more than the {len(out)} texts of out")
                 self._embed(chunk, options, out[done : done + len(chunk)], bar, done)
                 done += len(chunk)
+                chunk.clear()  # before the next texts are made
         finally:
             if bar is not None:
                 bar.close()
@@ -370,7 +353,7 @@ class Encoder:
         max_tokens: int,
     ) -> Any:
         one = isinstance(sentences, str)
-        texts = [cast(str, sentences)] if one else _texts(sentences)
+        texts = [cast(str, sentences)] if one else c.strs(sentences, "sentences")
         before = self._prompt(prompt_name, prompt)
         if before is None:
             before = cast(str, self._sentence().get("prompt", ""))
@@ -390,7 +373,7 @@ class Encoder:
     def embed_documents(self, texts: List[str]) -> List[List[float]]:
         """Vectors of documents, with the model's prompt for them, as LangChain wants them."""
         name = self._prompt_of("document", "passage")
-        vectors = self.encode(_texts(texts, "texts"), prompt_name=name)
+        vectors = self.encode(c.strs(texts, "texts"), prompt_name=name)
         return cast(List[List[float]], vectors.tolist())
 
     def embed_query(self, text: str) -> List[float]:
@@ -422,7 +405,7 @@ class Encoder:
         self._open()
         if top_k is not None and integer("top_k", top_k) < 0:
             raise InvalidArgument(f"top_k is {top_k}; it must be 0 or more")
-        texts = _texts(documents, "documents")
+        texts = c.strs(documents, "documents")
         if not texts:
             return []
         result = self._classify_call(lib.rank, [query], texts, show_progress_bar)
@@ -441,8 +424,8 @@ class Encoder:
         show_progress_bar: Optional[bool] = None,
     ) -> Classification:
         """What the model's classification head says of texts, or of pairs."""
-        second = None if text_pairs is None else _texts(text_pairs, "text_pairs")
-        result = self._classify_call(lib.classify, _texts(texts, "texts"), second, show_progress_bar)
+        second = None if text_pairs is None else c.strs(text_pairs, "text_pairs")
+        result = self._classify_call(lib.classify, c.strs(texts, "texts"), second, show_progress_bar)
         return Classification(
             result.strings("labels"), result.array("logits"), result.array("probabilities")
         )
@@ -524,11 +507,11 @@ class Encoder:
         self._open()
         model = self._model  # kept by this call
         one = isinstance(texts, str)
-        first = c.BorrowedTexts([cast(str, texts)] if one else _texts(texts, "texts"))
+        first = c.BorrowedTexts([cast(str, texts)] if one else c.strs(texts, "texts"))
         second = None
         if text_pairs is not None:
-            pairs = [text_pairs] if isinstance(text_pairs, str) else _texts(text_pairs, "text_pairs")
-            second = c.BorrowedTexts(pairs)
+            pairs = [text_pairs] if one else c.strs(text_pairs, "text_pairs")
+            second = c.BorrowedTexts(cast(List[str], pairs))
         options = c.TokenizeOptions(parse_special=bool(parse_special), max_tokens=max_tokens)
         result = c.Result()
         check(
@@ -665,7 +648,7 @@ class Encoder:
             )
             options.hooks, options.num_hooks = ctypes.addressof(hooks), len(points)
             if sequences is None:
-                given = [texts] if isinstance(texts, str) else _texts(texts, "texts")
+                given = [texts] if isinstance(texts, str) else c.strs(texts, "texts")
                 num_texts = len(given)
                 borrowed = c.BorrowedTexts(given)
                 status = lib.encode(
@@ -742,7 +725,7 @@ class Encoder:
         own = ["-t", str(self.threads), "--precision", self.precision]
         if self._language is not None:
             own += ["--lang", self._language]
-        return {**options, "options": [*own, *strings(options.get("options", ()))]}
+        return {**options, "options": [*own, *strings(options.get("options", ()), "options")]}
 
     # --- Lifetime ---
 
@@ -761,6 +744,9 @@ class Encoder:
     def __del__(self) -> None:
         with contextlib.suppress(Exception):  # the interpreter may be ending
             self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an Encoder is not copied or pickled; make one in each process")
 
     def __repr__(self) -> str:
         sizes = self.info["sizes"]

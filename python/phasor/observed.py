@@ -17,7 +17,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Seque
 import numpy as np
 import numpy.typing as npt
 
-from ._library import PREFIX, BackendError, Error, InvalidArgument, ModelError, NotFound, path, utf8
+from ._library import PREFIX, BackendError, Error, InvalidArgument, ModelError, NotFound, path, strs, utf8
 from .run_options import Cut, residual_cuts
 
 _ERRORS = {2: InvalidArgument, 3: InvalidArgument, 4: ModelError, 5: BackendError}
@@ -186,15 +186,15 @@ def compare(
     return _observed(command, options, texts, [path(first), path(second)])
 
 
-def strings(value: Strings) -> List[str]:
-    return [value] if isinstance(value, str) else list(value)
+def strings(value: Strings, what: str) -> List[str]:
+    return [value] if isinstance(value, str) else strs(value, what)
 
 
 def _options(**lists: Strings) -> List[Word]:
     return [
         word
         for name, values in lists.items()
-        for value in strings(values)
+        for value in strings(values, name)
         for word in (f"--{name.replace('_', '-')}", value)
     ]
 
@@ -202,10 +202,10 @@ def _options(**lists: Strings) -> List[Word]:
 def _observed(
     command: List[Word], options: Strings, texts: Strings, words: Sequence[Word] = ()
 ) -> Observed:
-    given = strings(texts)
+    given = strings(texts, "texts")
     if "-" in given:
         raise InvalidArgument("the text '-' stands for standard input, which is not read here")
-    return Observed([*command, "-q", *strings(options)], [*words, *given])
+    return Observed([*command, "-q", *strings(options, "options")], [*words, *given])
 
 
 def _run(arguments: List[Word]) -> str:

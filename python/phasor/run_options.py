@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _library as c
-from ._library import InvalidArgument, address, floats, integer
+from ._library import InvalidArgument, address, floats, integer, strs
 
 #: Positions of a run: a name ("none", "sinusoidal:marian", "learned", "rotary:10000", "alibi"), a
 #: table [rows, E] of float, or the position of each token [T] of int.
@@ -38,16 +38,17 @@ class RunPositions:
     """phasor_positions of a run, or a null pointer."""
 
     def __init__(self, positions: PositionsLike, edit: Union[str, Sequence[str]]) -> None:
-        edits = [edit] if isinstance(edit, str) else list(edit)
+        edits = [edit] if isinstance(edit, str) else strs(edit, "edit")
         self._names = c.BorrowedNames(edits)
         self._options = c.Positions(edits=self._names.pointer, num_edits=self._names.count)
         if isinstance(positions, str):
             self._options.kind = c.c_string(positions)
         elif positions is not None:
             try:
-                self._take(np.asarray(positions))
-            except OverflowError:
-                raise InvalidArgument("positions must be 32-bit integers") from None
+                array = np.asarray(positions)
+            except ValueError:  # ragged
+                raise InvalidArgument("the rows of positions have different lengths") from None
+            self._take(array)
         given = positions is not None or edits
         self.pointer = ctypes.addressof(self._options) if given else None
 

@@ -41,12 +41,12 @@ def test_out_receives_the_vectors(encoder, texts, tmp_path):
 
 
 def test_out_takes_more_texts_than_are_handed_over_at_once(encoder):
-    texts = [str(i % 100) for i in range(40000)]
+    texts = [str(i % 100) for i in range(17000)]
     out = np.zeros((len(texts), 128), np.float32)
     encoder.encode(iter(texts), out=out)
     assert np.all(np.isfinite(out)) and np.all(np.abs(out).sum(1) > 0)
     np.testing.assert_allclose(out[:100], out[-100:], atol=1e-5)
-    np.testing.assert_allclose(out[16384 - 84 : 16384 + 16], out[:100], atol=1e-5)
+    np.testing.assert_allclose(out[16300:16400], out[:100], atol=1e-5)
 
 
 @pytest.mark.parametrize("rows", [4, 6])
