@@ -182,7 +182,8 @@ class Callbacks:
 
     def __enter__(self) -> "Callbacks":
         self._calls[id(self)] = self
-        if threading.current_thread() is threading.main_thread():
+        called = self.progress is not None or self.hooks
+        if called and threading.current_thread() is threading.main_thread():
             for number in _SIGNALS:
                 handler = signal.getsignal(number)
                 if callable(handler):
@@ -207,8 +208,7 @@ class Callbacks:
 
     def _restore_handlers(self) -> None:
         for number, handler in self._handlers.items():
-            if signal.getsignal(number) == self._signalled:
-                signal.signal(number, handler)
+            signal.signal(number, handler)
 
     def check(self, status: int) -> None:
         """What a callback raised goes before the status that follows from it."""

@@ -66,7 +66,7 @@ def integer(what: str, value: Any) -> int:
     except TypeError:
         raise TypeError(f"{what} must be an int, not {type(value).__name__}") from None
     if not -(2**63) <= number < 2**63:
-        raise InvalidArgument(f"{what} is {number}, which no 64-bit integer is")
+        raise InvalidArgument(f"{what} is {number}, which is out of range")
     return number
 
 
@@ -87,14 +87,13 @@ class _Checked(Structure):
     """Refuses what a field cannot hold."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        type = dict(self._fields_)[name]  # type: ignore[arg-type, misc]
-        if type not in (c_int32, c_int64):
+        try:
             super().__setattr__(name, value)
-            return
-        number = integer(name, value)
-        super().__setattr__(name, number)
-        if getattr(self, name) != number:
-            raise InvalidArgument(f"{name} is {number}, which no 32-bit integer is")
+        except TypeError:
+            raise TypeError(f"{name} must be an int, not {type(value).__name__}") from None
+        kept = getattr(self, name)
+        if isinstance(kept, int) and kept != value and not isinstance(value, c_void_p):
+            raise InvalidArgument(f"{name} is {value}, which is out of range")
 
 
 class _Options(_Checked):

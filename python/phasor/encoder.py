@@ -357,11 +357,10 @@ class Encoder:
         before = self._prompt(prompt_name, prompt)
         if before is None:
             before = cast(str, self._sentence().get("prompt", ""))
-        limits = [
-            max_tokens or self._sentence().get("max_tokens", 0),
-            self.info["position"].get("usable_positions", 0),
-        ]
-        longest = min(filter(None, limits), default=0)
+        position = self.info["position"]  # the length is that of the texts of phasor_embed()
+        longest = max_tokens or self._sentence().get("max_tokens", 0)
+        longest = longest or position.get("trained_length", 2048)
+        longest = min(longest, position.get("usable_positions", longest))
         states: List[FloatArray] = []
         for start in range(0, len(texts), 1024):
             tokens = self.tokenize(

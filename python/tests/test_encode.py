@@ -142,7 +142,16 @@ def test_token_embeddings_refuse_what_they_do_not_do(encoder, options):
         encoder.encode("a", output_value="token_embeddings", **options)
 
 
-def test_token_embeddings_of_long_texts_are_cut_as_vectors_are(texts):
+@pytest.mark.parametrize("name", ["sinusoidal", "learned", "none"])
+def test_token_embeddings_of_long_texts_are_cut_as_vectors_are(name):
+    with phasor.Encoder(name) as encoder:
+        long = "a dog bit Tom. " * 100
+        for options in ({}, {"max_tokens": 50}, {"max_tokens": 300}):
+            states = encoder.encode(long, output_value="token_embeddings", **options)
+            np.testing.assert_allclose(encoder.encode(long, **options), states.mean(0), atol=1e-5)
+
+
+def test_overflow():
     with phasor.Encoder("learned") as learned:
         long = "a dog " * 500
         states = learned.encode(long, output_value="token_embeddings", max_tokens=1000)

@@ -44,6 +44,19 @@ def test_pairs(golden):
             encoder.tokenize(["a"], [None])
 
 
+def test_a_language_marks_texts(golden):
+    folder = golden("mbart")
+    pieces = {}
+    for language in (None, "fr_XX", "de_DE"):
+        with phasor.Encoder(folder, language=language) as encoder:
+            pieces[language] = encoder.tokenize("a").pieces
+            ids = encoder.tokenize("a").ids.tolist()
+            assert encoder.observe("a", only="norm").json[0]["ids"] == ids
+    assert "fr_XX" in pieces["fr_XX"] and "de_DE" in pieces["de_DE"]
+    with pytest.raises(phasor.InvalidArgument, match="nothing"):
+        phasor.Encoder(folder, language="nothing")
+
+
 def test_invalid_unicode_is_counted(encoder):
     tokens = encoder.tokenize("a \ud800 dog")
     assert tokens.invalid_bytes == 3 and tokens.pieces[1] == "▁a"
