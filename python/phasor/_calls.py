@@ -60,7 +60,7 @@ class Pool:
 
     def acquire(self) -> ctypes.c_void_p:
         if self in getattr(_here, "pools", ()):
-            raise Busy("an Encoder cannot be used by a hook or a progress function; use another one")
+            raise Busy("an Encoder cannot be used by its own hook or progress function; use another")
         if _forked_while_running:
             raise Busy(
                 "this process was forked while phasor ran on another thread; fork before, or use "

@@ -53,7 +53,14 @@ from .run_options import (
 )
 
 #: Texts, or token ids of one sequence or of several.
-TextsOrIds = Union[str, Sequence[str], Sequence[int], Sequence[Sequence[int]], Sequence[npt.NDArray[Any]], npt.NDArray[Any]]
+TextsOrIds = Union[
+    str,
+    Sequence[str],
+    Sequence[int],
+    Sequence[Sequence[int]],
+    Sequence[npt.NDArray[Any]],
+    npt.NDArray[Any],
+]
 
 _PRECISIONS = {"f32": 0, "float32": 0, "bf16": 1, "bfloat16": 1, "int8": 2, "auto": 3}
 _PRECISION_NAMES = ("f32", "bf16", "int8")
@@ -90,7 +97,8 @@ class _Model:
 
     def __init__(self, folder_or_name: Union[str, "os.PathLike[str]"], options: c.LoadOptions):
         self.handle = ctypes.c_void_p()
-        check(lib.model_load(c.path(folder_or_name), ctypes.byref(options), ctypes.byref(self.handle)))
+        name = c.path(folder_or_name)
+        check(lib.model_load(name, ctypes.byref(options), ctypes.byref(self.handle)))
 
     def __del__(self) -> None:
         if self.handle:
@@ -113,7 +121,7 @@ def _ids(texts: TextsOrIds) -> Optional[List[npt.NDArray[Any]]]:
             array = np.empty(())
         if array.ndim != 1 or array.dtype.kind not in "iu" and array.size:
             raise TypeError(
-                "texts are str or sequences of str; token ids are 32-bit ints in one sequence or several"
+                "texts are str or sequences of str; token ids are sequences of 32-bit int, or several"
             )
         sequences.append(int32(array, "token ids"))
     return sequences
@@ -230,7 +238,7 @@ class Encoder:
         model's files say; ``positions`` and ``edit`` are those of :meth:`run_with_cache`.
         """
         pool = self._open()
-        if output_value == "token_embeddings":
+        if isinstance(output_value, str) and output_value == "token_embeddings":
             others = [normalize_embeddings, edit]
             others += [x is not None for x in (truncate_dim, out, pooling, overflow, positions)]
             if any(others):
@@ -239,9 +247,9 @@ class Encoder:
                     "run_with_cache() has those of positions"
                 )
             return self._token_embeddings(sentences, prompt_name, prompt, max_tokens)
-        if output_value != "sentence_embedding":
+        if not isinstance(output_value, str) or output_value != "sentence_embedding":
             raise InvalidArgument(
-                f"output_value is {output_value!r}; it may be 'sentence_embedding' or "
+                f"output_value is {str(output_value)[:40]!r}; it may be 'sentence_embedding' or "
                 "'token_embeddings'"
             )
         options = c.EmbedOptions(max_tokens=max_tokens, stop=pool.stop)
@@ -424,7 +432,8 @@ class Encoder:
     ) -> Classification:
         """What the model's classification head says of texts, or of pairs."""
         second = None if text_pairs is None else c.strs(text_pairs, "text_pairs")
-        result = self._classify_call(lib.classify, c.strs(texts, "texts"), second, show_progress_bar)
+        first = c.strs(texts, "texts")
+        result = self._classify_call(lib.classify, first, second, show_progress_bar)
         return Classification(
             result.strings("labels"), result.array("logits"), result.array("probabilities")
         )
@@ -631,7 +640,10 @@ class Encoder:
         result = c.Result()
         points: List[Tuple[bytes, int]] = []  # name, index of the function
         functions: List[Callable[[Any], None]] = []
-        for filter, function in fwd_hooks:
+        for pair in fwd_hooks:
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                raise TypeError("fwd_hooks are pairs of names and a function")
+            filter, function = pair
             points += [
                 (c.c_string(n), len(functions)) for n in pick_names(filter, self.hook_names)
             ]

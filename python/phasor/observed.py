@@ -17,7 +17,17 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Seque
 import numpy as np
 import numpy.typing as npt
 
-from ._library import PREFIX, BackendError, Error, InvalidArgument, ModelError, NotFound, path, strs, utf8
+from ._library import (
+    PREFIX,
+    BackendError,
+    Error,
+    InvalidArgument,
+    ModelError,
+    NotFound,
+    path,
+    strs,
+    utf8,
+)
 from .run_options import Cut, residual_cuts
 
 _ERRORS = {2: InvalidArgument, 3: InvalidArgument, 4: ModelError, 5: BackendError}

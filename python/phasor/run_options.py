@@ -28,7 +28,9 @@ OVERFLOWS = {
 
 
 def choice(what: str, name: Any, names: Dict[Any, int]) -> int:
-    if not isinstance(name, (str, type(None))) or name not in names:
+    if not isinstance(name, (str, type(None))):
+        raise TypeError(f"the {what} is a str, not {type(name).__name__}")
+    if name not in names:
         known = ", ".join(str(known) for known in names if known is not None)
         raise InvalidArgument(f"unknown {what} {name!r}; there are: {known}")
     return names[name]

@@ -42,7 +42,8 @@ def test_recorded_values_belong_together(encoder, texts, weights):
     np.testing.assert_allclose(cache["embed"][0], embedded, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(cache["embed"] + cache["pos_embed"], cache["full_embed"], atol=1e-5)
     np.testing.assert_array_equal(cache["normalized_resid_post", 5][0], output.hidden)
-    np.testing.assert_array_equal(cache["pos_embed"][0], encoder.position_vectors(len(output.hidden)))
+    vectors = encoder.position_vectors(len(output.hidden))
+    np.testing.assert_array_equal(cache["pos_embed"][0], vectors)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +104,8 @@ def test_texts_of_equal_length_are_stacked(encoder):
     _, cache = encoder.run_with_cache(texts, "pattern")
     assert cache["pattern", 0].shape[0] == 2
     for i in range(2):
-        np.testing.assert_array_equal(cache["pattern", 0][i], cache["blocks.0.attn.hook_pattern", i])
+        alone = cache["blocks.0.attn.hook_pattern", i]
+        np.testing.assert_array_equal(cache["pattern", 0][i], alone)
 
 
 def test_the_batch_dimension_may_be_left_out(encoder, texts):
@@ -156,7 +158,8 @@ def test_positions_may_be_replaced(encoder, texts):
     run = encoder.forward(texts[0], positions=backwards)
     np.testing.assert_array_equal(run.positions, backwards)
     np.testing.assert_allclose(run.hidden, hidden(table[::-1]), atol=1e-4)
-    np.testing.assert_allclose(run.hidden, encoder.forward(texts[0], edit="reverse").hidden, atol=1e-4)
+    reverse = encoder.forward(texts[0], edit="reverse").hidden
+    np.testing.assert_allclose(run.hidden, reverse, atol=1e-4)
     for name in ("rotary", "alibi", "sinusoidal:marian"):
         assert np.abs(hidden(name) - own).max() > 0.1
 
@@ -237,11 +240,8 @@ def test_hooks_of_windows_say_where_they_are():
         limit = encoder.info["position"]["usable_positions"]
         text = " ".join(str(i) for i in range(limit))
         starts = []
-        encoder.forward(
-            text,
-            overflow="window",
-            fwd_hooks=[("blocks.0.hook_resid_pre", lambda v, hook: starts.append(hook.first_token))],
-        )
+        see = lambda value, hook: starts.append(hook.first_token)  # noqa: E731
+        encoder.forward(text, overflow="window", fwd_hooks=[("blocks.0.hook_resid_pre", see)])
         assert starts[0] == 0 and len(starts) > 1 and starts == sorted(set(starts))
 
 

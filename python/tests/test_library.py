@@ -45,9 +45,8 @@ def test_structs_have_the_layout_of_the_header(tmp_path):
         + "\nreturn 0;\n}\n"
     )
     program = tmp_path / "layout"
-    subprocess.run(
-        ["cc", "-std=c99", "-I", str(HEADER.parents[1]), str(source), "-o", str(program)], check=True
-    )
+    compile = ["cc", "-std=c99", "-I", str(HEADER.parents[1]), str(source), "-o", str(program)]
+    subprocess.run(compile, check=True)
     printed = subprocess.run([str(program)], stdout=subprocess.PIPE, text=True, check=True).stdout
     expected = []
     for name, struct in _library.STRUCTS.items():

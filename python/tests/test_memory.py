@@ -39,9 +39,8 @@ def test_vectors(encoder):
 @needs_statm
 def test_recorded_runs(encoder):
     flat(lambda: encoder.run_with_cache("Tom bit a dog. " * 5)[1]["pattern", 3], 300, 5)
-    flat(
-        lambda: encoder.forward("Tom bit a dog.", fwd_hooks=[("pattern", lambda v, h: v * 1)]), 300, 5
-    )
+    hooks = [("pattern", lambda value, hook: value * 1)]
+    flat(lambda: encoder.forward("Tom bit a dog.", fwd_hooks=hooks), 300, 5)
 
 
 @needs_statm

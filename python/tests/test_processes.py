@@ -68,16 +68,17 @@ def hook(value, point):
     inside.set()
     leave.wait(20)
 
-thread = threading.Thread(target=encoder.forward, args=("a",), kwargs={"fwd_hooks": [("embed", hook)]})
+hooks = {"fwd_hooks": [("embed", hook)]}
+thread = threading.Thread(target=encoder.forward, args=("a",), kwargs=hooks)
 thread.start()
 inside.wait(20)
 start = time.monotonic()
 child = os.fork()
 if child == 0:
     for used in encoder, other:
-        for call in (lambda: used.encode("a"), lambda: used.encode(["a", "b"]), lambda: used.forward("a")):
+        for call, texts in (used.encode, "a"), (used.encode, ["a", "b"]), (used.forward, "a"):
             try:
-                call()
+                call(texts)
                 os._exit(1)
             except phasor.Busy as error:
                 if "fork" not in str(error):

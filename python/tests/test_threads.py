@@ -201,8 +201,9 @@ def test_ctrl_c_ends_waiting(encoder):
         inside.set()
         leave.wait(20)
 
+    hooks = {"fwd_hooks": [("embed", hook)]}
     others = [
-        threading.Thread(target=encoder.forward, args=("a",), kwargs={"fwd_hooks": [("embed", hook)]})
+        threading.Thread(target=encoder.forward, args=("a",), kwargs=hooks)
         for _ in range(max(1, CORES // encoder.threads))
     ]
     for other in others:

@@ -25,7 +25,8 @@ def test_special_tokens_in_a_text(encoder):
 
 
 def test_max_tokens(encoder):
-    whole, cut = encoder.tokenize("one two three four"), encoder.tokenize("one two three four", max_tokens=4)
+    whole = encoder.tokenize("one two three four")
+    cut = encoder.tokenize("one two three four", max_tokens=4)
     assert len(cut.ids) == 4 and cut.dropped == len(whole.ids) - 4
     assert cut.pieces == whole.pieces[:3] + whole.pieces[-1:]
 
@@ -35,7 +36,8 @@ def test_pairs(golden):
         pair = encoder.tokenize("a dog", "the cat")
         first, second = encoder.tokenize(["a dog", "the cat"])
         assert pair.pieces == first.pieces + second.pieces[1:]
-        np.testing.assert_array_equal(pair.token_types, [0] * len(first.ids) + [1] * (len(second.ids) - 1))
+        types = [0] * len(first.ids) + [1] * (len(second.ids) - 1)
+        np.testing.assert_array_equal(pair.token_types, types)
         pairs = encoder.tokenize(["a dog", "x"], ["the cat", "y"])
         assert [p.pieces for p in pairs][0] == pair.pieces
         with pytest.raises(phasor.InvalidArgument, match="2 first and 1 second"):
