@@ -6,9 +6,10 @@ import atexit
 import contextlib
 import ctypes
 import os
+import signal
 import threading
 import weakref
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from ._library import (
     Busy,
@@ -21,7 +22,7 @@ from ._library import (
 )
 
 _pools: "weakref.WeakSet[Pool]" = weakref.WeakSet()
-_here = threading.local()  # .callbacks: how many callbacks surround this code
+_here = threading.local()  # .pools: of the calls whose callbacks surround this code
 _ending = False  # the interpreter is
 _forked_while_running = False
 
@@ -41,7 +42,7 @@ class Pool:
         check(lib.stop_create(ctypes.byref(self._stop)))
         self._closed = False
         self._running = 0
-        self._changed = threading.Condition(threading.Lock())
+        self._changed = threading.Condition()  # reentrant: a finalizer may close
         _pools.add(self)
 
     @property
@@ -52,13 +53,14 @@ class Pool:
     @contextlib.contextmanager
     def base(self) -> Iterator[ctypes.c_void_p]:
         """The encoder to ask, not to run."""
-        if self._closed:
-            raise Error("this Encoder is closed")
-        yield self._base
+        with self._changed:
+            if self._closed:
+                raise Error("this Encoder is closed")
+            yield self._base
 
     def acquire(self) -> ctypes.c_void_p:
-        if getattr(_here, "callbacks", 0) > 0:
-            raise Busy("an Encoder cannot be used by a hook or a progress function; use another one")
+        if self in getattr(_here, "pools", ()):
+            raise Busy("an Encoder cannot be used by its own hook or progress function; use another")
         if _forked_while_running:
             raise Busy(
                 "this process was forked while phasor ran on another thread; fork before, or use "
@@ -91,7 +93,7 @@ class Pool:
             if encoder is not None:
                 self._idle.append(encoder)
             self._free_if_closed()
-            self._changed.notify()
+            self._changed.notify_all()
 
     def close(self) -> None:
         with self._changed:
@@ -122,10 +124,11 @@ class Pool:
             if self._base:
                 lib.stop_request(self._stop)
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self._running == 0, timeout=60)
+            if not _forked_while_running:  # otherwise who runs is not in this process
+                self._changed.wait_for(lambda: self._running == 0, timeout=10)
 
     def _renew_lock(self) -> None:
-        self._changed = threading.Condition(threading.Lock())
+        self._changed = threading.Condition()
 
 
 def _end() -> None:
@@ -142,6 +145,8 @@ def _in_forked_child() -> None:
     for pool in list(_pools):
         pool._renew_lock()
         _forked_while_running = _forked_while_running or pool.running > 0
+    for call in Callbacks._calls.values():
+        call._restore_handlers()
 
 
 atexit.register(_end)
@@ -149,26 +154,61 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_forked_child)
 
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
+
+
 class Callbacks:
-    """The Python functions of one call, and the exception that one of them raised."""
+    """The Python functions of one call, and the exception that one of them raised.
+
+    Python calls the handlers of signals on the main thread, as soon as it runs Python: where a
+    callback begins, outside of any ``try``. There ctypes would drop a KeyboardInterrupt, so that
+    signals are noted during the call, and their handlers called inside a callback.
+    """
 
     _calls: Dict[int, "Callbacks"] = {}
 
     def __init__(
         self,
+        pool: Pool,
         progress: Optional[Callable[[int, int], None]] = None,
         hooks: Optional[List[Callable[[Any], None]]] = None,
     ) -> None:
+        self._pool = pool
+        self._handlers: Dict[int, Any] = {}
+        self._noted: List[Tuple[int, Any]] = []
         self.progress = progress
         self.hooks = hooks or []
         self.failure: Optional[BaseException] = None
 
     def __enter__(self) -> "Callbacks":
         self._calls[id(self)] = self
+        called = self.progress is not None or self.hooks
+        if called and threading.current_thread() is threading.main_thread():
+            for number in _SIGNALS:
+                handler = signal.getsignal(number)
+                if callable(handler):
+                    self._handlers[number] = handler
+                    signal.signal(number, self._signalled)
         return self
 
     def __exit__(self, *_: object) -> None:
         del self._calls[id(self)]
+        self._restore_handlers()
+        self._handle_signals()
+
+    def _signalled(self, number: int, frame: Any) -> None:
+        self._noted.append((number, frame))
+        if self._pool in getattr(_here, "pools", ()):
+            self._handle_signals()
+
+    def _handle_signals(self) -> None:
+        while self._noted:
+            number, frame = self._noted.pop(0)
+            self._handlers[number](number, frame)
+
+    def _restore_handlers(self) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
 
     def check(self, status: int) -> None:
         """What a callback raised goes before the status that follows from it."""
@@ -177,15 +217,18 @@ class Callbacks:
         check(status)
 
     def _call(self, function: Callable[..., None], *arguments: Any) -> int:
-        _here.callbacks = getattr(_here, "callbacks", 0) + 1
+        pools: List[Pool] = _here.__dict__.setdefault("pools", [])
         try:
-            function(*arguments)
+            try:
+                pools.append(self._pool)
+                self._handle_signals()
+                function(*arguments)
+            finally:
+                pools.pop()
             return 0
         except BaseException as failure:  # also KeyboardInterrupt
             self.failure = failure
             return 1
-        finally:
-            _here.callbacks -= 1
 
 
 def _call_progress(user: int, done: int, total: int) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import collections.abc
 import ctypes
+import operator
 import os
 import pathlib
 from ctypes import POINTER, Structure, c_char_p, c_int32, c_int64, c_size_t, c_void_p
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Type
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Type, Union
 
 import numpy as np
 
@@ -57,6 +59,17 @@ _ERRORS: Dict[int, Type[Exception]] = {
 }
 
 
+def integer(what: str, value: Any) -> int:
+    """An int that fits into 64 bits; ctypes would keep the low bits of others."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{what} must be an int, not {type(value).__name__}") from None
+    if not -(2**63) <= number < 2**63:
+        raise InvalidArgument(f"{what} is {number}, which is out of range")
+    return number
+
+
 class Texts(Structure):
     _fields_ = [("data", c_void_p), ("sizes", c_void_p), ("count", c_int64)]
 
@@ -70,7 +83,20 @@ class Array(Structure):
     ]
 
 
-class _Options(Structure):
+class _Checked(Structure):
+    """Refuses what a field cannot hold."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        try:
+            super().__setattr__(name, value)
+        except TypeError:
+            raise TypeError(f"{name} must be an int, not {type(value).__name__}") from None
+        kept = getattr(self, name)
+        if isinstance(kept, int) and kept != value and not isinstance(value, c_void_p):
+            raise InvalidArgument(f"{name} is {value}, which is out of range")
+
+
+class _Options(_Checked):
     """Options begin with their size, which is set here."""
 
     def __init__(self, **fields: Any) -> None:
@@ -108,7 +134,7 @@ class Positions(_Options):
     ]
 
 
-class ResidualCut(Structure):
+class ResidualCut(_Checked):
     _fields_ = [("layer", c_int64), ("site", c_int32)]
 
 
@@ -266,18 +292,56 @@ def check(status: int) -> None:
         raise _ERRORS.get(status, BackendError)(message)
 
 
-def utf8(text: str) -> bytes:
+def utf8(text: str, what: str = "a text") -> bytes:
     """Lone surrogates become bytes that are not UTF-8, which phasor reads as U+FFFD and counts."""
+    if not isinstance(text, str):
+        raise TypeError(f"{what} is a str, not {type(text).__name__}")
+    return text.encode("utf-8", "surrogatepass")
+
+
+def ordered(given: Any, what: str) -> Iterator[Any]:
+    """Goes over texts. A dict or a set has none by number, and is a mistake."""
+    wrong = isinstance(given, (str, bytes, bytearray, collections.abc.Mapping, collections.abc.Set))
+    if wrong or not hasattr(given, "__iter__"):
+        raise TypeError(f"{what} must be a list of str, not {type(given).__name__}")
+    return iter(given)
+
+
+def strs(given: Any, what: str) -> List[str]:
+    """A list of str from any other sequence."""
+    texts = list(ordered(given, what))
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"{what}[{i}] is a {type(text).__name__}, not a str")
+    return texts
+
+
+def path(name: "Union[str, bytes, os.PathLike[Any]]") -> bytes:
+    """A file's or model's name for the system."""
     try:
-        return text.encode("utf-8", "surrogatepass")
-    except AttributeError:
-        raise TypeError(f"a text is a str, not {type(text).__name__}") from None
+        encoded = os.fsencode(name)
+    except UnicodeEncodeError:
+        raise InvalidArgument(f"{name!r} holds characters that no file name has") from None
+    if b"\0" in encoded:
+        raise InvalidArgument(f"{name!r} holds a NUL character")
+    return encoded
 
 
 def address(array: "np.ndarray[Any, Any]") -> int:
     """Of an array's first element; faster than array.ctypes.data."""
     data: int = array.__array_interface__["data"][0]
     return data
+
+
+def floats(what: str, value: Any) -> "np.ndarray[Any, np.dtype[np.float32]]":
+    """An array of float32 from numbers; NumPy would make NaN of None, and numbers of strings."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # ragged
+        raise InvalidArgument(f"{what} must be an array of numbers") from None
+    if array.dtype.kind not in "fiu" and array.size > 0:
+        raise TypeError(f"{what} must be numbers, not {array.dtype}")
+    return array.astype(np.float32, copy=False)
 
 
 class BorrowedTexts:
@@ -305,7 +369,7 @@ class BorrowedNames:
 
 def c_string(name: str) -> bytes:
     """A name for the C interface, where a NUL would end it early."""
-    encoded = utf8(name)
+    encoded = utf8(name, "a name")
     if b"\0" in encoded:
         raise InvalidArgument(f"{name!r} holds a NUL character")
     return encoded

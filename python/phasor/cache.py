@@ -21,7 +21,7 @@ from typing import (
 import numpy as np
 import numpy.typing as npt
 
-from ._library import HookEvent, InvalidArgument, Result
+from ._library import HookEvent, InvalidArgument, Result, floats
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -65,6 +65,8 @@ def pick_names(names: NamesFilter, every: Sequence[str]) -> List[str]:
 def hook_caller(function: HookFunction) -> Callable[[HookEvent], None]:
     """Calls a function with a copy of what passes, which it may keep, and writes back what it
     leaves."""
+    if not callable(function):
+        raise TypeError(f"a hook is a function of a value and a HookPoint, not {function!r}")
 
     def call(event: HookEvent) -> None:
         shape = (1, *event.array.shape[: event.array.num_dims])
@@ -75,7 +77,7 @@ def hook_caller(function: HookFunction) -> Callable[[HookEvent], None]:
         changed = function(value, point)
         if changed is None:
             changed = value
-        changed = np.asarray(changed, np.float32)
+        changed = floats(f"what the hook at {point.name} returns", changed)
         if changed.shape not in (shape, shape[1:]):
             raise InvalidArgument(
                 f"the hook at {point.name} returned shape {changed.shape}; the value has {shape}"
@@ -135,7 +137,7 @@ class ActivationCache(Mapping[str, FloatArray]):
 
     def _full_name(self, name: Any) -> str:
         """TransformerLens' short forms, too: ("pattern", 3), ("k", 0, "attn"), ("embed")."""
-        if isinstance(name, tuple):
+        if isinstance(name, tuple) and len(name) > 1:
             part, layer = name[0], name[1]
             ends = (f".hook_{part}", f".{part}")
             for full in self._names:
@@ -149,8 +151,8 @@ class ActivationCache(Mapping[str, FloatArray]):
         return str(name)
 
     def __getitem__(self, name: Any) -> FloatArray:
-        if isinstance(name, tuple) and isinstance(name[0], str) and name[0] in self._names:
-            return self.of_text(name[0], name[1])
+        if isinstance(name, tuple) and len(name) == 2 and name[0] in self._names:
+            return self.of_text(*name)
         full = self._full_name(name)
         if self._num_texts == 1:
             value = self.of_text(full, 0)
@@ -177,6 +179,8 @@ class ActivationCache(Mapping[str, FloatArray]):
 
     def __contains__(self, name: object) -> bool:
         try:
+            if isinstance(name, tuple) and len(name) == 2 and name[0] in self._names:
+                return name[1] in range(self._num_texts)
             self._full_name(name)
         except KeyError:
             return False

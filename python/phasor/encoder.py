@@ -17,6 +17,7 @@ from typing import (
     Iterable,
     Iterator,
     List,
+    NoReturn,
     Optional,
     Sequence,
     Tuple,
@@ -30,7 +31,7 @@ import numpy.typing as npt
 
 from . import _library as c
 from ._calls import Callbacks, HookUser, Pool, call_hook, call_progress
-from ._library import InvalidArgument, address, check, lib
+from ._library import InvalidArgument, address, check, floats, integer, lib
 from .cache import (
     ActivationCache,
     Encoding,
@@ -40,7 +41,7 @@ from .cache import (
     hook_caller,
     pick_names,
 )
-from .observed import Observed, compare, observe
+from .observed import Observed, compare, observe, strings
 from .run_options import (
     OVERFLOWS,
     Cut,
@@ -52,7 +53,14 @@ from .run_options import (
 )
 
 #: Texts, or token ids of one sequence or of several.
-TextsOrIds = Union[str, Sequence[str], Sequence[int], Sequence[Sequence[int]], Sequence[npt.NDArray[Any]], npt.NDArray[Any]]
+TextsOrIds = Union[
+    str,
+    Sequence[str],
+    Sequence[int],
+    Sequence[Sequence[int]],
+    Sequence[npt.NDArray[Any]],
+    npt.NDArray[Any],
+]
 
 _PRECISIONS = {"f32": 0, "float32": 0, "bf16": 1, "bfloat16": 1, "int8": 2, "auto": 3}
 _PRECISION_NAMES = ("f32", "bf16", "int8")
@@ -84,25 +92,12 @@ class Classification:
     probabilities: FloatArray  # [B, labels]
 
 
-def _texts(sentences: Any, what: str = "sentences") -> List[str]:
-    """A list of texts, which must be strings."""
-    if isinstance(sentences, (str, bytes)):
-        raise TypeError(f"{what} must be a sequence of str, not {type(sentences).__name__}")
-    texts = list(sentences)
-    for i, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise TypeError(f"{what}[{i}] is a {type(text).__name__}; texts are str")
-    return texts
-
-
 class _Model:
     """A phasor_model; a call that uses it keeps it, whoever closes the Encoder."""
 
     def __init__(self, folder_or_name: Union[str, "os.PathLike[str]"], options: c.LoadOptions):
         self.handle = ctypes.c_void_p()
-        name = os.fsencode(folder_or_name)
-        if b"\0" in name:
-            raise InvalidArgument("the model's folder holds a NUL character")
+        name = c.path(folder_or_name)
         check(lib.model_load(name, ctypes.byref(options), ctypes.byref(self.handle)))
 
     def __del__(self) -> None:
@@ -112,17 +107,21 @@ class _Model:
 
 def _ids(texts: TextsOrIds) -> Optional[List[npt.NDArray[Any]]]:
     """The sequences, if these are ids; None if they are texts."""
-    if isinstance(texts, str) or (len(texts) > 0 and isinstance(texts[0], str)):
+    if isinstance(texts, str):
         return None
-    if len(texts) == 0:
-        return []
-    several = not isinstance(texts[0], (int, np.integer))
+    given = list(c.ordered(texts, "texts"))
+    if given and isinstance(given[0], str):
+        return None
+    several = not given or not isinstance(given[0], (int, np.integer))
     sequences = []
-    for sequence in cast(Sequence[Any], texts) if several else [texts]:
-        array = np.asarray(sequence)
-        if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
+    for sequence in given if several else [given]:
+        try:
+            array = np.asarray(sequence)
+        except ValueError:  # ragged
+            array = np.empty(())
+        if array.ndim != 1 or array.dtype.kind not in "iu" and array.size:
             raise TypeError(
-                "texts are str or sequences of str; token ids are sequences of int, or several"
+                "texts are str or sequences of str; token ids are sequences of 32-bit int, or several"
             )
         sequences.append(int32(array, "token ids"))
     return sequences
@@ -238,14 +237,21 @@ class Encoder:
         ``overflow`` ("truncate", "error", "window", "clamp", "interpolate") replace what the
         model's files say; ``positions`` and ``edit`` are those of :meth:`run_with_cache`.
         """
-        if output_value == "token_embeddings":
+        pool = self._open()
+        if isinstance(output_value, str) and output_value == "token_embeddings":
+            others = [normalize_embeddings, edit]
+            others += [x is not None for x in (truncate_dim, out, pooling, overflow, positions)]
+            if any(others):
+                raise InvalidArgument(
+                    "token_embeddings takes a prompt and max_tokens, no other options; "
+                    "run_with_cache() has those of positions"
+                )
             return self._token_embeddings(sentences, prompt_name, prompt, max_tokens)
-        if output_value != "sentence_embedding":
+        if not isinstance(output_value, str) or output_value != "sentence_embedding":
             raise InvalidArgument(
-                f"output_value is {output_value!r}; it may be 'sentence_embedding' or "
+                f"output_value is {str(output_value)[:40]!r}; it may be 'sentence_embedding' or "
                 "'token_embeddings'"
             )
-        pool = self._open()
         options = c.EmbedOptions(max_tokens=max_tokens, stop=pool.stop)
         if overflow is not None:
             options.overflow = choice("overflow policy", overflow, OVERFLOWS)
@@ -261,7 +267,7 @@ class Encoder:
             options.positions = held.pointer
         width = self._width(pooling, options)
         # A truncated vector is normalised after that, as sentence-transformers does.
-        keep = width if truncate_dim is None else truncate_dim
+        keep = width if truncate_dim is None else integer("truncate_dim", truncate_dim)
         if not 0 < keep <= width:
             raise InvalidArgument(f"truncate_dim is {keep}; the vectors have {width} numbers")
         options.normalize = 1 if normalize_embeddings and keep == width else 0
@@ -287,21 +293,21 @@ class Encoder:
         show_progress_bar: Optional[bool],
     ) -> npt.NDArray[np.float32]:
         if out is None:
-            sentences = _texts(sentences)
+            sentences = c.strs(sentences, "sentences")
             out = np.empty((len(sentences), width), np.float32)
         elif keep < width:
             raise InvalidArgument("out receives whole vectors; leave out truncate_dim")
-        elif isinstance(sentences, (bytes, str)):
-            raise TypeError("sentences must be str or an iterable of str")
+        if not isinstance(out, np.ndarray):
+            raise TypeError(f"out must be a numpy.ndarray, not {type(out).__name__}")
         if out.ndim != 2 or out.shape[1] != width or out.dtype != np.float32:
             raise InvalidArgument(
                 f"out has shape {out.shape} and type {out.dtype}; it must be [texts, {width}], "
                 "float32"
             )
-        if not out.flags.c_contiguous or not out.flags.writeable:
-            raise InvalidArgument("out must be C-contiguous and writeable")
+        if not out.flags.carray:
+            raise InvalidArgument("out must be C-contiguous, aligned and writeable")
+        left = c.ordered(sentences, "sentences")
         bar = _ProgressBar(len(out)) if show_progress_bar else None
-        left = iter(sentences)
         done = 0
         try:
             while chunk := list(itertools.islice(left, _CHUNK)):
@@ -309,6 +315,7 @@ class Encoder:
                     raise InvalidArgument(f"there are more than the {len(out)} texts of out")
                 self._embed(chunk, options, out[done : done + len(chunk)], bar, done)
                 done += len(chunk)
+                chunk.clear()  # before the next texts are made
         finally:
             if bar is not None:
                 bar.close()
@@ -342,7 +349,7 @@ class Encoder:
             if bar is not None:
                 bar.show(before + done)
 
-        with Callbacks(progress) as calls, self._encoder() as encoder:
+        with self._encoder() as encoder, Callbacks(pool, progress) as calls:
             options.progress, options.user = call_progress, id(calls)
             calls.check(lib.embed(encoder, borrowed.pointer, ctypes.byref(options), None))
 
@@ -354,12 +361,14 @@ class Encoder:
         max_tokens: int,
     ) -> Any:
         one = isinstance(sentences, str)
-        texts = [cast(str, sentences)] if one else _texts(sentences)
+        texts = [cast(str, sentences)] if one else c.strs(sentences, "sentences")
         before = self._prompt(prompt_name, prompt)
         if before is None:
             before = cast(str, self._sentence().get("prompt", ""))
+        position = self.info["position"]  # the length is that of the texts of phasor_embed()
         longest = max_tokens or self._sentence().get("max_tokens", 0)
-        longest = longest or self.info["position"].get("usable_positions", 0)
+        longest = longest or position.get("trained_length", 2048)
+        longest = min(longest, position.get("usable_positions", longest))
         states: List[FloatArray] = []
         for start in range(0, len(texts), 1024):
             tokens = self.tokenize(
@@ -371,17 +380,18 @@ class Encoder:
     def embed_documents(self, texts: List[str]) -> List[List[float]]:
         """Vectors of documents, with the model's prompt for them, as LangChain wants them."""
         name = self._prompt_of("document", "passage")
-        return cast(List[List[float]], self.encode(texts, prompt_name=name).tolist())
+        vectors = self.encode(c.strs(texts, "texts"), prompt_name=name)
+        return cast(List[List[float]], vectors.tolist())
 
     def embed_query(self, text: str) -> List[float]:
         """The vector of a query, with the model's prompt for queries, as LangChain wants it."""
         name = self._prompt_of("query")
-        return cast(List[float], self.encode(text, prompt_name=name).tolist())
+        return cast(List[float], self.encode([text], prompt_name=name)[0].tolist())
 
     def similarity(self, a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
         """Cosines between the vectors ``a`` [n, W] and ``b`` [m, W]: [n, m]."""
-        first = np.array(a, np.float32, ndmin=2)
-        second = np.array(b, np.float32, ndmin=2)
+        first = np.array(floats("vectors", a), ndmin=2)
+        second = np.array(floats("vectors", b), ndmin=2)
         if first.ndim > 2 or second.ndim > 2 or first.shape[1] != second.shape[1]:
             raise InvalidArgument(
                 f"vectors of shapes {first.shape} and {second.shape} cannot be compared"
@@ -399,7 +409,10 @@ class Encoder:
         """Documents by relevance, best first, as ``CrossEncoder.rank`` gives them: dicts with
         ``corpus_id``, ``score`` and, on request, ``text``. A reranker reads query and document
         together; of other models the score is the cosine of their vectors."""
-        texts = _texts(documents, "documents")
+        self._open()
+        if top_k is not None and integer("top_k", top_k) < 0:
+            raise InvalidArgument(f"top_k is {top_k}; it must be 0 or more")
+        texts = c.strs(documents, "documents")
         if not texts:
             return []
         result = self._classify_call(lib.rank, [query], texts, show_progress_bar)
@@ -418,8 +431,9 @@ class Encoder:
         show_progress_bar: Optional[bool] = None,
     ) -> Classification:
         """What the model's classification head says of texts, or of pairs."""
-        second = None if text_pairs is None else _texts(text_pairs, "text_pairs")
-        result = self._classify_call(lib.classify, _texts(texts, "texts"), second, show_progress_bar)
+        second = None if text_pairs is None else c.strs(text_pairs, "text_pairs")
+        first = c.strs(texts, "texts")
+        result = self._classify_call(lib.classify, first, second, show_progress_bar)
         return Classification(
             result.strings("labels"), result.array("logits"), result.array("probabilities")
         )
@@ -440,10 +454,11 @@ class Encoder:
             if bar is not None:
                 bar.show(done)
 
+        pool = self._open()
         try:
-            with Callbacks(progress) as calls, self._encoder() as encoder:
+            with self._encoder() as encoder, Callbacks(pool, progress) as calls:
                 options = c.ClassifyOptions(
-                    progress=call_progress, user=id(calls), stop=self._open().stop
+                    progress=call_progress, user=id(calls), stop=pool.stop
                 )
                 status = function(
                     encoder,
@@ -460,6 +475,7 @@ class Encoder:
 
     def get_sentence_embedding_dimension(self) -> int:
         """W."""
+        self._open()
         return self._width(None, c.EmbedOptions())
 
     # --- Tokens ---
@@ -499,11 +515,11 @@ class Encoder:
         self._open()
         model = self._model  # kept by this call
         one = isinstance(texts, str)
-        first = c.BorrowedTexts([cast(str, texts)] if one else _texts(texts, "texts"))
+        first = c.BorrowedTexts([cast(str, texts)] if one else c.strs(texts, "texts"))
         second = None
         if text_pairs is not None:
-            pairs = [text_pairs] if isinstance(text_pairs, str) else _texts(text_pairs)
-            second = c.BorrowedTexts(pairs)
+            pairs = [text_pairs] if one else c.strs(text_pairs, "text_pairs")
+            second = c.BorrowedTexts(cast(List[str], pairs))
         options = c.TokenizeOptions(parse_special=bool(parse_special), max_tokens=max_tokens)
         result = c.Result()
         check(
@@ -624,12 +640,16 @@ class Encoder:
         result = c.Result()
         points: List[Tuple[bytes, int]] = []  # name, index of the function
         functions: List[Callable[[Any], None]] = []
-        for filter, function in fwd_hooks:
+        for pair in fwd_hooks:
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                raise TypeError("fwd_hooks are pairs of names and a function")
+            filter, function = pair
             points += [
                 (c.c_string(n), len(functions)) for n in pick_names(filter, self.hook_names)
             ]
             functions.append(hook_caller(function))
-        with Callbacks(hooks=functions) as calls:
+        sequences = _ids(texts)
+        with self._encoder() as encoder, Callbacks(pool, hooks=functions) as calls:
             users = [HookUser(id(calls), index) for _, index in points]
             hooks = (c.Hook * len(points))(
                 *[
@@ -638,34 +658,32 @@ class Encoder:
                 ]
             )
             options.hooks, options.num_hooks = ctypes.addressof(hooks), len(points)
-            sequences = _ids(texts)
-            with self._encoder() as encoder:
-                if sequences is None:
-                    given = [texts] if isinstance(texts, str) else _texts(texts, "texts")
-                    num_texts = len(given)
-                    borrowed = c.BorrowedTexts(given)
-                    status = lib.encode(
-                        encoder, borrowed.pointer, ctypes.byref(options), result.pointer()
-                    )
-                else:
-                    num_texts = len(sequences)
-                    ids = np.concatenate([np.empty(0, np.int32), *sequences])
-                    offsets = np.zeros(num_texts + 1, np.int64)
-                    offsets[1:] = np.cumsum([len(s) for s in sequences])
-                    status = lib.encode_ids(
-                        encoder,
-                        address(ids),
-                        address(offsets),
-                        num_texts,
-                        ctypes.byref(options),
-                        result.pointer(),
-                    )
-                calls.check(status)
+            if sequences is None:
+                given = [texts] if isinstance(texts, str) else c.strs(texts, "texts")
+                num_texts = len(given)
+                borrowed = c.BorrowedTexts(given)
+                status = lib.encode(
+                    encoder, borrowed.pointer, ctypes.byref(options), result.pointer()
+                )
+            else:
+                num_texts = len(sequences)
+                ids = np.concatenate([np.empty(0, np.int32), *sequences])
+                offsets = np.zeros(num_texts + 1, np.int64)
+                offsets[1:] = np.cumsum([len(s) for s in sequences])
+                status = lib.encode_ids(
+                    encoder,
+                    address(ids),
+                    address(offsets),
+                    num_texts,
+                    ctypes.byref(options),
+                    result.pointer(),
+                )
+            calls.check(status)
         return result, num_texts
 
     def mlm_logits(self, hidden: npt.ArrayLike) -> FloatArray:
         """Scores over the vocabulary for states [n, C], before the softmax: [n, V]."""
-        states = np.ascontiguousarray(hidden, np.float32)
+        states = np.ascontiguousarray(floats("hidden", hidden))
         width = self.info["sizes"]["d_model"]
         if states.ndim != 2 or states.shape[1] != width:
             raise InvalidArgument(f"hidden has shape {states.shape}; it must be [n, {width}]")
@@ -691,7 +709,7 @@ class Encoder:
         check(
             lib.position_vectors(
                 model.handle,
-                num_tokens,
+                integer("num_tokens", num_tokens),
                 held.pointer,
                 choice("overflow policy", overflow, OVERFLOWS),
                 result.pointer(),
@@ -718,7 +736,7 @@ class Encoder:
         own = ["-t", str(self.threads), "--precision", self.precision]
         if self._language is not None:
             own += ["--lang", self._language]
-        return {**options, "options": [*own, *options.get("options", ())]}
+        return {**options, "options": [*own, *strings(options.get("options", ()), "options")]}
 
     # --- Lifetime ---
 
@@ -737,6 +755,9 @@ class Encoder:
     def __del__(self) -> None:
         with contextlib.suppress(Exception):  # the interpreter may be ending
             self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an Encoder is not copied or pickled; make one in each process")
 
     def __repr__(self) -> str:
         sizes = self.info["sizes"]

@@ -5,6 +5,7 @@ They come from the ``infer`` program, which the package brings along.
 
 from __future__ import annotations
 
+import errno
 import html
 import json
 import os
@@ -16,11 +17,22 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Seque
 import numpy as np
 import numpy.typing as npt
 
-from ._library import PREFIX, BackendError, Error, InvalidArgument, ModelError, NotFound
+from ._library import (
+    PREFIX,
+    BackendError,
+    Error,
+    InvalidArgument,
+    ModelError,
+    NotFound,
+    path,
+    strs,
+    utf8,
+)
 from .run_options import Cut, residual_cuts
 
 _ERRORS = {2: InvalidArgument, 3: InvalidArgument, 4: ModelError, 5: BackendError}
 Strings = Union[str, Sequence[str]]
+Word = Union[str, bytes]
 
 
 class Table(Mapping[str, "npt.NDArray[Any]"]):
@@ -81,12 +93,12 @@ class Observed:
     notebook an Observed is shown as the page of figures.
     """
 
-    def __init__(self, command: List[str], words: List[str]) -> None:
+    def __init__(self, command: List[Word], words: List[Word]) -> None:
         self._command, self._words = command, words
         self._page: Optional[str] = None
         printed = _run([*command, "--json", "--", *words])
         #: The JSON of each text: one run, or {"runs": [run, run]}; see docs/reading-in-python.md.
-        self.json: List[Dict[str, Any]] = [json.loads(line) for line in printed.splitlines()]
+        self.json: List[Dict[str, Any]] = [json.loads(line) for line in printed.split("\n") if line]
 
     def _runs(self) -> Iterator[Any]:
         """(number of the text, run) of all."""
@@ -146,7 +158,7 @@ def observe(
     edit: Strings = (),
     cut_residual: Union[Cut, Iterable[Cut]] = (),
     file: Union[None, str, "os.PathLike[str]"] = None,
-    options: Sequence[str] = (),
+    options: Strings = (),
 ) -> Observed:
     """What every layer does with the positions of each text, and what changes when positions are
     edited or residual connections are cut.
@@ -155,14 +167,14 @@ def observe(
     :meth:`Encoder.run_with_cache`; ``edit`` may also be "table=FILE". ``file`` has a text on each
     line, of which means are shown. ``options`` are further options of ``infer observe``.
     """
-    command = ["observe", "-m", os.fspath(model)]
+    command: List[Word] = ["observe", "-m", path(model)]
     sites = (".attn", ".mlp", "")
     cuts = [f"{layer + 1}{sites[site]}" for layer, site in residual_cuts(cut_residual)]
     command += _options(only=only, edit=edit, cut_residual=cuts)
     if positions is not None:
         command += ["--positions", positions]
     if file is not None:
-        command += ["-i", os.fspath(file)]
+        command += ["-i", path(file)]
     return _observed(command, options, texts)
 
 
@@ -174,50 +186,58 @@ def compare(
     only: Strings = (),
     positions: Strings = (),
     file: Union[None, str, "os.PathLike[str]"] = None,
-    options: Sequence[str] = (),
+    options: Strings = (),
 ) -> Observed:
     """Two models side by side; arguments as in :func:`observe`. ``positions`` are a name for both
     models or two names."""
-    command = ["compare", *_options(only=only, positions=positions)]
+    command: List[Word] = ["compare", *_options(only=only, positions=positions)]
     if file is not None:
-        command += ["-i", os.fspath(file)]
-    return _observed(command, options, texts, [os.fspath(first), os.fspath(second)])
+        command += ["-i", path(file)]
+    return _observed(command, options, texts, [path(first), path(second)])
 
 
-def _strings(value: Strings) -> List[str]:
-    return [value] if isinstance(value, str) else list(value)
+def strings(value: Strings, what: str) -> List[str]:
+    return [value] if isinstance(value, str) else strs(value, what)
 
 
-def _options(**lists: Strings) -> List[str]:
+def _options(**lists: Strings) -> List[Word]:
     return [
         word
         for name, values in lists.items()
-        for value in _strings(values)
+        for value in strings(values, name)
         for word in (f"--{name.replace('_', '-')}", value)
     ]
 
 
 def _observed(
-    command: List[str], options: Sequence[str], texts: Strings, words: Sequence[str] = ()
+    command: List[Word], options: Strings, texts: Strings, words: Sequence[Word] = ()
 ) -> Observed:
-    given = _strings(texts)
+    given = strings(texts, "texts")
     if "-" in given:
         raise InvalidArgument("the text '-' stands for standard input, which is not read here")
-    return Observed([*command, "-q", *options], [*words, *given])
+    return Observed([*command, "-q", *strings(options, "options")], [*words, *given])
 
 
-def _run(arguments: List[str]) -> str:
+def _run(arguments: List[Word]) -> str:
     """What infer prints."""
     program = PREFIX / "bin" / "infer"
-    done = subprocess.run(
-        [str(program), *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="surrogateescape",
-        check=False,
-    )
+    encoded = [word if isinstance(word, bytes) else utf8(word) for word in arguments]
+    if any(b"\0" in word for word in encoded):
+        raise InvalidArgument("an argument of a program cannot hold a NUL character; give a file")
+    try:
+        done = subprocess.run(
+            [os.fsencode(program), *encoded],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors="surrogateescape",
+            check=False,
+        )
+    except OSError as error:
+        if error.errno != errno.E2BIG:
+            raise
+        raise InvalidArgument("the texts are too long for a command line; give a file") from None
     if done.returncode != 0:
         message = done.stderr.strip()
         prefix = "infer: "

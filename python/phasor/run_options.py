@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Dict, Iterable, List, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, Sequence, Tuple, Union, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _library as c
-from ._library import InvalidArgument, address
+from ._library import InvalidArgument, address, floats, integer, strs
 
 #: Positions of a run: a name ("none", "sinusoidal:marian", "learned", "rotary:10000", "alibi"), a
 #: table [rows, E] of float, or the position of each token [T] of int.
@@ -28,6 +28,8 @@ OVERFLOWS = {
 
 
 def choice(what: str, name: Any, names: Dict[Any, int]) -> int:
+    if not isinstance(name, (str, type(None))):
+        raise TypeError(f"the {what} is a str, not {type(name).__name__}")
     if name not in names:
         known = ", ".join(str(known) for known in names if known is not None)
         raise InvalidArgument(f"unknown {what} {name!r}; there are: {known}")
@@ -38,19 +40,23 @@ class RunPositions:
     """phasor_positions of a run, or a null pointer."""
 
     def __init__(self, positions: PositionsLike, edit: Union[str, Sequence[str]]) -> None:
-        edits = [edit] if isinstance(edit, str) else list(edit)
+        edits = [edit] if isinstance(edit, str) else strs(edit, "edit")
         self._names = c.BorrowedNames(edits)
         self._options = c.Positions(edits=self._names.pointer, num_edits=self._names.count)
         if isinstance(positions, str):
             self._options.kind = c.c_string(positions)
         elif positions is not None:
-            self._take(np.asarray(positions))
+            try:
+                array = np.asarray(positions)
+            except ValueError:  # ragged
+                raise InvalidArgument("the rows of positions have different lengths") from None
+            self._take(array)
         given = positions is not None or edits
         self.pointer = ctypes.addressof(self._options) if given else None
 
     def _take(self, array: npt.NDArray[Any]) -> None:
         if array.ndim == 2 and np.issubdtype(array.dtype, np.floating):
-            self._array = np.ascontiguousarray(array, np.float32)
+            self._array = np.ascontiguousarray(floats("positions", array))
             self._options.table = address(self._array)
             self._options.table_rows, self._options.table_width = array.shape
         elif array.ndim == 1 and np.issubdtype(array.dtype, np.integer) and len(array) > 0:
@@ -72,13 +78,14 @@ def int32(array: npt.NDArray[Any], what: str) -> npt.NDArray[Any]:
 
 def residual_cuts(cut_residual: Union[Cut, Iterable[Cut]]) -> List[Tuple[int, int]]:
     """(layer, site) of each."""
-    cuts = [cut_residual] if isinstance(cut_residual, (int, str)) else list(cut_residual)
+    one = isinstance(cut_residual, (int, np.integer, str))
+    cuts: List[Any] = [cut_residual] if one else list(cast(Iterable[Cut], cut_residual))
     sites = {"attn": 0, "mlp": 1}
     found = []
     for cut in cuts:
         if isinstance(cut, str):
             parts = cut.split(".")
-            if parts[0] == "blocks" and len(parts) == 3 and parts[1].isdigit():
+            if parts[0] == "blocks" and len(parts) == 3 and parts[1].isdecimal():
                 if parts[2] in sites:
                     found.append((int(parts[1]), sites[parts[2]]))
                     continue
@@ -86,5 +93,5 @@ def residual_cuts(cut_residual: Union[Cut, Iterable[Cut]]) -> List[Tuple[int, in
                 f"{cut!r} is no residual connection; write a layer from 0, "
                 '"blocks.0.attn" or "blocks.0.mlp"'
             )
-        found.append((int(cut), 2))
+        found.append((integer("a layer of cut_residual", cut), 2))
     return found

@@ -1,9 +1,90 @@
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import numpy as np
 import pytest
 
 import phasor
+
+SHARED = pathlib.Path(__file__).parents[3] / "shared"
+CORES = len(os.sched_getaffinity(0))
 
 
 @pytest.fixture(scope="session")
 def encoder():
     with phasor.Encoder("sinusoidal") as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def texts():
+    return ["Tom bit a dog.", "A dog bit Tom.", "", "The cat, which nobody had seen, slept.", "x"]
+
+
+@pytest.fixture(scope="session")
+def weights(encoder):
+    """The tensors of the bundled model, read without phasor."""
+    data = (pathlib.Path(encoder.info["folder"]) / "model.safetensors").read_bytes()
+    start = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:start])
+    header.pop("__metadata__", None)
+    tensors = {}
+    for name, entry in header.items():
+        assert entry["dtype"] == "F16"
+        begin, end = entry["data_offsets"]
+        values = np.frombuffer(data[start + begin : start + end], np.float16)
+        tensors[name] = values.reshape(entry["shape"]).astype(np.float64)
+    return tensors
+
+
+@pytest.fixture
+def model_folder(encoder, tmp_path):
+    """Makes a folder of the bundled model with further files: name → JSON or text."""
+
+    def make(**files):
+        folder = tmp_path / "model"
+        shutil.copytree(encoder.info["folder"], folder)
+        for name, content in files.items():
+            file = folder / (name.replace("__", "/") + ".json")
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(content if isinstance(content, str) else json.dumps(content))
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def golden():
+    """The folder of a checkpoint that is not part of the sources."""
+
+    def find(name):
+        for folder in (SHARED / "golden" / name, SHARED / "golden2" / name):
+            if folder.is_dir():
+                return folder
+        pytest.skip(f"there is no {SHARED}/golden*/{name}")
+
+    return find
+
+
+@pytest.fixture
+def run_python(tmp_path):
+    """Runs a program in a process of its own, and gives what it prints. It must end well, in
+    time, and say nothing on stderr."""
+
+    def run(source, status=0):
+        file = tmp_path / "program.py"
+        file.write_text("import os, sys, threading, time\nimport phasor\n" + source)
+        command = [sys.executable, str(file)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        assert (done.returncode, done.stderr) == (status, "")
+        return done.stdout
+
+    return run
+
+
+def cosine(a, b):
+    return np.sum(a * b, -1) / (np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1))

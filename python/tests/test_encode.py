@@ -1,0 +1,256 @@
+"""Vectors of texts."""
+
+import numpy as np
+import pytest
+from conftest import cosine
+
+import phasor
+
+
+def test_a_vector_is_the_mean_of_the_states(encoder, texts):
+    vectors = encoder.encode(texts)
+    states, _ = encoder.run_with_cache(texts, [])
+    assert vectors.shape == (len(texts), 128) and vectors.dtype == np.float32
+    for vector, state in zip(vectors, states):
+        np.testing.assert_allclose(vector, state.mean(0), atol=1e-5)
+
+
+def test_one_text_is_a_row_of_several(encoder, texts):
+    one = encoder.encode(texts[0])
+    assert one.shape == (128,)
+    np.testing.assert_allclose(one, encoder.encode(texts)[0], atol=1e-5)
+    assert encoder.encode([]).shape == (0, 128)
+    assert encoder.get_sentence_embedding_dimension() == 128
+
+
+@pytest.mark.parametrize("make", [tuple, np.array, iter, lambda t: (x for x in t)])
+def test_any_iterable_of_texts(encoder, texts, make):
+    np.testing.assert_array_equal(encoder.encode(make(texts)), encoder.encode(texts))
+
+
+def test_out_receives_the_vectors(encoder, texts, tmp_path):
+    out = np.memmap(tmp_path / "vectors", np.float32, "w+", shape=(len(texts), 128))
+    given = encoder.encode((text for text in texts), out=out)
+    np.testing.assert_array_equal(given, encoder.encode(texts))
+    out.flush()
+    stored = np.fromfile(tmp_path / "vectors", np.float32).reshape(out.shape)
+    np.testing.assert_array_equal(stored, given)
+    one = np.empty((1, 128), np.float32)
+    assert encoder.encode(texts[0], out=one).shape == (128,)
+    np.testing.assert_array_equal(one[0], encoder.encode(texts[0]))
+
+
+def test_out_takes_more_texts_than_are_handed_over_at_once(encoder):
+    texts = [str(i % 100) for i in range(17000)]
+    out = np.zeros((len(texts), 128), np.float32)
+    encoder.encode(iter(texts), out=out)
+    assert np.all(np.isfinite(out)) and np.all(np.abs(out).sum(1) > 0)
+    np.testing.assert_allclose(out[:100], out[-100:], atol=1e-5)
+    np.testing.assert_allclose(out[16300:16400], out[:100], atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [4, 6])
+def test_out_must_have_a_row_for_each_text(encoder, texts, rows):
+    with pytest.raises(phasor.InvalidArgument, match=f"{rows} texts"):
+        encoder.encode(iter(texts), out=np.empty((rows, 128), np.float32))
+
+
+@pytest.mark.parametrize(
+    "out",
+    [
+        np.empty((5, 127), np.float32),
+        np.empty((5 * 128,), np.float32),
+        np.empty((5, 128), np.float64),
+        np.empty((5, 128), ">f4"),
+        np.empty((5, 256), np.float32)[:, ::2],
+        np.empty((128, 5), np.float32).T,
+        np.frombuffer(bytes(5 * 128 * 4), np.float32).reshape(5, 128),
+        np.empty(5 * 128 * 4 + 1, np.uint8)[1:].view(np.float32).reshape(5, 128),
+    ],
+)
+def test_unfit_out_is_refused(encoder, texts, out):
+    with pytest.raises(phasor.InvalidArgument, match="out"):
+        encoder.encode(texts, out=out)
+    with pytest.raises(TypeError, match="out"):
+        encoder.encode(texts, out=out.tolist())
+
+
+def test_truncated_vectors_are_normalised_afterwards(encoder, texts):
+    whole = encoder.encode(texts)
+    np.testing.assert_array_equal(encoder.encode(texts, truncate_dim=7), whole[:, :7])
+    normal = encoder.encode(texts, normalize_embeddings=True)
+    np.testing.assert_allclose(np.linalg.norm(normal, axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(cosine(normal, whole), 1, atol=1e-6)
+    short = encoder.encode(texts, normalize_embeddings=True, truncate_dim=7)
+    np.testing.assert_allclose(np.linalg.norm(short, axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(cosine(short, whole[:, :7]), 1, atol=1e-6)
+    one = encoder.encode(texts[0], normalize_embeddings=True, truncate_dim=7)
+    np.testing.assert_allclose(one, short[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("pooling", ["cls", "max", "lasttoken", "mean,cls"])
+def test_pooling(encoder, texts, pooling):
+    by_name = {
+        "cls": lambda s: s[0],
+        "max": lambda s: s.max(0),
+        "mean": lambda s: s.mean(0),
+        "lasttoken": lambda s: s[-1],
+    }
+    states = encoder.forward(texts)
+    vectors = encoder.encode(texts, pooling=pooling)
+    for vector, state in zip(vectors, states):
+        parts = {name: by_name[name](state) for name in pooling.split(",")}
+        order = [name for name in ("cls", "max", "mean", "lasttoken") if name in parts]
+        assert vector.shape == (128 * len(parts),)
+        np.testing.assert_allclose(vector, np.concatenate([parts[n] for n in order]), atol=1e-5)
+
+
+def test_positions_and_edits_are_those_of_a_run(encoder, texts):
+    for options in ({"positions": "none"}, {"edit": "reverse"}, {"edit": ["scale=0.5", "shift=3"]}):
+        states = encoder.forward(texts, **options)
+        expected = [state.mean(0) for state in states]
+        np.testing.assert_allclose(encoder.encode(texts, **options), expected, atol=1e-5)
+
+
+def test_max_tokens_cuts_texts(encoder, texts):
+    ids = [tokens.ids for tokens in encoder.tokenize(texts, max_tokens=5)]
+    assert max(map(len, ids)) == 5
+    expected = [state.mean(0) for state in encoder.forward(ids)]
+    np.testing.assert_allclose(encoder.encode(texts, max_tokens=5), expected, atol=1e-5)
+
+
+def test_batch_size_and_progress_change_nothing(encoder, texts, capsys):
+    vectors = encoder.encode(texts, batch_size=1, show_progress_bar=True)
+    np.testing.assert_array_equal(vectors, encoder.encode(texts))
+    assert "5" in capsys.readouterr().err
+
+
+def test_token_embeddings_are_the_states(encoder, texts):
+    states = encoder.encode(texts, output_value="token_embeddings")
+    for given, expected in zip(states, encoder.forward(texts)):
+        np.testing.assert_array_equal(given, expected)
+    one = encoder.encode(texts[0], output_value="token_embeddings")
+    np.testing.assert_allclose(one, states[0], atol=1e-5)
+    cut = encoder.encode(texts[0], output_value="token_embeddings", max_tokens=4)
+    assert cut.shape == (4, 128)
+    assert encoder.encode([], output_value="token_embeddings") == []
+
+
+@pytest.mark.parametrize("options", [{"truncate_dim": 5}, {"pooling": "cls"}, {"edit": "zero"}])
+def test_token_embeddings_refuse_what_they_do_not_do(encoder, options):
+    with pytest.raises(phasor.InvalidArgument, match="token_embeddings"):
+        encoder.encode("a", output_value="token_embeddings", **options)
+
+
+@pytest.mark.parametrize("name", ["sinusoidal", "learned", "none"])
+def test_token_embeddings_of_long_texts_are_cut_as_vectors_are(name):
+    with phasor.Encoder(name) as encoder:
+        long = "a dog bit Tom. " * 100
+        for options in ({}, {"max_tokens": 50}, {"max_tokens": 300}):
+            states = encoder.encode(long, output_value="token_embeddings", **options)
+            np.testing.assert_allclose(encoder.encode(long, **options), states.mean(0), atol=1e-5)
+
+
+def test_overflow():
+    with phasor.Encoder("learned") as learned:
+        long = "a dog " * 500
+        states = learned.encode(long, output_value="token_embeddings", max_tokens=1000)
+        assert len(states) == learned.info["position"]["usable_positions"]
+        np.testing.assert_allclose(learned.encode(long), states.mean(0), atol=1e-5)
+        with pytest.raises(phasor.InvalidArgument):
+            learned.encode(long, overflow="error")
+        for overflow in ("window", "clamp", "interpolate"):
+            assert not np.allclose(learned.encode(long, overflow=overflow), states.mean(0))
+
+
+PROMPTS = {"query": "ask: ", "passage": "tell: ", "empty": ""}
+
+
+def test_prompts_are_put_before_texts(model_folder, texts):
+    folder = model_folder(
+        config_sentence_transformers={"prompts": PROMPTS, "default_prompt_name": "query"}
+    )
+    with phasor.Encoder(folder) as encoder:
+        plain = encoder.encode(texts, prompt="")
+        asked = encoder.encode(["ask: " + text for text in texts], prompt="")
+        told = encoder.encode(["tell: " + text for text in texts], prompt="")
+        np.testing.assert_allclose(encoder.encode(texts), asked, atol=1e-5)
+        np.testing.assert_allclose(encoder.encode(texts, "query"), asked, atol=1e-5)
+        np.testing.assert_allclose(encoder.encode(texts, "passage"), told, atol=1e-5)
+        np.testing.assert_allclose(encoder.encode(texts, "empty"), plain, atol=1e-5)
+        np.testing.assert_allclose(encoder.encode(texts, prompt="tell: "), told, atol=1e-5)
+        np.testing.assert_allclose(encoder.embed_documents(texts), told, atol=1e-5)
+        np.testing.assert_allclose(encoder.embed_query(texts[0]), asked[0], atol=1e-5)
+        states = encoder.encode(texts[0], "passage", output_value="token_embeddings")
+        np.testing.assert_allclose(states.mean(0), told[0], atol=1e-5)
+        with pytest.raises(phasor.InvalidArgument, match="query, .*|passage"):
+            encoder.encode(texts, "nothing")
+        ranked = encoder.rank(texts[0], texts)
+        scores = cosine(asked[0], told)
+        assert [r["corpus_id"] for r in ranked] == np.argsort(-scores, kind="stable").tolist()
+        np.testing.assert_allclose([r["score"] for r in ranked], np.sort(scores)[::-1], atol=1e-5)
+
+
+def test_the_files_of_sentence_transformers_say_how_to_pool(model_folder, texts):
+    kind = "sentence_transformers.models."
+    folder = model_folder(
+        modules=[
+            {"idx": 0, "name": "0", "path": "", "type": kind + "Transformer"},
+            {"idx": 1, "name": "1", "path": "1_Pooling", "type": kind + "Pooling"},
+            {"idx": 2, "name": "2", "path": "2_Normalize", "type": kind + "Normalize"},
+        ],
+        **{"1_Pooling__config": {"word_embedding_dimension": 128, "pooling_mode": "cls"}},
+        sentence_bert_config={"max_seq_length": 6},
+    )
+    with phasor.Encoder(folder) as encoder:
+        vectors = encoder.encode(texts)
+        states = encoder.encode(texts, output_value="token_embeddings")
+        assert max(map(len, states)) == 6
+        expected = np.array([state[0] / np.linalg.norm(state[0]) for state in states])
+        np.testing.assert_allclose(vectors, expected, atol=1e-5)
+        # What normalises comes before what truncates.
+        np.testing.assert_array_equal(encoder.encode(texts, truncate_dim=9), vectors[:, :9])
+        short = encoder.encode(texts, truncate_dim=9, normalize_embeddings=True)
+        np.testing.assert_allclose(np.linalg.norm(short, axis=1), 1, atol=1e-6)
+
+
+def test_langchain_gets_lists_of_floats(encoder, texts):
+    documents, query = encoder.embed_documents(texts), encoder.embed_query(texts[0])
+    assert type(documents) is list and {type(v) for v in documents} == {list}
+    assert {type(x) for v in documents for x in v} == {float}
+    assert type(query) is list and {type(x) for x in query} == {float}
+    np.testing.assert_allclose(documents[0], query, atol=1e-5)
+    assert encoder.embed_documents([]) == []
+    with pytest.raises(TypeError):
+        encoder.embed_documents("one text")
+    with pytest.raises(TypeError):
+        encoder.embed_query(["a"])
+
+
+def test_similarity_is_the_cosine(encoder):
+    generator = np.random.default_rng(0)
+    a, b = generator.normal(size=(3, 8)), generator.normal(size=(2, 8))
+    expected = [[cosine(x, y) for y in b] for x in a]
+    np.testing.assert_allclose(encoder.similarity(a, b), expected, atol=1e-6)
+    assert encoder.similarity(a[0].tolist(), b).shape == (1, 2)
+    assert encoder.similarity(a * 0, b).max() == 0
+    before = a.astype(np.float32)
+    copy = before.copy()
+    encoder.similarity(before, before)
+    np.testing.assert_array_equal(before, copy)
+    with pytest.raises(phasor.InvalidArgument):
+        encoder.similarity(a, b[:, :7])
+    with pytest.raises(TypeError):
+        encoder.similarity(None, b)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "int8", "auto"])
+def test_precisions_are_close(encoder, texts, precision):
+    with phasor.Encoder(precision=precision) as other:
+        assert other.precision in ("f32", "bf16", "int8")
+        assert cosine(other.encode(texts), encoder.encode(texts)).min() > 0.97
+
+
+def test_weights_may_be_copied(encoder, texts, model_folder):
+    with phasor.Encoder(model_folder(), copy=True, threads=1) as copied:
+        np.testing.assert_allclose(copied.encode(texts), encoder.encode(texts), atol=1e-5)

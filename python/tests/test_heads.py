@@ -1,0 +1,99 @@
+"""What heads say: classification, reranking, masked words."""
+
+import math
+
+import numpy as np
+import pytest
+from conftest import cosine
+
+import phasor
+
+
+def test_without_a_head_documents_are_ranked_by_cosine(encoder, texts):
+    scores = cosine(encoder.encode(texts[0]), encoder.encode(texts))
+    ranked = encoder.rank(texts[0], texts, return_documents=True)
+    assert ranked[0] == {"corpus_id": 0, "score": pytest.approx(1, abs=1e-5), "text": texts[0]}
+    assert sorted(r["corpus_id"] for r in ranked) == list(range(len(texts)))
+    for r in ranked:
+        assert r["score"] == pytest.approx(scores[r["corpus_id"]], abs=1e-5)
+        assert r["text"] == texts[r["corpus_id"]]
+    assert encoder.rank(texts[0], texts, top_k=2) == [
+        {"corpus_id": r["corpus_id"], "score": r["score"]} for r in ranked[:2]
+    ]
+    assert encoder.rank(texts[0], texts, top_k=0) == []
+    assert len(encoder.rank(texts[0], texts, top_k=100)) == len(texts)
+    assert encoder.rank(texts[0], []) == []
+    with pytest.raises(phasor.InvalidArgument, match="top_k is -1"):
+        encoder.rank(texts[0], texts, top_k=-1)
+
+
+def test_a_reranker_ranks_by_its_logit(golden):
+    with phasor.Encoder(golden("bert-cross-encoder")) as encoder:
+        query, documents = "a dog", ["the cat", "a dog bit", "dog", "no"]
+        result = encoder.classify([query] * len(documents), documents)
+        assert result.logits.shape == (len(documents), 1) and len(result.labels) == 1
+        np.testing.assert_allclose(
+            result.probabilities, 1 / (1 + np.exp(-result.logits)), atol=1e-6
+        )
+        ranked = encoder.rank(query, documents)
+        order = np.argsort(-result.logits[:, 0], kind="stable")
+        assert [r["corpus_id"] for r in ranked] == order.tolist()
+        expected = result.probabilities[order, 0]
+        np.testing.assert_allclose([r["score"] for r in ranked], expected, atol=1e-6)
+        # One text makes a pair with each of the others.
+        again = encoder.classify([query], documents)
+        np.testing.assert_allclose(again.logits, result.logits, atol=1e-5)
+
+
+def test_a_classifier(golden):
+    with phasor.Encoder(golden("distilbert-classifier")) as encoder:
+        texts = ["a dog", "the cat sat", "x"]
+        result = encoder.classify(texts, show_progress_bar=False)
+        assert result.logits.shape == (3, len(result.labels))
+        exp = np.exp(result.logits - result.logits.max(1, keepdims=True))
+        np.testing.assert_allclose(result.probabilities, exp / exp.sum(1, keepdims=True), atol=1e-6)
+        for i, text in enumerate(texts):
+            alone = encoder.classify([text]).logits[0]
+            np.testing.assert_allclose(alone, result.logits[i], atol=1e-5)
+        with pytest.raises(phasor.ModelError, match="label"):
+            encoder.rank("a", texts)
+        with pytest.raises(phasor.InvalidArgument):
+            encoder.classify(texts, texts[:2])
+
+
+def test_without_a_head_nothing_is_classified(encoder):
+    with pytest.raises(phasor.ModelError, match="classification head"):
+        encoder.classify(["a"])
+
+
+def test_the_masked_word_is_found(encoder, weights):
+    tokens = encoder.tokenize("The sun rises in the [MASK].", parse_special=True)
+    place = tokens.pieces.index("[MASK]")
+    states = encoder.forward([tokens.ids])
+    np.testing.assert_array_equal(states.token_ids, tokens.ids)
+    logits = encoder.mlm_logits(states[0])
+    assert logits.shape == (len(tokens.ids), 8192) and logits.dtype == np.float32
+    alone = encoder.mlm_logits(states[0][place][None])[0]
+    np.testing.assert_allclose(alone, logits[place], atol=1e-4)
+    assert np.isfinite(logits).all()
+
+    # The head: a linear map, GELU, LayerNorm, and the embedding matrix.
+    x = states[0].astype(np.float64) @ weights["mlm.dense.weight"].T + weights["mlm.dense.bias"]
+    x = 0.5 * x * (1 + np.vectorize(math.erf)(x / np.sqrt(2)))
+    x = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+    x = x * weights["mlm.norm.weight"] + weights["mlm.norm.bias"]
+    expected = x @ weights["token_embedding.weight"].T + weights["mlm.bias"]
+    np.testing.assert_allclose(logits, expected, atol=2e-3)
+
+
+def test_mlm_logits_of_arrays(encoder):
+    assert encoder.mlm_logits(np.empty((0, 128))).shape == (0, 8192)
+    wide = np.random.default_rng(0).normal(size=(4, 256)).astype(np.float32)
+    np.testing.assert_array_equal(
+        encoder.mlm_logits(wide[:, ::2]), encoder.mlm_logits(wide[:, ::2].copy())
+    )
+    for wrong in (np.zeros(128), np.zeros((2, 127)), np.zeros((1, 2, 128))):
+        with pytest.raises(phasor.InvalidArgument, match=r"\[n, 128\]"):
+            encoder.mlm_logits(wrong)
+    with pytest.raises(TypeError):
+        encoder.mlm_logits([["a"] * 128])

@@ -1,0 +1,179 @@
+"""observe() and compare()."""
+
+import json
+import re
+import subprocess
+
+import numpy as np
+import pytest
+
+import phasor
+from phasor import _library
+
+TEXT = "Tom bit a dog."
+
+
+def infer(*arguments):
+    done = subprocess.run(
+        [str(_library.PREFIX / "bin" / "infer"), *arguments], stdout=subprocess.PIPE, check=True
+    )
+    return [json.loads(line) for line in done.stdout.decode().split("\n") if line]
+
+
+def views(lines):
+    """What was measured, without the names of models."""
+    return [run["views"] for line in lines for run in line.get("runs", [line])]
+
+
+def same(column, cells):
+    assert len(column) == len(cells)
+    for value, cell in zip(column, cells):
+        if cell is None:
+            assert value == "" or np.isnan(value)
+        else:
+            assert value == cell
+
+
+@pytest.fixture(scope="module")
+def observed():
+    return phasor.observe(TEXT)
+
+
+def test_tables_are_those_of_the_program(observed):
+    printed = infer("observe", "--json", TEXT)
+    assert observed.json == printed
+    assert observed.views == list(printed[0]["views"])
+    for view, rows in printed[0]["views"].items():
+        table = observed[view]
+        assert set(table) == {name for row in rows for name in row}
+        assert len(table) == len(set(table))
+        for name in table:
+            same(table[name], [row.get(name) for row in rows])
+
+
+def test_a_table_has_types(observed):
+    assert observed["norm"]["layer"].dtype == np.int64
+    assert observed["norm"]["norm"].dtype == np.float64
+    assert "layer" in repr(observed["norm"]) and "norm" in repr(observed)
+
+
+def test_several_texts_have_a_column(encoder):
+    observed = encoder.observe([TEXT, "A cat."], only=["norm", "effect"])
+    assert observed.views == ["effect", "norm"] or observed.views == ["norm", "effect"]
+    np.testing.assert_array_equal(observed["norm"]["text"], [0] * 7 + [1] * 7)
+    alone = encoder.observe("A cat.", only="norm")["norm"]
+    np.testing.assert_allclose(observed["norm"]["norm"][7:], alone["norm"], atol=1e-5)
+
+
+def test_numbers_are_those_of_a_run(encoder):
+    """The mean length of the states."""
+    _, cache = encoder.run_with_cache(TEXT, ["full_embed", "normalized_resid_post"])
+    states = [cache["full_embed"], *(cache["normalized_resid_post", i] for i in range(6))]
+    lengths = [np.linalg.norm(state[0], axis=-1).mean() for state in states]
+    np.testing.assert_allclose(encoder.observe(TEXT)["norm"]["norm"], lengths, rtol=1e-4)
+
+
+def test_two_runs_have_a_column(encoder):
+    for options, arguments in (
+        ({"edit": "reverse"}, ["--edit", "reverse"]),
+        ({"cut_residual": "blocks.1.attn"}, ["--cut-residual", "2.attn"]),
+        ({"cut_residual": [1, 2]}, ["--cut-residual", "2", "--cut-residual", "3"]),
+    ):
+        observed = encoder.observe(TEXT, **options)
+        assert views(observed.json) == views(infer("observe", "--json", *arguments, TEXT))
+        assert len(set(observed["norm"]["run"])) == 2
+        assert "moved" in observed.views
+
+
+def test_positions(encoder):
+    observed = encoder.observe(TEXT, positions="none", only="norm")
+    printed = infer("observe", "--json", "--positions", "none", "--only", "norm", TEXT)
+    assert views(observed.json) == views(printed)
+
+
+def test_compare(encoder):
+    printed = infer("compare", "--json", "sinusoidal", "learned", TEXT)
+    assert phasor.compare("sinusoidal", "learned", TEXT).json == printed
+    with phasor.Encoder("learned") as learned:
+        by_encoder = encoder.compare(learned, TEXT)
+    assert views(by_encoder.json) == views(printed)
+    assert set(by_encoder["norm"]["run"]) == {run["label"] for run in by_encoder.json[0]["runs"]}
+
+
+def test_a_file_of_texts(encoder, tmp_path):
+    file = tmp_path / "texts with a space.txt"
+    file.write_text("Tom bit a dog.\nA cat sat on the mat.\n" * 5)
+    observed = encoder.observe(file=file, only="norm")
+    assert observed.json[0]["texts"] == 10 and len(observed["norm"]["norm"]) == 7
+
+
+@pytest.mark.parametrize(
+    "text", ["-x", "--help", "a\u2028b\x85c\x0bd", "a\nb", "\ud800", "né", '"<script>&', "[MASK] a"]
+)
+def test_any_text(text):
+    observed = phasor.observe([text, "b"], only="norm")
+    assert len(observed.json) == 2 and len(observed["norm"]["norm"]) == 14
+
+
+def test_the_page_needs_no_network(observed):
+    page = observed.html()
+    assert page.lstrip().lower().startswith("<!doctype html>") and "</html>" in page
+    assert not re.search(r"""(?:src|href)\s*=\s*["']?(?:https?:)?//""", page)
+    assert not re.search(r"@import|url\(\s*['\"]?(?:https?:)?//", page)
+    framed = observed._repr_html_()
+    assert framed.startswith("<iframe") and framed.count('"') == 4
+    assert "&lt;html" in framed
+
+
+def test_to_pandas(observed):
+    pandas = pytest.importorskip("pandas")
+    frame = observed["heads"].to_pandas()
+    assert isinstance(frame, pandas.DataFrame) and len(frame) == 24
+    np.testing.assert_array_equal(frame["layer"], observed["heads"]["layer"])
+
+
+def test_views_that_are_not_there(observed):
+    with pytest.raises(KeyError, match="there are: .*norm"):
+        observed["nothing"]
+    with pytest.raises(KeyError, match="moved"):
+        observed["moved"]
+
+
+@pytest.mark.parametrize(
+    "kind,call",
+    [
+        (phasor.NotFound, lambda: phasor.observe("a", model="/nowhere")),
+        (phasor.InvalidArgument, lambda: phasor.observe("a", only="nothing")),
+        (phasor.InvalidArgument, lambda: phasor.observe("a", edit="nothing")),
+        (phasor.InvalidArgument, lambda: phasor.observe("a", positions="nothing")),
+        (phasor.InvalidArgument, lambda: phasor.observe("a", cut_residual=99)),
+        (phasor.InvalidArgument, lambda: phasor.observe("a", cut_residual="2.attn")),
+        (phasor.InvalidArgument, lambda: phasor.observe("a", options=["--nothing"])),
+        (phasor.InvalidArgument, lambda: phasor.observe("a", options="--nothing")),
+        (phasor.InvalidArgument, lambda: phasor.observe()),
+        (phasor.InvalidArgument, lambda: phasor.observe("-")),
+        (phasor.InvalidArgument, lambda: phasor.observe("a\0b")),
+        (phasor.InvalidArgument, lambda: phasor.observe("a" * 3_000_000)),
+        (phasor.Error, lambda: phasor.observe(file="/nowhere")),
+        (phasor.NotFound, lambda: phasor.compare("sinusoidal", "/nowhere", "a")),
+        (TypeError, lambda: phasor.observe(None)),
+        (TypeError, lambda: phasor.observe([1])),
+        (TypeError, lambda: phasor.observe(b"a")),
+        (TypeError, lambda: phasor.observe({"a": 1})),
+        (TypeError, lambda: phasor.observe("a", model=None)),
+        (TypeError, lambda: phasor.observe("a", only=[None])),
+        (TypeError, lambda: phasor.observe("a", positions=3)),
+        (TypeError, lambda: phasor.observe("a", nothing=1)),
+    ],
+)
+def test_errors(kind, call):
+    with pytest.raises(kind) as raised:
+        call()
+    message = str(raised.value)
+    assert message and "\n" not in message and not message.startswith("infer")
+
+
+def test_a_damaged_model(model_folder):
+    folder = model_folder(config="{")
+    with pytest.raises(phasor.ModelError, match="config.json"):
+        phasor.observe("a", model=folder)

@@ -1,0 +1,81 @@
+"""Tokenization."""
+
+import numpy as np
+import pytest
+
+import phasor
+
+
+def test_tokens_are_those_that_are_run(encoder, texts):
+    run = encoder.forward(texts)
+    for i, tokens in enumerate(encoder.tokenize(texts)):
+        np.testing.assert_array_equal(tokens.ids, run.token_ids[run.rows(i)])
+        assert len(tokens.pieces) == len(tokens.ids)
+        assert tokens.pieces[0] == "[CLS]" and tokens.pieces[-1] == "[SEP]"
+        assert "".join(tokens.pieces[1:-1]).replace("▁", " ").strip() == texts[i]
+        assert (tokens.token_types, tokens.dropped, tokens.invalid_bytes) == (None, 0, 0)
+    one = encoder.tokenize(texts[0])
+    assert one.pieces == ["[CLS]", "▁Tom", "▁bit", "▁a", "▁dog", ".", "[SEP]"]
+    assert encoder.tokenize([]) == []
+
+
+def test_special_tokens_in_a_text(encoder):
+    plain, special = (encoder.tokenize("a [MASK] b", parse_special=p) for p in (False, True))
+    assert "[MASK]" in special.pieces and "[MASK]" not in plain.pieces
+
+
+def test_max_tokens(encoder):
+    whole = encoder.tokenize("one two three four")
+    cut = encoder.tokenize("one two three four", max_tokens=4)
+    assert len(cut.ids) == 4 and cut.dropped == len(whole.ids) - 4
+    assert cut.pieces == whole.pieces[:3] + whole.pieces[-1:]
+
+
+def test_pairs(golden):
+    with phasor.Encoder(golden("bert-cross-encoder")) as encoder:
+        pair = encoder.tokenize("a dog", "the cat")
+        first, second = encoder.tokenize(["a dog", "the cat"])
+        assert pair.pieces == first.pieces + second.pieces[1:]
+        types = [0] * len(first.ids) + [1] * (len(second.ids) - 1)
+        np.testing.assert_array_equal(pair.token_types, types)
+        pairs = encoder.tokenize(["a dog", "x"], ["the cat", "y"])
+        assert [p.pieces for p in pairs][0] == pair.pieces
+        with pytest.raises(phasor.InvalidArgument, match="2 first and 1 second"):
+            encoder.tokenize(["a", "b"], ["c"])
+        with pytest.raises(TypeError, match="text_pairs"):
+            encoder.tokenize(["a"], [None])
+
+
+def test_a_language_marks_texts(golden):
+    folder = golden("mbart")
+    pieces = {}
+    for language in (None, "fr_XX", "de_DE"):
+        with phasor.Encoder(folder, language=language) as encoder:
+            pieces[language] = encoder.tokenize("a").pieces
+            ids = encoder.tokenize("a").ids.tolist()
+            assert encoder.observe("a", only="norm").json[0]["ids"] == ids
+    assert "fr_XX" in pieces["fr_XX"] and "de_DE" in pieces["de_DE"]
+    with pytest.raises(phasor.InvalidArgument, match="nothing"):
+        phasor.Encoder(folder, language="nothing")
+
+
+def test_invalid_unicode_is_counted(encoder):
+    tokens = encoder.tokenize("a \ud800 dog")
+    assert tokens.invalid_bytes == 3 and tokens.pieces[1] == "▁a"
+    assert encoder.tokenize("a \U0001f415").invalid_bytes == 0
+    assert np.isfinite(encoder.encode(["a \udfff dog", "\ud800"])).all()
+
+
+def test_a_nul_is_part_of_a_text(encoder):
+    with_nul, without = encoder.tokenize("a dog\0 bit"), encoder.tokenize("a dog")
+    assert len(with_nul.ids) > len(without.ids)
+    assert not np.array_equal(encoder.encode("a dog\0 bit"), encoder.encode("a dog"))
+
+
+def test_tokens_stay_after_close():
+    encoder = phasor.Encoder(threads=1)
+    tokens = encoder.tokenize("a dog")
+    encoder.close()
+    with pytest.raises(phasor.Error, match="closed"):
+        encoder.tokenize("a dog")
+    assert len(tokens.ids) == 4 and tokens.ids.sum() > 0
