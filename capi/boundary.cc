@@ -1,6 +1,7 @@
 #include "capi/boundary.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <new>
 #include <stdexcept>
@@ -75,6 +76,13 @@ void check_given(std::string_view what, const void* data, int64_t count) {
   throw InvalidArgument(fmt::format("there is a pointer to {}, but their number is 0", what));
 }
 
+void check_number(const EnumNames& names, int32_t number, int32_t first) {
+  const int64_t last = first + std::ssize(names.all) - 1;
+  if (number >= first && number <= last) return;
+  throw InvalidArgument(fmt::format("there is no {} with the number {}; {} to {} are: {}",
+                                    names.what, number, first, last, fmt::join(names.all, ", ")));
+}
+
 std::vector<std::string_view> texts_of(const phasor_texts* texts, std::string_view what) {
   require(texts, what);
   const auto data = array_at(texts->data, texts->count, what);
@@ -123,9 +131,7 @@ Overflow overflow_of(int32_t overflow, Overflow otherwise) {
   static_assert(static_cast<int>(Overflow::kError) + 1 == PHASOR_OVERFLOW_ERROR &&
                 static_cast<int>(Overflow::kWindow) + 1 == PHASOR_OVERFLOW_WINDOW);
   if (overflow == PHASOR_OVERFLOW_DEFAULT) return otherwise;
-  const int64_t index = int64_t{overflow} - 1;
-  check_value(names<Overflow>(), static_cast<size_t>(index));
-  return static_cast<Overflow>(index);
+  return value_of<Overflow>(overflow, PHASOR_OVERFLOW_ERROR);
 }
 
 Progress progress_of(phasor_progress progress, void* user) {

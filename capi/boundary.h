@@ -75,6 +75,14 @@ std::span<T> array_if_given(T* data, int64_t count, std::string_view what) {
   return array_at(data, count, what);
 }
 
+void check_number(const EnumNames& names, int32_t number, int32_t first);
+/// The value with a caller's number, where the enum's first has the number `first`.
+template <typename Enum>
+Enum value_of(int32_t number, int32_t first = 0) {
+  check_number(names<Enum>(), number, first);
+  return static_cast<Enum>(number - first);
+}
+
 /// The rest borrow from their argument.
 std::vector<std::string_view> texts_of(const phasor_texts* texts, std::string_view what);
 Positions positions_of(const phasor_positions* positions, const PositionConfig& own);

@@ -24,9 +24,7 @@ struct Run {
     options.overflow = overflow_of(c.overflow, Overflow::kError);
     for (const auto& [layer, site] :
          array_at(c.cut_residuals, c.num_cut_residuals, "cut residual connections")) {
-      check_value(names<ResidualCut::Site>(), static_cast<size_t>(site));
-      options.cut_residuals.push_back(
-          {.layer = layer, .site = static_cast<ResidualCut::Site>(site)});
+      options.cut_residuals.push_back({.layer = layer, .site = value_of<ResidualCut::Site>(site)});
     }
     options.hidden = array_if_given(c.hidden, c.hidden_size, "floats for hidden states");
     options.token_types = array_if_given(c.token_types, c.num_token_types, "token types");
@@ -153,10 +151,9 @@ phasor_status phasor_encoder_create(const phasor_model* model,
     require(encoder, "the place for the encoder");
     const phasor_encoder_options how =
         options_of(options, "phasor_encoder_options", &phasor_encoder_options::precision);
-    phasor::check_value(phasor::names<phasor::Precision>(), static_cast<size_t>(how.precision));
     *encoder = new phasor_encoder{phasor::Encoder(
         model->model,
-        {.threads = how.threads, .precision = static_cast<phasor::Precision>(how.precision)})};
+        {.threads = how.threads, .precision = value_of<phasor::Precision>(how.precision)})};
   });
 }
 
@@ -210,7 +207,7 @@ phasor_status phasor_embed(phasor_encoder* encoder, const phasor_texts* texts,
   return guarded([&] {
     require(encoder, "the encoder");
     const phasor::EmbedOptions how = embed_options(options, encoder->encoder.model());
-    if (how.output.empty()) require(result, "the place for the result");
+    if (how.output.data() == nullptr) require(result, "the place for the result");
     const auto all = texts_of(texts, "texts");
     if (!all.empty()) check_given("floats for vectors", how.output.data(), std::ssize(how.output));
     const phasor::Embeddings made = encoder->encoder.embed(all, how);

@@ -74,7 +74,17 @@ void copy_in(const float* map, int64_t num_tokens, const ScoreTile& tile) {
   }
 }
 
-/// All steps, or `only` one.
+/// Zeros in the pattern where the scores are −∞: softmax leaves e^−87. A query that sees no key
+/// keeps its NaN.
+void clear_unseen(const float* scores, const ScoreTile& tile, int64_t num_tokens, float* pattern) {
+  const int64_t first = tile.first_query * num_tokens;
+  for (int64_t i = first; i < first + tile.num_queries * num_tokens; ++i) {
+    if (scores[i] == -std::numeric_limits<float>::infinity()) pattern[i] *= 0.0f;
+  }
+}
+
+/// All steps, or `only` one: then the maps say which keys are seen, because an observer may have
+/// changed it.
 void attend_head(std::optional<AttentionStep> only, const AttentionInput& in,
                  const AttentionMaps& maps, int64_t head, const Scratch& scratch, float* z) {
   constexpr int64_t kMostLanes = 16;
@@ -99,8 +109,9 @@ void attend_head(std::optional<AttentionStep> only, const AttentionInput& in,
     ScoreTile tile = {.scores = scratch.tile,
                       .lanes = run.tile_queries,
                       .first_query = i,
-                      .num_queries = std::min(run.tile_queries, T - i)};
-    at.choose_keys(tile);
+                      .num_queries = std::min(run.tile_queries, T - i),
+                      .num_keys = T};
+    if (!only || *only == AttentionStep::kScores) at.choose_keys(tile);
     if (runs(AttentionStep::kScores)) {
       products.scores(in.q + i * in.stride + column, in.stride, tile.num_queries,
                       scratch.keys + tile.first_key * stride, tile.num_keys, in.head_dim, stride,
@@ -114,8 +125,9 @@ void attend_head(std::optional<AttentionStep> only, const AttentionInput& in,
     if (runs(AttentionStep::kSoftmax)) {
       if (only) copy_in(maps.scores + head * T * T, T, tile);
       run.softmax(tile.scores, tile.num_keys, inverse_sums);
-      at.mask(tile, 0.0f);  // softmax leaves e^−87
+      if (!only) at.mask(tile, 0.0f);  // softmax leaves e^−87
       if (maps.pattern) copy_out(tile, inverse_sums, 0.0f, T, maps.pattern + head * T * T);
+      if (only) clear_unseen(maps.scores + head * T * T, tile, T, maps.pattern + head * T * T);
     }
     if (!runs(AttentionStep::kMix)) continue;
     if (only) {

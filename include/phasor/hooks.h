@@ -119,7 +119,9 @@ class Observer {
   virtual bool wants(Hook hook, int64_t layer) const = 0;
   virtual void observe(const HookEvent& event) = 0;
   virtual bool changes(Hook /*hook*/, int64_t /*layer*/) const { return false; }
-  /// `values` are those of the event, to be written to: any finite numbers.
+  /// `values` are those of the event, to be written to: any finite numbers. At kAttnScores also −∞,
+  /// which hides a key from a query; a finite number there, or a weight at kPattern, shows a key
+  /// that the layer's window hides.
   virtual void change(const HookEvent& /*event*/, std::span<float> /*values*/) {}
 };
 

@@ -129,6 +129,8 @@ static void test_memory_of_the_caller(const fixture* f) {
   CHECK(none == NULL);
 
   // No texts, no vectors.
+  options = (phasor_embed_options){.size = sizeof options, .output = memory};
+  OK(phasor_embed(f->encoder, &(phasor_texts){NULL, NULL, 0}, &options, NULL));
   OK(phasor_embed(f->encoder, &(phasor_texts){NULL, NULL, 0}, NULL, &none));
   CHECK(array(none, "vectors").shape[0] == 0 && array(none, "vectors").shape[1] == 128);
   CHECK(array(none, "num_tokens").shape[0] == 0);

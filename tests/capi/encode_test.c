@@ -24,9 +24,10 @@ static void test_encoders(const fixture* f) {
   REFUSES("NULL", phasor_encoder_create(NULL, NULL, &encoder));
   REFUSES("NULL", phasor_encoder_create(f->model, NULL, NULL));
   options.precision = 4;
-  REFUSES("precision", phasor_encoder_create(f->model, &options, &encoder));
+  REFUSES("precision with the number 4; 0 to 3",
+          phasor_encoder_create(f->model, &options, &encoder));
   options.precision = -1;
-  REFUSES("precision", phasor_encoder_create(f->model, &options, &encoder));
+  REFUSES("precision with the number -1;", phasor_encoder_create(f->model, &options, &encoder));
   options = (phasor_encoder_options){.size = sizeof options, .threads = -1};
   REFUSES("-1", phasor_encoder_create(f->model, &options, &encoder));
   REFUSES("NULL", phasor_encoder_replica(NULL, &encoder));
@@ -174,6 +175,7 @@ static void test_cut_residuals(const fixture* f) {
     options.cut_residuals = &wrong[i];
     REFUSES("", phasor_encode(f->encoder, kTwo, &options, &none));
   }
+  REFUSES("number -1; 0 to 2", phasor_encode(f->encoder, kTwo, &options, &none));
   options.num_cut_residuals = -1;
   REFUSES("-1", phasor_encode(f->encoder, kTwo, &options, &none));
   CHECK(none == NULL);

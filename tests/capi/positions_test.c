@@ -123,9 +123,10 @@ static void test_overflow(void) {
     result = NULL;
   }
   const int32_t wrong[] = {-1, 6, INT32_MIN};
+  const char* const numbers[] = {"number -1; 1 to 5", "number 6; 1 to 5", "number -2147483648; 1"};
   for (size_t i = 0; i < 3; ++i) {
     options.overflow = wrong[i];
-    REFUSES("overflow", phasor_encode(encoder, kLong, &options, &result));
+    REFUSES(numbers[i], phasor_encode(encoder, kLong, &options, &result));
   }
   phasor_encoder_free(encoder);
 }

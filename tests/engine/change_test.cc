@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -168,6 +170,58 @@ TEST(ChangeTest, ChangedScoresGoThroughSoftmax) {
       std::ranges::copy(seen.values(Hook::kV, 0), values.begin());
     });
     expect_close<float, float>(run(encoder, ids, &self), run(encoder, ids, &copy), 1e-5, "self");
+  }
+}
+
+/// Also where the layer's window hides keys: equal scores or weights make z the mean of all v.
+TEST(ChangeTest, ChangedMapsReachBeyondAWindow) {
+  constexpr int64_t kLayer = 1, kTokens = 40;
+  const auto model = random_model(configs().back(), 8);
+  ASSERT_GT(model->config().window(kLayer), 0);
+  const TokenIds ids = random_ids(*model, kTokens, 1);
+  Encoder encoder(model);
+  Recorder seen;
+  run(encoder, ids, &seen);
+  const std::vector<float>& v = seen.values(Hook::kV, kLayer);
+  const int64_t width = std::ssize(v) / kTokens;
+  std::vector<float> mean(width);
+  for (size_t i = 0; i < v.size(); ++i) mean[i % width] += v[i] / kTokens;
+  Editor means(Hook::kZ, kLayer, [&](const HookEvent&, std::span<float> values) {
+    for (size_t i = 0; i < values.size(); ++i) values[i] = mean[i % width];
+  });
+  const std::vector<float> expected = run(encoder, ids, &means);
+  for (const Hook hook : {Hook::kAttnScores, Hook::kPattern}) {
+    Editor equal(hook, kLayer, [&](const HookEvent&, std::span<float> values) {
+      std::ranges::fill(values, hook == Hook::kPattern ? 1.0f / kTokens : 0.0f);
+    });
+    expect_close<float, float>(run(encoder, ids, &equal), expected, 1e-5, hook_path(hook, kLayer));
+  }
+}
+
+/// Where a score is −∞, changed or not, the pattern is 0.
+TEST(ChangeTest, APatternAfterChangedScoresIsZeroWhereTheyAreHidden) {
+  struct HideFirst : Recorder {
+    HideFirst() : Recorder({Hook::kPattern}) {}
+    bool changes(Hook hook, int64_t) const override { return hook == Hook::kAttnScores; }
+    void change(const HookEvent& event, std::span<float> scores) override {
+      for (int64_t i = 0; i < std::ssize(scores); ++i) {
+        const int64_t T = event.shape[2], query = i / T % T, key = i % T;
+        if (key == 0 && query > 0) scores[i] = -std::numeric_limits<float>::infinity();
+      }
+    }
+  };
+  for (const ModelConfig& config : configs()) {
+    const auto model = random_model(config, 9);
+    HideFirst hidden;
+    Encoder(model).encode_ids(random_ids(*model, 12, 1), {.observer = &hidden});
+    for (const Recorder::Event& event : hidden.events()) {
+      const int64_t T = event.shape[2], window = config.window(event.layer);
+      for (int64_t i = 0; i < std::ssize(event.values); ++i) {
+        const int64_t query = i / T % T, key = i % T;
+        const bool far = window > 0 && std::abs(query - key) > window;
+        EXPECT_EQ(event.values[i] == 0, far || (key == 0 && query > 0)) << query << ", " << key;
+      }
+    }
   }
 }
 
