@@ -379,7 +379,7 @@ class Encoder:
 
     def embed_documents(self, texts: List[str]) -> List[List[float]]:
         """Vectors of documents, with the model's prompt for them, as LangChain wants them."""
-        name = self._prompt_of("document", "passage")
+        name = self._prompt_of("document", "passage", "corpus")
         vectors = self.encode(c.strs(texts, "texts"), prompt_name=name)
         return cast(List[List[float]], vectors.tolist())
 
