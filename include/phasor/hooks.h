@@ -111,8 +111,8 @@ struct HookEvent {
 /// Where changes() is true, change() gets the values first, and the run goes on with what it leaves
 /// there: a head set to zero, a state of another run. It is called like observe(). Observing alone
 /// does not change the results; a change() that does nothing at kAttnScores or kPattern may change
-/// them by the rounding of float32, because rows of the pattern are normalised before they are
-/// multiplied by the values, not after.
+/// them by the rounding of the Encoder's precision, because rows of the pattern are normalised
+/// before they are multiplied by the values, not after.
 class Observer {
  public:
   virtual ~Observer() = default;
