@@ -109,6 +109,7 @@ Positions positions_of(const phasor_positions* given, const PositionConfig& own)
     throw InvalidArgument("positions have a kind and a table; give one of them");
   }
   if (options.kind != nullptr) positions = Positions::named(options.kind, own);
+  if (options.table_rows != 0 || options.table_width != 0) require(options.table, "the table");
   if (options.table != nullptr) {
     const int64_t rows = options.table_rows, width = options.table_width;
     if (rows < 1 || width < 1 || rows > (int64_t{1} << 40) / width) {

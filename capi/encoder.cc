@@ -75,6 +75,7 @@ EmbedOptions embed_options(const phasor_embed_options* given, const Model& model
   if (c.prompt_size < 0) {
     throw InvalidArgument(fmt::format("the prompt is {} bytes long", c.prompt_size));
   }
+  if (c.prompt_size > 0) require(c.prompt, "the prompt");
   if (c.prompt != nullptr) {
     options.prompt = c.prompt_size > 0 ? std::string(c.prompt, c.prompt_size) : c.prompt;
   }

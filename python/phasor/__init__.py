@@ -17,8 +17,10 @@ from ._library import (
     lib as _lib,
 )
 from .cache import ActivationCache, Encoding, HookPoint
-from .encoder import Classification, Encoder, Tokens
+from .encoder import Encoder
+from .inside import Tokens
 from .observed import Observed, Table, compare, observe
+from .vectors import Classification
 
 __version__: str = _lib.version().decode()
 __all__ = [

@@ -7,7 +7,6 @@ import dataclasses
 from typing import (
     Any,
     Callable,
-    Dict,
     Iterable,
     Iterator,
     List,

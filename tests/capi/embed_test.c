@@ -94,9 +94,10 @@ static void test_options(const fixture* f) {
   phasor_result* result = NULL;
   const phasor_embed_options wrong[] = {{.size = sizeof wrong[0], .pooling = "mode"},
                                         {.size = sizeof wrong[0], .prompt = "a", .prompt_size = -1},
+                                        {.size = sizeof wrong[0], .prompt_size = 3},
                                         {.size = sizeof wrong[0], .max_tokens = -1},
                                         {.size = sizeof wrong[0], .overflow = 6}};
-  for (size_t i = 0; i < 4; ++i) REFUSES("", phasor_embed(f->encoder, kTwo, &wrong[i], &result));
+  for (size_t i = 0; i < 5; ++i) REFUSES("", phasor_embed(f->encoder, kTwo, &wrong[i], &result));
   const phasor_embed_options error = {
       .size = sizeof error, .max_tokens = 3, .overflow = PHASOR_OVERFLOW_ERROR};
   FAILS(PHASOR_TOO_LONG, "", phasor_embed(f->encoder, kTwo, &error, &result));

@@ -81,6 +81,7 @@ static void test_positions_that_cannot_be(const fixture* f) {
       {.table = table, .table_rows = -2, .table_width = -128},
       {.table = table, .table_rows = 4, .table_width = 64},
       {.table = table, .table_rows = 2, .table_width = 128},  // shorter than the text
+      {.table_rows = 2, .table_width = 128},
       {.ids = ids},
       {.ids = ids, .num_ids = 2},
       {.ids = ids, .num_ids = -1},

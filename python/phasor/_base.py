@@ -1,0 +1,102 @@
+"""What an Encoder is made of: a model and a pool of encoders."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+from typing import Any, Dict, Iterator, NoReturn, Optional, TypeVar, Union, cast
+
+from . import _library as c
+from ._calls import Pool
+from ._library import check, lib
+from .run_options import choice
+
+_PRECISIONS = {"f32": 0, "float32": 0, "bf16": 1, "bfloat16": 1, "int8": 2, "auto": 3}
+_PRECISION_NAMES = ("f32", "bf16", "int8")
+
+Self = TypeVar("Self", bound="Base")
+
+
+class _Model:
+    """A phasor_model; a call that uses it keeps it, whoever closes the Encoder."""
+
+    def __init__(self, folder_or_name: Union[str, "os.PathLike[str]"], options: c.LoadOptions):
+        self.handle = ctypes.c_void_p()
+        name = c.path(folder_or_name)
+        check(lib.model_load(name, ctypes.byref(options), ctypes.byref(self.handle)))
+
+    def __del__(self) -> None:
+        if self.handle:
+            lib.model_free(self.handle)
+
+
+class Base:
+    """See :class:`phasor.Encoder`."""
+
+    def __init__(
+        self,
+        folder_or_name: Union[str, "os.PathLike[str]"] = "sinusoidal",
+        *,
+        threads: int = 0,
+        precision: str = "f32",
+        language: Optional[str] = None,
+        copy: bool = False,
+    ) -> None:
+        self._pool: Optional[Pool] = None
+        options = c.EncoderOptions(
+            threads=threads, precision=choice("precision", precision, _PRECISIONS)
+        )
+        load = c.LoadOptions(copy=bool(copy))
+        if language is not None:
+            load.language = c.c_string(language)
+        model = self._model = _Model(folder_or_name, load)
+        base = ctypes.c_void_p()
+        check(lib.encoder_create(model.handle, ctypes.byref(options), ctypes.byref(base)))
+        #: How many threads share a run.
+        self.threads: int = lib.encoder_threads(base)
+        #: "f32", "bf16" or "int8".
+        self.precision: str = _PRECISION_NAMES[lib.encoder_precision(base)]
+        #: What ``infer info --json`` prints of the model.
+        self.info: Dict[str, Any] = json.loads(lib.model_info(model.handle))
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+        self._pool = Pool(base, max(1, cores // self.threads))
+        self._language = language
+        self._widths: Dict[Optional[str], int] = {}
+
+    def close(self) -> None:
+        """Frees the packed weights and ends the threads, once calls that run have ended. Arrays
+        that were returned stay valid."""
+        if self._pool is not None:
+            self._pool.close()
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # the interpreter may be ending
+            self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an Encoder is not copied or pickled; make one in each process")
+
+    def _open(self) -> Pool:
+        if self._pool is None or self._pool.closed:
+            raise c.Error("this Encoder is closed")
+        return self._pool
+
+    @contextlib.contextmanager
+    def _encoder(self) -> Iterator[ctypes.c_void_p]:
+        pool = self._open()
+        encoder = pool.acquire()
+        try:
+            yield encoder
+        finally:
+            pool.release(encoder)
+
+    def _sentence(self) -> Dict[str, Any]:
+        return cast(Dict[str, Any], self.info.get("sentence", {}))

@@ -1,0 +1,341 @@
+"""Tokens, and what happens inside a run."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import itertools
+from typing import (
+    Any,
+    Callable,
+    Iterable,
+    Iterator,
+    List,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+    cast,
+    overload,
+)
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _library as c
+from ._base import Base
+from ._calls import Callbacks, HookUser, call_hook
+from ._library import InvalidArgument, address, check, floats, integer, lib
+from .cache import (
+    ActivationCache,
+    Encoding,
+    FloatArray,
+    FwdHooks,
+    NamesFilter,
+    hook_caller,
+    pick_names,
+)
+from .run_options import (
+    OVERFLOWS,
+    Cut,
+    PositionsLike,
+    RunPositions,
+    choice,
+    int32,
+    residual_cuts,
+)
+
+#: Texts, or token ids of one sequence or of several.
+TextsOrIds = Union[
+    str,
+    Sequence[str],
+    Sequence[int],
+    Sequence[Sequence[int]],
+    Sequence[npt.NDArray[Any]],
+    npt.NDArray[Any],
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Tokens:
+    """How one text was tokenized."""
+
+    #: The ids, special tokens included, [T].
+    ids: npt.NDArray[np.int32]
+    #: A string for each id.
+    pieces: List[str]
+    #: Of a pair: the token type of each id, [T]; otherwise None.
+    token_types: Optional[npt.NDArray[np.int32]]
+    #: How many text tokens were cut off.
+    dropped: int
+    #: How many bytes were not UTF-8 (lone surrogates), read as U+FFFD.
+    invalid_bytes: int
+
+
+def _ids(texts: TextsOrIds) -> Optional[List[npt.NDArray[Any]]]:
+    """The sequences, if these are ids; None if they are texts."""
+    if isinstance(texts, str):
+        return None
+    given = list(c.ordered(texts, "texts"))
+    if given and isinstance(given[0], str):
+        return None
+    several = not given or not isinstance(given[0], (int, np.integer))
+    sequences = []
+    for sequence in given if several else [given]:
+        try:
+            array = np.asarray(sequence)
+        except ValueError:  # ragged
+            array = np.empty(())
+        if array.ndim != 1 or array.dtype.kind not in "iu" and array.size:
+            raise TypeError(
+                "texts are str or sequences of str; token ids are sequences of 32-bit int, or several"
+            )
+        sequences.append(int32(array, "token ids"))
+    return sequences
+
+
+class Inside(Base):
+    """See :class:`phasor.Encoder`."""
+
+    @overload  # type: ignore
+    def tokenize(  # type: ignore
+        self,
+        texts: str,
+        text_pairs: Optional[str] = ...,
+        *,
+        parse_special: bool = ...,
+        max_tokens: int = ...,
+    ) -> Tokens:
+        ...
+
+    @overload
+    def tokenize(
+        self,
+        texts: Sequence[str],
+        text_pairs: Optional[Sequence[str]] = ...,
+        *,
+        parse_special: bool = ...,
+        max_tokens: int = ...,
+    ) -> List[Tokens]:
+        ...
+
+    def tokenize(
+        self,
+        texts: Union[str, Sequence[str]],
+        text_pairs: Union[None, str, Sequence[str]] = None,
+        *,
+        parse_special: bool = False,
+        max_tokens: int = 0,
+    ) -> Union[Tokens, List[Tokens]]:
+        """Ids and pieces of a text, or of each of several, or of pairs. ``parse_special`` reads
+        special tokens in the text ("[MASK]") as such; ``max_tokens`` cuts."""
+        self._open()
+        model = self._model  # kept by this call
+        one = isinstance(texts, str)
+        first = c.BorrowedTexts([cast(str, texts)] if one else c.strs(texts, "texts"))
+        second = None
+        if text_pairs is not None:
+            pairs = [text_pairs] if one else c.strs(text_pairs, "text_pairs")
+            second = c.BorrowedTexts(cast(List[str], pairs))
+        options = c.TokenizeOptions(parse_special=bool(parse_special), max_tokens=max_tokens)
+        result = c.Result()
+        check(
+            lib.tokenize(
+                model.handle,
+                first.pointer,
+                second.pointer if second is not None else None,
+                ctypes.byref(options),
+                result.pointer(),
+            )
+        )
+        ids, offsets = result.array("token_ids"), result.array("offsets")
+        types = result.array("token_types") if second is not None else None
+        dropped, invalid = result.array("dropped_tokens"), result.array("invalid_bytes")
+        pieces = result.strings("pieces")
+        tokens = []
+        for i, (begin, end) in enumerate(zip(offsets, offsets[1:])):
+            tokens.append(
+                Tokens(
+                    ids[begin:end],
+                    pieces[begin:end],
+                    types[begin:end] if types is not None else None,
+                    int(dropped[i]),
+                    int(invalid[i]),
+                )
+            )
+        return tokens[0] if one else tokens
+
+    @property
+    def hook_names(self) -> List[str]:
+        """Every hook of the model, as TransformerLens names them; some exist only in models of a
+        kind (``hook_rot_q`` where positions are rotary)."""
+        layers = self.info["sizes"]["layers"]
+        names = []
+        for template in iter(_hook_templates()):
+            if "{}" in template:
+                names += [template.replace("{}", str(layer)) for layer in range(layers)]
+            else:
+                names.append(template)
+        return names
+
+    def forward(
+        self,
+        texts: TextsOrIds,
+        *,
+        fwd_hooks: FwdHooks = (),
+        positions: PositionsLike = None,
+        edit: Union[str, Sequence[str]] = (),
+        cut_residual: Union[Cut, Iterable[Cut]] = (),
+        overflow: str = "error",
+    ) -> Encoding:
+        """The hidden states of texts as they are, without a prompt, or of token ids, to which
+        nothing is added. Options as in :meth:`run_with_cache`."""
+        result, _ = self._run(texts, [], fwd_hooks, positions, edit, cut_residual, overflow)
+        return Encoding(result)
+
+    run_with_hooks = forward
+
+    def run_with_cache(
+        self,
+        texts: TextsOrIds,
+        names_filter: NamesFilter = None,
+        *,
+        fwd_hooks: FwdHooks = (),
+        positions: PositionsLike = None,
+        edit: Union[str, Sequence[str]] = (),
+        cut_residual: Union[Cut, Iterable[Cut]] = (),
+        overflow: str = "error",
+        remove_batch_dim: bool = False,
+    ) -> Tuple[Encoding, ActivationCache]:
+        """Runs texts, and keeps what passes the hooks that ``names_filter`` picks: a name, several,
+        a function of a name, or None for all. Without a filter a text of T tokens takes
+        4·(14·T·C + 2·H·T²) bytes a layer, or a little more.
+
+        ``fwd_hooks`` are pairs of such a filter and a function ``f(value, hook)``, which gets a
+        value with a leading batch dimension of 1, for one text after the other, and may change it
+        in place or return another: to set a head to zero, or to patch in a value of another run.
+        The run goes on with what it leaves, and the cache holds that.
+
+        ``positions`` replaces the model's: a name ("none", "sinusoidal:paper", "learned", "rotary",
+        "alibi"), a table [rows, E] or one int for each token. ``edit`` changes them: "zero",
+        "scale=0.5", "shift=3", "swap=2,5", "reverse", "shuffle=7", "repeat", or several in order.
+        ``cut_residual`` leaves out residual connections: layers from 0, "blocks.0.attn" or
+        "blocks.0.mlp". ``overflow`` says what to do with a text longer than the positions.
+        """
+        names = pick_names(names_filter, self.hook_names)
+        result, num_texts = self._run(
+            texts, names, fwd_hooks, positions, edit, cut_residual, overflow
+        )
+        return Encoding(result), ActivationCache(result, num_texts, not remove_batch_dim)
+
+    def _run(
+        self,
+        texts: TextsOrIds,
+        record: List[str],
+        fwd_hooks: FwdHooks,
+        positions: PositionsLike,
+        edit: Union[str, Sequence[str]],
+        cut_residual: Union[Cut, Iterable[Cut]],
+        overflow: str,
+    ) -> Tuple[c.Result, int]:
+        pool = self._open()
+        recorded = c.BorrowedNames(record)
+        held = RunPositions(positions, edit)
+        cuts = residual_cuts(cut_residual)
+        cut_array = (c.ResidualCut * len(cuts))(*[c.ResidualCut(*cut) for cut in cuts])
+        options = c.RunOptions(
+            positions=held.pointer,
+            overflow=choice("overflow policy", overflow, OVERFLOWS),
+            record=recorded.pointer,
+            num_record=recorded.count,
+            cut_residuals=ctypes.addressof(cut_array),
+            num_cut_residuals=len(cuts),
+            stop=pool.stop,
+        )
+        result = c.Result()
+        points: List[Tuple[bytes, int]] = []  # name, index of the function
+        functions: List[Callable[[Any], None]] = []
+        for pair in fwd_hooks:
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                raise TypeError("fwd_hooks are pairs of names and a function")
+            filter, function = pair
+            points += [
+                (c.c_string(n), len(functions)) for n in pick_names(filter, self.hook_names)
+            ]
+            functions.append(hook_caller(function))
+        sequences = _ids(texts)
+        with self._encoder() as encoder, Callbacks(pool, hooks=functions) as calls:
+            users = [HookUser(id(calls), index) for _, index in points]
+            hooks = (c.Hook * len(points))(
+                *[
+                    c.Hook(name, call_hook, ctypes.addressof(user), 1)
+                    for (name, _), user in zip(points, users)
+                ]
+            )
+            options.hooks, options.num_hooks = ctypes.addressof(hooks), len(points)
+            if sequences is None:
+                given = [texts] if isinstance(texts, str) else c.strs(texts, "texts")
+                num_texts = len(given)
+                borrowed = c.BorrowedTexts(given)
+                status = lib.encode(
+                    encoder, borrowed.pointer, ctypes.byref(options), result.pointer()
+                )
+            else:
+                num_texts = len(sequences)
+                ids = np.concatenate([np.empty(0, np.int32), *sequences])
+                offsets = np.zeros(num_texts + 1, np.int64)
+                offsets[1:] = np.cumsum([len(s) for s in sequences])
+                status = lib.encode_ids(
+                    encoder,
+                    address(ids),
+                    address(offsets),
+                    num_texts,
+                    ctypes.byref(options),
+                    result.pointer(),
+                )
+            calls.check(status)
+        return result, num_texts
+
+    def mlm_logits(self, hidden: npt.ArrayLike) -> FloatArray:
+        """Scores over the vocabulary for states [n, C], before the softmax: [n, V]."""
+        states = np.ascontiguousarray(floats("hidden", hidden))
+        width = self.info["sizes"]["d_model"]
+        if states.ndim != 2 or states.shape[1] != width:
+            raise InvalidArgument(f"hidden has shape {states.shape}; it must be [n, {width}]")
+        logits = np.empty((len(states), self.info["sizes"]["vocabulary"]), np.float32)
+        with self._encoder() as encoder:
+            check(
+                lib.mlm_logits(encoder, address(states), len(states), address(logits), logits.size)
+            )
+        return logits
+
+    def position_vectors(
+        self,
+        num_tokens: int,
+        positions: PositionsLike = None,
+        edit: Union[str, Sequence[str]] = (),
+        overflow: str = "error",
+    ) -> FloatArray:
+        """The vectors that a run adds to the tokens of a text of this length, [num_tokens, E]."""
+        self._open()
+        model = self._model  # kept by this call
+        held = RunPositions(positions, edit)
+        result = c.Result()
+        check(
+            lib.position_vectors(
+                model.handle,
+                integer("num_tokens", num_tokens),
+                held.pointer,
+                choice("overflow policy", overflow, OVERFLOWS),
+                result.pointer(),
+            )
+        )
+        return result.array("vectors")
+
+
+def _hook_templates() -> Iterator[str]:
+    for i in itertools.count():
+        name = lib.hook_name(i)
+        if name is None:
+            return
+        yield name.decode()

@@ -1,0 +1,366 @@
+"""Vectors of texts, and what classification heads say of them."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import itertools
+import sys
+import time
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Union, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _library as c
+from ._calls import Callbacks, call_progress
+from ._library import InvalidArgument, address, check, floats, integer, lib
+from .cache import FloatArray
+from .inside import Inside
+from .run_options import OVERFLOWS, PositionsLike, RunPositions, choice
+
+_CHUNK = 16384  # texts that are handed over together, so that memory stays flat
+
+
+@dataclasses.dataclass(frozen=True)
+class Classification:
+    """What a classification head says of B texts."""
+
+    labels: List[str]
+    logits: FloatArray  # [B, labels]
+    probabilities: FloatArray  # [B, labels]
+
+
+class _ProgressBar:
+    """tqdm's bar where it is installed, otherwise a line of our own."""
+
+    def __init__(self, total: Optional[int]) -> None:
+        self._total = total
+        self._done = 0
+        self._shown = 0.0
+        try:
+            from tqdm.auto import tqdm
+
+            self._bar: Any = tqdm(total=total, desc="texts", unit="text")
+        except ImportError:
+            self._bar = None
+
+    def show(self, done: int) -> None:
+        if self._bar is not None:
+            self._bar.update(done - self._done)
+        self._done = done
+        if self._bar is None and time.monotonic() - self._shown > 0.1:
+            self._shown = time.monotonic()
+            of = f" of {self._total}" if self._total is not None else ""
+            print(f"\r{done}{of} texts", end="", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+        else:
+            print(f"\r{self._done} texts" + " " * 20, file=sys.stderr)
+
+
+class Vectors(Inside):
+    """See :class:`phasor.Encoder`."""
+
+    def encode(
+        self,
+        sentences: Union[str, Iterable[str]],
+        prompt_name: Optional[str] = None,
+        prompt: Optional[str] = None,
+        batch_size: int = 32,
+        show_progress_bar: Optional[bool] = None,
+        output_value: Optional[str] = "sentence_embedding",
+        *,
+        normalize_embeddings: bool = False,
+        truncate_dim: Optional[int] = None,
+        out: Optional[npt.NDArray[np.float32]] = None,
+        pooling: Optional[str] = None,
+        max_tokens: int = 0,
+        overflow: Optional[str] = None,
+        positions: PositionsLike = None,
+        edit: Union[str, Sequence[str]] = (),
+    ) -> Any:
+        """Vectors of texts, as ``SentenceTransformer.encode`` makes them: [W] of one text, [B, W]
+        of several, float32.
+
+        ``prompt_name`` picks one of the model's prompts, ``prompt`` is put before every text;
+        without either the model's default is used. ``batch_size`` is accepted and has no effect:
+        phasor packs texts by their lengths. ``output_value="token_embeddings"`` gives a list of
+        hidden states [T, C] instead. ``normalize_embeddings`` makes vectors of length 1, also
+        where the model's files do not ask for it; ``truncate_dim`` keeps the first numbers. ``out``
+        [B, W] receives the vectors, such as a ``numpy.memmap``; then ``sentences`` may be any
+        iterable, of which 16384 texts are in memory at a time. ``pooling``, ``max_tokens`` and
+        ``overflow`` ("truncate", "error", "window", "clamp", "interpolate") replace what the
+        model's files say; ``positions`` and ``edit`` are those of :meth:`run_with_cache`.
+        """
+        pool = self._open()
+        if isinstance(output_value, str) and output_value == "token_embeddings":
+            others = [normalize_embeddings, edit]
+            others += [x is not None for x in (truncate_dim, out, pooling, overflow, positions)]
+            if any(others):
+                raise InvalidArgument(
+                    "token_embeddings takes a prompt and max_tokens, no other options; "
+                    "run_with_cache() has those of positions"
+                )
+            return self._token_embeddings(sentences, prompt_name, prompt, max_tokens)
+        if not isinstance(output_value, str) or output_value != "sentence_embedding":
+            raise InvalidArgument(
+                f"output_value is {str(output_value)[:40]!r}; it may be 'sentence_embedding' or "
+                "'token_embeddings'"
+            )
+        options = c.EmbedOptions(max_tokens=max_tokens, stop=pool.stop)
+        if overflow is not None:
+            options.overflow = choice("overflow policy", overflow, OVERFLOWS)
+        if pooling is not None:
+            options.pooling = c.c_string(pooling)
+        prompt = self._prompt(prompt_name, prompt)
+        if prompt is not None:
+            encoded = c.utf8(prompt)
+            options.prompt, options.prompt_size = encoded, len(encoded)
+        held = None
+        if positions is not None or edit:
+            held = RunPositions(positions, edit)
+            options.positions = held.pointer
+        width = self._width(pooling, options)
+        # A truncated vector is normalised after that, as sentence-transformers does.
+        keep = width if truncate_dim is None else integer("truncate_dim", truncate_dim)
+        if not 0 < keep <= width:
+            raise InvalidArgument(f"truncate_dim is {keep}; the vectors have {width} numbers")
+        options.normalize = 1 if normalize_embeddings and keep == width else 0
+        one = isinstance(sentences, str)
+        if one and out is None:
+            vectors = np.empty((1, width), np.float32)
+            self._embed([cast(str, sentences)], options, vectors, None)
+        else:
+            texts = [cast(str, sentences)] if one else sentences
+            vectors = self._embed_all(texts, options, width, keep, out, show_progress_bar)
+        vectors = vectors[:, :keep]
+        if normalize_embeddings and keep < width and out is None:
+            _normalize(vectors)
+        return vectors[0] if one else vectors
+
+    def _embed_all(
+        self,
+        sentences: Iterable[str],
+        options: c.EmbedOptions,
+        width: int,
+        keep: int,
+        out: Optional[npt.NDArray[np.float32]],
+        show_progress_bar: Optional[bool],
+    ) -> npt.NDArray[np.float32]:
+        if out is None:
+            sentences = c.strs(sentences, "sentences")
+            out = np.empty((len(sentences), width), np.float32)
+        elif keep < width:
+            raise InvalidArgument("out receives whole vectors; leave out truncate_dim")
+        if not isinstance(out, np.ndarray):
+            raise TypeError(f"out must be a numpy.ndarray, not {type(out).__name__}")
+        if out.ndim != 2 or out.shape[1] != width or out.dtype != np.float32:
+            raise InvalidArgument(
+                f"out has shape {out.shape} and type {out.dtype}; it must be [texts, {width}], "
+                "float32"
+            )
+        if not out.flags.carray:
+            raise InvalidArgument("out must be C-contiguous, aligned and writeable")
+        left = c.ordered(sentences, "sentences")
+        bar = _ProgressBar(len(out)) if show_progress_bar else None
+        done = 0
+        try:
+            while chunk := list(itertools.islice(left, _CHUNK)):
+                if done + len(chunk) > len(out):
+                    raise InvalidArgument(f"there are more than the {len(out)} texts of out")
+                self._embed(chunk, options, out[done : done + len(chunk)], bar, done)
+                done += len(chunk)
+                chunk.clear()  # before the next texts are made
+        finally:
+            if bar is not None:
+                bar.close()
+        if done < len(out):
+            raise InvalidArgument(f"out has room for {len(out)} texts, and there were {done}")
+        return out
+
+    def _embed(
+        self,
+        texts: Sequence[str],
+        options: c.EmbedOptions,
+        vectors: npt.NDArray[np.float32],
+        bar: Optional[_ProgressBar],
+        before: int = 0,
+    ) -> None:
+        if not texts:
+            return
+        options.output, options.output_size = address(vectors), vectors.size
+        borrowed = c.BorrowedTexts(texts)
+        pool = self._open()
+        if len(texts) == 1 and bar is None:
+            encoder = pool.acquire()
+            try:
+                status = lib.embed(encoder, borrowed.pointer, ctypes.byref(options), None)
+                check(status)
+            finally:
+                pool.release(encoder)
+            return
+
+        def progress(done: int, _total: int) -> None:  # lets Ctrl-C through, too
+            if bar is not None:
+                bar.show(before + done)
+
+        with self._encoder() as encoder, Callbacks(pool, progress) as calls:
+            options.progress, options.user = call_progress, id(calls)
+            calls.check(lib.embed(encoder, borrowed.pointer, ctypes.byref(options), None))
+
+    def _token_embeddings(
+        self,
+        sentences: Union[str, Iterable[str]],
+        prompt_name: Optional[str],
+        prompt: Optional[str],
+        max_tokens: int,
+    ) -> Any:
+        one = isinstance(sentences, str)
+        texts = [cast(str, sentences)] if one else c.strs(sentences, "sentences")
+        before = self._prompt(prompt_name, prompt)
+        if before is None:
+            before = cast(str, self._sentence().get("prompt", ""))
+        position = self.info["position"]  # the length is that of the texts of phasor_embed()
+        longest = max_tokens or self._sentence().get("max_tokens", 0)
+        longest = longest or position.get("trained_length", 2048)
+        longest = min(longest, position.get("usable_positions", longest))
+        states: List[FloatArray] = []
+        for start in range(0, len(texts), 1024):
+            tokens = self.tokenize(
+                [before + text for text in texts[start : start + 1024]], max_tokens=longest
+            )
+            states += self.forward([t.ids for t in tokens])
+        return states[0] if one else states
+
+    def embed_documents(self, texts: List[str]) -> List[List[float]]:
+        """Vectors of documents, with the model's prompt for them, as LangChain wants them."""
+        name = self._prompt_of("document", "passage", "corpus")
+        vectors = self.encode(c.strs(texts, "texts"), prompt_name=name)
+        return cast(List[List[float]], vectors.tolist())
+
+    def embed_query(self, text: str) -> List[float]:
+        """The vector of a query, with the model's prompt for queries, as LangChain wants it."""
+        name = self._prompt_of("query")
+        return cast(List[float], self.encode([text], prompt_name=name)[0].tolist())
+
+    def similarity(self, a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
+        """Cosines between the vectors ``a`` [n, W] and ``b`` [m, W]: [n, m]."""
+        first = np.array(floats("vectors", a), ndmin=2)
+        second = np.array(floats("vectors", b), ndmin=2)
+        if first.ndim > 2 or second.ndim > 2 or first.shape[1] != second.shape[1]:
+            raise InvalidArgument(
+                f"vectors of shapes {first.shape} and {second.shape} cannot be compared"
+            )
+        return _normalize(first) @ _normalize(second).T
+
+    def rank(
+        self,
+        query: str,
+        documents: Sequence[str],
+        top_k: Optional[int] = None,
+        return_documents: bool = False,
+        show_progress_bar: Optional[bool] = None,
+    ) -> List[Dict[str, Any]]:
+        """Documents by relevance, best first, as ``CrossEncoder.rank`` gives them: dicts with
+        ``corpus_id``, ``score`` and, on request, ``text``. A reranker reads query and document
+        together; of other models the score is the cosine of their vectors."""
+        self._open()
+        if top_k is not None and integer("top_k", top_k) < 0:
+            raise InvalidArgument(f"top_k is {top_k}; it must be 0 or more")
+        texts = c.strs(documents, "documents")
+        if not texts:
+            return []
+        result = self._classify_call(lib.rank, [query], texts, show_progress_bar)
+        order, scores = result.array("order"), result.array("scores")
+        ranking: List[Dict[str, Any]] = []
+        for i in order[:top_k].tolist():
+            ranking.append({"corpus_id": i, "score": float(scores[i])})
+            if return_documents:
+                ranking[-1]["text"] = texts[i]
+        return ranking
+
+    def classify(
+        self,
+        texts: Sequence[str],
+        text_pairs: Optional[Sequence[str]] = None,
+        show_progress_bar: Optional[bool] = None,
+    ) -> Classification:
+        """What the model's classification head says of texts, or of pairs."""
+        second = None if text_pairs is None else c.strs(text_pairs, "text_pairs")
+        first = c.strs(texts, "texts")
+        result = self._classify_call(lib.classify, first, second, show_progress_bar)
+        return Classification(
+            result.strings("labels"), result.array("logits"), result.array("probabilities")
+        )
+
+    def _classify_call(
+        self,
+        function: Callable[..., int],
+        first: List[str],
+        second: Optional[List[str]],
+        show_progress_bar: Optional[bool],
+    ) -> c.Result:
+        a = c.BorrowedTexts(first)
+        b = c.BorrowedTexts(second) if second is not None else None
+        result = c.Result()
+        bar = _ProgressBar(None) if show_progress_bar else None
+
+        def progress(done: int, _total: int) -> None:
+            if bar is not None:
+                bar.show(done)
+
+        pool = self._open()
+        try:
+            with self._encoder() as encoder, Callbacks(pool, progress) as calls:
+                options = c.ClassifyOptions(
+                    progress=call_progress, user=id(calls), stop=pool.stop
+                )
+                status = function(
+                    encoder,
+                    a.pointer,
+                    b.pointer if b is not None else None,
+                    ctypes.byref(options),
+                    result.pointer(),
+                )
+                calls.check(status)
+        finally:
+            if bar is not None:
+                bar.close()
+        return result
+
+    def get_sentence_embedding_dimension(self) -> int:
+        """W."""
+        self._open()
+        return self._width(None, c.EmbedOptions())
+
+    def _width(self, pooling: Optional[str], options: c.EmbedOptions) -> int:
+        if pooling not in self._widths:
+            width = ctypes.c_int64()
+            with self._open().base() as base:
+                check(lib.embedding_width(base, ctypes.byref(options), ctypes.byref(width)))
+            self._widths[pooling] = width.value
+        return self._widths[pooling]
+
+    def _prompt(self, name: Optional[str], prompt: Optional[str]) -> Optional[str]:
+        if prompt is not None or name is None:
+            return prompt
+        prompts = self._sentence().get("prompts", {})
+        if name not in prompts:
+            raise InvalidArgument(
+                f"the model has no prompt {name!r}; there are: {', '.join(prompts) or 'none'}"
+            )
+        return cast(str, prompts[name])
+
+    def _prompt_of(self, *names: str) -> Optional[str]:
+        """The first of these names that the model has a prompt for."""
+        prompts = self._sentence().get("prompts", {})
+        return next((name for name in names if name in prompts), None)
+
+
+def _normalize(vectors: FloatArray) -> FloatArray:
+    """To length 1, in place."""
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    return vectors
