@@ -63,8 +63,9 @@ def one_sentence(threads, rounds):
     borrowed = c.BorrowedTexts([TEXT])
     out = np.empty((1, encoder.get_sentence_embedding_dimension()), np.float32)
     options = c.EmbedOptions(output=c.address(out), output_size=out.size)
-    handle = encoder._pool.acquire()
-    encoder._pool.release(handle)
+    turn = encoder._pool.acquire()
+    handle = turn.encoder
+    turn.give_back()
     direct, whole = in_turns(
         20 * rounds,
         lambda: c.check(c.lib.embed(handle, borrowed.pointer, ctypes.byref(options), None)),

@@ -14,6 +14,30 @@ namespace {
 
 thread_local std::string last_message;
 
+phasor_status status_of(ErrorCode code) noexcept {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+      return PHASOR_INVALID_ARGUMENT;
+    case ErrorCode::kEmptyText:
+      return PHASOR_EMPTY_TEXT;
+    case ErrorCode::kTooLong:
+      return PHASOR_TOO_LONG;
+    case ErrorCode::kBusy:
+      return PHASOR_BUSY;
+    case ErrorCode::kCancelled:
+      return PHASOR_CANCELLED;
+    case ErrorCode::kNotFound:
+      return PHASOR_NOT_FOUND;
+    case ErrorCode::kInvalidModel:
+      return PHASOR_INVALID_MODEL;
+    case ErrorCode::kUnsupported:
+      return PHASOR_UNSUPPORTED;
+    case ErrorCode::kBackend:
+      return PHASOR_BACKEND;
+  }
+  return PHASOR_INTERNAL;
+}
+
 phasor_status say(phasor_status status, const char* message) noexcept {
   try {
     last_message = message;
@@ -30,9 +54,7 @@ phasor_status failure() noexcept {
   try {
     throw;
   } catch (const Error& error) {
-    static_assert(static_cast<int>(ErrorCode::kInvalidArgument) + 1 == PHASOR_INVALID_ARGUMENT &&
-                  static_cast<int>(ErrorCode::kBackend) + 1 == PHASOR_BACKEND);
-    return say(static_cast<phasor_status>(static_cast<int>(error.code()) + 1), error.what());
+    return say(status_of(error.code()), error.what());
   } catch (const std::bad_alloc&) {
     return say(PHASOR_OUT_OF_MEMORY, "out of memory");
   } catch (const std::length_error&) {  // a container longer than memory can be

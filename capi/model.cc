@@ -62,8 +62,12 @@ int32_t phasor_interface_version(void) { return PHASOR_INTERFACE_VERSION; }
 const char* phasor_version(void) { return PHASOR_VERSION; }
 
 const char* phasor_backend_version(void) {
-  static const std::string kVersion = phasor::Encoder::backend_version();
-  return kVersion.c_str();
+  const char* version = "";
+  guarded([&] {
+    static const std::string kVersion = phasor::Encoder::backend_version();
+    version = kVersion.c_str();
+  });
+  return version;
 }
 
 phasor_status phasor_model_load(const char* folder_or_name, const phasor_load_options* options,
@@ -100,7 +104,11 @@ phasor_status phasor_add_models_folder(const char* folder) {
 }
 
 const char* phasor_hook_name(int32_t i) {
-  return i >= 0 && i < phasor::kNumHooks ? hook_templates()[i].c_str() : nullptr;
+  const char* name = nullptr;
+  guarded([&] {
+    if (i >= 0 && i < phasor::kNumHooks) name = hook_templates()[i].c_str();
+  });
+  return name;
 }
 
 phasor_status phasor_tokenize(const phasor_model* model, const phasor_texts* first,
@@ -122,6 +130,17 @@ phasor_status phasor_tokenize(const phasor_model* model, const phasor_texts* fir
     }
     tokenize(model->model->tokenizer(), texts, second != nullptr ? &seconds : nullptr,
              {.parse_special = how.parse_special != 0, .max_tokens = how.max_tokens}, made);
+  });
+}
+
+phasor_status phasor_pieces(const phasor_model* model, const int32_t* token_ids, int64_t n,
+                            phasor_result** result) {
+  return make_result(result, [&](phasor_result& made) {
+    require(model, "the model");
+    std::vector<std::string>& pieces = made.strings["pieces"];
+    for (const int32_t id : array_at(token_ids, n, "token ids")) {
+      pieces.push_back(model->model->tokenizer().piece(id));
+    }
   });
 }
 

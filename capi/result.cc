@@ -24,13 +24,16 @@ phasor_status phasor_result_array(const phasor_result* result, const char* name,
     require(name, "the name of the array");
     require(array, "the place for the array");
     const auto found = result->arrays.find({name, text});
-    if (found == result->arrays.end()) {
-      throw phasor::Error(phasor::ErrorCode::kNotFound,
-                          fmt::format("the result has no array '{}' of {}; there are: {}", name,
-                                      text < 0 ? "all texts" : fmt::format("text {}", text),
-                                      fmt::join(result->names, ", ")));
+    if (found != result->arrays.end()) {
+      *array = found->second;
+      return;
     }
-    *array = found->second;
+    std::string why = fmt::format("; there are: {}", fmt::join(result->names, ", "));
+    if (result->arrays.contains({name, -1})) why = ", but of all texts: give -1 as the text";
+    if (result->arrays.contains({name, 0})) why = ", but of each text that was run: give 0, 1, …";
+    throw phasor::Error(phasor::ErrorCode::kNotFound,
+                        fmt::format("the result has no array '{}' of {}{}", name,
+                                    text < 0 ? "all texts" : fmt::format("text {}", text), why));
   });
 }
 

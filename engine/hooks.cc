@@ -62,8 +62,8 @@ std::vector<HookPoint> find_hooks(std::string_view name, int64_t num_layers) {
   if (!points.empty()) return points;
   throw InvalidArgument(fmt::format(
       "this model has no hook '{}'; write all, or names like attn.hook_pattern (of every block) "
-      "and blocks.0.hook_resid_post (of the first), as TransformerLens has them",
-      name));
+      "and blocks.{}.hook_resid_post (of the last), as TransformerLens has them",
+      name, num_layers - 1));
 }
 
 }  // namespace phasor

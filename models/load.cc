@@ -49,16 +49,20 @@ std::vector<fs::path> model_folders() {
   }
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (!error) folders.push_back(program.parent_path().parent_path() / "share/phasor/models");
-  // Of a shared library, whose folder may be lib or lib/x86_64-linux-gnu.
+  // Beside a shared library, whose folder may be lib or lib/x86_64-linux-gnu. Of a program, and of
+  // a library that was opened by a relative name, the name says nothing of where it is.
   Dl_info library;
   if (dladdr(reinterpret_cast<const void*>(&find_model), &library) != 0) {
-    const fs::path folder = fs::absolute(library.dli_fname, error).parent_path();
+    const fs::path file = library.dli_fname;
     for (const char* const up : {"..", "../.."}) {
-      const fs::path models = folder / up / "share/phasor/models";
-      if (is_folder(models)) folders.push_back(models.lexically_normal());
+      const fs::path models = file.parent_path() / up / "share/phasor/models";
+      if (file.is_absolute() && !fs::equivalent(file, program, error) && is_folder(models)) {
+        folders.push_back(models.lexically_normal());
+      }
     }
   }
+  if (!program.empty())
+    folders.push_back(program.parent_path().parent_path() / "share/phasor/models");
   {
     AddedFolders& added = AddedFolders::get();
     const std::lock_guard lock(added.mutex);

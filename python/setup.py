@@ -1,4 +1,4 @@
-"""One wheel for every Python: the package calls libphasor.so through ctypes."""
+"""One wheel for every Python: the package calls libphasor_c.so through ctypes."""
 
 import os
 import platform
@@ -8,7 +8,7 @@ from setuptools import Distribution, setup
 
 try:
     from setuptools.command.bdist_wheel import bdist_wheel
-except ImportError:  # setuptools before 70
+except ImportError:  # setuptools before 70.1
     from wheel.bdist_wheel import bdist_wheel
 
 
@@ -31,7 +31,7 @@ with open("phasor/_install/include/phasor/version.h") as header:
 setup(
     version=version,
     packages=["phasor"],
-    package_data={"phasor": ["py.typed", "_install/**/*", "_install/**/.*"]},
+    package_data={"phasor": ["py.typed", "_install/**/*"]},
     distclass=BinaryDistribution,
     cmdclass={"bdist_wheel": Wheel},
 )

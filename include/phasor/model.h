@@ -176,7 +176,7 @@ class Model {
 };
 
 /// The folder of `folder_or_name`: itself if it is a folder, otherwise the bundled model of that
-/// name, searched in $PHASOR_MODELS, beside the running program and beside a shared phasor
+/// name, searched in $PHASOR_MODELS, beside a shared phasor and beside the running program
 /// (../share/phasor/models), in the folders of add_models_folder(), and in phasor's installation.
 /// Throws ModelError listing the folders searched and the models found.
 std::filesystem::path find_model(const std::filesystem::path& folder_or_name);

@@ -1,5 +1,5 @@
-// The C interface, for every language that can call C. Its ABI is stable: functions keep their
-// parameters, structs only grow, constants keep their values.
+// The C interface, for every language that can call C, in libphasor_c.so. Its ABI is stable:
+// functions keep their parameters, structs only grow, constants keep their values.
 //
 //     phasor_model *model;
 //     phasor_encoder *encoder;
@@ -43,7 +43,7 @@ extern "C" {
 #endif
 
 #if !defined(__GNUC__)
-/// Marks what libphasor.so exports.
+/// Marks what libphasor_c.so exports.
 #define PHASOR_API
 #else
 #define PHASOR_API __attribute__((visibility("default")))
@@ -136,6 +136,10 @@ PHASOR_API phasor_status phasor_tokenize(const phasor_model* model, const phasor
                                          const phasor_texts* second,
                                          const phasor_tokenize_options* options,
                                          phasor_result** result);
+
+/// The string of each token id [n], of "[MASK]" and the like too. Strings: "pieces", n of them.
+PHASOR_API phasor_status phasor_pieces(const phasor_model* model, const int32_t* token_ids,
+                                       int64_t n, phasor_result** result);
 
 // --- Results ---
 

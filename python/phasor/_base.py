@@ -63,6 +63,8 @@ class Base:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
         self._pool = Pool(base, max(1, cores // self.threads))
         self._language = language
+        #: The model's name, or its folder.
+        self.name: str = os.fsdecode(folder_or_name)
         self._widths: Dict[Optional[str], int] = {}
 
     def close(self) -> None:
@@ -91,12 +93,11 @@ class Base:
 
     @contextlib.contextmanager
     def _encoder(self) -> Iterator[ctypes.c_void_p]:
-        pool = self._open()
-        encoder = pool.acquire()
+        turn = self._open().acquire()
         try:
-            yield encoder
+            yield turn.encoder
         finally:
-            pool.release(encoder)
+            turn.give_back()
 
     def _sentence(self) -> Dict[str, Any]:
         return cast(Dict[str, Any], self.info.get("sentence", {}))

@@ -6,10 +6,10 @@ import atexit
 import contextlib
 import ctypes
 import os
-import signal
 import threading
+import time
 import weakref
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from ._library import (
     Busy,
@@ -38,27 +38,21 @@ class Pool:
         self._base = base  # never runs
         self._most = most
         self._idle: List[ctypes.c_void_p] = []
-        self._stop = ctypes.c_void_p()
-        check(lib.stop_create(ctypes.byref(self._stop)))
         self._closed = False
         self._running = 0
-        self._changed = threading.Condition()  # reentrant: a finalizer may close
+        self._renew_lock()
         _pools.add(self)
-
-    @property
-    def stop(self) -> ctypes.c_void_p:
-        """Ends every call when the interpreter ends."""
-        return self._stop
 
     @contextlib.contextmanager
     def base(self) -> Iterator[ctypes.c_void_p]:
         """The encoder to ask, not to run."""
-        with self._changed:
+        with self._lock:
             if self._closed:
                 raise Error("this Encoder is closed")
             yield self._base
 
-    def acquire(self) -> ctypes.c_void_p:
+    def acquire(self) -> "Turn":
+        """Waits for a turn."""
         if self in getattr(_here, "pools", ()):
             raise Busy("an Encoder cannot be used by its own hook or progress function; use another")
         if _forked_while_running:
@@ -66,37 +60,32 @@ class Pool:
                 "this process was forked while phasor ran on another thread; fork before, or use "
                 "multiprocessing's 'spawn' or 'forkserver'"
             )
-        with self._changed:
+        turn = Turn(self)
+        with self._lock:
             while not self._closed and not _ending and self._running >= self._most:
                 self._changed.wait()
             if _ending:
                 raise Cancelled("the interpreter is ending")
             if self._closed:
                 raise Error("this Encoder is closed")
+            turn.counts = True
             self._running += 1
             if self._idle:
-                return self._idle.pop()
-        encoder = ctypes.c_void_p()
-        try:
-            check(lib.encoder_replica(self._base, ctypes.byref(encoder)))
-        except BaseException:
-            self._finished()
-            raise
-        return encoder
+                turn.encoder = self._idle.pop()
+        if not turn.encoder:
+            check(lib.encoder_replica(self._base, ctypes.byref(turn.encoder)))
+        return turn
 
-    def release(self, encoder: ctypes.c_void_p) -> None:
-        self._finished(encoder)
-
-    def _finished(self, encoder: Optional[ctypes.c_void_p] = None) -> None:
-        with self._changed:
+    def finished(self, encoder: ctypes.c_void_p) -> None:
+        with self._lock:
             self._running -= 1
-            if encoder is not None:
+            if encoder:
                 self._idle.append(encoder)
             self._free_if_closed()
             self._changed.notify_all()
 
     def close(self) -> None:
-        with self._changed:
+        with self._lock:
             self._closed = True
             self._free_if_closed()
             self._changed.notify_all()
@@ -107,7 +96,6 @@ class Pool:
             return
         for encoder in [*self._idle, self._base]:
             lib.encoder_free(encoder)
-        lib.stop_free(self._stop)
         self._idle.clear()
         self._base = ctypes.c_void_p()
 
@@ -119,24 +107,47 @@ class Pool:
     def running(self) -> int:
         return self._running
 
-    def _end(self) -> None:
-        with self._changed:
-            if self._base:
-                lib.stop_request(self._stop)
+    def wait_until_idle(self, deadline: float) -> None:
+        with self._lock:
             self._changed.notify_all()
-            if not _forked_while_running:  # otherwise who runs is not in this process
-                self._changed.wait_for(lambda: self._running == 0, timeout=10)
+            left = max(0.0, deadline - time.monotonic())
+            self._changed.wait_for(lambda: self._running == 0, timeout=left)
 
     def _renew_lock(self) -> None:
-        self._changed = threading.Condition()
+        # Reentrant, for a finalizer may close; entered and left without Python code, where the
+        # handler of a signal could raise.
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+
+
+class Turn:
+    """A call's right to run, and its encoder; given back at the latest when this is dropped."""
+
+    __slots__ = ("_pool", "counts", "encoder")
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self.counts = False
+        self.encoder = ctypes.c_void_p()
+
+    def give_back(self) -> None:
+        if self.counts:
+            self.counts = False
+            self._pool.finished(self.encoder)
+
+    __del__ = give_back
 
 
 def _end() -> None:
     """Before the interpreter ends: its last steps stop threads wherever they are, also in C++."""
     global _ending
     _ending = True
+    for call in list(Call._running.values()):
+        lib.stop_request(call.stop)
+    deadline = time.monotonic() + 10
     for pool in list(_pools):
-        pool._end()
+        if not _forked_while_running:  # otherwise who runs is not in this process
+            pool.wait_until_idle(deadline)
 
 
 def _in_forked_child() -> None:
@@ -145,8 +156,7 @@ def _in_forked_child() -> None:
     for pool in list(_pools):
         pool._renew_lock()
         _forked_while_running = _forked_while_running or pool.running > 0
-    for call in Callbacks._calls.values():
-        call._restore_handlers()
+    Call._running.clear()
 
 
 atexit.register(_end)
@@ -154,18 +164,10 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_forked_child)
 
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
+class Call:
+    """A long call of the library: its stop, its Python functions, and what one of them raised."""
 
-
-class Callbacks:
-    """The Python functions of one call, and the exception that one of them raised.
-
-    Python calls the handlers of signals on the main thread, as soon as it runs Python: where a
-    callback begins, outside of any ``try``. There ctypes would drop a KeyboardInterrupt, so that
-    signals are noted during the call, and their handlers called inside a callback.
-    """
-
-    _calls: Dict[int, "Callbacks"] = {}
+    _running: Dict[int, "Call"] = {}
 
     def __init__(
         self,
@@ -174,69 +176,78 @@ class Callbacks:
         hooks: Optional[List[Callable[[Any], None]]] = None,
     ) -> None:
         self._pool = pool
-        self._handlers: Dict[int, Any] = {}
-        self._noted: List[Tuple[int, Any]] = []
         self.progress = progress
         self.hooks = hooks or []
         self.failure: Optional[BaseException] = None
+        self.keep: Any = None  # memory that the library uses, also after a second Ctrl-C
+        self.stop = ctypes.c_void_p()
+        check(lib.stop_create(ctypes.byref(self.stop)))
 
-    def __enter__(self) -> "Callbacks":
-        self._calls[id(self)] = self
-        called = self.progress is not None or self.hooks
-        if called and threading.current_thread() is threading.main_thread():
-            for number in _SIGNALS:
-                handler = signal.getsignal(number)
-                if callable(handler):
-                    self._handlers[number] = handler
-                    signal.signal(number, self._signalled)
-        return self
+    def __del__(self) -> None:
+        lib.stop_free(self.stop)
 
-    def __exit__(self, *_: object) -> None:
-        del self._calls[id(self)]
-        self._restore_handlers()
-        self._handle_signals()
+    def run(self, work: Callable[[ctypes.c_void_p], int], long: bool = True) -> None:
+        """Calls work(encoder), which returns the library's status.
 
-    def _signalled(self, number: int, frame: Any) -> None:
-        self._noted.append((number, frame))
-        if self._pool in getattr(_here, "pools", ()):
-            self._handle_signals()
-
-    def _handle_signals(self) -> None:
-        while self._noted:
-            number, frame = self._noted.pop(0)
-            self._handlers[number](number, frame)
-
-    def _restore_handlers(self) -> None:
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
-
-    def check(self, status: int) -> None:
-        """What a callback raised goes before the status that follows from it."""
-        if self.failure is not None:
-            raise self.failure
-        check(status)
-
-    def _call(self, function: Callable[..., None], *arguments: Any) -> int:
-        pools: List[Pool] = _here.__dict__.setdefault("pools", [])
-        try:
+        Python handles signals on the main thread, between two steps of Python; ctypes would drop
+        what a handler raises where a callback begins. So a long call from the main thread runs on
+        another one, and the main thread waits for it or, after Ctrl-C, stops it.
+        """
+        turn = self._pool.acquire()
+        if not long or threading.current_thread() is not threading.main_thread():
+            self._work(work, turn)
+        else:
+            thread = threading.Thread(target=self._work, args=(work, turn), daemon=True)
+            thread.start()
             try:
-                pools.append(self._pool)
-                self._handle_signals()
-                function(*arguments)
+                thread.join()
+            except BaseException:  # of a signal's handler
+                lib.stop_request(self.stop)
+                thread.join()
+                self.failure = None
+                raise
+        failure, self.failure = self.failure, None  # a traceback must not hold its own exception
+        if failure is not None:
+            try:
+                raise failure
             finally:
-                pools.pop()
+                del failure
+
+    def _work(self, work: Callable[[ctypes.c_void_p], int], turn: Turn) -> None:
+        self._running[id(self)] = self
+        try:
+            if _ending:
+                lib.stop_request(self.stop)
+            status = work(turn.encoder)
+            if self.failure is None:  # otherwise the status follows from it
+                check(status)
+        except BaseException as failure:
+            self.failure = failure
+        finally:
+            del self._running[id(self)]
+            turn.give_back()
+
+    def call_back(self, function: Callable[..., None], *arguments: Any) -> int:
+        """What the library gets for a call of a Python function: 0 to go on."""
+        pools: List[Pool] = _here.__dict__.setdefault("pools", [])
+        pools.append(self._pool)
+        try:
+            function(*arguments)
             return 0
-        except BaseException as failure:  # also KeyboardInterrupt
+        except BaseException as failure:
             self.failure = failure
             return 1
+        finally:
+            pools.pop()
 
 
 def _call_progress(user: int, done: int, total: int) -> int:
-    call = Callbacks._calls[user]
-    return call._call(call.progress, done, total) if call.progress else 0
+    call = Call._running[user]
+    return call.call_back(call.progress, done, total) if call.progress else 0
 
 
 call_progress = ProgressFunction(_call_progress)
+no_progress = ProgressFunction()  # type: ignore  # null
 
 
 class HookUser(ctypes.Structure):
@@ -247,8 +258,8 @@ class HookUser(ctypes.Structure):
 
 def _call_hook(user: int, event: Any) -> int:
     at = HookUser.from_address(user)
-    call = Callbacks._calls[at.call]
-    return call._call(call.hooks[at.index], event.contents)
+    call = Call._running[at.call]
+    return call.call_back(call.hooks[at.index], event.contents)
 
 
 call_hook = HookFunction(_call_hook)

@@ -1,4 +1,4 @@
-"""The C interface of libphasor.so (include/phasor/phasor_c.h), for ctypes."""
+"""The C interface of libphasor_c.so (include/phasor/phasor_c.h), for ctypes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import numpy as np
 
 INTERFACE_VERSION = 1
 
-#: Where the package's library, program and models are; $PHASOR_PREFIX names another installation.
-PREFIX = pathlib.Path(os.environ.get("PHASOR_PREFIX") or pathlib.Path(__file__).parent / "_install")
+#: Where the package's library, program and models are.
+PREFIX = pathlib.Path(__file__).parent / "_install"
 
 
 class Error(Exception):
@@ -239,6 +239,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any], bool]] = {
     "phasor_model_free": (None, [_P], True),
     "phasor_model_info": (_S, [_P], True),
     "phasor_tokenize": (_I32, [_P, _P, _P, _P, _P], True),
+    "phasor_pieces": (_I32, [_P, _P, _I64, _P], True),
     "phasor_result_array": (_I32, [_P, _S, _I64, _P], False),
     "phasor_result_array_name": (_S, [_P, _I64], False),
     "phasor_result_string": (_P, [_P, _S, _I64, _P], False),
@@ -264,21 +265,21 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any], bool]] = {
 
 def _load() -> Any:
     """The library's functions, with their types."""
-    file = PREFIX / "lib" / "libphasor.so"
+    file = PREFIX / "lib" / "libphasor_c.so"
     with_gil, without = ctypes.PyDLL(str(file)), ctypes.CDLL(str(file))
 
     class Functions:
         pass
 
-    for name, (result, arguments, long) in FUNCTIONS.items():
-        function = getattr(without if long else with_gil, name)
-        function.restype, function.argtypes = result, arguments
-        setattr(Functions, name[len("phasor_") :], staticmethod(function))
-    found = Functions.interface_version()  # type: ignore[attr-defined]
+    found = with_gil.phasor_interface_version()
     if found < INTERFACE_VERSION:
         raise ImportError(
             f"{file} has version {found} of the C interface; this package needs {INTERFACE_VERSION}"
         )
+    for name, (result, arguments, long) in FUNCTIONS.items():
+        function = getattr(without if long else with_gil, name)
+        function.restype, function.argtypes = result, arguments
+        setattr(Functions, name[len("phasor_") :], staticmethod(function))
     return Functions
 
 
@@ -299,11 +300,11 @@ def utf8(text: str, what: str = "a text") -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def ordered(given: Any, what: str) -> Iterator[Any]:
+def ordered(given: Any, what: str, of: str = "str") -> Iterator[Any]:
     """Goes over texts. A dict or a set has none by number, and is a mistake."""
     wrong = isinstance(given, (str, bytes, bytearray, collections.abc.Mapping, collections.abc.Set))
     if wrong or not hasattr(given, "__iter__"):
-        raise TypeError(f"{what} must be a list of str, not {type(given).__name__}")
+        raise TypeError(f"{what} must be a sequence of {of}, not {type(given).__name__}")
     return iter(given)
 
 
@@ -312,7 +313,7 @@ def strs(given: Any, what: str) -> List[str]:
     texts = list(ordered(given, what))
     for i, text in enumerate(texts):
         if not isinstance(text, str):
-            raise TypeError(f"{what}[{i}] is a {type(text).__name__}, not a str")
+            raise TypeError(f"{what}[{i}] is of type {type(text).__name__}, not str")
     return texts
 
 

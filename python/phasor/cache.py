@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import difflib
 from typing import (
     Any,
     Callable,
@@ -13,6 +14,7 @@ from typing import (
     Mapping,
     Optional,
     Sequence,
+    Set,
     Tuple,
     Union,
 )
@@ -20,7 +22,7 @@ from typing import (
 import numpy as np
 import numpy.typing as npt
 
-from ._library import HookEvent, InvalidArgument, Result, floats
+from ._library import HookEvent, InvalidArgument, Result, strs, floats
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -56,14 +58,22 @@ def pick_names(names: NamesFilter, every: Sequence[str]) -> List[str]:
         return ["all"]
     if isinstance(names, str):
         return [names]
-    if callable(names):
-        return [name for name in every if names(name)]
-    return list(names)
+    if not callable(names):
+        return strs(names, "names_filter")
+    picked = [name for name in every if names(name)]
+    if not picked:
+        raise InvalidArgument("the function of names picks no hook of the model")
+    return picked
 
 
-def hook_caller(function: HookFunction) -> Callable[[HookEvent], None]:
+def is_called(path: str, name: str) -> bool:
+    """Whether a name means the hook: its path, or the end of it."""
+    return path == name or path.endswith((f".{name}", f"hook_{name}"))
+
+
+def hook_caller(function: HookFunction, called: Set[str]) -> Callable[[HookEvent], None]:
     """Calls a function with a copy of what passes, which it may keep, and writes back what it
-    leaves."""
+    leaves. Notes the hooks at which it was called."""
     if not callable(function):
         raise TypeError(f"a hook is a function of a value and a HookPoint, not {function!r}")
 
@@ -73,6 +83,7 @@ def hook_caller(function: HookFunction) -> Callable[[HookEvent], None]:
         passing: FloatArray = np.asarray(memory).reshape(shape)
         value = passing.copy()
         point = HookPoint(event.name.decode(), event.text, event.first_token)
+        called.add(point.name)
         changed = function(value, point)
         if changed is None:
             changed = value
@@ -117,58 +128,67 @@ class Encoding:
         return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
-        return f"<phasor.Encoding of {len(self)} texts, {len(self.hidden)} tokens>"
+        return f"<phasor.Encoding of {len(self)} text(s), {len(self.hidden)} tokens>"
 
 
 class ActivationCache(Mapping[str, FloatArray]):
     """Recorded values by TransformerLens' names, as read-only NumPy arrays without copies.
 
-    ``cache[name]`` has a leading batch dimension, ``cache[name, i]`` is that of text i. Since
-    phasor does not pad, texts of different lengths have only the latter.
+    ``cache["blocks.3.attn.hook_pattern"]`` or, for short, ``cache["pattern", 3]`` has a leading
+    batch dimension. phasor does not pad: of texts with different lengths, ``cache.text(i)`` is the
+    cache of text i, whose values have no batch dimension.
     """
 
-    def __init__(self, result: Result, num_texts: int, batch_dim: bool = True) -> None:
+    def __init__(self, result: Result, texts: range, batch_dim: bool = True) -> None:
         self._result = result
-        self._num_texts = num_texts
+        self._texts = texts
         self._batch_dim = batch_dim
         fixed = ("hidden", "offsets", "token_ids", "positions")
         self._names = [name for name in result.names() if name not in fixed]
 
-    def _full_name(self, name: Any) -> str:
-        """TransformerLens' short forms, too: ("pattern", 3), ("k", 0, "attn"), ("embed")."""
-        if isinstance(name, tuple) and len(name) > 1:
-            part, layer = name[0], name[1]
-            ends = (f".hook_{part}", f".{part}")
-            for full in self._names:
-                if full.startswith(f"blocks.{layer}.") and full.endswith(ends):
-                    return full
-            name = f"blocks.{layer}.…{part}"
-        elif name not in self._names and f"hook_{name}" in self._names:
-            return f"hook_{name}"
-        if name not in self._names:
-            raise KeyError(f"{name} was not recorded; there are: {', '.join(self._names)}")
-        return str(name)
+    def text(self, i: int) -> "ActivationCache":
+        """The values of text i, without a batch dimension: [T, C], [T, H, D] or [H, T, T]."""
+        if not -len(self._texts) <= i < len(self._texts):
+            raise IndexError(f"there is no text {i}; there are 0 to {len(self._texts) - 1}")
+        number = self._texts[i]
+        return ActivationCache(self._result, range(number, number + 1), batch_dim=False)
 
-    def __getitem__(self, name: Any) -> FloatArray:
-        if isinstance(name, tuple) and len(name) == 2 and name[0] in self._names:
-            return self.of_text(*name)
-        full = self._full_name(name)
-        if self._num_texts == 1:
-            value = self.of_text(full, 0)
-            return value[None] if self._batch_dim else value
-        values = [self.of_text(full, i) for i in range(self._num_texts)]
+    def _full_name(self, key: Any) -> str:
+        """Of ("pattern", 3), ("k", 0, "attn"), ("resid_post", -1) or "embed", too."""
+        parts = key if isinstance(key, tuple) and key else (key,)
+        layers = {int(name.split(".")[1]) for name in self._names if name.startswith("blocks.")}
+        if len(parts) > 1 and isinstance(parts[1], (int, np.integer)) and layers:
+            layer = int(parts[1]) if parts[1] >= 0 else max(layers) + 1 + int(parts[1])
+            begin = ".".join(["blocks", str(layer), *map(str, parts[2:])]) + "."
+            ends = (f".hook_{parts[0]}", f".{parts[0]}")
+            for name in self._names:
+                if name.startswith(begin) and name.endswith(ends):
+                    return name
+        elif len(parts) == 1:
+            for name in (parts[0], f"hook_{parts[0]}"):
+                if name in self._names:
+                    return str(name)
+        near = difflib.get_close_matches(str(parts[0]), self._short_names(), 3, 0.5)
+        blocks = f", of the blocks {min(layers)} to {max(layers)}" if layers else ""
+        raise KeyError(
+            f"{key!r} was not recorded; there are {', '.join(near or self._short_names())}{blocks}"
+        )
+
+    def _short_names(self) -> List[str]:
+        """The last part of every name, once."""
+        return list(dict.fromkeys(name.split("hook_")[-1] for name in self._names))
+
+    def __getitem__(self, key: Any) -> FloatArray:
+        name = self._full_name(key)
+        values = [self._result.array(name, i) for i in self._texts]
+        if len(values) == 1:
+            return values[0][None] if self._batch_dim else values[0]
         if len({value.shape for value in values}) > 1:
             raise InvalidArgument(
                 "the texts have different numbers of tokens, and phasor does not pad; take "
-                f"cache[{full!r}, i] of text i"
+                f"cache.text(i)[{name!r}] of text i"
             )
         return np.stack(values)
-
-    def of_text(self, name: str, i: int) -> FloatArray:
-        """The value of text i: [T, C], [T, H, D] or [H, T, T]."""
-        if not 0 <= i < self._num_texts:
-            raise IndexError(f"there is no text {i}; there are {self._num_texts}")
-        return self._result.array(name, i)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -176,17 +196,16 @@ class ActivationCache(Mapping[str, FloatArray]):
     def __len__(self) -> int:
         return len(self._names)
 
-    def __contains__(self, name: object) -> bool:
+    def __contains__(self, key: object) -> bool:
         try:
-            if isinstance(name, tuple) and len(name) == 2 and name[0] in self._names:
-                return name[1] in range(self._num_texts)
-            self._full_name(name)
+            self._full_name(key)
         except KeyError:
             return False
         return True
 
     def __repr__(self) -> str:
-        return f"<phasor.ActivationCache of {self._num_texts} texts: {', '.join(self._names)}>"
+        names = ", ".join(self._short_names())
+        return f"<phasor.ActivationCache of {len(self._texts)} text(s): {names}>"
 
 
 FwdHooks = Iterable[Tuple[NamesFilter, HookFunction]]

@@ -28,7 +28,7 @@ class Encoder(Vectors):
 
     def observe(self, texts: Union[str, Sequence[str]] = (), **options: Any) -> Observed:
         """:func:`phasor.observe` of this model's folder, in the same precision."""
-        return observe(texts, model=self.info["folder"], **self._program_options(options))
+        return observe(texts, model=self._name(), **self._program_options(options))
 
     def compare(
         self,
@@ -37,9 +37,12 @@ class Encoder(Vectors):
         **options: Any,
     ) -> Observed:
         """:func:`phasor.compare` of this model and another, in the same precision."""
-        second = other.info["folder"] if isinstance(other, Encoder) else other
-        first = self.info["folder"]
-        return compare(first, second, texts, **self._program_options(options))
+        second = other._name() if isinstance(other, Encoder) else other
+        return compare(self._name(), second, texts, **self._program_options(options))
+
+    def _name(self) -> str:
+        """For the program: short, and right wherever the working directory is now."""
+        return str(self.info["folder"]) if os.path.isdir(self.name) else self.name
 
     def _program_options(self, options: Dict[str, Any]) -> Dict[str, Any]:
         own = ["-t", str(self.threads), "--precision", self.precision]
@@ -50,7 +53,7 @@ class Encoder(Vectors):
     def __repr__(self) -> str:
         sizes = self.info["sizes"]
         return (
-            f"<phasor.Encoder {self.info['family']}, {sizes['layers']} layers, "
+            f"<phasor.Encoder {self.name!r}: {self.info['family']}, {sizes['layers']} layers, "
             f"d_model {sizes['d_model']}, positions {self.info['position']['kind']}, "
             f"{self.precision}, {self.threads} threads>"
         )

@@ -13,6 +13,7 @@ from typing import (
     List,
     Optional,
     Sequence,
+    Set,
     Tuple,
     Union,
     cast,
@@ -24,7 +25,7 @@ import numpy.typing as npt
 
 from . import _library as c
 from ._base import Base
-from ._calls import Callbacks, HookUser, call_hook
+from ._calls import Call, HookUser, call_hook
 from ._library import InvalidArgument, address, check, floats, integer, lib
 from .cache import (
     ActivationCache,
@@ -33,6 +34,7 @@ from .cache import (
     FwdHooks,
     NamesFilter,
     hook_caller,
+    is_called,
     pick_names,
 )
 from .run_options import (
@@ -214,7 +216,9 @@ class Inside(Base):
         ``fwd_hooks`` are pairs of such a filter and a function ``f(value, hook)``, which gets a
         value with a leading batch dimension of 1, for one text after the other, and may change it
         in place or return another: to set a head to zero, or to patch in a value of another run.
-        The run goes on with what it leaves, and the cache holds that.
+        The run goes on with what it leaves, and the cache holds that. Functions may be called on
+        another thread than the caller's, one at a time. To look only, use the cache: a function at
+        a pattern or at scores changes the results by rounding even if it changes nothing.
 
         ``positions`` replaces the model's: a name ("none", "sinusoidal:paper", "learned", "rotary",
         "alibi"), a table [rows, E] or one int for each token. ``edit`` changes them: "zero",
@@ -226,7 +230,7 @@ class Inside(Base):
         result, num_texts = self._run(
             texts, names, fwd_hooks, positions, edit, cut_residual, overflow
         )
-        return Encoding(result), ActivationCache(result, num_texts, not remove_batch_dim)
+        return Encoding(result), ActivationCache(result, range(num_texts), not remove_batch_dim)
 
     def _run(
         self,
@@ -250,51 +254,74 @@ class Inside(Base):
             num_record=recorded.count,
             cut_residuals=ctypes.addressof(cut_array),
             num_cut_residuals=len(cuts),
-            stop=pool.stop,
         )
         result = c.Result()
         points: List[Tuple[bytes, int]] = []  # name, index of the function
         functions: List[Callable[[Any], None]] = []
-        for pair in fwd_hooks:
+        called: Set[str] = set()  # hooks at which functions were
+        for pair in c.ordered(fwd_hooks, "fwd_hooks", "pairs of a name and a function"):
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                raise TypeError("fwd_hooks are pairs of names and a function")
+                raise TypeError("fwd_hooks is a list of pairs, like [(name, function)]")
             filter, function = pair
             points += [
                 (c.c_string(n), len(functions)) for n in pick_names(filter, self.hook_names)
             ]
-            functions.append(hook_caller(function))
+            functions.append(hook_caller(function, called))
+        call = Call(pool, hooks=functions)
+        users = [HookUser(id(call), index) for _, index in points]
+        hooks = (c.Hook * len(points))(
+            *[
+                c.Hook(name, call_hook, ctypes.addressof(user), 1)
+                for (name, _), user in zip(points, users)
+            ]
+        )
+        options.hooks, options.num_hooks = ctypes.addressof(hooks), len(points)
+        options.stop = call.stop
+        call.keep = (recorded, held, cut_array, users, hooks, result)
         sequences = _ids(texts)
-        with self._encoder() as encoder, Callbacks(pool, hooks=functions) as calls:
-            users = [HookUser(id(calls), index) for _, index in points]
-            hooks = (c.Hook * len(points))(
-                *[
-                    c.Hook(name, call_hook, ctypes.addressof(user), 1)
-                    for (name, _), user in zip(points, users)
-                ]
-            )
-            options.hooks, options.num_hooks = ctypes.addressof(hooks), len(points)
-            if sequences is None:
-                given = [texts] if isinstance(texts, str) else c.strs(texts, "texts")
-                num_texts = len(given)
-                borrowed = c.BorrowedTexts(given)
-                status = lib.encode(
-                    encoder, borrowed.pointer, ctypes.byref(options), result.pointer()
+        if sequences is None:
+            given = [texts] if isinstance(texts, str) else c.strs(texts, "texts")
+            num_texts = len(given)
+            borrowed = c.BorrowedTexts(given)
+
+            def work(encoder: ctypes.c_void_p) -> int:
+                return int(
+                    lib.encode(encoder, borrowed.pointer, ctypes.byref(options), result.pointer())
                 )
-            else:
-                num_texts = len(sequences)
-                ids = np.concatenate([np.empty(0, np.int32), *sequences])
-                offsets = np.zeros(num_texts + 1, np.int64)
-                offsets[1:] = np.cumsum([len(s) for s in sequences])
-                status = lib.encode_ids(
-                    encoder,
-                    address(ids),
-                    address(offsets),
-                    num_texts,
-                    ctypes.byref(options),
-                    result.pointer(),
+
+        else:
+            num_texts = len(sequences)
+            ids = np.concatenate([np.empty(0, np.int32), *sequences])
+            offsets = np.zeros(num_texts + 1, np.int64)
+            offsets[1:] = np.cumsum([len(s) for s in sequences])
+
+            def work(encoder: ctypes.c_void_p) -> int:
+                return int(
+                    lib.encode_ids(
+                        encoder,
+                        address(ids),
+                        address(offsets),
+                        num_texts,
+                        ctypes.byref(options),
+                        result.pointer(),
+                    )
                 )
-            calls.check(status)
+
+        call.run(work, long=num_texts > 1 or bool(functions))
+        for names, reached in ((record, result.names()), ([n.decode() for n, _ in points], called)):
+            for name in names:
+                if name != "all" and not any(is_called(path, name) for path in reached):
+                    raise InvalidArgument(f"nothing passed {name}: this model has no such hook")
         return result, num_texts
+
+    def pieces(self, token_ids: npt.ArrayLike) -> List[str]:
+        """The string of each token id."""
+        self._open()
+        model = self._model  # kept by this call
+        ids = int32(np.atleast_1d(np.asarray(token_ids)), "token ids")
+        result = c.Result()
+        check(lib.pieces(model.handle, address(ids), ids.size, result.pointer()))
+        return result.strings("pieces")
 
     def mlm_logits(self, hidden: npt.ArrayLike) -> FloatArray:
         """Scores over the vocabulary for states [n, C], before the softmax: [n, V]."""

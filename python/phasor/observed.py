@@ -35,7 +35,7 @@ Strings = Union[str, Sequence[str]]
 Word = Union[str, bytes]
 
 
-class Table(Mapping[str, "npt.NDArray[Any]"]):
+class Table(Dict[str, "npt.NDArray[Any]"]):
     """Columns of equal length by name, such as ``layer`` and ``position``. Layers and heads count
     from 1, layer 0 is the embedding. A cell without a number is NaN."""
 
@@ -43,33 +43,23 @@ class Table(Mapping[str, "npt.NDArray[Any]"]):
         names: Dict[str, None] = {}
         for row in rows:
             names.update(dict.fromkeys(row))
-        self._columns = {name: _column([row.get(name) for row in rows]) for name in names}
-        self._length = len(rows)
-
-    def __getitem__(self, name: str) -> "npt.NDArray[Any]":
-        return self._columns[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        """The number of columns."""
-        return len(self._columns)
+        super().__init__({name: _column([row.get(name) for row in rows]) for name in names})
 
     def to_pandas(self) -> Any:
         """A ``pandas.DataFrame``."""
         import pandas
 
-        return pandas.DataFrame(self._columns)
+        return pandas.DataFrame(self)
 
     def __repr__(self) -> str:
-        shown = [[name, *map(_shown, column[:20])] for name, column in self._columns.items()]
+        shown = [[name, *map(_shown, column[:20])] for name, column in self.items()]
         widths = [max(map(len, column)) for column in shown]
         lines = [
             "  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in zip(*shown)
         ]
-        if self._length > 20:
-            lines.append(f"… ({self._length} rows)")
+        length = len(next(iter(self.values())))
+        if length > 20:
+            lines.append(f"… ({length} rows)")
         return "\n".join(lines)
 
 
@@ -85,8 +75,8 @@ def _shown(cell: Any) -> str:
     return f"{cell:.3f}" if isinstance(cell, float) else str(cell)
 
 
-class Observed:
-    """What :func:`observe` and :func:`compare` found.
+class Observed(Mapping[str, Table]):
+    """What :func:`observe` and :func:`compare` found, by the names of views.
 
     ``observed["split"]`` is the table of a view. Where there are several texts or two runs (with
     interventions, or of two models) the table has the columns ``text`` and ``run``, too. In a
@@ -106,9 +96,13 @@ class Observed:
             for run in line.get("runs", [line]):
                 yield i, run
 
-    @property
-    def views(self) -> List[str]:
-        """The names of the tables."""
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._views())
+
+    def __len__(self) -> int:
+        return len(self._views())
+
+    def _views(self) -> List[str]:
         names: Dict[str, None] = {}
         for _, run in self._runs():
             names.update(dict.fromkeys(run["views"]))
@@ -125,8 +119,10 @@ class Observed:
                 rows.append({**place, **row})
         if not rows:
             why = [run["missing"][view] for _, run in self._runs() if view in run["missing"]]
+            if view == "pattern":
+                why = ["patterns are in the cache of run_with_cache(), and on the page"]
             raise KeyError(
-                f"{view}: {why[0]}" if why else f"{view}; there are: {', '.join(self.views)}"
+                f"{view}: {why[0]}" if why else f"{view}; there are: {', '.join(self)}"
             )
         return Table(rows)
 
@@ -146,7 +142,7 @@ class Observed:
         )
 
     def __repr__(self) -> str:
-        return "\n\n".join(f"{view}\n{self[view]!r}" for view in self.views)
+        return "\n\n".join(f"{view}\n{self[view]!r}" for view in self)
 
 
 def observe(
@@ -157,20 +153,21 @@ def observe(
     positions: Optional[str] = None,
     edit: Strings = (),
     cut_residual: Union[Cut, Iterable[Cut]] = (),
+    overflow: str = "error",
     file: Union[None, str, "os.PathLike[str]"] = None,
     options: Strings = (),
 ) -> Observed:
     """What every layer does with the positions of each text, and what changes when positions are
     edited or residual connections are cut.
 
-    ``only`` picks views. ``positions`` (a name), ``edit`` and ``cut_residual`` are those of
-    :meth:`Encoder.run_with_cache`; ``edit`` may also be "table=FILE". ``file`` has a text on each
+    ``only`` picks views. ``positions`` (a name), ``edit``, ``cut_residual`` and
+    ``overflow`` are those of :meth:`Encoder.run_with_cache`; ``edit`` may also be "table=FILE". ``file`` has a text on each
     line, of which means are shown. ``options`` are further options of ``infer observe``.
     """
     command: List[Word] = ["observe", "-m", path(model)]
     sites = (".attn", ".mlp", "")
     cuts = [f"{layer + 1}{sites[site]}" for layer, site in residual_cuts(cut_residual)]
-    command += _options(only=only, edit=edit, cut_residual=cuts)
+    command += _options(only=only, edit=edit, cut_residual=cuts, overflow=overflow)
     if positions is not None:
         command += ["--positions", positions]
     if file is not None:

@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _library as c
-from ._calls import Callbacks, call_progress
+from ._calls import Call, call_progress, no_progress
 from ._library import InvalidArgument, address, check, floats, integer, lib
 from .cache import FloatArray
 from .inside import Inside
+from .observed import strings
 from .run_options import OVERFLOWS, PositionsLike, RunPositions, choice
 
 _CHUNK = 16384  # texts that are handed over together, so that memory stays flat
@@ -44,6 +45,10 @@ class _ProgressBar:
             self._bar: Any = tqdm(total=total, desc="texts", unit="text")
         except ImportError:
             self._bar = None
+
+    def shower(self, before: int = 0) -> Callable[[int, int], None]:
+        """The progress function of a call for the texts after the first `before`."""
+        return lambda done, _: self.show(before + done)
 
     def show(self, done: int) -> None:
         if self._bar is not None:
@@ -95,7 +100,7 @@ class Vectors(Inside):
         ``overflow`` ("truncate", "error", "window", "clamp", "interpolate") replace what the
         model's files say; ``positions`` and ``edit`` are those of :meth:`run_with_cache`.
         """
-        pool = self._open()
+        self._open()
         if isinstance(output_value, str) and output_value == "token_embeddings":
             others = [normalize_embeddings, edit]
             others += [x is not None for x in (truncate_dim, out, pooling, overflow, positions)]
@@ -110,7 +115,7 @@ class Vectors(Inside):
                 f"output_value is {str(output_value)[:40]!r}; it may be 'sentence_embedding' or "
                 "'token_embeddings'"
             )
-        options = c.EmbedOptions(max_tokens=max_tokens, stop=pool.stop)
+        options = c.EmbedOptions(max_tokens=max_tokens)
         if overflow is not None:
             options.overflow = choice("overflow policy", overflow, OVERFLOWS)
         if pooling is not None:
@@ -193,23 +198,19 @@ class Vectors(Inside):
             return
         options.output, options.output_size = address(vectors), vectors.size
         borrowed = c.BorrowedTexts(texts)
-        pool = self._open()
+        arguments = (borrowed.pointer, ctypes.byref(options), None)
         if len(texts) == 1 and bar is None:
-            encoder = pool.acquire()
-            try:
-                status = lib.embed(encoder, borrowed.pointer, ctypes.byref(options), None)
-                check(status)
-            finally:
-                pool.release(encoder)
+            with self._encoder() as encoder:
+                check(lib.embed(encoder, *arguments))
             return
-
-        def progress(done: int, _total: int) -> None:  # lets Ctrl-C through, too
-            if bar is not None:
-                bar.show(before + done)
-
-        with self._encoder() as encoder, Callbacks(pool, progress) as calls:
-            options.progress, options.user = call_progress, id(calls)
-            calls.check(lib.embed(encoder, borrowed.pointer, ctypes.byref(options), None))
+        call = Call(self._open(), None if bar is None else bar.shower(before))
+        call.keep = (borrowed, options, vectors)
+        options.stop, options.user = call.stop, id(call)
+        options.progress = call_progress if bar is not None else no_progress
+        try:
+            call.run(lambda encoder: int(lib.embed(encoder, *arguments)))
+        finally:  # another chunk may follow
+            options.stop, options.user, options.progress = None, None, no_progress
 
     def _token_embeddings(
         self,
@@ -237,14 +238,21 @@ class Vectors(Inside):
 
     def embed_documents(self, texts: List[str]) -> List[List[float]]:
         """Vectors of documents, with the model's prompt for them, as LangChain wants them."""
-        name = self._prompt_of("document", "passage", "corpus")
-        vectors = self.encode(c.strs(texts, "texts"), prompt_name=name)
+        vectors = self.encode_document(c.strs(texts, "texts"))
         return cast(List[List[float]], vectors.tolist())
 
     def embed_query(self, text: str) -> List[float]:
         """The vector of a query, with the model's prompt for queries, as LangChain wants it."""
-        name = self._prompt_of("query")
-        return cast(List[float], self.encode([text], prompt_name=name)[0].tolist())
+        return cast(List[float], self.encode_query([text])[0].tolist())
+
+    def encode_query(self, sentences: Union[str, Iterable[str]], **options: Any) -> Any:
+        """:meth:`encode` with the model's prompt for queries, if it has one."""
+        return self.encode(sentences, prompt_name=self._prompt_of("query"), **options)
+
+    def encode_document(self, sentences: Union[str, Iterable[str]], **options: Any) -> Any:
+        """:meth:`encode` with the model's prompt for documents, if it has one."""
+        name = self._prompt_of("document", "passage", "corpus")
+        return self.encode(sentences, prompt_name=name, **options)
 
     def similarity(self, a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
         """Cosines between the vectors ``a`` [n, W] and ``b`` [m, W]: [n, m]."""
@@ -284,13 +292,13 @@ class Vectors(Inside):
 
     def classify(
         self,
-        texts: Sequence[str],
-        text_pairs: Optional[Sequence[str]] = None,
+        texts: Union[str, Sequence[str]],
+        text_pairs: Union[None, str, Sequence[str]] = None,
         show_progress_bar: Optional[bool] = None,
     ) -> Classification:
         """What the model's classification head says of texts, or of pairs."""
-        second = None if text_pairs is None else c.strs(text_pairs, "text_pairs")
-        first = c.strs(texts, "texts")
+        second = None if text_pairs is None else strings(text_pairs, "text_pairs")
+        first = strings(texts, "texts")
         result = self._classify_call(lib.classify, first, second, show_progress_bar)
         return Classification(
             result.strings("labels"), result.array("logits"), result.array("probabilities")
@@ -308,24 +316,16 @@ class Vectors(Inside):
         result = c.Result()
         bar = _ProgressBar(None) if show_progress_bar else None
 
-        def progress(done: int, _total: int) -> None:
-            if bar is not None:
-                bar.show(done)
-
-        pool = self._open()
+        call = Call(self._open(), None if bar is None else bar.shower())
+        options = c.ClassifyOptions(stop=call.stop, user=id(call))
+        if bar is not None:
+            options.progress = call_progress
+        call.keep = (a, b, options, result)
+        pairs = b.pointer if b is not None else None
         try:
-            with self._encoder() as encoder, Callbacks(pool, progress) as calls:
-                options = c.ClassifyOptions(
-                    progress=call_progress, user=id(calls), stop=pool.stop
-                )
-                status = function(
-                    encoder,
-                    a.pointer,
-                    b.pointer if b is not None else None,
-                    ctypes.byref(options),
-                    result.pointer(),
-                )
-                calls.check(status)
+            call.run(
+                lambda e: function(e, a.pointer, pairs, ctypes.byref(options), result.pointer())
+            )
         finally:
             if bar is not None:
                 bar.close()

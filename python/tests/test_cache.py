@@ -63,7 +63,6 @@ def test_names_pick_hooks(encoder, texts, names):
 
 def test_a_filter_may_pick_nothing_or_one(encoder, texts):
     assert len(encoder.run_with_cache(texts[0], [])[1]) == 0
-    assert len(encoder.run_with_cache(texts[0], lambda name: False)[1]) == 0
     assert list(encoder.run_with_cache(texts[0], "blocks.2.hook_mlp_out")[1]) == [
         "blocks.2.hook_mlp_out"
     ]
@@ -86,15 +85,15 @@ def test_names_of_values(encoder, texts):
     assert one.get("nothing") is None
     np.testing.assert_array_equal(one["embed"], one["hook_embed"])
     for i in range(len(texts)):
-        assert ("hook_embed", i) in cache
+        assert len(cache.text(i)) == len(cache)
         alone = encoder.run_with_cache(texts[i])[1]
         np.testing.assert_allclose(
-            cache["blocks.5.attn.hook_pattern", i], alone["pattern", 5][0], atol=1e-4
+            cache.text(i)["pattern", 5], alone["pattern", 5][0], atol=1e-4
         )
-    assert ("hook_embed", len(texts)) not in cache
-    for i in (-1, len(texts)):
+    np.testing.assert_array_equal(cache.text(-1)["embed"], cache.text(len(texts) - 1)["embed"])
+    for i in (-1 - len(texts), len(texts)):
         with pytest.raises(IndexError):
-            cache["hook_embed", i]
+            cache.text(i)
     with pytest.raises(phasor.InvalidArgument, match="different numbers of tokens"):
         cache["hook_embed"]
 
@@ -104,7 +103,7 @@ def test_texts_of_equal_length_are_stacked(encoder):
     _, cache = encoder.run_with_cache(texts, "pattern")
     assert cache["pattern", 0].shape[0] == 2
     for i in range(2):
-        alone = cache["blocks.0.attn.hook_pattern", i]
+        alone = cache.text(i)["pattern", 0]
         np.testing.assert_array_equal(cache["pattern", 0][i], alone)
 
 
@@ -255,4 +254,16 @@ def test_hook_names_are_transformer_lens_names(encoder):
 
 def test_repr(encoder, texts):
     assert "6 layers" in repr(encoder) and "sinusoidal" in repr(encoder)
-    assert "hook_embed" in repr(encoder.run_with_cache(texts[0], "embed")[1])
+    assert "1 text(s): embed" in repr(encoder.run_with_cache(texts[0], "embed")[1])
+
+
+def test_negative_layers_and_near_names(encoder):
+    _, cache = encoder.run_with_cache("Tom bit a dog.")
+    np.testing.assert_array_equal(cache["pattern", -1], cache["pattern", 5])
+    np.testing.assert_array_equal(cache["q", 2, "attn"], cache["q", 2])
+    with pytest.raises(KeyError, match="pattern.*blocks 0 to 5"):
+        cache["patern", 0]
+    for wrong in (("pattern", 6), ("pattern", -7), ("pattern", 0, 1), ("pattern", 0, "mlp")):
+        with pytest.raises(KeyError):
+            cache[wrong]
+    assert len(repr(cache)) < 400

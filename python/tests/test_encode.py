@@ -254,3 +254,13 @@ def test_precisions_are_close(encoder, texts, precision):
 def test_weights_may_be_copied(encoder, texts, model_folder):
     with phasor.Encoder(model_folder(), copy=True, threads=1) as copied:
         np.testing.assert_allclose(copied.encode(texts), encoder.encode(texts), atol=1e-5)
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 5, 8, 9])
+@pytest.mark.parametrize("shown", [None, True])
+def test_any_number_of_texts_in_chunks(encoder, monkeypatch, count, shown):
+    """The last chunk may be a single text."""
+    texts = [f"dog {i}" for i in range(count)]
+    whole = encoder.encode(texts)
+    monkeypatch.setattr("phasor.vectors._CHUNK", 4)
+    np.testing.assert_array_equal(encoder.encode(texts, show_progress_bar=shown), whole)

@@ -52,7 +52,6 @@ def test_what_is_no_text(encoder, texts):
 
 def test_one_text_where_several_belong(encoder):
     for call in (
-        lambda: encoder.classify("a"),
         lambda: encoder.rank("a", "b"),
         lambda: encoder.embed_documents("a"),
         lambda: encoder.tokenize(["a"], "b"),

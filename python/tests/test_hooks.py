@@ -221,7 +221,7 @@ def test_an_exception_of_progress_arrives(encoder, monkeypatch):
     def fail(self, done):
         raise failure
 
-    monkeypatch.setattr("phasor.encoder._ProgressBar.show", fail)
+    monkeypatch.setattr("phasor.vectors._ProgressBar.show", fail)
     for call in (
         lambda: encoder.encode(["a"] * 100, show_progress_bar=True),
         lambda: encoder.rank("a", ["b"] * 100, show_progress_bar=True),
@@ -251,3 +251,13 @@ def test_hooks_of_many_threads_do_not_mix(encoder, texts):
         thread.join(30)
     for i in range(len(texts)):
         np.testing.assert_array_equal(found[i], expected[i])
+
+
+@pytest.mark.parametrize("name", ["hook_rot_q", "ln_final.hook_normalized"])
+def test_a_hook_that_the_model_does_not_have(encoder, name):
+    with pytest.raises(phasor.InvalidArgument, match="no such hook"):
+        encoder.run_with_cache("a", [name, "z"])
+    with pytest.raises(phasor.InvalidArgument, match="no such hook"):
+        encoder.forward("a", fwd_hooks=[(name, lambda value, point: None)])
+    with pytest.raises(phasor.InvalidArgument, match="picks no hook"):
+        encoder.run_with_cache("a", lambda name: False)

@@ -94,7 +94,7 @@ def test_arrays_outlive_everything():
     run, cache = encoder.run_with_cache(["Tom bit a dog.", "a"])
     tokens = encoder.tokenize("Tom bit a dog.")
     vectors, positions = encoder.encode(["a", "b"]), encoder.position_vectors(5)
-    arrays = [run.hidden, run[0], run.offsets, cache["blocks.3.attn.hook_pattern", 0], tokens.ids]
+    arrays = [run.hidden, run[0], run.offsets, cache.text(0)["pattern", 3], tokens.ids]
     arrays += [vectors, positions, encoder.mlm_logits(run.hidden)]
     copies = [array.copy() for array in arrays]
     gone = [weakref.ref(x) for x in (encoder, run, cache)]

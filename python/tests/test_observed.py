@@ -42,7 +42,7 @@ def observed():
 def test_tables_are_those_of_the_program(observed):
     printed = infer("observe", "--json", TEXT)
     assert observed.json == printed
-    assert observed.views == list(printed[0]["views"])
+    assert list(observed) == list(printed[0]["views"])
     for view, rows in printed[0]["views"].items():
         table = observed[view]
         assert set(table) == {name for row in rows for name in row}
@@ -59,7 +59,7 @@ def test_a_table_has_types(observed):
 
 def test_several_texts_have_a_column(encoder):
     observed = encoder.observe([TEXT, "A cat."], only=["norm", "effect"])
-    assert observed.views == ["effect", "norm"] or observed.views == ["norm", "effect"]
+    assert sorted(observed) == ["effect", "norm"]
     np.testing.assert_array_equal(observed["norm"]["text"], [0] * 7 + [1] * 7)
     alone = encoder.observe("A cat.", only="norm")["norm"]
     np.testing.assert_allclose(observed["norm"]["norm"][7:], alone["norm"], atol=1e-5)
@@ -82,7 +82,7 @@ def test_two_runs_have_a_column(encoder):
         observed = encoder.observe(TEXT, **options)
         assert views(observed.json) == views(infer("observe", "--json", *arguments, TEXT))
         assert len(set(observed["norm"]["run"])) == 2
-        assert "moved" in observed.views
+        assert "moved" in observed
 
 
 def test_positions(encoder):
@@ -177,3 +177,13 @@ def test_a_damaged_model(model_folder):
     folder = model_folder(config="{")
     with pytest.raises(phasor.ModelError, match="config.json"):
         phasor.observe("a", model=folder)
+
+
+def test_observed_and_tables_are_mappings(encoder):
+    observed = encoder.observe("Tom bit a dog.", only=["effect", "norm"])
+    assert set(observed) == {"effect", "norm"} and len(observed) == 2 and "effect" in observed
+    assert isinstance(observed["norm"], dict)
+    with pytest.raises(KeyError, match="run_with_cache"):
+        encoder.observe("Tom", only="pattern")["pattern"]
+    long = phasor.observe("word " * 200, model="learned", only="norm", overflow="truncate")
+    assert len(long["norm"]["norm"]) == 7

@@ -19,6 +19,15 @@ def test_tokens_are_those_that_are_run(encoder, texts):
     assert encoder.tokenize([]) == []
 
 
+def test_pieces_are_those_of_the_tokens(encoder, texts):
+    for tokens in encoder.tokenize(texts):
+        assert encoder.pieces(tokens.ids) == tokens.pieces
+    assert encoder.pieces(2) == ["[CLS]"]
+    for wrong in (-1, 8192, [2**31]):
+        with pytest.raises(phasor.InvalidArgument):
+            encoder.pieces(wrong)
+
+
 def test_special_tokens_in_a_text(encoder):
     plain, special = (encoder.tokenize("a [MASK] b", parse_special=p) for p in (False, True))
     assert "[MASK]" in special.pieces and "[MASK]" not in plain.pieces

@@ -110,6 +110,29 @@ static void test_pairs(const fixture* f) {
   phasor_model_free(bert);
 }
 
+static void test_pieces(const fixture* f) {
+  phasor_result *tokens = NULL, *result = NULL;
+  OK(phasor_tokenize(f->model, kTwo, NULL, NULL, &tokens));
+  const int64_t n = array(tokens, "token_ids").shape[0];
+  OK(phasor_pieces(f->model, int32s(tokens, "token_ids"), n, &result));
+  for (int64_t i = 0; i < n; ++i) {
+    CHECK(strcmp(phasor_result_string(result, "pieces", i, NULL),
+                 phasor_result_string(tokens, "pieces", i, NULL)) == 0);
+  }
+  CHECK(phasor_result_string(result, "pieces", n, NULL) == NULL);
+  phasor_result_free(result);
+  phasor_result_free(tokens);
+  result = NULL;
+  const int32_t wrong[] = {-1, 8192};
+  REFUSES("-1", phasor_pieces(f->model, wrong, 1, &result));
+  REFUSES("8192", phasor_pieces(f->model, wrong + 1, 1, &result));
+  REFUSES("-3", phasor_pieces(f->model, wrong, -3, &result));
+  REFUSES("NULL", phasor_pieces(f->model, NULL, 1, &result));
+  REFUSES("NULL", phasor_pieces(NULL, wrong, 1, &result));
+  OK(phasor_pieces(f->model, NULL, 0, &result));
+  phasor_result_free(result);
+}
+
 static void test_texts_that_cannot_be(const fixture* f) {
   phasor_result* result = NULL;
   const char* const one[] = {"a"};
@@ -134,5 +157,6 @@ void test_texts(const fixture* f) {
   test_sizes_and_bytes(f);
   test_options(f);
   test_pairs(f);
+  test_pieces(f);
   test_texts_that_cannot_be(f);
 }

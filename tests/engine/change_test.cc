@@ -63,6 +63,32 @@ std::vector<float> run(Encoder& encoder, const TokenIds& ids, Observer* observer
 
 bool is_map(Hook hook) { return hook == Hook::kAttnScores || hook == Hook::kPattern; }
 
+TEST(ChangeTest, AChangeAtAnyHookReachesTheLastStates) {
+  for (const ModelConfig& config : configs()) {
+    const auto model = random_model(config, 3);
+    Encoder encoder(model, {.threads = 2});
+    const TokenIds ids = random_ids(*model, 12, 1);
+    const std::vector<float> unchanged = run(encoder, ids);
+    Recorder all;
+    run(encoder, random_ids(*model, 12, 2), &all);
+    for (const Recorder::Event& event : all.events()) {
+      if (event.hook == Hook::kTokenTypeEmbed) continue;  // the same for all tokens
+      const bool positions = event.hook == Hook::kPosEmbed;
+      Editor patch(event.hook, event.layer, [&](const HookEvent&, std::span<float> values) {
+        for (size_t i = 0; i < values.size(); ++i) {
+          values[i] = positions ? -values[i] : event.values[i];
+        }
+      });
+      const std::vector<float> got = run(encoder, ids, &patch);
+      double largest = 0;
+      for (size_t i = 0; i < got.size(); ++i) {
+        largest = std::max(largest, std::abs(static_cast<double>(got[i]) - unchanged[i]));
+      }
+      EXPECT_GT(largest, 1e-3) << hook_path(event.hook, event.layer);
+    }
+  }
+}
+
 TEST(ChangeTest, AChangeToTheSameValuesChangesNothing) {
   for (const ModelConfig& config : configs()) {
     const auto model = random_model(config, 3);

@@ -65,7 +65,7 @@ if [[ $mode == installed ]]; then
     $(pkg-config --cflags --libs phasor)
   (cd / && expect "cosine 0.93" "$work/by_pkg_config")
   "${CC:-cc}" -std=c99 "$repo/examples/encode.c" -o "$work/by_cc" -I "$prefix/include" \
-    -L "$(dirname "$PKG_CONFIG_PATH")" -lphasor "-Wl,-rpath,$(dirname "$PKG_CONFIG_PATH")"
+    -L "$(dirname "$PKG_CONFIG_PATH")" -lphasor_c "-Wl,-rpath,$(dirname "$PKG_CONFIG_PATH")"
   (cd / && expect "cosine 0.93" "$work/by_cc")
   build_c "$prefix" "$@"
 else
