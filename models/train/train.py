@@ -57,9 +57,11 @@ def new_optimizer(model, recipe):
     """AdamW; `scale` multiplies the learning rate of a group.
 
     Tokens reach x as sqrt(C)·E[id], positions as P[pos]: with one rate for both tables, what is
-    learned about a position would move sqrt(C) times more slowly than what is about a token.
+    learned about a position would move sqrt(C) times more slowly than what is about a token. So
+    it is with T5's biases, which reach scores as they are, where E and W reach them multiplied.
     """
-    positions = [p for name, p in model.named_parameters() if name == "position_embedding.weight"]
+    tables = ("position_embedding.weight", "relative_bias.weight")
+    positions = [p for name, p in model.named_parameters() if name in tables]
     matrices = [p for p in model.parameters() if p.dim() == 2 and p not in set(positions)]
     vectors = [p for p in model.parameters() if p.dim() != 2]
     groups = [
