@@ -10,25 +10,32 @@ import os
 
 import safetensors_io
 from export import load_folder
+from model import BASE, MAX_DISTANCE, NUM_BUCKETS, POSITIONS
 
 POSITION = {
-    "sinusoidal": "the sinusoidal table of *Attention Is All You Need* (not trained)",
-    "learned": "a learned table of {max_positions} rows",
+    "sinusoidal": "the sinusoidal table of *Attention Is All You Need* (not trained), "
+    "added to the token embedding",
+    "learned": "a learned table of {max_positions} rows, added to the token embedding",
     "none": "nothing: it cannot tell one word order from another",
+    "rotary": f"the rotation of queries and keys by their position (RoPE, base {BASE}, whole heads)",
+    "relative": f"a number added to attention scores: T5's, learned for each head and each of "
+    f"{NUM_BUCKETS} buckets of offsets\nup to {MAX_DISTANCE}, the same in all layers",
+    "alibi": "a number subtracted from attention scores: the distance times a fixed slope for each "
+    "head (ALiBi),\non both sides alike",
 }
 
 CARD = """# {kind}
 
-One of three twin encoders (`sinusoidal`, `learned`, `none`) that differ in one thing: what is added
-to the token embedding to mark a token's place. Here it is
+One of the twin encoders {twins}
+that differ in one thing: what tells the model its tokens' places. Here it is
 {position}.
 Data, their order, masks, initial values of all shared parameters and schedule are the same.
 
 | | |
 |---|---|
-| kind | masked language model, English, post-norm Transformer encoder |
+| kind | masked language model, English, {norm_order}-norm Transformer encoder |
 | size | {num_layers} layers, d_model {d_model}, {num_heads} heads, d_ff {d_ff}, vocabulary {vocab_size}, {parameters:.2f} M parameters |
-| longest input | {max_positions} tokens, `[CLS]` and `[SEP]` included |
+| longest training input | {max_positions} tokens, `[CLS]` and `[SEP]` included |
 | trained on | {tokens:.1f} M tokens of English prose in the public domain (books published up to 1929) |
 | seed | {seed} |
 | validation | {accuracy:.1f} % of masked tokens right, perplexity {perplexity:.1f} (loss {loss:.3f}) |
@@ -58,6 +65,8 @@ def write_card(log, folder):
     sizes = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size", "max_positions")
     card = CARD.format(
         kind=config.position,
+        norm_order=config.norm_order,
+        twins=", ".join(f"`{position}`" for position in POSITIONS),
         position=POSITION[config.position].format(max_positions=config.max_positions),
         parameters=sum(p.numel() for p in model.parameters()) / 1e6,
         tokens=int(metadata["tokens"]) / 1e6,

@@ -17,7 +17,7 @@ import torch
 
 import safetensors_io
 import tokenizer as tok
-from model import Config, Encoder
+from model import BASE, MAX_DISTANCE, NUM_BUCKETS, Config, Encoder
 
 GOLDEN_TEXTS = [
     "Tom bit a dog.",
@@ -31,12 +31,19 @@ GOLDEN_LIMIT = 400_000  # bytes
 MODEL_LIMIT = 6_000_000
 
 
-def position_config(config):
-    if config.position == "sinusoidal":
-        return {"kind": "sinusoidal", "layout": "paper", "base": 10000, "first_position": 0}
-    if config.position == "learned":
-        return {"kind": "learned", "first_position": 0}
-    return {"kind": "none"}
+POSITION_KEYS = {
+    "sinusoidal": {"kind": "sinusoidal", "layout": "paper", "base": BASE, "first_position": 0},
+    "learned": {"kind": "learned", "first_position": 0},
+    "none": {"kind": "none"},
+    "rotary": {"kind": "none", "rotary": {"base": BASE, "interleaved": False}},
+    "relative": {
+        "kind": "none",
+        "bias": "buckets",
+        "num_buckets": NUM_BUCKETS,
+        "max_distance": MAX_DISTANCE,
+    },
+    "alibi": {"kind": "none", "bias": "alibi"},
+}
 
 
 def config_json(config):
@@ -48,13 +55,13 @@ def config_json(config):
         "num_heads": config.num_heads,
         "vocab_size": config.vocab_size,
         "max_positions": config.max_positions,
-        "norm_order": "post",
+        "norm_order": config.norm_order,
         "layer_norm_eps": config.layer_norm_eps,
         "activation": "gelu",
         "embedding_scale": config.embedding_scale,
         "embedding_norm": False,
-        "final_norm": False,
-        "position": position_config(config),
+        "final_norm": config.norm_order == "pre",
+        "position": POSITION_KEYS[config.position],
         "mlm_head": True,
         "tokenizer": {
             "type": "sentencepiece",
@@ -72,9 +79,10 @@ def load_folder(folder):
     """The model of an exported folder in float32, ready to run, and its tokenizer."""
     with open(os.path.join(folder, "config.json"), encoding="utf-8") as source:
         entries = json.load(source)
+    (position,) = (p for p, keys in POSITION_KEYS.items() if keys == entries["position"])
     names = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size", "max_positions")
-    sizes = {name: entries[name] for name in names}
-    model = Encoder(Config(position=entries["position"]["kind"], **sizes), seed=0)
+    values = {name: entries[name] for name in (*names, "norm_order")}
+    model = Encoder(Config(position=position, **values), seed=1)
     tensors, _ = safetensors_io.load(os.path.join(folder, "model.safetensors"))
     model.load_state_dict({k: torch.from_numpy(v.astype(np.float32)) for k, v in tensors.items()})
     return model.eval(), tok.load(os.path.join(folder, "tokenizer.model"))

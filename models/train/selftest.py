@@ -16,7 +16,7 @@ import data
 import export
 import safetensors_io
 import tokenizer as tok
-from model import POSITIONS, Config, Encoder
+from model import POSITIONS, Config, Encoder, alibi_table, bucket_table, rotate, rotation_table
 from train import Recipe, Run
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_layers": 2, "num_heads": 2, "max_positions": 64}
@@ -65,13 +65,21 @@ class Work:
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def config(self, position):
-        return Config(position=position, vocab_size=self.tokenizer.get_piece_size(), **SIZES)
+    def config(self, kind):
+        """Of a position, or of one and "-pre"."""
+        position, _, pre = kind.partition("-")
+        return Config(
+            position=position,
+            vocab_size=self.tokenizer.get_piece_size(),
+            norm_order=pre or "post",
+            **SIZES,
+        )
 
-    def train(self, name, position, recipe=RECIPE, kill_at=None):
+    def train(self, name, kind, recipe=RECIPE, kill_at=None):
         """Trains WORK/<name>; with `kill_at`, killed after its first checkpoint past that token."""
-        kind = Run if kill_at is None else KilledRun
-        run = kind(self.config(position), recipe, self.path(name + ".pt"), self.path(name + ".csv"))
+        run_type = Run if kill_at is None else KilledRun
+        files = self.path(name + ".pt"), self.path(name + ".csv")
+        run = run_type(self.config(kind), recipe, *files)
         run.kill_at = kill_at
         run.train(self.corpus, self.corpus, log_every=5, valid_every=10, save_seconds=0)
         return run.model.state_dict()
@@ -125,27 +133,75 @@ def check_tokenizer(work):
 
 
 def check_twins(work):
-    first, second, none = (Encoder(work.config(p), seed=7).state_dict() for p in POSITIONS)
-    table = second.pop("position_embedding.weight")
-    check(same(first, none) and same(second, none), "twins share all parameters but positions")
-    check(tuple(table.shape) == (64, 16), "the learned table has a row for every position")
+    def start(kind, seed=7):
+        return Encoder(work.config(kind), seed).state_dict()
+
+    own = {
+        "learned": {"position_embedding.weight": (64, 16)},
+        "relative": {"relative_bias.weight": (32, 2)},
+        "sinusoidal-pre": {"final_norm.weight": (16,), "final_norm.bias": (16,)},
+    }
+    shared = start("none")
+    for kind in (*POSITIONS, "sinusoidal-pre"):
+        values = start(kind)
+        shapes = {name: tuple(values.pop(name).shape) for name in values.keys() - shared.keys()}
+        check(shapes == own.get(kind, {}), f"{kind}: its own parameters")
+        check(same(values, shared), f"{kind}: the same initial values of the shared parameters")
+    other = start("learned", seed=8)
+    alike = [name for name, value in start("learned").items() if torch.equal(value, other[name])]
+    constant = all(name.endswith(("bias", "norm.weight")) for name in alike)
+    check(constant, "another seed draws all parameters anew")
+
+
+def check_positions(work):
+    table = rotation_table(40, 8)
+    q, k = torch.randn(2, 8, generator=torch.Generator().manual_seed(7)).double()
+    rows = torch.arange(40)[:, None].double() * 10000 ** (-torch.arange(0, 8, 2).double() / 8)
+    turned = torch.complex(q[:4], q[4:]) * torch.polar(torch.ones_like(rows), rows)
+    wanted = torch.cat([turned.real, turned.imag], dim=1)
+    rotated = rotate(q.expand(40, 8), table)
+    check(torch.allclose(rotated, wanted, atol=1e-5), "rotary: pairs of columns turn")
+    scores = rotated @ rotate(k.expand(40, 8), table).T
+    shifted = torch.allclose(scores[1:, 1:], scores[:-1, :-1], atol=1e-5)
+    check(shifted, "rotary: scores depend on offsets alone")
+
+    buckets = bucket_table(129)
+    distances = [0, 1, 7, 8, 11, 12, 15, 16, 22, 23, 31, 32, 45, 46, 63, 64, 90, 91, 128]
+    wanted = [0, 1, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13, 14, 14, 15, 15]
+    check(buckets[distances, 0].tolist() == wanted, "relative: T5's buckets to the left")
+    right = [bucket + 16 for bucket in wanted[1:]]
+    check(buckets[0, distances[1:]].tolist() == right, "relative: and to the right")
+
+    bias = alibi_table(3, 4)
+    check(bias[:, 0, 1].tolist() == [-1 / 4, -1 / 16, -1 / 64, -1 / 256], "alibi: slopes")
+    check(bias[0].tolist() == [[0, -0.25, -0.5], [-0.25, 0, -0.25], [-0.5, -0.25, 0]], "alibi: bias")
 
 
 def check_training(work):
-    whole = work.train("whole", "learned")
-    check(same(whole, work.train("again", "learned")), "training is deterministic")
-    first = Encoder(work.config("learned"), seed=7).state_dict()
-    check(not torch.equal(whole["mlm.bias"], first["mlm.bias"]), "training trains")
+    for kind in ("learned", "rotary", "relative", "alibi", "learned-pre"):
+        whole = work.train(f"{kind}-whole", kind)
+        check(same(whole, work.train(f"{kind}-again", kind)), f"{kind}: training is deterministic")
+        first = Encoder(work.config(kind), seed=7).state_dict()
+        moved = all(not torch.equal(whole[name], first[name]) for name in whole)
+        check(moved, f"{kind}: training trains every parameter")
 
+        cut, log = f"{kind}-cut", work.path(f"{kind}-whole.csv")
+        try:
+            work.train(cut, kind, kill_at=2500)
+        except Killed:
+            pass
+        check(len(read(work.path(cut + ".csv"))) < len(read(log)), f"{kind}: a run can be cut")
+        with open(work.path(cut + ".csv"), "a", encoding="utf-8") as cut_log:
+            cut_log.write("999,1,1,1,,,1\n")  # logged after the checkpoint, before the kill
+        check(same(whole, work.train(cut, kind)), f"{kind}: a resumed run equals an uninterrupted one")
+        check(read(work.path(cut + ".csv")) == read(log), f"{kind}: and so does its log")
+    other = dataclasses.replace(RECIPE, seed=8)
     try:
-        work.train("cut", "learned", kill_at=2500)
-    except Killed:
-        pass
-    check(len(read(work.path("cut.csv"))) < len(read(work.path("whole.csv"))), "a run can be cut")
-    with open(work.path("cut.csv"), "a", encoding="utf-8") as log:
-        log.write("999,1,1,1,,,1\n")  # logged after the checkpoint, before the kill
-    check(same(whole, work.train("cut", "learned")), "a resumed run equals an uninterrupted one")
-    check(read(work.path("cut.csv")) == read(work.path("whole.csv")), "and so does its log")
+        work.train("learned-cut", "learned", other)
+    except ValueError:
+        print("ok: a run of one seed does not go on with another")
+    else:
+        raise AssertionError("a run of one seed goes on with another")
 
 
 def check_rounds(work):
@@ -158,34 +214,38 @@ def check_rounds(work):
     work.train("rounds", "learned", second)
     check(torch.load(work.path("rounds.pt"))["tokens"] >= RECIPE.tokens, "a finished run goes on")
 
+    held = dataclasses.replace(RECIPE, tokens=3000, decay=0.0)
+    check(held.learning_rate_at(2999) == RECIPE.learning_rate, "without decay the rate is held")
+
 
 def check_export(work):
-    for position in POSITIONS:
-        work.train(position, position, dataclasses.replace(RECIPE, tokens=600))
-        folder = work.path("export-" + position)
-        export.export(work.path(position + ".pt"), work.tokenizer_file, folder)
+    for kind in (*POSITIONS, "sinusoidal-pre"):
+        work.train(kind, kind, dataclasses.replace(RECIPE, tokens=600))
+        folder = work.path("export-" + kind)
+        export.export(work.path(kind + ".pt"), work.tokenizer_file, folder)
         tensors, _ = safetensors_io.load(os.path.join(folder, "model.safetensors"))
-        check(all(t.dtype == np.float16 for t in tensors.values()), f"{position}: float16 export")
+        check(all(t.dtype == np.float16 for t in tensors.values()), f"{kind}: float16 export")
         golden, _ = safetensors_io.load(os.path.join(folder, "golden.safetensors"))
         last = SIZES["num_layers"]
         agree = np.array_equal(golden[f"0.hidden_states.{last}"], golden["0.last_hidden_state"])
         rows = golden["0.attentions.0"].sum(-1)
-        check(agree and np.allclose(rows, 1, atol=1e-5), f"{position}: golden activations")
+        check(agree and np.allclose(rows, 1, atol=1e-5), f"{kind}: golden activations")
 
 
 def check_padding(work):
-    model = Encoder(work.config("sinusoidal"), seed=7)
-    token_ids = torch.tensor([[2, 9, 8, 3, 0, 0], [2, 9, 8, 7, 6, 3]])
-    h = model(token_ids, token_ids == tok.PAD)
-    alone = model(token_ids[:1, :4])
-    check(torch.allclose(h[:1, :4], alone, atol=1e-5), "padding changes nothing")
+    for kind in (*POSITIONS, "sinusoidal-pre"):
+        model = Encoder(work.config(kind), seed=7)
+        token_ids = torch.tensor([[2, 9, 8, 3, 0, 0], [2, 9, 8, 7, 6, 3]])
+        h = model(token_ids, token_ids == tok.PAD)
+        alone = model(token_ids[:1, :4])
+        check(torch.allclose(h[:1, :4], alone, atol=1e-5), f"{kind}: padding changes nothing")
 
 
 def main():
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         work = Work(folder)
-        for part in (check_data, check_tokenizer, check_twins, check_padding):
+        for part in (check_data, check_tokenizer, check_twins, check_positions, check_padding):
             part(work)
         for part in (check_training, check_rounds, check_export):
             part(work)

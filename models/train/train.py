@@ -20,7 +20,7 @@ import torch
 
 import data
 import tokenizer as tok
-from model import POSITIONS, Config, Encoder
+from model import NORM_ORDERS, POSITIONS, Config, Encoder
 
 VALIDATION_SEED = 1929  # the validation masks are the same for every seed and every twin
 FIELDS = (
@@ -49,7 +49,7 @@ class Recipe:
     def learning_rate_at(self, tokens):
         seen, budget = tokens - self.round_start, self.tokens - self.round_start
         rising = min(1.0, seen / self.warmup_tokens) if self.warmup_tokens else 1.0
-        falling = (budget - seen) / (self.decay * budget)
+        falling = (budget - seen) / (self.decay * budget) if self.decay else 1.0
         return self.learning_rate * max(0.0, min(rising, falling))
 
 
@@ -57,9 +57,11 @@ def new_optimizer(model, recipe):
     """AdamW; `scale` multiplies the learning rate of a group.
 
     Tokens reach x as sqrt(C)·E[id], positions as P[pos]: with one rate for both tables, what is
-    learned about a position would move sqrt(C) times more slowly than what is about a token.
+    learned about a position would move sqrt(C) times more slowly than what is about a token. So
+    it is with T5's biases, which reach scores as they are, where E and W reach them multiplied.
     """
-    positions = [p for name, p in model.named_parameters() if name == "position_embedding.weight"]
+    tables = ("position_embedding.weight", "relative_bias.weight")
+    positions = [p for name, p in model.named_parameters() if name in tables]
     matrices = [p for p in model.parameters() if p.dim() == 2 and p not in set(positions)]
     vectors = [p for p in model.parameters() if p.dim() != 2]
     groups = [
@@ -120,16 +122,19 @@ class Run:
 
     def _resume(self):
         state = torch.load(self.checkpoint)
-        if state["config"] != dataclasses.asdict(self.config):
-            raise ValueError(f"{self.checkpoint} is of another model: {state['config']}")
+        if Config(**state["config"]) != self.config or state["recipe"]["seed"] != self.recipe.seed:
+            raise ValueError(
+                f"{self.checkpoint} is of another run: {state['config']}, {state['recipe']}"
+            )
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         for name in ("step", "tokens", "epoch", "batch", "seconds"):
             setattr(self, name, state[name])
         with open(self.log, newline="") as rows:  # forget what was logged after the checkpoint
             kept = [row for row in csv.reader(rows) if row[0] == "step" or int(row[0]) <= self.step]
-        with open(self.log, "w", newline="") as out:
+        with open(self.log + ".tmp", "w", newline="") as out:
             csv.writer(out).writerows(kept)
+        os.replace(self.log + ".tmp", self.log)
 
     def save(self):
         names = ("step", "tokens", "epoch", "batch", "seconds")
@@ -197,7 +202,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("work", help="the folder with tokenizer.model, train.npz and valid.npz")
     parser.add_argument("--position", choices=POSITIONS, required=True)
-    parser.add_argument("--name", help="of the checkpoint and the log (default: the position)")
+    parser.add_argument("--norm", choices=NORM_ORDERS, default=Config.norm_order)
+    parser.add_argument(
+        "--name", help="of the checkpoint and the log (default: the position, and what is unusual)"
+    )
     parser.add_argument("--learned-std", type=float, default=Config.learned_std)
     for field in dataclasses.fields(Recipe):
         option = "--" + field.name.replace("_", "-")
@@ -206,12 +214,18 @@ def main():
 
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
-    path = os.path.join(arguments.work, arguments.name or arguments.position)
+    name = arguments.name or "-".join(
+        [arguments.position]
+        + (["pre"] if arguments.norm == "pre" else [])
+        + ([f"seed{arguments.seed}"] if arguments.seed != Recipe.seed else [])
+    )
+    path = os.path.join(arguments.work, name)
     tokenizer = tok.load(os.path.join(arguments.work, "tokenizer.model"))
     config = Config(
         position=arguments.position,
         vocab_size=tokenizer.get_piece_size(),
         learned_std=arguments.learned_std,
+        norm_order=arguments.norm,
     )
     recipe = Recipe(**{f.name: getattr(arguments, f.name) for f in dataclasses.fields(Recipe)})
     Run(config, recipe, path + ".pt", path + ".csv").train(
