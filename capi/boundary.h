@@ -83,7 +83,7 @@ Enum value_of(int32_t number, int32_t first = 0) {
   return static_cast<Enum>(number - first);
 }
 
-/// The rest borrow from their argument.
+/// Borrowed from `texts`.
 std::vector<std::string_view> texts_of(const phasor_texts* texts, std::string_view what);
 Positions positions_of(const phasor_positions* positions, const PositionConfig& own);
 Overflow overflow_of(int32_t overflow, Overflow otherwise);

@@ -12,7 +12,7 @@ namespace phasor {
 namespace {
 
 template <typename Number>
-std::optional<Number> whole_number(std::string_view text) {
+std::optional<Number> parsed(std::string_view text) {
   Number number{};
   const char* const end = text.data() + text.size();
   const auto [rest, problem] = std::from_chars(text.data(), end, number);
@@ -44,7 +44,7 @@ Positions Positions::named(std::string_view name, const PositionConfig& own) {
                     name));
   }
   if (!has_value) return rotary();
-  const auto base = whole_number<double>(value);
+  const auto base = parsed<double>(value);
   if (base && *base > 1 && std::isfinite(*base)) return rotary(*base);
   throw InvalidArgument(
       fmt::format("the base of {} is not a number above 1; usual are 10000 and 160000", name));
@@ -59,23 +59,23 @@ Positions Positions::edited(std::string_view edit) const {
   if (edit == "repeat") return repeated();
   const auto [kind, value] = divided(edit, '=');
   if (kind == "scale") {
-    const auto factor = whole_number<float>(value);
+    const auto factor = parsed<float>(value);
     if (!factor || !std::isfinite(*factor)) throw wrong("write a factor, like scale=0.5");
     return scaled(*factor);
   }
   if (kind == "shift") {
-    const auto offset = whole_number<int64_t>(value);
+    const auto offset = parsed<int64_t>(value);
     if (!offset) throw wrong("write a whole number, like shift=3 or shift=-1");
     return shifted(*offset);
   }
   if (kind == "swap") {
     const auto [first, second] = divided(value, ',');
-    const auto i = whole_number<int64_t>(first), j = whole_number<int64_t>(second);
+    const auto i = parsed<int64_t>(first), j = parsed<int64_t>(second);
     if (!i || !j) throw wrong("write two tokens, counted from 0, like swap=2,5");
     return swapped(*i, *j);
   }
   if (kind == "shuffle") {
-    const auto seed = whole_number<uint64_t>(value);
+    const auto seed = parsed<uint64_t>(value);
     if (!seed) throw wrong("write a seed, like shuffle=7");
     return shuffled(*seed);
   }
