@@ -136,7 +136,7 @@ class Vectors(Inside):
         options.normalize = 1 if normalize_embeddings and keep == width else 0
         one = isinstance(sentences, str)
         if one and out is None:
-            vectors = np.empty((1, width), np.float32)
+            vectors: npt.NDArray[np.float32] = np.empty((1, width), np.float32)
             self._embed([cast(str, sentences)], options, vectors, None)
         else:
             texts = [cast(str, sentences)] if one else sentences
@@ -284,7 +284,7 @@ class Vectors(Inside):
         result = self._classify_call(lib.rank, [query], texts, show_progress_bar)
         order, scores = result.array("order"), result.array("scores")
         ranking: List[Dict[str, Any]] = []
-        for i in order[:top_k].tolist():
+        for i in cast(List[int], order[:top_k].tolist()):
             ranking.append({"corpus_id": i, "score": float(scores[i])})
             if return_documents:
                 ranking[-1]["text"] = texts[i]

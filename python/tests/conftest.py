@@ -78,7 +78,8 @@ def run_python(tmp_path):
     def run(source, status=0):
         file = tmp_path / "program.py"
         file.write_text("import os, sys, threading, time\nimport phasor\n" + source)
-        command = [sys.executable, str(file)]
+        # Python 3.12 and later warn of fork() beside threads, which is what some programs try.
+        command = [sys.executable, "-W", "ignore:This process:DeprecationWarning", str(file)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
         assert (done.returncode, done.stderr) == (status, "")
         return done.stdout
