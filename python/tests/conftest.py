@@ -14,6 +14,11 @@ SHARED = pathlib.Path(__file__).parents[3] / "shared"
 CORES = len(os.sched_getaffinity(0))
 
 
+# SIGINT is ignored in programs that a shell started in the background.
+INTERRUPTIBLE = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+exec(INTERRUPTIBLE)
+
+
 @pytest.fixture(scope="session")
 def encoder():
     with phasor.Encoder("sinusoidal") as made:
@@ -77,7 +82,7 @@ def run_python(tmp_path):
 
     def run(source, status=0):
         file = tmp_path / "program.py"
-        file.write_text("import os, sys, threading, time\nimport phasor\n" + source)
+        file.write_text(INTERRUPTIBLE + "import os, sys, threading, time\nimport phasor\n" + source)
         # Python 3.12 and later warn of fork() beside threads, which is what some programs try.
         command = [sys.executable, "-W", "ignore:This process:DeprecationWarning", str(file)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
