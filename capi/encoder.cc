@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
 #include "capi/boundary.h"
 #include "capi/handles.h"
@@ -19,7 +17,7 @@ struct Run {
       : c(options_of(given, "phasor_run_options", &phasor_run_options::stop)),
         observer(array_at(c.hooks, c.num_hooks, "hooks"),
                  array_at(c.record, c.num_record, "recorded hooks"), model.config().num_layers) {
-    options.observer = observer.any() ? &observer : nullptr;
+    options.observer = c.num_hooks + c.num_record > 0 ? &observer : nullptr;
     options.positions = positions_of(c.positions, model.config().position);
     options.overflow = overflow_of(c.overflow, Overflow::kError);
     for (const auto& [layer, site] :
@@ -97,46 +95,6 @@ ClassifyOptions classify_options(const phasor_classify_options* given) {
           .stop = stop_of(c.stop)};
 }
 
-/// What documents are ranked by, and what is shown: logits and probabilities, or cosines twice.
-struct Relevance {
-  std::vector<float> keys, scores;
-};
-
-Relevance by_head(Encoder& encoder, std::string_view query,
-                  const std::vector<std::string_view>& documents, const ClassifyOptions& options) {
-  if (const size_t labels = encoder.model().weights().classifier->labels.size(); labels != 1) {
-    throw ModelError(
-        fmt::format("ranking needs a model with one label, and this one has {}", labels));
-  }
-  const Classification result = encoder.classify(query, documents, options);
-  return {.keys = {result.logits().begin(), result.logits().end()},
-          .scores = {result.probabilities().begin(), result.probabilities().end()}};
-}
-
-Relevance by_vectors(Encoder& encoder, std::string_view query,
-                     const std::vector<std::string_view>& documents,
-                     const ClassifyOptions& options) {
-  const SentenceConfig& sentence = encoder.model().sentence();
-  EmbedOptions how = {
-      .max_tokens = options.max_tokens, .overflow = options.overflow, .stop = options.stop};
-  how.prompt = sentence.prompt_named({"query"}, sentence.prompt);
-  const Embeddings one = encoder.embed(query, how);
-  how.prompt = sentence.prompt_named({"document", "passage", "corpus"}, sentence.prompt);
-  how.progress = options.progress;
-  const Embeddings others = encoder.embed(documents, how);
-  const auto length = [](std::span<const float> v) {
-    return std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0));
-  };
-  Relevance relevance;
-  for (int64_t i = 0; i < others.size(); ++i) {
-    const double dot = std::inner_product(one[0].begin(), one[0].end(), others[i].begin(), 0.0);
-    const double lengths = length(one[0]) * length(others[i]);
-    relevance.keys.push_back(static_cast<float>(lengths > 0 ? dot / lengths : 0));
-  }
-  relevance.scores = relevance.keys;
-  return relevance;
-}
-
 }  // namespace
 }  // namespace phasor::internal
 
@@ -205,7 +163,7 @@ phasor_status phasor_encode_ids(phasor_encoder* encoder, const int32_t* token_id
 
 phasor_status phasor_embed(phasor_encoder* encoder, const phasor_texts* texts,
                            const phasor_embed_options* options, phasor_result** result) {
-  return guarded([&] {
+  return make_result_if_wanted(result, [&](phasor_result& filled) {
     require(encoder, "the encoder");
     const phasor::EmbedOptions how = embed_options(options, encoder->encoder.model());
     if (how.output.data() == nullptr) require(result, "the place for the result");
@@ -213,11 +171,9 @@ phasor_status phasor_embed(phasor_encoder* encoder, const phasor_texts* texts,
     if (!all.empty()) check_given("floats for vectors", how.output.data(), std::ssize(how.output));
     const phasor::Embeddings made = encoder->encoder.embed(all, how);
     if (result == nullptr) return;
-    auto filled = std::make_unique<phasor_result>();
-    filled->borrow("vectors", -1,
-                   array_of(filled->keep(made).values().data(), {made.size(), made.width()}));
-    add_reports(made, *filled);
-    *result = filled.release();
+    filled.borrow("vectors", -1,
+                  array_of(filled.keep(made).values().data(), {made.size(), made.width()}));
+    add_reports(made, filled);
   });
 }
 
@@ -263,15 +219,9 @@ phasor_status phasor_rank(phasor_encoder* encoder, const phasor_texts* query,
           fmt::format("documents are ranked for one query, not {}", queries.size()));
     }
     const auto texts = texts_of(documents, "documents");
-    const bool has_head = encoder->encoder.model().weights().classifier.has_value();
-    Relevance relevance = has_head ? by_head(encoder->encoder, queries[0], texts, how)
-                                   : by_vectors(encoder->encoder, queries[0], texts, how);
-    std::vector<int64_t> order(texts.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int64_t i, int64_t j) { return relevance.keys[i] > relevance.keys[j]; });
-    filled.own("order", std::move(order));
-    filled.own("scores", std::move(relevance.scores));
+    phasor::Ranking ranking = encoder->encoder.rank(queries[0], texts, how);
+    filled.own("order", std::move(ranking.order));
+    filled.own("scores", std::move(ranking.scores));
   });
 }
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "capi/boundary.h"
+#include "capi/arguments.h"
 #include "capi/handles.h"
 #include "phasor/errors.h"
 
@@ -18,7 +18,6 @@ HookObserver::HookObserver(std::span<const phasor_hook> hooks, std::span<const c
       at.point = point;
       at.path = hook_path(point.hook, point.layer);
       visit(at);
-      any_ = true;
     }
   };
   for (const phasor_hook& hook : hooks) {

@@ -16,7 +16,6 @@ class HookObserver : public Observer {
   HookObserver(std::span<const phasor_hook> hooks, std::span<const char* const> record,
                int64_t num_layers);
 
-  bool any() const { return any_; }
   bool wants(Hook hook, int64_t layer) const override;
   bool changes(Hook hook, int64_t layer) const override;
   void observe(const HookEvent& event) override;
@@ -40,7 +39,6 @@ class HookObserver : public Observer {
 
   std::vector<Place> places_;  // [1 + L, kNumHooks], row 0 for hooks outside blocks
   Trace trace_;
-  bool any_ = false;
 };
 
 }  // namespace phasor::internal

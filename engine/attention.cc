@@ -83,66 +83,98 @@ void clear_unseen(const float* scores, const ScoreTile& tile, int64_t num_tokens
   }
 }
 
-/// All steps, or `only` one: then the maps say which keys are seen, because an observer may have
-/// changed it.
-void attend_head(std::optional<AttentionStep> only, const AttentionInput& in,
-                 const AttentionMaps& maps, int64_t head, const Scratch& scratch, float* z) {
-  constexpr int64_t kMostLanes = 16;
-  constexpr float kUnseen = -std::numeric_limits<float>::infinity();
-  const Kernels& run = kernels();
-  const AttentionProducts& products = in.products;
-  const ScorePositions& at = in.positions;
-  const int64_t T = in.num_tokens;
-  const int64_t column = head * in.head_dim;
-  const int64_t z_stride = in.num_heads * in.head_dim;
-  const int64_t stride = packed_head_stride(products, in.head_dim);
-  const auto runs = [&](AttentionStep step) { return !only || *only == step; };
-  if (runs(AttentionStep::kScores)) {
-    products.pack_keys(in.k + column, T, in.stride, in.head_dim, stride, scratch.keys);
-    if (at.bias) at.bias->begin_head(at, head, scratch.bias);
-    if (at.disentangled) at.disentangled->begin_head(in, head, scratch.disentangled);
+/// Attention in one head: all steps, or `only` one. Then the maps say which keys are seen, because
+/// an observer may have changed them.
+class HeadAttention {
+ public:
+  HeadAttention(std::optional<AttentionStep> only, const AttentionInput& in,
+                const AttentionMaps& maps, int64_t head, const Scratch& scratch)
+      : only_(only),
+        in_(in),
+        scores_map_(of_head(maps.scores, in, head)),
+        pattern_map_(of_head(maps.pattern, in, head)),
+        head_(head),
+        column_(head * in.head_dim),
+        stride_(packed_head_stride(in.products, in.head_dim)),
+        scratch_(scratch) {}
+
+  void run(float* z) const {
+    pack();
+    for (int64_t i = 0; i < in_.num_tokens; i += kernels_.tile_queries) {
+      ScoreTile tile = {.scores = scratch_.tile,
+                        .lanes = kernels_.tile_queries,
+                        .first_query = i,
+                        .num_queries = std::min(kernels_.tile_queries, in_.num_tokens - i),
+                        .num_keys = in_.num_tokens};
+      float inverse_sums[kMostLanes];
+      if (runs(AttentionStep::kScores)) scores(tile);
+      if (runs(AttentionStep::kSoftmax)) softmax(tile, inverse_sums);
+      if (runs(AttentionStep::kMix)) mix(tile, inverse_sums, z);
+    }
   }
-  if (runs(AttentionStep::kMix)) {
-    products.pack_values(in.v + column, T, in.stride, in.head_dim, stride, scratch.values);
+
+ private:
+  static constexpr int64_t kMostLanes = 16;
+  static constexpr float kUnseen = -std::numeric_limits<float>::infinity();
+
+  static float* of_head(float* maps, const AttentionInput& in, int64_t head) {
+    return maps == nullptr ? nullptr : maps + head * in.num_tokens * in.num_tokens;
   }
-  for (int64_t i = 0; i < T; i += run.tile_queries) {
-    ScoreTile tile = {.scores = scratch.tile,
-                      .lanes = run.tile_queries,
-                      .first_query = i,
-                      .num_queries = std::min(run.tile_queries, T - i),
-                      .num_keys = T};
-    if (!only || *only == AttentionStep::kScores) at.choose_keys(tile);
+  bool runs(AttentionStep step) const { return !only_ || *only_ == step; }
+
+  void pack() const {
+    const ScorePositions& at = in_.positions;
     if (runs(AttentionStep::kScores)) {
-      products.scores(in.q + i * in.stride + column, in.stride, tile.num_queries,
-                      scratch.keys + tile.first_key * stride, tile.num_keys, in.head_dim, stride,
-                      in.scale, scratch.queries, tile.scores);
-      if (at.bias) at.bias->add_to(tile, at, head, scratch.bias);
-      if (at.disentangled) at.disentangled->add_to(tile, in, head, scratch.disentangled);
-      at.mask(tile, kUnseen);
-      if (maps.scores) copy_out(tile, nullptr, kUnseen, T, maps.scores + head * T * T);
+      in_.products.pack_keys(in_.k + column_, in_.num_tokens, in_.stride, in_.head_dim, stride_,
+                             scratch_.keys);
+      if (at.bias) at.bias->begin_head(at, head_, scratch_.bias);
+      if (at.disentangled) at.disentangled->begin_head(in_, head_, scratch_.disentangled);
     }
-    float inverse_sums[kMostLanes];
-    if (runs(AttentionStep::kSoftmax)) {
-      if (only) copy_in(maps.scores + head * T * T, T, tile);
-      run.softmax(tile.scores, tile.num_keys, inverse_sums);
-      if (!only) at.mask(tile, 0.0f);  // softmax leaves e^−87
-      if (maps.pattern) copy_out(tile, inverse_sums, 0.0f, T, maps.pattern + head * T * T);
-      if (only) clear_unseen(maps.scores + head * T * T, tile, T, maps.pattern + head * T * T);
+    if (runs(AttentionStep::kMix)) {
+      in_.products.pack_values(in_.v + column_, in_.num_tokens, in_.stride, in_.head_dim, stride_,
+                               scratch_.values);
     }
-    if (!runs(AttentionStep::kMix)) continue;
-    if (only) {
-      copy_in(maps.pattern + head * T * T, T, tile);
+  }
+
+  void scores(ScoreTile& tile) const {
+    const ScorePositions& at = in_.positions;
+    at.choose_keys(tile);
+    in_.products.scores(in_.q + tile.first_query * in_.stride + column_, in_.stride,
+                        tile.num_queries, scratch_.keys + tile.first_key * stride_, tile.num_keys,
+                        in_.head_dim, stride_, in_.scale, scratch_.queries, tile.scores);
+    if (at.bias) at.bias->add_to(tile, at, head_, scratch_.bias);
+    if (at.disentangled) at.disentangled->add_to(tile, in_, head_, scratch_.disentangled);
+    at.mask(tile, kUnseen);
+    if (scores_map_) copy_out(tile, nullptr, kUnseen, in_.num_tokens, scores_map_);
+  }
+
+  void softmax(const ScoreTile& tile, float* inverse_sums) const {
+    if (only_) copy_in(scores_map_, in_.num_tokens, tile);
+    kernels_.softmax(tile.scores, tile.num_keys, inverse_sums);
+    if (!only_) in_.positions.mask(tile, 0.0f);  // softmax leaves e^−87
+    if (pattern_map_) copy_out(tile, inverse_sums, 0.0f, in_.num_tokens, pattern_map_);
+    if (only_) clear_unseen(scores_map_, tile, in_.num_tokens, pattern_map_);
+  }
+
+  void mix(const ScoreTile& tile, float* inverse_sums, float* z) const {
+    if (only_) {
+      copy_in(pattern_map_, in_.num_tokens, tile);
       std::fill_n(inverse_sums, kMostLanes, 1.0f);
     }
-    products.mix(tile.scores, inverse_sums, tile.num_queries,
-                 scratch.values + tile.first_key * stride, tile.num_keys, in.head_dim, stride,
-                 z + i * z_stride + column, z_stride);
+    const int64_t z_stride = in_.num_heads * in_.head_dim;
+    in_.products.mix(tile.scores, inverse_sums, tile.num_queries,
+                     scratch_.values + tile.first_key * stride_, tile.num_keys, in_.head_dim,
+                     stride_, z + tile.first_query * z_stride + column_, z_stride);
   }
-}
 
-}  // namespace
-
-namespace {
+  const Kernels& kernels_ = kernels();
+  const std::optional<AttentionStep> only_;
+  const AttentionInput& in_;
+  float* const scores_map_;   // [T, T], or null
+  float* const pattern_map_;  // [T, T], or null
+  const int64_t head_, column_, stride_;
+  const Scratch scratch_;
+};
 
 void attend_heads(std::optional<AttentionStep> only, const Threads& threads,
                   const AttentionInput& in, const AttentionMaps& maps, float* scratch, float* z) {
@@ -151,7 +183,7 @@ void attend_heads(std::optional<AttentionStep> only, const Threads& threads,
   const int64_t share = attention_scratch(in.num_tokens, in.head_dim, relative_rows);
   const ScratchLayout layout(in.num_tokens, in.head_dim, relative_rows);
   threads.run(in.num_heads, [&](int64_t head, int thread) {
-    attend_head(only, in, maps, head, Scratch(scratch + thread * share, layout), z);
+    HeadAttention(only, in, maps, head, Scratch(scratch + thread * share, layout)).run(z);
   });
 }
 

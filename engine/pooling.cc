@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 #include "phasor/errors.h"
 
@@ -103,6 +104,14 @@ std::vector<PoolingMode> in_order(const std::vector<PoolingMode>& modes) {
   return ordered;
 }
 
+std::optional<std::string> first_of(const std::map<std::string, std::string>& prompts,
+                                    std::initializer_list<const char*> names) {
+  for (const char* const name : names) {
+    if (const auto found = prompts.find(name); found != prompts.end()) return found->second;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 int64_t Pooling::width(int64_t d_model) const {
@@ -152,12 +161,30 @@ std::vector<PoolingMode> parse_pooling_modes(std::string_view text) {
   }
 }
 
-std::string SentenceConfig::prompt_named(std::initializer_list<const char*> names,
-                                         const std::string& otherwise) const {
-  for (const char* const name : names) {
-    if (const auto found = prompts.find(name); found != prompts.end()) return found->second;
+double cosine(std::span<const float> a, std::span<const float> b) {
+  if (a.size() != b.size()) {
+    throw InvalidArgument(
+        fmt::format("vectors of widths {} and {} have no cosine; give two of the "
+                    "same width",
+                    a.size(), b.size()));
   }
-  return otherwise;
+  double ab = 0, aa = 0, bb = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double x = a[i], y = b[i];
+    ab += x * y;
+    aa += x * x;
+    bb += y * y;
+  }
+  const double lengths = std::sqrt(aa * bb);
+  return lengths > 0 ? ab / lengths : 0;
+}
+
+std::optional<std::string> SentenceConfig::query_prompt() const {
+  return first_of(prompts, {"query"});
+}
+
+std::optional<std::string> SentenceConfig::document_prompt() const {
+  return first_of(prompts, {"document", "passage", "corpus"});
 }
 
 }  // namespace phasor

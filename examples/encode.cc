@@ -7,5 +7,5 @@ int main() {
   phasor::Encoder encoder(phasor::Model::load("sinusoidal"));
   const phasor::Embeddings v = encoder.embed({"Tom bit a dog.", "A dog bit Tom."});  // [2, C]
 
-  std::printf("cosine %.4f\n", 1 - phasor::mean_cosine_distance(v[0], v[1], v.width()));
+  std::printf("cosine %.4f\n", phasor::cosine(v[0], v[1]));
 }

@@ -24,6 +24,7 @@ struct Command {
 
 constexpr std::array kCommands = {
     Command{"embed", "[TEXT...]", "one vector for each text or line of a file", embed},
+    Command{"shard", "VERB ...", "embed a corpus with many processes and machines", shard},
     Command{"rank", "QUERY [TEXT...]", "texts by their relevance to a query (rerankers)", rank},
     Command{"classify", "[TEXT...]", "the most likely labels of texts", classify},
     Command{"tokenize", "TEXT...", "text to pieces and ids", tokenize},

@@ -31,6 +31,7 @@ std::string short_help();
 int run(int argc, char** argv);
 int tokenize(int argc, char** argv);
 int embed(int argc, char** argv);
+int shard(int argc, char** argv);
 int rank(int argc, char** argv);
 int classify(int argc, char** argv);
 int bench(int argc, char** argv);

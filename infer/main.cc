@@ -1,4 +1,7 @@
 // Runs a command, and turns whatever it throws into one line on stderr and an exit code.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <clocale>
 #include <csignal>
 #include <cstdlib>
@@ -6,7 +9,21 @@
 #include "infer/commands.h"
 #include "infer/render/terminal.h"
 
+namespace {
+
+/// The next file to be opened must not become standard input, output or error where these are
+/// closed: what stands there instead fails as they would.
+void reserve_standard_descriptors() {
+  for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
+    if (fcntl(descriptor, F_GETFD) >= 0) continue;
+    open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  reserve_standard_descriptors();
   std::setlocale(LC_CTYPE, "C.UTF-8");  // wcwidth() knows no wide character in "C"
   // A closed pipe and a file that has reached its limit come back as errors of write().
   std::signal(SIGPIPE, SIG_IGN);

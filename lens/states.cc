@@ -2,6 +2,7 @@
 
 #include "lens/rows.h"
 #include "phasor/lens/residual.h"
+#include "phasor/pooling.h"
 
 namespace phasor {
 using namespace internal;
@@ -17,10 +18,7 @@ double mean_cosine_distance(std::span<const float> a, std::span<const float> b, 
   const int64_t rows = num_rows(a, b, d_model);
   double sum = 0;
   for (int64_t t = 0; t < rows; ++t) {
-    const float* u = &a[t * d_model];
-    const float* v = &b[t * d_model];
-    const double norms = std::sqrt(dot(u, u, d_model) * dot(v, v, d_model));
-    sum += 1.0 - (norms > 0 ? dot(u, v, d_model) / norms : 0.0);
+    sum += 1 - cosine(a.subspan(t * d_model, d_model), b.subspan(t * d_model, d_model));
   }
   return sum / static_cast<double>(rows);
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "phasor/errors.h"
@@ -20,6 +21,8 @@ template <typename T>
 Json value_if(bool there, const T& value) {
   return there ? Json(value) : Json();
 }
+
+Json value_of(const std::optional<std::string>& value) { return value ? Json(*value) : Json(); }
 
 /// 1e-12, not 9.99999996e-13.
 double as_written(float value) { return std::stod(fmt::format("{}", value)); }
@@ -126,6 +129,8 @@ Json sentence(const Model& model) {
           {"max_tokens", value_if(sentence.max_tokens > 0, sentence.max_tokens)},
           {"prompt", value_if(!sentence.prompt.empty(), sentence.prompt)},
           {"prompts", value_if(!sentence.prompts.empty(), sentence.prompts)},
+          {"query_prompt", value_of(sentence.query_prompt())},
+          {"document_prompt", value_of(sentence.document_prompt())},
           {"source", sentence.source.empty() ? "default" : sentence.source}};
 }
 

@@ -229,6 +229,13 @@ class Classification {
   std::shared_ptr<const internal::ClassificationData> data_;
 };
 
+/// B documents by relevance to a query.
+struct Ranking {
+  std::vector<int64_t> order;  // the documents' numbers, best first, [B]
+  /// Of the documents in their own order: the head's probability, or the cosine. [B]
+  std::vector<float> scores;
+};
+
 /// Runs a model. Holds packed weights, primitives and scratch memory, so it belongs to one thread
 /// at a time: a call that runs it, or primitives(), throws InvalidArgument (ErrorCode::kBusy) while
 /// another runs. Use one Encoder per thread, made with replica(), which shares the packed weights.
@@ -296,6 +303,11 @@ class Encoder {
   /// makes ties. Throws what classify() throws, and InvalidArgument if the head has several labels.
   std::vector<float> score(const Texts& first, const Texts& second,
                            const ClassifyOptions& options = {});
+  /// Documents by relevance to a query: by the logit of a reranker, or, where the model has no
+  /// classification head, by the cosine of the vectors of query and document, made with the model's
+  /// prompts for them. Throws what classify() or embed() throws, and ModelError if the head has
+  /// several labels.
+  Ranking rank(std::string_view query, const Texts& documents, const ClassifyOptions& options = {});
 
   /// The implementations that the last run used, in the order of the forward pass; empty before the
   /// first run. Attention's steps are those of one of the run's sequences: others depend on their

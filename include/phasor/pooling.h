@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -60,16 +60,20 @@ std::string to_string(const std::vector<PoolingMode>& modes);
 /// For people: "cls,mean, Dense to 512 with tanh, normalised".
 std::string to_string(const Pooling& pooling);
 
+/// The cosine of two vectors, computed in double; 0 if one of them is zero. Throws InvalidArgument
+/// if their widths differ.
+double cosine(std::span<const float> a, std::span<const float> b);
+
 /// What a checkpoint's files say about making one vector of a text.
 struct SentenceConfig {
   Pooling pooling;
   int64_t max_tokens = 0;  // texts are cut to this many, special tokens included; 0: not given
   std::string prompt;      // put before every text
-  /// By name: "query" is for what is searched for, "document" or "passage" for what is found.
-  std::map<std::string, std::string> prompts;
-  /// The first of these that has one of the names, or else `otherwise`.
-  std::string prompt_named(std::initializer_list<const char*> names,
-                           const std::string& otherwise) const;
+  std::map<std::string, std::string> prompts;  // by name
+  /// The prompt for what is searched for, which is named "query", and for what is found, named
+  /// "document", "passage" or "corpus"; empty: there is none.
+  std::optional<std::string> query_prompt() const;
+  std::optional<std::string> document_prompt() const;
   std::string source;  // the file of the pooling: "1_Pooling/config.json"; empty: none
 };
 

@@ -137,10 +137,10 @@ void CommandLine::option(const char* names, const char* value, const std::string
 }
 
 void CommandLine::list(const char* names, const char* value, const std::string& help, TakeAll take,
-                       Commas commas) {
-  CLI::Option* const option =
-      parser_->add(names, value, help, std::move(take))->expected(1, -1)->allow_extra_args(false);
-  if (commas == Commas::kYes) option->delimiter(',');
+                       Values each) {
+  CLI::Option* const option = parser_->add(names, value, help, std::move(take))->expected(1, -1);
+  option->allow_extra_args(each == Values::kWords);
+  if (each == Values::kCommas) option->delimiter(',');
 }
 
 void CommandLine::words(const char* name, const char* help, std::vector<std::string>& target) {

@@ -36,8 +36,9 @@ Number parse_number(const char* names, const std::string& text, std::optional<Ra
   refuse_number(names, text, range, std::is_integral_v<Number>, std::is_unsigned_v<Number>);
 }
 
-/// Whether several values of a list may stand in one word.
-enum class Commas { kNo, kYes };
+/// What one occurrence of a list takes: a word, the values in a word between commas, or all words
+/// up to the next option.
+enum class Values { kWord, kCommas, kWords };
 
 /// `names` are an option's, like "-m,--model", or a positional argument's, like "MODEL"; `value` is
 /// what help calls the value. Targets keep what they hold where nothing is given, and must outlive
@@ -70,11 +71,11 @@ class CommandLine {
 
   /// Repeatable, one value each time; what is given takes the place of what the target holds.
   void list(const char* names, const char* value, const std::string& help, TakeAll take,
-            Commas commas = Commas::kNo);
+            Values each = Values::kWord);
   void list(const char* names, const char* value, const std::string& help,
-            std::vector<std::string>& target, Commas commas = Commas::kNo) {
+            std::vector<std::string>& target, Values each = Values::kWord) {
     const auto take = [&target](const std::vector<std::string>& values) { target = values; };
-    list(names, value, help, take, commas);
+    list(names, value, help, take, each);
   }
 
   /// Any number of positional arguments, letter for letter.

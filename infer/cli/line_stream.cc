@@ -1,15 +1,8 @@
 #include "infer/cli/line_stream.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <poll.h>
-#include <sys/stat.h>
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "infer/cli/input.h"
@@ -19,8 +12,6 @@
 namespace infer {
 namespace {
 
-constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
-
 // Lines that are read at once, which is what is lost when a run is killed.
 constexpr size_t kWindowLines = 1024;
 constexpr size_t kWindowBytes = 1 << 17;
@@ -28,29 +19,6 @@ constexpr size_t kWindowBytes = 1 << 17;
 constexpr int64_t kReportedLines = 5;  // one by one; further ones are only counted
 
 }  // namespace
-
-Interrupts::Interrupts() {
-  sigset_t held;
-  sigemptyset(&held);
-  for (const int number : kSignals) {
-    struct sigaction action {};
-    // Held back, even an ignored signal would become pending.
-    if (sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) {
-      sigaddset(&held, number);
-    }
-  }
-  pthread_sigmask(SIG_BLOCK, &held, &before_);
-}
-
-Interrupts::~Interrupts() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-bool Interrupts::pending() const {
-  sigset_t waiting;
-  sigpending(&waiting);
-  return std::ranges::any_of(kSignals, [&](int number) {
-    return sigismember(&waiting, number) == 1 && sigismember(&before_, number) == 0;
-  });
-}
 
 std::string line_report(const phasor::TextReport& tokens, int64_t bytes_left_out) {
   std::vector<std::string> parts;
@@ -71,102 +39,13 @@ void add(RankedLine line, int64_t most, Ranking& ranking) {
   if (std::ssize(ranking) > most) ranking.erase(std::prev(ranking.end()));
 }
 
-// Opening a pipe does not wait for who writes into it: fill() does, and looks at the signals.
-LineReader::LineReader(const std::string& path, bool quiet)
-    : name_(path == "-" ? "standard input" : path),
-      descriptor_(path == "-" ? STDIN_FILENO
-                              : open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)),
-      buffer_(1 << 16) {
-  struct stat status {};
-  if (descriptor_ < 0 || fstat(descriptor_, &status) != 0) {
-    throw phasor::InvalidArgument(fmt::format("{}: {}", name_, std::strerror(errno)));
-  }
-  if (S_ISREG(status.st_mode)) size_ = status.st_size;
-  if (path == "-" && !quiet && isatty(STDIN_FILENO) != 0) {
-    report_note("reading lines from the terminal; Ctrl-D ends them");
-  }
-}
-
-bool LineReader::ready() const {
-  if (descriptor_ < 0) return true;
-  pollfd input{.fd = descriptor_, .events = POLLIN, .revents = 0};
-  return !unread_.empty() || poll(&input, 1, 0) != 0;
-}
-
-// Waits for more where nothing is unread; false at the end.
-bool LineReader::fill() {
-  constexpr int kMilliseconds = 100;  // between two looks at the signals
-  pollfd input{.fd = descriptor_, .events = POLLIN, .revents = 0};
-  ssize_t count = -1;
-  do {
-    while (poll(&input, 1, kMilliseconds) <= 0) {
-      if (interrupts_.pending()) return false;
-    }
-    count = read(descriptor_, buffer_.data(), buffer_.size());
-  } while (count < 0 && (errno == EINTR || errno == EAGAIN));
-  if (count < 0) {
-    throw phasor::InvalidArgument(
-        fmt::format("{}: cannot be read: {}", name_, std::strerror(errno)));
-  }
-  unread_ = {buffer_.data(), static_cast<size_t>(count)};
-  return count > 0;
-}
-
-std::optional<Line> LineReader::next() {
-  Line line;
-  if (descriptor_ < 0) {
-    if (texts_.empty()) return std::nullopt;
-    line.text = std::move(texts_.back());
-    texts_.pop_back();
-    return line;
-  }
-  const bool first = bytes_read_ == 0;
-  for (bool any = false;; any = true) {
-    if (unread_.empty() && !fill()) {
-      if (!any || interrupts_.pending()) return std::nullopt;
-      break;
-    }
-    const size_t length = std::min(unread_.find('\n'), unread_.size());
-    const size_t taken = std::min(length, kMaxLineBytes - line.text.size());
-    const bool ends = length < unread_.size();
-    line.text += unread_.substr(0, taken);
-    line.left_out += static_cast<int64_t>(length - taken);
-    bytes_read_ += static_cast<int64_t>(length) + (ends ? 1 : 0);
-    unread_.remove_prefix(length + (ends ? 1 : 0));
-    if (ends) break;
-  }
-  if (line.left_out > 0) {  // not in the middle of a character
-    while (!line.text.empty() && (line.text.back() & 0xC0) == 0x80) line.text.pop_back();
-    if (!line.text.empty() && (line.text.back() & 0x80) != 0) line.text.pop_back();
-  } else if (line.text.ends_with('\r')) {
-    line.text.pop_back();
-  }
-  if (first && line.text.starts_with("\uFEFF")) line.text.erase(0, 3);
-  return line;
-}
-
-void Fingerprint::add(std::string_view piece) {
-  uint64_t word = piece.size();
-  for (;;) {
-    hash_ = (hash_ ^ word) * 0xFF51AFD7ED558CCDu;
-    hash_ ^= hash_ >> 32;
-    if (piece.empty()) return;
-    word = 0;
-    const size_t count = std::min(piece.size(), sizeof word);
-    std::memcpy(&word, piece.data(), count);
-    piece.remove_prefix(count);
-  }
-}
-
-std::string Fingerprint::text() const { return fmt::format("{:016x}", hash_); }
-
 bool LineStream::skip(const LinesDone& done, const std::string& file) {
   int64_t lines = 0;
   for (; lines < done.lines; ++lines) {
     const std::optional<Line> line = lines_.next();
     if (lines_.interrupted()) return false;
     if (!line) break;
-    input_.add(line->text);
+    input_.add_piece(line->text);
   }
   if (done.lines > 0 && (lines < done.lines || input_.text() != done.input)) {
     throw phasor::InvalidArgument(
@@ -182,7 +61,7 @@ bool LineStream::skip(const LinesDone& done, const std::string& file) {
 bool LineStream::run_windows(
     const Run<void>& run_texts, const Report& report,
     const std::function<bool(std::span<const Line>, const LinesDone&)>& sink) {
-  Progress progress(options_.quiet);
+  Progress progress(options_.quiet || !options_.shows_progress);
   const int64_t bytes_before = lines_.bytes_read();
   while (!lines_.interrupted()) {
     std::vector<Line> window;
@@ -196,7 +75,7 @@ bool LineStream::run_windows(
     if (window.empty()) break;
     if (!run_window(window, run_texts)) break;
     note(window, report, progress);
-    for (const Line& line : window) input_.add(line.text);
+    for (const Line& line : window) input_.add_piece(line.text);
     done_.lines += std::ssize(window);
     done_.input = input_.text();
     if (!sink(window, done_)) break;
@@ -228,16 +107,16 @@ void LineStream::note(std::span<const Line> window, const Report& report_on, Pro
     const phasor::TextReport& tokens = report_on(i);
     const std::string report = line_report(tokens, window[i].left_out);
     if (report.empty()) continue;
-    const int64_t number = done_.lines + i + 1;
+    const std::string where = lines_.where(window[i]);
     const int64_t run = tokens.num_tokens, dropped = tokens.dropped_tokens;
-    const std::string text = fmt::format("line {}: {}", number, report);
+    const std::string text = fmt::format("{}: {}", where, report);
     const bool too_long = options_.refuses_long && dropped > 0;
     if (too_long || options_.strict) progress.clear();
     if (too_long) {
       throw phasor::InvalidArgument(
-          fmt::format("line {}: {} tokens are too many: at most {} are run; shorten it or choose "
+          fmt::format("{}: {} tokens are too many: at most {} are run; shorten it or choose "
                       "another --overflow (truncate, clamp, interpolate, window)",
-                      number, run + dropped, run));
+                      where, run + dropped, run));
     }
     if (options_.strict) {
       throw phasor::InvalidArgument(text + "; without --strict this is no error");

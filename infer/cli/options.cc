@@ -60,7 +60,7 @@ void add_precisions(CommandLine& line, const std::string& description,
       precisions.push_back(parse_name<phasor::Precision>("--precision", name));
     }
   };
-  line.list("--precision", "P", description, take, Commas::kYes);
+  line.list("--precision", "P", description, take, Values::kCommas);
 }
 
 void add_json_and_quiet(CommandLine& line, CommonOptions& options) {
@@ -92,7 +92,7 @@ void add_html(CommandLine& line, std::string& file) {
 
 void add_only(CommandLine& line, std::string_view what, std::vector<std::string>& only) {
   line.list("--only", "NAME", fmt::format("show only this {}; repeatable, or with commas", what),
-            only, Commas::kYes);
+            only, Values::kCommas);
 }
 
 std::vector<size_t> picked(const std::vector<std::string>& only,

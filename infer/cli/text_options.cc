@@ -69,7 +69,7 @@ void add_save(CommandLine& line, TextOptions& options) {
   line.list("--hooks", "NAMES",
             "hooks that --save writes instead: all, or TransformerLens' names with commas, like "
             "attn.hook_pattern,blocks.0.hook_mlp_out",
-            options.hooks, Commas::kYes);
+            options.hooks, Values::kCommas);
 }
 
 void take_texts(TextOptions& options, const std::string& how) {

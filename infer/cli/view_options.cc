@@ -73,7 +73,7 @@ void add_head(CommandLine& line, ViewOptions& options) {
   line.list("--head", "LAYER.HEAD",
             "the head whose attention pattern and rows are shown, like 2.1, or all (default: the "
             "most positional head's pattern, and all rows); repeatable",
-            options.heads, Commas::kYes);
+            options.heads, Values::kCommas);
 }
 
 void add_top_k(CommandLine& line, ViewOptions& options) {

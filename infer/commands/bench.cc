@@ -178,9 +178,9 @@ std::optional<int> parse_arguments(int argc, char** argv, BenchArguments& argume
   line.list("--shape", "SHAPE",
             "32x128: 32 sequences of 128 tokens; ragged:4-60x64: 64 of 4 to 60; repeatable "
             "(default: 1x16,1x128,32x32,32x128,8x512,ragged:4-60x64)",
-            arguments.shapes, Commas::kYes);
+            arguments.shapes, Values::kCommas);
   line.list("-t,--threads", "N", "thread counts, or all (default: 1,all)", arguments.threads,
-            Commas::kYes);
+            Values::kCommas);
   add_precisions(line, "f32 (default), bf16, int8, auto; several with commas",
                  arguments.precisions);
   line.option("--seconds", "S", "how long each measurement takes (default: 1)", arguments.seconds,

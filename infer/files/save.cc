@@ -21,6 +21,11 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "all formats are little-endian");
 
+/// As NumPy calls it.
+std::string_view dtype(const SavedTensor& tensor) {
+  return tensor.kind == SavedTensor::Kind::kInt32 ? "<i4" : "<f4";
+}
+
 nlohmann::ordered_json header_of(std::span<const SavedTensor> tensors,
                                  const std::map<std::string, std::string>& metadata) {
   nlohmann::ordered_json header;
@@ -80,7 +85,7 @@ void save_npz(const std::filesystem::path& path, std::span<const SavedTensor> te
   std::vector<std::string> headers;
   headers.reserve(tensors.size());
   for (const SavedTensor& tensor : tensors) {
-    add(archive.get(), path, tensor, headers.emplace_back(npy_header(tensor.kind, tensor.shape)));
+    add(archive.get(), path, tensor, headers.emplace_back(npy_header(dtype(tensor), tensor.shape)));
   }
   // Writes a temporary file beside `path` and renames it; a failure removes it.
   if (zip_close(archive.get()) != 0) fail(path, zip_strerror(archive.get()));
@@ -96,11 +101,11 @@ std::string safetensors_header(const nlohmann::ordered_json& header, size_t leng
   return std::string(reinterpret_cast<const char*>(&size), sizeof size) + text;
 }
 
-std::string npy_header(SavedTensor::Kind kind, std::span<const int64_t> shape) {
+std::string npy_header(std::string_view dtype, std::span<const int64_t> shape) {
   std::string sizes;
   for (const int64_t size : shape) sizes += fmt::format("{}, ", size);
-  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
-                                 kind == SavedTensor::Kind::kInt32 ? "<i4" : "<f4", sizes);
+  std::string text =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", dtype, sizes);
   constexpr size_t kPreamble = 10;  // magic, version, length
   const size_t padded = (kPreamble + text.size() + 1 + 63) / 64 * 64;
   text.resize(padded - kPreamble - 1, ' ');
@@ -125,7 +130,7 @@ void save(const std::filesystem::path& path, std::span<const SavedTensor> tensor
   if (extension == ".npz") {
     save_npz(path, tensors);
   } else if (extension == ".npy") {
-    save_flat(path, npy_header(tensors[0].kind, tensors[0].shape), tensors.first(1));
+    save_flat(path, npy_header(dtype(tensors[0]), tensors[0].shape), tensors.first(1));
   } else {
     save_flat(path, safetensors_header(header_of(tensors, metadata)), tensors);
   }

@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -47,7 +48,7 @@ void save(const std::filesystem::path& path, std::span<const SavedTensor> tensor
 std::string safetensors_header(const nlohmann::ordered_json& header, size_t length = 0);
 
 /// What a version 1.0 .npy file begins with, padded so that the numbers start at a multiple of 64.
-/// Every matrix's is 128 bytes long.
-std::string npy_header(SavedTensor::Kind kind, std::span<const int64_t> shape);
+/// Every matrix's is 128 bytes long. `dtype` is NumPy's, like "<f4".
+std::string npy_header(std::string_view dtype, std::span<const int64_t> shape);
 
 }  // namespace infer

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -15,13 +16,19 @@ void refuse_to_replace(const std::string& option, const std::filesystem::path& p
 /// False, with errno, where not all could be written.
 bool write_all(int descriptor, std::span<const std::byte> bytes);
 
+/// Waits until the names in a folder are on the disk, where the file system can do that. False,
+/// with errno, if that failed.
+bool sync_folder(const std::filesystem::path& folder);
+
 struct TemporaryFileOptions {
-  std::string name = {};  // of the new file until then; PATH.PID.tmp where it is empty
-  bool sync = true;       // commit() waits until the bytes are on the disk
+  std::string name = {};  // of the new file until then; PATH.tmp.HOST.PID.NUMBER where it is empty
+  bool sync = true;       // commit() waits until bytes and name are on the disk
+  int64_t reserve = 0;    // so many bytes of the disk at once, where the file system can do that
 };
 
-/// A new file beside `path` that takes its place on commit(), and is gone without. All throw
-/// InvalidArgument naming `option`, the file and the reason; then `path` is as it was.
+/// A new file beside `path` that takes its place on commit(), and is gone without. What killed
+/// processes of this machine have left for the same path is removed. All throw InvalidArgument
+/// naming `option`, the file and the reason; then `path` is as it was.
 class TemporaryFile {
  public:
   TemporaryFile(std::string option, const std::filesystem::path& path,
@@ -32,16 +39,36 @@ class TemporaryFile {
 
   void write(std::span<const std::byte> bytes);
   void commit();
+  /// Takes no other file's place: false where `path` exists.
+  bool commit_if_new();
+  /// After commit(): whether `path` is still this file, and not that of a later commit.
+  bool is_current() const;
 
  private:
-  [[noreturn]] void fail() const;
+  void open_file(bool named);
+  void finish();
+  [[noreturn]] void fail();
 
   std::string option_;
   std::filesystem::path path_;
   std::string temporary_;
   bool sync_;
-  int descriptor_ = -1;
-  bool committed_ = false;
+  int descriptor_ = -1;  // locked (flock) while somebody writes
 };
+
+/// A temporary file that is not committed, by its name.
+struct LeftFile {
+  std::filesystem::path file;
+  std::string host;
+  bool abandoned = false;  // nobody writes it any more
+};
+
+/// Whether `file` has the name of a temporary file, whose host and state are found then. A lock
+/// tells the state on this machine; files of others are abandoned when they are an hour old.
+bool is_temporary(const std::filesystem::path& file, LeftFile& found);
+/// False where it is gone, or written after all.
+bool remove_abandoned(const LeftFile& left);
+
+std::string host_name();
 
 }  // namespace infer

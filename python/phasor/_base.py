@@ -52,16 +52,19 @@ class Base:
         if language is not None:
             load.language = c.c_string(language)
         model = self._model = _Model(folder_or_name, load)
+        described = lib.model_info(model.handle)
+        if described is None:
+            check(c.INTERNAL)
+        #: What ``infer info --json`` prints of the model.
+        self.info: Dict[str, Any] = json.loads(described)
         base = ctypes.c_void_p()
         check(lib.encoder_create(model.handle, ctypes.byref(options), ctypes.byref(base)))
         #: How many threads share a run.
         self.threads: int = lib.encoder_threads(base)
-        #: "f32", "bf16" or "int8".
-        self.precision: str = _PRECISION_NAMES[lib.encoder_precision(base)]
-        #: What ``infer info --json`` prints of the model.
-        self.info: Dict[str, Any] = json.loads(lib.model_info(model.handle))
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
         self._pool = Pool(base, max(1, cores // self.threads))
+        #: "f32", "bf16" or "int8".
+        self.precision: str = _PRECISION_NAMES[lib.encoder_precision(base)]
         self._language = language
         #: The model's name, or its folder.
         self.name: str = os.fsdecode(folder_or_name)

@@ -57,6 +57,7 @@ _ERRORS: Dict[int, Type[Exception]] = {
     8: ModelError,
     10: MemoryError,
 }
+INTERNAL = 11
 
 
 def integer(what: str, value: Any) -> int:
@@ -117,7 +118,12 @@ class EncoderOptions(_Options):
 
 
 class TokenizeOptions(_Options):
-    _fields_ = [("size", c_size_t), ("parse_special", c_int32), ("max_tokens", c_int64)]
+    _fields_ = [
+        ("size", c_size_t),
+        ("parse_special", c_int32),
+        ("reserved", c_int32),
+        ("max_tokens", c_int64),
+    ]
 
 
 class Positions(_Options):
@@ -377,7 +383,6 @@ def c_string(name: str) -> bytes:
 
 
 _TYPES = {0: "<f4", 1: "<i4", 2: "<i8"}
-_ITEM = {0: 4, 1: 4, 2: 8}
 
 
 class _Memory:

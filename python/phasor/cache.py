@@ -67,7 +67,8 @@ def pick_names(names: NamesFilter, every: Sequence[str]) -> List[str]:
 
 
 def is_called(path: str, name: str) -> bool:
-    """Whether a name means the hook: its path, or the end of it."""
+    """Whether a name means the hook: its path, or the end of it. This is the rule of find_hooks(),
+    which the C interface does not have."""
     return path == name or path.endswith((f".{name}", f"hook_{name}"))
 
 

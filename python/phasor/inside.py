@@ -173,7 +173,7 @@ class Inside(Base):
         kind (``hook_rot_q`` where positions are rotary)."""
         layers = self.info["sizes"]["layers"]
         names = []
-        for template in iter(_hook_templates()):
+        for template in _hook_templates():
             if "{}" in template:
                 names += [template.replace("{}", str(layer)) for layer in range(layers)]
             else:
@@ -195,7 +195,7 @@ class Inside(Base):
         result, _ = self._run(texts, [], fwd_hooks, positions, edit, cut_residual, overflow)
         return Encoding(result)
 
-    run_with_hooks = forward
+    run_with_hooks = forward  # TransformerLens' name
 
     def run_with_cache(
         self,

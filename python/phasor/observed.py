@@ -86,7 +86,7 @@ class Observed(Mapping[str, Table]):
     def __init__(self, command: List[Word], words: List[Word]) -> None:
         self._command, self._words = command, words
         self._page: Optional[str] = None
-        printed = _run([*command, "--json", "--", *words])
+        printed = run_infer([*command, "--json", "--", *words])
         #: The JSON of each text: one run, or {"runs": [run, run]}; see docs/reading-in-python.md.
         self.json: List[Dict[str, Any]] = [json.loads(line) for line in printed.split("\n") if line]
 
@@ -131,7 +131,7 @@ class Observed(Mapping[str, Table]):
         if self._page is None:
             with tempfile.TemporaryDirectory() as folder:
                 file = pathlib.Path(folder) / "page.html"
-                _run([*self._command, "--html", str(file), "--", *self._words])
+                run_infer([*self._command, "--html", str(file), "--", *self._words])
                 self._page = file.read_text("utf-8")
         return self._page
 
@@ -215,7 +215,7 @@ def _observed(
     return Observed([*command, "-q", *strings(options, "options")], [*words, *given])
 
 
-def _run(arguments: List[Word]) -> str:
+def run_infer(arguments: List[Word]) -> str:
     """What infer prints."""
     program = PREFIX / "bin" / "infer"
     encoded = [word if isinstance(word, bytes) else utf8(word) for word in arguments]

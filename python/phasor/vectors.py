@@ -35,14 +35,14 @@ class Classification:
 class _ProgressBar:
     """tqdm's bar where it is installed, otherwise a line of our own."""
 
-    def __init__(self, total: Optional[int]) -> None:
-        self._total = total
+    def __init__(self, total: Optional[int], unit: str = "texts") -> None:
+        self._total, self._unit = total, unit
         self._done = 0
         self._shown = 0.0
         try:
             from tqdm.auto import tqdm
 
-            self._bar: Any = tqdm(total=total, desc="texts", unit="text")
+            self._bar: Any = tqdm(total=total, desc=unit, unit=unit[:-1])
         except ImportError:
             self._bar = None
 
@@ -57,13 +57,13 @@ class _ProgressBar:
         if self._bar is None and time.monotonic() - self._shown > 0.1:
             self._shown = time.monotonic()
             of = f" of {self._total}" if self._total is not None else ""
-            print(f"\r{done}{of} texts", end="", file=sys.stderr, flush=True)
+            print(f"\r{done}{of} {self._unit}", end="", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         if self._bar is not None:
             self._bar.close()
         else:
-            print(f"\r{self._done} texts" + " " * 20, file=sys.stderr)
+            print(f"\r{self._done} {self._unit}" + " " * 20, file=sys.stderr)
 
 
 class Vectors(Inside):
@@ -224,7 +224,8 @@ class Vectors(Inside):
         before = self._prompt(prompt_name, prompt)
         if before is None:
             before = cast(str, self._sentence().get("prompt", ""))
-        position = self.info["position"]  # the length is that of the texts of phasor_embed()
+        # The length of phasor_embed(), which the C interface does not tell.
+        position = self.info["position"]
         longest = max_tokens or self._sentence().get("max_tokens", 0)
         longest = longest or position.get("trained_length", 2048)
         longest = min(longest, position.get("usable_positions", longest))
@@ -247,12 +248,18 @@ class Vectors(Inside):
 
     def encode_query(self, sentences: Union[str, Iterable[str]], **options: Any) -> Any:
         """:meth:`encode` with the model's prompt for queries, if it has one."""
-        return self.encode(sentences, prompt_name=self._prompt_of("query"), **options)
+        return self._encode_as("query", sentences, options)
 
     def encode_document(self, sentences: Union[str, Iterable[str]], **options: Any) -> Any:
         """:meth:`encode` with the model's prompt for documents, if it has one."""
-        name = self._prompt_of("document", "passage", "corpus")
-        return self.encode(sentences, prompt_name=name, **options)
+        return self._encode_as("document", sentences, options)
+
+    def _encode_as(
+        self, kind: str, sentences: Union[str, Iterable[str]], options: Dict[str, Any]
+    ) -> Any:
+        if options.get("prompt") is None and options.get("prompt_name") is None:
+            options["prompt"] = self._sentence().get(f"{kind}_prompt")
+        return self.encode(sentences, **options)
 
     def similarity(self, a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
         """Cosines between the vectors ``a`` [n, W] and ``b`` [m, W]: [n, m]."""
@@ -312,16 +319,15 @@ class Vectors(Inside):
         show_progress_bar: Optional[bool],
     ) -> c.Result:
         a = c.BorrowedTexts(first)
-        b = c.BorrowedTexts(second) if second is not None else None
+        b = None if second is None else c.BorrowedTexts(second)
+        pairs = None if b is None else b.pointer
         result = c.Result()
         bar = _ProgressBar(None) if show_progress_bar else None
-
         call = Call(self._open(), None if bar is None else bar.shower())
         options = c.ClassifyOptions(stop=call.stop, user=id(call))
         if bar is not None:
             options.progress = call_progress
         call.keep = (a, b, options, result)
-        pairs = b.pointer if b is not None else None
         try:
             call.run(
                 lambda e: function(e, a.pointer, pairs, ctypes.byref(options), result.pointer())
@@ -353,11 +359,6 @@ class Vectors(Inside):
                 f"the model has no prompt {name!r}; there are: {', '.join(prompts) or 'none'}"
             )
         return cast(str, prompts[name])
-
-    def _prompt_of(self, *names: str) -> Optional[str]:
-        """The first of these names that the model has a prompt for."""
-        prompts = self._sentence().get("prompts", {})
-        return next((name for name in names if name in prompts), None)
 
 
 def _normalize(vectors: FloatArray) -> FloatArray:

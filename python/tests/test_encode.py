@@ -181,6 +181,8 @@ def test_prompts_are_put_before_texts(model_folder, texts):
         np.testing.assert_allclose(encoder.encode(texts, prompt="tell: "), told, atol=1e-5)
         np.testing.assert_allclose(encoder.embed_documents(texts), told, atol=1e-5)
         np.testing.assert_allclose(encoder.embed_query(texts[0]), asked[0], atol=1e-5)
+        for options in ({"prompt_name": "passage"}, {"prompt": "tell: "}):
+            np.testing.assert_allclose(encoder.encode_query(texts, **options), told, atol=1e-5)
         states = encoder.encode(texts[0], "passage", output_value="token_embeddings")
         np.testing.assert_allclose(states.mean(0), told[0], atol=1e-5)
         with pytest.raises(phasor.InvalidArgument, match="query, .*|passage"):

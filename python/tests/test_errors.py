@@ -191,6 +191,12 @@ def test_models(tmp_path, encoder, model_folder):
     refused(phasor.ModelError, lambda: phasor.Encoder(folder))
 
 
+def test_a_model_that_cannot_be_described(monkeypatch):
+    refused(phasor.NotFound, lambda: phasor.Encoder("nothing"))
+    monkeypatch.setattr("phasor._base.lib.model_info", lambda model: None)
+    refused(phasor.BackendError, phasor.Encoder, "no model 'nothing'")  # the library's last message
+
+
 def test_after_close(tmp_path):
     encoder = phasor.Encoder(threads=1)
     encoder.encode("a")

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -229,8 +230,11 @@ TEST(ClassifyTest, LargeLogitsSaturateProbabilitiesButNotScores) {
   EXPECT_GT(std::ranges::count_if(result.probabilities(), [](float p) { return p == 0 || p == 1; }),
             1);
   std::vector<float> sorted = scores;
-  std::ranges::sort(sorted);
+  std::ranges::sort(sorted, std::greater());
   EXPECT_EQ(std::ranges::adjacent_find(sorted), sorted.end());
+  const Ranking ranking = encoder.rank("query", texts);
+  EXPECT_TRUE(std::ranges::equal(ranking.scores, result.probabilities()));
+  for (size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(scores[ranking.order[i]], sorted[i]);
 }
 
 TEST(ClassifyTest, APairThatIsTooLongIsCutAtItsLongerText) {
@@ -256,6 +260,7 @@ TEST(ClassifyTest, WrongCallsAreRefused) {
       },
       {"2 first texts", "3 second"});
   expect_error<InvalidArgument>([&] { encoder.score("a", "b"); }, {"2 labels", "classify()"});
+  expect_error<ModelError>([&] { encoder.rank("a", "b"); }, {"one label", "2"});
   EXPECT_EQ(encoder.classify(std::vector<std::string>()).size(), 0);
   EXPECT_EQ(encoder.classify("a", std::vector<std::string>()).size(), 0);
   std::stop_source stop;

@@ -193,7 +193,7 @@ INSTANTIATE_TEST_SUITE_P(Formats, PartialFileTest,
 TEST(FingerprintTest, DependsOnEveryByteAndOnWherePiecesEnd) {
   const auto of = [](const std::vector<std::string>& pieces) {
     Fingerprint fingerprint;
-    for (const std::string& piece : pieces) fingerprint.add(piece);
+    for (const std::string& piece : pieces) fingerprint.add_piece(piece);
     return fingerprint.text();
   };
   const std::string zero(1, '\0');
@@ -235,10 +235,10 @@ TEST(FingerprintTest, OfAModelIsThatOfItsPlainFiles) {
 TEST(TemporaryFileTest, NothingIsWrittenThroughLinksOrInThePlaceOfAPipe) {
   const TempFolder folder;
   const fs::path other = folder.write("other", "precious"), path = folder.path() / "a";
-  const std::string temporary = path.string() + "." + std::to_string(getpid()) + ".tmp";
+  const std::string temporary = path.string() + ".new";
   for (const fs::path& link : {fs::path(temporary), path}) {
     fs::create_symlink(other, link);
-    TemporaryFile file("--save", path);
+    TemporaryFile file("--save", path, {.name = temporary});
     file.write(std::as_bytes(std::span("new", 3)));
     file.commit();
     EXPECT_EQ(read_text_file(path), "new");
@@ -249,6 +249,50 @@ TEST(TemporaryFileTest, NothingIsWrittenThroughLinksOrInThePlaceOfAPipe) {
   mkfifo(path.c_str(), 0600);
   expect_refused([&] { TemporaryFile("--save", path); }, {"--save", path.string(), "plain file"});
   EXPECT_TRUE(fs::is_fifo(path));
+}
+
+TEST(TemporaryFileTest, WhatAKilledProcessHasLeftIsRemovedAndWhatIsWrittenIsNot) {
+  const TempFolder folder;
+  const fs::path path = folder.path() / "a";
+  const fs::path killed = folder.write("a.tmp." + host_name() + ".17.00000001", "half");
+  const fs::path others = folder.write("a.tmp.other.host.17.00000001", "half");
+  TemporaryFile first("-o", path), second("-o", path);  // the second one cleans, too
+  EXPECT_FALSE(fs::exists(killed));
+  EXPECT_TRUE(fs::exists(others));
+  int written = 0;
+  for (const auto& entry : fs::directory_iterator(folder.path())) {
+    LeftFile left;
+    ASSERT_TRUE(is_temporary(entry.path(), left));
+    EXPECT_FALSE(left.abandoned);
+    EXPECT_FALSE(remove_abandoned(left));
+    written += left.host == host_name() ? 1 : 0;
+    EXPECT_TRUE(left.host == host_name() || left.host == "other.host") << left.host;
+  }
+  EXPECT_EQ(written, 2);
+  first.write(std::as_bytes(std::span("one", 3)));
+  second.write(std::as_bytes(std::span("two", 3)));
+  EXPECT_TRUE(first.commit_if_new());
+  EXPECT_TRUE(first.is_current());
+  EXPECT_FALSE(second.commit_if_new());
+  EXPECT_EQ(read_text_file(path), "one");
+  second.commit();
+  EXPECT_FALSE(first.is_current());
+  EXPECT_TRUE(second.is_current());
+  EXPECT_EQ(read_text_file(path), "two");
+}
+
+TEST(TemporaryFileTest, AFullDiskKeepsNoDescriptor) {
+  const TempFolder folder;
+  const auto descriptors = [] {
+    return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator());
+  };
+  const auto before = descriptors();
+  for (int i = 0; i < 3; ++i) {
+    expect_refused([&] { TemporaryFile("-o", folder.path() / "a", {.reserve = int64_t{1} << 62}); },
+                   {"-o", "cannot write"});
+  }
+  EXPECT_EQ(descriptors(), before);
+  EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
 }  // namespace

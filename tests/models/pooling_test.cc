@@ -185,5 +185,13 @@ TEST(PoolingTest, ARunPoolsAsItIsTold) {
       [&] { encoder.encode_ids(batch, {.pooling = Pooling{.modes = {}}}); }, {"no pooling mode"});
 }
 
+TEST(CosineTest, IsTheProductOfDirections) {
+  const std::vector<float> a = {3, 4}, b = {4, 3}, minus = {-6, -8}, zero = {0, 0};
+  EXPECT_DOUBLE_EQ(cosine(a, b), 24.0 / 25);
+  EXPECT_DOUBLE_EQ(cosine(a, minus), -1);
+  EXPECT_EQ(cosine(a, zero), 0);
+  expect_error<InvalidArgument>([&] { cosine(a, std::vector<float>(3)); }, {"2", "3"});
+}
+
 }  // namespace
 }  // namespace phasor

@@ -283,6 +283,12 @@ TEST_F(SentenceConfigTest, PromptsAreReadByNameAndOneIsTheDefault) {
   write("config_sentence_transformers.json", config);
   EXPECT_EQ(read().prompts,
             (std::map<std::string, std::string>{{"document", ""}, {"query", "query: "}}));
+  EXPECT_EQ(read().query_prompt(), "query: ");
+  EXPECT_EQ(read().document_prompt(), "");
+  config["prompts"] = {{"corpus", "c: "}, {"passage", "p: "}};
+  write("config_sentence_transformers.json", config);
+  EXPECT_EQ(read().document_prompt(), "p: ");
+  EXPECT_EQ(read().query_prompt(), std::nullopt);
 }
 
 TEST(SentenceFilesTest, AFolderOfSentenceTransformersIsRead) {

@@ -169,6 +169,7 @@ TEST(CliInfoTest, ShowsWhatSentenceTransformersFilesSay) {
                   {"max_tokens", 64},
                   {"prompt", "query: "},
                   {"prompts", {{"query", "query: "}}},
+                  {"query_prompt", "query: "},
                   {"source", "1_Pooling/config.json"}}));
   write("1_Pooling/config.json", {{"pooling_mode", "attention"}});
   EXPECT_TRUE(infer_json({"info", copy.string()}).at(0)["sentence"].contains("problem"));

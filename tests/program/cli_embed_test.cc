@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <fstream>
@@ -293,16 +292,6 @@ TEST(CliEmbedTest, NoLinesGiveAnEmptyMatrix) {
   EXPECT_EQ(SafetensorsFile::open(safetensors)->entries().at("embeddings").shape,
             (std::vector<int64_t>{0, kWidth}));
   EXPECT_EQ(run_infer({"embed", "-q"}).out, "");
-}
-
-double cosine(std::span<const float> a, std::span<const float> b) {
-  double ab = 0, aa = 0, bb = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    ab += double{a[i]} * b[i];
-    aa += double{a[i]} * a[i];
-    bb += double{b[i]} * b[i];
-  }
-  return ab / std::sqrt(aa * bb);
 }
 
 TEST(CliEmbedTest, SimilarityIsTheCosineOfTheVectors) {

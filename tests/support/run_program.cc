@@ -63,6 +63,15 @@ ProgramResult run_program(const std::vector<std::string>& arguments,
           .err = read_text_file(err)};
 }
 
+void wait_until(const std::function<bool()>& condition) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point deadline = Clock::now() + std::chrono::minutes(1);
+  while (!condition()) {
+    if (Clock::now() > deadline) throw std::runtime_error("waited for a minute in vain");
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
 std::string read_text_file(const std::filesystem::path& file) {
   std::ostringstream text;
   text << std::ifstream(file, std::ios::binary).rdbuf();

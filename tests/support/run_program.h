@@ -28,6 +28,9 @@ struct ProgramResult {
 ProgramResult run_program(const std::vector<std::string>& arguments,
                           const ProgramOptions& options = {});
 
+/// Waits until `condition` holds; throws where it does not within a minute.
+void wait_until(const std::function<bool()>& condition);
+
 std::string read_text_file(const std::filesystem::path& file);
 std::vector<std::string> lines_of(const std::string& text);
 

@@ -13,10 +13,10 @@
 #include "infer/cli/options.h"
 #include "infer/commands.h"
 #include "infer/commands/embed/embed_file.h"
+#include "infer/commands/embed/embedder.h"
 #include "infer/render/observed_json.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
-#include "phasor/lens.h"
 
 namespace infer {
 namespace {
@@ -56,19 +56,12 @@ Examples:
   infer embed -i sentences.txt --nearest 3 "Who bit whom?"
   infer embed --similarity "Tom bit a dog." "A dog bit Tom." "It rains.")";
 
-struct EmbedArguments {
-  CommonOptions common;
+struct EmbedArguments : VectorOptions {
   std::vector<std::string> words;
   std::string input;
   std::string output;
-  std::string pooling;
-  std::string overflow = "truncate";
-  std::optional<std::string> prefix;        // in place of the model's prompt
-  std::optional<std::string> query_prefix;  // likewise, for --nearest
-  bool normalize = false;
-  bool no_normalize = false;
+  std::optional<std::string> query_prefix;  // like `prefix`, for --nearest
   bool resume = false;
-  bool strict = false;
   bool similarity = false;
   int nearest = 0;
 };
@@ -93,8 +86,6 @@ void check(const EmbedArguments& arguments, bool has_input) {
        "embed -i FILE --nearest 3 \"a text\""},
       {!searches && has_input && texts,
        "embed: texts and -i exclude each other, but with --nearest; give one of them"},
-      {arguments.normalize && arguments.no_normalize,
-       "--normalize and --no-normalize exclude each other; give one of them"},
       {arguments.resume && !has_output, "--resume continues a file; name it with -o"},
       {compares && (!texts || has_output),
        "--similarity prints a table of the given texts: give texts, and no -o"},
@@ -111,28 +102,13 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   line.words("TEXT", "texts; - stands for the lines of standard input", arguments.words);
   add_model(line, arguments.common);
   line.option("-i,--input", "FILE",
-              "the file whose lines are embedded (default: -, standard input)", input);
+              "the file whose lines are embedded, also gzip or zstd (default: -, standard input)",
+              input);
   line.option("-o,--output", "OUT",
               "write to .npy, .safetensors or .jsonl (default: JSON lines on standard output)",
               arguments.output);
   line.flag("--resume", "continue OUT.partial, if it exists", arguments.resume);
-  line.option("--pooling", "MODES",
-              "cls, max, mean, mean_sqrt_len, weightedmean, lasttoken, or several with commas, "
-              "instead of the model's own",
-              arguments.pooling);
-  line.flag("--normalize", "vectors of length 1, whatever the model's files say",
-            arguments.normalize);
-  line.flag("--no-normalize", "do not normalise, whatever the model's files say",
-            arguments.no_normalize);
-  add_language(line, arguments.common);
-  line.option("--prefix", "TEXT",
-              "put before every text, like \"query: \", instead of the model's own prompt",
-              arguments.prefix);
-  line.option(
-      "--overflow", "POLICY",
-      "a text that is too long: truncate (default), error, window, clamp or interpolate; see below",
-      arguments.overflow);
-  line.flag("--strict", "stop at a line that is cut or not valid UTF-8", arguments.strict);
+  add_vector_options(line, arguments);
   line.flag("--similarity", "print the cosines between the texts instead", arguments.similarity);
   line.option("--nearest", "N", "print the N lines of -i FILE nearest to each TEXT instead",
               arguments.nearest, Range{1, 1000});
@@ -148,39 +124,7 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   return std::nullopt;
 }
 
-/// What the arguments say, and where they say nothing the model's files. The model is asked only
-/// for what it must say.
-phasor::EmbedOptions embed_options(const EmbedArguments& arguments, const phasor::Model& model) {
-  phasor::EmbedOptions options;
-  options.overflow = parse_name<phasor::Overflow>("--overflow", arguments.overflow);
-  phasor::Pooling& pooling = options.pooling.emplace();
-  if (arguments.pooling.empty()) {
-    pooling = model.sentence().pooling;
-  } else if (model.has_sentence()) {
-    pooling.normalize = model.sentence().pooling.normalize;
-  }
-  if (!arguments.pooling.empty()) {
-    try {
-      pooling.modes = phasor::parse_pooling_modes(arguments.pooling);
-    } catch (const phasor::InvalidArgument& error) {
-      throw UsageError(fmt::format("--pooling: {}", error.what()));
-    }
-  }
-  if (arguments.normalize || arguments.no_normalize) pooling.normalize = arguments.normalize;
-  options.prompt = arguments.prefix;
-  if (!options.prompt) options.prompt = model.has_sentence() ? model.sentence().prompt : "";
-  return options;
-}
-
-/// The first of the model's prompts of one of these names.
-std::string prompt_named(const phasor::Model& model, std::initializer_list<const char*> names,
-                         const std::string& otherwise) {
-  return model.has_sentence() ? model.sentence().prompt_named(names, otherwise) : otherwise;
-}
-
-double cosine(std::span<const float> a, std::span<const float> b) {
-  return 1 - phasor::mean_cosine_distance(a, b, std::ssize(a));
-}
+using phasor::cosine;
 
 /// Vectors of up to 1000 texts, with notes on those that are cut or not all UTF-8. `option` is for
 /// messages.
@@ -244,56 +188,24 @@ void print_nearest(const std::vector<Query>& queries, bool json) {
   }
 }
 
-/// A model that is ready to run, and how its vectors are made, which it tells the user.
-struct Setup {
-  explicit Setup(const EmbedArguments& arguments)
-      : model(phasor::Model::load(arguments.common.model, {.language = arguments.common.language})),
-        options(embed_options(arguments, *model)),
-        encoder(model,
-                {.threads = arguments.common.threads, .precision = arguments.common.precision}) {
-    model->tokenizer();  // or the sentence why there is none
-    std::string query_prompt;
-    if (arguments.nearest > 0) {
-      if (!arguments.prefix) {
-        options.prompt = prompt_named(*model, {"document", "passage", "corpus"}, *options.prompt);
-      }
-      query_prompt =
-          arguments.query_prefix.value_or(prompt_named(*model, {"query"}, *options.prompt));
-    }
-    query_options = options;
-    query_options.prompt = query_prompt;
-    if (arguments.common.quiet) return;
-    const std::string source = arguments.pooling.empty() ? model->sentence().source : "--pooling";
-    report_note(fmt::format("sentence vectors: {} ({}), {}", to_string(*options.pooling),
-                            source.empty() ? "the default: no sentence-transformers files" : source,
-                            to_string(encoder.precision())));
-    note_slow(arguments.common.precision);
-    const auto note_prompt = [](const char* what, const std::string& prompt) {
-      report_note(
-          fmt::format("before every {}: \"{}\" (config_sentence_transformers.json)", what, prompt));
-    };
-    if (!options.prompt->empty() && !arguments.prefix) {
-      note_prompt(arguments.nearest > 0 ? "line" : "text", *options.prompt);
-    }
-    if (!query_prompt.empty() && !arguments.query_prefix && query_prompt != options.prompt) {
-      note_prompt("query", query_prompt);
-    }
-    const int64_t longest = model->has_sentence() ? model->sentence().max_tokens : 0;
-    const bool runs_all = options.overflow == phasor::Overflow::kClamp ||
-                          options.overflow == phasor::Overflow::kInterpolate;
-    if (longest > 0 && runs_all && model->max_tokens().value_or(longest + 1) > longest) {
-      report_note(
-          fmt::format("--overflow {} runs whole texts, although the model's files cut them to {} "
-                      "tokens; window keeps to that length",
-                      arguments.overflow, longest));
-    }
-    for (const std::string& note : model->notes()) report_note(note);
+std::vector<Query> queries_of(const EmbedArguments& arguments, Embedder& embedder) {
+  const bool quiet = arguments.common.quiet;
+  phasor::EmbedOptions how = embedder.options;
+  how.prompt =
+      arguments.query_prefix.value_or(embedder.sentence().query_prompt().value_or(*how.prompt));
+  if (!quiet && !how.prompt->empty() && !arguments.query_prefix &&
+      how.prompt != embedder.options.prompt) {
+    report_note(
+        fmt::format("before every query: \"{}\" (config_sentence_transformers.json)", *how.prompt));
   }
-
-  std::shared_ptr<const phasor::Model> model;
-  phasor::EmbedOptions options, query_options;
-  phasor::Encoder encoder;
-};
+  const std::vector<std::string> texts = read_texts(arguments.words);
+  const phasor::Embeddings vectors = embed_few(embedder.encoder, how, texts, "--nearest", quiet);
+  std::vector<Query> queries;
+  for (size_t q = 0; q < texts.size(); ++q) {
+    queries.push_back({texts[q], {vectors[q].begin(), vectors[q].end()}});
+  }
+  return queries;
+}
 
 /// Every line of `lines` to a vector in the output, or to what is nearest to some texts.
 int stream(const EmbedArguments& arguments, LineReader& lines) {
@@ -301,27 +213,13 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
   Output output;
   VectorFormat format;
   if (!arguments.output.empty()) format.kind = VectorFormat::kind_of(arguments.output);
-  Setup setup(arguments);
+  Embedder embedder(arguments, arguments.nearest > 0);
   std::vector<Query> queries;
-  if (arguments.nearest > 0) {
-    const std::vector<std::string> texts = read_texts(arguments.words);
-    const phasor::Embeddings vectors =
-        embed_few(setup.encoder, setup.query_options, texts, "--nearest", quiet);
-    for (size_t q = 0; q < texts.size(); ++q) {
-      queries.push_back({texts[q], {vectors[q].begin(), vectors[q].end()}});
-    }
-  }
-  format.width = setup.encoder.embedding_width(setup.options);
+  if (arguments.nearest > 0) queries = queries_of(arguments, embedder);
+  format.width = embedder.width();
   std::optional<PartialFile> file;
   if (!arguments.output.empty()) {
-    format.made_with = {{"model", weakly_canonical(setup.model->folder()).filename().string()},
-                        {"model_files", model_fingerprint(setup.model->folder())},
-                        {"pooling", to_string(*setup.options.pooling)},
-                        {"prefix", fmt::format("\"{}\"", *setup.options.prompt)},
-                        {"lang", fmt::format("\"{}\"", arguments.common.language)},
-                        {"overflow", std::string(to_string(setup.options.overflow))},
-                        {"precision", std::string(to_string(setup.encoder.precision()))},
-                        {"infer", versions()}};
+    format.made_with = embedder.made_with();
     file.emplace(arguments.output, format, arguments.resume);
     const int64_t done = file->state().lines;
     if (arguments.resume && !quiet) {
@@ -330,17 +228,10 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
                     : fmt::format("resuming after line {} of {}", done, file->partial().string()));
     }
   }
-  LineStream stream(lines, {.quiet = quiet,
-                            .strict = arguments.strict,
-                            .waits = file || !queries.empty(),
-                            .refuses_long = setup.options.overflow == phasor::Overflow::kError});
-  const auto embed = [&](auto texts, const phasor::Progress& progress, const auto& stop) {
-    phasor::EmbedOptions how = setup.options;
-    // The library does not know the line's number: the text is cut, and the stream refuses it.
-    if (how.overflow == phasor::Overflow::kError) how.overflow = phasor::Overflow::kTruncate;
-    how.progress = progress;
-    how.stop = stop;
-    return setup.encoder.embed(texts, how);
+  embedder.stream.waits = file || !queries.empty();
+  LineStream stream(lines, embedder.stream);
+  const auto embed = [&](auto texts, const auto& progress, const auto& stop) {
+    return embedder.run(texts, progress, stop);
   };
   const auto write = [&](std::span<const Line> window, const phasor::Embeddings& vectors,
                          const LinesDone& state) {
@@ -361,9 +252,9 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
   };
   if ((file && !stream.skip(file->state(), file->partial().string())) ||
       !stream.run<phasor::Embeddings>(embed, write)) {
-    const std::string where = file && stream.lines_done() > 0
+    const std::string where = file && stream.done().lines > 0
                                   ? fmt::format(" after line {} with {}; --resume continues there",
-                                                stream.lines_done(), file->partial().string())
+                                                stream.done().lines, file->partial().string())
                                   : "";
     return report_error("interrupted" + where, kBadInput);  // the signal ends the program
   }
@@ -379,10 +270,10 @@ int embed(int argc, char** argv) {
   EmbedArguments arguments;
   if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
   if (arguments.similarity) {
-    Setup setup(arguments);
+    Embedder embedder(arguments);
     const std::vector<std::string> texts = read_texts(arguments.words);
-    const phasor::Embeddings vectors =
-        embed_few(setup.encoder, setup.options, texts, "--similarity", arguments.common.quiet);
+    const phasor::Embeddings vectors = embed_few(embedder.encoder, embedder.options, texts,
+                                                 "--similarity", arguments.common.quiet);
     print_similarities(texts, vectors, arguments.common.json);
     return 0;
   }
@@ -393,6 +284,10 @@ int embed(int argc, char** argv) {
       report_note(fmt::format("nothing to resume: {} is complete", arguments.output));
     }
     return 0;
+  }
+  if (std::error_code ignored;
+      std::filesystem::equivalent(arguments.input, arguments.output, ignored)) {
+    throw UsageError(fmt::format("-o: {} is the input; choose another name", arguments.output));
   }
   const bool from_file = arguments.nearest > 0 || arguments.words.empty() ||
                          arguments.words == std::vector<std::string>{"-"};

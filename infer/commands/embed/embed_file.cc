@@ -43,7 +43,6 @@ std::string header_of(const VectorFormat& format, int64_t lines) {
 
 }  // namespace
 
-// A multiplication and a shift each spread a change over the whole word.
 // Links to folders are not followed, and what is no plain file, or a link that leads nowhere, is
 // none of the model's.
 std::string model_fingerprint(const fs::path& folder) {
@@ -61,12 +60,11 @@ std::string model_fingerprint(const fs::path& folder) {
   }
   std::ranges::sort(files);
   Fingerprint fingerprint;
-  std::vector<char> buffer(1 << 20);
-  for (const fs::path& name : files) {
-    fingerprint.add(name.lexically_relative(folder).string());
+  for (const fs::path& file : files) {
     try {
-      const phasor::internal::PlainFile file(name);
-      while (const size_t count = file.read(buffer)) fingerprint.add({buffer.data(), count});
+      const std::string content = fingerprint_of(file);
+      fingerprint.add_piece(file.lexically_relative(folder).string());
+      fingerprint.add_piece(content);
     } catch (const phasor::ModelError&) {
       // The model was loaded without it.
     }
@@ -75,9 +73,10 @@ std::string model_fingerprint(const fs::path& folder) {
 }
 
 VectorFormat::Kind VectorFormat::kind_of(const fs::path& path) {
-  if (path.extension() == ".npy") return Kind::kNpy;
-  if (path.extension() == ".safetensors") return Kind::kSafetensors;
-  if (path.extension() == ".jsonl") return Kind::kJsonLines;
+  const std::string extension = path.extension().string();
+  for (size_t kind = 0; kind < kExtensions.size(); ++kind) {
+    if (extension == fmt::format(".{}", kExtensions[kind])) return static_cast<Kind>(kind);
+  }
   throw UsageError(
       fmt::format("-o: {} ends in none of .npy, .jsonl and .safetensors; these are the formats "
                   "that infer embed writes",
@@ -85,7 +84,7 @@ VectorFormat::Kind VectorFormat::kind_of(const fs::path& path) {
 }
 
 std::string VectorFormat::header(int64_t lines) const {
-  if (kind == Kind::kNpy) return npy_header(SavedTensor::Kind::kFloat32, std::array{lines, width});
+  if (kind == Kind::kNpy) return npy_header("<f4", std::array{lines, width});
   return kind == Kind::kSafetensors ? header_of(*this, lines) : "";
 }
 

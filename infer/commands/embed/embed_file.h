@@ -2,6 +2,7 @@
 // resumed.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -20,12 +21,14 @@ std::string model_fingerprint(const std::filesystem::path& folder);
 /// number of lines, so that it can be put right at the end.
 struct VectorFormat {
   enum class Kind { kJsonLines, kNpy, kSafetensors };
+  /// The files' extensions without the dot, in the order of Kind.
+  static constexpr std::array<std::string_view, 3> kExtensions = {"jsonl", "npy", "safetensors"};
 
   Kind kind = Kind::kJsonLines;
   int64_t width = 0;
   std::map<std::string, std::string> made_with = {};  // a safetensors file's metadata
 
-  /// Throws UsageError where the extension is none of .npy, .safetensors and .jsonl.
+  /// By its extension. Throws UsageError naming -o where that is none of them.
   static Kind kind_of(const std::filesystem::path& path);
 
   std::string header(int64_t lines) const;

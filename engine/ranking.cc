@@ -1,0 +1,50 @@
+// Ranking by a head's logits or by vectors.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "phasor/encoder.h"
+#include "phasor/errors.h"
+
+namespace phasor {
+namespace {
+
+std::vector<int64_t> best_first(std::span<const float> keys) {
+  std::vector<int64_t> order(keys.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater(), [&](int64_t i) { return keys[i]; });
+  return order;
+}
+
+}  // namespace
+
+Ranking Encoder::rank(std::string_view query, const Texts& documents,
+                      const ClassifyOptions& options) {
+  if (const auto& head = model().weights().classifier) {
+    if (head->labels.size() != 1) {
+      throw ModelError(fmt::format("ranking needs a model with one label, and this one has {}",
+                                   head->labels.size()));
+    }
+    const Classification result = classify(query, documents, options);
+    return {.order = best_first(result.logits()),
+            .scores = {result.probabilities().begin(), result.probabilities().end()}};
+  }
+  const SentenceConfig& sentence = model().sentence();
+  EmbedOptions how = {.prompt = sentence.query_prompt().value_or(sentence.prompt),
+                      .max_tokens = options.max_tokens,
+                      .overflow = options.overflow,
+                      .stop = options.stop};
+  const Embeddings one = embed(query, how);
+  how.prompt = sentence.document_prompt().value_or(sentence.prompt);
+  how.progress = options.progress;
+  const Embeddings vectors = embed(documents, how);
+  std::vector<float> cosines;
+  for (int64_t i = 0; i < vectors.size(); ++i) {
+    cosines.push_back(static_cast<float>(cosine(one[0], vectors[i])));
+  }
+  return {.order = best_first(cosines), .scores = cosines};
+}
+
+}  // namespace phasor

@@ -1,0 +1,189 @@
+#include "infer/cli/line_reader.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "infer/render/terminal.h"
+#include "phasor/errors.h"
+
+namespace infer {
+LineReader::LineReader(std::vector<std::string> files, bool quiet)
+    : files_(std::move(files)), buffer_(1 << 16) {
+  for (const std::string& file : files_) {
+    struct stat status {};
+    const bool standard = file == "-";
+    const int problem = standard ? fstat(STDIN_FILENO, &status) : stat(file.c_str(), &status);
+    sizes_.push_back(problem == 0 && S_ISREG(status.st_mode) ? status.st_size : 0);
+    size_ += sizes_.back();
+    if (standard && !quiet && isatty(STDIN_FILENO) != 0) {
+      report_note("reading lines from the terminal; Ctrl-D ends them");
+    }
+  }
+}
+
+void LineReader::fail(const std::string& what) const {
+  throw phasor::InvalidArgument(fmt::format("{}: {}", name(), what));
+}
+
+std::string LineReader::name() const {
+  if (files_.empty()) return "the texts";
+  const size_t file = std::min<size_t>(place_.file, files_.size() - 1);
+  return files_[file] == "-" ? "standard input" : files_[file];
+}
+
+std::string LineReader::where(const Line& line) const {
+  const std::string file = files_.size() > 1 ? files_[line.file] + ": " : "";
+  return fmt::format("{}line {}", file, line.number);
+}
+
+int64_t LineReader::bytes_read() const {
+  int64_t bytes = decompressor_ ? file_bytes_ : place_.offset;
+  for (int64_t i = 0; i < std::min(place_.file, std::ssize(sizes_)); ++i) bytes += sizes_[i];
+  return bytes;
+}
+
+// Opening a pipe does not wait for who writes into it: read_into() does, and looks at the signals.
+void LineReader::open_file(int64_t number) {
+  close_file();
+  place_ = {.file = number};
+  const std::string& file = files_[number];
+  descriptor_ = file == "-" ? STDIN_FILENO : open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor_ < 0) fail(std::strerror(errno));
+  begun_ = false;
+  decompressor_.reset();
+  file_bytes_ = 0;
+  compressed_ = unread_ = {};
+}
+
+void LineReader::close_file() {
+  if (descriptor_ > STDIN_FILENO) close(descriptor_);
+  descriptor_ = -1;
+}
+
+bool LineReader::ready() const {
+  if (descriptor_ < 0) return true;
+  pollfd input{.fd = descriptor_, .events = POLLIN, .revents = 0};
+  return !unread_.empty() || !compressed_.empty() || poll(&input, 1, 0) != 0;
+}
+
+// Reads into the buffer from `begin` on, and waits for something to read; 0 at the end of the file
+// and where a signal came.
+size_t LineReader::read_into(size_t begin) {
+  constexpr int kMilliseconds = 100;  // between two looks at the signals
+  pollfd input{.fd = descriptor_, .events = POLLIN, .revents = 0};
+  ssize_t count = -1;
+  do {
+    while (poll(&input, 1, kMilliseconds) <= 0) {
+      if (interrupts_.pending()) return 0;
+    }
+    count = read(descriptor_, buffer_.data() + begin, buffer_.size() - begin);
+  } while (count < 0 && (errno == EINTR || errno == EAGAIN));
+  if (count < 0) fail(fmt::format("cannot be read: {}", std::strerror(errno)));
+  file_bytes_ += count;
+  return static_cast<size_t>(count);
+}
+
+// Finds out whether the file is compressed; false where a signal came.
+bool LineReader::begin_file() {
+  if (begun_) return true;
+  if (descriptor_ < 0) open_file(place_.file);
+  size_t size = 0;
+  do {
+    const size_t count = read_into(size);
+    if (count == 0) break;
+    size += count;
+  } while (Decompressor::undecided({buffer_.data(), size}));
+  if (size == 0 && interrupts_.pending()) return false;
+  begun_ = true;
+  compressed_ = {buffer_.data(), size};
+  decompressor_ = Decompressor::for_data(compressed_);
+  if (decompressor_) {
+    text_buffer_.resize(1 << 17);
+  } else {
+    unread_ = std::exchange(compressed_, {});
+  }
+  return true;
+}
+
+// Finds more of the file where nothing is unread; false at its end.
+bool LineReader::fill() try {
+  if (interrupts_.pending() || !begin_file()) return false;
+  while (decompressor_ && unread_.empty()) {
+    unread_ = {text_buffer_.data(), decompressor_->run(compressed_, text_buffer_)};
+    if (!unread_.empty() || !compressed_.empty()) continue;
+    compressed_ = {buffer_.data(), read_into(0)};
+    if (!compressed_.empty()) continue;
+    if (!decompressor_->complete() && !interrupts_.pending()) {
+      throw DecompressionError("is damaged: it ends in the middle of compressed data");
+    }
+    return false;
+  }
+  if (unread_.empty()) unread_ = {buffer_.data(), read_into(0)};
+  return !unread_.empty();
+} catch (const DecompressionError& error) {
+  throw phasor::InvalidArgument(fmt::format("{} {}", name(), error.what()));
+}
+
+std::optional<Line> LineReader::next() {
+  if (lines_left_ == 0) return std::nullopt;
+  Line line;
+  if (files_.empty()) {
+    if (texts_.empty()) return std::nullopt;
+    line.text = std::move(texts_.back());
+    texts_.pop_back();
+    line.number = ++place_.line;
+    return line;
+  }
+  while (unread_.empty() && !fill()) {
+    if (interrupts_.pending() || place_.file + 1 >= std::ssize(files_)) return std::nullopt;
+    open_file(place_.file + 1);
+  }
+  const bool first = place_.offset == 0;
+  bool ended = false;
+  while (!ended && (!unread_.empty() || fill())) {
+    const size_t length = std::min(unread_.find('\n'), unread_.size());
+    const size_t taken = std::min(length, kMaxLineBytes - line.text.size());
+    ended = length < unread_.size();
+    line.text += unread_.substr(0, taken);
+    line.left_out += static_cast<int64_t>(length - taken);
+    place_.offset += static_cast<int64_t>(length) + (ended ? 1 : 0);
+    unread_.remove_prefix(length + (ended ? 1 : 0));
+  }
+  if (!ended && interrupts_.pending()) return std::nullopt;
+  if (line.left_out > 0) {  // not in the middle of a character
+    while (!line.text.empty() && (line.text.back() & 0xC0) == 0x80) line.text.pop_back();
+    if (!line.text.empty() && (line.text.back() & 0x80) != 0) line.text.pop_back();
+  } else if (line.text.ends_with('\r')) {
+    line.text.pop_back();
+  }
+  if (first && line.text.starts_with("\uFEFF")) line.text.erase(0, 3);
+  line.file = place_.file;
+  line.number = ++place_.line;
+  --lines_left_;
+  return line;
+}
+
+void LineReader::go_to(const Place& place) {
+  if (descriptor_ < 0 || place.file != place_.file || place.offset < place_.offset) {
+    open_file(place.file);
+  }
+  while (place_.offset < place.offset && (!unread_.empty() || fill())) {
+    const int64_t skipped = std::min(place.offset - place_.offset, std::ssize(unread_));
+    unread_.remove_prefix(skipped);
+    place_.offset += skipped;
+    if (unread_.empty() && !decompressor_) {
+      lseek(descriptor_, place.offset, SEEK_SET);
+      break;
+    }
+  }
+  place_ = place;
+}
+
+}  // namespace infer

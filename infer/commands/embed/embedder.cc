@@ -1,0 +1,120 @@
+#include "infer/commands/embed/embedder.h"
+
+#include <fmt/format.h>
+
+#include "infer/commands.h"
+#include "infer/commands/embed/embed_file.h"
+#include "infer/render/terminal.h"
+#include "phasor/errors.h"
+
+namespace infer {
+namespace {
+
+/// What the options say, and where they say nothing the model's files. The model is asked only for
+/// what it must say.
+phasor::EmbedOptions embed_options(const VectorOptions& given, const phasor::Model& model) {
+  if (given.normalize && given.no_normalize) {
+    throw UsageError("--normalize and --no-normalize exclude each other; give one of them");
+  }
+  phasor::EmbedOptions options;
+  options.overflow = parse_name<phasor::Overflow>("--overflow", given.overflow);
+  phasor::Pooling& pooling = options.pooling.emplace();
+  if (given.pooling.empty()) {
+    pooling = model.sentence().pooling;
+  } else if (model.has_sentence()) {
+    pooling.normalize = model.sentence().pooling.normalize;
+  }
+  if (!given.pooling.empty()) {
+    try {
+      pooling.modes = phasor::parse_pooling_modes(given.pooling);
+    } catch (const phasor::InvalidArgument& error) {
+      throw UsageError(fmt::format("--pooling: {}", error.what()));
+    }
+  }
+  if (given.normalize || given.no_normalize) pooling.normalize = given.normalize;
+  options.prompt = given.prefix;
+  if (!options.prompt) options.prompt = model.has_sentence() ? model.sentence().prompt : "";
+  return options;
+}
+
+}  // namespace
+
+void add_vector_options(CommandLine& line, VectorOptions& options) {
+  line.option("--pooling", "MODES",
+              "cls, max, mean, mean_sqrt_len, weightedmean, lasttoken, or several with commas, "
+              "instead of the model's own",
+              options.pooling);
+  line.flag("--normalize", "vectors of length 1, whatever the model's files say",
+            options.normalize);
+  line.flag("--no-normalize", "do not normalise, whatever the model's files say",
+            options.no_normalize);
+  add_language(line, options.common);
+  line.option("--prefix", "TEXT",
+              "put before every text, like \"query: \", instead of the model's own prompt",
+              options.prefix);
+  line.option("--overflow", "POLICY",
+              "a text that is too long: truncate (default), error, window, clamp or interpolate",
+              options.overflow);
+  line.flag("--strict", "stop at a line that is cut or not valid UTF-8", options.strict);
+}
+
+Embedder::Embedder(const VectorOptions& given, bool finds)
+    : model(phasor::Model::load(given.common.model, {.language = given.common.language})),
+      options(embed_options(given, *model)),
+      encoder(model, {.threads = given.common.threads, .precision = given.common.precision}),
+      stream{.quiet = given.common.quiet,
+             .strict = given.strict,
+             .refuses_long = options.overflow == phasor::Overflow::kError},
+      language(given.common.language) {
+  model->tokenizer();  // or the sentence why there is none
+  if (finds && !given.prefix) {
+    options.prompt = sentence().document_prompt().value_or(*options.prompt);
+  }
+  if (given.common.quiet) return;
+  const std::string source = given.pooling.empty() ? model->sentence().source : "--pooling";
+  report_note(fmt::format("sentence vectors: {} ({}), {}", to_string(*options.pooling),
+                          source.empty() ? "the default: no sentence-transformers files" : source,
+                          to_string(encoder.precision())));
+  note_slow(given.common.precision);
+  if (!options.prompt->empty() && !given.prefix) {
+    report_note(fmt::format("before every text: \"{}\" (config_sentence_transformers.json)",
+                            *options.prompt));
+  }
+  const int64_t longest = model->has_sentence() ? model->sentence().max_tokens : 0;
+  const bool runs_all = options.overflow == phasor::Overflow::kClamp ||
+                        options.overflow == phasor::Overflow::kInterpolate;
+  if (longest > 0 && runs_all && model->max_tokens().value_or(longest + 1) > longest) {
+    report_note(
+        fmt::format("--overflow {} runs whole texts, although the model's files cut them to {} "
+                    "tokens; window keeps to that length",
+                    given.overflow, longest));
+  }
+  for (const std::string& note : model->notes()) report_note(note);
+}
+
+phasor::Embeddings Embedder::run(std::span<const std::string_view> texts,
+                                 const phasor::Progress& progress, const std::stop_token& stop) {
+  phasor::EmbedOptions how = options;
+  // The library does not know the line's number: the text is cut, and the stream refuses it.
+  if (how.overflow == phasor::Overflow::kError) how.overflow = phasor::Overflow::kTruncate;
+  how.progress = progress;
+  how.stop = stop;
+  return encoder.embed(texts, how);
+}
+
+std::map<std::string, std::string> Embedder::made_with() const {
+  return {{"model", weakly_canonical(model->folder()).filename().string()},
+          {"model_files", model_fingerprint(model->folder())},
+          {"pooling", to_string(*options.pooling)},
+          {"prefix", fmt::format("\"{}\"", *options.prompt)},
+          {"lang", fmt::format("\"{}\"", language)},
+          {"overflow", std::string(to_string(options.overflow))},
+          {"precision", std::string(to_string(encoder.precision()))},
+          {"infer", versions()}};
+}
+
+phasor::SentenceConfig Embedder::sentence() const {
+  return model->has_sentence() ? model->sentence() : phasor::SentenceConfig();
+}
+
+}  // namespace infer

@@ -1,0 +1,57 @@
+// A model that makes vectors of texts as a command line says.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "infer/cli/command_line.h"
+#include "infer/cli/line_stream.h"
+#include "infer/cli/options.h"
+#include "phasor/encoder.h"
+#include "phasor/model.h"
+
+namespace infer {
+
+/// What decides the numbers of a vector, and how the model is run.
+struct VectorOptions {
+  CommonOptions common;
+  std::string pooling;  // empty: the model's own
+  std::string overflow = "truncate";
+  std::optional<std::string> prefix;  // in place of the model's prompt
+  bool normalize = false;             // neither: as the model's files say
+  bool no_normalize = false;
+  bool strict = false;
+};
+
+/// --pooling, --normalize, --no-normalize, --lang, --prefix, --overflow and --strict.
+void add_vector_options(CommandLine& line, VectorOptions& options);
+
+/// Tells the user how vectors are made, unless it is to be quiet.
+struct Embedder {
+  /// Without --prefix, the model's default prompt is put before every text; where `finds` is true,
+  /// that for documents which are searched, if it has one. Throws UsageError for options that are
+  /// wrong, and what loading a model throws.
+  explicit Embedder(const VectorOptions& given, bool finds = false);
+
+  /// The vectors of a LineStream's window.
+  phasor::Embeddings run(std::span<const std::string_view> texts, const phasor::Progress& progress,
+                         const std::stop_token& stop);
+  int64_t width() const { return encoder.embedding_width(options); }
+  /// Equal where equal texts have equal vectors, but for the last digits on other machines.
+  std::map<std::string, std::string> made_with() const;
+  /// What the model's files say; nothing where they do not.
+  phasor::SentenceConfig sentence() const;
+
+  std::shared_ptr<const phasor::Model> model;
+  phasor::EmbedOptions options;
+  phasor::Encoder encoder;
+  StreamOptions stream;
+  std::string language;
+};
+
+}  // namespace infer

@@ -1,0 +1,169 @@
+// Lines of several files, plain and compressed, from any place on.
+#include "infer/cli/line_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "phasor/errors.h"
+#include "tests/support/compressed.h"
+#include "tests/support/test_files.h"
+
+namespace infer {
+namespace {
+
+using phasor::gzip_of;
+using phasor::TempFolder;
+using phasor::zstd_of;
+
+std::vector<std::string> rest_of(LineReader& reader) {
+  std::vector<std::string> lines;
+  while (const auto line = reader.next()) lines.push_back(line->text);
+  return lines;
+}
+
+std::vector<std::string> lines_in(std::vector<std::string> files) {
+  LineReader reader(std::move(files), true);
+  return rest_of(reader);
+}
+
+/// What reading says, or nothing.
+std::string problem_of(const std::string& file) {
+  try {
+    lines_in({file});
+  } catch (const phasor::InvalidArgument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string many_lines(int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i)
+    text += std::string(i * 37 % 200, 'a' + i % 26) + std::to_string(i * 7919) + "\n";
+  return text;
+}
+
+/// As one stream, and in two parts that follow each other.
+struct Form {
+  const char* name;
+  std::string (*compress)(const std::string&);
+};
+class CompressedTest : public testing::TestWithParam<Form> {};
+
+TEST_P(CompressedTest, HasTheLinesOfTheText) {
+  const TempFolder folder;
+  const std::string text = many_lines(20000);  // several buffers
+  const std::string plain = folder.write("plain", text), half = text.substr(0, text.size() / 2);
+  const auto expected = lines_in({plain});
+  ASSERT_EQ(expected.size(), 20000u);
+  EXPECT_EQ(lines_in({folder.write("one", GetParam().compress(text))}), expected);
+  const std::string two = GetParam().compress(half) + GetParam().compress(text.substr(half.size()));
+  EXPECT_EQ(lines_in({folder.write("two", two)}), expected);
+  EXPECT_EQ(lines_in({folder.write("empty", GetParam().compress(""))}).size(), 0u);
+}
+
+// What is left of a line when the data ends must not count as one.
+TEST_P(CompressedTest, DataThatEndsTooSoonIsRefused) {
+  const TempFolder folder;
+  const std::string bytes = GetParam().compress(many_lines(30));
+  for (size_t size = 4; size < bytes.size(); ++size) {
+    const std::string file = folder.write("cut", bytes.substr(0, size));
+    EXPECT_NE(problem_of(file).find("cut is damaged"), std::string::npos)
+        << size << ": " << problem_of(file);
+  }
+}
+
+TEST_P(CompressedTest, ChangedBytesAreRefusedOrChangeNothing) {
+  const TempFolder folder;
+  const std::string text = many_lines(30), bytes = GetParam().compress(text);
+  const auto expected = lines_in({folder.write("plain", text)});
+  int refused = 0;
+  for (size_t i = 4; i < bytes.size(); i += 3) {
+    std::string changed = bytes;
+    changed[i] = static_cast<char>(changed[i] ^ 0x40);
+    const std::string file = folder.write("changed", changed);
+    if (!problem_of(file).empty()) {
+      ++refused;
+    } else if (GetParam().name == std::string("gzip")) {  // zstd_of() adds no checksum
+      EXPECT_EQ(lines_in({file}), expected) << i;
+    }
+  }
+  EXPECT_GT(refused, 10);
+}
+
+TEST_P(CompressedTest, AnyPlaceCanBeGoneTo) {
+  const TempFolder folder;
+  const std::string text = many_lines(3000);
+  LineReader reader({folder.write("a", "\xEF\xBB\xBFone\ntwo"),
+                     folder.write("b", GetParam().compress(text)), folder.write("c", "last\r\n")},
+                    true);
+  std::vector<Place> places;
+  std::vector<std::string> lines;
+  for (;;) {
+    places.push_back(reader.place());
+    const auto line = reader.next();
+    if (!line) break;
+    lines.push_back(line->text);
+  }
+  ASSERT_EQ(lines.size(), 3003u);
+  EXPECT_EQ(lines[0], "one");
+  EXPECT_EQ(lines.back(), "last");
+  for (const size_t i : {0, 1, 2, 700, 701, 650, 3001, 3002, 3, 2999, 1, 3003}) {
+    reader.go_to(places[i]);
+    const std::vector<std::string> expected(lines.begin() + static_cast<int64_t>(i), lines.end());
+    EXPECT_EQ(rest_of(reader), expected) << i;
+  }
+  reader.go_to(places[2]);
+  reader.stop_after(2);
+  EXPECT_EQ(rest_of(reader), (std::vector<std::string>{lines[2], lines[3]}));
+  reader.stop_after(1);
+  EXPECT_EQ(rest_of(reader), (std::vector<std::string>{lines[4]}));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CompressedTest,
+                         testing::Values(Form{"gzip", gzip_of}, Form{"zstd", zstd_of}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(LineReaderTest, GoesToAnyPlaceOfPlainFiles) {
+  const TempFolder folder;
+  const std::string text = many_lines(2000);
+  LineReader reader({folder.write("a", text), folder.write("b", "one\ntwo")}, true);
+  std::vector<Place> places;
+  for (places.push_back(reader.place()); reader.next(); places.push_back(reader.place())) {
+  }
+  ASSERT_EQ(places.size(), 2003u);
+  for (const size_t i : {1500, 3, 0, 2001, 1999, 2000}) {
+    reader.go_to(places[i]);
+    const auto line = reader.next();
+    ASSERT_TRUE(line) << i;
+    EXPECT_EQ(line->number, static_cast<int64_t>(i < 2000 ? i + 1 : i - 1999)) << i;
+    EXPECT_EQ(reader.where(*line).starts_with(folder.path().string()), true);
+  }
+}
+
+TEST(LineReaderTest, FilesWithoutAnEndOfLineDoNotRunTogether) {
+  const TempFolder folder;
+  EXPECT_EQ(lines_in({folder.write("a", "one"), folder.write("b", ""), folder.write("c", "two\n\n"),
+                      folder.write("d", "three")}),
+            (std::vector<std::string>{"one", "two", "", "three"}));
+}
+
+TEST(LineReaderTest, OtherFormatsAreRefused) {
+  const TempFolder folder;
+  const std::string problem = problem_of(folder.write("a.xz", std::string("\xFD\x37zXZ\0\0", 7)));
+  EXPECT_NE(problem.find("a.xz is compressed by something else"), std::string::npos) << problem;
+  for (const std::string begin : {"BZh91AY&SY", "PK\x03\x04", "\x04\x22\x4D\x18"}) {
+    EXPECT_NE(problem_of(folder.write("other", begin + "more")), "") << begin;
+  }
+  for (const std::string text : {"B", "BZh", "P", "PKzip", "Tom"}) {
+    EXPECT_EQ(lines_in({folder.write("text", text)}), std::vector<std::string>{text});
+  }
+  const std::string skippable("\x5E\x2A\x4D\x18\x03\x00\x00\x00xyz", 11);
+  EXPECT_EQ(lines_in({folder.write("pzstd", skippable + zstd_of("one\ntwo\n"))}),
+            (std::vector<std::string>{"one", "two"}));
+  EXPECT_EQ(lines_in({folder.write("b", "(")}), std::vector<std::string>{"("});
+}
+
+}  // namespace
+}  // namespace infer

@@ -1,0 +1,493 @@
+// infer shard: whatever happens to those who make the shards, the merged file is what infer embed
+// makes of the whole corpus.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <future>
+#include <thread>
+
+#include "tests/support/compressed.h"
+#include "tests/support/infer_program.h"
+#include "tests/support/kill_at_call.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+std::string sentences(int count, int seed) {
+  const Words words = {"Tom", "bit", "a", "dog", "and", "the", "cat", "ran", "é", "[MASK]"};
+  std::string text;
+  for (int i = 0; i < count; ++i) {
+    for (int w = 0; w <= (i * 7 + seed) % 13; ++w)
+      text += words[(i + w * w + seed) % words.size()] + " ";
+    text += std::to_string(i) + "\n";
+  }
+  return text;
+}
+
+/// A corpus of three files, two of them compressed, 250 lines, in a folder of its own.
+class CliShardTest : public testing::Test {
+ protected:
+  static constexpr int64_t kLines = 250;
+
+  CliShardTest() {
+    const std::string a = sentences(130, 1), b = sentences(100, 2), c = sentences(20, 3);
+    inputs_ = {folder_.write("a.txt", a), folder_.write("b.txt.gz", gzip_of(b)),
+               folder_.write("c.txt.zst", zstd_of(c))};
+    folder_.write("all.txt", a + b + c);
+  }
+
+  std::string file(const std::string& name) const { return (folder_.path() / name).string(); }
+  std::string shards() const { return file("shards"); }
+
+  Words plan_words(const Words& more = {"--lines", "60"}) const {
+    Words words = {"shard", "plan", "-q", "-o", shards(), "-i"};
+    words.insert(words.end(), inputs_.begin(), inputs_.end());
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  void plan(const Words& more = {"--lines", "60"}) const {
+    const ProgramResult result = run_infer(plan_words(more));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  ProgramResult run(const Words& more = {}) const {
+    Words words = {"shard", "run", "-q", "-t", "1", shards()};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_infer(words);
+  }
+  ProgramResult merge(const std::string& out = "merged.npy") const {
+    return run_infer({"shard", "merge", "-q", shards(), "-o", file(out)});
+  }
+  json status(const Words& more = {}) const {
+    Words words = {"shard", "status", "-q", "--json", shards()};
+    words.insert(words.end(), more.begin(), more.end());
+    return json::parse(run_infer(words).out);
+  }
+  fs::path shard_file(int number, const std::string& extension = "npy") const {
+    return fs::path(shards()) / "000" / ("shard-00000" + std::to_string(number) + "." + extension);
+  }
+  /// Expects that the shards are done, and that merging them gives what embed gives.
+  void expect_whole(const std::string& name = "merged.npy") const {
+    const ProgramResult merged = merge(name);
+    ASSERT_EQ(merged.exit_code, 0) << merged.err;
+    const std::string whole = file("whole" + fs::path(name).extension().string());
+    if (!fs::exists(whole)) {
+      const ProgramResult embedded = run_infer({"embed", "-q", "-i", file("all.txt"), "-o", whole});
+      ASSERT_EQ(embedded.exit_code, 0) << embedded.err;
+    }
+    EXPECT_TRUE(read_text_file(file(name)) == read_text_file(whole)) << name;
+  }
+  Words names_in_shards() const {
+    Words names;
+    for (const auto& entry : fs::recursive_directory_iterator(shards())) {
+      if (entry.is_regular_file()) names.push_back(entry.path().filename());
+    }
+    std::ranges::sort(names);
+    return names;
+  }
+
+  const TempFolder folder_;
+  Words inputs_;
+};
+
+TEST_F(CliShardTest, MergedShardsAreWhatEmbedMakesInEveryFormat) {
+  for (const std::string format : {"npy", "safetensors", "jsonl"}) {
+    fs::remove_all(shards());
+    plan({"--lines", "60", "--format", format});
+    const ProgramResult result = run({"3", "0-2", "4"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.out,
+              "shard 3: written, 60 lines\nshard 0: written, 60 lines\nshard 1: written, 60 lines\n"
+              "shard 2: written, 60 lines\nshard 4: written, 10 lines\n");
+    expect_whole("merged." + format);
+  }
+  fs::remove_all(shards());
+  plan();
+  run();
+  expect_whole("merged.safetensors");  // the header is all that differs
+}
+
+TEST_F(CliShardTest, AnyNumberOfShardsGivesTheSame) {
+  for (const std::string number : {"1", "7", "100"}) {
+    fs::remove_all(shards());
+    plan({"--shards", number});
+    EXPECT_LE(status()["shards"].get<int64_t>(), std::stoi(number));
+    EXPECT_EQ(run().exit_code, 0);
+    expect_whole();
+  }
+}
+
+TEST_F(CliShardTest, OptionsOfEmbedApplyToTheShards) {
+  const Words options = {"--pooling", "max",         "--normalize", "--prefix",
+                         "query: ",   "--precision", "int8"};
+  Words words = {"--lines", "100"};
+  words.insert(words.end(), options.begin(), options.end());
+  plan(words);
+  EXPECT_EQ(run().exit_code, 0);
+  Words embed = {"embed", "-q", "-i", file("all.txt"), "-o", file("whole.npy")};
+  embed.insert(embed.end(), options.begin(), options.end());
+  ASSERT_EQ(run_infer(embed).exit_code, 0);
+  expect_whole();
+}
+
+TEST_F(CliShardTest, AnEmptyCorpusIsAnEmptyMatrix) {
+  folder_.write("all.txt", "");
+  inputs_ = {file("all.txt")};
+  plan();
+  EXPECT_EQ(status()["shards"], 0);
+  EXPECT_EQ(run().exit_code, 0);
+  expect_whole();
+}
+
+TEST_F(CliShardTest, TheSamePlanAgainChangesNothingAndAnotherIsRefused) {
+  plan();
+  EXPECT_EQ(run({"1"}).exit_code, 0);
+  plan();
+  EXPECT_EQ(status()["done"], 1);
+  expect_infer_fails(plan_words({"--lines", "61"}), 3,
+                     {"holds another plan", "lines_per_shard is 60, not 61"});
+  expect_infer_fails(plan_words({"--lines", "60", "--pooling", "cls"}), 3, {"holds another plan"});
+  fs::remove_all(shards());
+  folder_.write("shards/precious.txt", "x");
+  expect_infer_fails(plan_words(), 3, {"holds other files"});
+}
+
+TEST_F(CliShardTest, StatusSaysWhatIsDoneAndLeft) {
+  plan();
+  EXPECT_EQ(status()["left_shards"], (Words{"0-4"}));
+  EXPECT_EQ(run({"1", "4"}).exit_code, 0);
+  const json now = status();
+  EXPECT_EQ(now["done"], 2);
+  EXPECT_EQ(now["lines_done"], 70);
+  EXPECT_EQ(now["left_shards"], (Words{"0", "2-3"}));
+  const ProgramResult left = run_infer({"shard", "status", "--left", shards()});
+  EXPECT_EQ(left.out, "0\n2\n3\n");
+  EXPECT_NE(run_infer({"shard", "status", shards()}).out.find("2 of 5 shards done, 70 of 250"),
+            std::string::npos);
+  // What --left prints is what run - reads.
+  const ProgramResult rest =
+      run_infer({"shard", "run", "-q", "--json", shards(), "-"}, {.input = left.out});
+  EXPECT_EQ(rest.exit_code, 0) << rest.err;
+  ASSERT_EQ(lines_of(rest.out).size(), 3u);
+  for (const std::string& line : lines_of(rest.out))
+    EXPECT_EQ(json::parse(line)["state"], "written");
+  expect_whole();
+}
+
+TEST_F(CliShardTest, AProcessOfAnOlderPlanWritesNothing) {
+  plan();
+  // The second number is given when the folder holds another plan.
+  const std::string script = std::string("{ echo 0; while [ ! -e '") + file("planned") +
+                             "' ]; do sleep 0.05; done; echo 1; } | " + INFER_BINARY +
+                             " shard run -q '" + shards() + "' -; echo $?";
+  std::future<ProgramResult> old =
+      std::async(std::launch::async, run_program,
+                 Words{"/usr/bin/timeout", "100", "/bin/sh", "-c", script}, ProgramOptions{});
+  wait_until([&] { return fs::exists(shard_file(0, "done")); });
+  fs::remove_all(shards());
+  plan({"--lines", "60", "--pooling", "cls"});
+  folder_.write("planned", "");
+  const ProgramResult result = old.get();
+  EXPECT_EQ(result.out, "shard 0: written, 60 lines\n3\n") << result.err;
+  EXPECT_NE(result.err.find("the plan has been replaced"), std::string::npos) << result.err;
+  EXPECT_EQ(status()["done"], 0);
+}
+
+TEST_F(CliShardTest, ALostIndexIsMadeAgain) {
+  plan();
+  EXPECT_EQ(run({"0"}).exit_code, 0);
+  for (const std::string& name : names_in_shards()) {
+    if (name.starts_with("plan.") && name != "plan.json") fs::remove(fs::path(shards()) / name);
+  }
+  EXPECT_EQ(run().exit_code, 3);
+  plan();
+  EXPECT_EQ(run().exit_code, 0);
+  expect_whole();
+}
+
+TEST_F(CliShardTest, WhatReadsTheReportMayGoAway) {
+  plan();
+  const std::string command = std::string(INFER_BINARY) + " shard run -q '" + shards() + "'";
+  EXPECT_EQ(run_program({"/bin/sh", "-c", command + " | head -1 >/dev/null"}).exit_code, 0);
+  wait_until([&] { return status()["left"] == 0; });
+  expect_whole();
+  // Closed descriptors must not become the files.
+  fs::remove_all(shards());
+  plan();
+  EXPECT_EQ(run_program({"/bin/sh", "-c", command + " 0 2>&-"}).exit_code, 0);
+  EXPECT_EQ(run_program({"/bin/sh", "-c", command + " >&- 2>&-"}).exit_code, 3);
+  EXPECT_EQ(run().exit_code, 0);
+  expect_whole();
+}
+
+TEST_F(CliShardTest, AShardThatBeginsWithAFileNeedsNoOther) {
+  inputs_ = {folder_.write("a.txt", sentences(60, 1)), folder_.write("b.txt", sentences(60, 2))};
+  plan();
+  fs::remove(inputs_[0]);
+  EXPECT_EQ(run().exit_code, 3);
+  EXPECT_EQ(status()["left_shards"], (Words{"0"}));
+}
+
+TEST_F(CliShardTest, ADoneShardIsLeftAlone) {
+  plan();
+  EXPECT_EQ(run({"2"}).exit_code, 0);
+  const auto before = fs::last_write_time(shard_file(2));
+  EXPECT_EQ(run({"2", "--verify"}).out, "shard 2: done, 60 lines\n");
+  EXPECT_EQ(fs::last_write_time(shard_file(2)), before);
+}
+
+TEST_F(CliShardTest, MergeRefusesGapsAndDamage) {
+  plan();
+  EXPECT_EQ(run({"0-2"}).exit_code, 0);
+  const Words merging = {"shard", "merge", shards(), "-o", file("merged.npy")};
+  expect_infer_fails(merging, 3, {"2 of 5 shards are not done: 3-4", "infer shard run"});
+  EXPECT_EQ(run().exit_code, 0);
+
+  std::string bytes = read_text_file(shard_file(1));
+  bytes[bytes.size() - 5] = static_cast<char>(bytes[bytes.size() - 5] ^ 1);
+  std::ofstream(shard_file(1), std::ios::binary) << bytes;
+  expect_infer_fails(merging, 3, {"shard-000001.npy is damaged", "infer shard run --verify"});
+  expect_infer_fails({"shard", "merge", shards(), "-o", shard_file(1)}, 2, {"in the folder"});
+  std::ofstream(shard_file(3), std::ios::binary) << "short";
+  EXPECT_EQ(status({"--verify"})["damaged"].size(), 2u);
+  EXPECT_EQ(run_infer({"shard", "status", "--verify", shards()}).exit_code, 1);
+  EXPECT_EQ(run({"--verify"}).out,
+            "shard 0: done, 60 lines\nshard 1: written, 60 lines\nshard 2: done, 60 lines\n"
+            "shard 3: written, 60 lines\nshard 4: done, 10 lines\n");
+  expect_whole();
+
+  fs::remove(shard_file(0));
+  expect_infer_fails(merging, 3, {"shard-000000.npy"});
+  EXPECT_EQ(run({"0"}).exit_code, 0);
+  expect_whole();
+
+  // A record from the folder of another plan, whose shard is as long.
+  fs::rename(shards(), file("other"));
+  plan({"--lines", "60", "--pooling", "cls"});
+  EXPECT_EQ(run().exit_code, 0);
+  fs::copy_file(fs::path(file("other")) / "000/shard-000002.done", shard_file(2, "done"),
+                fs::copy_options::overwrite_existing);
+  expect_infer_fails(merging, 3, {"shard-000002.done belongs to another plan"});
+  EXPECT_EQ(run({"2"}).out, "shard 2: written, 60 lines\n");
+}
+
+TEST_F(CliShardTest, ChangedInputsAreRefusedAndTheOtherShardsRun) {
+  plan();
+  std::string text = read_text_file(inputs_[0]);
+  const std::string before = text;
+  text[text.size() - 3] = 'x';  // of the last line, which is in shard 2
+  std::ofstream(inputs_[0]) << text;
+  ProgramResult result = run();
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(status()["left_shards"], (Words{"2"})) << result.err;
+  EXPECT_NE(result.err.find("a.txt, " + inputs_[1] + ": the lines of shard 2 are not those"),
+            std::string::npos)
+      << result.err;
+  std::ofstream(inputs_[0]) << before << "more\n";
+  result = run();
+  EXPECT_NE(result.err.find("a.txt: it has"), std::string::npos) << result.err;
+  fs::remove(inputs_[0]);
+  fs::remove(shard_file(4, "done"));  // of the other files
+  result = run();
+  EXPECT_EQ(status()["left_shards"], (Words{"2"}));
+  EXPECT_NE(result.err.find("a.txt: No such file"), std::string::npos) << result.err;
+  EXPECT_EQ(result.exit_code, 3);
+  std::ofstream(inputs_[0]) << before;
+  EXPECT_EQ(run().exit_code, 0);
+  expect_whole();
+}
+
+TEST_F(CliShardTest, AnotherModelIsRefused) {
+  const fs::path model = folder_.path() / "model";
+  fs::copy(bundled_model("sinusoidal"), model);
+  plan({"--lines", "60", "-m", model.string()});
+  EXPECT_EQ(run({"0"}).exit_code, 0);
+  fs::rename(model, folder_.path() / "elsewhere");
+  EXPECT_EQ(run({"1"}).exit_code, 4);
+  EXPECT_EQ(run({"1", "-m", file("elsewhere")}).exit_code, 0);
+  fs::rename(folder_.path() / "elsewhere", model);
+  std::ofstream(model / "vocab.txt") << "x";
+  const ProgramResult result = run({"2"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_NE(result.err.find("planned with model_files"), std::string::npos) << result.err;
+  fs::remove(model / "vocab.txt");
+  EXPECT_EQ(run().exit_code, 0);
+  expect_whole();
+}
+
+TEST_F(CliShardTest, AFullDiskFailsBeforeTheWorkAndLeavesNothing) {
+  plan();
+  const Words before = names_in_shards();
+  const ProgramResult result =
+      run_infer({"shard", "run", "-q", shards(), "0"}, {.file_size_limit = 20000});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_NE(result.err.find("cannot write"), std::string::npos) << result.err;
+  EXPECT_EQ(names_in_shards(), before);
+  EXPECT_EQ(run().exit_code, 0);
+  expect_whole();
+}
+
+TEST_F(CliShardTest, ASignalEndsItAndLeavesNoHalfShard) {
+  plan({"--lines", "25"});
+  const ProgramResult result =
+      run_infer({"shard", "run", "-t", "1", shards()},
+                {.signal = SIGTERM, .when = [&] { return fs::exists(shard_file(1, "done")); }});
+  if (result.exit_code == 0) GTEST_SKIP() << "it was done before the signal came";
+  EXPECT_EQ(result.exit_code, 128 + SIGTERM);
+  for (const std::string& name : names_in_shards())
+    EXPECT_EQ(name.find(".tmp."), name.npos) << name;
+  EXPECT_EQ(run().exit_code, 0);
+  expect_whole();
+}
+
+TEST_F(CliShardTest, ManyAttemptsAtTheSameShardsAtOnceGiveTheSame) {
+  plan({"--lines", "25"});
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] { EXPECT_EQ(run({"0-9"}).exit_code, 0); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(status({"--verify"})["damaged"].size(), 0u);
+  EXPECT_EQ(names_in_shards().size(), 2u * 10 + 2);
+  expect_whole();
+}
+
+TEST_F(CliShardTest, WhatKilledAttemptsLeaveIsRemovedAndWhatIsWrittenIsNot) {
+  plan();
+  std::array<char, 256> host{};
+  ASSERT_EQ(gethostname(host.data(), host.size() - 1), 0);
+  const auto left_by = [&](const std::string& who) {
+    return folder_.write("shards/000/shard-000001.npy.tmp." + who, "half");
+  };
+  const fs::path killed = left_by(std::string(host.data()) + ".17.0000abcd");
+  const fs::path alive = left_by(std::string(host.data()) + ".18.0000abcd");
+  const fs::path young = left_by("other.host.19.0000abcd"), old = left_by("other.host.20.0000abcd");
+  fs::last_write_time(old, fs::file_time_type::clock::now() - std::chrono::hours(2));
+  const int descriptor = open(alive.c_str(), O_WRONLY | O_CLOEXEC);
+  ASSERT_EQ(flock(descriptor, LOCK_EX), 0);
+  json now = status();
+  EXPECT_EQ(now["writing"], 2);
+  EXPECT_EQ(now["abandoned"], 2);
+  EXPECT_EQ(status({"--clean"})["abandoned"], 0);
+  EXPECT_FALSE(fs::exists(killed));
+  EXPECT_FALSE(fs::exists(old));
+  EXPECT_TRUE(fs::exists(alive));
+  EXPECT_TRUE(fs::exists(young));
+  close(descriptor);
+  EXPECT_EQ(run({"1"}).exit_code, 0);
+  EXPECT_FALSE(fs::exists(alive));
+}
+
+// Only system calls change files, so a kill before each of them stands for a kill at any
+// instruction.
+TEST_F(CliShardTest, KilledAtAnyCallNothingIsLostOrHalf) {
+  if (!can_kill_at_call()) GTEST_SKIP() << "processes cannot be traced here";
+  inputs_ = {folder_.write("all.txt", sentences(8, 4))};
+  int calls = 0;
+  for (bool killed = true; killed; ++calls) {
+    fs::remove_all(shards());
+    plan({"--lines", "4"});
+    killed = kill_at_call({INFER_BINARY, "shard", "run", "-q", "-t", "1", shards()}, calls);
+    EXPECT_EQ(run_infer({"shard", "status", "--verify", shards()}).exit_code, 0) << calls;
+    const ProgramResult result = run();
+    EXPECT_EQ(result.exit_code, 0) << calls << result.err;
+    expect_whole();
+    EXPECT_EQ(names_in_shards().size(), 6u) << calls;
+  }
+  EXPECT_GT(calls, 20);
+  for (calls = 0; calls < 1 || fs::exists(file("merged.npy")) == false; ++calls) {
+    fs::remove(file("merged.npy"));
+    kill_at_call({INFER_BINARY, "shard", "merge", "-q", shards(), "-o", file("merged.npy")}, calls);
+    if (fs::exists(file("merged.npy"))) {
+      EXPECT_TRUE(read_text_file(file("merged.npy")) == read_text_file(file("whole.npy"))) << calls;
+    }
+    ASSERT_LT(calls, 100);
+  }
+  fs::remove(file("merged.npy"));
+  EXPECT_EQ(merge().exit_code, 0);
+  for (const auto& entry : fs::directory_iterator(folder_.path())) {
+    EXPECT_EQ(entry.path().string().find(".tmp."), std::string::npos) << entry.path();
+  }
+  Words words = plan_words({"--lines", "4"});
+  words.insert(words.begin(), INFER_BINARY);
+  calls = 0;
+  for (bool killed = true; killed; ++calls) {
+    fs::remove_all(shards());
+    killed = kill_at_call(words, calls);
+    plan({"--lines", "4"});
+    EXPECT_EQ(status()["shards"], 2) << calls;
+  }
+  EXPECT_GT(calls, 5);
+}
+
+TEST_F(CliShardTest, CleaningTakesNothingFromThoseWhoWrite) {
+  if (!can_kill_at_call()) GTEST_SKIP() << "processes cannot be traced here";
+  inputs_ = {folder_.write("all.txt", sentences(4, 4))};
+  int calls = 0;
+  for (bool reached = true; reached; ++calls) {
+    fs::remove_all(shards());
+    plan({"--lines", "4"});
+    reached = stop_at_call({INFER_BINARY, "shard", "run", "-q", "-t", "1", shards()}, calls, [&] {
+      EXPECT_EQ(status({"--clean"})["abandoned"], 0);
+      EXPECT_EQ(run({"0"}).exit_code, 0);  // another attempt
+    });
+    expect_whole();
+    EXPECT_EQ(names_in_shards().size(), 4u) << calls;
+  }
+  EXPECT_GT(calls, 10);
+}
+
+TEST_F(CliShardTest, RefusalsNameTheFileAndTheWayOut) {
+  expect_infer_fails({"shard"}, 2, {"plan, run, status, merge or slurm"});
+  expect_infer_fails({"shard", "rum"}, 2, {"did you mean run?"});
+  expect_infer_fails({"shard", "plan", "-o", shards()}, 2, {"-i FILE"});
+  expect_infer_fails({"shard", "plan", "-i", file("all.txt")}, 2, {"-o FOLDER"});
+  expect_infer_fails({"shard", "plan", "-q", "-i", "-", "-o", shards()}, 2, {"standard input"});
+  expect_infer_fails({"shard", "plan", "-q", "-i", file("none"), "-o", shards()}, 3, {"none"});
+  expect_infer_fails({"shard", "plan", "-q", "-i", folder_.path(), "-o", shards()}, 3,
+                     {"a folder"});
+  expect_infer_fails({"shard", "plan", "-q", "-i", file("all.txt"), "-o", file("all.txt")}, 3,
+                     {"cannot make the folder"});
+  expect_infer_fails({"shard", "run", file("none")}, 3,
+                     {"there is no such folder", "infer shard plan"});
+  expect_infer_fails({"shard", "status", folder_.path()}, 3, {"there is no plan.json"});
+  expect_infer_fails({"shard", "merge", file("all.txt"), "-o", file("x.npy")}, 3, {"not a folder"});
+  plan();
+  expect_infer_fails({"shard", "run", shards(), "5"}, 3, {"there is no shard 5", "0 to 4"});
+  expect_infer_fails({"shard", "run", shards(), "3-1"}, 2, {"'3-1' is not a shard"});
+  expect_infer_fails({"shard", "run", shards(), "x"}, 2, {"'x' is not a shard"});
+  expect_infer_fails({"shard", "merge", shards()}, 2, {"-o FILE"});
+  expect_infer_fails({"shard", "merge", shards(), "-o", file("x.jsonl")}, 2, {".npy files"});
+  for (const std::string& name : names_in_shards()) {
+    if (name != "plan.json") folder_.write("shards/" + name, "x");
+  }
+  expect_infer_fails({"shard", "run", shards()}, 3, {".npy is damaged", "plan into a new folder"});
+  folder_.write("shards/plan.json", std::string(200000, '['));
+  expect_infer_fails({"shard", "status", shards()}, 3, {"plan.json"});
+  folder_.write("bad\xFF.txt", "x");
+  expect_infer_fails({"shard", "plan", "-q", "-i", file("bad\xFF.txt"), "-o", file("new")}, 3,
+                     {"not valid UTF-8"});
+}
+
+TEST_F(CliShardTest, LinesAreToldByTheirFile) {
+  inputs_ = {folder_.write("a.txt", "one\ntwo\n"), folder_.write("b.txt",
+                                                                 "good\nb\xFF"
+                                                                 "ad\n")};
+  plan({"--lines", "3", "--strict"});
+  const ProgramResult result = run();
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_NE(result.err.find("b.txt: line 2: 1 byte was not UTF-8"), std::string::npos)
+      << result.err;
+}
+
+}  // namespace
+}  // namespace phasor
