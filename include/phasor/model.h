@@ -120,6 +120,14 @@ class Model {
                                              std::shared_ptr<const void> storage,
                                              std::shared_ptr<const Tokenizer> tokenizer = nullptr);
 
+  /// The same architecture, tokenizer and files with weights as before training, drawn from `seed`:
+  /// what it computes follows from the architecture alone. Linear maps are uniform in ±√(6/(in +
+  /// out)) (Glorot & Bengio 2010) with biases 0, norms have γ = 1 and β = 0, and tables (tokens,
+  /// learned positions, token types, relative positions) are normal with their own mean square, so
+  /// that positions are added as strong as after training. A sinusoid stays. Float32, in memory of
+  /// its own.
+  std::shared_ptr<const Model> untrained(uint64_t seed) const;
+
   const ModelConfig& config() const;
   const Weights& weights() const;
   bool has_tokenizer() const;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <optional>
@@ -472,6 +473,65 @@ TEST(ModelTest, ReferenceCheckpointsOfFourFamiliesAreLoaded) {
   EXPECT_EQ(bert->tokenizer().description(), "BERT (WordPiece, vocab.txt, lower case)");
   PHASOR_SHARED_OR_SKIP(real, "real/bart-g2p-us");
   EXPECT_EQ(Model::load(real)->config().max_positions, 64);  // its tensors are under "model."
+}
+
+/// √(mean x²).
+double size_of(const Tensor& tensor) {
+  double squares = 0;
+  for (const float x : tensor.to_float()) squares += static_cast<double>(x) * x;
+  return std::sqrt(squares / static_cast<double>(tensor.num_elements()));
+}
+
+TEST(UntrainedModelTest, IsDrawnAsDocumented) {
+  const std::shared_ptr<const Model> trained = Model::load(bundled_model("learned"));
+  const std::shared_ptr<const Model> model = trained->untrained(1);
+  EXPECT_EQ(model->config(), trained->config());
+  EXPECT_EQ(&model->tokenizer(), &trained->tokenizer());
+  const auto before = trained->parameters(), after = model->parameters();
+  ASSERT_EQ(before.size(), after.size());
+  for (size_t i = 0; i < after.size(); ++i) {
+    const auto& [name, tensor] = after[i];
+    ASSERT_EQ(name, before[i].first);
+    ASSERT_EQ(tensor.shape, before[i].second.shape) << name;
+    const std::vector<float> values = tensor.to_float();
+    if (name.find("embedding") != name.npos) {
+      // The mean of n squares is known up to √(2/n), its root up to half of that.
+      const double error = 1 / std::sqrt(2.0 * static_cast<double>(values.size()));
+      EXPECT_NEAR(size_of(tensor) / size_of(before[i].second), 1, 4 * error) << name;
+      EXPECT_NE(values, before[i].second.to_float()) << name;
+    } else if (tensor.shape.size() == 2) {
+      const double bound = std::sqrt(6.0 / static_cast<double>(tensor.shape[0] + tensor.shape[1]));
+      EXPECT_LE(std::abs(*std::ranges::max_element(values)), bound) << name;
+      EXPECT_NEAR(size_of(tensor) / bound, std::sqrt(1.0 / 3), 0.01) << name;
+    } else {
+      const float wanted = name.ends_with("norm.weight") ? 1.0f : 0.0f;
+      EXPECT_EQ(values, std::vector<float>(values.size(), wanted)) << name;
+    }
+  }
+}
+
+TEST(UntrainedModelTest, TheSeedDrawsTheSameAndAnotherDoesNot) {
+  const std::shared_ptr<const Model> trained = Model::load(bundled_model("sinusoidal"));
+  const auto values = [&](uint64_t seed) {
+    return trained->untrained(seed)->weights().blocks[3].up.weight.to_float();
+  };
+  EXPECT_EQ(values(1), values(1));
+  EXPECT_NE(values(1), values(2));
+  // What is computed or tied stays so.
+  const std::shared_ptr<const Model> model = trained->untrained(1);
+  EXPECT_EQ(model->position_vectors(9), trained->position_vectors(9));
+  EXPECT_EQ(model->weights().mlm_head->decoder.data, model->weights().token_embedding.data);
+}
+
+TEST(UntrainedModelTest, OutlivesTheModelItWasMadeOf) {
+  ModelConfig config = random_config();
+  config.position.kind = PositionKind::kSinusoidal;
+  std::shared_ptr<const Model> trained =
+      random_model(config, 1, {.store_position_table = true});  // which is not drawn
+  const std::vector<float> stored = trained->position_vectors(5);
+  const std::shared_ptr<const Model> model = trained->untrained(1);
+  trained.reset();
+  EXPECT_EQ(model->position_vectors(5), stored);
 }
 
 }  // namespace
