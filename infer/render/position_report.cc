@@ -137,10 +137,8 @@ constexpr NullColumn kNulls[] = {
 std::string property_rows(const std::vector<std::string>& names, const PropertyColumns& columns,
                           bool of_two, const Output& output) {
   constexpr int kLabel = 20, kCell = 9, kLongestName = 14;
-  const bool side_by_side = columns.size() > 1;
-  const auto nulls = std::span(kNulls).subspan(side_by_side ? 1 : 0, of_two         ? 3
-                                                                     : side_by_side ? 1
-                                                                                    : 2);
+  const size_t first = columns.size() > 1 ? 1 : 0, last = of_two ? 3 : 2;
+  const auto nulls = std::span(kNulls).subspan(first, last - first);
   std::string text = "  " + pad_right("", kLabel);
   std::vector<int> widths;
   for (const std::string& name : names) {
