@@ -69,7 +69,7 @@ double toeplitz_r2(std::span<const double> table, int64_t d_model) {
   return total > rounding ? 1 - unexplained / total : 1;
 }
 
-double position_locality(std::span<const double> table, int64_t d_model) {
+double neighbour_likeness(std::span<const double> table, int64_t d_model) {
   const std::vector<double> w = likeness(table, d_model);
   const int64_t rows = num_rows(table, d_model);
   double sum = 0;
@@ -79,7 +79,7 @@ double position_locality(std::span<const double> table, int64_t d_model) {
   return sum / static_cast<double>(rows);
 }
 
-double position_symmetry(std::span<const double> table, int64_t d_model) {
+double mirror_likeness(std::span<const double> table, int64_t d_model) {
   const std::vector<double> w = likeness(table, d_model);
   const int64_t rows = num_rows(table, d_model);
   double differences = 0, total = 0;

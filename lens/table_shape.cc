@@ -45,13 +45,16 @@ std::vector<ColumnPeak> column_peaks(std::span<const double> table, int64_t d_mo
   for (int64_t c = 0; frequencies > 0 && c < d_model; ++c) {
     Eigen::Index strongest = 0;
     const double most = power.col(c).maxCoeff(&strongest);
-    if (most > 0) peaks[c] = {.cycles = strongest + 1, .share = most / power.col(c).sum()};
+    if (!(most > 0)) continue;
+    peaks[c] = {.cycles = strongest + 1,
+                .share = most / power.col(c).sum(),
+                .variance = rows.col(c).squaredNorm() / static_cast<double>(length)};
   }
   return peaks;
 }
 
 double stable_rank(std::span<const double> table, int64_t d_model) {
-  const Eigen::MatrixXd gram = smaller_gram(as_matrix(table, d_model));
+  const Eigen::MatrixXd gram = smaller_gram(centered(table, d_model));
   const double strongest = eigenvalues(gram)(gram.rows() - 1);
   return strongest > 0 ? gram.trace() / strongest : 0;
 }

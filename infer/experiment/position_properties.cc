@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <numbers>
+#include <numeric>
 #include <span>
 
 #include "phasor/lens/table.h"
@@ -21,8 +22,8 @@ constexpr Property kProperties[] = {
     {"nearest_rows", "nearest two rows", "near 0: two cannot be told apart"},
     {"nearest_offset", "  their distance", "in positions", 0},
     {"toeplitz_r2", "Toeplitz R²", "1: likeness is by offset alone"},
-    {"locality", "locality", "1: like its neighbours alone"},
-    {"symmetry", "symmetry", "1: before and after equally alike"},
+    {"neighbour_likeness", "neighbour likeness", "1: like its neighbours alone"},
+    {"mirror_likeness", "mirror likeness", "1: before and after equally alike"},
     {"rising_steps", "steps that rise", "0: nearer is always more alike"},
     {"column_peak", "strongest frequency", "1: each column is one sine"},
     {"linear_shift", "moved by a matrix", "1: P[p+1] = P[p]·R, held-out R²"},
@@ -51,30 +52,51 @@ std::vector<Number> numbers_of(const Matrix& table, const std::function<void()>&
   add(2, [&] { return (nearest = phasor::nearest_rows(rows, width)).distance; });
   add(2, [&] { return nearest.offset; });
   add(3, [&] { return phasor::toeplitz_r2(rows, width); });
-  add(3, [&] { return phasor::position_locality(rows, width); });
-  add(3, [&] { return phasor::position_symmetry(rows, width); });
+  add(3, [&] { return phasor::neighbour_likeness(rows, width); });
+  add(3, [&] { return phasor::mirror_likeness(rows, width); });
   add(3, [&] {
     const auto [violations, steps] = phasor::local_monotonicity(rows, width);
     return quotient(static_cast<double>(violations), static_cast<double>(steps));
   });
-  add(4, [&] {  // the mean over the columns that are not constant
-    double sum = 0, columns = 0;
+  add(4, [&] {  // the mean over columns, each by its variance: rounding and constants do not count
+    double sum = 0, variance = 0;
     for (const phasor::ColumnPeak& peak : phasor::column_peaks(rows, width)) {
-      if (peak.cycles == 0) continue;
-      sum += peak.share;
-      ++columns;
+      sum += peak.share * peak.variance;
+      variance += peak.variance;
     }
-    return quotient(sum, columns);
+    return quotient(sum, variance);
   });
   phasor::LinearShift shift;
   add(3, [&] { return (shift = phasor::linear_shift(rows, width, 1)).held_out; });
   add(3, [&] { return shift.unmoved; });
-  add(1, [&] { return phasor::stable_rank(rows, width); });
+  add(2, [&] { return phasor::stable_rank(rows, width); });
   add(3, [&] {
     const auto share = phasor::principal_plane(rows, width).share;
     return share[0] + share[1];
   });
   return numbers;
+}
+
+/// Random tables that are as smooth; none of a table so long that it would take minutes.
+std::vector<Matrix> as_smooth(const Matrix& table) {
+  constexpr int64_t kDraws = 8, kMostRows = 1024;
+  std::vector<Matrix> tables;
+  if (table.rows > kMostRows) return tables;
+  for (auto& values : phasor::stationary_tables(table.values, table.columns, kDraws)) {
+    tables.push_back({std::move(values), table.rows, table.columns});
+  }
+  return tables;
+}
+
+/// Mean and standard deviation; empty for fewer than two draws that have the property.
+void set_smooth(Property& property, std::span<const double> draws) {
+  if (draws.size() < 2) return;
+  const auto count = static_cast<double>(draws.size());
+  const double mean = std::accumulate(draws.begin(), draws.end(), 0.0) / count;
+  double squares = 0;
+  for (const double x : draws) squares += (x - mean) * (x - mean);
+  property.smooth = mean;
+  property.smooth_sd = std::sqrt(squares / (count - 1));
 }
 
 /// Of the pairs whose frequency is known.
@@ -92,31 +114,49 @@ std::vector<Property> wavelengths(const NamedTable& table) {
 }  // namespace
 
 std::vector<Property> properties(const NamedTable& table, Progress& progress) {
+  const std::vector<Matrix> smooth = as_smooth(table.values);
   int64_t done = 0;
   const auto step = [&] {
-    progress.show(table.name + ": properties", done++, 2 * std::ssize(kProperties));
+    progress.show(table.name + ": properties", done++,
+                  (2 + std::ssize(smooth)) * std::ssize(kProperties));
   };
   const std::vector<Number> numbers = numbers_of(table.values, step);
   const std::vector<Number> random = numbers_of(random_like(table.values), step);
+  std::vector<std::vector<Number>> of_smooth;
+  for (const Matrix& drawn : smooth) of_smooth.push_back(numbers_of(drawn, step));
   std::vector<Property> found = wavelengths(table);
   for (size_t i = 0; i < std::size(kProperties); ++i) {
     found.push_back(kProperties[i]);
     found.back().value = numbers[i];
     found.back().random = random[i];
+    std::vector<double> draws;
+    for (const std::vector<Number>& drawn : of_smooth) {
+      if (drawn[i]) draws.push_back(*drawn[i]);
+    }
+    set_smooth(found.back(), draws);
   }
   return found;
 }
 
-std::vector<Property> likeness(const NamedTable& a, const NamedTable& b) {
+std::vector<Property> likeness(const NamedTable& a, const NamedTable& b, Progress& progress) {
   std::vector<Property> found = {
-      {"linear_cka", "linear CKA", "1: equal but for rotation, scale and shift"},
-      {"procrustes", "Procrustes distance", "0: equal but for rotation, scale and shift"}};
+      {"linear_cka", "linear CKA", "1: equal up to rotation, scale, shift"},
+      {"procrustes", "Procrustes distance", "0: equal up to rotation, scale, shift"}};
   if (a.rows() < 3) return found;
   const Matrix random = random_like(b.values);
+  const std::vector<Matrix> smooth = as_smooth(b.values);
   const std::array measures = {phasor::linear_cka, phasor::procrustes_distance};
+  int64_t done = 0;
   for (size_t i = 0; i < found.size(); ++i) {
-    found[i].value = measures[i](a.values.values, a.width(), b.values.values, b.width());
-    found[i].random = measures[i](a.values.values, a.width(), random.values, b.width());
+    const auto to = [&](const Matrix& other) {
+      progress.show("comparison", done++, std::ssize(found) * (2 + std::ssize(smooth)));
+      return measures[i](a.values.values, a.width(), other.values, b.width());
+    };
+    found[i].value = to(b.values);
+    found[i].random = to(random);
+    std::vector<double> draws;
+    for (const Matrix& drawn : smooth) draws.push_back(to(drawn));
+    set_smooth(found[i], draws);
   }
   return found;
 }

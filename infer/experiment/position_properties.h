@@ -1,4 +1,4 @@
-// The numbers about a table of position vectors, or about two, beside those of random rows.
+// The numbers about a table of position vectors, or about two, beside those of random tables.
 #pragma once
 
 #include <optional>
@@ -17,12 +17,16 @@ struct Property {
   int decimals = 4;
   std::optional<double> value = {};   // empty where the table has too few rows, or no such number
   std::optional<double> random = {};  // of a table of random rows; empty where that says nothing
+  // Mean and standard deviation over eight random tables that are as smooth.
+  std::optional<double> smooth = {}, smooth_sd = {};
 };
 
-/// Every measure of phasor/lens/table.h, beside that of random_like(table).
+/// Every measure of phasor/lens/table.h, beside that of random_like() and of stationary_tables(),
+/// these for up to 1024 rows.
 std::vector<Property> properties(const NamedTable& table, Progress& progress);
-/// How like each other two tables of as many rows are, beside the first and a random one.
-std::vector<Property> likeness(const NamedTable& a, const NamedTable& b);
+/// How like each other two tables of as many rows are, beside the first and such random tables like
+/// the second.
+std::vector<Property> likeness(const NamedTable& a, const NamedTable& b, Progress& progress);
 
 /// 1 − cos between all rows, [T, T]; exactly 0 between a row and itself.
 Matrix cosine_distances(const NamedTable& table);

@@ -199,9 +199,9 @@ const map = new Figure({
   draw: (view, width) => view.runs.map((run) => path(run, view, half(view.runs, width))),
 });
 
-/** What was measured, beside the same of random numbers; `all`: {label, numbers} of each table. */
+/** What was measured, beside the same of random rows and of random tables that are as smooth; `all`: {label, numbers} of each table. */
 function properties(all, caption) {
-  const columns = ["value", "random"].map((key) => ({key, label: key}));
+  const columns = ["value", "random", "smooth"].map((key) => ({key, label: key}));
   const named = ([key, row]) => [row.label ?? key.replaceAll("_", " "), row];
   const groups = all.map(({label, numbers}) => ({
     name: label,
@@ -234,9 +234,9 @@ export function positionsPage({version, tables: runs, against}) {
         "Properties",
         properties(
           runs.map(({label, properties}) => ({label, numbers: properties})),
-          "Of the whole table, beside random rows",
+          "Of the whole table, beside random rows and random tables that are as smooth",
         ),
-        against ? properties([{label: name, numbers: against}], "Of both tables, beside random rows") : null,
+        against ? properties([{label: name, numbers: against}], "Of both tables, beside random rows and random tables that are as smooth") : null,
       ),
       html("footer", {}, parts.notes),
     ],

@@ -107,8 +107,7 @@ constexpr TableSection kSections[] = {
     {"clock", "the angle of each pair of columns", "angles",
      [](const NamedTable& table) { return rows_of(clock_angles(table)); }},  // radians [T, pairs]
     {"map", "the positions in the plane that holds most of their variance", "map", map_json},
-    {"properties", "properties of the whole table, beside a table of random rows", "properties",
-     nullptr,
+    {"properties", "properties of the whole table, beside random tables", "properties", nullptr,
      [](const NamedTables& tables, Progress& progress) {
        PropertyColumns columns;
        for (const NamedTable& table : tables) columns.push_back(properties(table, progress));
@@ -116,8 +115,8 @@ constexpr TableSection kSections[] = {
      },
      "Properties"},
     {"against", "how similar two tables are", "against", nullptr,
-     [](const NamedTables& tables, Progress&) {
-       return PropertyColumns{likeness(tables.at(0), tables.at(1))};
+     [](const NamedTables& tables, Progress& progress) {
+       return PropertyColumns{likeness(tables.at(0), tables.at(1), progress)};
      },
      "Against each other", nullptr, true}};
 
@@ -126,16 +125,27 @@ std::string number(const std::optional<double>& value, int decimals) {
   return decimals == 0 ? fmt::format("{:.0f}", *value) : small_number(*value, decimals);
 }
 
-/// Rows of numbers, each table's beside that of random rows.
+struct NullColumn {
+  std::string_view title;
+  std::optional<double> Property::*value;
+};
+constexpr NullColumn kNulls[] = {
+    {"random", &Property::random}, {"smooth", &Property::smooth}, {"±", &Property::smooth_sd}};
+
+/// Rows of numbers, each table's beside those of random tables. Where two tables leave no room for
+/// both kinds, that which is as smooth is the more telling.
 std::string property_rows(const std::vector<std::string>& names, const PropertyColumns& columns,
-                          const Output& output) {
+                          bool of_two, const Output& output) {
   constexpr int kLabel = 20, kCell = 9, kLongestName = 14;
+  const size_t first = columns.size() > 1 ? 1 : 0, last = of_two ? 3 : 2;
+  const auto nulls = std::span(kNulls).subspan(first, last - first);
   std::string text = "  " + pad_right("", kLabel);
   std::vector<int> widths;
   for (const std::string& name : names) {
     const std::string shown = cut_right(printable(name), kLongestName);
     widths.push_back(std::max(display_width(shown) + 2, kCell));
-    text += pad_left(shown, widths.back()) + pad_left("random", kCell);
+    text += pad_left(shown, widths.back());
+    for (const NullColumn& null : nulls) text += pad_left(null.title, kCell);
   }
   text += "\n";
   // A table without frequencies lacks the wavelengths.
@@ -146,7 +156,10 @@ std::string property_rows(const std::vector<std::string>& names, const PropertyC
       const auto found = std::ranges::find(columns[i], row.key, &Property::key);
       const bool there = found != columns[i].end();
       line += pad_left(number(there ? found->value : std::nullopt, row.decimals), widths[i]);
-      line += pad_left(there && found->random ? number(found->random, row.decimals) : "", kCell);
+      for (const NullColumn& null : nulls) {
+        const std::optional<double> value = there ? (*found).*null.value : std::nullopt;
+        line += pad_left(value ? number(value, row.decimals) : "", kCell);
+      }
     }
     const int room = output.width() - display_width(line) - 5;
     if (room >= 20) line += "   " + cut_right(row.meaning, room);
@@ -161,7 +174,9 @@ Json numbers(const std::vector<Property>& properties) {
   Json json = Json::object();
   for (const Property& property : properties) {
     json[std::string(property.key)] = {{"value", number(property.value)},
-                                       {"random", number(property.random)}};
+                                       {"random", number(property.random)},
+                                       {"smooth", number(property.smooth)},
+                                       {"smooth_sd", number(property.smooth_sd)}};
   }
   return json;
 }
@@ -199,7 +214,7 @@ std::string to_text(const PositionsReport& report, std::span<const TableSection>
     if (title.empty()) drawn.push_back(section.name);
     if (section.measure) {
       add(title, property_rows(section.of_two ? std::vector<std::string>{"value"} : names,
-                               report.numbers.at(section.name), output));
+                               report.numbers.at(section.name), section.of_two, output));
     }
     for (const NamedTable& table : report.tables) {
       if (!section.text) break;

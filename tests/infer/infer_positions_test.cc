@@ -100,8 +100,8 @@ TEST(PositionsTest, PropertiesAreTheLenssBesideThoseOfRandomRows) {
     EXPECT_TRUE(properties.at(key).at("random").is_number()) << key;
   };
   expect("toeplitz_r2", phasor::toeplitz_r2(rows, 16));
-  expect("locality", phasor::position_locality(rows, 16));
-  expect("symmetry", phasor::position_symmetry(rows, 16));
+  expect("neighbour_likeness", phasor::neighbour_likeness(rows, 16));
+  expect("mirror_likeness", phasor::mirror_likeness(rows, 16));
   expect("stable_rank", phasor::stable_rank(rows, 16));
   expect("nearest_rows", phasor::nearest_rows(rows, 16).distance);
   expect("nearest_offset", static_cast<double>(phasor::nearest_rows(rows, 16).offset));
@@ -114,6 +114,47 @@ TEST(PositionsTest, PropertiesAreTheLenssBesideThoseOfRandomRows) {
   expect("norm_ratio", 1);
   expect("toeplitz_r2", 1);
   EXPECT_LT(properties["toeplitz_r2"]["random"], 0.5);
+}
+
+TEST(PositionsTest, NearlyConstantColumnsDoNotCountInTheStrongestFrequency) {
+  const auto peak_of = [](const NamedTable& table) {
+    return json_of({table})["tables"][0]["properties"]["column_peak"]["value"].get<double>();
+  };
+  // From ω = 1e-4 down to 1e-8: 32 rows of cos ωp come as close to 1 as float32 can hold.
+  NamedTable table = find_table("paper", {.length = 32, .width = 64, .base = 1e8});
+  const double exact = peak_of(table);
+  for (double& value : table.values.values) value = static_cast<float>(value);
+  EXPECT_NEAR(peak_of(table), exact, 1e-6);
+  // Each column counts by its variance: a sine of whole cycles (share 1) of amplitude 2 beside one
+  // that is split in two equal ones (share 1/2) of variance 1/2 each.
+  table = find_table("random", {.length = 16, .width = 3});
+  for (int64_t p = 0; p < 16; ++p) {
+    const double turn = 2 * std::numbers::pi * static_cast<double>(p) / 16;
+    table.values.values[p * 3] = 2 * std::sin(3 * turn);
+    table.values.values[p * 3 + 1] = std::sin(turn) + 1.0000001 * std::sin(5 * turn);
+    table.values.values[p * 3 + 2] = 0.1;
+  }
+  EXPECT_NEAR(peak_of(table), (2 * 1 + 1 * 0.5) / 3, 1e-6);
+}
+
+TEST(PositionsTest, SmoothIsTheMeanOfEightStationaryTables) {
+  const NamedTable table = find_table("paper", {.length = 20, .width = 8});
+  const NamedTable other = find_table("random", {.length = 20, .width = 6});
+  const Json json = json_of({other, table});
+  std::vector<double> r2, cka;
+  for (const std::vector<double>& drawn : phasor::stationary_tables(table.values.values, 8, 8)) {
+    r2.push_back(phasor::toeplitz_r2(drawn, 8));
+    cka.push_back(phasor::linear_cka(other.values.values, 6, drawn, 8));
+  }
+  const auto expect = [](const Json& property, const std::vector<double>& draws) {
+    double mean = 0, squares = 0;
+    for (const double x : draws) mean += x / 8;
+    for (const double x : draws) squares += (x - mean) * (x - mean) / 7;
+    EXPECT_NEAR(property["smooth"].get<double>(), mean, 1e-12);
+    EXPECT_NEAR(property["smooth_sd"].get<double>(), std::sqrt(squares), 1e-12);
+  };
+  expect(json["tables"][1]["properties"]["toeplitz_r2"], r2);
+  expect(json["against"]["linear_cka"], cka);
 }
 
 TEST(PositionsTest, WavelengthsEndBeforeTwoPiBaseButForTensor2tensor) {

@@ -193,6 +193,31 @@ TEST(ColumnPeaksTest, RoundingHasNoPeakAndASmallSineHas) {
   EXPECT_NEAR(peaks[3].share, 1, 1e-12);
 }
 
+TEST(ColumnPeaksTest, OfASlowSinusoidInFloat32AreThoseInDouble) {
+  for (const int64_t rows : {8, 16, 32, 128}) {
+    for (const double base : {1e4, 1e6, 1e8}) {  // from cos(1e-4 p) on, columns come close to 1
+      const std::vector<double> table = sinusoidal_table(kPaper, rows, 64, base);
+      std::vector<double> rounded = table;
+      for (double& value : rounded) value = static_cast<float>(value);
+      const auto exact = column_peaks(table, 64), stored = column_peaks(rounded, 64);
+      double both = 0, sum = 0, sum_stored = 0;
+      for (int64_t c = 0; c < 64; ++c) {
+        both += exact[c].variance;
+        sum += exact[c].share * exact[c].variance;
+        sum_stored += stored[c].share * stored[c].variance;
+        if (exact[c].cycles == 0 || stored[c].cycles == 0) {  // within rounding of the limit
+          EXPECT_LT(exact[c].variance, 4 * std::pow(2.0, -46));
+          continue;
+        }
+        EXPECT_EQ(exact[c].cycles, stored[c].cycles) << rows << " " << base << " " << c;
+        const double units = std::sqrt(exact[c].variance) / std::pow(2.0, -23);  // k: |values| ≤ 1
+        EXPECT_NEAR(exact[c].share, stored[c].share, 0.3 / units + 1e-6) << rows << " " << c;
+      }
+      EXPECT_NEAR(sum / both, sum_stored / both, 1e-6) << rows << " " << base;
+    }
+  }
+}
+
 TEST(ColumnPeaksTest, AreThoseOfTheDefinition) {
   for (const int64_t length : {1, 2, 3, 16, 37}) {
     const std::vector<double> column = random_table(length, 8);
@@ -214,6 +239,8 @@ TEST(ColumnPeaksTest, AreThoseOfTheDefinition) {
     const ColumnPeak peak = column_peaks(column, 1).front();
     EXPECT_EQ(peak.cycles, cycles) << length;
     EXPECT_NEAR(peak.share, energy > 0 ? strongest / energy : 0, 1e-12) << length;
+    const auto count = static_cast<double>(length);  // Parseval
+    EXPECT_NEAR(peak.variance, energy / (count * count), 1e-12) << length;
   }
 }
 
@@ -282,14 +309,99 @@ TEST(TwoTablesTest, ColumnsAtRightAnglesHaveNothingInCommon) {
   EXPECT_THROW(procrustes_distance(a, 1, a, 2), InvalidArgument);
 }
 
-TEST(StableRankTest, CountsTheDirectionsThatMatter) {
-  EXPECT_NEAR(stable_rank(std::vector<double>{3, 0, 0, 4}, 2), 25.0 / 16, 1e-15);
-  EXPECT_NEAR(stable_rank(std::vector<double>{1, 2, 2, 4, 3, 6}, 2), 1, 1e-12);  // rank one
+TEST(StableRankTest, CountsTheDirectionsInWhichRowsVary) {
+  // Rows (±3, 0) and (0, ±4) have mean 0: σ² = 18 and 32.
+  const std::vector<double> crossing = {3, 0, -3, 0, 0, 4, 0, -4};
+  EXPECT_NEAR(stable_rank(crossing, 2), 50.0 / 32, 1e-14);
+  std::vector<double> moved = crossing;
+  for (double& value : moved) value += 1000;
+  EXPECT_NEAR(stable_rank(moved, 2), 50.0 / 32, 1e-10);
+  EXPECT_NEAR(stable_rank(std::vector<double>{1, 2, 2, 4, 3, 6}, 2), 1, 1e-12);  // on one line
   std::vector<double> identity(7 * 9);
   for (int64_t i = 0; i < 7; ++i) identity[i * 9 + i] = 2;
-  EXPECT_NEAR(stable_rank(identity, 9), 7, 1e-12);
-  EXPECT_NEAR(stable_rank(reflected(identity, 9, 1), 9), 7, 1e-12);
-  EXPECT_EQ(stable_rank(std::vector<double>(6), 2), 0);
+  EXPECT_NEAR(stable_rank(identity, 9), 6, 1e-12);  // a simplex
+  EXPECT_NEAR(stable_rank(reflected(identity, 9, 1), 9), 6, 1e-12);
+  EXPECT_EQ(stable_rank(std::vector<double>(6, 0.3), 2), 0);
+}
+
+/// Σ over tables of Z Zᵀ, divided by their number: [T, T].
+std::vector<double> mean_gram(const std::vector<std::vector<double>>& tables, int64_t d_model) {
+  std::vector<double> sum;
+  for (const std::vector<double>& table : tables) {
+    const std::vector<double> gram = row_matrix(table, d_model, RowMeasure::kDotProduct);
+    sum.resize(gram.size());
+    for (size_t i = 0; i < gram.size(); ++i) {
+      sum[i] += gram[i] / static_cast<double>(tables.size());
+    }
+  }
+  return sum;
+}
+
+TEST(StationaryTablesTest, HaveTheGramMatrixOfASinusoidOnAverage) {
+  const std::vector<double> table = sinusoidal_table(kPaper, 12, 16);
+  const std::vector<double> mean = mean_gram(stationary_tables(table, 16, 2000), 16);
+  const std::vector<double> expected = row_matrix(table, 16, RowMeasure::kDotProduct);
+  // Of one table, the deviation of an entry is at most 8·√(2/16) (Isserlis): five such of a mean.
+  EXPECT_LT(largest_difference(mean, expected), 5 * 8 * std::sqrt(2.0 / 16) / std::sqrt(2000));
+  // A wrong divisor, kernel or order would be seen: the entries themselves go from 8 to about 4.
+  EXPECT_GT(expected[0] - *std::min_element(expected.begin(), expected.end()), 3);
+}
+
+TEST(StationaryTablesTest, LeaveOutWhatNoProcessCanHave) {
+  // D = 11/3, 3, 1 of P = 1, 3, 1. Its Toeplitz matrix has the eigenvalue D_0 − D_2 = 8/3 on
+  // (1, 0, −1)/√2, and those of [14/3 3√2; 3√2 11/3] on (1, 0, 1)/√2 and (0, 1, 0), one negative.
+  const double half = (14.0 / 3 - 11.0 / 3) / 2, root = std::hypot(half, 3 * std::sqrt(2.0));
+  const double largest = 25.0 / 6 + root;
+  ASSERT_LT(25.0 / 6 - root, 0);
+  const double scale = 11 / (8.0 / 3 + largest);
+  const double angle = std::atan2(3 * std::sqrt(2.0), half) / 2;  // of the eigenvector
+  const double a = std::cos(angle) / std::sqrt(2.0), b = std::sin(angle);
+  const std::vector<double> v = {a, b, a};
+  const std::vector<double> mean = mean_gram(stationary_tables({{1.0, 3.0, 1.0}}, 1, 40000), 1);
+  for (int64_t i = 0; i < 3; ++i) {
+    for (int64_t j = 0; j < 3; ++j) {
+      const double other = (i == 1 || j == 1) ? 0 : (i == j ? 0.5 : -0.5);
+      const double expected = scale * (largest * v[i] * v[j] + 8.0 / 3 * other);
+      EXPECT_NEAR(mean[i * 3 + j], expected, 5 * 5 * std::sqrt(2.0 / 40000)) << i << j;
+    }
+  }
+}
+
+TEST(StationaryTablesTest, OfASinusoidAreMovedByItsRotation) {
+  // Every column is a sum of the table's own sines and cosines.
+  for (const std::vector<double>& drawn :
+       stationary_tables(sinusoidal_table(kPaper, 64, 16), 16, 3)) {
+    EXPECT_NEAR(linear_shift(drawn, 16, 1).held_out, 1, 1e-6);
+  }
+  // Those of the learned table are not moved by one matrix as that table is.
+  const auto like_learned = stationary_tables(learned_table(), 128, 1).front();
+  EXPECT_LT(linear_shift(like_learned, 128, 1).held_out + 0.5,
+            linear_shift(learned_table(), 128, 1).held_out);
+}
+
+TEST(StationaryTablesTest, DependOnProductsAndSeedAlone) {
+  const std::vector<double> table = random_table(20 * 6, 5);
+  const auto drawn = stationary_tables(table, 6, 3, 7);
+  ASSERT_EQ(drawn.size(), 3u);
+  EXPECT_EQ(drawn, stationary_tables(table, 6, 3, 7));
+  EXPECT_EQ(drawn[0], stationary_tables(table, 6, 1, 7)[0]);
+  EXPECT_GT(largest_difference(drawn[0], drawn[1]), 0.1);
+  EXPECT_GT(largest_difference(drawn[0], stationary_tables(table, 6, 1, 8)[0]), 0.1);
+  EXPECT_LT(largest_difference(drawn[0], stationary_tables(reflected(table, 6, 1), 6, 1, 7)[0]),
+            1e-6);
+  std::vector<double> doubled = table;
+  for (double& value : doubled) value *= 2;
+  std::vector<double> expected = drawn[2];
+  for (double& value : expected) value *= 2;
+  EXPECT_LT(largest_difference(stationary_tables(doubled, 6, 3, 7)[2], expected), 1e-12);
+}
+
+TEST(StationaryTablesTest, OfZerosAreZerosAndOfEqualRowsHaveEqualRows) {
+  EXPECT_EQ(stationary_tables(std::vector<double>(6), 2, 1).front(), std::vector<double>(6));
+  const auto equal = stationary_tables(std::vector<double>(5 * 3, 0.5), 3, 1).front();
+  EXPECT_LT(nearest_rows(equal, 3).distance, 1e-7);
+  EXPECT_GT(std::abs(equal[0]), 1e-3);
+  EXPECT_EQ(stationary_tables(std::vector<double>{3, 4}, 2, 1).front().size(), 2u);
 }
 
 TEST(PrincipalPlaneTest, OfAFlatTableKeepsEveryDistance) {

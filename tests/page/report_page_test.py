@@ -405,10 +405,10 @@ class ReportPageTest(unittest.TestCase):
         self.assertAlmostEqual(value(said.split(" at 5")[0].split()[-1]), sum(
             math.cos(5 * 10000 ** (-2 * i / width)) for i in range(width // 2)) / (width // 2), delta=0.00051)
         properties = self.js("[...document.querySelectorAll('.numbers tbody tr')].map(row => [...row.cells].map(cell => cell.textContent))")
-        symmetry, = [row for row in properties if row[0].lower() == "symmetry"]
+        mirror, = [row for row in properties if row[0].lower() == "mirror likeness"]
         for side, table in enumerate(tables):
-            for i, key in enumerate(("value", "random")):
-                self.assertAlmostEqual(value(symmetry[1 + 2 * side + i]), table["properties"]["symmetry"][key], delta=0.00051)
+            for i, key in enumerate(("value", "random", "smooth")):
+                self.assertAlmostEqual(value(mirror[1 + 3 * side + i]), table["properties"]["mirror_likeness"][key], delta=0.00051)
         before = self.picture("map"), self.picture("clocks")
         self.js("document.getElementById('choose-token').focus()")
         self.browser.press("ArrowRight")

@@ -9,7 +9,7 @@
 // Tables may come from float32. One unit in its last place, ε = 2^-23 of a value, moves a column x
 // by up to ε‖x‖ and M_ij by up to 2ε‖P_i‖‖P_j‖. Whatever varies by no more counts as constant,
 // because its variance would be that of rounding: a column with ‖x − x̄‖ ≤ ε‖x‖, a table of such
-// columns, and M as toeplitz_r2() and position_locality() define it.
+// columns, and M as toeplitz_r2() and neighbour_likeness() define it.
 #pragma once
 
 #include <array>
@@ -32,24 +32,26 @@ namespace [[gnu::visibility("default")]] phasor {
 /// translation invariance of Wang et al. 2021 ("On Position Embeddings in BERT", ICLR).
 double toeplitz_r2(std::span<const double> table, int64_t d_model);
 
-/// How much of a position's similarity to others lies close by,
+/// How much of a position's likeness to others lies close by,
 ///
-///     locality = (1/T) Σ_{i≠j} W_ij · 2^{1−|i−j|},
+///     (1/T) Σ_{i≠j} W_ij · 2^{1−|i−j|},
 ///
 /// where row i of W is row i of M, shifted and scaled to minimum 0 and sum 1 over j ≠ i (and
 /// 1/(T−1) everywhere if it is constant: if the sum is at most 4ε(T−1)·‖P_i‖·max_j ‖P_j‖). 1 if
-/// each position is similar only to its nearest neighbours; 0 for a single row. After Chen,
-/// Varoquaux & Suchanek 2023 (arXiv 2310.12864), who keep the diagonal.
-double position_locality(std::span<const double> table, int64_t d_model);
+/// each position is like its nearest neighbours only; 0 for a single row. Not the locality of Chen,
+/// Varoquaux & Suchanek 2023 (arXiv 2310.12864), from which it takes the powers of two: theirs is
+/// of a matrix of attention weights as they are, main diagonal included, and 2^{−|i−j|}.
+double neighbour_likeness(std::span<const double> table, int64_t d_model);
 
-/// How similar the two sides of a position are: 1 minus the share of W that differs from its mirror
-/// image,
+/// How alike the two sides of a position are: 1 minus the share of W (see neighbour_likeness())
+/// that differs from its mirror image,
 ///
-///     symmetry = 1 − Σ_{i,k} |W_{i,i−k} − W_{i,i+k}| / Σ_{i,k} (W_{i,i−k} + W_{i,i+k}),
+///     1 − Σ_{i,k} |W_{i,i−k} − W_{i,i+k}| / Σ_{i,k} (W_{i,i−k} + W_{i,i+k}),
 ///
 /// over all k ≥ 1 for which both places are in the table. 1 for every sinusoid, which therefore
-/// cannot tell before from after by similarity alone. After the same source.
-double position_symmetry(std::span<const double> table, int64_t d_model);
+/// cannot tell before from after by similarity alone. Not the symmetry of the same source, which is
+/// 1 minus the mean difference of attention weights, scaled to 0 … 1 in each row by itself.
+double mirror_likeness(std::span<const double> table, int64_t d_model);
 
 /// The measure between two rows. kCosineDistance: 1 − cos(p, q), and 1 if a row is zero.
 /// kEuclidean: ‖p − q‖. kDotProduct: ⟨p, q⟩, which is M.
@@ -117,12 +119,15 @@ LinearShift linear_shift(std::span<const double> table, int64_t d_model, int64_t
 /// The strongest frequency of a column without its mean, by the discrete Fourier transform.
 struct ColumnPeak {
   int64_t cycles = 0;  // in the table's T rows, 1 … ⌊T/2⌋; 0 if the column is constant
-  double share = 0;    // of the column's energy; 1 for a sine of whole cycles
+  double share = 0;    // of the column's variance; 1 for a sine of whole cycles
+  double variance = 0;
 };
 
-/// For every column, [d_model]. A column of noise has a share of about ln(T/2) / (T/2); sines of
-/// any frequency at least 0.4 (they spread over their neighbours). Learned positions also tend to
-/// have few and low frequencies (Song & Zhong 2023, arXiv 2310.04861).
+/// For every column, [d_model]. Rounding to float32 moves the share of a column that varies by kε
+/// by about 0.3/k, so means over columns should weight them by their variance. A column of noise
+/// has a share of about ln(T/2) / (T/2); sines of any frequency at least 0.4 (they spread over
+/// their neighbours). Learned positions also tend to have few and low frequencies (Song & Zhong
+/// 2023, arXiv 2310.04861).
 std::vector<ColumnPeak> column_peaks(std::span<const double> table, int64_t d_model);
 
 /// Linear centred kernel alignment of two tables of the same T rows,
@@ -144,8 +149,9 @@ double linear_cka(std::span<const double> a, int64_t a_width, std::span<const do
 double procrustes_distance(std::span<const double> a, int64_t a_width, std::span<const double> b,
                            int64_t b_width);
 
-/// Σσ² / σ₁² over the singular values: the effective number of directions, from 1 to min(T, d)
-/// (Rudelson & Vershynin 2007). 0 for a matrix of zeros. [T, d_model]
+/// ‖X‖²/σ₁² of the rows less their mean, X = P − P̄ (Frobenius norm, largest singular value): the
+/// effective number of directions in which they vary, from 1 to min(T − 1, d) (Rudelson &
+/// Vershynin 2007, who do not subtract a mean). 0 if all rows are equal. [T, d_model]
 double stable_rank(std::span<const double> table, int64_t d_model);
 
 /// The rows projected onto their two strongest principal axes.
@@ -156,5 +162,15 @@ struct PlaneMap {
 
 /// Deterministic: on each axis, the first row that is off the mean is on the positive side.
 PlaneMap principal_plane(std::span<const double> table, int64_t d_model);
+
+/// Random tables that are as smooth as this one, [count][T, d_model]: what a measure gives them is
+/// due to smoothness alone. Every column is drawn by itself from a Gaussian process of mean 0 and
+/// covariance C/d, where C is the Toeplitz matrix of dot_product_by_offset() with its negative
+/// eigenvalues, if there are any, set to 0 and the others scaled to the same sum T·D_0. So the
+/// expected Gram matrix is C, which is M for every sinusoid. The idea is that of surrogate data
+/// (Theiler et al. 1992, Physica D 58). The same seed gives the same tables; with a larger `count`
+/// more follow. Time grows as T³.
+std::vector<std::vector<double>> stationary_tables(std::span<const double> table, int64_t d_model,
+                                                   int64_t count, uint64_t seed = 1);
 
 }  // namespace phasor

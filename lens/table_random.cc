@@ -1,0 +1,56 @@
+// Random tables of the same autocorrelation, to compare a table with.
+
+#include <Eigen/Eigenvalues>
+#include <numbers>
+#include <random>
+
+#include "lens/matrix.h"
+#include "phasor/lens/table.h"
+
+namespace phasor {
+using namespace internal;
+
+namespace {
+
+/// C's symmetric root: unlike a factor of single eigenvectors, it does not jump where eigenvalues
+/// meet.
+Eigen::MatrixXd root_of_covariance(std::span<const double> products) {
+  const auto rows = std::ssize(products);
+  Eigen::MatrixXd toeplitz(rows, rows);
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < rows; ++j) toeplitz(i, j) = products[std::abs(i - j)];
+  }
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(toeplitz);
+  const Eigen::VectorXd positive = solver.eigenvalues().cwiseMax(0);
+  const double sum = positive.sum();
+  const double scale = sum > 0 ? toeplitz.trace() / sum : 0;
+  return solver.eigenvectors() * (scale * positive).cwiseSqrt().asDiagonal() *
+         solver.eigenvectors().transpose();
+}
+
+/// Standard normal numbers (Box & Muller 1958).
+void fill_normal(Matrix& values, std::mt19937_64& random) {
+  const auto uniform = [&] { return (static_cast<double>(random() >> 11) + 0.5) * 0x1p-53; };
+  for (double& value : values.reshaped<Eigen::RowMajor>()) {
+    const double length = std::sqrt(-2 * std::log(uniform()));
+    value = length * std::cos(2 * std::numbers::pi * uniform());
+  }
+}
+
+}  // namespace
+
+std::vector<std::vector<double>> stationary_tables(std::span<const double> table, int64_t d_model,
+                                                   int64_t count, uint64_t seed) {
+  const Eigen::MatrixXd root = root_of_covariance(dot_product_by_offset(table, d_model)) /
+                               std::sqrt(static_cast<double>(d_model));
+  std::mt19937_64 random(seed);
+  Matrix drawn(root.rows(), d_model);
+  std::vector<std::vector<double>> tables;
+  for (int64_t i = 0; i < count; ++i) {
+    fill_normal(drawn, random);
+    tables.push_back(to_vector(root * drawn));
+  }
+  return tables;
+}
+
+}  // namespace phasor
