@@ -162,7 +162,7 @@ TokenSplit LatinSquareSplit::result() const {
                    .token_means = mean_of(tokens_.rows)};
   const double rounding = kStateRounding * (variances_ + means_.squares) / squares;  // of mean ‖h‖²
   split.variance = (variances_ + means_.squares) / squares - means_.product(num_squares_);
-  if (n_ == 1 || split.variance <= rounding) {
+  if (split.variance <= rounding) {
     split.variance = std::max(split.variance, 0.0);
     return split;
   }

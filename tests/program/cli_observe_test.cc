@@ -346,7 +346,7 @@ TEST(CliObserveTest, WhatItRefusesIsOneLine) {
     expect_infer_fails(arguments, code, words);
   };
   fails({}, 2, {"give a text"});
-  fails({"--edit", "twist", kText}, 2, {"--edit", "twist", "zero, scale=X"});
+  fails({"--edit", "twist", kText}, 2, {"--edit", "twist", "zero, mean, scale=X"});
   fails({"--edit", "scale=much", kText}, 2, {"scale=much", "scale=0.5"});
   fails({"--edit", "scale=nan", kText}, 2, {"scale=nan"});
   fails({"--edit", "shift=1.5", kText}, 2, {"whole number"});

@@ -2,8 +2,8 @@
 // texts, into position, text, and the rest.
 //
 // A Split is a two-way analysis of variance without replication. Of states h_{p,g} ∈ R^C, one for
-// each position p = 1 … P and each group g = 1 … G (a text), with means over all (μ), over
-// groups and over positions,
+// each position p = 1 … P and each group g = 1 … G (a text), with means over all (μ), over groups
+// and over positions,
 //
 //     h_{p,g} = μ + pos_p + grp_g + rest_{p,g},   pos_p = mean_g h_{p,g} − μ,
 //                                                 grp_g = mean_p h_{p,g} − μ,
@@ -68,15 +68,14 @@ class TwoWaySplit {
 /// The shares and means of the split of one text by place and token, from several Latin squares.
 struct TokenSplit {
   /// Shares of E‖h − μ‖²; they sum to 1. Each term is estimated without bias, so position, token
-  /// and position_token may come out slightly below 0; context does not where all cells are kept.
-  /// If E‖h − μ‖² is at most 1e-12 of E‖h‖², which is float32's rounding, all are 0; a term of
-  /// position or token that small in every square is 0, and so are its means; so is such a context.
+  /// and position_token may come out slightly below 0; context, a variance, does not. If E‖h − μ‖²
+  /// is at most 1e-12 of E‖h‖², which is float32's rounding, all are 0; a term of position or token
+  /// that small in every square is 0, and so are its means; so is such a context.
   double position = 0, token = 0, position_token = 0, context = 0;
-  double variance = 0;       // E‖h − μ‖²
-  std::vector<double> mean;  // μ, [C]
-  std::vector<double>
-      position_means;               // pos, [n, C], over all squares; see stable_rank() in table.h
-  std::vector<double> token_means;  // tok, [n, C], over all squares
+  double variance = 0;                 // E‖h − μ‖²
+  std::vector<double> mean;            // μ, [C]
+  std::vector<double> position_means;  // pos, [n, C], over all squares
+  std::vector<double> token_means;     // tok, [n, C], over all squares
 };
 
 /// A two-way analysis of variance with replication: takes the states of S Latin squares one by one,
@@ -88,11 +87,11 @@ struct TokenSplit {
 ///     E‖h − μ‖²        = mean ‖h‖² − ⟨M, M⟩*,
 ///     position         = mean_p ⟨P_p − M, P_p − M⟩*,
 ///     token            = mean_g ⟨T_g − M, T_g − M⟩*,
-///     context          = mean ‖h‖² − mean_{p,g} ⟨h_{p,g}, h_{p,g}⟩*   (the variance within a
-///     cell), position × token = E‖h − μ‖² less the other three.
+///     context          = mean ‖h‖² − mean_{p,g} ⟨h_{p,g}, h_{p,g}⟩*,
+///     position × token = E‖h − μ‖² − position − token − context.
 ///
-/// Memory, in doubles: 4n·C and a row [C] for each cell (p, g) that is kept. The same order of
-/// states gives the same bits.
+/// context is the variance within a cell (p, g), from square to square. Memory, in doubles: 4n·C
+/// and a row [C] for each cell that is kept. The same order of states gives the same bits.
 class LatinSquareSplit {
  public:
   /// Cells (p, g) are kept where (g − p) mod n is one of `diagonals`, each of 0 … n − 1; empty: all
