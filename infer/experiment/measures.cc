@@ -10,8 +10,13 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kNumSquares = 8;  // of a split
 constexpr const char* kOneToken = "the text has no two tokens that could change places";
+
+/// Latin squares of a split, so many that another seed moves its shares by about 0.02, however long
+/// the text is.
+int64_t num_squares(const Observed& text) {
+  return std::clamp<int64_t>(256 / std::ssize(text.text_tokens), 2, 8);
+}
 
 std::vector<int64_t> swapped(const Observed& text, uint64_t seed) {
   return phasor::swapped_order(text.num_tokens(), text.text_tokens, seed);
@@ -106,7 +111,7 @@ void measure_split(Batch& batch) {
     }
     std::vector<phasor::TokenSplit> splits = phasor::latin_square_split(
         batch.subject().encoder, text.input.token_ids, text.text_tokens, batch.subject().options,
-        kNumSquares, seed,
+        num_squares(text), seed,
         [&](int64_t done, int64_t total) { batch.progress().show("orders", done, total); });
     for (int64_t l = 0; l < std::ssize(splits); ++l) {
       phasor::TokenSplit& split = splits[l];
