@@ -49,7 +49,7 @@ class ForwardPass {
     if (rotation == nullptr) return;
     for (int64_t table = 0; table < rotation->num_tables(); ++table) {
       for (const Segment& segment : group_.segments) {
-        rotation->rows(table, segment.positions, run_.positions.scale(),
+        rotation->rows(table, segment.positions, run_.positions.attention_scale(),
                        rotation_rows(table, segment));
       }
     }
@@ -130,7 +130,7 @@ class ForwardPass {
     const PackedWeights& own = run_.weights;
     ScorePositions at{.positions = segment.positions,
                       .consecutive = are_consecutive(segment.positions),
-                      .factor = run_.positions.scale(),
+                      .factor = run_.positions.attention_scale(),
                       .bias = run_.positions.bias(),
                       .window = run_.positions.window(layer)};
     if (!run_.positions.is_own()) return at;

@@ -55,6 +55,7 @@ Positions Positions::edited(std::string_view edit) const {
     return InvalidArgument(fmt::format("'{}' is no edit of positions; {}", edit, expected));
   };
   if (edit == "zero") return scaled(0);
+  if (edit == "mean") return averaged();
   if (edit == "reverse") return reversed();
   if (edit == "repeat") return repeated();
   const auto [kind, value] = divided(edit, '=');
@@ -79,7 +80,7 @@ Positions Positions::edited(std::string_view edit) const {
     if (!seed) throw wrong("write a seed, like shuffle=7");
     return shuffled(*seed);
   }
-  throw wrong("there are zero, scale=X, shift=N, swap=I,J, reverse, shuffle=SEED and repeat");
+  throw wrong("there are zero, mean, scale=X, shift=N, swap=I,J, reverse, shuffle=SEED and repeat");
 }
 
 }  // namespace phasor

@@ -19,6 +19,8 @@ struct Overloaded : Ts... {
 template <class... Ts>
 Overloaded(Ts...) -> Overloaded<Ts...>;  // clang 16 and older deduce no arguments for an aggregate
 
+constexpr int64_t kUsualLength = 512;  // of the longest text in training, where no file says
+
 void check_token(int64_t index, size_t num_tokens) {
   if (index < 0 || index >= static_cast<int64_t>(num_tokens)) {
     throw InvalidArgument(fmt::format(
@@ -111,6 +113,7 @@ PositionSource::PositionSource(const Model& model, const Positions& positions, P
       num_rows_ = positions.replacement()->rows;
       break;
   }
+  if (positions.is_averaged() && adds()) mean_row_ = mean_of_rows();
 }
 
 void PositionSource::use_model(const Model& model, PositionTables& own) {
@@ -143,12 +146,12 @@ void PositionSource::use_sinusoids(const PositionConfig& own) {
 }
 
 int64_t PositionSource::window(int64_t layer) const {
-  const bool removed = run_.source() == Positions::Source::kNone || run_.scale() == 0;
+  const bool removed = run_.source() == Positions::Source::kNone || attention_scale() == 0;
   return removed ? 0 : config_.window(layer);
 }
 
 bool PositionSource::acts_on_scores(int64_t layer) const {
-  if (run_.scale() == 0) return false;
+  if (attention_scale() == 0) return false;
   const PositionConfig& own = config_.position;
   const bool adds_terms = is_own() && (own.bias != ScoreBias::kNone || own.disentangled);
   return adds_terms || bias() != nullptr || rotation() != nullptr || window(layer) > 0;
@@ -236,16 +239,36 @@ void PositionSource::check(const std::vector<double>& positions) const {
 void PositionSource::rows(std::span<const double> positions, float* out) const {
   const float scale = run_.scale();
   for (const double position : positions) {
-    if (sinusoids_ == nullptr) {
-      table_row(position, out);
-    } else if (uncounted_token_ && position == *uncounted_token_) {
-      std::fill_n(out, width_, 0.0f);
+    if (mean_row_.empty()) {
+      row(position, out);
     } else {
-      sinusoids_->copy_row(position, out);
+      std::copy(mean_row_.begin(), mean_row_.end(), out);
     }
     for (int64_t c = 0; c < width_; ++c) out[c] *= scale;
     out += width_;
   }
+}
+
+void PositionSource::row(double position, float* out) const {
+  if (sinusoids_ == nullptr) {
+    table_row(position, out);
+  } else if (uncounted_token_ && position == *uncounted_token_) {
+    std::fill_n(out, width_, 0.0f);
+  } else {
+    sinusoids_->copy_row(position, out);
+  }
+}
+
+std::vector<float> PositionSource::mean_of_rows() const {
+  const int64_t trained = config_.max_positions > 0 ? config_.max_positions : kUsualLength;
+  const int64_t count = std::min(trained, max_tokens().value_or(trained));
+  std::vector<float> values(width_);
+  std::vector<double> mean(width_);
+  for (int64_t t = 0; t < count; ++t) {
+    row(static_cast<double>(first_position_ + t), values.data());
+    for (int64_t c = 0; c < width_; ++c) mean[c] += values[c] / static_cast<double>(count);
+  }
+  return {mean.begin(), mean.end()};
 }
 
 void PositionSource::table_row(double position, float* out) const {

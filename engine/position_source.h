@@ -66,7 +66,8 @@ class PositionSource {
   int64_t window(int64_t layer) const;
   /// Whether positions do anything within a layer's attention.
   bool acts_on_scores(int64_t layer) const;
-  float scale() const { return run_.scale(); }
+  /// By which everything is multiplied that positions do within attention.
+  float attention_scale() const { return run_.is_averaged() ? 0.0f : run_.scale(); }
   /// The longest sequence whose positions are all in the table; empty if there is no table.
   std::optional<int64_t> max_tokens() const;
 
@@ -83,7 +84,9 @@ class PositionSource {
   void apply_edits(std::vector<double>& positions) const;
   void interpolate(std::vector<double>& positions) const;
   void check(const std::vector<double>& positions) const;
+  void row(double position, float* out) const;
   void table_row(double position, float* out) const;
+  std::vector<float> mean_of_rows() const;
   double last_row() const { return static_cast<double>(*num_rows_ - 1); }
 
   const ModelConfig& config_;
@@ -98,6 +101,7 @@ class PositionSource {
   const float* replacement_ = nullptr;  // the run's table,
   SinusoidTable* sinusoids_ = nullptr;  // or the model's sinusoids or run_sinusoids_
   std::optional<SinusoidTable> run_sinusoids_;
+  std::vector<float> mean_row_;  // [C], for every token of an averaged run; else empty
   std::optional<OffsetBias> bias_;
   Rotation* rotation_ = nullptr;  // the model's or run_rotation_
   std::optional<Rotation> run_rotation_;

@@ -98,6 +98,7 @@ struct Positions::State {
   double base = 10000.0;
   std::shared_ptr<const PositionTable> table = nullptr;
   float scale = 1.0f;
+  bool averaged = false;
   std::vector<Edit> edits = {};
 };
 
@@ -147,6 +148,12 @@ Positions Positions::scaled(float factor) const {
   return Positions(std::move(changed));
 }
 
+Positions Positions::averaged() const {
+  State changed = state();
+  changed.averaged = true;
+  return Positions(std::move(changed));
+}
+
 Positions Positions::with(Edit edit) const {
   State changed = state();
   changed.edits.push_back(std::move(edit));
@@ -158,6 +165,7 @@ SinusoidalLayout Positions::layout() const { return state().layout; }
 double Positions::base() const { return state().base; }
 const PositionTable* Positions::replacement() const { return state().table.get(); }
 float Positions::scale() const { return state().scale; }
+bool Positions::is_averaged() const { return state().averaged; }
 const std::vector<Positions::Edit>& Positions::edits() const { return state().edits; }
 
 Positions Positions::shifted(int64_t offset) const { return with(Shift{offset}); }

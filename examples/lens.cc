@@ -19,8 +19,9 @@ int main() {
   const auto path = phasor::direct_position_path(*model, trace);
 
   for (size_t l = 0; l < splits.size(); ++l) {
-    std::printf("layer %zu: position %.3f, token %.3f, both %.3f; direct path %.3f\n", l,
-                splits[l].position, splits[l].group, splits[l].rest, path[l].norm);
+    std::printf("layer %zu: position %.3f, token %.3f, both %.3f, context %.3f; direct path %.3f\n",
+                l, splits[l].position, splits[l].token, splits[l].position_token, splits[l].context,
+                path[l].norm);
   }
   for (int64_t layer = 0; layer < trace.num_layers(); ++layer) {
     const phasor::Trace::Entry& pattern = trace.at(phasor::Hook::kPattern, layer);  // [H, T, T]

@@ -181,6 +181,34 @@ ProbeScore score_probe(const Probe& probe, const ProbeData& data) {
   return score;
 }
 
+ProbeScore probe_token_embeddings(const Model& model, std::span<const ProbeText> train,
+                                  std::span<const ProbeText> held_out) {
+  const ModelConfig& config = model.config();
+  const int64_t width = config.embedding_width();
+  std::vector<float> row(width);
+  const auto data_of = [&](std::span<const ProbeText> texts) {
+    ProbeData data;
+    for (int64_t i = 0; i < std::ssize(texts); ++i) {
+      for (const int64_t place : texts[i].places) {
+        check_place(place, std::ssize(texts[i].token_ids));
+        const int64_t id = texts[i].token_ids[place];
+        if (id < 0 || id >= config.vocab_size) {
+          throw InvalidArgument(fmt::format(
+              "token id {} is outside the vocabulary; ids are 0 to {}", id, config.vocab_size - 1));
+        }
+        model.weights().token_embedding.copy_to(row.data(), id * width, width);
+        for (const float value : row) data.states.push_back(config.embedding_scale * value);
+        data.targets.push_back(static_cast<double>(place));
+        data.texts.push_back(i);
+      }
+    }
+    check(data, width);
+    return data;
+  };
+  const ProbeData fitted = data_of(train);
+  return score_probe(fit_probe(fitted, width), data_of(held_out));
+}
+
 ProbeReport probe_positions(const ProbeData& train, const ProbeData& held_out, int64_t d_model,
                             uint64_t seed) {
   check(train, d_model);

@@ -81,7 +81,7 @@ class Layer {
     const OffsetBias* const bias = own_bias_ ? &*own_bias_ : source_.bias();
     if (bias != nullptr) effect.bias = bias_of(*bias, head);
     if (!frequencies_.empty()) effect.rotation = rotation_of(of(q_), of(k_));
-    const double factor = source_.scale() * config_.score_scale();
+    const double factor = source_.attention_scale() * config_.score_scale();
     if (relative_keys_.size() > 0) {
       effect.content_to_position = of_columns(factor * of(q_) * of(relative_keys_).transpose());
     }
@@ -136,7 +136,7 @@ class Layer {
   OffsetCurve bias_of(const OffsetBias& bias, int64_t head) const {
     OffsetCurve curve;
     for (int64_t d = -farthest_; d <= farthest_; ++d) {
-      curve.mean.push_back(static_cast<double>(source_.scale() * bias.at(head, d)));
+      curve.mean.push_back(static_cast<double>(source_.attention_scale() * bias.at(head, d)));
     }
     curve.deviation.resize(curve.mean.size());
     return curve;
@@ -167,7 +167,7 @@ class Layer {
     for (int64_t i = 0; i < pairs; ++i) {
       const int64_t a = rotation.interleaved() ? 2 * i : i;
       const int64_t b = rotation.interleaved() ? a + 1 : a + pairs;
-      const double angle = frequencies_[i] * source_.scale() * static_cast<double>(d);
+      const double angle = frequencies_[i] * source_.attention_scale() * static_cast<double>(d);
       const double sine = std::sin(angle), half = std::sin(angle / 2);
       const double cosine_less_one = -2 * half * half;
       y.col(a) = cosine_less_one * x.col(a) - sine * x.col(b);

@@ -97,6 +97,85 @@ Split TwoWaySplit::result() const {
   return split;
 }
 
+LatinSquareSplit::LatinSquareSplit(int64_t n, int64_t d_model, std::span<const int64_t> diagonals)
+    : n_(n), d_model_(d_model), square_(n, n, d_model) {
+  kept_.assign(n, -1);
+  for (int64_t d = 0; diagonals.empty() && d < n; ++d) kept_[d] = num_kept_++;
+  for (const int64_t d : diagonals) {
+    if (d < 0 || d >= n || kept_[d] >= 0) {
+      throw InvalidArgument(fmt::format(
+          "diagonal {} of a square of {} is out of range or given twice; they are 0 to {}", d, n,
+          n - 1));
+    }
+    kept_[d] = num_kept_++;
+  }
+  cells_.resize(num_kept_ * n * d_model);
+}
+
+void LatinSquareSplit::add(int64_t place, int64_t token, std::span<const float> state) {
+  square_.add(place, token, state);
+  const int64_t kept = kept_[(token - place + n_) % n_];
+  if (kept >= 0) {
+    double* const cell = &cells_[(kept * n_ + place) * d_model_];
+    for (int64_t c = 0; c < d_model_; ++c) cell[c] += static_cast<double>(state[c]);
+    cell_squares_ += dot(state.data(), state.data(), d_model_);
+  }
+  if (++count_ == n_ * n_) end_square();
+}
+
+void LatinSquareSplit::end_square() {
+  const Split square = square_.result();
+  variances_ += square.variance;
+  means_.add(square.mean);
+  positions_.add(square.position_means);
+  tokens_.add(square.group_means);
+  ++num_squares_;
+  count_ = 0;
+  square_ = TwoWaySplit(n_, n_, d_model_);
+}
+
+void LatinSquareSplit::Sums::add(const std::vector<double>& x) {
+  rows.resize(x.size());
+  for (size_t i = 0; i < x.size(); ++i) rows[i] += x[i];
+  squares += dot(x.data(), x.data(), std::ssize(x));
+}
+
+double LatinSquareSplit::Sums::product(int64_t num_squares) const {
+  const auto count = static_cast<double>(num_squares);
+  return (dot(rows.data(), rows.data(), std::ssize(rows)) - squares) / (count * (count - 1));
+}
+
+TokenSplit LatinSquareSplit::result() const {
+  if (count_ != 0 || num_squares_ < 2) {
+    throw InvalidArgument(fmt::format(
+        "{} Latin squares and {} states of another were added; give two whole squares or more: one "
+        "cannot tell what the neighbours do from what the token does",
+        num_squares_, count_));
+  }
+  const auto squares = static_cast<double>(num_squares_), n = static_cast<double>(n_);
+  const auto mean_of = [&](std::vector<double> sums) {
+    for (double& value : sums) value /= squares;
+    return sums;
+  };
+  TokenSplit split{.mean = mean_of(means_.rows),
+                   .position_means = mean_of(positions_.rows),
+                   .token_means = mean_of(tokens_.rows)};
+  const double rounding = kStateRounding * (variances_ + means_.squares) / squares;  // of mean ‖h‖²
+  split.variance = (variances_ + means_.squares) / squares - means_.product(num_squares_);
+  if (split.variance <= rounding) {
+    split.variance = std::max(split.variance, 0.0);
+    return split;
+  }
+  const double within =
+      (cell_squares_ - dot(cells_.data(), cells_.data(), std::ssize(cells_)) / squares) /
+      ((squares - 1) * n * static_cast<double>(num_kept_));
+  split.position = positions_.product(num_squares_) / n / split.variance;
+  split.token = tokens_.product(num_squares_) / n / split.variance;
+  split.context = within > rounding ? within / split.variance : 0;
+  split.position_token = 1 - split.position - split.token - split.context;
+  return split;
+}
+
 double smoothness(std::span<const double> table, int64_t d_model) {
   const Matrix rows = centered(table, d_model);
   const double total = rows.squaredNorm();  // by Parseval's theorem
@@ -114,10 +193,10 @@ double smoothness(std::span<const double> table, int64_t d_model) {
   return total > 0 ? low / total : 0;
 }
 
-double position_group_cosine(const Split& split) {
-  const auto d_model = std::ssize(split.mean);
+double position_group_cosine(std::span<const double> position_means,
+                             std::span<const double> group_means, int64_t d_model) {
   // The nonzero rows as unit vectors.
-  const auto directions = [&](const std::vector<double>& means) {
+  const auto directions = [&](std::span<const double> means) {
     std::vector<double> units;
     for (size_t first = 0; first < means.size(); first += d_model) {
       const double length = norm(&means[first], d_model);
@@ -126,8 +205,8 @@ double position_group_cosine(const Split& split) {
     }
     return units;
   };
-  const std::vector<double> positions = directions(split.position_means);
-  const std::vector<double> groups = directions(split.group_means);
+  const std::vector<double> positions = directions(position_means);
+  const std::vector<double> groups = directions(group_means);
   double sum = 0;
   int64_t pairs = 0;
   for (size_t p = 0; p < positions.size(); p += d_model) {

@@ -1,4 +1,8 @@
-// The runs of a split: all rotations of one text, or many texts.
+// The runs of a split: the orders of one text, or many texts.
+
+#include <algorithm>
+#include <numeric>
+#include <random>
 
 #include "lens/batched_states.h"
 #include "lens/rows.h"
@@ -23,39 +27,62 @@ void check_places(std::span<const int64_t> places, int64_t num_tokens) {
   }
 }
 
-// The split of `count` sequences, where the token at places[p] of sequence s is in group(s, p).
-template <typename Group>
-std::vector<Split> split(Encoder& encoder, int64_t count, const SequenceMaker& make, Group group,
-                         std::span<const int64_t> places, const RunOptions& options,
-                         const Progress& progress) {
-  const ModelConfig& config = encoder.model().config();
-  std::vector<TwoWaySplit> splits(config.num_layers + 1,
-                                  TwoWaySplit(std::ssize(places), count, config.d_model));
-  const auto add = [&](int64_t l, int64_t s, std::span<const float> states) {
-    for (int64_t p = 0; p < std::ssize(places); ++p) {
-      splits[l].add(p, group(s, p), states.subspan(places[p] * config.d_model, config.d_model));
-    }
-  };
-  for_each_state(encoder, count, make, options, progress, add);
-  std::vector<Split> results;
-  for (const TwoWaySplit& split : splits) results.push_back(split.result());
-  return results;
+// At most, for the cells' sums of all layers; see latin_square_split().
+constexpr int64_t kCellBytes = int64_t{64} << 20;
+
+std::vector<int64_t> permutation(int64_t n, std::mt19937_64& random) {
+  std::vector<int64_t> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  for (int64_t i = n; i > 1; --i) {
+    std::swap(order[i - 1], order[random() % static_cast<uint64_t>(i)]);
+  }
+  return order;
+}
+
+// For splits of one text whose n tokens move.
+std::vector<int64_t> kept_diagonals(int64_t n, const ModelConfig& config, std::mt19937_64& random) {
+  const int64_t bytes =
+      n * config.d_model * (config.num_layers + 1) * static_cast<int64_t>(sizeof(double));
+  std::vector<int64_t> diagonals = permutation(n, random);
+  diagonals.resize(std::clamp<int64_t>(kCellBytes / bytes, 1, n));
+  return diagonals;
 }
 
 }  // namespace
 
-std::vector<Split> latin_square_split(Encoder& encoder, std::span<const int32_t> token_ids,
-                                      std::span<const int64_t> movable, const RunOptions& options,
-                                      const Progress& progress) {
+std::vector<TokenSplit> latin_square_split(Encoder& encoder, std::span<const int32_t> token_ids,
+                                           std::span<const int64_t> movable,
+                                           const RunOptions& options, int64_t num_squares,
+                                           uint64_t seed, const Progress& progress) {
   check_places(movable, std::ssize(token_ids));
+  if (num_squares < 2) {
+    throw InvalidArgument(fmt::format(
+        "{} Latin squares cannot tell a token from its context; give 2 or more", num_squares));
+  }
+  const ModelConfig& config = encoder.model().config();
   const auto n = std::ssize(movable);
-  const auto group = [&](int64_t rotation, int64_t position) { return (position + rotation) % n; };
-  const auto rotated = [&](int64_t rotation) {
+  std::mt19937_64 random(seed);
+  std::vector<std::vector<int64_t>> orders;  // of each square
+  for (int64_t s = 0; s < num_squares; ++s) orders.push_back(permutation(n, random));
+  std::vector<LatinSquareSplit> splits(
+      config.num_layers + 1,
+      LatinSquareSplit(n, config.d_model, kept_diagonals(n, config, random)));
+  // Run n·s + r is rotation r of square s.
+  const auto token = [&](int64_t run, int64_t place) { return orders[run / n][(place + run) % n]; };
+  const auto rotated = [&](int64_t run) {
     std::vector<int32_t> ids(token_ids.begin(), token_ids.end());
-    for (int64_t p = 0; p < n; ++p) ids[movable[p]] = token_ids[movable[group(rotation, p)]];
+    for (int64_t p = 0; p < n; ++p) ids[movable[p]] = token_ids[movable[token(run, p)]];
     return ids;
   };
-  return split(encoder, n, rotated, group, movable, options, progress);
+  const auto add = [&](int64_t l, int64_t run, std::span<const float> states) {
+    for (int64_t p = 0; p < n; ++p) {
+      splits[l].add(p, token(run, p), states.subspan(movable[p] * config.d_model, config.d_model));
+    }
+  };
+  for_each_state(encoder, n * num_squares, rotated, options, progress, add);
+  std::vector<TokenSplit> results;
+  for (const LatinSquareSplit& split : splits) results.push_back(split.result());
+  return results;
 }
 
 std::vector<Split> corpus_split(Encoder& encoder, std::span<const std::vector<int32_t>> sequences,
@@ -72,9 +99,19 @@ std::vector<Split> corpus_split(Encoder& encoder, std::span<const std::vector<in
                     s, sequences[s].size(), num_tokens));
   }
   check_places(places, num_tokens);
+  const ModelConfig& config = encoder.model().config();
+  std::vector<TwoWaySplit> splits(config.num_layers + 1,
+                                  TwoWaySplit(std::ssize(places), count, config.d_model));
+  const auto add = [&](int64_t l, int64_t text, std::span<const float> states) {
+    for (int64_t p = 0; p < std::ssize(places); ++p) {
+      splits[l].add(p, text, states.subspan(places[p] * config.d_model, config.d_model));
+    }
+  };
   const auto ids = [&](int64_t text) { return sequences[text]; };
-  const auto group = [](int64_t text, int64_t) { return text; };
-  return split(encoder, count, ids, group, places, options, progress);
+  for_each_state(encoder, count, ids, options, progress, add);
+  std::vector<Split> results;
+  for (const TwoWaySplit& split : splits) results.push_back(split.result());
+  return results;
 }
 
 }  // namespace phasor

@@ -5,7 +5,7 @@
 // InvalidArgument if shapes do not fit. Each header gives the formulas and their sources.
 //
 //   lens/table.h       a table of position vectors by itself
-//   lens/split.h       hidden states split into position and token, or position and text
+//   lens/split.h       hidden states split into position, token and context, or position and text
 //   lens/residual.h    position in the residual stream, layer by layer
 //   lens/probe.h       how well a linear map reads the position off a state
 //   lens/attention.h   position in attention, head by head

@@ -87,6 +87,13 @@ class Positions {
   /// Multiplies what positions do: vectors, biases, terms of disentangled attention, and the angles
   /// of rotation (0: as if there were none; then local windows are open, too).
   Positions scaled(float factor) const;
+  /// Adds the table's mean row to every token in place of the token's own. This row says nothing
+  /// about a token's place, and adding it leaves the states about as they were in training, which
+  /// adding none (scaled(0)) does not. It is the mean over the rows that a text of the trained
+  /// length (ModelConfig::max_positions, or 512 where that is 0, and no more than the table has)
+  /// gets without edits, and so the same for every text. What positions do within attention
+  /// (biases, rotation, terms, local windows) has no mean row and is removed, as by scaled(0).
+  Positions averaged() const;
   /// p_t + offset.
   Positions shifted(int64_t offset) const;
   /// Exchanges p_i and p_j (indices of tokens, from 0).
@@ -99,8 +106,8 @@ class Positions {
   Positions repeated() const;
   /// The given positions, one for each token of the (only) sequence.
   Positions at(std::vector<int32_t> position_ids) const;
-  /// By name: "zero" (scaled by 0), "scale=0.5", "shift=3", "swap=2,5", "reverse", "shuffle=7" or
-  /// "repeat". Throws InvalidArgument listing the names.
+  /// By name: "zero" (scaled by 0), "mean" (averaged), "scale=0.5", "shift=3", "swap=2,5",
+  /// "reverse", "shuffle=7" or "repeat". Throws InvalidArgument listing the names.
   Positions edited(std::string_view edit) const;
 
   /// Where the positions come from; see the functions of the same names.
@@ -133,6 +140,7 @@ class Positions {
   double base() const;                       // kSinusoidal, kRotary
   const PositionTable* replacement() const;  // kTable, else null
   float scale() const;
+  bool is_averaged() const;
   const std::vector<Edit>& edits() const;
 
  private:

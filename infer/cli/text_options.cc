@@ -93,11 +93,13 @@ phasor::RunOptions run_options(const TextOptions& options, const phasor::Positio
 }
 
 void add_interventions(CommandLine& line, Interventions& interventions) {
-  line.list("--edit", "EDIT",
-            "change the positions, and show before and after: zero, scale=X, shift=N, swap=I,J "
-            "(tokens, from 0), reverse, shuffle=SEED, repeat (the first for all) or table=FILE "
-            "(.npy, .safetensors); repeatable, in order",
-            interventions.edits);
+  line.list(
+      "--edit", "EDIT",
+      "change the positions, and show before and after: zero, mean (the table's mean row for all), "
+      "scale=X, shift=N, swap=I,J (tokens, from 0), reverse, shuffle=SEED, repeat (the first for "
+      "all) or table=FILE "
+      "(.npy, .safetensors); repeatable, in order",
+      interventions.edits);
   line.list("--cut-residual", "LAYER",
             "run without a residual connection, and show before and after: LAYER, LAYER.attn or "
             "LAYER.mlp, from 1; repeatable",

@@ -64,6 +64,10 @@ std::vector<Observed> as_asked(std::span<const Observed> runs, const Shown& show
 void add_views(CommandLine& line, ViewOptions& options) {
   add_only(line, "view", options.only);
   line.option("--seed", "N", "seed of the random orders and masks (default: 1)", options.seed);
+  line.option("--without", "HOW",
+              "what effect and pooled compare with: mean (default), the table's mean row at every "
+              "token, or zero, no vector",
+              options.without);
   add_html(line, options.html);
   line.flag("--csv", "print every number on a line: text,run,layer,head,measure,value",
             options.csv);
@@ -96,7 +100,11 @@ Shown parse_views(const ViewOptions& options, bool as_text, const phasor::ModelC
 }
 
 Request request_for(const ViewOptions& options, const Shown& shown) {
+  if (options.without != "mean" && options.without != "zero") {
+    throw UsageError(fmt::format("--without: '{}' is neither mean nor zero", options.without));
+  }
   Request request{.views = options.html.empty() ? shown.views : shown.possible,
+                  .without = options.without,
                   .seed = options.seed,
                   .top_k = options.top_k};
   request.patterns = request.asks("pattern");

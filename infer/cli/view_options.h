@@ -18,12 +18,13 @@ struct ViewOptions {
   std::vector<std::string> only;
   std::vector<std::string> heads;
   std::string html;
+  std::string without = "mean";
   uint64_t seed = 1;
   int64_t top_k = 5;
   bool csv = false;
 };
 
-/// --only, --seed, --html, --csv.
+/// --only, --seed, --without, --html, --csv.
 void add_views(CommandLine& line, ViewOptions& options);
 /// --head.
 void add_head(CommandLine& line, ViewOptions& options);

@@ -19,6 +19,7 @@ namespace infer {
 /// What is wanted of a run.
 struct Request {
   std::vector<const View*> views = {};
+  std::string without = "mean";  // the edit that makes a run one without positions
   uint64_t seed = 1;      // for what is drawn, of the first text; the next one has the next number
   int64_t top_k = 5;      // fillers of each mask
   bool states = false;    // keep them in Observed::states,

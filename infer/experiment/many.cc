@@ -134,11 +134,13 @@ void probe_many(Many& many) {
   const std::vector<phasor::ProbeReport> reports =
       phasor::probe_positions(many.subject.encoder, parts[0], parts[1], many.subject.options,
                               many.request.seed, shown(many.progress, "texts, for the probe"));
+  const phasor::ProbeScore token =
+      phasor::probe_token_embeddings(many.subject.model(), parts[0], parts[1]);
   int64_t l = 0;
   for (const phasor::ProbeReport& report : reports) {
     many.means.add("probe", {.layer = l++,
                              .cells = {report.held_out.r2, report.held_out.mean_absolute_error,
-                                       report.shuffled.r2, report.mean.r2,
+                                       token.r2, report.shuffled.r2, report.mean.r2,
                                        report.mean.mean_absolute_error, report.train.r2}});
   }
   const phasor::ProbeReport& last = reports.back();

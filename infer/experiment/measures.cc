@@ -12,6 +12,12 @@ namespace {
 
 constexpr const char* kOneToken = "the text has no two tokens that could change places";
 
+/// Latin squares of a split, so many that another seed moves its shares by about 0.02, however long
+/// the text is.
+int64_t num_squares(const Observed& text) {
+  return std::clamp<int64_t>(256 / std::ssize(text.text_tokens), 2, 8);
+}
+
 std::vector<int64_t> swapped(const Observed& text, uint64_t seed) {
   return phasor::swapped_order(text.num_tokens(), text.text_tokens, seed);
 }
@@ -96,17 +102,22 @@ bool same_shape(const Observed& a, const Observed& b) {
 }  // namespace
 
 void measure_split(Batch& batch) {
+  uint64_t i = 0;
   for (Observed& text : batch.texts()) {
+    const uint64_t seed = batch.request().seed + i++;
     if (text.text_tokens.size() < 2) {
       text.missing["split"] = text.missing["rank"] = kOneToken;
       continue;
     }
-    std::vector<phasor::Split> splits = phasor::latin_square_split(
+    std::vector<phasor::TokenSplit> splits = phasor::latin_square_split(
         batch.subject().encoder, text.input.token_ids, text.text_tokens, batch.subject().options,
-        [&](int64_t done, int64_t total) { batch.progress().show("rotations", done, total); });
+        num_squares(text), seed,
+        [&](int64_t done, int64_t total) { batch.progress().show("orders", done, total); });
     for (int64_t l = 0; l < std::ssize(splits); ++l) {
-      phasor::Split& split = splits[l];
-      text.add("split", {.layer = l, .cells = {split.position, split.group, split.rest}});
+      phasor::TokenSplit& split = splits[l];
+      text.add("split",
+               {.layer = l,
+                .cells = {split.position, split.token, split.position_token, split.context}});
       text.add("rank", {.layer = l,
                         .cells = {phasor::stable_rank(split.position_means, text.d_model),
                                   phasor::smoothness(split.position_means, text.d_model)}});
@@ -135,9 +146,10 @@ void measure_direct(Batch& batch) {
 
 void measure_effect(Batch& batch) {
   const Subject& subject = batch.subject();
-  // Scaled to nothing rather than removed, so that both runs cut the same windows.
+  // Edited rather than of no kind, so that both runs cut the same windows.
   phasor::Trace without = hidden_states();
-  subject.run(batch.sequences(), without, subject.options.positions.scaled(0));
+  subject.run(batch.sequences(), without,
+              subject.options.positions.edited(batch.request().without));
   const phasor::Pooling pooling =
       subject.model().has_sentence() ? subject.model().sentence().pooling : phasor::Pooling();
   for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {

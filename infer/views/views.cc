@@ -14,8 +14,10 @@ constexpr Column kMoved[] = {{"distance", "1 − cos"},
                              {"largest", "largest"},
                              {"least_cosine", "least cosine", 3, false}};
 constexpr Column kNorm[] = {{"norm", "length", 2}};
-constexpr Column kSplit[] = {
-    {"position", "position", 2}, {"token", "token", 2}, {"rest", "rest", 2}};
+constexpr Column kSplit[] = {{"position", "position", 2},
+                             {"token", "token", 2},
+                             {"position_token", "both", 2},
+                             {"context", "context", 2}};
 constexpr Column kRank[] = {{"stable_rank", "rank", 2}, {"smoothness", "smooth", 2}};
 constexpr Column kDirect[] = {{"length", "length"}, {"share", "share"}};
 constexpr Column kEffect[] = {{"effect", "1 − cos"}};
@@ -41,7 +43,8 @@ constexpr Column kCorpus[] = {{"position", "position", 2},
                               {"smoothness", "smooth", 2, false}};
 constexpr Column kProbe[] = {{"r2", "R²"},
                              {"error", "error", 2},
-                             {"shuffled", "shuffled"},
+                             {"token_r2", "token R²"},
+                             {"shuffled", "shuffled labels"},
                              {"mean_r2", "mean R²", 3, false},
                              {"mean_error", "mean error", 2, false},
                              {"train_r2", "train R²", 3, false}};
@@ -89,11 +92,15 @@ std::string say_effect(const Table& table) {
 }
 
 std::string say_split(const Table& table) {
+  const size_t last = table.rows.size() - 1;
+  const auto percent = [&](size_t row, const char* column) {
+    return fmt::format("{:.0f} %", std::max(100 * at(table, row, column), 0.0));
+  };
   return fmt::format(
-      "Position alone explains {:.0f} % of the variance of the embeddings and {:.0f} % of that of "
-      "the last states; the token alone {:.0f} % and {:.0f} %.",
-      100 * at(table, 0, "position"), 100 * table.rows.back().cells[0], 100 * at(table, 0, "token"),
-      100 * table.rows.back().cells[1]);
+      "Position alone explains {} of the variance of the embeddings and {} of that of the last "
+      "states; the token alone {} and {}, its context {} of the last.",
+      percent(0, "position"), percent(last, "position"), percent(0, "token"),
+      percent(last, "token"), percent(last, "context"));
 }
 
 std::string say_heads(const Table& table) {
@@ -110,8 +117,9 @@ std::string say_heads(const Table& table) {
 std::string say_probe(const Table& table) {
   const Row& best = largest(table, "r2");
   return fmt::format(
-      "A linear map reads positions best off {}: R² {:.2f} on unseen texts (1: exactly).",
-      layer_name(best), best.cells[0]);
+      "A linear map reads positions best off {}: R² {:.2f} on unseen texts (1: exactly); off the "
+      "tokens' own embeddings {:.2f}.",
+      layer_name(best), best.cells[0], at(table, 0, "token_r2"));
 }
 
 const View kViews[] = {
@@ -127,9 +135,10 @@ const View kViews[] = {
     {.name = "effect",
      .title = "Effect of positions",
      .hint =
-         "Mean 1 − cosine between each state and the same state in a run without positions, and "
-         "so without local windows. 0: positions change nothing; 1: they turn the states to a "
-         "right angle.",
+         "Mean 1 − cosine between each state and the same state in a run without positions: every "
+         "token gets the mean row of the position table (with --without zero, none), and in "
+         "attention positions do nothing. 0: positions change nothing; 1: they turn the states to "
+         "a right angle.",
      .unit = "1 − cosine",
      .chart = Chart::kLines,
      .columns = kEffect,
@@ -137,12 +146,14 @@ const View kViews[] = {
      .sentence = say_effect},
     {.name = "split",
      .title = "What explains the states",
-     .hint = "The text is run in every cyclic shift, so that each token visits each place. Shares "
-             "of the states' variance that the place alone, the token alone, and only both "
-             "together explain; they sum to 1.",
+     .hint =
+         "The text is run in random orders, in which each token is equally often at each place. "
+         "Shares of the states' variance: of the place alone, the token alone, what the place "
+         "does to one token and not to others (both), and the order of the other tokens "
+         "(context). They sum to 1; estimates of 0 may be slightly negative.",
      .unit = "share of variance",
      .chart = Chart::kStacked,
-     .series = 3,
+     .series = 4,
      .columns = kSplit,
      .of_texts = measure_split,
      .sentence = say_split},
@@ -251,7 +262,8 @@ const View kViews[] = {
      .columns = kNorm},
     {.name = "rank",
      .title = "Directions of the positions' means",
-     .hint = "Stable rank of the means of the states at each place: how many directions they fill; "
+     .hint = "Stable rank of the means of the states at each place, over all tokens and orders: "
+             "how many directions they fill; "
              "and how smoothly they change from place to place (1: a slow curve).",
      .unit = "directions",
      .chart = Chart::kLines,
@@ -260,7 +272,7 @@ const View kViews[] = {
      .of_texts = measure_split},
     {.name = "pooled",
      .title = "Effect of positions on the text's vector",
-     .hint = "1 − cosine between the pooled vectors with and without positions.",
+     .hint = "1 − cosine between the pooled vectors with and without positions (see effect).",
      .unit = "1 − cosine",
      .rows = Rows::kNamed,
      .row_name = "vector",
@@ -280,8 +292,9 @@ const View kViews[] = {
     {.name = "probe",
      .title = "Position, read by a linear probe",
      .hint = "How well a linear map predicts the position from a state, on texts it was not "
-             "trained on: R² (1: exactly, 0: no better than the mean), mean error in tokens, and "
-             "R² after training on shuffled positions.",
+             "trained on: R² (1: exactly, 0: no better than the mean) and mean error in tokens. "
+             "token R²: the same from the token's embedding without position, which knows only "
+             "which word it is. shuffled labels: R² after training on permuted positions.",
      .unit = "R² on unseen texts",
      .needs = Needs::kManyTexts,
      .chart = Chart::kLines,

@@ -221,7 +221,7 @@ class Inside(Base):
         a pattern or at scores changes the results by rounding even if it changes nothing.
 
         ``positions`` replaces the model's: a name ("none", "sinusoidal:paper", "learned", "rotary",
-        "alibi"), a table [rows, E] or one int for each token. ``edit`` changes them: "zero",
+        "alibi"), a table [rows, E] or one int for each token. ``edit`` changes them: "zero", "mean",
         "scale=0.5", "shift=3", "swap=2,5", "reverse", "shuffle=7", "repeat", or several in order.
         ``cut_residual`` leaves out residual connections: layers from 0, "blocks.0.attn" or
         "blocks.0.mlp". ``overflow`` says what to do with a text longer than the positions.

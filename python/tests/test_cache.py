@@ -176,6 +176,7 @@ def test_edits_of_positions(encoder, texts):
     table = encoder.position_vectors(t)
     for edit, expected in (
         ("zero", table * 0),
+        ("mean", np.tile(encoder.position_vectors(128).mean(0), (t, 1))),  # of the trained length
         ("scale=0.5", table * 0.5),
         ("reverse", table[::-1]),
         ("swap=2,3", table[[0, 1, 3, 2, *range(4, t)]]),

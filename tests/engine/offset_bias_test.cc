@@ -72,7 +72,7 @@ TEST(OffsetBiasTest, EveryEditMatchesTheReference) {
   for (const Positions& positions :
        {own, Positions::none(), own.scaled(-0.5f), own.shifted(-7), own.swapped(1, 8),
         own.reversed(), own.shuffled(3), own.repeated(), own.at({4, 4, 0, 9, 1, -3, 2, 2, 7}),
-        own.shifted(2).reversed().scaled(2.0f)}) {
+        own.shifted(2).reversed().scaled(2.0f), own.averaged()}) {
     expect_matches_reference(model, {random_ids(*model, 9, 1)}, {.positions = positions});
   }
 }
@@ -102,6 +102,7 @@ TEST(OffsetBiasTest, WithoutItOrAllAtOnePlaceOrderIsLost) {
   }
   expect_close<float, float>(of_backwards, none, 1e-5, "backwards");
   expect_same_bits(hidden_of(model, ids, Positions().scaled(0.0f)), none, "scaled by 0");
+  expect_same_bits(hidden_of(model, ids, Positions().averaged()), none, "averaged");
   // The same bias on every score is no bias: softmax does not see it.
   expect_close<float, float>(hidden_of(model, ids, Positions().repeated()), none, 1e-5, "repeated");
   const std::vector<float> with = hidden_of(model, ids, Positions());

@@ -241,9 +241,50 @@ TEST(PositionEditsTest, MatchTheReferenceInBatches) {
                                   Positions::table(random_table(20, 7))}) {
     for (const Positions& positions :
          {source.shifted(2), source.swapped(0, 2), source.reversed(), source.shuffled(99),
-          source.repeated(), source.reversed().shifted(1).swapped(1, 2).scaled(0.5f)}) {
+          source.repeated(), source.averaged(), source.shifted(1).averaged().scaled(0.5f),
+          source.reversed().shifted(1).swapped(1, 2).scaled(0.5f)}) {
       expect_matches_reference(model, batch, {.positions = positions});
     }
+  }
+}
+
+TEST(PositionEditsTest, AveragedEveryTokenGetsTheMeanOverTheTrainedLength) {
+  const auto table = random_table(20, 7);
+  for (const int64_t first : {0, 2}) {
+    const auto learned = learned_model(first);
+    const auto computed = model_with({.kind = PositionKind::kSinusoidal, .first_position = first});
+    for (const auto& [model, positions] :
+         {std::pair(learned, Positions()), std::pair(computed, Positions()),
+          std::pair(learned, Positions::table(table))}) {
+      const std::vector<float> rows = model->position_vectors(kRows, positions);
+      std::vector<double> mean(18);
+      for (size_t i = 0; i < rows.size(); ++i) mean[i % 18] += rows[i] / static_cast<double>(kRows);
+      // The same for any text, wherever its tokens are moved to.
+      const std::vector<float> averaged =
+          model->position_vectors(5, positions.shifted(3).averaged().scaled(2));
+      ASSERT_EQ(averaged.size(), 5u * 18);
+      for (size_t i = 0; i < averaged.size(); ++i) {
+        EXPECT_NEAR(averaged[i], 2 * mean[i % 18], 1e-6) << i;
+      }
+    }
+  }
+}
+
+TEST(PositionEditsTest, AveragedAConstantTableIsItselfAndNoVectorsAreNone) {
+  PositionTable constant = random_table(1, 7);
+  for (constant.rows = 1; constant.rows < 9; ++constant.rows) {
+    constant.values.insert(constant.values.end(), constant.values.begin(),
+                           constant.values.begin() + 18);
+  }
+  const Positions same = Positions::table(constant);
+  for (const auto& model : {learned_model(), model_with({})}) {
+    const TokenIds ids = random_ids(*model, 5, 1);
+    Encoder encoder(model);
+    const auto run = [&](const Positions& positions) {
+      return hidden_of(encoder.encode_ids(ids, {.positions = positions}));
+    };
+    expect_same_bits(run(same.averaged()), run(same), "a constant table");
+    expect_same_bits(run(Positions::none().averaged()), run(Positions::none()), "none");
   }
 }
 

@@ -316,9 +316,11 @@ TEST(PositionsTest, HaveEditsByName) {
   EXPECT_EQ(std::get<Positions::Swap>(edited.edits()[1]).j, 5);
   EXPECT_EQ(std::get<Positions::Shuffle>(edited.edits()[2]).seed, 7u);
   EXPECT_EQ(Positions().edited("zero").scale(), 0);
+  EXPECT_TRUE(Positions().edited("mean").is_averaged());
+  EXPECT_FALSE(Positions().edited("zero").is_averaged());
   EXPECT_EQ(Positions().edited("reverse").edited("repeat").edits().size(), 2u);
   for (const char* const wrong : {"", "twist", "scale=", "scale=nan", "shift=1.5", "swap=2",
-                                  "swap=2,5,6", "shuffle=-1", "reverse=1"}) {
+                                  "swap=2,5,6", "shuffle=-1", "reverse=1", "mean=1"}) {
     EXPECT_THROW(Positions().edited(wrong), InvalidArgument) << wrong;
   }
 }

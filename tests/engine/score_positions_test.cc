@@ -168,8 +168,9 @@ TEST_P(ScorePositionsTest, EverySourceMatchesTheReference) {
         Positions::alibi(), Positions::sinusoidal(SinusoidalLayout::kMarian),
         Positions::table(random_table(30))}) {
     SCOPED_TRACE(to_string(source.source()));
-    for (const Positions& positions : {source, source.scaled(0.0f), source.scaled(0.5f),
-                                       source.shifted(4), source.shuffled(3).shifted(2)}) {
+    for (const Positions& positions :
+         {source, source.scaled(0.0f), source.scaled(0.5f), source.averaged(), source.shifted(4),
+          source.shuffled(3).shifted(2)}) {
       expect_matches_reference(model, batch, {.positions = positions});
     }
   }
@@ -273,7 +274,8 @@ TEST_P(ScorePositionsTest, WithoutItPermutingTokensPermutesTheResult) {
   TokenIds permuted;
   for (const int64_t place : places) permuted.push_back(ids[place]);
   for (const Positions& positions :
-       {Positions::none(), Positions().scaled(0.0f), Positions::rotary().scaled(0.0f)}) {
+       {Positions::none(), Positions().scaled(0.0f), Positions::rotary().scaled(0.0f),
+        Positions().averaged(), Positions::table(random_table(30)).averaged()}) {
     expect_close<float, float>(hidden_of(model, permuted, positions),
                                rows_at(hidden_of(model, ids, positions), places), 1e-5,
                                "permuted rows");

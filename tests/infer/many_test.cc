@@ -91,7 +91,10 @@ TEST(ManyTest, TheProbeIsTheLibrarysOnTextsItHasNotSeen) {
     (text_number++ % 4 == 1 ? held_out : train).push_back(text);
   }
   const std::vector<ProbeReport> want = probe_positions(encoder, train, held_out, {}, 3);
+  const ProbeScore token = probe_token_embeddings(encoder.model(), train, held_out);
+  EXPECT_GT(token.r2, 0.05);
   for (int64_t l = 0; l <= 6; ++l) {
+    EXPECT_NEAR(number(many, "probe", l, "token_r2"), token.r2, 1e-12);
     EXPECT_NEAR(number(many, "probe", l, "r2"), want[l].held_out.r2, 1e-3);
     EXPECT_NEAR(number(many, "probe", l, "shuffled"), want[l].shuffled.r2, 1e-3);
     EXPECT_NEAR(number(many, "probe", l, "mean_error"), want[l].mean.mean_absolute_error, 1e-6);

@@ -27,17 +27,24 @@ TEST(MeasuresTest, LayersAreWhatTheLibrarySays) {
   const std::vector<int32_t>& ids = text.input.token_ids;
   EXPECT_EQ(text.text_tokens, (std::vector<int64_t>{1, 2, 3, 4, 5}));
   const Trace with = states_of(encoder, ids);
-  const Trace without = states_of(encoder, ids, {.positions = Positions::none()});
-  const std::vector<Split> splits = latin_square_split(encoder, ids, text.text_tokens);
+  const Trace without = states_of(encoder, ids, {.positions = Positions().averaged()});
+  const Trace zero = states_of(encoder, ids, {.positions = Positions::none()});
+  Request against_zero = request_of({"effect"});
+  against_zero.without = "zero";
+  const Observed other = observe(encoder, kText, against_zero);
+  const auto splits = latin_square_split(encoder, ids, text.text_tokens);
   const std::vector<PartShare> direct = direct_position_path(encoder.model(), with);
   for (int64_t l = 0; l <= 6; ++l) {
     const std::vector<float>& state = with.hidden_state(l).values;
     EXPECT_NEAR(number(text, "norm", l, "norm"), mean_norm(state, 128), 1e-4);
     EXPECT_NEAR(number(text, "effect", l, "effect"),
                 mean_cosine_distance(state, without.hidden_state(l).values, 128), kRounding);
+    EXPECT_NEAR(number(other, "effect", l, "effect"),
+                mean_cosine_distance(state, zero.hidden_state(l).values, 128), kRounding);
     EXPECT_NEAR(number(text, "split", l, "position"), splits[l].position, kRounding);
-    EXPECT_NEAR(number(text, "split", l, "token"), splits[l].group, kRounding);
-    EXPECT_NEAR(number(text, "split", l, "rest"), splits[l].rest, kRounding);
+    EXPECT_NEAR(number(text, "split", l, "token"), splits[l].token, kRounding);
+    EXPECT_NEAR(number(text, "split", l, "position_token"), splits[l].position_token, kRounding);
+    EXPECT_NEAR(number(text, "split", l, "context"), splits[l].context, kRounding);
     EXPECT_NEAR(number(text, "rank", l, "stable_rank"), stable_rank(splits[l].position_means, 128),
                 1e-3);
     EXPECT_NEAR(number(text, "rank", l, "smoothness"), smoothness(splits[l].position_means, 128),
@@ -152,6 +159,7 @@ TEST(MeasuresTest, EveryEditIsTheRunThatTheLibraryMakesOfIt) {
   Encoder encoder = bundled("learned");
   const std::vector<std::pair<std::vector<std::string>, Positions>> edits = {
       {{"zero"}, Positions().scaled(0)},
+      {{"mean"}, Positions().averaged()},
       {{"scale=0.5"}, Positions().scaled(0.5f)},
       {{"shift=3"}, Positions().shifted(3)},
       {{"swap=1,4"}, Positions().swapped(1, 4)},

@@ -136,11 +136,14 @@ TEST(ObservedTextTest, TermsOfAHeadStayTogetherAndAHeadCanBeChosen) {
 }
 
 TEST(ObservedTextTest, SharesAreStackedAndNegativeOnesHaveNoPart) {
-  const std::vector<std::string> lines = lines_from(
-      text_of({run_of("", "split", {{0.5, 0.25, 0.25}, {-0.5, 1, 0.5}})}, shown_of({"split"})),
-      "  layer");
-  EXPECT_TRUE(lines.at(1).ends_with("0.50   0.25  0.25  ██████████▒▒▒▒▒░░░░░")) << lines[1];
-  EXPECT_TRUE(lines.at(2).ends_with("-0.50   1.00  0.50  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒")) << lines[2];
+  const std::vector<std::string> lines =
+      lines_from(text_of({run_of("", "split", {{0.5, 0.2, 0.2, 0.1}, {-0.5, 1, 0.25, 0.25}})},
+                         shown_of({"split"})),
+                 "  layer");
+  EXPECT_TRUE(lines.at(1).ends_with("0.50   0.20  0.20     0.10  ██████████▒▒▒▒░░░░▓▓"))
+      << lines[1];
+  EXPECT_TRUE(lines.at(2).ends_with("-0.50   1.00  0.25     0.25  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒"))
+      << lines[2];
 }
 
 TEST(ObservedTextTest, EveryViewFitsEightyColumns) {

@@ -306,12 +306,48 @@ TEST(ProbePositionsTest, ReadPositionsOffStatesAndNothingWithoutThem) {
   }
 }
 
+TEST(ProbePositionsTest, TheTokensEmbeddingsScoreAsALayerThatIsNothingElse) {
+  // Without positions, token types and a norm, the first state is s·E[id].
+  ModelConfig config = small_config();
+  config.embedding_scale = 3;
+  const auto model = random_model(config, 2);
+  std::vector<ProbeText> train = texts_of(*model, 60, 8, 1),
+                         held_out = texts_of(*model, 20, 8, 500);
+  for (auto* texts : {&train, &held_out}) {  // token 3 at place 1 of every second text
+    for (size_t i = 0; i < texts->size(); i += 2) (*texts)[i].token_ids[1] = 3;
+  }
+  Encoder encoder(model);
+  const ProbeReport layer = probe_positions(encoder, train, held_out).front();
+  const ProbeScore token = probe_token_embeddings(*model, train, held_out);
+  EXPECT_EQ(token.r2, layer.held_out.r2);
+  EXPECT_EQ(token.mean_absolute_error, layer.held_out.mean_absolute_error);
+  EXPECT_GT(token.r2, 0.02);
+  EXPECT_LT(token.r2, 0.9);
+}
+
+TEST(ProbePositionsTest, WhereEveryWordHasItsPlaceTheWordTellsItExactly) {
+  ModelConfig config = small_config();
+  config.d_model = 48;
+  config.position.kind = PositionKind::kSinusoidal;  // has no say
+  const auto model = random_model(config, 3);
+  std::vector<ProbeText> texts(6);
+  for (ProbeText& text : texts) text = {.token_ids = {7, 3, 9, 1, 4}, .places = {0, 1, 2, 3, 4}};
+  const std::span<const ProbeText> all(texts);
+  EXPECT_NEAR(probe_token_embeddings(*model, all, all).r2, 1, 1e-6);
+  for (ProbeText& text : texts) std::fill(text.token_ids.begin(), text.token_ids.end(), 7);
+  EXPECT_EQ(probe_token_embeddings(*model, all, all).r2, 0);
+}
+
 TEST(ProbePositionsTest, APlaceOutsideItsTextIsRefused) {
   const auto model = random_model(small_config(), 2);
   Encoder encoder(model);
   const std::vector<ProbeText> texts = {{.token_ids = {1, 2}, .places = {2}}};
   EXPECT_THROW(probe_positions(encoder, texts, texts), InvalidArgument);
   EXPECT_THROW(probe_positions(encoder, {}, {}), InvalidArgument);
+  EXPECT_THROW(probe_token_embeddings(*model, texts, texts), InvalidArgument);
+  const std::vector<ProbeText> unknown = {{.token_ids = {1, 2000000}, .places = {1}}};
+  EXPECT_THROW(probe_token_embeddings(*model, unknown, unknown), InvalidArgument);
+  EXPECT_THROW(probe_token_embeddings(*model, {}, {}), InvalidArgument);
 }
 
 }  // namespace

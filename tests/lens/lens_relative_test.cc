@@ -87,7 +87,8 @@ class Oracle {
     const auto rotary = reference::rotation(config_, positions_, layer_);
     if (!rotary) return 0;
     Row key = k(j, head);
-    reference::rotate(*rotary, num_tokens(), positions_.scale() * static_cast<double>(d), key);
+    reference::rotate(*rotary, num_tokens(),
+                      reference::attention_scale(positions_) * static_cast<double>(d), key);
     return config_.score_scale() * dot(q(i, head), key) - product(i, j, head);
   }
   double content_to_position(int64_t i, int64_t head, int64_t d) const {
@@ -101,7 +102,7 @@ class Oracle {
   }
 
  private:
-  double factor() const { return config_.score_scale() * positions_.scale(); }
+  double factor() const { return config_.score_scale() * reference::attention_scale(positions_); }
   Row of(Hook hook, int64_t token, int64_t head) const {
     const int64_t D = config_.head_dim();
     const float* const row =
@@ -233,9 +234,9 @@ TEST(OffsetEffectTest, IsThatOfTheRunsOwnPositions) {
   config.d_model = 24;
   config.position = {.bias = ScoreBias::kBuckets, .rotary = RotaryConfig{.interleaved = true}};
   const auto model = random_model(config, 3);
-  for (const Positions& positions :
-       {Positions::rotary(50), Positions::alibi(), Positions::none(),
-        Positions::sinusoidal(SinusoidalLayout::kPaper), Positions().scaled(0)}) {
+  for (const Positions& positions : {Positions::rotary(50), Positions::alibi(), Positions::none(),
+                                     Positions::sinusoidal(SinusoidalLayout::kPaper),
+                                     Positions().scaled(0), Positions().averaged()}) {
     expect_right(model, record(model, 6, 2, positions));
   }
   const Recorded none = record(model, 6, 2, Positions::none());
@@ -292,7 +293,8 @@ TEST(OffsetEffectTest, WithoutPositionsOrderMovesNothingInAnyKindOfModel) {
     const TokenIds ids = random_ids(*model, 12, seed);
     const std::vector<int64_t> places = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
     const std::vector<int64_t> order = shuffled_order(12, places, seed);
-    for (const Positions& positions : {Positions::none(), Positions().scaled(0)}) {
+    for (const Positions& positions :
+         {Positions::none(), Positions().scaled(0), Positions().averaged()}) {
       Encoder encoder(model);
       Trace a = Trace::hidden_states_and_attentions(), b = a;
       encoder.encode_ids(ids, {.observer = &a, .positions = positions});

@@ -1,9 +1,11 @@
-// The two-way split against its definition, and the Latin square and the corpus against what must
-// hold exactly: no rest before the first norm, no position without positions.
+// The two-way split against its definition, Latin squares against all orders of a text, and both
+// against what must hold exactly: no context before the first block, no position without positions.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 #include <random>
 
 #include "phasor/errors.h"
@@ -106,6 +108,10 @@ Split split_of(const std::vector<float>& states, int64_t P, int64_t G, int64_t C
   return split.result();
 }
 
+double cosine_of(const Split& split) {
+  return position_group_cosine(split.position_means, split.group_means, std::ssize(split.mean));
+}
+
 TEST(TwoWaySplitTest, EqualsTheDefinitionAndPythagorasHolds) {
   for (const float common : {0.0f, 1000.0f}) {
     std::vector<float> states = random_states(3 * 5 * 7, 1);
@@ -138,7 +144,7 @@ TEST(TwoWaySplitTest, RandomStatesScoreTheirDegreesOfFreedom) {
   const Split split = split_of(random_states(4 * 8 * 5000, 3), 4, 8, 5000);
   EXPECT_NEAR(split.position, 3.0 / 31, 0.01);
   EXPECT_NEAR(split.group, 7.0 / 31, 0.01);
-  EXPECT_NEAR(position_group_cosine(split), std::sqrt(2 / (std::numbers::pi * 5000)), 0.005);
+  EXPECT_NEAR(cosine_of(split), std::sqrt(2 / (std::numbers::pi * 5000)), 0.005);
 }
 
 TEST(TwoWaySplitTest, WhereNothingVariesAllSharesAreZero) {
@@ -151,7 +157,7 @@ TEST(TwoWaySplitTest, WhereNothingVariesAllSharesAreZero) {
   }
   EXPECT_EQ(one.mean, (std::vector<double>{1, 2}));
   EXPECT_EQ(one.variance, 0.0);
-  EXPECT_EQ(position_group_cosine(equal), 0.0);
+  EXPECT_EQ(cosine_of(equal), 0.0);
 }
 
 TEST(TwoWaySplitTest, PositionsThatDifferByRoundingHaveNoShareAndNoDirection) {
@@ -165,7 +171,7 @@ TEST(TwoWaySplitTest, PositionsThatDifferByRoundingHaveNoShareAndNoDirection) {
   const Split split = split_of(states, 6, 4, 5);
   EXPECT_EQ(split.position, 0);
   EXPECT_EQ(split.position_means, std::vector<double>(6 * 5));
-  EXPECT_EQ(position_group_cosine(split), 0);
+  EXPECT_EQ(cosine_of(split), 0);
   EXPECT_EQ(smoothness(split.position_means, 5), 0);
   EXPECT_NEAR(split.group, 1, 1e-12);
   expect_sums_to_one(split);
@@ -186,51 +192,294 @@ TEST(TwoWaySplitTest, WhatDoesNotFitIsRefused) {
   EXPECT_NO_THROW(split.result());
 }
 
-/// The states of `sequences`, run one by one, at `places`: [L + 1] of [P, G, C].
-std::vector<DirectSplit> direct_splits(const std::shared_ptr<const Model>& model,
-                                       const std::vector<TokenIds>& sequences, const Places& places,
-                                       bool rotations) {
-  const auto P = std::ssize(places), G = std::ssize(sequences);
-  const int64_t C = model->config().d_model;
-  std::vector<std::vector<double>> states(model->config().num_layers + 1);
-  for (auto& layer : states) layer.resize(P * G * C);
-  Encoder encoder(model, {.threads = 1});
-  for (int64_t s = 0; s < G; ++s) {
-    Trace trace = Trace::hidden_states_and_attentions();
-    encoder.encode_ids(sequences[s], {.observer = &trace});
-    for (size_t l = 0; l < states.size(); ++l) {
-      const std::vector<float>& h = trace.hidden_state(l).values;
-      for (int64_t p = 0; p < P; ++p) {
-        const int64_t g = rotations ? (p + s) % G : s;
-        std::copy_n(&h[places[p] * C], C, &states[l][(p * G + g) * C]);
+/// Shares of position, token, both and context.
+std::vector<double> shares_of(const TokenSplit& split) {
+  return {split.position, split.token, split.position_token, split.context};
+}
+
+void expect_sums_to_one(const TokenSplit& split) {
+  EXPECT_NEAR(split.position + split.token + split.position_token + split.context, 1.0, 1e-12);
+}
+
+/// Estimates of the variance itself and of its four terms.
+std::vector<double> terms_of(const TokenSplit& split) {
+  std::vector<double> terms = {split.variance};
+  for (const double share : shares_of(split)) terms.push_back(share * split.variance);
+  return terms;
+}
+
+/// All n! orders of n tokens: token order[p] at place p.
+std::vector<Places> all_orders(int64_t n) {
+  std::vector<Places> orders;
+  Places order = places_up_to(n);
+  do {
+    orders.push_back(order);
+  } while (std::next_permutation(order.begin(), order.end()));
+  return orders;
+}
+
+/// The states of every order of a text's movable tokens, and the terms of their variance by the
+/// definition: each mean over all orders.
+struct AllOrders {
+  std::vector<Places> orders;
+  std::vector<std::vector<float>> states;  // of each order: [n, C]
+  std::vector<double> terms;               // variance, position, token, both, context
+  std::vector<double> position, token;     // [n, C]
+
+  const std::vector<float>& of(const Places& order) const {
+    return states[std::find(orders.begin(), orders.end(), order) - orders.begin()];
+  }
+};
+
+void split_by_definition(AllOrders& all, int64_t C) {
+  const auto n = std::ssize(all.orders.front());
+  const auto count = static_cast<double>(all.orders.size());
+  const auto size = static_cast<double>(n);
+  std::vector<double> cells(n * n * C), mean(C);
+  all.position.assign(n * C, 0);
+  all.token.assign(n * C, 0);
+  for (size_t i = 0; i < all.orders.size(); ++i) {
+    for (int64_t p = 0; p < n; ++p) {
+      for (int64_t c = 0; c < C; ++c) {
+        cells[(p * n + all.orders[i][p]) * C + c] += all.states[i][p * C + c] / (count / size);
       }
     }
   }
-  std::vector<DirectSplit> splits;
-  for (auto& layer : states) splits.emplace_back(std::move(layer), P, G, C);
-  return splits;
+  for (int64_t cell = 0; cell < n * n; ++cell) {
+    for (int64_t c = 0; c < C; ++c) mean[c] += cells[cell * C + c] / (size * size);
+  }
+  for (int64_t cell = 0; cell < n * n; ++cell) {
+    for (int64_t c = 0; c < C; ++c) {
+      const double moved = (cells[cell * C + c] - mean[c]) / size;
+      all.position[cell / n * C + c] += moved;
+      all.token[cell % n * C + c] += moved;
+    }
+  }
+  all.terms.assign(5, 0);
+  for (int64_t cell = 0; cell < n * n; ++cell) {
+    for (int64_t c = 0; c < C; ++c) {
+      const double position = all.position[cell / n * C + c], token = all.token[cell % n * C + c];
+      const double both = cells[cell * C + c] - mean[c] - position - token;
+      all.terms[1] += position * position / (size * size);
+      all.terms[2] += token * token / (size * size);
+      all.terms[3] += both * both / (size * size);
+    }
+  }
+  for (size_t i = 0; i < all.orders.size(); ++i) {
+    for (int64_t p = 0; p < n; ++p) {
+      for (int64_t c = 0; c < C; ++c) {
+        const double h = all.states[i][p * C + c];
+        const double alone = h - cells[(p * n + all.orders[i][p]) * C + c];
+        all.terms[0] += (h - mean[c]) * (h - mean[c]) / (count * size);
+        all.terms[4] += alone * alone / (count * size);
+      }
+    }
+  }
 }
 
-TEST(LatinSquareTest, EqualsTheDefinitionOverAllRotations) {
-  for (uint64_t seed = 1; seed <= 12; ++seed) {
+/// Of each hidden state.
+std::vector<AllOrders> all_orders_of(const std::shared_ptr<const Model>& model, const TokenIds& ids,
+                                     const Places& movable) {
+  const auto n = std::ssize(movable);
+  const int64_t C = model->config().d_model;
+  std::vector<AllOrders> layers(model->config().num_layers + 1);
+  Encoder encoder(model, {.threads = 1});
+  for (const Places& order : all_orders(n)) {
+    TokenIds reordered = ids;
+    for (int64_t p = 0; p < n; ++p) reordered[movable[p]] = ids[movable[order[p]]];
+    Trace trace = Trace::hidden_states_and_attentions();
+    encoder.encode_ids(reordered, {.observer = &trace});
+    for (size_t l = 0; l < layers.size(); ++l) {
+      const std::vector<float>& h = trace.hidden_state(l).values;
+      std::vector<float>& states = layers[l].states.emplace_back(n * C);
+      for (int64_t p = 0; p < n; ++p) std::copy_n(&h[movable[p] * C], C, &states[p * C]);
+      layers[l].orders.push_back(order);
+    }
+  }
+  for (AllOrders& layer : layers) split_by_definition(layer, C);
+  return layers;
+}
+
+/// Adds the square whose rotation r has token order[(p + r) mod n] at place p.
+void add_square(const AllOrders& all, const Places& order, LatinSquareSplit& split) {
+  const auto n = std::ssize(order);
+  for (int64_t r = 0; r < n; ++r) {
+    Places rotated = order;
+    std::rotate(rotated.begin(), rotated.begin() + r, rotated.end());
+    const std::vector<float>& states = all.of(rotated);
+    const int64_t C = std::ssize(states) / n;
+    for (int64_t p = 0; p < n; ++p) {
+      split.add(p, rotated[p], std::span(states).subspan(p * C, C));
+    }
+  }
+}
+
+TEST(LatinSquareTest, OverAllDrawsOfTwoSquaresEveryTermIsItsValueOverAllOrders) {
+  for (const int64_t n : {3, 4}) {
+    for (const uint64_t seed : {1, 2, 3}) {
+      SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << n << " tokens");
+      const auto model = drawn_model(seed);
+      const int64_t C = model->config().d_model;
+      const AllOrders all =
+          all_orders_of(model, random_ids(*model, n + 2, seed), places_up_to(n)).back();
+      EXPECT_GT(all.terms[4], 1e-3 * all.terms[0]);
+      std::vector<double> sums(5);
+      double draws = 0;
+      for (const Places& first : all.orders) {
+        for (const Places& second : all.orders) {
+          LatinSquareSplit split(n, C);
+          add_square(all, first, split);
+          add_square(all, second, split);
+          const std::vector<double> terms = terms_of(split.result());
+          for (int i = 0; i < 5; ++i) sums[i] += terms[i];
+          ++draws;
+        }
+      }
+      for (int i = 0; i < 5; ++i) {
+        EXPECT_NEAR(sums[i] / draws, all.terms[i], 1e-9 * all.terms[0]) << i;
+      }
+    }
+  }
+}
+
+TEST(LatinSquareTest, TheMeanOverSeedsIsWithinItsErrorOfAllOrders) {
+  constexpr int kSeeds = 60;
+  for (const uint64_t seed : {4, 5, 6}) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const auto model = drawn_model(seed);
     const TokenIds ids = random_ids(*model, 7, seed);
     const Places movable = {1, 2, 3, 5};  // 0, 4 and 6 stay
-    std::vector<TokenIds> rotations;
-    for (int r = 0; r < 4; ++r) {
-      TokenIds rotated = ids;
-      for (int i = 0; i < 4; ++i) rotated[movable[i]] = ids[movable[(i + r) % 4]];
-      rotations.push_back(rotated);
+    const std::vector<AllOrders> all = all_orders_of(model, ids, movable);
+    Encoder encoder(model, {.threads = 2});
+    std::vector<std::vector<std::vector<double>>> draws(all.size());  // [L + 1, seeds, 5]
+    for (uint64_t draw = 1; draw <= kSeeds; ++draw) {
+      const std::vector<TokenSplit> splits = latin_square_split(encoder, ids, movable, {}, 3, draw);
+      ASSERT_EQ(splits.size(), all.size());
+      for (size_t l = 0; l < all.size(); ++l) draws[l].push_back(terms_of(splits[l]));
     }
-    Encoder encoder(model, {.threads = 3});
-    const std::vector<Split> splits = latin_square_split(encoder, ids, movable);
-    const std::vector<DirectSplit> direct = direct_splits(model, rotations, movable, true);
-    ASSERT_EQ(splits.size(), direct.size());
-    for (size_t l = 0; l < splits.size(); ++l) {
-      expect_split(splits[l], direct[l], 1e-5);
-      if (splits[l].variance > 0) expect_sums_to_one(splits[l]);
+    for (size_t l = 0; l < all.size(); ++l) {
+      for (int i = 0; i < 5; ++i) {
+        double sum = 0, squares = 0;
+        for (const auto& draw : draws[l]) sum += draw[i];
+        const double mean = sum / kSeeds;
+        for (const auto& draw : draws[l]) squares += (draw[i] - mean) * (draw[i] - mean);
+        const double error = std::sqrt(squares / (kSeeds * (kSeeds - 1.0)));
+        // 60 numbers are compared; 4.5 errors are passed by one in a thousand such tests.
+        EXPECT_NEAR(mean, all[l].terms[i], 4.5 * error + 1e-6 * all[l].terms[0])
+            << "layer " << l << ", term " << i;
+        EXPECT_LT(error, 0.05 * all[l].terms[0]);
+      }
     }
+    const std::vector<TokenSplit> many = latin_square_split(encoder, ids, movable, {}, 500, 9);
+    for (size_t l = 0; l < all.size(); ++l) {
+      const double deviation = std::sqrt(all[l].terms[0]);
+      expect_near(many[l].position_means, all[l].position, deviation, 0.05, "places");
+      expect_near(many[l].token_means, all[l].token, deviation, 0.05, "tokens");
+      expect_sums_to_one(many[l]);
+    }
+  }
+}
+
+/// States [S, n, n, C] of squares, places and tokens.
+TokenSplit split_of_squares(const std::vector<float>& states, int64_t S, int64_t n, int64_t C,
+                            std::span<const int64_t> diagonals = {}) {
+  LatinSquareSplit split(n, C, diagonals);
+  for (int64_t i = 0; i < S * n * n; ++i) {
+    split.add(i / n % n, i % n, std::span(states).subspan(i * C, C));
+  }
+  return split.result();
+}
+
+TEST(LatinSquareTest, EqualsTheSumsOverPairsOfDifferentSquares) {
+  constexpr int64_t S = 3, n = 4, C = 5;
+  const std::vector<float> h = random_states(S * n * n * C, 21);
+  // ⟨x, x'⟩ of the means of two squares over the given places and tokens.
+  const auto product = [&](const Places& ps, const Places& gs) {
+    double sum = 0;
+    for (int64_t s = 0; s < S; ++s) {
+      for (int64_t other = 0; other < S; ++other) {
+        if (other == s) continue;
+        for (int64_t c = 0; c < C; ++c) {
+          double a = 0, b = 0;
+          for (const int64_t p : ps) {
+            for (const int64_t g : gs) {
+              a += h[((s * n + p) * n + g) * C + c];
+              b += h[((other * n + p) * n + g) * C + c];
+            }
+          }
+          sum += a * b / std::pow(static_cast<double>(std::ssize(ps) * std::ssize(gs)), 2);
+        }
+      }
+    }
+    return sum / (S * (S - 1));
+  };
+  double squares = 0, places = 0, tokens = 0, cells = 0;
+  for (const float value : h) squares += static_cast<double>(value) * value / (S * n * n);
+  const Places all = places_up_to(n);
+  for (const int64_t p : all) {
+    places += product({p}, all) / n;
+    tokens += product(all, {p}) / n;
+    for (const int64_t g : all) cells += product({p}, {g}) / (n * n);
+  }
+  const double mean = product(all, all);
+  const std::vector<double> want = {squares - mean, places - mean, tokens - mean,
+                                    cells - places - tokens + mean, squares - cells};
+  const std::vector<double> terms = terms_of(split_of_squares(h, S, n, C));
+  for (int i = 0; i < 5; ++i) EXPECT_NEAR(terms[i], want[i], 1e-12) << i;
+}
+
+TEST(LatinSquareTest, TheDiagonalsMeanIsTheContextOfAllCells) {
+  constexpr int64_t S = 3, n = 5, C = 4;
+  const std::vector<float> states = random_states(S * n * n * C, 22);
+  const TokenSplit whole = split_of_squares(states, S, n, C);
+  double context = 0;
+  for (int64_t d = 0; d < n; ++d) {
+    const TokenSplit one = split_of_squares(states, S, n, C, Places{d});
+    context += one.context / n;
+    EXPECT_EQ(one.position, whole.position);
+    EXPECT_EQ(one.token, whole.token);
+    EXPECT_EQ(one.variance, whole.variance);
+    EXPECT_GT(std::abs(one.context - whole.context), 1e-6);
+    expect_sums_to_one(one);
+  }
+  EXPECT_NEAR(context, whole.context, 1e-12);
+  EXPECT_EQ(shares_of(split_of_squares(states, S, n, C, places_up_to(n))), shares_of(whole));
+}
+
+TEST(LatinSquareTest, RandomStatesAreContext) {
+  const TokenSplit split = split_of_squares(random_states(4 * 16 * 5000, 3), 4, 4, 5000);
+  for (const double share : {split.position, split.token, split.position_token}) {
+    EXPECT_NEAR(share, 0, 0.01);
+  }
+  EXPECT_NEAR(split.context, 1, 0.01);
+}
+
+TEST(LatinSquareTest, SquaresThatDoNotFitAreRefused) {
+  EXPECT_THROW(LatinSquareSplit(0, 1), InvalidArgument);
+  EXPECT_THROW(LatinSquareSplit(3, 1, Places{3}), InvalidArgument);
+  EXPECT_THROW(LatinSquareSplit(3, 1, Places{-1}), InvalidArgument);
+  EXPECT_THROW(LatinSquareSplit(3, 1, Places{1, 1}), InvalidArgument);
+  EXPECT_THROW(split_of_squares(random_states(4, 1), 1, 2, 1), InvalidArgument);
+  LatinSquareSplit split(1, 1);
+  const std::vector<float> state = {1};
+  EXPECT_THROW(split.add(1, 0, state), InvalidArgument);
+  EXPECT_THROW(split.add(0, 1, state), InvalidArgument);
+  split.add(0, 0, state);
+  EXPECT_THROW(split.result(), InvalidArgument);
+  split.add(0, 0, state);
+  EXPECT_EQ(split.result().mean, std::vector<double>{1});
+}
+
+TEST(LatinSquareTest, OfTwoTokensBothOrdersAreRunAndContextIsZero) {
+  const auto model = drawn_model(7);
+  const TokenIds ids = random_ids(*model, 4, 7);
+  const std::vector<AllOrders> all = all_orders_of(model, ids, {1, 2});
+  Encoder encoder(model);
+  const std::vector<TokenSplit> splits = latin_square_split(encoder, ids, {{1, 2}}, {}, 2);
+  for (size_t l = 0; l < all.size(); ++l) {
+    const std::vector<double> terms = terms_of(splits[l]);
+    for (int i = 0; i < 5; ++i) EXPECT_NEAR(terms[i], all[l].terms[i], 1e-5 * all[l].terms[0]) << i;
+    EXPECT_EQ(splits[l].context, 0);
   }
 }
 
@@ -257,8 +506,9 @@ TEST(LatinSquareTest, BeforeTheFirstNormThePartsAreThePositionsAndTheTokensVecto
   const auto model = random_model(sinusoidal_config(NormOrder::kPostNorm), 5);
   const TokenIds ids = {3, 14, 15, 9, 2, 6};
   Encoder encoder(model);
-  const Split split = latin_square_split(encoder, ids, places_up_to(6))[0];
-  EXPECT_LT(split.rest, 1e-12);
+  const TokenSplit split = latin_square_split(encoder, ids, places_up_to(6))[0];
+  EXPECT_NEAR(split.position_token, 0, 1e-12);
+  EXPECT_EQ(split.context, 0);
   expect_sums_to_one(split);
   expect_close<double, double>(split.position_means,
                                centred(encoder.model().position_vectors(6), 15), 1e-6, "positions");
@@ -266,20 +516,43 @@ TEST(LatinSquareTest, BeforeTheFirstNormThePartsAreThePositionsAndTheTokensVecto
   for (int t = 0; t < 6; ++t) {
     model->weights().token_embedding.copy_to(&tokens[t * 15], ids[t] * 15, 15);
   }
-  expect_close<double, double>(split.group_means, centred(tokens, 15), 1e-6, "tokens");
+  expect_close<double, double>(split.token_means, centred(tokens, 15), 1e-6, "tokens");
 }
 
 TEST(LatinSquareTest, WithoutPositionsThePositionShareIsZeroAtEveryLayer) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const auto model = drawn_model(seed);
     Encoder encoder(model);
-    for (const Split& split :
+    for (const TokenSplit& split :
          latin_square_split(encoder, random_ids(*model, 9, seed), {{1, 2, 3, 4, 6, 7}},
                             {.positions = Positions::none()})) {
-      EXPECT_LT(split.position, 1e-9) << "seed " << seed;
-      EXPECT_LT(split.rest, 1e-9) << "seed " << seed;
-      EXPECT_NEAR(split.group, 1.0, 1e-9) << "seed " << seed;
+      EXPECT_NEAR(split.position, 0, 1e-9) << "seed " << seed;
+      EXPECT_NEAR(split.position_token, 0, 1e-9) << "seed " << seed;
+      EXPECT_NEAR(split.context, 0, 1e-9) << "seed " << seed;
+      EXPECT_NEAR(split.token, 1.0, 1e-9) << "seed " << seed;
     }
+  }
+}
+
+TEST(LatinSquareTest, WithoutMixingByAttentionThereIsNoContext) {
+  static const std::vector<float> kZeros(15 * 15);
+  ModelConfig config = small_config();
+  config.position.kind = PositionKind::kSinusoidal;
+  const auto mixing = random_model(config, 5);
+  const auto alone = random_model(config, 5, {.change = [](Weights& weights) {
+                                    for (BlockWeights& block : weights.blocks) {
+                                      block.out.weight.data =
+                                          reinterpret_cast<const std::byte*>(kZeros.data());
+                                    }
+                                  }});
+  const TokenIds ids = {3, 14, 15, 9, 2, 6};
+  Encoder with(mixing), without(alone);
+  const auto mixed = latin_square_split(with, ids, places_up_to(6));
+  const auto split = latin_square_split(without, ids, places_up_to(6));
+  for (size_t l = 0; l < split.size(); ++l) {
+    EXPECT_EQ(split[l].context, 0);
+    EXPECT_GT(mixed[l].context, l == 0 ? -1 : 0.01);
+    EXPECT_GT(split[l].position_token, l == 0 ? -1 : 0.01);
   }
 }
 
@@ -290,7 +563,8 @@ TEST(LatinSquareTest, OfTheTwinsThatWithoutPositionsHasNoneAndTheOthersMixThem) 
     Encoder encoder(model);
     const TokenIds ids = model->tokenizer().encode("The old man gave the boy a book.").ids;
     const bool has_positions = std::string(twin) != "none";
-    for (const Split& split : latin_square_split(encoder, ids, places_up_to(std::ssize(ids)))) {
+    for (const TokenSplit& split :
+         latin_square_split(encoder, ids, places_up_to(std::ssize(ids)))) {
       expect_sums_to_one(split);
       EXPECT_EQ(split.position > 1e-3, has_positions) << split.position;
       EXPECT_TRUE(has_positions || split.position < 1e-9) << split.position;
@@ -302,26 +576,27 @@ TEST(LatinSquareTest, EqualTokensLeavePositionAloneAndOneTokenNothing) {
   for (const NormOrder order : {NormOrder::kPreNorm, NormOrder::kPostNorm}) {
     const auto model = random_model(sinusoidal_config(order), 6);
     Encoder encoder(model);
-    for (const Split& split :
+    for (const TokenSplit& split :
          latin_square_split(encoder, TokenIds{1, 7, 7, 7, 7, 2}, {{1, 2, 3, 4}})) {
       EXPECT_NEAR(split.position, 1.0, 1e-9);
-      EXPECT_LT(split.group, 1e-9);
+      EXPECT_NEAR(split.token, 0, 1e-9);
+      EXPECT_NEAR(split.context, 0, 1e-9);
     }
     for (const TokenIds& ids : {TokenIds{7}, TokenIds{1, 7, 2}}) {
       const int64_t place = std::ssize(ids) / 2;
-      for (const Split& split : latin_square_split(encoder, ids, {{place}})) {
-        EXPECT_EQ(shares_of(split), (std::vector<double>{0, 0, 0}));
+      for (const TokenSplit& split : latin_square_split(encoder, ids, {{place}})) {
+        EXPECT_EQ(shares_of(split), (std::vector<double>{0, 0, 0, 0}));
       }
     }
   }
 }
 
-void expect_same_splits(const std::vector<Split>& a, const std::vector<Split>& b) {
+void expect_same_splits(const std::vector<TokenSplit>& a, const std::vector<TokenSplit>& b) {
   ASSERT_EQ(a.size(), b.size());
   for (size_t l = 0; l < a.size(); ++l) {
     EXPECT_EQ(shares_of(a[l]), shares_of(b[l]));
     EXPECT_EQ(a[l].position_means, b[l].position_means);
-    EXPECT_EQ(a[l].group_means, b[l].group_means);
+    EXPECT_EQ(a[l].token_means, b[l].token_means);
   }
 }
 
@@ -332,28 +607,32 @@ TEST(LatinSquareTest, DependsNeitherOnThreadsNorOnBatches) {
   Encoder one(model, {.threads = 1}), four(model, {.threads = 4});
   std::vector<int64_t> done;
   const auto progress = [&](int64_t count, int64_t total) {
-    EXPECT_EQ(total, 70);
+    EXPECT_EQ(total, 140);
     done.push_back(count);
   };
-  const std::vector<Split> splits = latin_square_split(one, ids, places, {}, progress);
-  EXPECT_EQ(done, (std::vector<int64_t>{58, 70}));  // 4096 / 70 rotations, and the others
-  expect_same_splits(latin_square_split(four, ids, places), splits);
+  const auto splits = latin_square_split(one, ids, places, {}, 2, 5, progress);
+  EXPECT_EQ(done, (std::vector<int64_t>{58, 116, 140}));  // 4096 / 70 rotations, and the others
+  expect_same_splits(latin_square_split(four, ids, places, {}, 2, 5), splits);
+  EXPECT_NE(shares_of(latin_square_split(four, ids, places, {}, 2, 6).back()),
+            shares_of(splits.back()));
   // The same positions, but told one by one: so that every rotation is a run of its own.
   std::vector<int32_t> position_ids(70);
   for (int32_t t = 0; t < 70; ++t) position_ids[t] = t;
   done.clear();
   const RunOptions told = {.positions = Positions().at(position_ids)};
-  expect_same_splits(latin_square_split(four, ids, places, told, progress), splits);
-  EXPECT_EQ(done.size(), 70u);
+  expect_same_splits(latin_square_split(four, ids, places, told, 2, 5, progress), splits);
+  EXPECT_EQ(done.size(), 140u);
 }
 
-TEST(LatinSquareTest, AcceptsFiveHundredTokens) {
+TEST(LatinSquareTest, ALongTextKeepsTheSumsOfSomeCells) {
   const auto model = random_model(sinusoidal_config(NormOrder::kPostNorm), 8);
   Encoder encoder(model, {.threads = 2});
-  const TokenIds ids = random_ids(*model, 512, 4);
-  const std::vector<Split> splits = latin_square_split(encoder, ids, places_up_to(512));
-  EXPECT_LT(splits[0].rest, 1e-12);
-  for (const Split& split : splits) expect_sums_to_one(split);
+  const TokenIds ids = random_ids(*model, 450, 4);  // 450²·15·3 doubles are more than 64 MiB
+  const auto splits = latin_square_split(encoder, ids, places_up_to(450), {}, 2);
+  EXPECT_EQ(splits[0].context, 0);
+  EXPECT_NEAR(splits[0].position_token, 0, 1e-12);
+  EXPECT_GT(splits[2].context, 0.001);
+  for (const TokenSplit& split : splits) expect_sums_to_one(split);
 }
 
 TEST(LatinSquareTest, AWindowedTextIsSplitAndATruncatedOneRefused) {
@@ -362,7 +641,7 @@ TEST(LatinSquareTest, AWindowedTextIsSplitAndATruncatedOneRefused) {
   const auto model = random_model(config, 2);
   Encoder encoder(model);
   const TokenIds ids = random_ids(*model, 15, 4);
-  for (const Split& split :
+  for (const TokenSplit& split :
        latin_square_split(encoder, ids, places_up_to(15), {.overflow = Overflow::kWindow})) {
     expect_sums_to_one(split);
   }
@@ -380,8 +659,32 @@ TEST(LatinSquareTest, PlacesThatAreNoneAreRefused) {
     EXPECT_THROW(corpus_split(encoder, std::vector{ids, ids}, places), InvalidArgument);
   }
   EXPECT_THROW(latin_square_split(encoder, TokenIds{}, Places{0}), InvalidArgument);
+  EXPECT_THROW(latin_square_split(encoder, ids, places_up_to(3), {}, 1), InvalidArgument);
   EXPECT_THROW(corpus_split(encoder, {}, Places{0}), InvalidArgument);
   EXPECT_THROW(corpus_split(encoder, std::vector{ids, TokenIds{1, 2}}, Places{0}), InvalidArgument);
+}
+
+/// The states of `texts`, run one by one, at `places`.
+std::vector<DirectSplit> direct_splits(const std::shared_ptr<const Model>& model,
+                                       const std::vector<TokenIds>& texts, const Places& places) {
+  const auto P = std::ssize(places), G = std::ssize(texts);
+  const int64_t C = model->config().d_model;
+  std::vector<std::vector<double>> states(model->config().num_layers + 1);  // each [P, G, C]
+  for (auto& layer : states) layer.resize(P * G * C);
+  Encoder encoder(model, {.threads = 1});
+  for (int64_t g = 0; g < G; ++g) {
+    Trace trace = Trace::hidden_states_and_attentions();
+    encoder.encode_ids(texts[g], {.observer = &trace});
+    for (size_t l = 0; l < states.size(); ++l) {
+      const std::vector<float>& h = trace.hidden_state(l).values;
+      for (int64_t p = 0; p < P; ++p) {
+        std::copy_n(&h[places[p] * C], C, &states[l][(p * G + g) * C]);
+      }
+    }
+  }
+  std::vector<DirectSplit> splits;
+  for (auto& layer : states) splits.emplace_back(std::move(layer), P, G, C);
+  return splits;
 }
 
 TEST(CorpusSplitTest, EqualsTheDefinition) {
@@ -393,7 +696,7 @@ TEST(CorpusSplitTest, EqualsTheDefinition) {
     const Places places = {1, 2, 4};
     Encoder encoder(model, {.threads = 2});
     const std::vector<Split> splits = corpus_split(encoder, texts, places);
-    const std::vector<DirectSplit> direct = direct_splits(model, texts, places, false);
+    const std::vector<DirectSplit> direct = direct_splits(model, texts, places);
     ASSERT_EQ(splits.size(), direct.size());
     for (size_t l = 0; l < splits.size(); ++l) expect_split(splits[l], direct[l], 1e-5);
   }
@@ -434,9 +737,9 @@ TEST(SmoothnessTest, OfRandomRowsIsTheShareOfFrequencies) {
 
 TEST(PositionGroupCosineTest, IsZeroAtARightAngleAndOneOnALine) {
   const Split across = split_of({0, 0, 0, 1, 2, 0, 2, 1}, 2, 2, 2);  // h = (2p, g)
-  EXPECT_NEAR(position_group_cosine(across), 0.0, 1e-15);
+  EXPECT_NEAR(cosine_of(across), 0.0, 1e-15);
   const Split along = split_of({0, 0, 1, 2, 3, 6, 4, 8}, 2, 2, 2);  // h = (3p + g)·(1, 2)
-  EXPECT_NEAR(position_group_cosine(along), 1.0, 1e-15);
+  EXPECT_NEAR(cosine_of(along), 1.0, 1e-15);
 }
 
 }  // namespace

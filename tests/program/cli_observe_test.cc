@@ -112,7 +112,7 @@ TEST(CliObserveTest, SavedHooksAreThoseOfATrace) {
   EXPECT_GT(saved, 80);
   EXPECT_FALSE(file->contains("0.hidden_states.0"));
   const std::vector<int64_t> places = object["text_tokens"];
-  const std::vector<Split> splits = latin_square_split(encoder, ids, places);
+  const std::vector<TokenSplit> splits = latin_square_split(encoder, ids, places);
   for (int64_t l = 0; l <= 6; ++l) {
     const std::vector<double>& means = splits[l].position_means;
     expect_saved(*file, "0.split.position." + std::to_string(l), {5, 128},
@@ -346,7 +346,7 @@ TEST(CliObserveTest, WhatItRefusesIsOneLine) {
     expect_infer_fails(arguments, code, words);
   };
   fails({}, 2, {"give a text"});
-  fails({"--edit", "twist", kText}, 2, {"--edit", "twist", "zero, scale=X"});
+  fails({"--edit", "twist", kText}, 2, {"--edit", "twist", "zero, mean, scale=X"});
   fails({"--edit", "scale=much", kText}, 2, {"scale=much", "scale=0.5"});
   fails({"--edit", "scale=nan", kText}, 2, {"scale=nan"});
   fails({"--edit", "shift=1.5", kText}, 2, {"whole number"});
@@ -362,6 +362,7 @@ TEST(CliObserveTest, WhatItRefusesIsOneLine) {
   fails({"--only", "everything", kText}, 2, {"everything", "split"});
   fails({"--only", "moved", kText}, 2, {"--edit"});
   fails({"--only", "probe", kText}, 2, {"-i FILE"});
+  fails({"--without", "none", kText}, 2, {"--without", "'none'", "mean", "zero"});
   fails({"--csv", "--json", kText}, 2, {"--csv and --json"});
   fails({"--hooks", "all", kText}, 2, {"--save"});
   fails({"--save", "x.txt", kText}, 2, {".safetensors"});

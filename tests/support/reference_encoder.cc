@@ -173,7 +173,10 @@ class Run {
                          table[window_.token_ids[t] * width + c]);
       }
       if (!source_.present) continue;
-      for (const double value : source_.row(window_.positions[t], width)) {
+      const Values row = options_.positions.is_averaged()
+                             ? mean_row(source_, config_, width)
+                             : source_.row(window_.positions[t], width);
+      for (const double value : row) {
         positions.push_back(static_cast<double>(options_.positions.scale()) * value);
       }
     }
@@ -279,7 +282,7 @@ class Run {
 
     const double scale =
         config_.scale_scores ? 1 / std::sqrt(static_cast<double>(num_terms * head_dim)) : 1;
-    const double relative_scale = static_cast<double>(options_.positions.scale()) * scale;
+    const double relative_scale = attention_scale(options_.positions) * scale;
     Values scores;
     for (int64_t head = 0; head < num_heads; ++head) {
       for (int64_t i = 0; i < num_tokens_; ++i) {
@@ -311,7 +314,7 @@ class Run {
     const int64_t head_dim = config_.head_dim(), width = config_.num_heads * head_dim;
     for (int64_t at = 0; at < std::ssize(x); at += head_dim) {
       const double position = window_.positions[at / width];
-      rotate(rotary, num_tokens_, static_cast<double>(options_.positions.scale()) * position,
+      rotate(rotary, num_tokens_, attention_scale(options_.positions) * position,
              std::span(x).subspan(at, head_dim));
     }
     return x;

@@ -220,9 +220,28 @@ void rotate(const RotaryConfig& rotary, int64_t num_tokens, double position,
   }
 }
 
+std::vector<double> mean_row(const PositionSource& source, const ModelConfig& config,
+                             int64_t d_model) {
+  int64_t length = config.max_positions == 0 ? 512 : config.max_positions;
+  if (source.num_rows) length = std::min(length, *source.num_rows - source.first_position);
+  std::vector<double> sum(d_model);
+  for (int64_t t = 0; t < length; ++t) {
+    const double position = static_cast<double>(source.first_position + t);
+    const std::vector<double> row = source.row(position, d_model);
+    for (int64_t c = 0; c < d_model; ++c) sum[c] += row[c];
+  }
+  for (double& value : sum) value /= static_cast<double>(length);
+  return sum;
+}
+
+double attention_scale(const Positions& positions) {
+  return positions.is_averaged() ? 0 : static_cast<double>(positions.scale());
+}
+
 bool sees(const ModelConfig& config, const Positions& positions, int64_t layer, double offset) {
   if (config.layer_attention.empty() || config.layer_attention[layer].window == 0) return true;
-  if (positions.source() == Positions::Source::kNone || positions.scale() == 0) return true;
+  if (positions.source() == Positions::Source::kNone || attention_scale(positions) == 0)
+    return true;
   return std::abs(offset) <= static_cast<double>(config.layer_attention[layer].window);
 }
 
@@ -256,7 +275,7 @@ int64_t relative_bucket(const PositionConfig& config, int64_t distance) {
 
 double score_bias(const Model& model, const Positions& positions, int64_t head, double offset) {
   const ModelConfig& config = model.config();
-  const auto scale = static_cast<double>(positions.scale());
+  const double scale = attention_scale(positions);
   ScoreBias kind = ScoreBias::kNone;
   if (positions.source() == Positions::Source::kModel) kind = config.position.bias;
   if (positions.source() == Positions::Source::kAlibi) kind = ScoreBias::kAlibi;

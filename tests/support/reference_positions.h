@@ -32,6 +32,10 @@ struct PositionSource {
   std::vector<double> row(double position, int64_t d_model) const;
 };
 
+/// The mean of the rows that a text of the trained length gets. [C]
+std::vector<double> mean_row(const PositionSource& source, const ModelConfig& config,
+                             int64_t d_model);
+
 PositionSource position_source(const Model& model, const Positions& positions);
 
 /// Tokens first_token … first_token + token_ids.size() − 1 of a sequence, run by themselves.
@@ -53,6 +57,9 @@ std::optional<RotaryConfig> rotation(const ModelConfig& config, const Positions&
 /// Turns the row of one head, in a run of num_tokens tokens.
 void rotate(const RotaryConfig& rotary, int64_t num_tokens, double position,
             std::span<double> head);
+
+/// The factor of everything that positions do within attention.
+double attention_scale(const Positions& positions);
 
 /// Whether a query sees a key whose position is `offset` further.
 bool sees(const ModelConfig& config, const Positions& positions, int64_t layer, double offset);

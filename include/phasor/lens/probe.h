@@ -12,9 +12,11 @@
 // No held-out state is used in the choice.
 //
 // If a probe reads the position, the position is in the state; this does not show that the model
-// uses it. A probe may also read words that are frequent at certain places. So it is scored on
-// texts it has not seen, and compared with two baselines (see Hewitt & Liang 2019, arXiv
-// 1909.03368, on such controls).
+// uses it. So a probe is scored on texts it has not seen, and compared with baselines: the mean
+// position; a probe fitted to permuted targets, which shows what chance gives; and, because words
+// are frequent at certain places, a probe of the tokens' embeddings, which know the word alone
+// (probe_token_embeddings()). None of these is Hewitt & Liang's control task (2019, arXiv
+// 1909.03368), which gives each word type a random target.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +68,7 @@ struct ProbeReport {
   ProbeScore train;
   ProbeScore held_out;
   ProbeScore mean;      // held out, always predicting the training targets' mean
-  ProbeScore shuffled;  // held out, the same probe fitted to shuffled training targets
+  ProbeScore shuffled;  // held out, the same probe fitted to permuted training targets
 };
 
 /// Fits to `train` and scores on `held_out`, which should come from other texts. Throws as
@@ -80,8 +82,15 @@ struct ProbeText {
   std::vector<int64_t> places;
 };
 
-/// The same for each hidden_states[l], l = 0 … L: runs the texts and probes each state for its
-/// token's place in the text, counted from 0. Keeps all states in memory, 4·C·(L + 1) bytes a
+/// The held-out score of the same probe on each token's own embedding s·E[id], without position,
+/// type, norm or context: how much of a position follows from which token it is. It is the baseline
+/// of every layer. Throws as fit_probe(), and for a place outside its text or an id outside the
+/// vocabulary.
+ProbeScore probe_token_embeddings(const Model& model, std::span<const ProbeText> train,
+                                  std::span<const ProbeText> held_out);
+
+/// probe_positions() of each hidden_states[l], l = 0 … L: runs the texts and probes each state for
+/// its token's place in the text, counted from 0. Keeps all states in memory, 4·C·(L + 1) bytes a
 /// token, and probes layers in parallel on as many threads as the encoder has. `options.observer`
 /// is not used. Throws as fit_probe() does and for a place outside its text, and what
 /// Encoder::encode_ids() throws.
