@@ -181,8 +181,9 @@ class _Run:
         self.plan, self.name = _plan(folder), uuid.uuid4().hex[:8]
         self.waiting = collections.deque(left)
         self.running: Dict[distributed.Future, Tuple[int, Optional[Set[str]]]] = {}
-        self.workers: Set[str] = set()
-        self.unusable: Set[str] = set()  # workers without phasor
+        self.workers: Set[str] = set()  # that have phasor
+        self.checks: Dict[str, distributed.Future] = {}  # worker → whether it has
+        self.unusable: Set[str] = set()
         self.failed: Dict[int, collections.Counter[str]]  # shard → worker → attempts
         self.failed = collections.defaultdict(collections.Counter)
         self.lost: collections.Counter[int] = collections.Counter()
@@ -217,22 +218,39 @@ class _Run:
                 bar.close()
 
     def look_at_workers(self) -> None:
+        """Checks new workers first: some versions of Dask lose a worker that cannot load a task."""
         here = set(self.client.nthreads())
-        self.workers = here - self.unusable
-        if here and not self.workers and not self.made:
+        for worker in here - self.checks.keys():
+            self.checks[worker] = self.client.submit(
+                pkgutil.resolve_name,
+                f"{__name__}:{make_shard.__name__}",
+                key=f"phasor-check-{self.name}-{uuid.uuid4().hex[:8]}",
+                workers=[worker],
+            )
+        self.workers = {worker for worker in here if self.checks[worker].status == "finished"}
+        for worker in here - self.unusable:
+            if self.checks[worker].status == "error":
+                self.unusable.add(worker)
+                error = self.checks[worker].exception()
+                _say(f"worker {worker} gets no shards: {error}; start it with a Python that has phasor")
+        for worker, check in list(self.checks.items()):
+            if worker not in here or check.status in ("cancelled", "lost"):
+                del self.checks[worker]
+        if here and here <= self.unusable and not self.made:
             raise Error(
                 "no worker has phasor; start workers with a Python that has it: python3 -m dask worker"
             )
-        if not self.workers and not self.waits:
+        waits = not self.checks
+        if waits and not self.waits:
             address = self.client.scheduler.address
             _say(f"waiting for workers; start some with: python3 -m dask worker {address}")
-        self.waits = not self.workers
+        self.waits = waits
 
     def submit(self, shard: int) -> None:
         """To any worker, or, if the shard has failed, to one where it has failed least."""
         self.attempts += 1
         workers: Optional[Set[str]] = None
-        if self.unusable or shard in self.failed:
+        if self.checks.keys() - self.workers or shard in self.failed:
             failures = self.failed[shard]
             least = min(failures[worker] for worker in self.workers)
             workers = {worker for worker in self.workers if failures[worker] == least}
@@ -252,9 +270,7 @@ class _Run:
             self.made += 1
             return
         error = future.exception() if future.status == "error" else "Dask lost its worker"
-        if isinstance(error, ImportError):
-            self.look_for_phasor(error)
-        if isinstance(error, (str, ImportError, KilledWorker)):
+        if isinstance(error, (str, ImportError, KilledWorker)):  # of a worker that came just now
             self.lost[shard] += 1
         else:
             self.failed[shard][error.args[1] if isinstance(error, ShardError) else ""] += 1
@@ -265,15 +281,6 @@ class _Run:
         self.errors[shard] = str(error) or repr(error)
         if not self.made and len(self.errors) == _HOPELESS:
             raise Error(f"{_HOPELESS} shards failed, and none was made; the last error: {error}")
-
-    def look_for_phasor(self, error: ImportError) -> None:
-        """Dask does not say which worker has not found it."""
-        name = f"{__name__}:{make_shard.__name__}"
-        found = self.client.run(pkgutil.resolve_name, name, on_error="return")
-        for worker, answer in found.items():
-            if isinstance(answer, ImportError) and worker not in self.unusable:
-                self.unusable.add(worker)
-                _say(f"worker {worker} gets no shards: {error}; start it with a Python that has phasor")
 
 
 def run(
