@@ -188,16 +188,20 @@ TEST_F(CliShardTest, AProcessOfAnOlderPlanWritesNothing) {
   // The second number is given when the folder holds another plan.
   const std::string script = std::string("{ echo 0; while [ ! -e '") + file("planned") +
                              "' ]; do sleep 0.05; done; echo 1; } | " + INFER_BINARY +
-                             " shard run -q '" + shards() + "' -; echo $?";
+                             " shard run -q '" + shards() + "' - >'" + file("report") +
+                             "'; echo $?";
   std::future<ProgramResult> old =
       std::async(std::launch::async, run_program,
                  Words{"/usr/bin/timeout", "100", "/bin/sh", "-c", script}, ProgramOptions{});
-  wait_until([&] { return fs::exists(shard_file(0, "done")); });
+  const std::string report = "shard 0: written, 60 lines\n";
+  wait_until(
+      [&] { return fs::exists(file("report")) && read_text_file(file("report")) == report; });
   fs::remove_all(shards());
   plan({"--lines", "60", "--pooling", "cls"});
   folder_.write("planned", "");
   const ProgramResult result = old.get();
-  EXPECT_EQ(result.out, "shard 0: written, 60 lines\n3\n") << result.err;
+  EXPECT_EQ(result.out, "3\n") << result.err;
+  EXPECT_EQ(read_text_file(file("report")), report);
   EXPECT_NE(result.err.find("the plan has been replaced"), std::string::npos) << result.err;
   EXPECT_EQ(status()["done"], 0);
 }
