@@ -54,10 +54,12 @@ prepare() {
 
 complete() { [[ -z $("$infer" shard status --left "$shards") ]]; }
 
-# kill_a PROGRAM: SIGKILL to a random process of it. Fails where there is none.
-kill_a() {
+# kill_worker: SIGKILL to a random `infer shard run`. Fails where there is none.
+kill_worker() {
   local pid
-  pid=$(pgrep -x "$1" | shuf -n 1)
+  pid=$(for pid in $(pgrep -x infer); do
+    ! grep -qzx run "/proc/$pid/cmdline" || echo "$pid"
+  done | shuf -n 1)
   [[ -n $pid ]] && kill -KILL "$pid"
 } 2>/dev/null
 
