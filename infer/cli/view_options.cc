@@ -68,6 +68,10 @@ void add_views(CommandLine& line, ViewOptions& options) {
               "what effect and pooled compare with: mean (default), the table's mean row at every "
               "token, or zero, no vector",
               options.without);
+  line.option("--baseline", "KIND",
+              "random or random:SEEDS: beside each run, the mean and the range of 3 (or SEEDS) "
+              "untrained models of the same architecture",
+              options.baseline);
   add_html(line, options.html);
   line.flag("--csv", "print every number on a line: text,run,layer,head,measure,value",
             options.csv);
@@ -97,6 +101,19 @@ Shown parse_views(const ViewOptions& options, bool as_text, const phasor::ModelC
   }
   for (const size_t i : picked({}, names, lacks)) shown.possible.push_back(&views()[i]);
   return shown;
+}
+
+int64_t baseline_seeds(const ViewOptions& options) {
+  if (options.baseline.empty()) return 0;
+  if (options.baseline == "random") return 3;
+  const std::string_view text = options.baseline;
+  const auto seeds =
+      text.starts_with("random:") ? parse_number<int64_t>(text.substr(7)) : std::nullopt;
+  if (!seeds || *seeds < 1 || *seeds > 100) {
+    throw UsageError(fmt::format(
+        "--baseline: '{}' is neither random nor random:SEEDS with 1 to 100 seeds", text));
+  }
+  return *seeds;
 }
 
 Request request_for(const ViewOptions& options, const Shown& shown) {

@@ -21,6 +21,7 @@ struct ViewOptions {
   std::string without = "mean";
   uint64_t seed = 1;
   int64_t top_k = 5;
+  std::string baseline;  // "random", "random:5"; empty: none
   bool csv = false;
 };
 
@@ -36,6 +37,8 @@ void add_top_k(CommandLine& line, ViewOptions& options);
 /// that are none, and InvalidArgument for heads that `config` does not have.
 Shown parse_views(const ViewOptions& options, bool as_text, const phasor::ModelConfig& config,
                   const std::function<std::string(Needs)>& why_not);
+/// How many untrained models stand beside each; 0: none. Throws UsageError.
+int64_t baseline_seeds(const ViewOptions& options);
 /// What must be measured for that.
 Request request_for(const ViewOptions& options, const Shown& shown);
 

@@ -210,6 +210,7 @@ int compare(int argc, char** argv) {
   std::array<phasor::Encoder, 2> encoders = {make_encoder(arguments, first, 0),
                                              make_encoder(arguments, second, 1)};
   const std::vector<Subject> subjects = make_subjects(arguments, names, encoders);
+  const Baseline baseline(subjects, baseline_seeds(arguments.views), arguments.common.threads);
   int64_t max_tokens = 0;  // that both were trained on
   for (const Subject& subject : subjects) {
     const int64_t trained = trained_length(subject.encoder, subject.options).value_or(0);
@@ -233,6 +234,8 @@ int compare(int argc, char** argv) {
                         [&](size_t, size_t number, Observed&& text) {
                           if (page) page->add(number, text);
                         });
+    add_baseline(baseline, arguments.no_text() ? arguments.file : "", inputs, request, progress,
+                 runs);
   }
   if (!common.quiet) print_notes(arguments, subjects, inputs, max_tokens);
   if (page && inputs[0].size() > 1) page->add(runs);

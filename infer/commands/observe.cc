@@ -3,6 +3,7 @@
 #include "infer/cli/view_options.h"
 #include "infer/commands.h"
 #include "infer/experiment/activations.h"
+#include "infer/experiment/baseline.h"
 #include "infer/experiment/measures.h"
 #include "infer/render/html_report.h"
 
@@ -106,6 +107,23 @@ std::vector<std::vector<Observed>> observe_batch(std::span<const Subject> subjec
   return texts;
 }
 
+/// Adds what untrained models show of each text to its runs.
+void add_baseline(const Baseline& baseline, std::span<const Input> inputs, Request request,
+                  Progress& progress, std::vector<std::vector<Observed>>& texts) {
+  request.patterns = request.arrays = false;
+  std::vector<std::vector<std::vector<Observed>>> seeds;
+  for (const std::vector<Subject>& subjects : baseline.subjects())
+    seeds.push_back(observe_batch(subjects, inputs, request, progress));
+  for (size_t i = 0; !seeds.empty() && i < texts.size(); ++i) {
+    for (size_t side = 0; side < baseline.subjects()[0].size(); ++side) {
+      std::vector<Observed> of_side;
+      for (std::vector<std::vector<Observed>>& seed : seeds)
+        of_side.push_back(std::move(seed[i][side]));
+      texts[i].push_back(over_seeds(of_side));
+    }
+  }
+}
+
 }  // namespace
 
 int observe(int argc, char** argv) {
@@ -116,7 +134,9 @@ int observe(int argc, char** argv) {
   const auto model = phasor::Model::load(common.model, {.language = common.language});
   const Shown shown = shown_of(arguments, model->config());
   phasor::Encoder encoder(model, {.threads = common.threads, .precision = common.precision});
-  const std::vector<Subject> subjects = make_subjects(arguments, encoder);
+  std::vector<Subject> subjects = make_subjects(arguments, encoder);
+  const Baseline baseline(subjects, baseline_seeds(arguments.views), common.threads);
+  if (!baseline.subjects().empty() && subjects.size() == 1) subjects[0].label = "trained";
   const std::vector<Input> inputs = read_inputs(*model, texts, subjects[0].options);
 
   Request request = request_for(arguments.views, shown);
@@ -139,7 +159,9 @@ int observe(int argc, char** argv) {
   for (const std::span<const Input> part : batches_of(inputs, on_page)) {
     if (output.closed() && !page) break;
     request.patterns = request.asks("pattern") || number + unsaved.size() < on_page;
-    for (std::vector<Observed>& runs : observe_batch(subjects, part, request, progress)) {
+    std::vector<std::vector<Observed>> observed = observe_batch(subjects, part, request, progress);
+    add_baseline(baseline, part, request, progress, observed);
+    for (std::vector<Observed>& runs : observed) {
       if (page) page->add(runs);
       if (texts.save.empty()) {
         show(runs);
@@ -166,8 +188,8 @@ int observe(int argc, char** argv) {
     const std::vector<std::vector<Input>> lines(
         subjects.size(), make_inputs(*model, {}, prefixed, request.max_tokens));
     if (!common.quiet) note_inputs(arguments.file, lines[0], request.max_tokens);
-    const std::vector<Observed> runs =
-        observe_runs(subjects, arguments.file, lines, request, progress);
+    std::vector<Observed> runs = observe_runs(subjects, arguments.file, lines, request, progress);
+    add_baseline(baseline, arguments.file, lines, request, progress, runs);
     if (page) page->add(runs);
     show(runs);
   }

@@ -157,11 +157,13 @@ void score_masked(Many& many) {
   MaskedScore score = score_texts(many.subject.encoder, many.subject.options, corpus,
                                   many.request.max_tokens, many.request.seed, many.progress);
   const Estimate loss = score.loss(), accuracy = score.accuracy();
-  many.means.add(
-      "masked", {.label = "all",
-                 .cells = {loss.mean, loss.error, accuracy.mean, accuracy.error,
-                           static_cast<double>(score.masks()), static_cast<double>(score.tokens)}});
-  many.means.losses = std::move(score.losses);
+  Row row{.label = "all", .cells = {}};
+  row.add(loss.mean, loss.interval);
+  row.add(accuracy.mean, accuracy.interval);
+  row.add(static_cast<double>(score.masks()));
+  row.add(static_cast<double>(score.tokens));
+  many.means.add("masked", std::move(row));
+  many.means.masked = std::move(score);
 }
 
 void score_longer(Many& many) {
@@ -177,12 +179,15 @@ void score_longer(Many& many) {
                     many.progress);
   for (const LengthScore& length : lengths) {
     const Estimate loss = length.score.loss(), accuracy = length.score.accuracy();
-    many.means.add("longer",
-                   {.label = fmt::format("{}{}{}", length.length, length.overflow ? " " : "",
-                                         length.overflow ? to_string(*length.overflow) : ""),
-                    .cells = {loss.mean, loss.error, accuracy.mean, length.factor,
-                              static_cast<double>(length.score.masks()),
-                              static_cast<double>(length.score.tokens)}});
+    Row row{.label = fmt::format("{}{}{}", length.length, length.overflow ? " " : "",
+                                 length.overflow ? to_string(*length.overflow) : ""),
+            .cells = {}};
+    row.add(loss.mean, loss.interval);
+    row.add(accuracy.mean, accuracy.interval);
+    row.add(length.factor);
+    row.add(static_cast<double>(length.score.masks()));
+    row.add(static_cast<double>(length.score.tokens));
+    many.means.add("longer", std::move(row));
   }
   if (lengths.empty() || lengths.back().factor < 2) {
     many.means.missing["longer"] =
@@ -212,6 +217,19 @@ std::vector<Observed> observe_runs(
     runs[1].missing["moved"] = "the two tokenizers make different tokens";
   }
   return runs;
+}
+
+void add_baseline(const Baseline& baseline, const std::string& file,
+                  std::span<const std::vector<Input>> inputs, const Request& request,
+                  Progress& progress, std::vector<Observed>& runs) {
+  std::vector<std::vector<Observed>> sides(runs.size());  // of [seeds]
+  for (const std::vector<Subject>& subjects : baseline.subjects()) {
+    std::vector<Observed> seed = observe_runs(subjects, file, inputs, request, progress);
+    for (size_t side = 0; side < seed.size(); ++side) sides[side].push_back(std::move(seed[side]));
+  }
+  for (const std::vector<Observed>& seeds : sides) {
+    if (!seeds.empty()) runs.push_back(over_seeds(seeds));
+  }
 }
 
 bool same_tokens(std::span<const Input> a, std::span<const Input> b) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "infer/experiment/baseline.h"
 #include "infer/experiment/batch.h"
 
 namespace infer {
@@ -26,6 +27,11 @@ std::vector<Observed> observe_runs(
     std::span<const std::vector<Input>> inputs, const Request& request, Progress& progress,
     size_t with_patterns = 0,
     const std::function<void(size_t side, size_t number, Observed&&)>& each = {});
+
+/// Adds what untrained models show of the same texts to the runs of observe_runs().
+void add_baseline(const Baseline& baseline, const std::string& file,
+                  std::span<const std::vector<Input>> inputs, const Request& request,
+                  Progress& progress, std::vector<Observed>& runs);
 
 /// Whether both were given the same tokens: the same ids, meaning the same pieces.
 bool same_tokens(std::span<const Input> a, std::span<const Input> b);

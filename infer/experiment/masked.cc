@@ -57,7 +57,7 @@ MaskedText masked_text(const Corpus& corpus, std::span<const int32_t> tokens,
 
 /// Adds what the model makes of every mask of some sequences.
 void add_scores(phasor::Encoder& encoder, const phasor::RunOptions& options,
-                std::span<const MaskedText> texts, MaskedScore& result) {
+                std::span<const MaskedText> texts, int64_t first_text, MaskedScore& result) {
   std::vector<std::vector<int32_t>> sequences;
   for (const MaskedText& text : texts) sequences.push_back(text.token_ids);
   const phasor::Encoding encoding = encoder.encode_ids(sequences, options);
@@ -70,6 +70,8 @@ void add_scores(phasor::Encoder& encoder, const phasor::RunOptions& options,
       states.insert(states.end(), row.begin(), row.end());
     }
     hidden.insert(hidden.end(), texts[i].hidden.begin(), texts[i].hidden.end());
+    result.texts.resize(result.texts.size() + texts[i].hidden.size(),
+                        first_text + static_cast<int64_t>(i));
   }
   for (size_t first = 0; first < hidden.size(); first += kRowsAtOnce) {
     const size_t count = std::min(kRowsAtOnce, hidden.size() - first);
@@ -90,7 +92,7 @@ MaskedScore score(phasor::Encoder& encoder, const phasor::RunOptions& options,
   for (size_t first = 0; first < texts.size(); first += kSequencesAtOnce) {
     progress.show(what, static_cast<int64_t>(first), std::ssize(texts));
     const size_t count = std::min(kSequencesAtOnce, texts.size() - first);
-    add_scores(encoder, options, texts.subspan(first, count), result);
+    add_scores(encoder, options, texts.subspan(first, count), static_cast<int64_t>(first), result);
   }
   return result;
 }
@@ -112,17 +114,6 @@ std::vector<MaskedText> cut(const Corpus& corpus, std::span<const int32_t> token
 }
 
 }  // namespace
-
-Estimate mean_of(std::span<const double> values) {
-  const auto count = static_cast<double>(values.size());
-  if (values.empty()) return {};
-  Estimate estimate{.mean = std::accumulate(values.begin(), values.end(), 0.0) / count};
-  if (values.size() < 2) return estimate;
-  double squares = 0;
-  for (const double value : values) squares += (value - estimate.mean) * (value - estimate.mean);
-  estimate.error = std::sqrt(squares / (count - 1) / count);
-  return estimate;
-}
 
 int64_t Corpus::num_tokens() const {
   int64_t count = 0;

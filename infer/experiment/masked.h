@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "infer/cli/progress.h"
+#include "infer/experiment/estimate.h"
 #include "phasor/encoder.h"
 
 namespace infer {
@@ -22,22 +23,16 @@ struct Corpus {
 /// Throws ModelError where the model has no tokenizer.
 Corpus tokenize_corpus(const phasor::Model& model, std::span<const std::string> lines);
 
-/// A mean with its standard error.
-struct Estimate {
-  double mean = 0;
-  double error = 0;
-};
-Estimate mean_of(std::span<const double> values);
-
 /// What a model made of every mask, in the corpus' order.
 struct MaskedScore {
   int64_t tokens = 0;          // text tokens seen, masked ones included
   std::vector<double> losses;  // −ln p(token), in nats
   std::vector<double> hits;    // 1 where the likeliest token is the right one, else 0
+  std::vector<int64_t> texts;  // each mask's text, from 0
 
   int64_t masks() const { return std::ssize(losses); }
-  Estimate loss() const { return mean_of(losses); }
-  Estimate accuracy() const { return mean_of(hits); }
+  Estimate loss() const { return estimate(losses, texts); }
+  Estimate accuracy() const { return estimate(hits, texts); }
 };
 
 /// 15 % of every text's tokens (rounded, at least one) are masked, drawn from `seed` and the text's

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "infer/views/view.h"
@@ -27,6 +28,23 @@ std::vector<std::string> columns_of(const View& view, const std::set<std::string
 
 }  // namespace
 
+void Means::add_to(Sums& sums, double value) const {
+  const size_t block = texts_ % kMostBlocks;
+  if (sums.size() <= block) sums.resize(block + 1);
+  sums[block] += value;
+}
+
+Estimate Means::estimate_of(const Sum& sum, const Cell& cell, bool with_interval) const {
+  Sums sums = cell.sums, weights = sum.weights;
+  sums.resize(std::min(texts_, kMostBlocks));
+  weights.resize(sums.size());
+  for (size_t i = 0; i < cell.absent.size(); ++i) weights[i] -= cell.absent[i];
+  const double weight = std::accumulate(weights.begin(), weights.end(), 0.0);
+  if (!(weight > 0)) return {.mean = std::nan(""), .interval = {std::nan(""), std::nan("")}};
+  return {.mean = std::accumulate(sums.begin(), sums.end(), 0.0) / weight,
+          .interval = interval_of(with_interval ? sums : Sums(), weights)};
+}
+
 void Means::add(const Observed& text) {
   const auto weight = static_cast<double>(text.num_tokens());
   for (const auto& [name, table] : text.tables) {
@@ -41,11 +59,11 @@ void Means::add(const Observed& text) {
         sums.push_back({.place = {row.layer, row.head, row.label, {}}});
         sum = sums.end() - 1;
       }
-      sum->weight += weight;
+      add_to(sum->weights, weight);
       for (size_t c = 0; c < row.cells.size(); ++c) {
         const bool absent = std::isnan(row.cells[c]);
         Cell& cell = sum->cells[table.columns[c]];
-        (absent ? cell.absent : cell.sum) += absent ? weight : weight * row.cells[c];
+        add_to(absent ? cell.absent : cell.sums, absent ? weight : weight * row.cells[c]);
       }
     }
   }
@@ -66,13 +84,15 @@ Observed Means::result() const {
       for (const auto& [column, cell] : sum.cells) all.insert(column);
     }
     table.columns = columns_of(view(name), all);
+    std::set<std::string_view> known;
+    for (const Column& column : view(name).columns) known.insert(column.key);
     for (const Sum& sum : sums) {
       Row& row = table.rows.emplace_back(sum.place);
       for (const std::string& column : table.columns) {
         const auto found = sum.cells.find(column);
-        const Cell cell = found == sum.cells.end() ? Cell() : found->second;
-        const double weight = sum.weight - cell.absent;
-        row.cells.push_back(weight > 0 ? cell.sum / weight : std::nan(""));
+        const Estimate cell = estimate_of(sum, found == sum.cells.end() ? Cell() : found->second,
+                                          known.contains(column));
+        row.add(cell.mean, cell.interval);
       }
     }
   }

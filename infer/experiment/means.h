@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "infer/experiment/estimate.h"
 #include "infer/experiment/observed.h"
 
 namespace infer {
@@ -22,19 +23,26 @@ class Means {
   int64_t tokens() const { return tokens_; }
   /// A row that some texts do not have is the mean over the others. A column that a text does not
   /// have counts as 0: nothing goes to an offset that is longer than the text. A cell without a
-  /// number is not counted. Without Observed::input and arrays.
+  /// number is not counted. The view's columns have intervals over texts. Without Observed::input
+  /// and arrays.
   Observed result() const;
 
  private:
+  /// Of blocks of texts, of which the last may be missing; see kMostBlocks.
+  using Sums = std::vector<double>;
   struct Cell {
-    double sum = 0;
-    double absent = 0;  // the weight of texts without a number
+    Sums sums = {};
+    Sums absent = {};  // the weights of texts without a number
   };
   struct Sum {
     Row place;
-    double weight = 0;
+    Sums weights = {};
     std::map<std::string, Cell> cells = {};  // by column
   };
+  void add_to(Sums& sums, double value) const;
+  /// The mean and its interval; NaN where no text has a number.
+  Estimate estimate_of(const Sum& sum, const Cell& cell, bool with_interval) const;
+
   Observed mean_;
   int64_t texts_ = 0, tokens_ = 0;
   std::map<std::string, std::vector<Sum>> sums_;                    // by view

@@ -303,13 +303,14 @@ void measure_moved(const Subject& before, const Subject& after, std::span<const 
 }
 
 void compare_losses(const Observed& a, Observed& b) {
-  if (a.losses.empty() || a.losses.size() != b.losses.size()) return;
+  const std::vector<double>&before = a.masked.losses, &after = b.masked.losses;
+  if (before.empty() || before.size() != after.size()) return;
   std::vector<double> differences;
-  for (size_t i = 0; i < a.losses.size(); ++i) differences.push_back(b.losses[i] - a.losses[i]);
-  const Estimate difference = mean_of(differences);
+  for (size_t i = 0; i < before.size(); ++i) differences.push_back(after[i] - before[i]);
+  const Estimate difference = estimate(differences, a.masked.texts);
   b.tables["masked"].note =
-      fmt::format("Loss of {} less that of {}, mask by mask: {:+.3f} ± {:.3f}.", b.label, a.label,
-                  difference.mean, difference.error);
+      fmt::format("Loss of {} less that of {}, mask by mask: {:+.3f} [{:+.3f}, {:+.3f}].", b.label,
+                  a.label, difference.mean, difference.interval.low, difference.interval.high);
 }
 
 }  // namespace infer

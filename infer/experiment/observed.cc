@@ -9,6 +9,12 @@
 
 namespace infer {
 
+void Row::add(double cell, phasor::Interval interval) {
+  cells.push_back(cell);
+  low.push_back(interval.low);
+  high.push_back(interval.high);
+}
+
 const Row* Table::find(const Row& place) const {
   const auto found =
       std::ranges::find_if(rows, [&](const Row& row) { return row.same_place(place); });

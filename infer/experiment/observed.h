@@ -1,6 +1,7 @@
 // What is known about one text, or about many by means, in one run of a model.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -10,6 +11,7 @@
 
 #include "infer/cli/input.h"
 #include "infer/experiment/fill_in.h"
+#include "infer/experiment/masked.h"
 #include "phasor/lens.h"
 
 namespace infer {
@@ -20,6 +22,11 @@ struct Row {
   int64_t head = 0;           // from 1; 0: of no head
   std::string label = {};     // of a row that is neither
   std::vector<double> cells;  // one for each column
+  /// The ends of each cell's interval: 95 % over texts, or the least and the most over seeds. NaN:
+  /// it has none; empty: none has.
+  std::vector<double> low = {}, high = {};
+
+  void add(double cell, phasor::Interval interval = {std::nan(""), std::nan("")});
 
   bool same_place(const Row& other) const {
     return layer == other.layer && head == other.head && label == other.label;
@@ -46,6 +53,7 @@ struct Observed {
   std::string precision = {};                   // "f32"
   std::vector<std::string> edits = {};          // of the positions, as the user wrote them
   std::vector<std::string> cut_residuals = {};  // "1.attn": the attention's of the first layer
+  int64_t untrained = 0;  // models of which the numbers are means: see Baseline; 0: a trained one
   int64_t num_layers = 0, num_heads = 0, d_model = 0;
 
   // The text; or the texts, whose numbers are means: then `input` and the arrays are empty.
@@ -69,7 +77,7 @@ struct Observed {
   std::vector<std::vector<float>> patterns = {};             // [L] of [H, T, T]
   std::vector<std::vector<phasor::HeadProfile>> heads = {};  // [L] of [H]; empty: windows
   std::vector<std::vector<double>> position_means = {};      // [L + 1] of the split, [places, C]
-  std::vector<double> losses = {};                           // of each masked token, in nats
+  MaskedScore masked = {};                                   // of each masked token
 
   int64_t num_tokens() const { return many ? many->tokens : std::ssize(input.token_ids); }
   /// Adds a row to a view's table.

@@ -1,12 +1,14 @@
 // The charts that several figures share: lines over layers, stacked bars, legends.
-import {axisFx, axisX, barY, dot, gridY, lineY, plot, ruleY, tip, pointerX} from "@observablehq/plot";
+import {axisFx, axisX, barY, dot, gridY, lineY, plot, ruleX, ruleY, tip, pointerX} from "@observablehq/plot";
 import {number} from "./data.js";
 import {font, svg, textWidth} from "./figure.js";
 
-/** How the two sides of a comparison look, wherever they share a chart. */
+/** How runs look, wherever they share a chart: one or two, and untrained models beside them. */
 export const sides = [
   {colour: "var(--first)"},
   {colour: "var(--second)", dash: "5 3", fill: "var(--surface)"},
+  {colour: "var(--first)", dash: "2 3", fill: "var(--surface)"},
+  {colour: "var(--second)", dash: "2 3", fill: "var(--surface)"},
 ];
 
 const kColours = ["position", "token", "third", "fourth", "fifth", "sixth"];
@@ -66,8 +68,9 @@ function wholeTicks(first, last, width) {
 }
 
 /**
- * `series` of {name, colour, dash, symbol, fill, values: [{x, y}]}, x whole numbers or names; y null
- * leaves a gap. `domain` of y. Many points get no symbols.
+ * `series` of {name, colour, dash, symbol, fill, values: [{x, y, low, high}]}, x whole numbers or names; y null
+ * leaves a gap; low and high are the ends of y's interval, where it has one. `domain` of y. Many points get no
+ * symbols.
  */
 export function lines({series, width, xLabel = "layer", yLabel, label, height = 210, domain}) {
   const head = heading(series.length > 1 ? series.map((each) => ({...each, line: true})) : [], yLabel, width);
@@ -98,6 +101,10 @@ export function lines({series, width, xLabel = "layer", yLabel, label, height = 
       gridY({stroke: "var(--rule)", strokeOpacity: 1, ticks: 4}),
       ruleY([0], {stroke: "var(--soft)"}),
       series.flatMap(({colour, dash, symbol, values, fill = colour}) => [
+        ruleX(
+          values.filter(({low}) => low !== undefined),
+          {x: "x", y1: "low", y2: "high", stroke: colour, strokeWidth: 1},
+        ),
         lineY(values, {x: "x", y: "y", stroke: colour, strokeWidth: 2, strokeDasharray: dash}),
         values.length > kMostDots
           ? null
@@ -110,7 +117,8 @@ export function lines({series, width, xLabel = "layer", yLabel, label, height = 
           y: "y",
           fill: "var(--surface)",
           stroke: "var(--soft)",
-          title: ({name, x, y}) => `${name}\n${xLabel} ${x}: ${number(y)}`,
+          title: ({name, x, y, low, high}) =>
+            `${name}\n${xLabel} ${x}: ${number(y)}${low === undefined ? "" : ` (${number(low)} to ${number(high)})`}`,
         }),
       ),
     ],

@@ -17,7 +17,7 @@ class Run {
 
   constructor({observed, patterns, profiles, vectors}, label, side) {
     this.label = label;
-    this.side = side; // 0 or 1
+    this.side = side; // 0 or 1; 2 or 3: untrained
     this.observed = observed;
     this.missing = observed.missing ?? {}; // why a view that was asked for has no answer
     const {ids = [], pieces = [], position_ids = []} = observed; // a file has none
@@ -125,10 +125,14 @@ class Table {
 /** Runs or tables that lie beside each other, told apart by their labels. */
 function beside(Kind, all, labelOf) {
   const same = all.length > 1 && labelOf(all[0]) === labelOf(all[1]);
-  return all.map((each, side) => new Kind(each, labelOf(each) + (same ? ` (${side + 1})` : ""), side));
+  const numTrained = all.filter(({observed}) => !observed?.untrained).length;
+  return all.map((each, i) => {
+    const side = i < numTrained ? i : 2 + i - numTrained;
+    return new Kind(each, labelOf(each) + (same ? ` (${i + 1})` : ""), side);
+  });
 }
 
-/** {version, views, texts: [{runs: [Run, …one or two]}]}, or {version, tables: [Table, …], against}. */
+/** {version, views, texts: [{runs: [Run, …one to four]}]}, or {version, tables: [Table, …], against}. */
 export function readReport() {
   const {version, views, texts, tables} = JSON.parse(document.getElementById("data").textContent);
   if (tables) {

@@ -80,7 +80,9 @@ export function textsPage(report) {
         ),
         textChooser(now) ?? "",
       );
-      parts.tokens.replaceChildren(...(runs[0].numTokens > 0 ? strips(runs) : []));
+      parts.tokens.replaceChildren(
+        ...(runs[0].numTokens > 0 ? strips(runs.filter(({observed}) => !observed.untrained)) : []),
+      );
       parts.tables.replaceChildren(...tables(now));
       parts.notes.replaceChildren(...notes(runs));
     },
@@ -119,6 +121,7 @@ function facts(run, titled, version) {
   const {
     tokens = run.numTokens,
     model,
+    untrained,
     positions,
     precision,
     num_layers,
@@ -131,7 +134,7 @@ function facts(run, titled, version) {
     titled ? html("strong", {}, run.label) : null,
     titled ? ": " : null,
     [
-      `model ${model}`,
+      untrained ? count(untrained, "untrained model") : `model ${model}`,
       `positions ${positions}`,
       ...edits.map((edit) => `edit ${edit}`),
       ...cuts.map((cut) => `without the residual of ${cut}`),
@@ -169,6 +172,15 @@ function notes(runs) {
   sentences.push(
     `Attention maps keep 8 bits of each weight (less than 0.004 off)${many ? `, and show the means of blocks: ${many.numTokens} tokens in ${many.cells} rows` : ""}; all other numbers are those that infer observe --json prints.`,
   );
+  if (runs[0].observed.texts > 1) {
+    sentences.push("A vertical line through a point is its 95 % interval over texts (bootstrap).");
+  }
+  const {untrained} = runs.at(-1).observed;
+  if (untrained) {
+    sentences.push(
+      `Untrained: the mean over ${untrained} models of the same architecture with random weights; the vertical line reaches from the least to the most.`,
+    );
+  }
   sentences.push("This page is one file and needs no network.");
   return sentences.map((sentence) => html("p", {}, sentence));
 }

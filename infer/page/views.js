@@ -61,7 +61,10 @@ function bars(view, parts, runs, width) {
 /** Both runs in one chart, or a chart for each of them where there are several lines. */
 function curves(view, parts, runs, width) {
   const name = nameOfRow(view);
-  const values = (run, {key}) => run.rows(view).map((row) => ({x: name(row), y: row[key]}));
+  const values = (run, {key}) =>
+    run
+      .rows(view)
+      .map((row) => ({x: name(row), y: row[key], low: row[`${key}_low`], high: row[`${key}_high`]}));
   const chart = (runs, series, yLabel, rest) =>
     lines({xLabel: kind(view), yLabel, series, label: inWords(view, parts, runs), ...rest});
   if (parts.length === 1) {

@@ -23,6 +23,17 @@ Json positions_json(const std::vector<float>& position_ids) {
   return json;
 }
 
+/// Every cell, and the ends of its interval where it has one: "loss", "loss_low", "loss_high".
+template <typename Take>
+void for_each_number(const Table& table, const Row& row, Take take) {
+  for (size_t c = 0; c < row.cells.size(); ++c) {
+    take(table.columns[c], row.cells[c]);
+    if (row.low.empty() || std::isnan(row.low[c])) continue;
+    take(table.columns[c] + "_low", row.low[c]);
+    take(table.columns[c] + "_high", row.high[c]);
+  }
+}
+
 Json table_json(const View& view, const Table& table) {
   Json rows = Json::array();
   for (const Row& row : table.rows) {
@@ -30,9 +41,9 @@ Json table_json(const View& view, const Table& table) {
     if (row.layer >= 0) json["layer"] = row.layer;
     if (row.head > 0) json["head"] = row.head;
     if (!row.label.empty()) json[view.row_name] = row.label;
-    for (size_t c = 0; c < row.cells.size(); ++c) {
-      json[table.columns[c]] = std::isnan(row.cells[c]) ? Json() : Json(row.cells[c]);
-    }
+    for_each_number(table, row, [&](const std::string& key, double number) {
+      json[key] = std::isnan(number) ? Json() : Json(number);
+    });
   }
   return rows;
 }
@@ -73,6 +84,7 @@ Json to_json(const Observed& observed) {
                {"precision", observed.precision},
                {"edits", observed.edits},
                {"cut_residuals", observed.cut_residuals}});
+  if (observed.untrained > 0) json["untrained"] = observed.untrained;
   if (observed.many) {
     const auto& [file, texts, tokens] = *observed.many;
     json.update(
@@ -141,13 +153,13 @@ std::string to_csv(std::span<const Observed> runs, size_t number) {
       const Table* const table = run.table(view.name);
       if (table == nullptr) continue;
       for (const Row& row : table->rows) {
-        for (size_t c = 0; c < row.cells.size(); ++c) {
-          if (std::isnan(row.cells[c])) continue;
+        for_each_number(*table, row, [&](const std::string& key, double value) {
+          if (std::isnan(value)) return;
           text += fmt::format("{},{},{},{},{}.{}{}{},{}\n", number, csv_field(run.label),
                               row.layer < 0 ? "" : std::to_string(row.layer),
                               row.head == 0 ? "" : std::to_string(row.head), view.name, row.label,
-                              row.label.empty() ? "" : ".", table->columns[c], row.cells[c]);
-        }
+                              row.label.empty() ? "" : ".", key, value);
+        });
       }
     }
   }

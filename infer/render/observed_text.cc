@@ -76,15 +76,16 @@ class TableText {
     for (const Row* row : rows_)
       label_width_ = std::max(label_width_, display_width(name_of(*row)));
     measure_cells();
+    beside_ = tables_.size() % 2 == 0 && std::ranges::count(tables_, nullptr) == 0 &&
+              cells_width() <= side_width();
+    choose_errors(beside_ ? side_width() : kWidth - label_width_ - 2);
   }
 
   std::string text() const {
     if (rows_.empty()) return "";
-    const bool beside = tables_.size() == 2 && tables_[0] != nullptr && tables_[1] != nullptr &&
-                        cells_width() <= side_width();
     std::string out;
-    if (beside) {
-      out = lines({0, 1});
+    if (beside_) {
+      for (size_t side = 0; side < tables_.size(); side += 2) out += lines({side, side + 1});
     } else {
       for (size_t side = 0; side < tables_.size(); ++side) {
         if (tables_[side] != nullptr) out += lines({side});
@@ -110,17 +111,50 @@ class TableText {
     return left_out;
   }
 
-  std::optional<double> number(size_t side, const Row& place, const Column& column) const {
+  /// The number of a column in a row's cells or the ends of their intervals.
+  std::optional<double> number(size_t side, const Row& place, const Column& column,
+                               std::vector<double> Row::*cells = &Row::cells) const {
     if (tables_[side] == nullptr) return std::nullopt;
     const Row* const row = tables_[side]->find(place);
     const int64_t c = tables_[side]->column(column.key);
-    if (row == nullptr || c < 0 || std::isnan(row->cells[c])) return std::nullopt;
-    return row->cells[c];
+    if (row == nullptr || c < 0 || (row->*cells).empty()) return std::nullopt;
+    const double value = (row->*cells)[c];
+    return std::isnan(value) ? std::nullopt : std::optional(value);
   }
 
   std::string cell(size_t side, const Row& place, const Column& column) const {
     const std::optional<double> value = number(side, place, column);
     return value ? number_text(*value, column) : std::string(kNoNumber);
+  }
+
+  /// "±0.012", half of the interval; empty where there is none.
+  std::string error(size_t side, const Row& place, const Column& column) const {
+    const auto low = number(side, place, column, &Row::low);
+    const auto high = number(side, place, column, &Row::high);
+    return low && high ? "±" + number_text((*high - *low) / 2, column) : "";
+  }
+
+  /// Of all columns, or of the leading one alone, or of none, as there is room.
+  void choose_errors(int room) {
+    std::vector<int> all(columns_.size());
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      for (size_t side = 0; side < tables_.size(); ++side) {
+        for (const Row* row : rows_) {
+          const int width = display_width(error(side, *row, *columns_[c]));
+          all[c] = std::max(all[c], width > 0 ? width + 1 : 0);
+        }
+      }
+    }
+    std::vector<int> leading(columns_.size());
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      const bool leads = columns_[c] == &view_.columns[view_.lead];
+      if (leads && view_.chart != Chart::kCurves) leading[c] = all[c];
+    }
+    for (const std::vector<int>& errors : {all, leading}) {
+      errors_ = errors;
+      if (cells_width() <= room) return;
+    }
+    errors_.assign(columns_.size(), 0);
   }
 
   void measure_cells() {
@@ -144,6 +178,7 @@ class TableText {
   int cells_width() const {
     int width = 0;
     for (const int each : widths_) width += each;
+    for (const int each : errors_) width += each;
     return width;
   }
 
@@ -152,6 +187,7 @@ class TableText {
     std::vector<double> shares;
     for (size_t c = 0; c < columns_.size(); ++c) {
       out += pad_left(cell(side, row, *columns_[c]), widths_[c]);
+      if (errors_[c] > 0) out += " " + pad_right(error(side, row, *columns_[c]), errors_[c] - 1);
       if (static_cast<int>(c) < view_.series) {
         shares.push_back(number(side, row, *columns_[c]).value_or(0));
       }
@@ -173,7 +209,9 @@ class TableText {
       return trimmed(out);
     };
     std::string heads;
-    for (size_t c = 0; c < columns_.size(); ++c) heads += pad_left(columns_[c]->label, widths_[c]);
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      heads += pad_left(columns_[c]->label, widths_[c]) + std::string(errors_[c], ' ');
+    }
     std::string out;
     if (tables_.size() > 1) {
       out +=
@@ -195,9 +233,11 @@ class TableText {
   std::vector<const Row*> rows_;
   std::vector<const Column*> columns_;
   std::vector<int> widths_;
+  std::vector<int> errors_;  // widths of " ±0.012"; 0: not shown
   int label_width_ = kLabelWidth;
   double longest_ = 0;  // number of the first column
   size_t left_out_ = 0;
+  bool beside_ = false;
 };
 
 /// What `get` says of each run, behind `mark` and with the run's name; once where they are alike.
@@ -385,6 +425,21 @@ std::vector<std::string> differences_in_words(std::span<const Observed> runs, co
   return out;
 }
 
+/// What ± means.
+std::string errors_in_words(std::span<const Observed> runs) {
+  std::string said;
+  if (runs[0].many && runs[0].many->texts > 1)
+    said = "± is half of the 95 % interval over texts (bootstrap). ";
+  if (runs.back().untrained == 1)
+    said += "Untrained: the same architecture with random weights.";
+  else if (runs.back().untrained > 1)
+    said += fmt::format(
+        "Untrained: means over {} models of the same architecture with random weights; ± is half "
+        "of their range.",
+        runs.back().untrained);
+  return said.empty() ? "" : "\n" + paragraph(said);
+}
+
 }  // namespace
 
 bool Shown::has(const Row& row) const {
@@ -403,7 +458,7 @@ std::string token_rows(const Observed& text, int width) {
 }
 
 std::vector<std::string> sentences(std::span<const Observed> runs, const Shown& shown) {
-  if (runs.size() == 2) return differences_in_words(runs, shown);
+  if (runs.size() > 1) return differences_in_words(runs, shown);
   std::vector<std::string> out;
   for (const View* view : shown.views) {
     const Table* const table = runs[0].table(view->name);
@@ -421,6 +476,7 @@ std::string to_text(std::span<const Observed> runs, const Shown& shown, const Ou
   const std::vector<std::string> said = sentences(runs, shown);
   if (!said.empty()) out += "\n";
   for (const std::string& sentence : said) out += paragraph(printable(sentence));
+  out += errors_in_words(runs);
   for (const View* view : shown.views) out += view_text(*view, runs, shown, output);
   return out;
 }

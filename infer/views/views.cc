@@ -14,10 +14,10 @@ constexpr Column kMoved[] = {{"distance", "1 − cos"},
                              {"largest", "largest"},
                              {"least_cosine", "least cosine", 3, false}};
 constexpr Column kNorm[] = {{"norm", "length", 2}};
-constexpr Column kSplit[] = {{"position", "position", 2},
-                             {"token", "token", 2},
-                             {"position_token", "both", 2},
-                             {"context", "context", 2}};
+constexpr Column kSplit[] = {{"position", "position"},
+                             {"token", "token"},
+                             {"position_token", "both"},
+                             {"context", "context"}};
 constexpr Column kRank[] = {{"stable_rank", "rank", 2}, {"smoothness", "smooth", 2}};
 constexpr Column kDirect[] = {{"length", "length"}, {"share", "share"}};
 constexpr Column kEffect[] = {{"effect", "1 − cos"}};
@@ -36,7 +36,7 @@ constexpr Column kHeads[] = {{"previous", "previous", 2},  {"next", "next", 2},
 constexpr Column kScores[] = {{"token_token", "t·t", 2},    {"token_position", "t·p", 2},
                               {"position_token", "p·t", 2}, {"position_position", "p·p", 2},
                               {"relative_bias", "bias", 2}, {"rest", "rest", 2}};
-constexpr Column kCorpus[] = {{"position", "position", 2},
+constexpr Column kCorpus[] = {{"position", "position"},
                               {"text", "text", 2},
                               {"rest", "rest", 2},
                               {"stable_rank", "rank", 2, false},
@@ -48,12 +48,13 @@ constexpr Column kProbe[] = {{"r2", "R²"},
                              {"mean_r2", "mean R²", 3, false},
                              {"mean_error", "mean error", 2, false},
                              {"train_r2", "train R²", 3, false}};
-constexpr Column kMasked[] = {{"loss", "loss"},      {"loss_error", "±"},
-                              {"accuracy", "right"}, {"accuracy_error", "±"},
-                              {"masks", "masks", 0}, {"tokens", "tokens", 0, false}};
-constexpr Column kLonger[] = {
-    {"loss", "loss"},        {"loss_error", "±"},          {"accuracy", "right"},
-    {"factor", "factor", 1}, {"masks", "masks", 0, false}, {"tokens", "tokens", 0, false}};
+constexpr Column kMasked[] = {
+    {"loss", "loss"}, {"accuracy", "right"}, {"masks", "masks", 0}, {"tokens", "tokens", 0, false}};
+constexpr Column kLonger[] = {{"loss", "loss"},
+                              {"accuracy", "right"},
+                              {"factor", "factor", 1},
+                              {"masks", "masks", 0, false},
+                              {"tokens", "tokens", 0, false}};
 
 double at(const Table& table, size_t row, const char* column) {
   return table.rows.at(row).cells.at(table.column(column));
@@ -304,7 +305,7 @@ const View kViews[] = {
     {.name = "masked",
      .title = "Masked tokens",
      .hint = "Loss in nats and share of right predictions on 15 % of the file's tokens, which are "
-             "masked; each text is run by itself. ± is the standard error.",
+             "masked; each text is run by itself.",
      .unit = "loss in nats",
      .needs = Needs::kFile,
      .rows = Rows::kNamed,

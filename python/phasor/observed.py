@@ -154,6 +154,7 @@ def observe(
     edit: Strings = (),
     cut_residual: Union[Cut, Iterable[Cut]] = (),
     overflow: str = "error",
+    baseline: Optional[str] = None,
     file: Union[None, str, "os.PathLike[str]"] = None,
     options: Strings = (),
 ) -> Observed:
@@ -161,8 +162,11 @@ def observe(
     edited or residual connections are cut.
 
     ``only`` picks views. ``positions`` (a name), ``edit``, ``cut_residual`` and
-    ``overflow`` are those of :meth:`Encoder.run_with_cache`; ``edit`` may also be "table=FILE". ``file`` has a text on each
-    line, of which means are shown. ``options`` are further options of ``infer observe``.
+    ``overflow`` are those of :meth:`Encoder.run_with_cache`; ``edit`` may also be "table=FILE".
+    ``baseline="random"`` adds the run "untrained": the mean over three models of the same
+    architecture with random weights ("random:5": over five). ``file`` has a text on each line, of
+    which means are shown. A mean over texts, or over untrained models, has its interval in the
+    columns ``NAME_low`` and ``NAME_high``. ``options`` are further options of ``infer observe``.
     """
     command: List[Word] = ["observe", "-m", path(model)]
     sites = (".attn", ".mlp", "")
@@ -170,9 +174,7 @@ def observe(
     command += _options(only=only, edit=edit, cut_residual=cuts, overflow=overflow)
     if positions is not None:
         command += ["--positions", positions]
-    if file is not None:
-        command += ["-i", path(file)]
-    return _observed(command, options, texts)
+    return _observed(command, baseline, file, options, texts)
 
 
 def compare(
@@ -182,15 +184,14 @@ def compare(
     *,
     only: Strings = (),
     positions: Strings = (),
+    baseline: Optional[str] = None,
     file: Union[None, str, "os.PathLike[str]"] = None,
     options: Strings = (),
 ) -> Observed:
     """Two models side by side; arguments as in :func:`observe`. ``positions`` are a name for both
     models or two names."""
     command: List[Word] = ["compare", *_options(only=only, positions=positions)]
-    if file is not None:
-        command += ["-i", path(file)]
-    return _observed(command, options, texts, [path(first), path(second)])
+    return _observed(command, baseline, file, options, texts, [path(first), path(second)])
 
 
 def strings(value: Strings, what: str) -> List[str]:
@@ -207,8 +208,17 @@ def _options(**lists: Strings) -> List[Word]:
 
 
 def _observed(
-    command: List[Word], options: Strings, texts: Strings, words: Sequence[Word] = ()
+    command: List[Word],
+    baseline: Optional[str],
+    file: Union[None, str, "os.PathLike[str]"],
+    options: Strings,
+    texts: Strings,
+    words: Sequence[Word] = (),
 ) -> Observed:
+    if baseline is not None:
+        command += ["--baseline", baseline]
+    if file is not None:
+        command += ["-i", path(file)]
     given = strings(texts, "texts")
     if "-" in given:
         raise InvalidArgument("the text '-' stands for standard input, which is not read here")

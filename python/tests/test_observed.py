@@ -100,11 +100,22 @@ def test_compare(encoder):
     assert set(by_encoder["norm"]["run"]) == {run["label"] for run in by_encoder.json[0]["runs"]}
 
 
+def test_untrained_models_stand_beside_each_run(encoder):
+    observed = encoder.observe(TEXT, only="effect", baseline="random:2")
+    table = observed["effect"]
+    assert list(table["run"]) == ["trained"] * 7 + ["untrained"] * 7
+    assert np.isnan(table["effect_low"][:7]).all()
+    assert (table["effect_low"][7:] <= table["effect"][7:]).all()
+    compared = encoder.compare("learned", TEXT, only="effect", baseline="random:1")
+    assert len(set(compared["effect"]["run"])) == 4
+
+
 def test_a_file_of_texts(encoder, tmp_path):
     file = tmp_path / "texts with a space.txt"
     file.write_text("Tom bit a dog.\nA cat sat on the mat.\n" * 5)
     observed = encoder.observe(file=file, only="norm")
     assert observed.json[0]["texts"] == 10 and len(observed["norm"]["norm"]) == 7
+    assert (observed["norm"]["norm_low"] < observed["norm"]["norm_high"]).all()
 
 
 @pytest.mark.parametrize(
@@ -145,6 +156,7 @@ def test_views_that_are_not_there(observed):
         (phasor.NotFound, lambda: phasor.observe("a", model="/nowhere")),
         (phasor.InvalidArgument, lambda: phasor.observe("a", only="nothing")),
         (phasor.InvalidArgument, lambda: phasor.observe("a", edit="nothing")),
+        (phasor.InvalidArgument, lambda: phasor.observe("a", baseline="nothing")),
         (phasor.InvalidArgument, lambda: phasor.observe("a", positions="nothing")),
         (phasor.InvalidArgument, lambda: phasor.observe("a", cut_residual=99)),
         (phasor.InvalidArgument, lambda: phasor.observe("a", cut_residual="2.attn")),

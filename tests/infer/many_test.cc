@@ -44,6 +44,104 @@ TEST(ManyTest, EveryTokenCountsAsMuchAsAnyOther) {
   EXPECT_EQ(mean.tables.size(), b.tables.size());
 }
 
+/// The interval of a cell; NaN where it has none.
+Interval interval(const Observed& run, const char* view, int64_t layer, const char* column) {
+  const Table& table = run.tables.at(view);
+  const Row& row = *table.find({.layer = layer, .cells = {}});
+  const int64_t c = table.column(column);
+  if (row.low.empty()) return {std::nan(""), std::nan("")};
+  return {row.low.at(c), row.high.at(c)};
+}
+
+TEST(ManyTest, IntervalsAreThoseOfTextsDrawnAnew) {
+  Encoder encoder = bundled();
+  const Request request = request_of({"effect", "order", "split"});
+  const std::vector<std::string> lines = {kText, kOther, "dog", "A long day on the river."};
+  const Observed mean = observe_all({subject(encoder)}, lines, request).at(0);
+  for (const auto [view, column] :
+       {std::pair{"effect", "effect"}, {"order", "swap"}, {"split", "token"}}) {
+    for (int64_t layer = 1; layer <= 6; ++layer) {
+      std::vector<double> sums, weights;
+      for (size_t i = 0; i < lines.size(); ++i) {
+        Request of_text = request;
+        of_text.seed = i + 1;
+        const Observed text = observe(encoder, lines[i], of_text);
+        const bool known = text.table(view) != nullptr;  // one token has no other order
+        const auto tokens = static_cast<double>(text.num_tokens());
+        sums.push_back(known ? tokens * number(text, view, layer, column) : 0);
+        weights.push_back(known ? tokens : 0);
+      }
+      const Interval want = Bootstrap(4).ratio(sums, weights);
+      const Interval got = interval(mean, view, layer, column);
+      EXPECT_NEAR(got.low, want.low, 1e-6) << view << layer;
+      EXPECT_NEAR(got.high, want.high, 1e-6) << view << layer;
+      EXPECT_LT(got.low, got.high);
+    }
+  }
+}
+
+TEST(ManyTest, EqualTextsLeaveNoDoubtAndOneTextGivesNoInterval) {
+  Encoder encoder = bundled();
+  const Request request = request_of({"effect"});
+  const Observed same = observe_all({subject(encoder)}, {kText, kText, kText}, request).at(0);
+  const Interval none = interval(same, "effect", 1, "effect");
+  EXPECT_NEAR(none.high - none.low, 0, 1e-12);
+  EXPECT_NEAR(none.low, number(same, "effect", 1, "effect"), 1e-12);
+  const Observed one = observe_all({subject(encoder)}, {kText}, request).at(0);
+  EXPECT_TRUE(std::isnan(interval(one, "effect", 1, "effect").low));
+}
+
+TEST(ManyTest, ManyTextsAreDrawnInBlocks) {
+  std::vector<double> values;
+  std::vector<int64_t> texts;
+  for (int64_t text = 0; text < 1000; ++text) {
+    for (int64_t i = 0; i <= text % 3; ++i) {
+      values.push_back(static_cast<double>(text % 7) + (text % 2 == 0 ? 0.5 : 0));
+      texts.push_back(text);
+    }
+  }
+  double mean = 0;
+  for (const double value : values) mean += value / static_cast<double>(values.size());
+  const Estimate got = estimate(values, texts);
+  EXPECT_NEAR(got.mean, mean, 1e-12);
+  // About 1.96 standard errors of 1000 independent texts on either side.
+  EXPECT_NEAR(got.interval.high - got.interval.low, 2 * 1.96 * 2.0 / std::sqrt(1000.0), 0.08);
+  EXPECT_LT(got.interval.low, mean);
+  EXPECT_GT(got.interval.high, mean);
+  EXPECT_TRUE(std::isnan(estimate({}, {}).interval.low));
+}
+
+TEST(ManyTest, TheBaselineIsTheSameRunOfUntrainedModels) {
+  Encoder encoder = bundled();
+  const Request request = request_of({"effect", "heads", "masked"});
+  const std::vector<Subject> subjects = {subject(encoder)};
+  const std::vector<std::string> lines = {kText, kOther};
+  const Baseline baseline(subjects, 3, 0);
+  std::vector<std::vector<Input>> inputs = {inputs_of(encoder, lines)};
+  Progress progress(true);
+  Request with_masks = request;
+  with_masks.lines = lines;
+  std::vector<Observed> runs = observe_runs(subjects, "", inputs, with_masks, progress);
+  add_baseline(baseline, "", inputs, with_masks, progress, runs);
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[1].label, "untrained");
+  std::vector<Observed> seeds;
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    Encoder untrained(encoder.model().untrained(seed));
+    seeds.push_back(observe_all({subject(untrained)}, lines, with_masks).at(0));
+  }
+  for (int64_t layer = 0; layer <= 6; ++layer) {
+    std::vector<double> values;
+    for (const Observed& seed : seeds) values.push_back(number(seed, "effect", layer, "effect"));
+    EXPECT_NEAR(number(runs[1], "effect", layer, "effect"), (values[0] + values[1] + values[2]) / 3,
+                1e-12);
+    EXPECT_EQ(interval(runs[1], "effect", layer, "effect").low, std::ranges::min(values));
+    EXPECT_EQ(interval(runs[1], "effect", layer, "effect").high, std::ranges::max(values));
+  }
+  // A model that has learned nothing guesses among 8000 pieces.
+  EXPECT_GT(number(runs[1], "masked", "all", "loss"), number(runs[0], "masked", "all", "loss") + 2);
+}
+
 TEST(ManyTest, WhatSomeTextsLackIsTheMeanOverTheOthers) {
   Encoder encoder = bundled();
   const Observed mean = observe_all({subject(encoder)}, {kText, "dog"}).at(0);
@@ -126,7 +224,7 @@ TEST(ManyTest, MasksDependOnTheSeedAloneAndAreTheSameForBoth) {
     return number(run, "masked", "all", column);
   };
   for (size_t side = 0; side < 2; ++side) {
-    EXPECT_EQ(first[side].losses, again[side].losses);
+    EXPECT_EQ(first[side].masked.losses, again[side].masked.losses);
     for (const char* column : {"tokens", "masks"}) {
       EXPECT_EQ(of(first[side], column), of(first[0], column));
       EXPECT_EQ(of(first[side], column), of(other[side], column));  // 15 % of each text
@@ -136,11 +234,18 @@ TEST(ManyTest, MasksDependOnTheSeedAloneAndAreTheSameForBoth) {
     EXPECT_GT(of(first[side], "accuracy"), 0.15);
     EXPECT_LT(of(first[side], "loss"), 6);
   }
-  const double difference = of(first[1], "loss") - of(first[0], "loss");
-  EXPECT_EQ(first[1].tables.at("masked").note.find(fmt::format(
-                "Loss of learned less that of sinusoidal, mask by mask: {:+.3f} ± 0.", difference)),
-            0u)
-      << first[1].tables.at("masked").note;
+  std::vector<double> difference(lines.size()), masks(lines.size());
+  for (size_t i = 0; i < first[0].masked.losses.size(); ++i) {
+    const int64_t text = first[0].masked.texts[i];
+    difference.at(text) += first[1].masked.losses[i] - first[0].masked.losses[i];
+    ++masks.at(text);
+  }
+  const Interval interval = Bootstrap(std::ssize(lines)).ratio(difference, masks);
+  EXPECT_LT(interval.high - interval.low, 0.5);
+  EXPECT_EQ(first[1].tables.at("masked").note,
+            fmt::format("Loss of learned less that of sinusoidal, mask by mask: {:+.3f} [{:+.3f}, "
+                        "{:+.3f}].",
+                        of(first[1], "loss") - of(first[0], "loss"), interval.low, interval.high));
 }
 
 TEST(ManyTest, TheLossOfMaskedTokensIsWhatTheLibrarySays) {

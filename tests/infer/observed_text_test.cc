@@ -140,9 +140,9 @@ TEST(ObservedTextTest, SharesAreStackedAndNegativeOnesHaveNoPart) {
       lines_from(text_of({run_of("", "split", {{0.5, 0.2, 0.2, 0.1}, {-0.5, 1, 0.25, 0.25}})},
                          shown_of({"split"})),
                  "  layer");
-  EXPECT_TRUE(lines.at(1).ends_with("0.50   0.20  0.20     0.10  ██████████▒▒▒▒░░░░▓▓"))
+  EXPECT_TRUE(lines.at(1).ends_with("0.500  0.200  0.200    0.100  ██████████▒▒▒▒░░░░▓▓"))
       << lines[1];
-  EXPECT_TRUE(lines.at(2).ends_with("-0.50   1.00  0.25     0.25  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒"))
+  EXPECT_TRUE(lines.at(2).ends_with("-0.500  1.000  0.250    0.250  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒"))
       << lines[2];
 }
 

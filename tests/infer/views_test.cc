@@ -105,6 +105,13 @@ void expect_rendered(const Observed& run, const Json& json, const std::set<std::
           continue;
         }
         EXPECT_EQ(rows[r][table.columns[c]], row.cells[c]);
+        if (!row.low.empty() && !std::isnan(row.low[c])) {
+          EXPECT_EQ(rows[r][table.columns[c] + "_low"], row.low[c]);
+          EXPECT_EQ(rows[r][table.columns[c] + "_high"], row.high[c]);
+          cells += 2;
+        } else {
+          EXPECT_FALSE(rows[r].contains(table.columns[c] + "_low"));
+        }
         const std::string label = row.label.empty() ? "" : row.label + ".";
         const std::string line = fmt::format("7,{},{},{},{}.{}{},{}", run.label,
                                              row.layer < 0 ? "" : std::to_string(row.layer),

@@ -47,6 +47,31 @@ TEST(CliObserveTest, BeforeIsTheRunWithoutInterventionsAndAfterTheOneWith) {
   EXPECT_GT(runs[1]["views"]["moved"][6]["distance"], 0.01);
 }
 
+TEST(CliObserveTest, UntrainedModelsStandBesideEachRun) {
+  const json alone = infer_json({"observe", kText}).at(0);
+  const json runs = infer_json({"observe", "--baseline", "random:2", kText}).at(0)["runs"];
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0]["label"], "trained");
+  EXPECT_EQ(runs[0]["views"], alone["views"]);
+  EXPECT_FALSE(runs[0].contains("untrained"));
+  EXPECT_EQ(runs[1]["label"], "untrained");
+  EXPECT_EQ(runs[1]["untrained"], 2);
+  const json& layer = runs[1]["views"]["effect"][3];
+  EXPECT_LT(layer["effect_low"], layer["effect"]);
+  EXPECT_LT(layer["effect"], layer["effect_high"]);
+  EXPECT_TRUE(contains(shown({"observe", "--baseline", "random", kText}),
+                       "means over 3 models of the same architecture"));
+
+  const json four = infer_json({"observe", "--edit", "reverse", "--baseline", "random:1", "--only",
+                                "effect", kText})
+                        .at(0)["runs"];
+  std::vector<std::string> labels;
+  for (const json& run : four) labels.push_back(run["label"]);
+  EXPECT_EQ(labels,
+            (std::vector<std::string>{"before", "after", "before, untrained", "after, untrained"}));
+  EXPECT_EQ(four[3]["edits"], json::array({"reverse"}));
+}
+
 TEST(CliObserveTest, ATextWithoutATokenizerIsShownByItsIds) {
   const TempFolder folder;
   for (const char* file : {"config.json", "model.safetensors"}) {
@@ -254,6 +279,12 @@ TEST(CliCompareTest, TwoModelsAreSeenAsEachByItself) {
     views.erase("moved");
     expect_same(views, alone["views"]);
   }
+  const json with_baseline =
+      infer_json({"compare", "sinusoidal", "learned", "--baseline", "random:1", kText})
+          .at(0)["runs"];
+  ASSERT_EQ(with_baseline.size(), 4u);
+  EXPECT_EQ(with_baseline[1]["views"], runs[1]["views"]);
+  EXPECT_EQ(with_baseline[2]["label"], "sinusoidal, untrained");
   EXPECT_TRUE(runs[1]["views"].contains("moved"));
 }
 
@@ -363,6 +394,8 @@ TEST(CliObserveTest, WhatItRefusesIsOneLine) {
   fails({"--only", "moved", kText}, 2, {"--edit"});
   fails({"--only", "probe", kText}, 2, {"-i FILE"});
   fails({"--without", "none", kText}, 2, {"--without", "'none'", "mean", "zero"});
+  for (const char* baseline : {"random:0", "random:", "random:101", "zero"})
+    fails({"--baseline", baseline, kText}, 2, {"--baseline", baseline, "random:SEEDS"});
   fails({"--csv", "--json", kText}, 2, {"--csv and --json"});
   fails({"--hooks", "all", kText}, 2, {"--save"});
   fails({"--save", "x.txt", kText}, 2, {".safetensors"});

@@ -24,6 +24,8 @@ class Bootstrap {
   /// the same draws on every machine. Takes num_draws·num_texts bytes at least.
   explicit Bootstrap(int64_t num_texts, int64_t num_draws = 1000, uint64_t seed = 1);
 
+  int64_t num_texts() const { return num_texts_; }
+
   /// Of Σ sums / Σ weights; both are [num_texts], the weights not negative. Draws whose weights are
   /// all 0 are left out; where every draw is, both ends are NaN. Throws InvalidArgument for another
   /// number of texts.

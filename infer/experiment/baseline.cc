@@ -1,0 +1,60 @@
+#include "infer/experiment/baseline.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+namespace infer {
+
+Baseline::Baseline(std::span<const Subject> subjects, int64_t seeds, int threads) {
+  for (int64_t seed = 1; seed <= seeds; ++seed) {
+    std::vector<Subject>& of_seed = subjects_.emplace_back();
+    std::map<const phasor::Encoder*, phasor::Encoder*> untrained;
+    for (const Subject& subject : subjects) {
+      phasor::Encoder*& encoder = untrained[&subject.encoder];
+      if (encoder == nullptr) {
+        encoder = &encoders_.emplace_back(
+            subject.model().untrained(static_cast<uint64_t>(seed)),
+            phasor::EncoderOptions{.threads = threads, .precision = subject.encoder.precision()});
+      }
+      const bool alone = subjects.size() == 1;
+      of_seed.push_back({.label = alone ? "untrained" : subject.label + ", untrained",
+                         .name = subject.name,
+                         .encoder = *encoder,
+                         .options = subject.options,
+                         .edits = subject.edits});
+    }
+  }
+}
+
+Observed over_seeds(std::span<const Observed> seeds) {
+  Observed all = seeds[0];
+  all.untrained = std::ssize(seeds);
+  all.masks.clear();
+  all.masked = {};
+  all.position_vectors.clear();
+  all.patterns.clear();
+  all.heads.clear();
+  all.position_means.clear();
+  for (auto& [name, table] : all.tables) {
+    table.note.clear();
+    for (Row& row : table.rows) {
+      const Row place = std::exchange(row, {row.layer, row.head, row.label, {}});
+      for (size_t c = 0; c < place.cells.size(); ++c) {
+        std::vector<double> values;
+        for (const Observed& seed : seeds) {
+          const Row* const found = seed.tables.at(name).find(place);
+          if (found != nullptr) values.push_back(found->cells[c]);
+        }
+        double sum = 0;
+        for (const double value : values) sum += value;
+        const auto [low, high] = std::ranges::minmax(values);
+        row.add(sum / static_cast<double>(values.size()), {low, high});
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace infer

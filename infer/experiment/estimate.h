@@ -1,0 +1,25 @@
+// Means over texts, and the intervals in which they are known.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "phasor/lens/bootstrap.h"
+
+namespace infer {
+
+/// Intervals draw at most so many blocks of texts; text i is in block i mod 256.
+constexpr int64_t kMostBlocks = 256;
+
+struct Estimate {
+  double mean = 0;
+  phasor::Interval interval = {};  // NaN with fewer than two texts
+};
+
+/// Of values that belong to texts: `texts` [values], numbers from 0.
+Estimate estimate(std::span<const double> values, std::span<const int64_t> texts);
+
+/// Σ sums / Σ weights of blocks of texts.
+phasor::Interval interval_of(std::span<const double> sums, std::span<const double> weights);
+
+}  // namespace infer
