@@ -7,6 +7,7 @@
 
 #include "phasor/encoder.h"
 #include "phasor/progress.h"
+#include "phasor/trace.h"
 
 namespace phasor::internal {
 
@@ -15,6 +16,15 @@ using SequenceMaker = std::function<std::vector<int32_t>(int64_t sequence)>;
 /// hidden_states[l] of a sequence, [T, C]. Borrowed.
 using StateVisitor =
     std::function<void(int64_t l, int64_t sequence, std::span<const float> states)>;
+
+/// What a batch of sequences left in a trace: `first` is the number of its first sequence.
+using BatchVisitor = std::function<void(const Trace& trace, int64_t first, int64_t count)>;
+
+/// Runs `count` sequences in batches of about 4096 tokens and 128 MiB of what `trace` records,
+/// which includes every hidden state. Throws as for_each_state().
+void for_each_batch(Encoder& encoder, int64_t count, const SequenceMaker& make,
+                    const RunOptions& options, const Progress& progress, Trace trace,
+                    const BatchVisitor& visit);
 
 /// Runs `count` sequences in batches of about 4096 tokens and 128 MiB of states. Each batch is
 /// visited layer by layer, sequences in order, independent of the order in which threads finish.

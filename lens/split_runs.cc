@@ -1,10 +1,10 @@
 // The runs of a split: the orders of one text, or many texts.
 
 #include <algorithm>
-#include <numeric>
 #include <random>
 
 #include "lens/batched_states.h"
+#include "lens/latin_squares.h"
 #include "lens/rows.h"
 #include "phasor/lens/split.h"
 
@@ -13,31 +13,8 @@ using namespace internal;
 
 namespace {
 
-void check_places(std::span<const int64_t> places, int64_t num_tokens) {
-  if (places.empty()) {
-    throw InvalidArgument("there are no places to split; give at least one");
-  }
-  for (size_t i = 0; i < places.size(); ++i) {
-    check_place(places[i], num_tokens);
-    if (i > 0 && places[i] <= places[i - 1]) {
-      throw InvalidArgument(
-          fmt::format("place {} comes after place {}; give each place once, in ascending order",
-                      places[i], places[i - 1]));
-    }
-  }
-}
-
 // At most, for the cells' sums of all layers; see latin_square_split().
 constexpr int64_t kCellBytes = int64_t{64} << 20;
-
-std::vector<int64_t> permutation(int64_t n, std::mt19937_64& random) {
-  std::vector<int64_t> order(n);
-  std::iota(order.begin(), order.end(), 0);
-  for (int64_t i = n; i > 1; --i) {
-    std::swap(order[i - 1], order[random() % static_cast<uint64_t>(i)]);
-  }
-  return order;
-}
 
 // For splits of one text whose n tokens move.
 std::vector<int64_t> kept_diagonals(int64_t n, const ModelConfig& config, std::mt19937_64& random) {
@@ -54,32 +31,20 @@ std::vector<TokenSplit> latin_square_split(Encoder& encoder, std::span<const int
                                            std::span<const int64_t> movable,
                                            const RunOptions& options, int64_t num_squares,
                                            uint64_t seed, const Progress& progress) {
-  check_places(movable, std::ssize(token_ids));
-  if (num_squares < 2) {
-    throw InvalidArgument(fmt::format(
-        "{} Latin squares cannot tell a token from its context; give 2 or more", num_squares));
-  }
-  const ModelConfig& config = encoder.model().config();
-  const auto n = std::ssize(movable);
   std::mt19937_64 random(seed);
-  std::vector<std::vector<int64_t>> orders;  // of each square
-  for (int64_t s = 0; s < num_squares; ++s) orders.push_back(permutation(n, random));
+  const LatinSquares squares(token_ids, movable, num_squares, random);
+  const ModelConfig& config = encoder.model().config();
   std::vector<LatinSquareSplit> splits(
-      config.num_layers + 1,
-      LatinSquareSplit(n, config.d_model, kept_diagonals(n, config, random)));
-  // Run n·s + r is rotation r of square s.
-  const auto token = [&](int64_t run, int64_t place) { return orders[run / n][(place + run) % n]; };
-  const auto rotated = [&](int64_t run) {
-    std::vector<int32_t> ids(token_ids.begin(), token_ids.end());
-    for (int64_t p = 0; p < n; ++p) ids[movable[p]] = token_ids[movable[token(run, p)]];
-    return ids;
-  };
+      config.num_layers + 1, LatinSquareSplit(squares.n(), config.d_model,
+                                              kept_diagonals(squares.n(), config, random)));
   const auto add = [&](int64_t l, int64_t run, std::span<const float> states) {
-    for (int64_t p = 0; p < n; ++p) {
-      splits[l].add(p, token(run, p), states.subspan(movable[p] * config.d_model, config.d_model));
+    for (int64_t p = 0; p < squares.n(); ++p) {
+      splits[l].add(p, squares.token(run, p),
+                    states.subspan(squares.place(p) * config.d_model, config.d_model));
     }
   };
-  for_each_state(encoder, n * num_squares, rotated, options, progress, add);
+  const auto ids = [&](int64_t run) { return squares.ids(run); };
+  for_each_state(encoder, squares.num_runs(), ids, options, progress, add);
   std::vector<TokenSplit> results;
   for (const LatinSquareSplit& split : splits) results.push_back(split.result());
   return results;

@@ -2,6 +2,7 @@
 // the direct path says.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -9,6 +10,7 @@
 #include "phasor/lens/residual.h"
 #include "tests/support/encoder_cases.h"
 #include "tests/support/expect_close.h"
+#include "tests/support/test_files.h"
 
 namespace phasor {
 namespace {
@@ -161,6 +163,113 @@ TEST(ResidualPartsTest, ATraceOfSomethingElseIsRefused) {
   ModelConfig wider = sinusoidal_config(NormOrder::kPostNorm);
   wider.d_model = 21;
   EXPECT_THROW(direct_position_path(*random_model(wider, 1), trace), InvalidArgument);
+}
+
+/// The shares by their definition: means of every part over all orders of the movable tokens.
+std::vector<std::vector<double>> sources_over_all_orders(const std::shared_ptr<const Model>& model,
+                                                         const TokenIds& ids,
+                                                         const std::vector<int64_t>& movable) {
+  const int64_t C = model->config().d_model, n = std::ssize(movable);
+  std::vector<std::vector<std::vector<double>>> means(model->config().num_layers + 1);
+  Encoder encoder(model, {.threads = 1});
+  std::vector<int64_t> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  do {
+    TokenIds reordered = ids;
+    for (int64_t p = 0; p < n; ++p) reordered[movable[p]] = ids[movable[order[p]]];
+    Trace trace = residual_trace();
+    encoder.encode_ids(reordered, {.observer = &trace});
+    for_each_residual_state(*model, trace, 0, [&](int64_t l, std::span<const ResidualPart> parts) {
+      means[l].resize(parts.size(), std::vector<double>(n * C));
+      for (size_t k = 0; k < parts.size(); ++k) {
+        for (int64_t i = 0; i < n * C; ++i)
+          means[l][k][i] += parts[k].values[movable[i / C] * C + i % C];
+      }
+    });
+  } while (std::next_permutation(order.begin(), order.end()));
+  std::vector<std::vector<double>> shares;
+  for (std::vector<std::vector<double>>& parts : means) {
+    std::vector<double> whole(n * C);
+    for (std::vector<double>& part : parts) {
+      for (int64_t c = 0; c < C; ++c) {
+        double mean = 0;
+        for (int64_t p = 0; p < n; ++p) mean += part[p * C + c] / static_cast<double>(n);
+        for (int64_t p = 0; p < n; ++p) whole[p * C + c] += part[p * C + c] -= mean;
+      }
+    }
+    const double squares = std::inner_product(whole.begin(), whole.end(), whole.begin(), 0.0);
+    std::vector<double>& of_state = shares.emplace_back();
+    for (const std::vector<double>& part : parts) {
+      of_state.push_back(std::inner_product(part.begin(), part.end(), whole.begin(), 0.0) /
+                         squares);
+    }
+  }
+  return shares;
+}
+
+bool adds_positions(const Model& model) {
+  const PositionKind kind = model.config().position.kind;
+  return kind == PositionKind::kSinusoidal || kind == PositionKind::kLearned;
+}
+
+TEST(PositionSourcesTest, TwoTokensHaveTwoOrdersSoTheSharesAreExact) {
+  int tried = 0;
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    const auto model = drawn_model(seed);
+    if (!adds_positions(*model)) continue;
+    ++tried;
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const TokenIds ids = random_ids(*model, 6, seed);
+    const std::vector<int64_t> movable = {1, 4};
+    Encoder encoder(model);
+    const auto sources = position_sources(encoder, ids, movable, {}, 3, seed);
+    const auto want = sources_over_all_orders(model, ids, movable);
+    ASSERT_EQ(sources.size(), want.size());
+    for (size_t l = 0; l < want.size(); ++l) {
+      ASSERT_EQ(sources[l].size(), want[l].size());
+      for (size_t k = 0; k < want[l].size(); ++k)
+        EXPECT_NEAR(sources[l][k].share, want[l][k], 1e-4) << l << ", part " << k;
+    }
+  }
+  EXPECT_GT(tried, 5);
+}
+
+TEST(PositionSourcesTest, RandomOrdersGiveTheSharesOverAllOrders) {
+  const auto model = Model::load(bundled_model("sinusoidal"));
+  const TokenIds ids = {2, 48, 138, 86, 348, 3};  // [CLS] The old man gave [SEP]
+  const std::vector<int64_t> movable = {1, 2, 3, 4};
+  Encoder encoder(model);
+  const auto sources = position_sources(encoder, ids, movable, {}, 200, 7);
+  const auto want = sources_over_all_orders(model, ids, movable);
+  for (size_t l = 0; l < want.size(); ++l) {
+    double sum = 0;
+    for (size_t k = 0; k < want[l].size(); ++k) {
+      EXPECT_NEAR(sources[l][k].share, want[l][k], 0.02) << l << ", part " << k;
+      sum += sources[l][k].share;
+    }
+    EXPECT_NEAR(sum, 1, 1e-9);
+  }
+  EXPECT_EQ(sources[0][2].source, ResidualSource::kPosition);
+  EXPECT_GT(sources[0][2].share, 0.95);
+}
+
+TEST(PositionSourcesTest, WithoutPositionsThereIsNothingToShare) {
+  Encoder encoder(Model::load(bundled_model("none")));
+  for (const auto& state :
+       position_sources(encoder, TokenIds{2, 48, 138, 86, 3}, std::vector<int64_t>{1, 2, 3})) {
+    for (const SourceShare& part : state) EXPECT_EQ(part.share, 0);
+  }
+}
+
+TEST(PositionSourcesTest, NothingDependsOnThreads) {
+  const auto model = Model::load(bundled_model("learned"));
+  const TokenIds ids = {2, 48, 138, 86, 348, 3};
+  Encoder one(model, {.threads = 1}), two(model, {.threads = 2});
+  const std::vector<int64_t> movable = {1, 2, 3, 4};
+  const auto a = position_sources(one, ids, movable), b = position_sources(two, ids, movable);
+  for (size_t l = 0; l < a.size(); ++l) {
+    for (size_t k = 0; k < a[l].size(); ++k) EXPECT_EQ(a[l][k].share, b[l][k].share);
+  }
 }
 
 }  // namespace

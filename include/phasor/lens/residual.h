@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "phasor/encoder.h"
+#include "phasor/progress.h"
 #include "phasor/trace.h"
 
 namespace [[gnu::visibility("default")]] phasor {
@@ -71,5 +72,31 @@ PartShare share_of(std::span<const double> part, std::span<const float> states, 
 std::vector<PartShare> direct_position_path(const Model& model, const Trace& trace,
                                             int64_t sequence = 0,
                                             std::span<const ResidualCut> cuts = {});
+
+/// What a part contributes to the position component of a state.
+struct SourceShare {
+  ResidualSource source;
+  int64_t layer;     // as in ResidualPart
+  double share = 0;  // may be negative; those of one state sum to 1
+};
+
+/// The position component of a hidden state is pos_p of latin_square_split(): the mean over orders
+/// of the text of the state at a place p, less the mean over places. Being linear in the state, it
+/// is the sum of the position components x_p of the parts of for_each_residual_state(), and
+///
+///     share = mean_p ⟨x_p, pos_p⟩ / mean_p ‖pos_p‖²,
+///
+/// the products being of different squares, so that the chance differences of few orders do not
+/// count. kPosition is the direct path; kAttention and kMlp of a layer are position that this block
+/// has written. Tokens and biases have a share where a LayerNorm scales them by how far a state at
+/// this place varies. Returns the parts of each state l = 0 … L, in the order of
+/// for_each_residual_state(); without positions all shares are 0.
+///
+/// Arguments, runs and errors are those of latin_square_split(); the same seed gives the same
+/// orders. In overlapping windows the parts do not sum to the states, nor the shares to 1.
+std::vector<std::vector<SourceShare>> position_sources(
+    Encoder& encoder, std::span<const int32_t> token_ids, std::span<const int64_t> movable,
+    const RunOptions& options = {}, int64_t num_squares = 8, uint64_t seed = 1,
+    const Progress& progress = {});
 
 }  // namespace phasor
