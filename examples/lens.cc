@@ -16,7 +16,7 @@ int main() {
   phasor::Trace trace = phasor::Trace::everything();
   encoder.encode_ids(ids, {.observer = &trace});
   const auto splits = phasor::latin_square_split(encoder, ids, movable);
-  const auto path = phasor::direct_position_path(*model, trace);
+  const auto path = phasor::direct_path(*model, trace, phasor::ResidualSource::kPosition);
 
   for (size_t l = 0; l < splits.size(); ++l) {
     std::printf("layer %zu: position %.3f, token %.3f, both %.3f, context %.3f; direct path %.3f\n",

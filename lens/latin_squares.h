@@ -22,9 +22,7 @@ class LatinSquares {
   int64_t num_runs() const { return n() * static_cast<int64_t>(orders_.size()); }
   int64_t place(int64_t p) const { return movable_[p]; }
   /// Which token, 0 … n − 1, stands at place(p).
-  int64_t token(int64_t run, int64_t p) const {
-    return orders_[run / n()][(p + run) % n()];
-  }
+  int64_t token(int64_t run, int64_t p) const { return orders_[run / n()][(p + run) % n()]; }
   std::vector<int32_t> ids(int64_t run) const;
 
  private:

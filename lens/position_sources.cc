@@ -15,10 +15,10 @@ namespace {
 /// Sums over Latin squares for one hidden state.
 struct SourceSums {
   std::vector<SourceShare> sources;
-  std::vector<Matrix> square;     // Σ over the runs of this square of each part, [n, C]
-  std::vector<Matrix> all;        // Σ_s of each part's position component x^s
-  std::vector<double> products;   // Σ_s ⟨x^s, pos^s⟩
-  double squares = 0;             // Σ ‖h‖² over all states, for the size of rounding
+  std::vector<Matrix> square;    // Σ over the runs of this square of each part, [n, C]
+  std::vector<Matrix> all;       // Σ_s of each part's position component x^s
+  std::vector<double> products;  // Σ_s ⟨x^s, pos^s⟩
+  double squares = 0;            // Σ ‖h‖² over all states, for the size of rounding
 
   void add(std::span<const ResidualPart> parts, const LatinSquares& places);
   void end_square(const LatinSquares& places);
@@ -36,8 +36,8 @@ void SourceSums::add(std::span<const ResidualPart> parts, const LatinSquares& pl
   Matrix state = Matrix::Zero(places.n(), d_model);
   for (size_t k = 0; k < parts.size(); ++k) {
     for (int64_t p = 0; p < places.n(); ++p) {
-      const Eigen::Map<const Eigen::RowVectorXd> row(
-          &parts[k].values[places.place(p) * d_model], d_model);
+      const Eigen::Map<const Eigen::RowVectorXd> row(&parts[k].values[places.place(p) * d_model],
+                                                     d_model);
       square[k].row(p) += row;
       state.row(p) += row;
     }

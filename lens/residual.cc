@@ -59,19 +59,18 @@ void for_each_residual_state(
   }
 }
 
-std::vector<PartShare> direct_position_path(const Model& model, const Trace& trace,
-                                            int64_t sequence, std::span<const ResidualCut> cuts) {
+std::vector<PartShare> direct_path(const Model& model, const Trace& trace, ResidualSource source,
+                                   int64_t sequence, std::span<const ResidualCut> cuts) {
   std::vector<PartShare> path;
-  const auto find_position = [&](int64_t l, std::span<const ResidualPart> parts) {
-    const auto part = std::find_if(parts.begin(), parts.end(), [](const ResidualPart& part) {
-      return part.source == ResidualSource::kPosition;
-    });
+  const auto find_part = [&](int64_t l, std::span<const ResidualPart> parts) {
+    const auto part = std::find_if(parts.begin(), parts.end(),
+                                   [&](const ResidualPart& part) { return part.source == source; });
     path.push_back(part == parts.end()
                        ? PartShare()
                        : share_of(part->values, trace.hidden_state(l, sequence).values,
                                   model.config().d_model));
   };
-  for_each_residual_state(model, trace, sequence, find_position, cuts);
+  for_each_residual_state(model, trace, sequence, find_part, cuts);
   return path;
 }
 

@@ -35,8 +35,8 @@ std::vector<TokenSplit> latin_square_split(Encoder& encoder, std::span<const int
   const LatinSquares squares(token_ids, movable, num_squares, random);
   const ModelConfig& config = encoder.model().config();
   std::vector<LatinSquareSplit> splits(
-      config.num_layers + 1, LatinSquareSplit(squares.n(), config.d_model,
-                                              kept_diagonals(squares.n(), config, random)));
+      config.num_layers + 1,
+      LatinSquareSplit(squares.n(), config.d_model, kept_diagonals(squares.n(), config, random)));
   const auto add = [&](int64_t l, int64_t run, std::span<const float> states) {
     for (int64_t p = 0; p < squares.n(); ++p) {
       splits[l].add(p, squares.token(run, p),

@@ -194,7 +194,7 @@ void residual_connections_carry_positions(Claims& claims) {
   const auto path = [&](std::vector<ResidualCut> cuts) {
     Trace trace = residual_trace();
     encoder.encode("Tom bit a dog.", {.observer = &trace, .cut_residuals = cuts});
-    return direct_position_path(*model, trace, 0, cuts);
+    return direct_path(*model, trace, phasor::ResidualSource::kPosition, 0, cuts);
   };
   const std::vector<PartShare> whole = path({}), cut = path({{.layer = 0}});
   claims.add("Positions survive through the layers because of the residual connections",

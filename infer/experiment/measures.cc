@@ -136,10 +136,44 @@ void measure_direct(Batch& batch) {
   }
   for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
     if (batch.missed_by_windows(i, "direct")) continue;
-    int64_t l = 0;
-    for (const phasor::PartShare& part : phasor::direct_position_path(
-             subject.model(), batch.listener().trace(), i, subject.options.cut_residuals)) {
-      batch.texts()[i].add("direct", {.layer = l++, .cells = {part.norm, part.alignment}});
+    const auto path = [&](phasor::ResidualSource source) {
+      return phasor::direct_path(subject.model(), batch.listener().trace(), source, i,
+                                 subject.options.cut_residuals);
+    };
+    const std::vector<phasor::PartShare> position = path(phasor::ResidualSource::kPosition);
+    const std::vector<phasor::PartShare> token = path(phasor::ResidualSource::kToken);
+    for (int64_t l = 0; l < std::ssize(position); ++l) {
+      batch.texts()[i].add("direct", {.layer = l,
+                                      .cells = {position[l].norm, token[l].norm,
+                                                position[l].alignment, token[l].alignment}});
+    }
+  }
+}
+
+void measure_sources(Batch& batch) {
+  const Subject& subject = batch.subject();
+  for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
+    Observed& text = batch.texts()[i];
+    if (batch.missed_by_windows(i, "sources")) continue;
+    if (text.text_tokens.size() < 2) {
+      text.missing["sources"] = kOneToken;
+      continue;
+    }
+    const auto states = phasor::position_sources(
+        subject.encoder, text.input.token_ids, text.text_tokens, subject.options, num_squares(text),
+        batch.request().seed + static_cast<uint64_t>(i),
+        [&](int64_t done, int64_t total) { batch.progress().show("orders", done, total); });
+    for (int64_t l = 0; l < std::ssize(states); ++l) {
+      Row row{.layer = l, .cells = std::vector<double>(4)};
+      for (const phasor::SourceShare& part : states[l]) {
+        using enum phasor::ResidualSource;
+        const int column = part.source == kPosition    ? 0
+                           : part.source == kAttention ? 1
+                           : part.source == kMlp       ? 2
+                                                       : 3;
+        row.cells[column] += part.share;
+      }
+      text.add("sources", std::move(row));
     }
   }
 }

@@ -9,6 +9,7 @@ namespace infer {
 
 void measure_split(Batch& batch);      // split, rank
 void measure_direct(Batch& batch);     // direct
+void measure_sources(Batch& batch);    // sources
 void measure_effect(Batch& batch);     // effect, pooled
 void measure_order(Batch& batch);      // order
 void measure_attention(Batch& batch);  // attention, entropy, offsets, heads

@@ -19,7 +19,12 @@ constexpr Column kSplit[] = {{"position", "position"},
                              {"position_token", "both"},
                              {"context", "context"}};
 constexpr Column kRank[] = {{"stable_rank", "rank", 2}, {"smoothness", "smooth", 2}};
-constexpr Column kDirect[] = {{"length", "length"}, {"share", "share"}};
+constexpr Column kDirect[] = {{"length", "position"},
+                              {"token_length", "token"},
+                              {"share", "pos. share"},
+                              {"token_share", "token share"}};
+constexpr Column kSources[] = {
+    {"direct", "direct"}, {"attention", "attention"}, {"mlp", "MLP"}, {"other", "other"}};
 constexpr Column kEffect[] = {{"effect", "1 − cos"}};
 constexpr Column kOrder[] = {
     {"swap", "swap"}, {"pairs", "pairs"}, {"reverse", "reverse"}, {"shuffle", "shuffle"}};
@@ -104,6 +109,15 @@ std::string say_split(const Table& table) {
       percent(last, "token"), percent(last, "context"));
 }
 
+std::string say_sources(const Table& table) {
+  const size_t last = table.rows.size() - 1;
+  return fmt::format(
+      "Of the position component of the last states, {:.0f} % is the added vector itself, {:.0f} % "
+      "written by attention and {:.0f} % by MLPs.",
+      100 * at(table, last, "direct"), 100 * at(table, last, "attention"),
+      100 * at(table, last, "mlp"));
+}
+
 std::string say_heads(const Table& table) {
   const Row& before = largest(table, "previous");
   const Row& after = largest(table, "next");
@@ -161,12 +175,27 @@ const View kViews[] = {
     {.name = "direct",
      .title = "Direct path of the position vector",
      .hint = "The part of each state that is the added position vector, carried by residual "
-             "connections alone with every LayerNorm frozen: its length relative to the state, and "
-             "its share ⟨D, h⟩/‖h‖². 0: nothing of it is left.",
+             "connections alone with every LayerNorm frozen, beside the token's: its length "
+             "relative to the state, and its share ⟨D, h⟩/‖h‖². 0: nothing of it is left.",
      .unit = "length relative to the state",
      .chart = Chart::kLines,
+     .series = 2,
      .columns = kDirect,
      .of_texts = measure_direct},
+    {.name = "sources",
+     .title = "Where the position component comes from",
+     .hint =
+         "What each source contributes to the part of the states that is position (the mean at "
+         "a place over random orders): the added vector itself (direct), and what attention and "
+         "the MLPs of the blocks so far have written. Other: tokens and biases, scaled by "
+         "LayerNorms. The shares sum to 1; a negative one works against the others.",
+     .unit = "share of the position component",
+     .chart = Chart::kStacked,
+     .series = 4,
+     .brief = false,
+     .columns = kSources,
+     .of_texts = measure_sources,
+     .sentence = say_sources},
     {.name = "order",
      .title = "Order sensitivity",
      .hint = "How far the tokens' states move when the same tokens stand in another order, "

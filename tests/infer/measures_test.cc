@@ -33,7 +33,8 @@ TEST(MeasuresTest, LayersAreWhatTheLibrarySays) {
   against_zero.without = "zero";
   const Observed other = observe(encoder, kText, against_zero);
   const auto splits = latin_square_split(encoder, ids, text.text_tokens);
-  const std::vector<PartShare> direct = direct_position_path(encoder.model(), with);
+  const std::vector<PartShare> direct =
+      direct_path(encoder.model(), with, ResidualSource::kPosition);
   for (int64_t l = 0; l <= 6; ++l) {
     const std::vector<float>& state = with.hidden_state(l).values;
     EXPECT_NEAR(number(text, "norm", l, "norm"), mean_norm(state, 128), 1e-4);

@@ -100,7 +100,7 @@ std::vector<PartShare> path(const std::shared_ptr<const Model>& model, RunOption
   Trace trace = residual_trace();
   options.observer = &trace;
   Encoder(model).encode_ids(random_ids(*model, 7, 2), options);
-  return direct_position_path(*model, trace, 0, options.cut_residuals);
+  return direct_path(*model, trace, ResidualSource::kPosition, 0, options.cut_residuals);
 }
 
 TEST(DirectPathTest, InAPreNormModelThePositionVectorTravelsUnchanged) {
@@ -155,14 +155,15 @@ TEST(ResidualPartsTest, ATraceOfSomethingElseIsRefused) {
   const auto model = random_model(sinusoidal_config(NormOrder::kPostNorm), 7);
   Trace states{Hook::kFullEmbed};
   Encoder(model).encode_ids(TokenIds{1, 2}, {.observer = &states});
-  EXPECT_THROW(direct_position_path(*model, states), InvalidArgument);
-  EXPECT_THROW(direct_position_path(*model, residual_trace()), InvalidArgument);
+  EXPECT_THROW(direct_path(*model, states, ResidualSource::kPosition), InvalidArgument);
+  EXPECT_THROW(direct_path(*model, residual_trace(), ResidualSource::kToken), InvalidArgument);
   Trace trace = residual_trace();
   Encoder(model).encode_ids(TokenIds{1, 2}, {.observer = &trace});
-  EXPECT_THROW(direct_position_path(*model, trace, 1), InvalidArgument);
+  EXPECT_THROW(direct_path(*model, trace, ResidualSource::kToken, 1), InvalidArgument);
   ModelConfig wider = sinusoidal_config(NormOrder::kPostNorm);
   wider.d_model = 21;
-  EXPECT_THROW(direct_position_path(*random_model(wider, 1), trace), InvalidArgument);
+  EXPECT_THROW(direct_path(*random_model(wider, 1), trace, ResidualSource::kToken),
+               InvalidArgument);
 }
 
 /// The shares by their definition: means of every part over all orders of the movable tokens.

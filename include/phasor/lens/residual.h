@@ -67,11 +67,11 @@ struct PartShare {
 /// part [T, C], states [T, C].
 PartShare share_of(std::span<const double> part, std::span<const float> states, int64_t d_model);
 
-/// The direct path of the position vectors: the share of the part kPosition in hidden_states[l],
-/// l = 0 … L; 0 without positions. Arguments are those of for_each_residual_state().
-std::vector<PartShare> direct_position_path(const Model& model, const Trace& trace,
-                                            int64_t sequence = 0,
-                                            std::span<const ResidualCut> cuts = {});
+/// The direct path of the position vectors (kPosition), or of the token embeddings (kToken): the
+/// share of that part in hidden_states[l], l = 0 … L; 0 where there is none. `source` is one that
+/// blocks do not write. Other arguments are those of for_each_residual_state().
+std::vector<PartShare> direct_path(const Model& model, const Trace& trace, ResidualSource source,
+                                   int64_t sequence = 0, std::span<const ResidualCut> cuts = {});
 
 /// What a part contributes to the position component of a state.
 struct SourceShare {
@@ -94,9 +94,11 @@ struct SourceShare {
 ///
 /// Arguments, runs and errors are those of latin_square_split(); the same seed gives the same
 /// orders. In overlapping windows the parts do not sum to the states, nor the shares to 1.
-std::vector<std::vector<SourceShare>> position_sources(
-    Encoder& encoder, std::span<const int32_t> token_ids, std::span<const int64_t> movable,
-    const RunOptions& options = {}, int64_t num_squares = 8, uint64_t seed = 1,
-    const Progress& progress = {});
+std::vector<std::vector<SourceShare>> position_sources(Encoder& encoder,
+                                                       std::span<const int32_t> token_ids,
+                                                       std::span<const int64_t> movable,
+                                                       const RunOptions& options = {},
+                                                       int64_t num_squares = 8, uint64_t seed = 1,
+                                                       const Progress& progress = {});
 
 }  // namespace phasor
