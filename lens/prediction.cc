@@ -1,4 +1,4 @@
-// Cross-entropy and ranks, row by row.
+// Cross-entropy and ranks, row by row; logits of earlier layers.
 
 #include "phasor/lens/prediction.h"
 
@@ -7,9 +7,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lens/residual_stream.h"
+#include "lens/rows.h"
 #include "phasor/errors.h"
 
 namespace phasor {
+using namespace internal;
+
 namespace {
 
 TokenScore score(std::span<const float> logits, int32_t token_id) {
@@ -43,6 +47,26 @@ std::vector<TokenScore> score_tokens(std::span<const float> logits, int64_t voca
     scores.push_back(score(logits.subspan(n * vocab_size, vocab_size), token_ids[n]));
   }
   return scores;
+}
+
+std::vector<float> logit_lens(Encoder& encoder, std::span<const float> states) {
+  const ModelConfig& config = encoder.model().config();
+  if (!config.final_norm || states.empty()) return encoder.mlm_logits(states);
+  const int64_t rows = num_rows(states, config.d_model);
+  const NormWeights& norm = encoder.model().weights().final_norm;
+  const std::vector<float> weight = norm.weight.to_float();
+  const std::vector<float> bias =
+      norm.bias.present() ? norm.bias.to_float() : std::vector<float>(config.d_model);
+  std::vector<float> normalized;
+  for (int64_t n = 0; n < rows; ++n) {
+    const auto state = states.subspan(n * config.d_model, config.d_model);
+    std::vector<double> row(state.begin(), state.end());
+    normalize_row(config, row, 1 / deviation(config, row), weight);
+    for (int64_t c = 0; c < config.d_model; ++c) {
+      normalized.push_back(static_cast<float>(row[c] + bias[c]));
+    }
+  }
+  return encoder.mlm_logits(normalized);
 }
 
 }  // namespace phasor

@@ -15,7 +15,26 @@ std::vector<float> values_of(const Tensor& tensor) {
   return tensor.present() ? tensor.to_float() : std::vector<float>();
 }
 
+// 0 in an RMS norm, which subtracts no mean.
+double subtracted_mean(const ModelConfig& config, std::span<const double> row) {
+  if (config.norm == NormKind::kRmsNorm) return 0;
+  return std::accumulate(row.begin(), row.end(), 0.0) / static_cast<double>(row.size());
+}
+
 }  // namespace
+
+double deviation(const ModelConfig& config, std::span<const double> row) {
+  const double middle = subtracted_mean(config, row);
+  double squares = 0;
+  for (const double value : row) squares += (value - middle) * (value - middle);
+  return std::sqrt(squares / static_cast<double>(row.size()) + config.norm_eps);
+}
+
+void normalize_row(const ModelConfig& config, std::span<double> row, double scale,
+                   std::span<const float> weight) {
+  const double middle = subtracted_mean(config, row);
+  for (size_t c = 0; c < row.size(); ++c) row[c] = weight[c] * (row[c] - middle) * scale;
+}
 
 ResidualStream::ResidualStream(const Model& model, const Trace& trace, int64_t sequence)
     : model_(model), config_(model.config()), trace_(trace), sequence_(sequence) {
@@ -61,9 +80,9 @@ void ResidualStream::normalize(const NormWeights& norm, std::span<const double> 
   const std::vector<float> weight = values_of(norm.weight);  // [width]
   const size_t width = weight.size();
   for (size_t first = 0; first < run.size(); first += width) {
-    const double scale = 1 / deviation(run.subspan(first, width));
+    const double scale = 1 / deviation(config_, run.subspan(first, width));
     for (ResidualPart& part : parts_) {
-      normalize_row(std::span(part.values).subspan(first, width), scale, weight);
+      normalize_row(config_, std::span(part.values).subspan(first, width), scale, weight);
     }
   }
   add_bias(norm.bias);
@@ -103,26 +122,6 @@ std::vector<double> ResidualStream::sum() const {
     for (size_t i = 0; i < sum.size(); ++i) sum[i] += part.values[i];
   }
   return sum;
-}
-
-// 0 in an RMS norm, which subtracts no mean.
-double ResidualStream::mean(std::span<const double> row) const {
-  if (config_.norm == NormKind::kRmsNorm) return 0;
-  return std::accumulate(row.begin(), row.end(), 0.0) / static_cast<double>(row.size());
-}
-
-// √(variance + ε)
-double ResidualStream::deviation(std::span<const double> row) const {
-  const double middle = mean(row);
-  double squares = 0;
-  for (const double value : row) squares += (value - middle) * (value - middle);
-  return std::sqrt(squares / static_cast<double>(row.size()) + config_.norm_eps);
-}
-
-void ResidualStream::normalize_row(std::span<double> row, double scale,
-                                   std::span<const float> weight) const {
-  const double middle = mean(row);
-  for (size_t c = 0; c < row.size(); ++c) row[c] = weight[c] * (row[c] - middle) * scale;
 }
 
 }  // namespace phasor::internal

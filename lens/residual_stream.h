@@ -8,6 +8,13 @@
 
 namespace phasor::internal {
 
+/// √(variance + ε) of a norm's input.
+double deviation(const ModelConfig& config, std::span<const double> row);
+/// The norm of a row, or of one of the parts that it is the sum of, without the bias: `scale` is
+/// 1/deviation() of the whole row.
+void normalize_row(const ModelConfig& config, std::span<double> row, double scale,
+                   std::span<const float> weight);
+
 /// A residual stream [T, C] as a list of parts whose sum it is; [T, E] until the embedding map.
 /// Borrows the model and the trace, and throws InvalidArgument if they do not belong together.
 class ResidualStream {
@@ -41,9 +48,6 @@ class ResidualStream {
   void map(const LinearWeights& weights);  // [T, E] to [T, C]
   void add_bias(const Tensor& tensor);
   std::vector<double> sum() const;
-  double mean(std::span<const double> row) const;
-  double deviation(std::span<const double> row) const;
-  void normalize_row(std::span<double> row, double scale, std::span<const float> weight) const;
 
   const Model& model_;
   const ModelConfig& config_;

@@ -33,7 +33,9 @@ Batch::Batch(const Subject& subject, std::span<const Input> inputs, const Reques
       progress_(progress),
       sequences_(token_ids_of(inputs)),
       listener_(traced(request),
-                {.attention = request.measures(measure_attention), .patterns = request.patterns},
+                {.attention = request.measures(measure_attention),
+                 .mean_patterns = request.asks("rollout"),
+                 .patterns = request.patterns},
                 special_places(subject.model(), inputs)),
       encoding_(subject.run(sequences_, listener_)) {
   for (int64_t i = 0; i < std::ssize(inputs); ++i) begin_text(inputs[i], i);

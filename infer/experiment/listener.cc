@@ -6,6 +6,20 @@ namespace infer {
 
 using phasor::Hook;
 
+namespace {
+
+/// Of a pattern [H, T, T]: [T, T].
+std::vector<float> mean_over_heads(const phasor::HookEvent& event) {
+  const int64_t num_heads = event.shape[0];
+  std::vector<float> mean(event.shape[1] * event.shape[2]);
+  for (size_t i = 0; i < event.values.size(); ++i) {
+    mean[i % mean.size()] += event.values[i] / static_cast<float>(num_heads);
+  }
+  return mean;
+}
+
+}  // namespace
+
 bool Listener::wants(Hook hook, int64_t layer) const {
   if (hook == Hook::kPattern) return wants_.attention || wants_.patterns;
   return trace_.wants(hook, layer);
@@ -30,6 +44,7 @@ void Listener::observe(const phasor::HookEvent& event) {
     sum.entropy_share += head.entropy_share * rows;
     sum.rows += rows;
   }
+  if (wants_.mean_patterns) sum.mean_pattern = mean_over_heads(event);
   ++sum.windows;
 }
 
@@ -37,7 +52,10 @@ ObservedAttention Listener::attention(int64_t layer, int64_t sequence) const {
   const Sum& sum = sums_.at({layer, sequence});
   ObservedAttention attention{.by_offset = sum.by_offset,
                               .entropy_share = sum.entropy_share / sum.rows};
-  if (sum.windows == 1) attention.heads = sum.heads;
+  if (sum.windows == 1) {
+    attention.heads = sum.heads;
+    attention.mean_pattern = sum.mean_pattern;
+  }
   for (auto& [offset, share] : attention.by_offset) {
     share /= sum.rows;
     attention.distance += share * static_cast<double>(std::abs(offset));

@@ -14,10 +14,12 @@ namespace infer {
 /// Where a block's attention goes, over all heads and rows; a row of several windows counts once
 /// for each.
 struct ObservedAttention {
-  std::map<int64_t, double> by_offset;          // a(δ) of phasor::attention_by_offset()
-  double distance = 0;                          // Σ_δ a(δ)·|δ|, in tokens
-  double entropy_share = 0;                     // mean over heads and rows, of ln T
-  std::vector<phasor::HeadProfile> heads = {};  // [H]; empty where the text was run in windows
+  std::map<int64_t, double> by_offset;  // a(δ) of phasor::attention_by_offset()
+  double distance = 0;                  // Σ_δ a(δ)·|δ|, in tokens
+  double entropy_share = 0;             // mean over heads and rows, of ln T
+  // Empty where the text was run in windows:
+  std::vector<phasor::HeadProfile> heads = {};  // [H]
+  std::vector<float> mean_pattern = {};         // over heads, [T, T]; where wanted
 };
 
 /// Attention is summed up as it passes, so that the patterns (4·H·T² bytes a layer) are kept only
@@ -25,8 +27,9 @@ struct ObservedAttention {
 class Listener : public phasor::Observer {
  public:
   struct Wants {
-    bool attention = false;  // sums
-    bool patterns = false;   // whole, in trace()
+    bool attention = false;      // sums
+    bool mean_patterns = false;  // over heads, beside the sums
+    bool patterns = false;       // whole, in trace()
   };
 
   /// `states` wants the hooks to be kept, patterns aside; `separators` are the places of each
@@ -46,7 +49,8 @@ class Listener : public phasor::Observer {
     double entropy_share = 0;
     double rows = 0;
     int windows = 0;
-    std::vector<phasor::HeadProfile> heads;  // of the last window
+    std::vector<phasor::HeadProfile> heads;  // of the last window, as the mean pattern
+    std::vector<float> mean_pattern;
   };
   phasor::Trace trace_;
   Wants wants_;

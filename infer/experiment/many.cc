@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
+#include <set>
 
 #include "infer/experiment/masked.h"
 #include "infer/experiment/means.h"
@@ -45,16 +47,24 @@ int64_t common_length(const phasor::Model& model, std::span<const Input> inputs)
   return lengths.at(lengths.size() / 2);
 }
 
-/// Whether masked tokens can be scored; where not, why is noted under the view.
-bool can_mask(Many& many, const char* view) {
+/// Whether masked tokens can be scored; where not, why is noted under the views.
+bool can_mask(Many& many, std::initializer_list<const char*> views) {
   const phasor::Model& model = many.subject.model();
   const char* const why =
       !model.weights().mlm_head ? "the checkpoint has no masked-language-model head"
       : !model.has_tokenizer()  ? "the checkpoint has no tokenizer that phasor reads"
       : !mask_to_fill(model)    ? "the tokenizer has no mask token"
                                 : nullptr;
-  if (why != nullptr) many.means.missing[view] = why;
-  return why == nullptr;
+  if (why == nullptr) return true;
+  for (const char* const view : views) many.means.missing[view] = why;
+  return false;
+}
+
+/// The columns of loss and accuracy.
+void add_score(const MaskedScore& score, Row& row) {
+  for (const Estimate& estimate : {score.loss(), score.accuracy()}) {
+    row.add(estimate.mean, estimate.interval);
+  }
 }
 
 /// Means over the texts, in which every token counts as much as any other.
@@ -78,8 +88,9 @@ Observed observe_many(const Subject& subject, const std::string& file,
   Observed observed = means.result();
   observed.many = {.file = file, .texts = means.texts(), .tokens = means.tokens()};
   Many many{subject, inputs, whole, progress, observed};
+  std::set<void (*)(Many&)> done = {nullptr};
   for (const View* view : request.views) {
-    if (view->of_many != nullptr) view->of_many(many);
+    if (done.insert(view->of_many).second) view->of_many(many);
   }
   return observed;
 }
@@ -152,22 +163,28 @@ void probe_many(Many& many) {
 }
 
 void score_masked(Many& many) {
-  if (!can_mask(many, "masked")) return;
+  if (!can_mask(many, {"masked", "lens"})) return;
   const Corpus corpus = tokenize_corpus(many.subject.model(), many.request.lines);
-  MaskedScore score = score_texts(many.subject.encoder, many.subject.options, corpus,
-                                  many.request.max_tokens, many.request.seed, many.progress);
-  const Estimate loss = score.loss(), accuracy = score.accuracy();
+  const bool lens = many.request.asks("lens");
+  std::vector<MaskedScore> layers =
+      score_texts(many.subject.encoder, many.subject.options, corpus, many.request.max_tokens,
+                  many.request.seed, lens, many.progress);
+  MaskedScore& last = layers.back();
   Row row{.label = "all", .cells = {}};
-  row.add(loss.mean, loss.interval);
-  row.add(accuracy.mean, accuracy.interval);
-  row.add(static_cast<double>(score.masks()));
-  row.add(static_cast<double>(score.tokens));
+  add_score(last, row);
+  row.add(static_cast<double>(last.masks()));
+  row.add(static_cast<double>(last.tokens));
   many.means.add("masked", std::move(row));
-  many.means.masked = std::move(score);
+  for (int64_t l = 0; lens && l < std::ssize(layers); ++l) {
+    Row of_layer{.layer = l, .cells = {}};
+    add_score(layers[l], of_layer);
+    many.means.add("lens", std::move(of_layer));
+  }
+  many.means.masked = std::move(last);
 }
 
 void score_longer(Many& many) {
-  if (!can_mask(many, "longer")) return;
+  if (!can_mask(many, {"longer"})) return;
   const auto trained = trained_length(many.subject.encoder, many.subject.options);
   if (!trained) {
     many.means.missing["longer"] = "the checkpoint does not say how long its texts were";
@@ -178,12 +195,10 @@ void score_longer(Many& many) {
       score_lengths(many.subject.encoder, many.subject.options, corpus, *trained, many.request.seed,
                     many.progress);
   for (const LengthScore& length : lengths) {
-    const Estimate loss = length.score.loss(), accuracy = length.score.accuracy();
     Row row{.label = fmt::format("{}{}{}", length.length, length.overflow ? " " : "",
                                  length.overflow ? to_string(*length.overflow) : ""),
             .cells = {}};
-    row.add(loss.mean, loss.interval);
-    row.add(accuracy.mean, accuracy.interval);
+    add_score(length.score, row);
     row.add(length.factor);
     row.add(static_cast<double>(length.score.masks()));
     row.add(static_cast<double>(length.score.tokens));

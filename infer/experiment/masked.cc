@@ -6,6 +6,7 @@
 #include <random>
 
 #include "infer/cli/input.h"
+#include "infer/experiment/subject.h"
 #include "phasor/lens.h"
 
 namespace infer {
@@ -55,46 +56,61 @@ MaskedText masked_text(const Corpus& corpus, std::span<const int32_t> tokens,
   return text;
 }
 
-/// Adds what the model makes of every mask of some sequences.
-void add_scores(phasor::Encoder& encoder, const phasor::RunOptions& options,
-                std::span<const MaskedText> texts, int64_t first_text, MaskedScore& result) {
+/// Adds what the model makes of every mask of some sequences to the score of the last layer, [1],
+/// or of every layer, [L + 1].
+void add_scores(phasor::Encoder& encoder, phasor::RunOptions options,
+                std::span<const MaskedText> texts, int64_t first_text,
+                std::span<MaskedScore> layers) {
   std::vector<std::vector<int32_t>> sequences;
-  for (const MaskedText& text : texts) sequences.push_back(text.token_ids);
-  const phasor::Encoding encoding = encoder.encode_ids(sequences, options);
-  const int64_t d_model = encoder.model().config().d_model;
-  std::vector<float> states;    // [masks, C]
-  std::vector<int32_t> hidden;  // [masks]
-  for (size_t i = 0; i < texts.size(); ++i) {
-    for (const int64_t place : texts[i].places) {
-      const auto row = encoding.hidden(static_cast<int64_t>(i)).subspan(place * d_model, d_model);
-      states.insert(states.end(), row.begin(), row.end());
-    }
-    hidden.insert(hidden.end(), texts[i].hidden.begin(), texts[i].hidden.end());
-    result.texts.resize(result.texts.size() + texts[i].hidden.size(),
-                        first_text + static_cast<int64_t>(i));
+  std::vector<int32_t> hidden;   // [masks]
+  std::vector<int64_t> text_of;  // [masks]
+  for (const MaskedText& text : texts) {
+    hidden.insert(hidden.end(), text.hidden.begin(), text.hidden.end());
+    text_of.resize(hidden.size(), first_text + std::ssize(sequences));
+    sequences.push_back(text.token_ids);
   }
-  for (size_t first = 0; first < hidden.size(); first += kRowsAtOnce) {
-    const size_t count = std::min(kRowsAtOnce, hidden.size() - first);
-    const std::vector<float> logits =
-        encoder.mlm_logits(std::span(states).subspan(first * d_model, count * d_model));
-    for (const phasor::TokenScore& score :
-         phasor::score_tokens(logits, encoder.model().config().vocab_size,
-                              std::span(hidden).subspan(first, count))) {
-      result.losses.push_back(score.loss);
-      result.hits.push_back(score.rank == 0 ? 1 : 0);
+  phasor::Trace trace = hidden_states();
+  if (layers.size() > 1) options.observer = &trace;
+  const phasor::Encoding encoding = encoder.encode_ids(sequences, options);
+  const phasor::ModelConfig& config = encoder.model().config();
+  for (size_t l = 0; l < layers.size(); ++l) {
+    const bool last = l + 1 == layers.size();
+    std::vector<float> states;  // [masks, C]
+    for (int64_t i = 0; i < std::ssize(texts); ++i) {
+      const std::span<const float> of_text =
+          last ? encoding.hidden(i) : trace.hidden_state(static_cast<int64_t>(l), i).values;
+      for (const int64_t place : texts[i].places) {
+        const auto row = of_text.subspan(place * config.d_model, config.d_model);
+        states.insert(states.end(), row.begin(), row.end());
+      }
+    }
+    layers[l].texts.insert(layers[l].texts.end(), text_of.begin(), text_of.end());
+    for (size_t first = 0; first < hidden.size(); first += kRowsAtOnce) {
+      const size_t count = std::min(kRowsAtOnce, hidden.size() - first);
+      const auto rows = std::span(states).subspan(first * config.d_model, count * config.d_model);
+      const std::vector<float> logits =
+          last ? encoder.mlm_logits(rows) : phasor::logit_lens(encoder, rows);
+      for (const phasor::TokenScore& score : phasor::score_tokens(
+               logits, config.vocab_size, std::span(hidden).subspan(first, count))) {
+        layers[l].losses.push_back(score.loss);
+        layers[l].hits.push_back(score.rank == 0 ? 1 : 0);
+      }
     }
   }
 }
 
-MaskedScore score(phasor::Encoder& encoder, const phasor::RunOptions& options,
-                  std::span<const MaskedText> texts, Progress& progress, std::string_view what) {
-  MaskedScore result;
+/// The scores of the last layer, [1], or of every layer, [L + 1].
+std::vector<MaskedScore> score(phasor::Encoder& encoder, const phasor::RunOptions& options,
+                               std::span<const MaskedText> texts, int64_t num_layers,
+                               int64_t tokens, Progress& progress, std::string_view what) {
+  std::vector<MaskedScore> layers(num_layers);
+  for (MaskedScore& layer : layers) layer.tokens = tokens;
   for (size_t first = 0; first < texts.size(); first += kSequencesAtOnce) {
     progress.show(what, static_cast<int64_t>(first), std::ssize(texts));
     const size_t count = std::min(kSequencesAtOnce, texts.size() - first);
-    add_scores(encoder, options, texts.subspan(first, count), static_cast<int64_t>(first), result);
+    add_scores(encoder, options, texts.subspan(first, count), static_cast<int64_t>(first), layers);
   }
-  return result;
+  return layers;
 }
 
 /// The whole corpus in pieces of so many text tokens, without the last piece where it is short.
@@ -135,9 +151,9 @@ Corpus tokenize_corpus(const phasor::Model& model, std::span<const std::string> 
   return corpus;
 }
 
-MaskedScore score_texts(phasor::Encoder& encoder, const phasor::RunOptions& options,
-                        const Corpus& corpus, int64_t max_tokens, uint64_t seed,
-                        Progress& progress) {
+std::vector<MaskedScore> score_texts(phasor::Encoder& encoder, const phasor::RunOptions& options,
+                                     const Corpus& corpus, int64_t max_tokens, uint64_t seed,
+                                     bool every_layer, Progress& progress) {
   const int32_t mask_id = mask_to_fill(encoder.model()).value();
   const auto room = max_tokens - std::ssize(corpus.prefix) - std::ssize(corpus.suffix);
   std::vector<MaskedText> texts;
@@ -149,9 +165,8 @@ MaskedScore score_texts(phasor::Encoder& encoder, const phasor::RunOptions& opti
     texts.push_back(masked_text(corpus, text, masks, mask_id, std::ssize(text)));
     tokens += std::ssize(text);
   }
-  MaskedScore result = score(encoder, options, texts, progress, "masked texts");
-  result.tokens = tokens;
-  return result;
+  const int64_t layers = every_layer ? encoder.model().config().num_layers + 1 : 1;
+  return score(encoder, options, texts, layers, tokens, progress, "masked texts");
 }
 
 std::vector<LengthScore> score_lengths(phasor::Encoder& encoder, const phasor::RunOptions& options,
@@ -189,8 +204,7 @@ std::vector<LengthScore> score_lengths(phasor::Encoder& encoder, const phasor::R
       phasor::RunOptions run = options;
       run.overflow = policy.value_or(Overflow::kError);
       length.overflow = policy;
-      length.score = score(encoder, run, texts, progress, "longer than trained");
-      length.score.tokens = num_scored;
+      length.score = score(encoder, run, texts, 1, num_scored, progress, "longer than trained")[0];
       scores.push_back(length);
     }
   }

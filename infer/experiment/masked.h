@@ -36,11 +36,12 @@ struct MaskedScore {
 };
 
 /// 15 % of every text's tokens (rounded, at least one) are masked, drawn from `seed` and the text's
-/// number; each text is run by itself, cut to `max_tokens` where that is above 0. The model must
-/// have an MLM head and a mask token.
-MaskedScore score_texts(phasor::Encoder& encoder, const phasor::RunOptions& options,
-                        const Corpus& corpus, int64_t max_tokens, uint64_t seed,
-                        Progress& progress);
+/// number; each text is run by itself, cut to `max_tokens` where that is above 0. Their scores by
+/// the last layer, [1], or by the logit lens of every layer, [L + 1]. The model must have an MLM
+/// head and a mask token.
+std::vector<MaskedScore> score_texts(phasor::Encoder& encoder, const phasor::RunOptions& options,
+                                     const Corpus& corpus, int64_t max_tokens, uint64_t seed,
+                                     bool every_layer, Progress& progress);
 
 /// A run of the whole corpus in pieces of one length.
 struct LengthScore {

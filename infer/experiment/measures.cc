@@ -43,6 +43,17 @@ void add_heads(const ObservedAttention& attention, int64_t l, Observed& text) {
   }
 }
 
+/// Of a text's mean patterns over heads, [L] of [T, T].
+void add_rollout(std::span<const std::vector<float>> patterns, Observed& text) {
+  const int64_t tokens = text.num_tokens();
+  int64_t l = 0;
+  for (const std::vector<float>& rollout : phasor::attention_rollout(patterns, 1, tokens)) {
+    const double self = phasor::attention_by_offset(rollout, 1, tokens)[tokens - 1];
+    text.add("rollout",
+             {.layer = ++l, .cells = {phasor::mean_attention_distance(rollout, 1, tokens), self}});
+  }
+}
+
 std::vector<double> cells(const phasor::ScoreShares& shares) {
   return {shares.token_token,       shares.token_position, shares.position_token,
           shares.position_position, shares.relative_bias,  shares.rest};
@@ -243,6 +254,7 @@ void measure_attention(Batch& batch) {
   for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
     Observed& text = batch.texts()[i];
     const bool whole = !batch.missed_by_windows(i, "heads");
+    std::vector<std::vector<float>> mean_patterns;  // [L] of [T, T]
     for (int64_t l = 1; l <= text.num_layers; ++l) {
       ObservedAttention attention = batch.listener().attention(l - 1, i);
       text.add("attention", {.layer = l, .cells = {attention.distance}});
@@ -258,6 +270,10 @@ void measure_attention(Batch& batch) {
       if (!whole) continue;
       add_heads(attention, l, text);
       text.heads.push_back(std::move(attention.heads));
+      mean_patterns.push_back(std::move(attention.mean_pattern));
+    }
+    if (batch.request().asks("rollout") && !batch.missed_by_windows(i, "rollout")) {
+      add_rollout(mean_patterns, text);
     }
     const auto tokens = static_cast<double>(text.num_tokens());
     text.tables["attention"].note =

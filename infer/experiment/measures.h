@@ -12,13 +12,13 @@ void measure_direct(Batch& batch);     // direct
 void measure_sources(Batch& batch);    // sources
 void measure_effect(Batch& batch);     // effect, pooled
 void measure_order(Batch& batch);      // order
-void measure_attention(Batch& batch);  // attention, entropy, offsets, heads
+void measure_attention(Batch& batch);  // attention, entropy, offsets, rollout, heads
 void measure_scores(Batch& batch);     // scores
 void measure_relative(Batch& batch);   // relative
 
 void split_many(Many& many);    // corpus
 void probe_many(Many& many);    // probe
-void score_masked(Many& many);  // masked
+void score_masked(Many& many);  // masked, lens
 void score_longer(Many& many);  // longer
 
 /// "moved" of `after`: how far its states are from those of `before`, of one text with

@@ -30,6 +30,7 @@ constexpr Column kOrder[] = {
     {"swap", "swap"}, {"pairs", "pairs"}, {"reverse", "reverse"}, {"shuffle", "shuffle"}};
 constexpr Column kAttention[] = {{"distance", "tokens", 2}};
 constexpr Column kEntropy[] = {{"entropy", "of ln T", 2}};
+constexpr Column kRollout[] = {{"distance", "tokens", 2}, {"self", "itself"}};
 constexpr Column kOffsets[] = {{"-3", "−3", 2}, {"-2", "−2", 2}, {"-1", "−1", 2}, {"0", "0", 2},
                                {"1", "+1", 2},  {"2", "+2", 2},  {"3", "+3", 2}};
 constexpr Column kRelative[] = {{"-16", "−16", 2}, {"-4", "−4", 2}, {"-1", "−1", 2}, {"0", "0", 2},
@@ -55,6 +56,7 @@ constexpr Column kProbe[] = {{"r2", "R²"},
                              {"train_r2", "train R²", 3, false}};
 constexpr Column kMasked[] = {
     {"loss", "loss"}, {"accuracy", "right"}, {"masks", "masks", 0}, {"tokens", "tokens", 0, false}};
+constexpr Column kLens[] = {{"loss", "loss"}, {"accuracy", "right"}};
 constexpr Column kLonger[] = {{"loss", "loss"},
                               {"accuracy", "right"},
                               {"factor", "factor", 1},
@@ -233,6 +235,18 @@ const View kViews[] = {
      .brief = false,
      .columns = kOffsets,
      .of_texts = measure_attention},
+    {.name = "rollout",
+     .title = "Reach of attention through all layers",
+     .hint = "Attention rollout: the shares of the input tokens in each state, if attention passed "
+             "whole states on and half of each state stayed where it is; MLPs, values and norms "
+             "are ignored. The mean distance |i − j| between a state and the tokens that it comes "
+             "from, and the share of its own token (1: nothing has been mixed; 0: nothing of it "
+             "is left).",
+     .unit = "tokens",
+     .chart = Chart::kLines,
+     .brief = false,
+     .columns = kRollout,
+     .of_texts = measure_attention},
     {.name = "heads",
      .title = "Heads, the most positional first",
      .hint = "Mean weight that a head gives to the previous and the next token, to the token "
@@ -340,6 +354,19 @@ const View kViews[] = {
      .rows = Rows::kNamed,
      .row_name = "texts",
      .columns = kMasked,
+     .of_many = score_masked},
+    {.name = "lens",
+     .title = "Masked tokens, predicted from each layer",
+     .hint = "Logit lens: what the masked-language-model head says of the same masked tokens as in "
+             "masked, when it reads the state of an earlier layer (after the model's final norm, "
+             "if it has one). Loss in nats (0: certain of the right token; ln of the vocabulary's "
+             "size: a guess among all tokens alike) and share of right predictions (1: all). The "
+             "last layer's are those of masked.",
+     .unit = "loss in nats",
+     .needs = Needs::kFile,
+     .chart = Chart::kLines,
+     .brief = false,
+     .columns = kLens,
      .of_many = score_masked},
     {.name = "longer",
      .title = "Masked tokens in longer texts",

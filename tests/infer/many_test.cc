@@ -268,6 +268,54 @@ TEST(ManyTest, TheLossOfMaskedTokensIsWhatTheLibrarySays) {
   }
 }
 
+TEST(ManyTest, TheLensReadsTheSameMasksOffEveryLayer) {
+  Encoder encoder = bundled();
+  const auto observed = [&](const std::vector<std::string>& lines,
+                            const std::vector<std::string>& views) {
+    Request request = request_of(views);
+    request.lines = lines;
+    return observe_all({subject(encoder)}, {kText}, request).at(0);
+  };
+  const std::vector<std::string> lines = read_lines(kSentences);
+  const Observed run = observed(lines, {"masked", "lens"});
+  ASSERT_EQ(run.tables.at("lens").rows.size(), 7u);
+  const Row& of_masked = run.tables.at("masked").rows.at(0);
+  const Row& last = run.tables.at("lens").rows.back();
+  for (size_t c = 0; c < 2; ++c) {  // loss, accuracy
+    EXPECT_EQ(last.cells.at(c), of_masked.cells.at(c));
+    EXPECT_EQ(last.low.at(c), of_masked.low.at(c));
+    EXPECT_EQ(last.high.at(c), of_masked.high.at(c));
+  }
+  EXPECT_GT(number(run, "lens", 0, "loss"), number(run, "lens", 6, "loss") + 1);
+  const Observed without = observed(lines, {"masked"});  // which observes no layer
+  EXPECT_EQ(without.tables.at("masked").rows.at(0).cells, of_masked.cells);
+  EXPECT_EQ(without.table("lens"), nullptr);
+  EXPECT_EQ(observed(lines, {"lens"}).tables.at("lens").rows.at(3).cells,
+            run.tables.at("lens").rows.at(3).cells);
+
+  const std::vector<std::string> words = {"dog", "house"};  // each has one token
+  std::vector<double> losses(7), hits(7);
+  for (const std::string& word : words) {
+    std::vector<int32_t> ids = encoder.model().tokenizer().encode(word).ids;
+    const int32_t hidden = std::exchange(ids.at(1), *encoder.model().tokenizer().mask_id());
+    Trace trace = Trace::hidden_states_and_attentions();
+    encoder.encode_ids(ids, {.observer = &trace});
+    for (int64_t l = 0; l <= 6; ++l) {
+      const std::vector<float> logits =
+          encoder.mlm_logits(std::span(trace.hidden_state(l).values).subspan(128, 128));
+      double sum = 0;
+      for (const float logit : logits) sum += std::exp(static_cast<double>(logit));
+      losses[l] += (std::log(sum) - static_cast<double>(logits[hidden])) / 2;
+      hits[l] += logits[hidden] == std::ranges::max(logits) ? 0.5 : 0;
+    }
+  }
+  const Observed two = observed(words, {"lens"});
+  for (int64_t l = 0; l <= 6; ++l) {
+    EXPECT_NEAR(number(two, "lens", l, "loss"), losses[l], 1e-5) << l;
+    EXPECT_EQ(number(two, "lens", l, "accuracy"), hits[l]) << l;
+  }
+}
+
 TEST(ManyTest, LongerThanTrainedASinusoidGoesOnAndATableNeedsAPolicy) {
   Encoder a = bundled("sinusoidal"), b = bundled("learned");
   Request request = request_of({"longer"});
@@ -348,6 +396,7 @@ TEST(ManyTest, ModelsWithoutHeadOrTokenizerAnswerWhatTheyCan) {
   EXPECT_EQ(why_missing(runs[1], "moved"), "the two tokenizers make different tokens");
   EXPECT_GT(number(runs[0], "norm", 1, "norm"), 0);
   EXPECT_NE(why_missing(runs[0], "masked").find("head"), std::string::npos);
+  EXPECT_EQ(why_missing(runs[0], "lens"), why_missing(runs[0], "masked"));
   EXPECT_EQ(why_missing(runs[1], "masked"), "");
   EXPECT_EQ(number(runs[1], "masked", "all", "masks"), 1);
 

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "phasor/errors.h"
+#include "phasor/trace.h"
+#include "tests/support/encoder_cases.h"
 
 namespace phasor {
 namespace {
@@ -146,6 +148,44 @@ TEST(LensTest, ShapesThatDoNotFitAreRefused) {
   EXPECT_THROW(score_tokens(six, 3, std::vector<int32_t>{0}), InvalidArgument);
   EXPECT_THROW(score_tokens(six, 3, std::vector<int32_t>{0, 3}), InvalidArgument);
   EXPECT_THROW(score_tokens(six, 3, std::vector<int32_t>{0, -1}), InvalidArgument);
+}
+
+TEST(LogitLensTest, OfTheLastBlocksOutputItSaysWhatTheModelSays) {
+  ModelConfig config = small_config();
+  config.norm_order = NormOrder::kPreNorm;
+  config.final_norm = true;
+  config.norm_eps = 0.1f;  // large enough to be missed
+  for (const NormKind kind : {NormKind::kLayerNorm, NormKind::kRmsNorm}) {
+    config.norm = kind;
+    for (const bool bias : {true, false}) {
+      const auto without = [](Weights& weights) { weights.final_norm.bias = {}; };
+      RandomModelExtras extras{.mlm_head = true};
+      if (!bias) extras.change = without;
+      const auto model = random_model(config, 4, extras);
+      Encoder encoder(model);
+      Trace trace{Hook::kResidPost};
+      const Encoding encoding = encoder.encode_ids(random_ids(*model, 9, 1), {.observer = &trace});
+      const std::vector<float>& states = trace.at(Hook::kResidPost, config.num_layers - 1).values;
+      const std::vector<float> want = encoder.mlm_logits(encoding.hidden(0));
+      const std::vector<float> got = logit_lens(encoder, states);
+      ASSERT_EQ(got.size(), want.size());
+      for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-5) << i;
+      EXPECT_TRUE(logit_lens(encoder, {}).empty());
+      EXPECT_THROW(logit_lens(encoder, std::span(states).first(16)), InvalidArgument);
+    }
+  }
+}
+
+TEST(LogitLensTest, WithoutAFinalNormItIsTheHead) {
+  const auto model = random_model(small_config(), 4, {.mlm_head = true});
+  Encoder encoder(model);
+  Trace trace{Hook::kNormalizedResidPost};
+  encoder.encode_ids(random_ids(*model, 9, 1), {.observer = &trace});
+  const std::vector<float>& states = trace.at(Hook::kNormalizedResidPost, 0).values;
+  EXPECT_EQ(logit_lens(encoder, states), encoder.mlm_logits(states));
+  EXPECT_THROW(logit_lens(encoder, std::span(states).first(16)), InvalidArgument);
+  Encoder headless(random_model(small_config(), 4));
+  EXPECT_THROW(logit_lens(headless, states), ModelError);
 }
 
 }  // namespace

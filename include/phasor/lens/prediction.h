@@ -1,9 +1,11 @@
-// How well masked tokens are predicted.
+// How well masked tokens are predicted, and by which layer.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
+
+#include "phasor/encoder.h"
 
 namespace [[gnu::visibility("default")]] phasor {
 
@@ -17,5 +19,13 @@ struct TokenScore {
 /// sizes do not fit or an id is outside the columns.
 std::vector<TokenScore> score_tokens(std::span<const float> logits, int64_t vocab_size,
                                      std::span<const int32_t> token_ids);
+
+/// The logit lens (nostalgebraist 2020; Belrose et al. 2023, arXiv 2303.08112): what the
+/// masked-language-model head says of states of an earlier layer, as if the blocks after it did
+/// nothing. `states` [n, C] are rows of Trace::hidden_state(l), l = 0 … L − 1; the result is logits
+/// [n, V], as by Encoder::mlm_logits() for the last layer, whose input comes after the model's
+/// final norm. So that norm is applied first, where the model has one. Throws InvalidArgument for
+/// states of another width, and what mlm_logits() throws.
+std::vector<float> logit_lens(Encoder& encoder, std::span<const float> states);
 
 }  // namespace phasor
