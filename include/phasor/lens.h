@@ -13,11 +13,13 @@
 //   lens/relative.h    what positions do to the scores, by offset
 //   lens/order.h       what reordering the tokens does
 //   lens/prediction.h  how well masked tokens are predicted, and the logit lens
+//   lens/causes.h      what parts of a run cause: subtracted or replaced, and measured
 //   lens/bootstrap.h   intervals for means over texts
 #pragma once
 
 #include "phasor/lens/attention.h"
 #include "phasor/lens/bootstrap.h"
+#include "phasor/lens/causes.h"
 #include "phasor/lens/order.h"
 #include "phasor/lens/prediction.h"
 #include "phasor/lens/probe.h"

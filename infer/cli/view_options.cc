@@ -96,7 +96,8 @@ Shown parse_views(const ViewOptions& options, bool as_text, const phasor::ModelC
   Shown shown{.all_rows = !options.only.empty(), .heads = parse_heads(options.heads, config)};
   const auto lacks = [&](size_t i) { return why_not(views()[i].needs); };
   for (const size_t i : picked(options.only, names, lacks)) {
-    const bool unasked = options.only.empty() && as_text && !views()[i].brief;
+    const View& view = views()[i];
+    const bool unasked = options.only.empty() && (view.slow || (as_text && !view.brief));
     if (!unasked) shown.views.push_back(&views()[i]);
   }
   for (const size_t i : picked({}, names, lacks)) shown.possible.push_back(&views()[i]);

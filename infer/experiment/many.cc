@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
 #include <set>
 
 #include "infer/experiment/masked.h"
@@ -47,19 +46,6 @@ int64_t common_length(const phasor::Model& model, std::span<const Input> inputs)
   return lengths.at(lengths.size() / 2);
 }
 
-/// Whether masked tokens can be scored; where not, why is noted under the views.
-bool can_mask(Many& many, std::initializer_list<const char*> views) {
-  const phasor::Model& model = many.subject.model();
-  const char* const why =
-      !model.weights().mlm_head ? "the checkpoint has no masked-language-model head"
-      : !model.has_tokenizer()  ? "the checkpoint has no tokenizer that phasor reads"
-      : !mask_to_fill(model)    ? "the tokenizer has no mask token"
-                                : nullptr;
-  if (why == nullptr) return true;
-  for (const char* const view : views) many.means.missing[view] = why;
-  return false;
-}
-
 /// The columns of loss and accuracy.
 void add_score(const MaskedScore& score, Row& row) {
   for (const Estimate& estimate : {score.loss(), score.accuracy()}) {
@@ -96,6 +82,18 @@ Observed observe_many(const Subject& subject, const std::string& file,
 }
 
 }  // namespace
+
+bool can_mask(Many& many, std::initializer_list<const char*> views) {
+  const phasor::Model& model = many.subject.model();
+  const char* const why =
+      !model.weights().mlm_head ? "the checkpoint has no masked-language-model head"
+      : !model.has_tokenizer()  ? "the checkpoint has no tokenizer that phasor reads"
+      : !mask_to_fill(model)    ? "the tokenizer has no mask token"
+                                : nullptr;
+  if (why == nullptr) return true;
+  for (const char* const view : views) many.means.missing[view] = why;
+  return false;
+}
 
 void split_many(Many& many) {
   const Subject& subject = many.subject;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <span>
 #include <string>
 
@@ -32,6 +33,9 @@ std::vector<Observed> observe_runs(
 void add_baseline(const Baseline& baseline, const std::string& file,
                   std::span<const std::vector<Input>> inputs, const Request& request,
                   Progress& progress, std::vector<Observed>& runs);
+
+/// Whether masked tokens can be scored; where not, why is noted under the views.
+bool can_mask(Many& many, std::initializer_list<const char*> views);
 
 /// Whether both were given the same tokens: the same ids, meaning the same pieces.
 bool same_tokens(std::span<const Input> a, std::span<const Input> b);

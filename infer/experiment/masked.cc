@@ -16,13 +16,6 @@ constexpr double kMaskedShare = 0.15;
 constexpr size_t kSequencesAtOnce = 32;
 constexpr size_t kRowsAtOnce = 64;  // of the logits, whose rows are as long as the vocabulary
 
-/// A sequence with masks, and what they hide.
-struct MaskedText {
-  std::vector<int32_t> token_ids;
-  std::vector<int64_t> places;  // of the masks that count
-  std::vector<int32_t> hidden;  // what stood there
-};
-
 /// 15 % of `count` indices, at least one, ascending.
 std::vector<int64_t> draw_masks(int64_t count, uint64_t seed) {
   std::vector<int64_t> indices(count);
@@ -54,49 +47,6 @@ MaskedText masked_text(const Corpus& corpus, std::span<const int32_t> tokens,
     text.token_ids[place] = mask_id;
   }
   return text;
-}
-
-/// Adds what the model makes of every mask of some sequences to the score of the last layer, [1],
-/// or of every layer, [L + 1].
-void add_scores(phasor::Encoder& encoder, phasor::RunOptions options,
-                std::span<const MaskedText> texts, int64_t first_text,
-                std::span<MaskedScore> layers) {
-  std::vector<std::vector<int32_t>> sequences;
-  std::vector<int32_t> hidden;   // [masks]
-  std::vector<int64_t> text_of;  // [masks]
-  for (const MaskedText& text : texts) {
-    hidden.insert(hidden.end(), text.hidden.begin(), text.hidden.end());
-    text_of.resize(hidden.size(), first_text + std::ssize(sequences));
-    sequences.push_back(text.token_ids);
-  }
-  phasor::Trace trace = hidden_states();
-  if (layers.size() > 1) options.observer = &trace;
-  const phasor::Encoding encoding = encoder.encode_ids(sequences, options);
-  const phasor::ModelConfig& config = encoder.model().config();
-  for (size_t l = 0; l < layers.size(); ++l) {
-    const bool last = l + 1 == layers.size();
-    std::vector<float> states;  // [masks, C]
-    for (int64_t i = 0; i < std::ssize(texts); ++i) {
-      const std::span<const float> of_text =
-          last ? encoding.hidden(i) : trace.hidden_state(static_cast<int64_t>(l), i).values;
-      for (const int64_t place : texts[i].places) {
-        const auto row = of_text.subspan(place * config.d_model, config.d_model);
-        states.insert(states.end(), row.begin(), row.end());
-      }
-    }
-    layers[l].texts.insert(layers[l].texts.end(), text_of.begin(), text_of.end());
-    for (size_t first = 0; first < hidden.size(); first += kRowsAtOnce) {
-      const size_t count = std::min(kRowsAtOnce, hidden.size() - first);
-      const auto rows = std::span(states).subspan(first * config.d_model, count * config.d_model);
-      const std::vector<float> logits =
-          last ? encoder.mlm_logits(rows) : phasor::logit_lens(encoder, rows);
-      for (const phasor::TokenScore& score : phasor::score_tokens(
-               logits, config.vocab_size, std::span(hidden).subspan(first, count))) {
-        layers[l].losses.push_back(score.loss);
-        layers[l].hits.push_back(score.rank == 0 ? 1 : 0);
-      }
-    }
-  }
 }
 
 /// The scores of the last layer, [1], or of every layer, [L + 1].
@@ -151,19 +101,68 @@ Corpus tokenize_corpus(const phasor::Model& model, std::span<const std::string> 
   return corpus;
 }
 
-std::vector<MaskedScore> score_texts(phasor::Encoder& encoder, const phasor::RunOptions& options,
-                                     const Corpus& corpus, int64_t max_tokens, uint64_t seed,
-                                     bool every_layer, Progress& progress) {
-  const int32_t mask_id = mask_to_fill(encoder.model()).value();
+void add_scores(phasor::Encoder& encoder, phasor::RunOptions options,
+                std::span<const MaskedText> texts, int64_t first_text,
+                std::span<MaskedScore> layers) {
+  std::vector<std::vector<int32_t>> sequences;
+  std::vector<int32_t> hidden;   // [masks]
+  std::vector<int64_t> text_of;  // [masks]
+  for (const MaskedText& text : texts) {
+    hidden.insert(hidden.end(), text.hidden.begin(), text.hidden.end());
+    text_of.resize(hidden.size(), first_text + std::ssize(sequences));
+    sequences.push_back(text.token_ids);
+  }
+  phasor::Trace trace = hidden_states();
+  if (layers.size() > 1) options.observer = &trace;
+  const phasor::Encoding encoding = encoder.encode_ids(sequences, options);
+  const phasor::ModelConfig& config = encoder.model().config();
+  for (size_t l = 0; l < layers.size(); ++l) {
+    const bool last = l + 1 == layers.size();
+    std::vector<float> states;  // [masks, C]
+    for (int64_t i = 0; i < std::ssize(texts); ++i) {
+      const std::span<const float> of_text =
+          last ? encoding.hidden(i) : trace.hidden_state(static_cast<int64_t>(l), i).values;
+      for (const int64_t place : texts[i].places) {
+        const auto row = of_text.subspan(place * config.d_model, config.d_model);
+        states.insert(states.end(), row.begin(), row.end());
+      }
+    }
+    layers[l].texts.insert(layers[l].texts.end(), text_of.begin(), text_of.end());
+    for (size_t first = 0; first < hidden.size(); first += kRowsAtOnce) {
+      const size_t count = std::min(kRowsAtOnce, hidden.size() - first);
+      const auto rows = std::span(states).subspan(first * config.d_model, count * config.d_model);
+      const std::vector<float> logits =
+          last ? encoder.mlm_logits(rows) : phasor::logit_lens(encoder, rows);
+      for (const phasor::TokenScore& score : phasor::score_tokens(
+               logits, config.vocab_size, std::span(hidden).subspan(first, count))) {
+        layers[l].losses.push_back(score.loss);
+        layers[l].hits.push_back(score.rank == 0 ? 1 : 0);
+      }
+    }
+  }
+}
+
+std::vector<MaskedText> masked_texts(const phasor::Model& model, const Corpus& corpus,
+                                     int64_t max_tokens, uint64_t seed) {
+  const int32_t mask_id = mask_to_fill(model).value();
   const auto room = max_tokens - std::ssize(corpus.prefix) - std::ssize(corpus.suffix);
   std::vector<MaskedText> texts;
-  int64_t tokens = 0;
   for (size_t i = 0; i < corpus.texts.size(); ++i) {
     std::span<const int32_t> text = corpus.texts[i];
     if (max_tokens > 0 && std::ssize(text) > room) text = text.first(std::max<int64_t>(room, 1));
     const std::vector<int64_t> masks = draw_masks(std::ssize(text), seed + i);
     texts.push_back(masked_text(corpus, text, masks, mask_id, std::ssize(text)));
-    tokens += std::ssize(text);
+  }
+  return texts;
+}
+
+std::vector<MaskedScore> score_texts(phasor::Encoder& encoder, const phasor::RunOptions& options,
+                                     const Corpus& corpus, int64_t max_tokens, uint64_t seed,
+                                     bool every_layer, Progress& progress) {
+  const std::vector<MaskedText> texts = masked_texts(encoder.model(), corpus, max_tokens, seed);
+  int64_t tokens = 0;
+  for (const MaskedText& text : texts) {
+    tokens += std::ssize(text.token_ids) - std::ssize(corpus.prefix) - std::ssize(corpus.suffix);
   }
   const int64_t layers = every_layer ? encoder.model().config().num_layers + 1 : 1;
   return score(encoder, options, texts, layers, tokens, progress, "masked texts");

@@ -35,10 +35,27 @@ struct MaskedScore {
   Estimate accuracy() const { return estimate(hits, texts); }
 };
 
+/// A sequence with masks, and what they hide.
+struct MaskedText {
+  std::vector<int32_t> token_ids;
+  std::vector<int64_t> places;  // of the masks that count
+  std::vector<int32_t> hidden;  // what stood there
+};
+
 /// 15 % of every text's tokens (rounded, at least one) are masked, drawn from `seed` and the text's
-/// number; each text is run by itself, cut to `max_tokens` where that is above 0. Their scores by
-/// the last layer, [1], or by the logit lens of every layer, [L + 1]. The model must have an MLM
-/// head and a mask token.
+/// number; texts are cut to `max_tokens` where that is above 0. The model must have a mask token.
+std::vector<MaskedText> masked_texts(const phasor::Model& model, const Corpus& corpus,
+                                     int64_t max_tokens, uint64_t seed);
+
+/// Adds what the model makes of every mask of some texts, of which the first has the number
+/// `first_text`, to the score of the last layer, [1], or of every layer, [L + 1]; then
+/// `options.observer` is not used. The model must have an MLM head.
+void add_scores(phasor::Encoder& encoder, phasor::RunOptions options,
+                std::span<const MaskedText> texts, int64_t first_text,
+                std::span<MaskedScore> layers);
+
+/// The scores of masked_texts(), each run by itself, by the last layer, [1], or by the logit lens
+/// of every layer, [L + 1].
 std::vector<MaskedScore> score_texts(phasor::Encoder& encoder, const phasor::RunOptions& options,
                                      const Corpus& corpus, int64_t max_tokens, uint64_t seed,
                                      bool every_layer, Progress& progress);

@@ -20,6 +20,7 @@ void split_many(Many& many);    // corpus
 void probe_many(Many& many);    // probe
 void score_masked(Many& many);  // masked, lens
 void score_longer(Many& many);  // longer
+void score_causes(Many& many);  // causes
 
 /// "moved" of `after`: how far its states are from those of `before`, of one text with
 /// Request::states. Models of different shapes have none.

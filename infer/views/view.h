@@ -44,6 +44,7 @@ struct View {
   int lead = 0;    // the column that stands for the view where there is room for one
   double (*weight)(const Row&) = nullptr;  // of kHeads: the head with the largest row comes first
   bool brief = true;  // on a terminal without being asked for; JSON and CSV have all
+  bool slow = false;  // nowhere without being asked for
   std::span<const Column> columns = {};
   /// Add the view's table to each text of a batch, or to the means over many texts. Views that come
   /// about together name the same function, which runs once.

@@ -57,6 +57,7 @@ constexpr Column kProbe[] = {{"r2", "R²"},
 constexpr Column kMasked[] = {
     {"loss", "loss"}, {"accuracy", "right"}, {"masks", "masks", 0}, {"tokens", "tokens", 0, false}};
 constexpr Column kLens[] = {{"loss", "loss"}, {"accuracy", "right"}};
+constexpr Column kCauses[] = {{"cost", "without"}, {"random", "random"}, {"excess", "difference"}};
 constexpr Column kLonger[] = {{"loss", "loss"},
                               {"accuracy", "right"},
                               {"factor", "factor", 1},
@@ -368,6 +369,21 @@ const View kViews[] = {
      .brief = false,
      .columns = kLens,
      .of_many = score_masked},
+    {.name = "causes",
+     .title = "What masked tokens lose without a part",
+     .hint = "By how many nats the loss on masked tokens rises when a part is subtracted from the "
+             "run, when random vectors of equal length are, and the difference (above 0: the part "
+             "matters more than its length). positions: all of them. direct path: the position "
+             "vectors, once the first block's attention has read them. position N: the position "
+             "component of the states after N layers. attention, MLP and head: what they write.",
+     .unit = "nats",
+     .needs = Needs::kFile,
+     .rows = Rows::kNamed,
+     .row_name = "part",
+     .brief = false,
+     .slow = true,
+     .columns = kCauses,
+     .of_many = score_causes},
     {.name = "longer",
      .title = "Masked tokens in longer texts",
      .hint = "Loss in nats and share of right predictions on 15 % of the tokens of the file, which "

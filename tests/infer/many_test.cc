@@ -316,6 +316,71 @@ TEST(ManyTest, TheLensReadsTheSameMasksOffEveryLayer) {
   }
 }
 
+/// Sets a head's output, or all that attention or an MLP writes, to zero.
+class Zero : public Observer {
+ public:
+  Zero(Hook hook, int64_t layer, int64_t head = -1) : hook_(hook), layer_(layer), head_(head) {}
+  bool wants(Hook, int64_t) const override { return false; }
+  void observe(const HookEvent&) override {}
+  bool changes(Hook hook, int64_t layer) const override { return hook == hook_ && layer == layer_; }
+  void change(const HookEvent& event, std::span<float> values) override {
+    const int64_t heads = head_ < 0 ? 1 : event.shape[1];
+    const int64_t width = head_ < 0 ? 1 : event.shape[2];
+    for (int64_t i = 0; i < std::ssize(values); ++i) {
+      if (head_ < 0 || i / width % heads == head_) values[i] = 0;
+    }
+  }
+
+ private:
+  Hook hook_;
+  int64_t layer_, head_;
+};
+
+TEST(ManyTest, WhatAPartCausesIsTheLossOfARunWithoutIt) {
+  const std::vector<std::string> all = read_lines(kSentences);
+  const std::vector<std::string> lines(all.begin(), all.begin() + 8);
+  Encoder encoder = bundled();
+  Request request = request_of({"masked", "causes"});
+  request.lines = lines;
+  const Observed run = observe_all({subject(encoder)}, lines, request).at(0);
+  const auto cost = [&](const RunOptions& options) {
+    Request masked_alone = request_of({"masked"});
+    masked_alone.lines = lines;
+    const Observed changed =
+        observe_all({subject(encoder, "", options)}, lines, masked_alone).at(0);
+    return number(changed, "masked", "all", "loss") - number(run, "masked", "all", "loss");
+  };
+  const auto of = [&](const char* part, const char* column = "cost") {
+    return number(run, "causes", part, column);
+  };
+  Zero attention(Hook::kAttnOut, 1), mlp(Hook::kMlpOut, 4), head(Hook::kZ, 0, 1);
+  EXPECT_NEAR(of("attention 2"), cost({.observer = &attention}), 1e-5);
+  EXPECT_NEAR(of("MLP 5"), cost({.observer = &mlp}), 1e-5);
+  EXPECT_NEAR(of("head 1.2"), cost({.observer = &head}), 1e-4);
+  EXPECT_NEAR(of("positions"), cost({.positions = Positions().averaged()}), 1e-9);
+  EXPECT_GT(of("head 1.2"), 0.05);
+  EXPECT_GT(of("positions"), 1);
+  // Without their component of the embeddings, positions are as good as averaged.
+  EXPECT_NEAR(of("position 0"), of("positions"), 0.3);
+  EXPECT_TRUE(std::isnan(of("positions", "random")));
+  for (const Row& row : run.tables.at("causes").rows) {
+    if (row.label == "positions") continue;
+    EXPECT_NEAR(row.cells[0] - row.cells[1], row.cells[2], 1e-9) << row.label;
+    EXPECT_LT(row.low[0], row.high[0]) << row.label;
+  }
+  EXPECT_EQ(run.tables.at("causes").rows.size(), 2u + 6 + 6 + 6 + 24);
+}
+
+TEST(ManyTest, WithoutAddedVectorsThereIsNoDirectPathAndPositionsCauseNothing) {
+  Encoder none = bundled("none");
+  Request request = request_of({"causes"});
+  request.lines = {kText, kOther};
+  const Observed run = observe_all({subject(none)}, {kText, kOther}, request).at(0);
+  for (const Row& row : run.tables.at("causes").rows) EXPECT_NE(row.label, "direct path");
+  EXPECT_EQ(number(run, "causes", "positions", "cost"), 0);
+  EXPECT_NEAR(number(run, "causes", "position 3", "cost"), 0, 1e-5);
+}
+
 TEST(ManyTest, LongerThanTrainedASinusoidGoesOnAndATableNeedsAPolicy) {
   Encoder a = bundled("sinusoidal"), b = bundled("learned");
   Request request = request_of({"longer"});

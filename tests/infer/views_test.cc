@@ -159,6 +159,7 @@ TEST(ViewsTest, EveryViewOfTwoRunsOfAFileHasRowsAndAllFormatsHoldThem) {
   phasor::Encoder a = bundled("sinusoidal"), b = bundled("learned");
   Request request = request_of();
   request.lines = phasor::lines_of(phasor::read_text_file(kSentences));
+  request.lines.resize(20);
   const std::vector<Observed> runs = observe_all(
       {{.label = "a", .name = "a", .encoder = a}, {.label = "b", .name = "b", .encoder = b}},
       {kText, kOther, kOther}, request);

@@ -1,0 +1,86 @@
+#include "phasor/lens/causes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <random>
+
+#include "lens/rows.h"
+#include "phasor/errors.h"
+
+namespace phasor {
+using namespace internal;
+
+namespace {
+
+void check_size(std::span<const float> given, std::span<const float> values,
+                const HookEvent& event) {
+  if (given.size() == values.size()) return;
+  throw InvalidArgument(fmt::format("{} values were given for {} of sequence {}, which has {}",
+                                    given.size(), hook_path(event.hook, event.layer),
+                                    event.sequence, values.size()));
+}
+
+}  // namespace
+
+void Subtraction::change(const HookEvent& event, std::span<float> values) {
+  if (event.sequence >= std::ssize(parts_)) {
+    throw InvalidArgument(
+        fmt::format("there are parts for {} sequences, and the run has more", parts_.size()));
+  }
+  const std::vector<float>& part = parts_[event.sequence];
+  check_size(part, values, event);
+  for (size_t i = 0; i < values.size(); ++i) values[i] -= part[i];
+}
+
+void Patch::change(const HookEvent& event, std::span<float> values) {
+  const std::vector<float>& other = trace_.at(hook_, layer_, event.sequence).values;
+  check_size(other, values, event);
+  std::ranges::copy(other, values.begin());
+}
+
+std::vector<float> random_rows(std::span<const float> rows, int64_t d_model, uint64_t seed) {
+  num_rows(rows, d_model);
+  std::mt19937_64 random(seed);
+  const auto uniform = [&] { return (static_cast<double>(random() >> 11) + 0.5) * 0x1p-53; };
+  std::vector<double> direction(d_model);
+  std::vector<float> result(rows.size());
+  for (size_t first = 0; first < rows.size(); first += d_model) {
+    // Gaussian by Box and Muller's formula, so that every machine draws the same.
+    for (double& x : direction)
+      x = std::sqrt(-2 * std::log(uniform())) * std::cos(2 * std::numbers::pi * uniform());
+    const double scale = norm(&rows[first], d_model) / norm(direction.data(), d_model);
+    for (int64_t c = 0; c < d_model; ++c)
+      result[first + c] = static_cast<float>(direction[c] * scale);
+  }
+  return result;
+}
+
+std::vector<std::vector<float>> head_outputs(const Model& model, const Trace& trace, int64_t layer,
+                                             int64_t sequence) {
+  const ModelConfig& config = model.config();
+  if (layer < 0 || layer >= config.num_layers) {
+    throw InvalidArgument(
+        fmt::format("there is no layer {}; they are 0 to {}", layer, config.num_layers - 1));
+  }
+  const std::vector<float>& z = trace.at(Hook::kZ, layer, sequence).values;  // [T, H·D]
+  const std::vector<float> weight =                                          // [C, H·D]
+      model.weights().blocks[config.block_of(layer)].out.weight.to_float();
+  const int64_t C = config.d_model, H = config.num_heads;
+  const auto width = std::ssize(weight) / C, D = width / H;
+  const int64_t T = num_rows(std::span(z), width);
+  std::vector<std::vector<float>> outputs(H, std::vector<float>(T * C));
+  for (int64_t h = 0; h < H; ++h) {
+    for (int64_t t = 0; t < T; ++t) {
+      for (int64_t c = 0; c < C; ++c) {
+        outputs[h][t * C + c] =
+            static_cast<float>(dot(&z[t * width + h * D], &weight[c * width + h * D], D));
+      }
+    }
+  }
+  return outputs;
+}
+
+}  // namespace phasor
