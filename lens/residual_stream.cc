@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <Eigen/Core>
 #include <cmath>
-#include <numeric>
 
 #include "phasor/errors.h"
 
@@ -18,7 +18,7 @@ std::vector<float> values_of(const Tensor& tensor) {
 // 0 in an RMS norm, which subtracts no mean.
 double subtracted_mean(const ModelConfig& config, std::span<const double> row) {
   if (config.norm == NormKind::kRmsNorm) return 0;
-  return std::accumulate(row.begin(), row.end(), 0.0) / static_cast<double>(row.size());
+  return Eigen::Map<const Eigen::ArrayXd>(row.data(), std::ssize(row)).mean();
 }
 
 }  // namespace
@@ -33,7 +33,9 @@ double deviation(const ModelConfig& config, std::span<const double> row) {
 void normalize_row(const ModelConfig& config, std::span<double> row, double scale,
                    std::span<const float> weight) {
   const double middle = subtracted_mean(config, row);
-  for (size_t c = 0; c < row.size(); ++c) row[c] = weight[c] * (row[c] - middle) * scale;
+  Eigen::Map<Eigen::ArrayXd> values(row.data(), std::ssize(row));
+  const Eigen::Map<const Eigen::ArrayXf> weights(weight.data(), std::ssize(weight));
+  values = (values - middle) * scale * weights.cast<double>();
 }
 
 ResidualStream::ResidualStream(const Model& model, const Trace& trace, int64_t sequence)

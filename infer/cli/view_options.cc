@@ -100,7 +100,10 @@ Shown parse_views(const ViewOptions& options, bool as_text, const phasor::ModelC
     const bool unasked = options.only.empty() && (view.slow || (as_text && !view.brief));
     if (!unasked) shown.views.push_back(&views()[i]);
   }
-  for (const size_t i : picked({}, names, lacks)) shown.possible.push_back(&views()[i]);
+  for (const size_t i : picked({}, names, lacks)) {
+    const View& view = views()[i];
+    if (!view.slow || std::ranges::count(shown.views, &view) > 0) shown.possible.push_back(&view);
+  }
   return shown;
 }
 

@@ -171,7 +171,8 @@ void measure_sources(Batch& batch) {
       continue;
     }
     const auto states = phasor::position_sources(
-        subject.encoder, text.input.token_ids, text.text_tokens, subject.options, num_squares(text),
+        subject.encoder, text.input.token_ids, text.text_tokens, subject.options,
+        std::max<int64_t>(num_squares(text) / 2, 2),
         batch.request().seed + static_cast<uint64_t>(i),
         [&](int64_t done, int64_t total) { batch.progress().show("orders", done, total); });
     for (int64_t l = 0; l < std::ssize(states); ++l) {
