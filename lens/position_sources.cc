@@ -1,5 +1,6 @@
 // The position component of the parts of a residual stream, from the orders of one text.
 
+#include <cmath>
 #include <random>
 
 #include "lens/batched_states.h"
@@ -70,7 +71,10 @@ std::vector<SourceShare> SourceSums::result() const {
   // Each of a square's n rows is the mean of n states.
   const auto n = static_cast<double>(sum.rows());
   const double total = sum.squaredNorm() - product;
-  if (product <= kStateRounding * squares / n || total <= 0) return result;
+  if (product <= kStateRounding * squares / n || total <= 0) {
+    for (SourceShare& part : result) part.share = std::nan("");
+    return result;
+  }
   for (size_t k = 0; k < all.size(); ++k)
     result[k].share = (all[k].cwiseProduct(sum).sum() - products[k]) / total;
   return result;

@@ -13,7 +13,7 @@
 //   lens/relative.h    what positions do to the scores, by offset
 //   lens/order.h       what reordering the tokens does
 //   lens/prediction.h  how well masked tokens are predicted, and the logit lens
-//   lens/causes.h      what parts of a run cause: subtracted or replaced, and measured
+//   lens/causes.h      what a part of a run is for: it is subtracted or replaced
 //   lens/bootstrap.h   intervals for means over texts
 #pragma once
 

@@ -113,9 +113,9 @@ int64_t baseline_seeds(const ViewOptions& options) {
   const std::string_view text = options.baseline;
   const auto seeds =
       text.starts_with("random:") ? parse_number<int64_t>(text.substr(7)) : std::nullopt;
-  if (!seeds || *seeds < 1 || *seeds > 100) {
+  if (!seeds || *seeds < 1 || *seeds > 10) {
     throw UsageError(fmt::format(
-        "--baseline: '{}' is neither random nor random:SEEDS with 1 to 100 seeds", text));
+        "--baseline: '{}' is neither random nor random:SEEDS with 1 to 10 seeds", text));
   }
   return *seeds;
 }

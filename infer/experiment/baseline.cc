@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <utility>
 
 namespace infer {
@@ -19,7 +20,7 @@ Baseline::Baseline(std::span<const Subject> subjects, int64_t seeds, int threads
             phasor::EncoderOptions{.threads = threads, .precision = subject.encoder.precision()});
       }
       const bool alone = subjects.size() == 1;
-      of_seed.push_back({.label = alone ? "untrained" : subject.label + ", untrained",
+      of_seed.push_back({.label = alone ? "untrained" : subject.label + " (untrained)",
                          .name = subject.name,
                          .encoder = *encoder,
                          .options = subject.options,
@@ -41,14 +42,22 @@ Observed over_seeds(std::span<const Observed> seeds) {
     table.note.clear();
     for (Row& row : table.rows) {
       const Row place = std::exchange(row, {row.layer, row.head, row.label, {}});
+      std::vector<const Row*> found;  // of the seeds
+      for (const Observed& seed : seeds) {
+        const Table* const of_seed = seed.table(name);
+        const Row* const same = of_seed == nullptr ? nullptr : of_seed->find(place);
+        if (same != nullptr) found.push_back(same);
+      }
       for (size_t c = 0; c < place.cells.size(); ++c) {
         std::vector<double> values;
-        for (const Observed& seed : seeds) {
-          const Row* const found = seed.tables.at(name).find(place);
-          if (found != nullptr) values.push_back(found->cells[c]);
+        for (const Row* same : found) {
+          if (!std::isnan(same->cells[c])) values.push_back(same->cells[c]);
         }
-        double sum = 0;
-        for (const double value : values) sum += value;
+        if (values.size() < 2) {
+          row.add(values.empty() ? std::nan("") : values[0]);
+          continue;
+        }
+        const double sum = std::accumulate(values.begin(), values.end(), 0.0);
         const auto [low, high] = std::ranges::minmax(values);
         row.add(sum / static_cast<double>(values.size()), {low, high});
       }

@@ -1,6 +1,7 @@
 // What parts of a run are for: each is subtracted, and the loss on masked tokens measured.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "infer/experiment/many.h"
@@ -43,13 +44,33 @@ Part block_part(const std::string& label, Hook hook, int64_t layer) {
   return {fmt::format("{} {}", label, layer + 1), hook, layer, of};
 }
 
-Part head_part(const phasor::Model& model, int64_t layer, int64_t head) {
-  const auto of = [&model, layer, head](const Run& run) {
-    std::vector<Vectors> parts;
-    for (int64_t i = 0; i < std::ssize(run.texts); ++i)
-      parts.push_back(std::move(phasor::head_outputs(model, run.trace, layer, i)[head]));
-    return parts;
-  };
+/// The outputs of the heads of one layer after the other.
+class HeadOutputs {
+ public:
+  explicit HeadOutputs(const phasor::Model& model) : model_(model) {}
+
+  std::vector<Vectors> of(int64_t layer, int64_t head, const Run& run) {
+    if (run.texts.data() != texts_ || layer != layer_) {
+      texts_ = run.texts.data();
+      layer_ = layer;
+      outputs_.clear();
+      for (int64_t i = 0; i < std::ssize(run.texts); ++i)
+        outputs_.push_back(phasor::head_outputs(model_, run.trace, layer, i));
+    }
+    std::vector<Vectors> of_head;
+    for (const std::vector<Vectors>& text : outputs_) of_head.push_back(text[head]);
+    return of_head;
+  }
+
+ private:
+  const phasor::Model& model_;
+  const MaskedText* texts_ = nullptr;  // the batch, and the layer, of the outputs
+  int64_t layer_ = -1;
+  std::vector<std::vector<Vectors>> outputs_;  // of each text: [H]
+};
+
+Part head_part(HeadOutputs& outputs, int64_t layer, int64_t head) {
+  const auto of = [&outputs, layer, head](const Run& run) { return outputs.of(layer, head, run); };
   return {fmt::format("head {}.{}", layer + 1, head + 1), Hook::kAttnOut, layer, of};
 }
 
@@ -125,7 +146,8 @@ class PositionComponents {
   std::vector<std::vector<Vectors>> components_;  // of each text: [L + 1]
 };
 
-std::vector<Part> parts_of(const Subject& subject, PositionComponents& positions) {
+std::vector<Part> parts_of(const Subject& subject, PositionComponents& positions,
+                           HeadOutputs& heads) {
   const phasor::Model& model = subject.model();
   const phasor::ModelConfig& config = model.config();
   std::vector<Part> parts;
@@ -140,7 +162,7 @@ std::vector<Part> parts_of(const Subject& subject, PositionComponents& positions
   for (int64_t l = 0; l < config.num_layers; ++l)
     parts.push_back(block_part("MLP", Hook::kMlpOut, l));
   for (int64_t l = 0; l < config.num_layers; ++l) {
-    for (int64_t h = 0; h < config.num_heads; ++h) parts.push_back(head_part(model, l, h));
+    for (int64_t h = 0; h < config.num_heads; ++h) parts.push_back(head_part(heads, l, h));
   }
   return parts;
 }
@@ -187,9 +209,17 @@ void score_causes(Many& many) {
   const uint64_t seed = many.request.seed;
   const Corpus corpus = tokenize_corpus(subject.model(), many.request.lines);
   const std::vector<MaskedText> texts =
-      masked_texts(subject.model(), corpus, many.request.max_tokens, seed);
+      masked_texts(subject.model(), corpus, most_tokens(many), seed);
+  const auto limit = subject.model().max_tokens(subject.options.positions);
+  if (limit && subject.options.overflow == phasor::Overflow::kWindow &&
+      std::ranges::any_of(
+          texts, [&](const MaskedText& text) { return std::ssize(text.token_ids) > *limit; })) {
+    many.means.missing["causes"] = "a text was run in overlapping windows";
+    return;
+  }
   PositionComponents positions(subject, seed);
-  std::vector<Part> parts = parts_of(subject, positions);
+  HeadOutputs heads(subject.model());
+  std::vector<Part> parts = parts_of(subject, positions, heads);
   MaskedScore unchanged, without_positions;
   phasor::RunOptions averaged = subject.options;
   averaged.positions = subject.options.positions.edited(many.request.without);
@@ -213,9 +243,10 @@ void score_causes(Many& many) {
                          std::ssize(texts) * std::ssize(parts));
       Part& part = parts[k];
       std::vector<Vectors> rows = part.of(run);
-      phasor::Subtraction control(part.hook, part.layer,
-                                  random_like(rows, subject.model().config().d_model,
-                                              seed + static_cast<uint64_t>(number)));
+      phasor::Subtraction control(
+          part.hook, part.layer,
+          random_like(rows, subject.model().config().d_model,
+                      seed + (k * texts.size() + static_cast<size_t>(number))));
       phasor::Subtraction removal(part.hook, part.layer, std::move(rows));
       score(subject.options, &removal, part.without);
       score(subject.options, &control, part.random);

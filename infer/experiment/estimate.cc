@@ -3,19 +3,16 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <optional>
 #include <vector>
 
 namespace infer {
 
-phasor::Interval interval_of(std::span<const double> sums, std::span<const double> weights) {
+phasor::Interval Intervals::of(std::span<const double> sums, std::span<const double> weights) {
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   if (std::ranges::count_if(weights, [](double w) { return w > 0; }) < 2 || sums.empty())
     return {kNaN, kNaN};
-  // What is measured of one run is measured of the same texts: the draws are made once.
-  thread_local std::optional<phasor::Bootstrap> draws;
-  if (!draws || draws->num_texts() != std::ssize(sums)) draws.emplace(std::ssize(sums));
-  return draws->ratio(sums, weights);
+  if (!draws_ || draws_->num_texts() != std::ssize(sums)) draws_.emplace(std::ssize(sums));
+  return draws_->ratio(sums, weights);
 }
 
 Estimate estimate(std::span<const double> values, std::span<const int64_t> texts) {
@@ -27,7 +24,7 @@ Estimate estimate(std::span<const double> values, std::span<const int64_t> texts
   }
   const double count = static_cast<double>(values.size());
   return {.mean = count > 0 ? std::accumulate(sums.begin(), sums.end(), 0.0) / count : 0,
-          .interval = interval_of(sums, weights)};
+          .interval = Intervals().of(sums, weights)};
 }
 
 }  // namespace infer

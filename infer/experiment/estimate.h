@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "phasor/lens/bootstrap.h"
@@ -19,7 +20,14 @@ struct Estimate {
 /// Of values that belong to texts: `texts` [values], numbers from 0.
 Estimate estimate(std::span<const double> values, std::span<const int64_t> texts);
 
-/// Σ sums / Σ weights of blocks of texts.
-phasor::Interval interval_of(std::span<const double> sums, std::span<const double> weights);
+/// Makes intervals of means over the same texts: the draws are made once.
+class Intervals {
+ public:
+  /// Of Σ sums / Σ weights over blocks of texts.
+  phasor::Interval of(std::span<const double> sums, std::span<const double> weights);
+
+ private:
+  std::optional<phasor::Bootstrap> draws_;
+};
 
 }  // namespace infer

@@ -74,14 +74,22 @@ Observed observe_many(const Subject& subject, const std::string& file,
   Observed observed = means.result();
   observed.many = {.file = file, .texts = means.texts(), .tokens = means.tokens()};
   Many many{subject, inputs, whole, progress, observed};
-  std::set<void (*)(Many&)> done = {nullptr};
+  std::set<void (*)(Many&)> done;
   for (const View* view : request.views) {
-    if (done.insert(view->of_many).second) view->of_many(many);
+    if (view->of_many != nullptr && done.insert(view->of_many).second) view->of_many(many);
   }
   return observed;
 }
 
 }  // namespace
+
+int64_t most_tokens(const Many& many) {
+  const phasor::RunOptions& options = many.subject.options;
+  const auto limit = many.subject.model().max_tokens(options.positions);
+  const int64_t most = many.request.max_tokens;
+  if (options.overflow != phasor::Overflow::kTruncate || !limit) return most;
+  return most == 0 ? *limit : std::min(most, *limit);
+}
 
 bool can_mask(Many& many, std::initializer_list<const char*> views) {
   const phasor::Model& model = many.subject.model();
@@ -165,7 +173,7 @@ void score_masked(Many& many) {
   const Corpus corpus = tokenize_corpus(many.subject.model(), many.request.lines);
   const bool lens = many.request.asks("lens");
   std::vector<MaskedScore> layers =
-      score_texts(many.subject.encoder, many.subject.options, corpus, many.request.max_tokens,
+      score_texts(many.subject.encoder, many.subject.options, corpus, most_tokens(many),
                   many.request.seed, lens, many.progress);
   MaskedScore& last = layers.back();
   Row row{.label = "all", .cells = {}};

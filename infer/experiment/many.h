@@ -37,6 +37,10 @@ void add_baseline(const Baseline& baseline, const std::string& file,
 /// Whether masked tokens can be scored; where not, why is noted under the views.
 bool can_mask(Many& many, std::initializer_list<const char*> views);
 
+/// The most tokens of a masked text: those of Request::max_tokens and, where a run cuts texts, of
+/// the table of positions; 0: any number.
+int64_t most_tokens(const Many& many);
+
 /// Whether both were given the same tokens: the same ids, meaning the same pieces.
 bool same_tokens(std::span<const Input> a, std::span<const Input> b);
 

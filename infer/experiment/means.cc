@@ -34,15 +34,17 @@ void Means::add_to(Sums& sums, double value) const {
   sums[block] += value;
 }
 
-Estimate Means::estimate_of(const Sum& sum, const Cell& cell, bool with_interval) const {
+Estimate Means::estimate_of(const Sum& sum, const Cell& cell, Intervals* intervals) const {
   Sums sums = cell.sums, weights = sum.weights;
   sums.resize(std::min(texts_, kMostBlocks));
   weights.resize(sums.size());
   for (size_t i = 0; i < cell.absent.size(); ++i) weights[i] -= cell.absent[i];
   const double weight = std::accumulate(weights.begin(), weights.end(), 0.0);
-  if (!(weight > 0)) return {.mean = std::nan(""), .interval = {std::nan(""), std::nan("")}};
-  return {.mean = std::accumulate(sums.begin(), sums.end(), 0.0) / weight,
-          .interval = interval_of(with_interval ? sums : Sums(), weights)};
+  Estimate estimate{.mean = std::nan(""), .interval = {std::nan(""), std::nan("")}};
+  if (!(weight > 0)) return estimate;
+  estimate.mean = std::accumulate(sums.begin(), sums.end(), 0.0) / weight;
+  if (intervals != nullptr) estimate.interval = intervals->of(sums, weights);
+  return estimate;
 }
 
 void Means::add(const Observed& text) {
@@ -76,6 +78,7 @@ void Means::add(const Observed& text) {
 }
 
 Observed Means::result() const {
+  Intervals intervals;
   Observed mean = mean_;
   for (const auto& [name, sums] : sums_) {
     Table& table = mean.tables[name];
@@ -91,7 +94,7 @@ Observed Means::result() const {
       for (const std::string& column : table.columns) {
         const auto found = sum.cells.find(column);
         const Estimate cell = estimate_of(sum, found == sum.cells.end() ? Cell() : found->second,
-                                          known.contains(column));
+                                          known.contains(column) ? &intervals : nullptr);
         row.add(cell.mean, cell.interval);
       }
     }

@@ -40,8 +40,8 @@ class Means {
     std::map<std::string, Cell> cells = {};  // by column
   };
   void add_to(Sums& sums, double value) const;
-  /// The mean and its interval; NaN where no text has a number.
-  Estimate estimate_of(const Sum& sum, const Cell& cell, bool with_interval) const;
+  /// The mean, and its interval where `intervals` are given; NaN where no text has a number.
+  Estimate estimate_of(const Sum& sum, const Cell& cell, Intervals* intervals) const;
 
   Observed mean_;
   int64_t texts_ = 0, tokens_ = 0;

@@ -176,7 +176,8 @@ void measure_sources(Batch& batch) {
         batch.request().seed + static_cast<uint64_t>(i),
         [&](int64_t done, int64_t total) { batch.progress().show("orders", done, total); });
     for (int64_t l = 0; l < std::ssize(states); ++l) {
-      Row row{.layer = l, .cells = std::vector<double>(4)};
+      const bool none = std::isnan(states[l][0].share);
+      Row row{.layer = l, .cells = std::vector<double>(4, none ? std::nan("") : 0)};
       for (const phasor::SourceShare& part : states[l]) {
         using enum phasor::ResidualSource;
         const int column = part.source == kPosition    ? 0
@@ -359,9 +360,10 @@ void compare_losses(const Observed& a, Observed& b) {
   std::vector<double> differences;
   for (size_t i = 0; i < before.size(); ++i) differences.push_back(after[i] - before[i]);
   const Estimate difference = estimate(differences, a.masked.texts);
-  b.tables["masked"].note =
-      fmt::format("Loss of {} less that of {}, mask by mask: {:+.3f} [{:+.3f}, {:+.3f}].", b.label,
-                  a.label, difference.mean, difference.interval.low, difference.interval.high);
+  const auto [low, high] = difference.interval;
+  b.tables["masked"].note = fmt::format(
+      "Loss of {} less that of {}, mask by mask: {:+.3f}{}.", b.label, a.label, difference.mean,
+      std::isnan(low) ? "" : fmt::format(" [{:+.3f}, {:+.3f}]", low, high));
 }
 
 }  // namespace infer

@@ -78,7 +78,8 @@ class TableText {
     measure_cells();
     beside_ = tables_.size() % 2 == 0 && std::ranges::count(tables_, nullptr) == 0 &&
               cells_width() <= side_width();
-    choose_errors(beside_ ? side_width() : kWidth - label_width_ - 2);
+    if (beside_ && !choose_errors(side_width())) beside_ = false;
+    if (!beside_) choose_errors(kWidth - label_width_ - 2);
   }
 
   std::string text() const {
@@ -135,7 +136,8 @@ class TableText {
   }
 
   /// Of all columns, or of the leading one alone, or of none, as there is room.
-  void choose_errors(int room) {
+  /// False where there was room for none although there are some.
+  bool choose_errors(int room) {
     std::vector<int> all(columns_.size());
     for (size_t c = 0; c < columns_.size(); ++c) {
       for (size_t side = 0; side < tables_.size(); ++side) {
@@ -152,9 +154,10 @@ class TableText {
     }
     for (const std::vector<int>& errors : {all, leading}) {
       errors_ = errors;
-      if (cells_width() <= room) return;
+      if (cells_width() <= room) return true;
     }
     errors_.assign(columns_.size(), 0);
+    return std::ranges::all_of(leading, [](int width) { return width == 0; });
   }
 
   void measure_cells() {
@@ -425,7 +428,7 @@ std::vector<std::string> differences_in_words(std::span<const Observed> runs, co
   return out;
 }
 
-/// What ± means.
+/// What ± and "untrained" mean.
 std::string errors_in_words(std::span<const Observed> runs) {
   std::string said;
   if (runs[0].many && runs[0].many->texts > 1)

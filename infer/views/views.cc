@@ -114,6 +114,7 @@ std::string say_split(const Table& table) {
 
 std::string say_sources(const Table& table) {
   const size_t last = table.rows.size() - 1;
+  if (std::isnan(at(table, last, "direct"))) return "";
   return fmt::format(
       "Of the position component of the last states, {:.0f} % is the added vector itself, {:.0f} % "
       "written by attention and {:.0f} % by MLPs.",
@@ -191,11 +192,13 @@ const View kViews[] = {
          "What each source contributes to the part of the states that is position (the mean at "
          "a place over random orders): the added vector itself (direct), and what attention and "
          "the MLPs of the blocks so far have written. Other: tokens and biases, scaled by "
-         "LayerNorms. The shares sum to 1; a negative one works against the others.",
+         "LayerNorms. The shares sum to 1; a negative one works against the others; there "
+         "are none where nothing in the states is position.",
      .unit = "share of the position component",
      .chart = Chart::kStacked,
      .series = 4,
      .brief = false,
+     .slow = true,
      .columns = kSources,
      .of_texts = measure_sources,
      .sentence = say_sources},
@@ -361,7 +364,7 @@ const View kViews[] = {
      .hint = "Logit lens: what the masked-language-model head says of the same masked tokens as in "
              "masked, when it reads the state of an earlier layer (after the model's final norm, "
              "if it has one). Loss in nats (0: certain of the right token; ln of the vocabulary's "
-             "size: a guess among all tokens alike) and share of right predictions (1: all). The "
+             "size: a uniform guess) and share of right predictions (1: all). The "
              "last layer's are those of masked.",
      .unit = "loss in nats",
      .needs = Needs::kFile,
@@ -370,11 +373,11 @@ const View kViews[] = {
      .columns = kLens,
      .of_many = score_masked},
     {.name = "causes",
-     .title = "What masked tokens lose without a part",
+     .title = "Loss without a part",
      .hint = "By how many nats the loss on masked tokens rises when a part is subtracted from the "
              "run, when random vectors of equal length are, and the difference (above 0: the part "
              "matters more than its length). positions: all of them. direct path: the position "
-             "vectors, once the first block's attention has read them. position N: the position "
+             "vectors, after the first block's attention has read them. position N: the position "
              "component of the states after N layers. attention, MLP and head: what they write.",
      .unit = "nats",
      .needs = Needs::kFile,
@@ -388,7 +391,7 @@ const View kViews[] = {
      .title = "Masked tokens in longer texts",
      .hint = "Loss in nats and share of right predictions on 15 % of the tokens of the file, which "
              "is read end to end in pieces of 1, 1.5 and 2 times the trained length; where a table "
-             "of positions ends, with each --overflow policy.",
+             "of positions ends, with each --overflow policy. Intervals draw pieces, not texts.",
      .unit = "loss in nats",
      .needs = Needs::kFile,
      .rows = Rows::kNamed,

@@ -381,6 +381,28 @@ TEST(ManyTest, WithoutAddedVectorsThereIsNoDirectPathAndPositionsCauseNothing) {
   EXPECT_NEAR(number(run, "causes", "position 3", "cost"), 0, 1e-5);
 }
 
+TEST(ManyTest, MaskedTextsThatARunCutsAreCutBeforeTheyAreMasked) {
+  std::string line = "Tom";
+  for (int i = 0; i < 200; ++i) line += " and Tom";
+  Encoder encoder = bundled("learned");
+  Request request = request_of({"masked", "lens", "causes"});
+  request.lines = {line};
+  const std::vector<std::string> texts = {kText, kOther};
+  const Observed cut =
+      observe_all({subject(encoder, "", {.overflow = Overflow::kTruncate})}, texts, request).at(0);
+  request.max_tokens = 128;
+  const Observed want = observe_all({subject(encoder)}, texts, request).at(0);
+  EXPECT_EQ(cut.masked.losses, want.masked.losses);
+  EXPECT_EQ(number(cut, "masked", "all", "tokens"), 126);
+  EXPECT_EQ(number(cut, "lens", 0, "loss"), number(want, "lens", 0, "loss"));
+  EXPECT_EQ(number(cut, "causes", "MLP 1", "cost"), number(want, "causes", "MLP 1", "cost"));
+  request.max_tokens = 0;
+  const Observed windows =
+      observe_all({subject(encoder, "", {.overflow = Overflow::kWindow})}, texts, request).at(0);
+  EXPECT_EQ(why_missing(windows, "causes"), "a text was run in overlapping windows");
+  EXPECT_EQ(why_missing(windows, "masked"), "");
+}
+
 TEST(ManyTest, LongerThanTrainedASinusoidGoesOnAndATableNeedsAPolicy) {
   Encoder a = bundled("sinusoidal"), b = bundled("learned");
   Request request = request_of({"longer"});

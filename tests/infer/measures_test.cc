@@ -328,7 +328,8 @@ TEST(MeasuresTest, EveryFamilyIsObserved) {
       for (const auto& [name, table] : text.tables) {
         for (const Row& row : table.rows) {
           for (const double cell : row.cells) {
-            EXPECT_TRUE(std::isfinite(cell) || name == "relative") << name << row.layer;
+            EXPECT_TRUE(std::isfinite(cell) || name == "relative" || name == "sources")
+                << name << row.layer;
           }
         }
       }
@@ -361,6 +362,22 @@ TEST(MeasuresTest, AMaskGetsItsLikeliestFillers) {
     }
     EXPECT_LE(sum, 1);
   }
+}
+
+TEST(MeasuresTest, SourcesSumToOneAndAreNoneWithoutPositions) {
+  phasor::Encoder learned = bundled("learned"), none = bundled("none");
+  const Request request = request_of({"sources"});
+  const Observed with = observe(learned, kText, request), without = observe(none, kText, request);
+  for (int64_t l = 0; l <= 6; ++l) {
+    double sum = 0;
+    for (const char* source : {"direct", "attention", "mlp", "other"}) {
+      sum += number(with, "sources", l, source);
+      EXPECT_TRUE(std::isnan(number(without, "sources", l, source))) << l << source;
+    }
+    EXPECT_NEAR(sum, 1, 1e-9);
+  }
+  EXPECT_EQ(view("sources").sentence(*without.table("sources")), "");
+  EXPECT_NE(view("sources").sentence(*with.table("sources")), "");
 }
 
 }  // namespace

@@ -67,8 +67,8 @@ TEST(CliObserveTest, UntrainedModelsStandBesideEachRun) {
                         .at(0)["runs"];
   std::vector<std::string> labels;
   for (const json& run : four) labels.push_back(run["label"]);
-  EXPECT_EQ(labels,
-            (std::vector<std::string>{"before", "after", "before, untrained", "after, untrained"}));
+  EXPECT_EQ(labels, (std::vector<std::string>{"before", "after", "before (untrained)",
+                                              "after (untrained)"}));
   EXPECT_EQ(four[3]["edits"], json::array({"reverse"}));
 }
 
@@ -284,7 +284,7 @@ TEST(CliCompareTest, TwoModelsAreSeenAsEachByItself) {
           .at(0)["runs"];
   ASSERT_EQ(with_baseline.size(), 4u);
   EXPECT_EQ(with_baseline[1]["views"], runs[1]["views"]);
-  EXPECT_EQ(with_baseline[2]["label"], "sinusoidal, untrained");
+  EXPECT_EQ(with_baseline[2]["label"], "sinusoidal (untrained)");
   EXPECT_TRUE(runs[1]["views"].contains("moved"));
 }
 
@@ -394,7 +394,7 @@ TEST(CliObserveTest, WhatItRefusesIsOneLine) {
   fails({"--only", "moved", kText}, 2, {"--edit"});
   fails({"--only", "probe", kText}, 2, {"-i FILE"});
   fails({"--without", "none", kText}, 2, {"--without", "'none'", "mean", "zero"});
-  for (const char* baseline : {"random:0", "random:", "random:101", "zero"})
+  for (const char* baseline : {"random:0", "random:", "random:11", "zero"})
     fails({"--baseline", baseline, kText}, 2, {"--baseline", baseline, "random:SEEDS"});
   fails({"--csv", "--json", kText}, 2, {"--csv and --json"});
   fails({"--hooks", "all", kText}, 2, {"--save"});

@@ -1,4 +1,4 @@
-// What parts of a run cause: a part is subtracted, or replaced, and the run goes on without it.
+// What a part of a run is for: it is subtracted or replaced, and the run goes on without it.
 //
 // The difference in the loss on masked tokens (see prediction.h) is then what the part was for.
 // Any change moves the states and costs something, so a part is compared with random rows of equal
@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "phasor/encoder.h"

@@ -23,9 +23,9 @@ std::vector<TokenScore> score_tokens(std::span<const float> logits, int64_t voca
 /// The logit lens (nostalgebraist 2020; Belrose et al. 2023, arXiv 2303.08112): what the
 /// masked-language-model head says of states of an earlier layer, as if the blocks after it did
 /// nothing. `states` [n, C] are rows of Trace::hidden_state(l), l = 0 … L − 1; the result is logits
-/// [n, V], as by Encoder::mlm_logits() for the last layer, whose input comes after the model's
-/// final norm. So that norm is applied first, where the model has one. Throws InvalidArgument for
-/// states of another width, and what mlm_logits() throws.
+/// [n, V], as by Encoder::mlm_logits() for the last layer. The model's final norm, if it has one,
+/// is applied first; the last hidden state has passed it already. Throws InvalidArgument for states
+/// of another width, and what mlm_logits() throws.
 std::vector<float> logit_lens(Encoder& encoder, std::span<const float> states);
 
 }  // namespace phasor

@@ -77,7 +77,7 @@ std::vector<PartShare> direct_path(const Model& model, const Trace& trace, Resid
 struct SourceShare {
   ResidualSource source;
   int64_t layer;     // as in ResidualPart
-  double share = 0;  // may be negative; those of one state sum to 1
+  double share = 0;  // may be negative; those of one state sum to 1, or are NaN
 };
 
 /// The position component of a hidden state is pos_p of latin_square_split(): the mean over orders
@@ -90,7 +90,9 @@ struct SourceShare {
 /// count. kPosition is the direct path; kAttention and kMlp of a layer are position that this block
 /// has written. Tokens and biases have a share where a LayerNorm scales them by how far a state at
 /// this place varies. Returns the parts of each state l = 0 … L, in the order of
-/// for_each_residual_state(); without positions all shares are 0.
+/// for_each_residual_state(). Where a state has no position component (none is added, or it does
+/// not rise above the chance differences) all shares are NaN. Keeps 2·(2L + 5)·n·C doubles for each
+/// of the L + 1 states of n movable tokens.
 ///
 /// Arguments, runs and errors are those of latin_square_split(); the same seed gives the same
 /// orders. In overlapping windows the parts do not sum to the states, nor the shares to 1.
