@@ -16,12 +16,12 @@ int main() {
   phasor::Trace trace = phasor::Trace::everything();
   encoder.encode_ids(ids, {.observer = &trace});
   const auto splits = phasor::latin_square_split(encoder, ids, movable);
-  const auto path = phasor::direct_path(*model, trace, phasor::ResidualSource::kPosition);
+  const auto path = phasor::direct_path(*model, trace);
 
   for (size_t l = 0; l < splits.size(); ++l) {
     std::printf("layer %zu: position %.3f, token %.3f, both %.3f, context %.3f; direct path %.3f\n",
                 l, splits[l].position, splits[l].token, splits[l].position_token, splits[l].context,
-                path[l].norm);
+                path[l].position.norm);
   }
   for (int64_t layer = 0; layer < trace.num_layers(); ++layer) {
     const phasor::Trace::Entry& pattern = trace.at(phasor::Hook::kPattern, layer);  // [H, T, T]

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -71,14 +72,12 @@ std::vector<std::vector<float>> head_outputs(const Model& model, const Trace& tr
   const int64_t C = config.d_model, H = config.num_heads;
   const auto width = std::ssize(weight) / C, D = width / H;
   const int64_t T = num_rows(std::span(z), width);
+  using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  const Eigen::Map<const Rows> states(z.data(), T, width), map(weight.data(), C, width);
   std::vector<std::vector<float>> outputs(H, std::vector<float>(T * C));
   for (int64_t h = 0; h < H; ++h) {
-    for (int64_t t = 0; t < T; ++t) {
-      for (int64_t c = 0; c < C; ++c) {
-        outputs[h][t * C + c] =
-            static_cast<float>(dot(&z[t * width + h * D], &weight[c * width + h * D], D));
-      }
-    }
+    Eigen::Map<Rows>(outputs[h].data(), T, C).noalias() =
+        states.middleCols(h * D, D) * map.middleCols(h * D, D).transpose();
   }
   return outputs;
 }

@@ -13,96 +13,118 @@ using namespace internal;
 
 namespace {
 
-/// Sums over Latin squares for one hidden state.
-struct SourceSums {
-  std::vector<SourceShare> sources;
-  std::vector<Matrix> square;    // Σ over the runs of this square of each part, [n, C]
-  std::vector<Matrix> all;       // Σ_s of each part's position component x^s
-  std::vector<double> products;  // Σ_s ⟨x^s, pos^s⟩
-  double squares = 0;            // Σ ‖h‖² over all states, for the size of rounding
+/// The position components of one hidden state, of which a square s has pos^s [n, C], and what they
+/// are multiplied with: with x^s of a part in the same square,
+///
+///     share = Σ_s ⟨x^s, Σ_r pos^r − pos^s⟩ / Σ_s ⟨pos^s, Σ_r pos^r − pos^s⟩,
+///
+/// the divisor being the sum over the parts, so that rounding is left out of the shares.
+class StateSources {
+ public:
+  StateSources(const LatinSquares& places, int64_t d_model)
+      : squares_(places.num_runs() / places.n(), Matrix::Zero(places.n(), d_model)) {}
 
-  void add(std::span<const ResidualPart> parts, const LatinSquares& places);
-  void end_square(const LatinSquares& places);
+  /// First, every run's states [T, C].
+  void add_states(const LatinSquares& places, int64_t run, std::span<const float> states);
+  void end_states();
+  /// Then its parts.
+  void add_parts(const LatinSquares& places, int64_t run, std::span<const ResidualPart> parts);
   std::vector<SourceShare> result() const;
+
+ private:
+  std::vector<Matrix> squares_;  // n·pos^s; after end_states(): the sum of the others' pos
+  double state_squares_ = 0;     // Σ ‖h‖², for the size of rounding
+  bool any_ = false;             // whether the state has a position component
+  std::vector<SourceShare> shares_;
 };
 
-void SourceSums::add(std::span<const ResidualPart> parts, const LatinSquares& places) {
-  const int64_t d_model = std::ssize(parts[0].values) / places.num_tokens();
-  if (sources.empty()) {
-    for (const ResidualPart& part : parts) sources.push_back({part.source, part.layer});
-    square.assign(parts.size(), Matrix::Zero(places.n(), d_model));
-    all = square;
-    products.resize(parts.size());
-  }
-  Matrix state = Matrix::Zero(places.n(), d_model);
-  for (size_t k = 0; k < parts.size(); ++k) {
-    for (int64_t p = 0; p < places.n(); ++p) {
-      const Eigen::Map<const Eigen::RowVectorXd> row(&parts[k].values[places.place(p) * d_model],
-                                                     d_model);
-      square[k].row(p) += row;
-      state.row(p) += row;
-    }
-  }
-  squares += state.squaredNorm();
-}
-
-void SourceSums::end_square(const LatinSquares& places) {
-  Matrix sum = Matrix::Zero(square[0].rows(), square[0].cols());
-  for (Matrix& part : square) {
-    part /= static_cast<double>(places.n());
-    part.rowwise() -= part.colwise().mean().eval();
-    sum += part;
-  }
-  for (size_t k = 0; k < square.size(); ++k) {
-    products[k] += square[k].cwiseProduct(sum).sum();
-    all[k] += square[k];
-    square[k].setZero();
+void StateSources::add_states(const LatinSquares& places, int64_t run,
+                              std::span<const float> states) {
+  Matrix& square = squares_[run / places.n()];
+  for (int64_t p = 0; p < places.n(); ++p) {
+    const Eigen::Map<const Eigen::RowVectorXf> row(&states[places.place(p) * square.cols()],
+                                                   square.cols());
+    square.row(p) += row.cast<double>();
+    state_squares_ += row.cast<double>().squaredNorm();
   }
 }
 
-std::vector<SourceShare> SourceSums::result() const {
-  std::vector<SourceShare> result = sources;
-  Matrix sum = Matrix::Zero(all[0].rows(), all[0].cols());
-  double product = 0;  // Σ_s ‖pos^s‖²
-  for (size_t k = 0; k < all.size(); ++k) {
-    sum += all[k];
-    product += products[k];
+void StateSources::end_states() {
+  Matrix sum = Matrix::Zero(squares_[0].rows(), squares_[0].cols());
+  double squares = 0;  // Σ_s ‖pos^s‖²
+  for (Matrix& square : squares_) {
+    square /= static_cast<double>(square.rows());
+    square.rowwise() -= square.colwise().mean().eval();
+    sum += square;
+    squares += square.squaredNorm();
   }
   // Each of a square's n rows is the mean of n states.
-  const auto n = static_cast<double>(sum.rows());
-  const double total = sum.squaredNorm() - product;
-  if (product <= kStateRounding * squares / n || total <= 0) {
-    for (SourceShare& part : result) part.share = std::nan("");
-    return result;
+  const double rounding = kStateRounding * state_squares_ / static_cast<double>(sum.rows());
+  any_ = squares > rounding && sum.squaredNorm() > squares;
+  for (Matrix& square : squares_) square = sum - square;
+}
+
+void StateSources::add_parts(const LatinSquares& places, int64_t run,
+                             std::span<const ResidualPart> parts) {
+  const Matrix& others = squares_[run / places.n()];
+  if (shares_.empty()) {
+    for (const ResidualPart& part : parts) shares_.push_back({part.source, part.layer, part.head});
   }
-  for (size_t k = 0; k < all.size(); ++k)
-    result[k].share = (all[k].cwiseProduct(sum).sum() - products[k]) / total;
+  for (size_t k = 0; k < parts.size(); ++k) {
+    double product = 0;
+    for (int64_t p = 0; p < places.n(); ++p) {
+      product += others.row(p).dot(Eigen::Map<const Eigen::RowVectorXd>(
+          &parts[k].values[places.place(p) * others.cols()], others.cols()));
+    }
+    shares_[k].share += product / static_cast<double>(places.n());
+  }
+}
+
+std::vector<SourceShare> StateSources::result() const {
+  std::vector<SourceShare> result = shares_;
+  double total = 0;
+  for (const SourceShare& part : shares_) total += part.share;
+  for (SourceShare& part : result)
+    part.share = any_ && total > 0 ? part.share / total : std::nan("");
   return result;
 }
 
 }  // namespace
 
-std::vector<std::vector<SourceShare>> position_sources(
-    Encoder& encoder, std::span<const int32_t> token_ids, std::span<const int64_t> movable,
-    const RunOptions& options, int64_t num_squares, uint64_t seed, const Progress& progress) {
+std::vector<std::vector<SourceShare>> position_sources(Encoder& encoder,
+                                                       std::span<const int32_t> token_ids,
+                                                       std::span<const int64_t> movable,
+                                                       const RunOptions& options,
+                                                       int64_t num_squares, uint64_t seed,
+                                                       const Progress& progress, bool heads) {
   std::mt19937_64 random(seed);
   const LatinSquares squares(token_ids, movable, num_squares, random);
   const Model& model = encoder.model();
-  std::vector<SourceSums> sums(model.config().num_layers + 1);
+  std::vector<StateSources> states(model.config().num_layers + 1,
+                                   StateSources(squares, model.config().d_model));
+  const auto ids = [&](int64_t run) { return squares.ids(run); };
+  const auto half = [&](int64_t done_before) -> Progress {
+    if (!progress) return {};
+    return
+        [&, done_before](int64_t done, int64_t total) { progress(done_before + done, 2 * total); };
+  };
+  for_each_state(encoder, squares.num_runs(), ids, options, half(0),
+                 [&](int64_t l, int64_t run, std::span<const float> values) {
+                   states[l].add_states(squares, run, values);
+                 });
+  for (StateSources& state : states) state.end_states();
   const auto visit = [&](const Trace& trace, int64_t first, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
       const auto add = [&](int64_t l, std::span<const ResidualPart> parts) {
-        sums[l].add(parts, squares);
+        states[l].add_parts(squares, first + i, parts);
       };
       for_each_residual_state(model, trace, i, add, options.cut_residuals);
-      if ((first + i + 1) % squares.n() != 0) continue;
-      for (SourceSums& each : sums) each.end_square(squares);
     }
   };
-  const auto ids = [&](int64_t run) { return squares.ids(run); };
-  for_each_batch(encoder, squares.num_runs(), ids, options, progress, residual_trace(), visit);
+  for_each_batch(encoder, squares.num_runs(), ids, options, half(squares.num_runs()),
+                 residual_trace(heads), visit);
   std::vector<std::vector<SourceShare>> results;
-  for (const SourceSums& each : sums) results.push_back(each.result());
+  for (const StateSources& state : states) results.push_back(state.result());
   return results;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lens/residual_stream.h"
+#include "phasor/lens/causes.h"
 
 namespace phasor {
 using namespace internal;
@@ -20,11 +21,13 @@ bool is_cut(std::span<const ResidualCut> cuts, int64_t layer, ResidualCut::Site 
 
 }  // namespace
 
-Trace residual_trace() {
-  return Trace{Hook::kTokenEmbed, Hook::kPosEmbed,  Hook::kTokenTypeEmbed,
-               Hook::kFullEmbed,  Hook::kAttnOut,   Hook::kResidMid,
-               Hook::kMlpOut,     Hook::kResidPost, Hook::kNormalizedResidPost,
-               Hook::kFinalNorm};
+Trace residual_trace(bool heads) {
+  std::vector<Hook> hooks = {Hook::kTokenEmbed, Hook::kPosEmbed,  Hook::kTokenTypeEmbed,
+                             Hook::kFullEmbed,  Hook::kAttnOut,   Hook::kResidMid,
+                             Hook::kMlpOut,     Hook::kResidPost, Hook::kNormalizedResidPost,
+                             Hook::kFinalNorm};
+  if (heads) hooks.push_back(Hook::kZ);
+  return Trace(std::move(hooks));
 }
 
 void for_each_residual_state(
@@ -43,6 +46,8 @@ void for_each_residual_state(
                             Hook resid, const NormWeights& norm) {
     if (is_cut(cuts, layer, site)) stream.cut();
     stream.add(source, out, layer);
+    if (source == ResidualSource::kAttention && trace.has(Hook::kZ, layer, sequence))
+      stream.split_last(head_outputs(model, trace, layer, sequence));
     if (post_norm) stream.normalize(norm, stream.values(resid, layer));
   };
   for (int64_t layer = 0; layer < num_layers; ++layer) {
@@ -59,18 +64,19 @@ void for_each_residual_state(
   }
 }
 
-std::vector<PartShare> direct_path(const Model& model, const Trace& trace, ResidualSource source,
-                                   int64_t sequence, std::span<const ResidualCut> cuts) {
-  std::vector<PartShare> path;
-  const auto find_part = [&](int64_t l, std::span<const ResidualPart> parts) {
-    const auto part = std::find_if(parts.begin(), parts.end(),
-                                   [&](const ResidualPart& part) { return part.source == source; });
-    path.push_back(part == parts.end()
-                       ? PartShare()
-                       : share_of(part->values, trace.hidden_state(l, sequence).values,
-                                  model.config().d_model));
+std::vector<DirectPath> direct_path(const Model& model, const Trace& trace, int64_t sequence,
+                                    std::span<const ResidualCut> cuts) {
+  std::vector<DirectPath> path;
+  const auto find_parts = [&](int64_t l, std::span<const ResidualPart> parts) {
+    DirectPath& state = path.emplace_back();
+    for (const ResidualPart& part : parts) {
+      const bool is_position = part.source == ResidualSource::kPosition;
+      if (!is_position && part.source != ResidualSource::kToken) continue;
+      (is_position ? state.position : state.token) =
+          share_of(part.values, trace.hidden_state(l, sequence).values, model.config().d_model);
+    }
   };
-  for_each_residual_state(model, trace, sequence, find_part, cuts);
+  for_each_residual_state(model, trace, sequence, find_parts, cuts);
   return path;
 }
 

@@ -68,6 +68,17 @@ void ResidualStream::add_if_there(ResidualSource source, Hook hook) {
   if (trace_.has(hook, -1, sequence_)) add(source, hook, -1);
 }
 
+void ResidualStream::split_last(const std::vector<std::vector<float>>& heads) {
+  const size_t whole = parts_.size() - 1;
+  for (const std::vector<float>& head : heads) {
+    for (size_t i = 0; i < head.size(); ++i) parts_[whole].values[i] -= head[i];
+    parts_.push_back({parts_[whole].source,
+                      parts_[whole].layer,
+                      {head.begin(), head.end()},
+                      static_cast<int64_t>(parts_.size() - whole - 1)});
+  }
+}
+
 void ResidualStream::cut() {
   parts_.clear();
   start(config_.d_model);

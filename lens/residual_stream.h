@@ -31,6 +31,8 @@ class ResidualStream {
   }
   /// Adds a part.
   void add(ResidualSource source, Hook hook, int64_t layer);
+  /// Takes shares of the part that was added last, one for each head, out of it.
+  void split_last(const std::vector<std::vector<float>>& heads);
   /// Drops all earlier parts: a residual connection was cut.
   void cut();
   /// Applies the norm, if there is one, with the statistics of `run`, its input in the run: [T,

@@ -204,7 +204,7 @@ int compare(int argc, char** argv) {
       parse_views(arguments.views, as_text, first->config(), [&](Needs needs) -> std::string {
         if (needs == Needs::kOneText)
           return "compare shows means; infer observe shows the pattern of a text";
-        const bool lacks = needs == Needs::kFile && arguments.file.empty();
+        const bool lacks = needs_file(needs) && arguments.file.empty();
         return lacks ? "give a file of sentences with -i FILE" : "";
       });
   std::array<phasor::Encoder, 2> encoders = {make_encoder(arguments, first, 0),

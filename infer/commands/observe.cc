@@ -65,10 +65,11 @@ Shown shown_of(const ObserveArguments& arguments, const phasor::ModelConfig& con
     if (needs == Needs::kOneText && !arguments.texts.has_input()) {
       return "give a text; the lines of -i are shown as means, which have none";
     }
-    const bool many = needs == Needs::kManyTexts || needs == Needs::kFile;
-    if (many && arguments.file.empty()) return "give a file of texts with -i FILE";
-    const bool two = needs == Needs::kTwoRuns && !arguments.interventions.any();
-    return two ? "give an --edit or --cut-residual that changes something" : "";
+    const bool two = needs == Needs::kTwoRuns || needs == Needs::kTwoRunsOfFile;
+    if (two && !arguments.interventions.any())
+      return "give an --edit or --cut-residual that changes something";
+    const bool many = needs == Needs::kManyTexts || needs_file(needs);
+    return many && arguments.file.empty() ? "give a file of texts with -i FILE" : "";
   });
 }
 

@@ -1,81 +1,21 @@
 // What parts of a run are for: each is subtracted, and the loss on masked tokens measured.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <functional>
+#include <array>
 
-#include "infer/experiment/many.h"
-#include "infer/experiment/masked.h"
+#include "infer/experiment/masked_run.h"
 #include "infer/experiment/measures.h"
-#include "phasor/lens.h"
 
 namespace infer {
 namespace {
 
 using phasor::Hook;
-using Vectors = std::vector<float>;  // [T, C]
 
-constexpr int64_t kTokensAtOnce = 1024;  // of recorded runs
-constexpr int64_t kSquares = 4;          // for a layer's position component
-
-/// A batch of masked texts that was run unchanged.
-struct Run {
-  std::span<const MaskedText> texts;
-  const phasor::Trace& trace;
-};
-
-/// A part of the run at a hook, which is subtracted there.
-struct Part {
-  std::string label;
-  Hook hook;
-  int64_t layer;
-  std::function<std::vector<Vectors>(const Run&)> of;  // of each text
-  MaskedScore without = {}, random = {};
-};
-
-/// What attention or an MLP writes.
-Part block_part(const std::string& label, Hook hook, int64_t layer) {
-  const auto of = [=](const Run& run) {
-    std::vector<Vectors> parts;
-    for (int64_t i = 0; i < std::ssize(run.texts); ++i)
-      parts.push_back(run.trace.at(hook, layer, i).values);
-    return parts;
-  };
-  return {fmt::format("{} {}", label, layer + 1), hook, layer, of};
-}
-
-/// The outputs of the heads of one layer after the other.
-class HeadOutputs {
- public:
-  explicit HeadOutputs(const phasor::Model& model) : model_(model) {}
-
-  std::vector<Vectors> of(int64_t layer, int64_t head, const Run& run) {
-    if (run.texts.data() != texts_ || layer != layer_) {
-      texts_ = run.texts.data();
-      layer_ = layer;
-      outputs_.clear();
-      for (int64_t i = 0; i < std::ssize(run.texts); ++i)
-        outputs_.push_back(phasor::head_outputs(model_, run.trace, layer, i));
-    }
-    std::vector<Vectors> of_head;
-    for (const std::vector<Vectors>& text : outputs_) of_head.push_back(text[head]);
-    return of_head;
-  }
-
- private:
-  const phasor::Model& model_;
-  const MaskedText* texts_ = nullptr;  // the batch, and the layer, of the outputs
-  int64_t layer_ = -1;
-  std::vector<std::vector<Vectors>> outputs_;  // of each text: [H]
-};
-
-Part head_part(HeadOutputs& outputs, int64_t layer, int64_t head) {
-  const auto of = [&outputs, layer, head](const Run& run) { return outputs.of(layer, head, run); };
-  return {fmt::format("head {}.{}", layer + 1, head + 1), Hook::kAttnOut, layer, of};
-}
+constexpr int64_t kSquares = 4;  // for a layer's position component
+constexpr size_t kDraws = 3;     // of the random rows
 
 /// Less the mean row.
-void center(Vectors& rows, int64_t d_model) {
+void center(std::vector<float>& rows, int64_t d_model) {
   for (int64_t c = 0; c < d_model; ++c) {
     double sum = 0;
     for (size_t i = c; i < rows.size(); i += d_model) sum += rows[i];
@@ -85,171 +25,129 @@ void center(Vectors& rows, int64_t d_model) {
 }
 
 /// The added vectors as they leave the embedding, less their mean, which says nothing about a
-/// place; subtracted when the first block's attention has read them.
-Part direct_part(const phasor::Model& model) {
-  const auto of = [&model](const Run& run) {
-    std::vector<Vectors> parts(run.texts.size());
-    for (int64_t i = 0; i < std::ssize(run.texts); ++i) {
-      const auto take = [&](int64_t l, std::span<const phasor::ResidualPart> of_state) {
-        if (l != 0) return;
-        for (const phasor::ResidualPart& part : of_state) {
-          if (part.source == phasor::ResidualSource::kPosition)
-            parts[i].assign(part.values.begin(), part.values.end());
-        }
-        center(parts[i], model.config().d_model);
-      };
-      phasor::for_each_residual_state(model, run.trace, i, take);
-    }
-    return parts;
-  };
-  return {"direct path", Hook::kResidMid, 0, of};
+/// place.
+TextRows added_vectors(MaskedRun& run) {
+  const phasor::Model& model = run.subject().model();
+  TextRows rows(run.texts().size());
+  for (int64_t i = 0; i < std::ssize(rows); ++i) {
+    const auto take = [&](int64_t l, std::span<const phasor::ResidualPart> parts) {
+      if (l != 0) return;
+      for (const phasor::ResidualPart& part : parts) {
+        if (part.source == phasor::ResidualSource::kPosition)
+          rows[i].assign(part.values.begin(), part.values.end());
+      }
+    };
+    phasor::for_each_residual_state(model, run.trace(), i, take);
+    center(rows[i], model.config().d_model);
+  }
+  return rows;
 }
 
 /// The position components of hidden_states[l], from random orders of each masked text.
 class PositionComponents {
  public:
-  PositionComponents(const Subject& subject, uint64_t seed) : subject_(subject), seed_(seed) {}
+  explicit PositionComponents(uint64_t seed) : seed_(seed) {}
 
-  std::vector<Vectors> at(int64_t l, const Run& run) {
-    if (run.texts.data() != texts_) measure(run);
-    std::vector<Vectors> of_layer;
-    for (const std::vector<Vectors>& text : components_) of_layer.push_back(text[l]);
-    return of_layer;
+  TextRows at(int64_t l, const MaskedRun& run) {
+    if (run.texts().data() != texts_) measure(run);
+    TextRows rows;
+    for (const TextRows& layers : components_) rows.push_back(layers[l]);
+    return rows;
   }
 
  private:
-  void measure(const Run& run) {
-    texts_ = run.texts.data();
+  void measure(const MaskedRun& run) {
+    const Subject& subject = run.subject();
+    const phasor::ModelConfig& config = subject.model().config();
+    texts_ = run.texts().data();
     components_.clear();
-    for (const MaskedText& text : run.texts) {
-      const std::vector<int64_t> places = text_places(subject_.model(), text.token_ids);
-      const int64_t C = subject_.model().config().d_model;
-      std::vector<Vectors>& layers = components_.emplace_back();
-      if (places.size() < 2) {
-        layers.assign(subject_.model().config().num_layers + 1, Vectors(text.token_ids.size() * C));
-        continue;
-      }
-      for (const phasor::TokenSplit& split : phasor::latin_square_split(
-               subject_.encoder, text.token_ids, places, subject_.options, kSquares, seed_)) {
-        Vectors& rows = layers.emplace_back(text.token_ids.size() * C);
-        for (int64_t p = 0; p < std::ssize(places); ++p) {
-          for (int64_t c = 0; c < C; ++c)
-            rows[places[p] * C + c] = static_cast<float>(split.position_means[p * C + c]);
+    for (const MaskedText& text : run.texts()) {
+      const std::vector<int64_t> places = text_places(subject.model(), text.token_ids);
+      const std::vector<float> zeros(text.token_ids.size() * config.d_model);
+      TextRows& layers = components_.emplace_back(config.num_layers + 1, zeros);
+      if (places.size() < 2) continue;
+      const std::vector<phasor::TokenSplit> splits = phasor::latin_square_split(
+          subject.encoder, text.token_ids, places, subject.options, kSquares, seed_);
+      for (size_t l = 0; l < layers.size(); ++l) {
+        for (size_t i = 0; i < splits[l].position_means.size(); ++i) {
+          const int64_t place = places[i / config.d_model];
+          layers[l][place * config.d_model + i % config.d_model] =
+              static_cast<float>(splits[l].position_means[i]);
         }
       }
     }
   }
 
-  const Subject& subject_;
   uint64_t seed_;
-  const MaskedText* texts_ = nullptr;             // the batch of the components
-  std::vector<std::vector<Vectors>> components_;  // of each text: [L + 1]
+  const MaskedText* texts_ = nullptr;  // the batch of the components
+  std::vector<TextRows> components_;   // of each text: [L + 1]
 };
 
-std::vector<Part> parts_of(const Subject& subject, PositionComponents& positions,
-                           HeadOutputs& heads) {
-  const phasor::Model& model = subject.model();
-  const phasor::ModelConfig& config = model.config();
-  std::vector<Part> parts;
+std::vector<RunPart> parts_of(const Subject& subject, PositionComponents& positions) {
+  const phasor::ModelConfig& config = subject.model().config();
+  std::vector<RunPart> parts;
+  // Subtracted when the first block's attention has read them.
   if (adds_vectors(subject) && subject.options.cut_residuals.empty())
-    parts.push_back(direct_part(model));
+    parts.push_back({"direct path", Hook::kResidMid, 0, added_vectors});
   for (int64_t l = 0; l < config.num_layers; ++l) {
-    const auto of = [l, &positions](const Run& run) { return positions.at(l, run); };
-    parts.push_back({fmt::format("position {}", l), Hook::kResidPre, l, of});
+    parts.push_back({fmt::format("position {}", l), Hook::kResidPre, l,
+                     [l, &positions](MaskedRun& run) { return positions.at(l, run); }});
   }
-  for (int64_t l = 0; l < config.num_layers; ++l)
-    parts.push_back(block_part("attention", Hook::kAttnOut, l));
-  for (int64_t l = 0; l < config.num_layers; ++l)
-    parts.push_back(block_part("MLP", Hook::kMlpOut, l));
-  for (int64_t l = 0; l < config.num_layers; ++l) {
-    for (int64_t h = 0; h < config.num_heads; ++h) parts.push_back(head_part(heads, l, h));
-  }
+  for (RunPart& part : block_parts(config)) parts.push_back(std::move(part));
   return parts;
 }
 
-/// Batches of few tokens, because whole runs of them are recorded.
-std::vector<std::span<const MaskedText>> batches(std::span<const MaskedText> texts) {
-  std::vector<std::span<const MaskedText>> batches;
-  size_t first = 0;
-  int64_t tokens = 0;
-  for (size_t i = 0; i < texts.size(); ++i) {
-    const auto more = std::ssize(texts[i].token_ids);
-    if (i > first && tokens + more > kTokensAtOnce) {
-      batches.push_back(texts.subspan(first, i - first));
-      first = i;
-      tokens = 0;
-    }
-    tokens += more;
-  }
-  if (first < texts.size()) batches.push_back(texts.subspan(first));
-  return batches;
-}
-
-std::vector<Vectors> random_like(const std::vector<Vectors>& parts, int64_t d_model,
-                                 uint64_t seed) {
-  std::vector<Vectors> random;
-  for (const Vectors& part : parts) random.push_back(phasor::random_rows(part, d_model, seed++));
+TextRows random_like(const TextRows& rows, int64_t d_model, uint64_t seed) {
+  TextRows random;
+  for (const std::vector<float>& text : rows)
+    random.push_back(phasor::random_rows(text, d_model, seed++));
   return random;
 }
 
-/// By how much losses are above others, mask by mask.
-void add_difference(const MaskedScore& losses, const MaskedScore& others, Row& row) {
-  std::vector<double> differences;
-  for (size_t i = 0; i < losses.losses.size(); ++i)
-    differences.push_back(losses.losses[i] - others.losses[i]);
-  const Estimate difference = estimate(differences, losses.texts);
-  row.add(difference.mean, difference.interval);
-}
+/// The losses without a part, and without random rows of its length.
+struct Removed {
+  MaskedScore part;
+  std::array<MaskedScore, kDraws> random;
+
+  MaskedScore mean_random() const {
+    MaskedScore mean = random[0];
+    for (size_t i = 0; i < mean.losses.size(); ++i) {
+      for (size_t draw = 1; draw < kDraws; ++draw) mean.losses[i] += random[draw].losses[i];
+      mean.losses[i] /= kDraws;
+    }
+    return mean;
+  }
+};
 
 }  // namespace
 
 void score_causes(Many& many) {
-  if (!can_mask(many, {"causes"})) return;
+  const std::vector<MaskedText> texts = recordable_texts(many, "causes", most_tokens(many));
+  if (texts.empty()) return;
   const Subject& subject = many.subject;
-  const uint64_t seed = many.request.seed;
-  const Corpus corpus = tokenize_corpus(subject.model(), many.request.lines);
-  const std::vector<MaskedText> texts =
-      masked_texts(subject.model(), corpus, most_tokens(many), seed);
-  const auto limit = subject.model().max_tokens(subject.options.positions);
-  if (limit && subject.options.overflow == phasor::Overflow::kWindow &&
-      std::ranges::any_of(
-          texts, [&](const MaskedText& text) { return std::ssize(text.token_ids) > *limit; })) {
-    many.means.missing["causes"] = "a text was run in overlapping windows";
-    return;
-  }
-  PositionComponents positions(subject, seed);
-  HeadOutputs heads(subject.model());
-  std::vector<Part> parts = parts_of(subject, positions, heads);
+  PositionComponents positions(many.request.seed);
+  const std::vector<RunPart> parts = parts_of(subject, positions);
   MaskedScore unchanged, without_positions;
+  std::vector<Removed> removed(parts.size());
   phasor::RunOptions averaged = subject.options;
   averaged.positions = subject.options.positions.edited(many.request.without);
   int64_t number = 0;  // of the batch's first text
-  for (const std::span<const MaskedText> batch : batches(texts)) {
-    const auto score = [&](phasor::RunOptions options, phasor::Observer* observer,
-                           MaskedScore& result) {
-      options.observer = observer;
-      add_scores(subject.encoder, options, batch, number, std::span(&result, 1));
-    };
-    phasor::Trace trace{
-        Hook::kTokenEmbed, Hook::kPosEmbed,  Hook::kTokenTypeEmbed,     Hook::kFullEmbed,
-        Hook::kZ,          Hook::kAttnOut,   Hook::kResidMid,           Hook::kMlpOut,
-        Hook::kResidPost,  Hook::kFinalNorm, Hook::kNormalizedResidPost};
-    score(subject.options, &trace, unchanged);
-    score(averaged, nullptr, without_positions);
-    const Run run{batch, trace};
+  for (const std::span<const MaskedText> batch : recordable_batches(texts)) {
+    MaskedRun run(subject, batch, number, unchanged);
+    run.score_again(averaged, without_positions);
     for (size_t k = 0; k < parts.size(); ++k) {
       many.progress.show("parts of masked texts",
                          number * std::ssize(parts) + static_cast<int64_t>(k * batch.size()),
                          std::ssize(texts) * std::ssize(parts));
-      Part& part = parts[k];
-      std::vector<Vectors> rows = part.of(run);
-      phasor::Subtraction control(
-          part.hook, part.layer,
-          random_like(rows, subject.model().config().d_model,
-                      seed + (k * texts.size() + static_cast<size_t>(number))));
-      phasor::Subtraction removal(part.hook, part.layer, std::move(rows));
-      score(subject.options, &removal, part.without);
-      score(subject.options, &control, part.random);
+      const auto& [label, hook, layer, of] = parts[k];
+      TextRows rows = of(run);
+      for (size_t draw = 0; draw < kDraws; ++draw) {
+        const uint64_t seed =
+            many.request.seed + (k * kDraws + draw) * texts.size() + static_cast<size_t>(number);
+        run.score_without(hook, layer, random_like(rows, subject.model().config().d_model, seed),
+                          removed[k].random[draw]);
+      }
+      run.score_without(hook, layer, std::move(rows), removed[k].part);
     }
     number += std::ssize(batch);
   }
@@ -258,11 +156,12 @@ void score_causes(Many& many) {
   row.add(std::nan(""));
   row.add(std::nan(""));
   many.means.add("causes", std::move(row));
-  for (const Part& part : parts) {
-    Row of_part{.label = part.label, .cells = {}};
-    add_difference(part.without, unchanged, of_part);
-    add_difference(part.random, unchanged, of_part);
-    add_difference(part.without, part.random, of_part);
+  for (size_t k = 0; k < parts.size(); ++k) {
+    Row of_part{.label = parts[k].label, .cells = {}};
+    const MaskedScore random = removed[k].mean_random();
+    add_difference(removed[k].part, unchanged, of_part);
+    add_difference(random, unchanged, of_part);
+    add_difference(removed[k].part, random, of_part);
     many.means.add("causes", std::move(of_part));
   }
 }

@@ -194,15 +194,16 @@ void residual_connections_carry_positions(Claims& claims) {
   const auto path = [&](std::vector<ResidualCut> cuts) {
     Trace trace = residual_trace();
     encoder.encode("Tom bit a dog.", {.observer = &trace, .cut_residuals = cuts});
-    return direct_path(*model, trace, phasor::ResidualSource::kPosition, 0, cuts);
+    return direct_path(*model, trace, 0, cuts);
   };
-  const std::vector<PartShare> whole = path({}), cut = path({{.layer = 0}});
+  const std::vector<phasor::DirectPath> whole = path({}), cut = path({{.layer = 0}});
   claims.add("Positions survive through the layers because of the residual connections",
-             measured(whole.back().norm > 0.01 && cut.back().norm == 0),
+             measured(whole.back().position.norm > 0.01 && cut.back().position.norm == 0),
              "the direct path alone; attention carries positions on as well",
              "length of the position vector's direct path beside the state: {:.2f} at the "
              "embedding, {:.2f} after layer {}; {} with layer 1's cut",
-             whole.front().norm, whole.back().norm, whole.size() - 1, cut.back().norm);
+             whole.front().position.norm, whole.back().position.norm, whole.size() - 1,
+             cut.back().position.norm);
 }
 
 void the_four_by_four_table(Claims& claims) {

@@ -237,6 +237,8 @@ std::vector<Observed> observe_runs(
   } else if (request.asks("moved")) {
     runs[1].missing["moved"] = "the two tokenizers make different tokens";
   }
+  if (request.asks("patched"))
+    score_patched(subjects[0], subjects[1], inputs[0], request, progress, runs[1]);
   return runs;
 }
 

@@ -10,8 +10,6 @@
 namespace infer {
 namespace {
 
-constexpr const char* kOneToken = "the text has no two tokens that could change places";
-
 /// Latin squares of a split, so many that another seed moves its shares by about 0.02, however long
 /// the text is.
 int64_t num_squares(const Observed& text) {
@@ -147,46 +145,12 @@ void measure_direct(Batch& batch) {
   }
   for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
     if (batch.missed_by_windows(i, "direct")) continue;
-    const auto path = [&](phasor::ResidualSource source) {
-      return phasor::direct_path(subject.model(), batch.listener().trace(), source, i,
-                                 subject.options.cut_residuals);
-    };
-    const std::vector<phasor::PartShare> position = path(phasor::ResidualSource::kPosition);
-    const std::vector<phasor::PartShare> token = path(phasor::ResidualSource::kToken);
-    for (int64_t l = 0; l < std::ssize(position); ++l) {
-      batch.texts()[i].add("direct", {.layer = l,
-                                      .cells = {position[l].norm, token[l].norm,
-                                                position[l].alignment, token[l].alignment}});
-    }
-  }
-}
-
-void measure_sources(Batch& batch) {
-  const Subject& subject = batch.subject();
-  for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
-    Observed& text = batch.texts()[i];
-    if (batch.missed_by_windows(i, "sources")) continue;
-    if (text.text_tokens.size() < 2) {
-      text.missing["sources"] = kOneToken;
-      continue;
-    }
-    const auto states = phasor::position_sources(
-        subject.encoder, text.input.token_ids, text.text_tokens, subject.options,
-        std::max<int64_t>(num_squares(text) / 2, 2),
-        batch.request().seed + static_cast<uint64_t>(i),
-        [&](int64_t done, int64_t total) { batch.progress().show("orders", done, total); });
-    for (int64_t l = 0; l < std::ssize(states); ++l) {
-      const bool none = std::isnan(states[l][0].share);
-      Row row{.layer = l, .cells = std::vector<double>(4, none ? std::nan("") : 0)};
-      for (const phasor::SourceShare& part : states[l]) {
-        using enum phasor::ResidualSource;
-        const int column = part.source == kPosition    ? 0
-                           : part.source == kAttention ? 1
-                           : part.source == kMlp       ? 2
-                                                       : 3;
-        row.cells[column] += part.share;
-      }
-      text.add("sources", std::move(row));
+    int64_t l = 0;
+    for (const phasor::DirectPath& path : phasor::direct_path(
+             subject.model(), batch.listener().trace(), i, subject.options.cut_residuals)) {
+      batch.texts()[i].add("direct", {.layer = l++,
+                                      .cells = {path.position.norm, path.token.norm,
+                                                path.position.alignment, path.token.alignment}});
     }
   }
 }

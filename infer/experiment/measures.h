@@ -7,9 +7,12 @@
 
 namespace infer {
 
+/// Why a text has no views of its orders.
+constexpr const char* kOneToken = "the text has no two tokens that could change places";
+
 void measure_split(Batch& batch);      // split, rank
 void measure_direct(Batch& batch);     // direct
-void measure_sources(Batch& batch);    // sources
+void measure_sources(Batch& batch);    // sources, parts
 void measure_effect(Batch& batch);     // effect, pooled
 void measure_order(Batch& batch);      // order
 void measure_attention(Batch& batch);  // attention, entropy, offsets, rollout, heads
@@ -28,6 +31,9 @@ void measure_moved(const Observed& before, Observed& after);
 /// The same of many texts, which are run again.
 void measure_moved(const Subject& before, const Subject& after, std::span<const Input> inputs,
                    Observed& observed_after, Progress& progress);
+/// "patched" of the second run, of texts with masks.
+void score_patched(const Subject& first, const Subject& second, std::span<const Input> inputs,
+                   const Request& request, Progress& progress, Observed& observed_second);
 /// Adds to the table "masked" of b how much its losses differ from those of a, mask by mask.
 void compare_losses(const Observed& a, Observed& b);
 

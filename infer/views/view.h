@@ -27,9 +27,13 @@ enum class Rows { kLayers, kHeads, kNamed };
 /// Lines and stacked bars over the rows; curves over the columns, whose keys are numbers, of the
 /// rows of one head.
 enum class Chart { kNone, kLines, kStacked, kCurves };
-/// What a view cannot do without: a text by itself, two runs, several texts seen as one, or a file
-/// of such texts.
-enum class Needs { kNothing, kOneText, kTwoRuns, kManyTexts, kFile };
+/// What a view cannot do without: a text by itself, two runs, several texts seen as one, a file of
+/// such texts, or two runs of such a file.
+enum class Needs { kNothing, kOneText, kTwoRuns, kManyTexts, kFile, kTwoRunsOfFile };
+
+inline bool needs_file(Needs needs) {
+  return needs == Needs::kFile || needs == Needs::kTwoRunsOfFile;
+}
 
 struct View {
   const char* name;   // in --only, JSON, CSV

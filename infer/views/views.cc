@@ -25,6 +25,7 @@ constexpr Column kDirect[] = {{"length", "position"},
                               {"token_share", "token share"}};
 constexpr Column kSources[] = {
     {"direct", "direct"}, {"attention", "attention"}, {"mlp", "MLP"}, {"other", "other"}};
+constexpr Column kParts[] = {{"own", "own layer"}, {"last", "last layer"}};
 constexpr Column kEffect[] = {{"effect", "1 − cos"}};
 constexpr Column kOrder[] = {
     {"swap", "swap"}, {"pairs", "pairs"}, {"reverse", "reverse"}, {"shuffle", "shuffle"}};
@@ -58,6 +59,7 @@ constexpr Column kMasked[] = {
     {"loss", "loss"}, {"accuracy", "right"}, {"masks", "masks", 0}, {"tokens", "tokens", 0, false}};
 constexpr Column kLens[] = {{"loss", "loss"}, {"accuracy", "right"}};
 constexpr Column kCauses[] = {{"cost", "without"}, {"random", "random"}, {"excess", "difference"}};
+constexpr Column kPatched[] = {{"denoising", "denoising"}, {"noising", "noising"}};
 constexpr Column kLonger[] = {{"loss", "loss"},
                               {"accuracy", "right"},
                               {"factor", "factor", 1},
@@ -202,6 +204,18 @@ const View kViews[] = {
      .columns = kSources,
      .of_texts = measure_sources,
      .sentence = say_sources},
+    {.name = "parts",
+     .title = "Which parts write the position component",
+     .hint = "What each attention, MLP and head contributes to the part of the states that is "
+             "position (see sources), in the states after its own layer and in the last. 1: all of "
+             "it; a negative share works against the others.",
+     .unit = "share of the position component",
+     .rows = Rows::kNamed,
+     .row_name = "part",
+     .brief = false,
+     .slow = true,
+     .columns = kParts,
+     .of_texts = measure_sources},
     {.name = "order",
      .title = "Order sensitivity",
      .hint = "How far the tokens' states move when the same tokens stand in another order, "
@@ -375,8 +389,10 @@ const View kViews[] = {
     {.name = "causes",
      .title = "Loss without a part",
      .hint = "By how many nats the loss on masked tokens rises when a part is subtracted from the "
-             "run, when random vectors of equal length are, and the difference (above 0: the part "
-             "matters more than its length). positions: all of them. direct path: the position "
+             "run, when random vectors of equal length are (the mean of three draws), and the "
+             "difference "
+             "(above 0: the part matters more than its length). positions: all of them. direct "
+             "path: the position "
              "vectors, after the first block's attention has read them. position N: the position "
              "component of the states after N layers. attention, MLP and head: what they write.",
      .unit = "nats",
@@ -387,6 +403,20 @@ const View kViews[] = {
      .slow = true,
      .columns = kCauses,
      .of_many = score_causes},
+    {.name = "patched",
+     .title = "Loss with a part of the other run",
+     .hint = "Activation patching of two runs of one model. denoising: by how many nats the second "
+             "run's loss on masked tokens falls when a part of the first run takes the place of "
+             "its own; noising: by how many the first run's rises with a part of the second. all: "
+             "the second run's loss less the first's. state N: the states after N layers. "
+             "attention, MLP and head: what they write.",
+     .unit = "nats",
+     .needs = Needs::kTwoRunsOfFile,
+     .rows = Rows::kNamed,
+     .row_name = "part",
+     .brief = false,
+     .slow = true,
+     .columns = kPatched},
     {.name = "longer",
      .title = "Masked tokens in longer texts",
      .hint = "Loss in nats and share of right predictions on 15 % of the tokens of the file, which "
@@ -414,9 +444,9 @@ const View& view(std::string_view name) {
 std::string views_help() {
   std::string help = "Views (--only picks some of them; --only all shows them all):\n";
   for (const View& view : kViews) {
-    help += fmt::format(
-        "  {:<10} {}{}\n", view.name, view.title,
-        view.needs == Needs::kManyTexts || view.needs == Needs::kFile ? " (-i FILE)" : "");
+    help +=
+        fmt::format("  {:<10} {}{}\n", view.name, view.title,
+                    view.needs == Needs::kManyTexts || needs_file(view.needs) ? " (-i FILE)" : "");
   }
   return help;
 }

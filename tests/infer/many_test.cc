@@ -371,6 +371,105 @@ TEST(ManyTest, WhatAPartCausesIsTheLossOfARunWithoutIt) {
   EXPECT_EQ(run.tables.at("causes").rows.size(), 2u + 6 + 6 + 6 + 24);
 }
 
+/// Puts one head's output of another run in the place of its own.
+class HeadPatch : public Observer {
+ public:
+  HeadPatch(int64_t layer, int64_t head, const Trace& other)
+      : layer_(layer), head_(head), other_(other) {}
+  bool wants(Hook, int64_t) const override { return false; }
+  void observe(const HookEvent&) override {}
+  bool changes(Hook hook, int64_t layer) const override {
+    return hook == Hook::kZ && layer == layer_;
+  }
+  void change(const HookEvent& event, std::span<float> values) override {
+    const std::vector<float>& other = other_.at(Hook::kZ, layer_, event.sequence).values;
+    for (int64_t i = 0; i < std::ssize(values); ++i) {
+      if (i / event.shape[2] % event.shape[1] == head_) values[i] = other.at(i);
+    }
+  }
+
+ private:
+  int64_t layer_, head_;
+  const Trace& other_;
+};
+
+TEST(ManyTest, APatchedPartIsThatOfTheOtherRun) {
+  const std::vector<std::string> all = read_lines(kSentences);
+  const std::vector<std::string> lines(all.begin(), all.begin() + 8);
+  Encoder encoder = bundled();
+  const RunOptions own, averaged{.positions = Positions().averaged()};
+  Request request = request_of({"masked", "patched"});
+  request.lines = lines;
+  const std::vector<Observed> runs =
+      observe_all({subject(encoder, "a", own), subject(encoder, "b", averaged)}, lines, request);
+  const auto of = [&](const char* part, const char* column) {
+    return number(runs[1], "patched", part, column);
+  };
+  const double losses[] = {number(runs[0], "masked", "all", "loss"),
+                           number(runs[1], "masked", "all", "loss")};
+  for (const char* column : {"denoising", "noising"}) {
+    EXPECT_NEAR(of("all", column), losses[1] - losses[0], 1e-9);
+    // Of these positions, all that later layers know is in the states.
+    for (const char* state : {"state 0", "state 3", "state 5"})
+      EXPECT_NEAR(of(state, column), of("all", column), 1e-4) << state;
+  }
+  EXPECT_EQ(runs[0].table("patched"), nullptr);
+
+  std::vector<std::vector<int32_t>> sequences;
+  for (const MaskedText& text :
+       masked_texts(encoder.model(), tokenize_corpus(encoder.model(), lines), 0, request.seed))
+    sequences.push_back(text.token_ids);
+  Trace traces[2] = {{Hook::kZ, Hook::kAttnOut, Hook::kMlpOut},
+                     {Hook::kZ, Hook::kAttnOut, Hook::kMlpOut}};
+  encoder.encode_ids(sequences, {.observer = &traces[0], .positions = own.positions});
+  encoder.encode_ids(sequences, {.observer = &traces[1], .positions = averaged.positions});
+  /// By how much a patch moves the loss of a run towards the other's.
+  const auto moved = [&](size_t run, Observer& patch) {
+    RunOptions options = run == 0 ? own : averaged;
+    options.observer = &patch;
+    Request masked_alone = request_of({"masked"});
+    masked_alone.lines = lines;
+    const Observed patched =
+        observe_all({subject(encoder, "", options)}, lines, masked_alone).at(0);
+    const double change = number(patched, "masked", "all", "loss") - losses[run];
+    return run == 0 ? change : -change;
+  };
+  for (const size_t run : {0, 1}) {
+    const char* const column = run == 0 ? "noising" : "denoising";
+    Patch attention(Hook::kAttnOut, 1, traces[1 - run]), mlp(Hook::kMlpOut, 4, traces[1 - run]);
+    HeadPatch head(0, 1, traces[1 - run]);
+    EXPECT_NEAR(of("attention 2", column), moved(run, attention), 1e-5) << column;
+    EXPECT_NEAR(of("MLP 5", column), moved(run, mlp), 1e-5) << column;
+    EXPECT_NEAR(of("head 1.2", column), moved(run, head), 1e-4) << column;
+    EXPECT_GT(of("head 1.2", column), 0.3) << column;
+  }
+}
+
+TEST(ManyTest, PatchingNeedsTwoRunsOfOneModelThatRecordWholeTexts) {
+  Encoder a = bundled("sinusoidal"), b = bundled("learned");
+  Request request = request_of({"patched"});
+  request.lines = {kText, kOther};
+  EXPECT_EQ(
+      why_missing(observe_all({subject(a), subject(b)}, request.lines, request).at(1), "patched"),
+      "the two runs are of different models");
+  const Observed same = observe_all({subject(b), subject(b)}, request.lines, request).at(1);
+  for (const Row& row : same.tables.at("patched").rows) {
+    EXPECT_EQ(row.cells, (std::vector<double>{0, 0})) << row.label;
+  }
+  request.lines = {std::string(kText)};
+  for (int i = 0; i < 40; ++i) request.lines[0] += " " + kText;
+  const RunOptions windows{.overflow = Overflow::kWindow}, cut{.overflow = Overflow::kTruncate};
+  EXPECT_EQ(why_missing(observe_all({subject(b), subject(b, "", windows)}, {kText}, request).at(1),
+                        "patched"),
+            "a text was run in overlapping windows");
+  // Both runs are given the tokens that the one with fewer can take.
+  const Observed truncated =
+      observe_all({subject(b, "", cut), subject(b, "", {.positions = Positions::none()})}, {kText},
+                  request)
+          .at(1);
+  EXPECT_EQ(why_missing(truncated, "patched"), "");
+}
+
 TEST(ManyTest, WithoutAddedVectorsThereIsNoDirectPathAndPositionsCauseNothing) {
   Encoder none = bundled("none");
   Request request = request_of({"causes"});

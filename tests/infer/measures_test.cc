@@ -33,8 +33,7 @@ TEST(MeasuresTest, LayersAreWhatTheLibrarySays) {
   against_zero.without = "zero";
   const Observed other = observe(encoder, kText, against_zero);
   const auto splits = latin_square_split(encoder, ids, text.text_tokens);
-  const std::vector<PartShare> direct =
-      direct_path(encoder.model(), with, ResidualSource::kPosition);
+  const std::vector<DirectPath> direct = direct_path(encoder.model(), with);
   for (int64_t l = 0; l <= 6; ++l) {
     const std::vector<float>& state = with.hidden_state(l).values;
     EXPECT_NEAR(number(text, "norm", l, "norm"), mean_norm(state, 128), 1e-4);
@@ -50,8 +49,8 @@ TEST(MeasuresTest, LayersAreWhatTheLibrarySays) {
                 1e-3);
     EXPECT_NEAR(number(text, "rank", l, "smoothness"), smoothness(splits[l].position_means, 128),
                 1e-3);
-    EXPECT_NEAR(number(text, "direct", l, "length"), direct[l].norm, kRounding);
-    EXPECT_NEAR(number(text, "direct", l, "share"), direct[l].alignment, kRounding);
+    EXPECT_NEAR(number(text, "direct", l, "length"), direct[l].position.norm, kRounding);
+    EXPECT_NEAR(number(text, "direct", l, "share"), direct[l].position.alignment, kRounding);
   }
   const std::vector<float> a = pool(with.hidden_state(6).values, 128, {});
   const std::vector<float> b = pool(without.hidden_state(6).values, 128, {});
@@ -328,8 +327,8 @@ TEST(MeasuresTest, EveryFamilyIsObserved) {
       for (const auto& [name, table] : text.tables) {
         for (const Row& row : table.rows) {
           for (const double cell : row.cells) {
-            EXPECT_TRUE(std::isfinite(cell) || name == "relative" || name == "sources")
-                << name << row.layer;
+            const bool may_lack = name == "relative" || name == "sources" || name == "parts";
+            EXPECT_TRUE(std::isfinite(cell) || may_lack) << name << row.layer;
           }
         }
       }
@@ -378,6 +377,37 @@ TEST(MeasuresTest, SourcesSumToOneAndAreNoneWithoutPositions) {
   }
   EXPECT_EQ(view("sources").sentence(*without.table("sources")), "");
   EXPECT_NE(view("sources").sentence(*with.table("sources")), "");
+}
+
+TEST(MeasuresTest, PartsSumToTheirSources) {
+  phasor::Encoder encoder = bundled("learned");
+  const Observed text = observe(encoder, kOther, request_of({"sources", "parts"}));
+  const auto of = [&](const char* part, int64_t l, const char* column) {
+    return number(text, "parts", fmt::format("{} {}", part, l), column);
+  };
+  double attention = 0, mlp = 0;
+  for (int64_t l = 1; l <= 6; ++l) {
+    attention += of("attention", l, "last");
+    mlp += of("MLP", l, "last");
+    double own = 0, last = 0;
+    for (int64_t h = 1; h <= 4; ++h) {
+      own += number(text, "parts", fmt::format("head {}.{}", l, h), "own");
+      last += number(text, "parts", fmt::format("head {}.{}", l, h), "last");
+    }
+    // The rest is the bias, which has a share where LayerNorms scale it by how far states vary.
+    EXPECT_NEAR(own, of("attention", l, "own"), 0.02) << l;
+    EXPECT_NEAR(last, of("attention", l, "last"), 0.02) << l;
+  }
+  EXPECT_NEAR(attention, number(text, "sources", 6, "attention"), 1e-9);
+  EXPECT_NEAR(mlp, number(text, "sources", 6, "mlp"), 1e-9);
+  EXPECT_NEAR(number(text, "parts", "direct path", "last"), number(text, "sources", 6, "direct"),
+              1e-9);
+  EXPECT_NEAR(of("attention", 1, "own"), number(text, "sources", 1, "attention"), 1e-9);
+  EXPECT_NEAR(of("MLP", 1, "own"), number(text, "sources", 1, "mlp"), 1e-9);
+  // By head, the sources are those of the same orders.
+  const Observed whole = observe(encoder, kOther, request_of({"sources"}));
+  for (const char* source : {"direct", "attention", "mlp", "other"})
+    EXPECT_NEAR(number(whole, "sources", 5, source), number(text, "sources", 5, source), 1e-6);
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ double length(std::span<const double> x) {
 /// Runs `ids` and expects ‖h − Σ parts‖ ≤ 1e-5·‖h‖ for every token of every hidden state, and the
 /// shares of the parts to sum to 1.
 void expect_parts_sum_to_states(const std::shared_ptr<const Model>& model, const TokenIds& ids,
-                                RunOptions options = {}) {
-  Trace trace = residual_trace();
+                                RunOptions options = {}, bool heads = false) {
+  Trace trace = residual_trace(heads);
   options.observer = &trace;
   Encoder(model).encode_ids(ids, options);
   const int64_t d_model = model->config().d_model;
@@ -69,6 +69,14 @@ TEST(ResidualPartsTest, SumToEveryHiddenStateOfModelsWithPositionsWithinAttentio
   }
 }
 
+TEST(ResidualPartsTest, ByHeadSumToEveryHiddenState) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const auto model = drawn_model(seed);
+    expect_parts_sum_to_states(model, random_ids(*model, 6, seed), {}, true);
+  }
+}
+
 TEST(ResidualPartsTest, SumToEveryHiddenStateOfTheTwins) {
   for (const char* twin : {"sinusoidal", "learned", "none"}) {
     SCOPED_TRACE(twin);
@@ -96,11 +104,11 @@ ModelConfig sinusoidal_config(NormOrder order) {
   return config;
 }
 
-std::vector<PartShare> path(const std::shared_ptr<const Model>& model, RunOptions options = {}) {
+std::vector<DirectPath> path(const std::shared_ptr<const Model>& model, RunOptions options = {}) {
   Trace trace = residual_trace();
   options.observer = &trace;
   Encoder(model).encode_ids(random_ids(*model, 7, 2), options);
-  return direct_path(*model, trace, ResidualSource::kPosition, 0, options.cut_residuals);
+  return direct_path(*model, trace, 0, options.cut_residuals);
 }
 
 TEST(DirectPathTest, InAPreNormModelThePositionVectorTravelsUnchanged) {
@@ -119,12 +127,13 @@ TEST(DirectPathTest, InAPreNormModelThePositionVectorTravelsUnchanged) {
 TEST(DirectPathTest, IsZeroWithoutPositionsAndAboveZeroWithThem) {
   for (const NormOrder order : {NormOrder::kPreNorm, NormOrder::kPostNorm}) {
     const auto model = random_model(sinusoidal_config(order), 4);
-    for (const PartShare& share : path(model)) EXPECT_GT(share.norm, 0.01);
-    const std::vector<PartShare> without = path(model, {.positions = Positions::none()});
+    for (const DirectPath& path : path(model)) EXPECT_GT(path.position.norm, 0.01);
+    const std::vector<DirectPath> without = path(model, {.positions = Positions::none()});
     ASSERT_EQ(without.size(), 3u);
-    for (const PartShare& share : without) {
-      EXPECT_EQ(share.norm, 0.0);
-      EXPECT_EQ(share.alignment, 0.0);
+    for (const DirectPath& path : without) {
+      EXPECT_EQ(path.position.norm, 0.0);
+      EXPECT_EQ(path.position.alignment, 0.0);
+      EXPECT_GT(path.token.norm, 0.0);
     }
   }
 }
@@ -132,11 +141,11 @@ TEST(DirectPathTest, IsZeroWithoutPositionsAndAboveZeroWithThem) {
 TEST(DirectPathTest, ACutResidualEndsIt) {
   for (const NormOrder order : {NormOrder::kPreNorm, NormOrder::kPostNorm}) {
     const auto model = random_model(sinusoidal_config(order), 5);
-    const std::vector<PartShare> shares =
+    const std::vector<DirectPath> paths =
         path(model, {.cut_residuals = {{.layer = 1, .site = ResidualCut::Site::kMlp}}});
-    EXPECT_GT(shares[0].norm, 0.0);
-    EXPECT_GT(shares[1].norm, 0.0);
-    EXPECT_EQ(shares[2].norm, 0.0);
+    EXPECT_GT(paths[0].position.norm, 0.0);
+    EXPECT_GT(paths[1].position.norm, 0.0);
+    EXPECT_EQ(paths[2].position.norm, 0.0);
   }
 }
 
@@ -155,21 +164,21 @@ TEST(ResidualPartsTest, ATraceOfSomethingElseIsRefused) {
   const auto model = random_model(sinusoidal_config(NormOrder::kPostNorm), 7);
   Trace states{Hook::kFullEmbed};
   Encoder(model).encode_ids(TokenIds{1, 2}, {.observer = &states});
-  EXPECT_THROW(direct_path(*model, states, ResidualSource::kPosition), InvalidArgument);
-  EXPECT_THROW(direct_path(*model, residual_trace(), ResidualSource::kToken), InvalidArgument);
+  EXPECT_THROW(direct_path(*model, states), InvalidArgument);
+  EXPECT_THROW(direct_path(*model, residual_trace()), InvalidArgument);
   Trace trace = residual_trace();
   Encoder(model).encode_ids(TokenIds{1, 2}, {.observer = &trace});
-  EXPECT_THROW(direct_path(*model, trace, ResidualSource::kToken, 1), InvalidArgument);
+  EXPECT_THROW(direct_path(*model, trace, 1), InvalidArgument);
   ModelConfig wider = sinusoidal_config(NormOrder::kPostNorm);
   wider.d_model = 21;
-  EXPECT_THROW(direct_path(*random_model(wider, 1), trace, ResidualSource::kToken),
-               InvalidArgument);
+  EXPECT_THROW(direct_path(*random_model(wider, 1), trace), InvalidArgument);
 }
 
 /// The shares by their definition: means of every part over all orders of the movable tokens.
 std::vector<std::vector<double>> sources_over_all_orders(const std::shared_ptr<const Model>& model,
                                                          const TokenIds& ids,
-                                                         const std::vector<int64_t>& movable) {
+                                                         const std::vector<int64_t>& movable,
+                                                         bool heads = false) {
   const int64_t C = model->config().d_model, n = std::ssize(movable);
   std::vector<std::vector<std::vector<double>>> means(model->config().num_layers + 1);
   Encoder encoder(model, {.threads = 1});
@@ -178,7 +187,7 @@ std::vector<std::vector<double>> sources_over_all_orders(const std::shared_ptr<c
   do {
     TokenIds reordered = ids;
     for (int64_t p = 0; p < n; ++p) reordered[movable[p]] = ids[movable[order[p]]];
-    Trace trace = residual_trace();
+    Trace trace = residual_trace(heads);
     encoder.encode_ids(reordered, {.observer = &trace});
     for_each_residual_state(*model, trace, 0, [&](int64_t l, std::span<const ResidualPart> parts) {
       means[l].resize(parts.size(), std::vector<double>(n * C));
@@ -223,13 +232,15 @@ TEST(PositionSourcesTest, TwoTokensHaveTwoOrdersSoTheSharesAreExact) {
     const TokenIds ids = random_ids(*model, 6, seed);
     const std::vector<int64_t> movable = {1, 4};
     Encoder encoder(model);
-    const auto sources = position_sources(encoder, ids, movable, {}, 3, seed);
-    const auto want = sources_over_all_orders(model, ids, movable);
-    ASSERT_EQ(sources.size(), want.size());
-    for (size_t l = 0; l < want.size(); ++l) {
-      ASSERT_EQ(sources[l].size(), want[l].size());
-      for (size_t k = 0; k < want[l].size(); ++k)
-        EXPECT_NEAR(sources[l][k].share, want[l][k], 1e-4) << l << ", part " << k;
+    for (const bool heads : {false, true}) {
+      const auto sources = position_sources(encoder, ids, movable, {}, 3, seed, {}, heads);
+      const auto want = sources_over_all_orders(model, ids, movable, heads);
+      ASSERT_EQ(sources.size(), want.size());
+      for (size_t l = 0; l < want.size(); ++l) {
+        ASSERT_EQ(sources[l].size(), want[l].size());
+        for (size_t k = 0; k < want[l].size(); ++k)
+          EXPECT_NEAR(sources[l][k].share, want[l][k], 1e-4) << l << ", part " << k;
+      }
     }
   }
   EXPECT_GT(tried, 5);

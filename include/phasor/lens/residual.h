@@ -34,10 +34,11 @@ struct ResidualPart {
   ResidualSource source;
   int64_t layer;               // of kAttention and kMlp; −1 otherwise
   std::vector<double> values;  // [T, C]
+  int64_t head = -1;           // of kAttention by head; −1: all of it, or what no head writes
 };
 
-/// Records the hooks from which residual parts are computed.
-Trace residual_trace();
+/// Records the hooks from which residual parts are computed; with `heads` kZ, too.
+Trace residual_trace(bool heads = false);
 
 /// Takes every hidden state of a recorded run apart: calls visit(l, parts) for l = 0 … L with parts
 /// whose sum is hidden_states[l] of `sequence`, up to float32's rounding.
@@ -51,8 +52,9 @@ Trace residual_trace();
 /// apply_ln_to_stack).
 ///
 /// `trace` holds residual_trace()'s hooks from a run of `model` that cut `cuts`. Throws
-/// InvalidArgument if it does not. The states of sequences run in overlapping windows are means of
-/// several runs, and the parts do not sum to them.
+/// InvalidArgument if it does not. Where it holds kZ, attention is taken apart by head: a part for
+/// each, as in head_outputs(), after one for the rest, which is the bias. The states of sequences
+/// run in overlapping windows are means of several runs, and the parts do not sum to them.
 void for_each_residual_state(
     const Model& model, const Trace& trace, int64_t sequence,
     const std::function<void(int64_t l, std::span<const ResidualPart> parts)>& visit,
@@ -67,17 +69,21 @@ struct PartShare {
 /// part [T, C], states [T, C].
 PartShare share_of(std::span<const double> part, std::span<const float> states, int64_t d_model);
 
-/// The direct path of the position vectors (kPosition), or of the token embeddings (kToken): the
-/// share of that part in hidden_states[l], l = 0 … L; 0 where there is none. `source` is one that
-/// blocks do not write. Other arguments are those of for_each_residual_state().
-std::vector<PartShare> direct_path(const Model& model, const Trace& trace, ResidualSource source,
-                                   int64_t sequence = 0, std::span<const ResidualCut> cuts = {});
+/// The direct paths of what is added in the embedding: the shares of the parts kPosition and kToken
+/// in a hidden state; 0 where there is none.
+struct DirectPath {
+  PartShare position, token;
+};
+
+/// Of hidden_states[l], l = 0 … L. Arguments are those of for_each_residual_state().
+std::vector<DirectPath> direct_path(const Model& model, const Trace& trace, int64_t sequence = 0,
+                                    std::span<const ResidualCut> cuts = {});
 
 /// What a part contributes to the position component of a state.
 struct SourceShare {
   ResidualSource source;
-  int64_t layer;     // as in ResidualPart
-  double share = 0;  // may be negative; those of one state sum to 1, or are NaN
+  int64_t layer, head;  // as in ResidualPart
+  double share = 0;     // may be negative; those of one state sum to 1, or are NaN
 };
 
 /// The position component of a hidden state is pos_p of latin_square_split(): the mean over orders
@@ -90,17 +96,17 @@ struct SourceShare {
 /// count. kPosition is the direct path; kAttention and kMlp of a layer are position that this block
 /// has written. Tokens and biases have a share where a LayerNorm scales them by how far a state at
 /// this place varies. Returns the parts of each state l = 0 … L, in the order of
-/// for_each_residual_state(). Where a state has no position component (none is added, or it does
-/// not rise above the chance differences) all shares are NaN. Keeps 2·(2L + 5)·n·C doubles for each
-/// of the L + 1 states of n movable tokens.
+/// for_each_residual_state(), attention by head where `heads` is true. Where a state has no
+/// position component (none is added, or it does not rise above the chance differences) all shares
+/// are NaN.
 ///
-/// Arguments, runs and errors are those of latin_square_split(); the same seed gives the same
-/// orders. In overlapping windows the parts do not sum to the states, nor the shares to 1.
-std::vector<std::vector<SourceShare>> position_sources(Encoder& encoder,
-                                                       std::span<const int32_t> token_ids,
-                                                       std::span<const int64_t> movable,
-                                                       const RunOptions& options = {},
-                                                       int64_t num_squares = 8, uint64_t seed = 1,
-                                                       const Progress& progress = {});
+/// Arguments and errors are those of latin_square_split(); the same seed gives the same orders.
+/// Each is run twice: for the position components, and for the parts. Keeps (L + 1)·num_squares·n·C
+/// doubles for n movable tokens. In overlapping windows the parts do not sum to the states, nor the
+/// shares to 1.
+std::vector<std::vector<SourceShare>> position_sources(
+    Encoder& encoder, std::span<const int32_t> token_ids, std::span<const int64_t> movable,
+    const RunOptions& options = {}, int64_t num_squares = 8, uint64_t seed = 1,
+    const Progress& progress = {}, bool heads = false);
 
 }  // namespace phasor

@@ -1,0 +1,124 @@
+#include "infer/experiment/masked_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace infer {
+
+using phasor::Hook;
+
+namespace {
+
+constexpr int64_t kTokensAtOnce = 1024;
+
+}  // namespace
+
+MaskedRun::MaskedRun(const Subject& subject, std::span<const MaskedText> texts, int64_t first_text,
+                     MaskedScore& score)
+    : subject_(subject),
+      texts_(texts),
+      first_text_(first_text),
+      trace_(phasor::residual_trace(true)) {
+  phasor::RunOptions options = subject.options;
+  options.observer = &trace_;
+  score_again(options, score);
+}
+
+TextRows MaskedRun::state(int64_t l) const {
+  TextRows rows;
+  for (int64_t i = 0; i < std::ssize(texts_); ++i) rows.push_back(trace_.hidden_state(l, i).values);
+  return rows;
+}
+
+TextRows MaskedRun::at(Hook hook, int64_t layer) const {
+  TextRows rows;
+  for (int64_t i = 0; i < std::ssize(texts_); ++i) rows.push_back(trace_.at(hook, layer, i).values);
+  return rows;
+}
+
+TextRows MaskedRun::head(int64_t layer, int64_t head) {
+  if (layer != heads_layer_) {
+    heads_layer_ = layer;
+    heads_.clear();
+    for (int64_t i = 0; i < std::ssize(texts_); ++i)
+      heads_.push_back(phasor::head_outputs(subject_.model(), trace_, layer, i));
+  }
+  TextRows rows;
+  for (const TextRows& heads : heads_) rows.push_back(heads[head]);
+  return rows;
+}
+
+void MaskedRun::score_again(phasor::RunOptions options, MaskedScore& score) const {
+  add_scores(subject_.encoder, std::move(options), texts_, first_text_, std::span(&score, 1));
+}
+
+void MaskedRun::score_without(Hook hook, int64_t layer, TextRows rows, MaskedScore& score) const {
+  phasor::Subtraction subtraction(hook, layer, std::move(rows));
+  phasor::RunOptions options = subject_.options;
+  options.observer = &subtraction;
+  score_again(options, score);
+}
+
+std::vector<RunPart> block_parts(const phasor::ModelConfig& config) {
+  std::vector<RunPart> parts;
+  for (const auto& [name, hook] :
+       {std::pair("attention", Hook::kAttnOut), {"MLP", Hook::kMlpOut}}) {
+    for (int64_t l = 0; l < config.num_layers; ++l) {
+      parts.push_back({fmt::format("{} {}", name, l + 1), hook, l,
+                       [h = hook, l](MaskedRun& run) { return run.at(h, l); }});
+    }
+  }
+  for (int64_t l = 0; l < config.num_layers; ++l) {
+    for (int64_t h = 0; h < config.num_heads; ++h) {
+      parts.push_back({fmt::format("head {}.{}", l + 1, h + 1), Hook::kAttnOut, l,
+                       [l, h](MaskedRun& run) { return run.head(l, h); }});
+    }
+  }
+  return parts;
+}
+
+std::vector<MaskedText> recordable_texts(Many& many, const char* view, int64_t max_tokens) {
+  if (!can_mask(many, {view})) return {};
+  const Subject& subject = many.subject;
+  const Corpus corpus = tokenize_corpus(subject.model(), many.request.lines);
+  std::vector<MaskedText> texts =
+      masked_texts(subject.model(), corpus, max_tokens, many.request.seed);
+  const auto limit = subject.model().max_tokens(subject.options.positions);
+  const auto in_windows = [&](const MaskedText& text) {
+    return limit && std::ssize(text.token_ids) > *limit;
+  };
+  if (subject.options.overflow == phasor::Overflow::kWindow &&
+      std::ranges::any_of(texts, in_windows)) {
+    many.means.missing[view] = "a text was run in overlapping windows";
+    return {};
+  }
+  return texts;
+}
+
+std::vector<std::span<const MaskedText>> recordable_batches(std::span<const MaskedText> texts) {
+  std::vector<std::span<const MaskedText>> batches;
+  size_t first = 0;
+  int64_t tokens = 0;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const auto more = std::ssize(texts[i].token_ids);
+    if (i > first && tokens + more > kTokensAtOnce) {
+      batches.push_back(texts.subspan(first, i - first));
+      first = i;
+      tokens = 0;
+    }
+    tokens += more;
+  }
+  if (first < texts.size()) batches.push_back(texts.subspan(first));
+  return batches;
+}
+
+void add_difference(const MaskedScore& losses, const MaskedScore& others, Row& row) {
+  std::vector<double> differences;
+  for (size_t i = 0; i < losses.losses.size(); ++i)
+    differences.push_back(losses.losses[i] - others.losses[i]);
+  const Estimate difference = estimate(differences, losses.texts);
+  row.add(difference.mean, difference.interval);
+}
+
+}  // namespace infer

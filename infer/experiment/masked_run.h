@@ -1,0 +1,72 @@
+// Masked texts, run and recorded; and run again with a part of that run changed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "infer/experiment/many.h"
+#include "infer/experiment/masked.h"
+#include "infer/experiment/subject.h"
+#include "phasor/lens.h"
+
+namespace infer {
+
+/// The rows [T, C] of each text of a batch.
+using TextRows = std::vector<std::vector<float>>;
+
+/// One batch. Borrows all.
+class MaskedRun {
+ public:
+  /// Runs the texts, of which the first has the number `first_text`, and adds their losses to
+  /// `score`.
+  MaskedRun(const Subject& subject, std::span<const MaskedText> texts, int64_t first_text,
+            MaskedScore& score);
+
+  std::span<const MaskedText> texts() const { return texts_; }
+  const Subject& subject() const { return subject_; }
+  const phasor::Trace& trace() const { return trace_; }  // of residual_trace(true)
+
+  TextRows state(int64_t l) const;
+  TextRows at(phasor::Hook hook, int64_t layer) const;
+  /// What a head of a layer adds to attention's output.
+  TextRows head(int64_t layer, int64_t head);
+
+  /// Adds the losses of the same texts, run with other options or an observer.
+  void score_again(phasor::RunOptions options, MaskedScore& score) const;
+  /// Adds the losses of a run from which rows are subtracted at a hook.
+  void score_without(phasor::Hook hook, int64_t layer, TextRows rows, MaskedScore& score) const;
+
+ private:
+  const Subject& subject_;
+  std::span<const MaskedText> texts_;
+  int64_t first_text_;
+  phasor::Trace trace_;
+  int64_t heads_layer_ = -1;          // whose heads are kept:
+  std::vector<TextRows> heads_ = {};  // of each text, [H]
+};
+
+/// A part of a run: rows that appear at a hook.
+struct RunPart {
+  std::string label;
+  phasor::Hook hook;
+  int64_t layer;
+  std::function<TextRows(MaskedRun&)> of;
+};
+
+/// What attention, MLPs and heads write: "attention 1" …, "MLP 1" …, "head 1.1" ….
+std::vector<RunPart> block_parts(const phasor::ModelConfig& config);
+
+/// The masked texts of the file, cut to `max_tokens` where that is above 0; none, and why is noted
+/// under `view`, where they cannot be scored or are run in windows.
+std::vector<MaskedText> recordable_texts(Many& many, const char* view, int64_t max_tokens);
+
+/// Batches of few tokens, because whole runs of them are recorded.
+std::vector<std::span<const MaskedText>> recordable_batches(std::span<const MaskedText> texts);
+
+/// By how much losses are above others, mask by mask, with an interval over texts.
+void add_difference(const MaskedScore& losses, const MaskedScore& others, Row& row);
+
+}  // namespace infer

@@ -1,0 +1,82 @@
+// Parts of one run in the place of the same parts of another, and the loss on masked tokens.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "infer/experiment/masked_run.h"
+#include "infer/experiment/measures.h"
+
+namespace infer {
+namespace {
+
+using phasor::Hook;
+
+/// What turns `rows` into `others`, when it is subtracted.
+TextRows less(TextRows rows, const TextRows& others) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    for (size_t j = 0; j < rows[i].size(); ++j) rows[i][j] -= others[i][j];
+  }
+  return rows;
+}
+
+std::vector<RunPart> parts_of(const phasor::ModelConfig& config) {
+  std::vector<RunPart> parts;
+  for (int64_t l = 0; l < config.num_layers; ++l) {
+    parts.push_back({fmt::format("state {}", l), Hook::kResidPre, l,
+                     [l](MaskedRun& run) { return run.state(l); }});
+  }
+  for (RunPart& part : block_parts(config)) parts.push_back(std::move(part));
+  return parts;
+}
+
+/// The losses of each run with a part of the other.
+struct Patched {
+  MaskedScore first, second;
+};
+
+void score(MaskedRun& first, MaskedRun& second, const RunPart& part, Patched& patched) {
+  const TextRows of_first = part.of(first), of_second = part.of(second);
+  first.score_without(part.hook, part.layer, less(of_first, of_second), patched.first);
+  second.score_without(part.hook, part.layer, less(of_second, of_first), patched.second);
+}
+
+}  // namespace
+
+void score_patched(const Subject& first, const Subject& second, std::span<const Input> inputs,
+                   const Request& request, Progress& progress, Observed& observed_second) {
+  if (&first.model() != &second.model()) {
+    observed_second.missing["patched"] = "the two runs are of different models";
+    return;
+  }
+  Many of_first{first, inputs, request, progress, observed_second};
+  Many of_second{second, inputs, request, progress, observed_second};
+  const int64_t a = most_tokens(of_first), b = most_tokens(of_second);
+  const int64_t most = a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
+  const std::vector<MaskedText> texts = recordable_texts(of_first, "patched", most);
+  if (texts.empty() || recordable_texts(of_second, "patched", most).empty()) return;
+  const std::vector<RunPart> parts = parts_of(first.model().config());
+  MaskedScore unpatched_first, unpatched_second;
+  std::vector<Patched> patched(parts.size());
+  int64_t number = 0;  // of the batch's first text
+  for (const std::span<const MaskedText> batch : recordable_batches(texts)) {
+    MaskedRun run_first(first, batch, number, unpatched_first);
+    MaskedRun run_second(second, batch, number, unpatched_second);
+    for (size_t k = 0; k < parts.size(); ++k) {
+      progress.show("patches of masked texts",
+                    number * std::ssize(parts) + static_cast<int64_t>(k * batch.size()),
+                    std::ssize(texts) * std::ssize(parts));
+      score(run_first, run_second, parts[k], patched[k]);
+    }
+    number += std::ssize(batch);
+  }
+  const auto add = [&](const std::string& label, const Patched& losses) {
+    Row row{.label = label, .cells = {}};
+    add_difference(unpatched_second, losses.second, row);
+    add_difference(losses.first, unpatched_first, row);
+    observed_second.add("patched", std::move(row));
+  };
+  add("all", {.first = unpatched_second, .second = unpatched_first});
+  for (size_t k = 0; k < parts.size(); ++k) add(parts[k].label, patched[k]);
+}
+
+}  // namespace infer

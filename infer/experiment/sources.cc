@@ -1,0 +1,93 @@
+// Where the position component of the states comes from: by kind of source, and by part.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "infer/experiment/measures.h"
+
+namespace infer {
+namespace {
+
+using enum phasor::ResidualSource;
+using phasor::SourceShare;
+using Sources = std::vector<SourceShare>;  // of one state
+
+constexpr int64_t kMostRuns = 128;  // of a text, and as many for its parts; at least two squares
+constexpr int64_t kMostSquares = 4;
+
+/// The shares of the parts that are meant, summed; NaN where nothing in the state is position.
+template <typename Meant>
+double share(const Sources& sources, Meant meant) {
+  double sum = 0;
+  for (const SourceShare& part : sources) {
+    if (std::isnan(part.share)) return part.share;
+    if (meant(part)) sum += part.share;
+  }
+  return sum;
+}
+
+void add_sources(std::span<const Sources> states, Observed& text) {
+  const auto position = [](const SourceShare& part) { return part.source == kPosition; };
+  const auto attention = [](const SourceShare& part) { return part.source == kAttention; };
+  const auto mlp = [](const SourceShare& part) { return part.source == kMlp; };
+  const auto other = [&](const SourceShare& part) {
+    return !position(part) && !attention(part) && !mlp(part);
+  };
+  int64_t l = 0;
+  for (const Sources& state : states) {
+    text.add("sources", {.layer = l++,
+                         .cells = {share(state, position), share(state, attention),
+                                   share(state, mlp), share(state, other)}});
+  }
+}
+
+/// Each part in the state that it is added to, and in the last.
+void add_parts(std::span<const Sources> states, Observed& text) {
+  const auto add = [&](const std::string& label, int64_t l, auto meant) {
+    text.add("parts",
+             {.label = label, .cells = {share(states[l], meant), share(states.back(), meant)}});
+  };
+  add("direct path", 0, [](const SourceShare& part) { return part.source == kPosition; });
+  for (const auto& [name, source] : {std::pair("attention", kAttention), {"MLP", kMlp}}) {
+    for (int64_t l = 0; l < text.num_layers; ++l) {
+      add(fmt::format("{} {}", name, l + 1), l + 1, [from = source, l](const SourceShare& part) {
+        return part.source == from && part.layer == l;
+      });
+    }
+  }
+  for (int64_t l = 0; l < text.num_layers; ++l) {
+    for (int64_t h = 0; h < text.num_heads; ++h) {
+      add(fmt::format("head {}.{}", l + 1, h + 1), l + 1, [l, h](const SourceShare& part) {
+        return part.source == kAttention && part.layer == l && part.head == h;
+      });
+    }
+  }
+}
+
+}  // namespace
+
+void measure_sources(Batch& batch) {
+  const Subject& subject = batch.subject();
+  const bool parts = batch.request().asks("parts");
+  uint64_t seed = batch.request().seed;
+  for (int64_t i = 0; i < std::ssize(batch.texts()); ++i, ++seed) {
+    Observed& text = batch.texts()[i];
+    if (batch.missed_by_windows(i, "sources")) {
+      text.missing["parts"] = text.missing["sources"];
+      continue;
+    }
+    const auto tokens = std::ssize(text.text_tokens);
+    if (tokens < 2) {
+      text.missing["sources"] = text.missing["parts"] = kOneToken;
+      continue;
+    }
+    const std::vector<Sources> states = phasor::position_sources(
+        subject.encoder, text.input.token_ids, text.text_tokens, subject.options,
+        std::clamp<int64_t>(kMostRuns / tokens, 2, kMostSquares), seed,
+        [&](int64_t done, int64_t total) { batch.progress().show("orders", done, total); }, parts);
+    add_sources(states, text);
+    if (parts) add_parts(states, text);
+  }
+}
+
+}  // namespace infer
