@@ -156,13 +156,17 @@ TEST(ViewsTest, EveryViewOfATextHasRowsAndAllFormatsHoldThem) {
 }
 
 TEST(ViewsTest, EveryViewOfTwoRunsOfAFileHasRowsAndAllFormatsHoldThem) {
-  phasor::Encoder a = bundled("sinusoidal"), b = bundled("learned");
+  phasor::Encoder encoder = bundled();
   Request request = request_of();
   request.lines = phasor::lines_of(phasor::read_text_file(kSentences));
   request.lines.resize(20);
-  const std::vector<Observed> runs = observe_all(
-      {{.label = "a", .name = "a", .encoder = a}, {.label = "b", .name = "b", .encoder = b}},
-      {kText, kOther, kOther}, request);
+  const std::vector<Observed> runs =
+      observe_all({{.label = "a", .name = "a", .encoder = encoder},
+                   {.label = "b",
+                    .name = "a",
+                    .encoder = encoder,
+                    .options = {.positions = phasor::Positions().edited("scale=0.5")}}},
+                  {kText, kOther, kOther}, request);
   expect_all_formats_hold_the_same(runs);
   for (const View& view : views()) {
     if (view.columns.empty()) continue;
