@@ -1,6 +1,21 @@
-// The charts that several figures share: lines over layers, stacked bars, legends.
-import {axisFx, axisX, barY, dot, gridY, lineY, plot, ruleX, ruleY, tip, pointerX} from "@observablehq/plot";
-import {number} from "./data.js";
+// The charts that several figures share: lines over layers, dots by row, stacked bars, legends.
+import {
+  axisFx,
+  axisX,
+  axisY,
+  barY,
+  dot,
+  gridX,
+  gridY,
+  lineY,
+  plot,
+  pointerX,
+  pointerY,
+  ruleX,
+  ruleY,
+  tip,
+} from "@observablehq/plot";
+import {estimate, number} from "./data.js";
 import {font, svg, textWidth} from "./figure.js";
 
 /** How runs look, wherever they share a chart: one or two, and untrained models beside them. */
@@ -67,6 +82,15 @@ function wholeTicks(first, last, width) {
   return Array.from({length: Math.floor(last / step) - from + 1}, (_, i) => (from + i) * step);
 }
 
+/** The points of `series` that are known, with their series' names, and what a pointer reads of them. */
+function readable(series, xLabel, pointer, channels) {
+  const points = series
+    .flatMap(({name, values}) => values.map((value) => ({...value, name})))
+    .filter(({y}) => y !== null && y !== undefined);
+  const title = ({name, x, y, low, high}) => `${name}\n${xLabel} ${x}: ${estimate(y, low, high)}`;
+  return [points, tip(points, pointer({...channels, fill: "var(--surface)", stroke: "var(--soft)", title}))];
+}
+
 /**
  * `series` of {name, colour, dash, symbol, fill, values: [{x, y, low, high}]}, x whole numbers or names; y null
  * leaves a gap; low and high are the ends of y's interval, where it has one. `domain` of y. Many points get no
@@ -74,10 +98,8 @@ function wholeTicks(first, last, width) {
  */
 export function lines({series, width, xLabel = "layer", yLabel, label, height = 210, domain}) {
   const head = heading(series.length > 1 ? series.map((each) => ({...each, line: true})) : [], yLabel, width);
-  const rows = series
-    .flatMap(({name, values}) => values.map((value) => ({...value, name})))
-    .filter(({y}) => y !== null && y !== undefined);
-  const xs = rows.map(({x}) => x);
+  const [points, read] = readable(series, xLabel, pointerX, {x: "x", y: "y"});
+  const xs = points.map(({x}) => x);
   const named = xs.some((x) => typeof x === "string");
   const chart = plot({
     ...base,
@@ -110,17 +132,57 @@ export function lines({series, width, xLabel = "layer", yLabel, label, height = 
           ? null
           : dot(values, {x: "x", y: "y", stroke: colour, fill, symbol, r: 3, strokeWidth: 1.5}),
       ]),
-      tip(
-        rows,
-        pointerX({
-          x: "x",
-          y: "y",
-          fill: "var(--surface)",
-          stroke: "var(--soft)",
-          title: ({name, x, y, low, high}) =>
-            `${name}\n${xLabel} ${x}: ${number(y)}${low === undefined ? "" : ` (${number(low)} to ${number(high)})`}`,
-        }),
-      ),
+      read,
+    ],
+  });
+  chart.append(head.element);
+  return chart;
+}
+
+/** A text, or as much of its beginning as has room. */
+function cut(text, room) {
+  if (textWidth(text) <= room) return text;
+  const letters = [...text];
+  while (letters.length > 0 && textWidth(`${letters.join("")}…`) > room) letters.pop();
+  return `${letters.join("").trimEnd()}…`;
+}
+
+const kRow = 16; // pixels from one line of dots to the next
+
+/** The same `series` turned over: a line for each x, from top to bottom, with dots and intervals along it. */
+export function dots({series, width, xLabel, yLabel, label, domain}) {
+  const head = heading(series.length > 1 ? series : [], yLabel, width);
+  const names = [...new Set(series.flatMap(({values}) => values.map(({x}) => x)))];
+  const room = Math.min(0.4 * width, Math.max(...names.map((name) => textWidth(`${name}`))));
+  const [, read] = readable(series, xLabel, pointerY, {x: "y", y: "x"});
+  const chart = plot({
+    ...base,
+    width,
+    height: names.length * kRow + head.height + 40,
+    marginTop: head.height + 18,
+    marginLeft: room + 12,
+    marginRight: 16,
+    marginBottom: 22,
+    ariaLabel: label,
+    x: {domain, inset: 8},
+    y: {type: "point", domain: names, padding: 0.5},
+    marks: [
+      ["top", "bottom"].map((anchor) => axisX({anchor, label: null, tickSize: 0, tickSpacing: 60})),
+      axisY({label: null, tickSize: 0, tickFormat: (name) => cut(`${name}`, room)}),
+      gridX({stroke: "var(--rule)", strokeOpacity: 1, tickSpacing: 60}),
+      gridY({stroke: "var(--rule)", strokeOpacity: 1, strokeDasharray: "1 3"}),
+      ruleX([0], {stroke: "var(--soft)"}),
+      series.flatMap(({colour, symbol, values}, i) => {
+        const at = {y: "x", stroke: colour, dy: ((i + 0.5) / series.length - 0.5) * 0.75 * kRow};
+        return [
+          ruleY(
+            values.filter(({low}) => low !== undefined),
+            {...at, x1: "low", x2: "high"},
+          ),
+          dot(values, {...at, x: "y", fill: colour, symbol, r: 2.5}),
+        ];
+      }),
+      read,
     ],
   });
   chart.append(head.element);

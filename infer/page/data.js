@@ -147,6 +147,10 @@ export function readReport() {
   };
 }
 
+/** A number with its interval, where it has one: 0.157 (0.101 to 0.214). */
+export const estimate = (value, low, high) =>
+  number(value) + (low === undefined ? "" : ` (${number(low)} to ${number(high)})`);
+
 /** A position: 3, or 3.50 where a table was interpolated. */
 export function place(position) {
   return Number.isInteger(position) ? `${position}` : position.toFixed(2);

@@ -173,12 +173,12 @@ function notes(runs) {
     `Attention maps keep 8 bits of each weight (less than 0.004 off)${many ? `, and show the means of blocks: ${many.numTokens} tokens in ${many.cells} rows` : ""}; all other numbers are those that infer observe --json prints.`,
   );
   if (runs[0].observed.texts > 1) {
-    sentences.push("A vertical line through a point is its 95 % interval over texts (bootstrap).");
+    sentences.push("The line through a point is its 95 % interval over texts (bootstrap).");
   }
   const {untrained} = runs.at(-1).observed;
   if (untrained) {
     sentences.push(
-      `Untrained: the mean over ${untrained} models of the same architecture with random weights; the vertical line reaches from the least to the most.`,
+      `Untrained: the mean over ${untrained} models of the same architecture with random weights; the line through a point reaches from the least to the most.`,
     );
   }
   sentences.push("This page is one file and needs no network.");

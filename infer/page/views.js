@@ -1,7 +1,7 @@
 // Charts and tables of the views. What a view is called, measured in and drawn as, infer says in the
 // page's data; none is known here by name.
-import {coloured, lines, sides, stackedBars} from "./charts.js";
-import {number} from "./data.js";
+import {coloured, dots, lines, sides, stackedBars} from "./charts.js";
+import {estimate, number} from "./data.js";
 import {Figure, half, html, missing, prefix} from "./figure.js";
 
 /** Whether several rows of a view can be of the same layer and head; they have names of their own. */
@@ -25,12 +25,13 @@ function reasons(view, runs) {
 
 /** What a chart shows, in words. */
 function inWords(view, parts, runs) {
-  const name = nameOfRow(view);
-  const cells = (row) =>
-    parts.map((part) => `${parts.length > 1 ? `${part.name} ` : ""}${number(row[part.key])}`).join(", ");
+  const nameOf = nameOfRow(view);
+  const cell = (row, {key, name}) =>
+    (parts.length > 1 ? `${name} ` : "") + estimate(row[key], row[`${key}_low`], row[`${key}_high`]);
+  const cells = (row) => parts.map((part) => cell(row, part)).join(", ");
   return `${view.title}. ${runs
     .map((run) => {
-      const rows = run.rows(view).map((row) => `${kind(view)} ${name(row)}: ${cells(row)}`);
+      const rows = run.rows(view).map((row) => `${kind(view)} ${nameOf(row)}: ${cells(row)}`);
       return `${run.label}: ${rows.join("; ")}`;
     })
     .join(". ")}`;
@@ -58,20 +59,23 @@ function bars(view, parts, runs, width) {
   ];
 }
 
-/** Both runs in one chart, or a chart for each of them where there are several lines. */
+/** All runs in one chart of lines, or a chart for each of them where there are several lines, or dots. */
 function curves(view, parts, runs, width) {
   const name = nameOfRow(view);
   const values = (run, {key}) =>
     run
       .rows(view)
       .map((row) => ({x: name(row), y: row[key], low: row[`${key}_low`], high: row[`${key}_high`]}));
+  const draw = view.chart === "dots" ? dots : lines;
   const chart = (runs, series, yLabel, rest) =>
-    lines({xLabel: kind(view), yLabel, series, label: inWords(view, parts, runs), ...rest});
-  if (parts.length === 1) {
+    draw({xLabel: kind(view), yLabel, series, label: inWords(view, parts, runs), ...rest});
+  if (parts.length === 1 && draw === lines) {
     const series = runs.map((run) => ({...sides[run.side], name: run.label, values: values(run, parts[0])}));
     return [chart(runs, series, view.unit, {width})];
   }
-  const all = runs.flatMap((run) => run.rows(view).flatMap((row) => parts.map(({key}) => row[key] ?? 0)));
+  const all = runs
+    .flatMap((run) => parts.flatMap((part) => values(run, part)))
+    .flatMap(({y, low, high}) => [y ?? 0, low ?? 0, high ?? 0]);
   return runs.map((run) =>
     chart(
       [run],
@@ -122,13 +126,14 @@ function headCurves(view, runs, width, {layer, head}) {
 export function viewFigure(view) {
   const parts = coloured(view.columns.slice(0, view.series));
   const ofHead = view.chart === "curves";
+  const beside = ofHead || view.chart === "dots" || (view.chart === "lines" && parts.length > 1);
   return new Figure({
     id: view.name,
     title: view.title,
     hint: view.hint,
     keys: ofHead ? ["layer", "head"] : [],
-    wide: parts.length > 1 || ofHead,
-    beside: (parts.length > 1 && view.chart === "lines") || ofHead,
+    wide: beside || parts.length > 1,
+    beside,
     draw: (now, width) => {
       const shown = now.runs.filter((run) => run.rows(view).length > 0);
       const draw = view.chart === "stacked" ? bars : curves;

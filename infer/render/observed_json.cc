@@ -63,7 +63,7 @@ Json masks_json(const std::vector<MaskReport>& masks) {
 
 // In the order of Rows and Chart.
 constexpr std::array kRows = {"layers", "heads", "named"};
-constexpr std::array kCharts = {"none", "lines", "stacked", "curves"};
+constexpr std::array kCharts = {"none", "lines", "stacked", "curves", "dots"};
 
 /// A field of CSV, quoted where it must be (RFC 4180).
 std::string csv_field(const std::string& text) {

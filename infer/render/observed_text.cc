@@ -197,9 +197,9 @@ class TableText {
     }
     const int width = tables_.size() == 1 ? kWidth - label_width_ - 2 : side_width();
     const int room = std::min(width - cells_width() - 2, kBarWidth);
-    if (room < 6 || view_.chart == Chart::kNone || view_.chart == Chart::kCurves) return out;
+    if (room < 6) return out;
     if (view_.chart == Chart::kStacked) return out + "  " + stacked(shares, room);
-    const bool one = view_.series == 1 && longest_ > 0;
+    const bool one = view_.chart == Chart::kLines && view_.series == 1 && longest_ > 0;
     return one ? out + "  " + bar(shares[0] / longest_, room) : out;
   }
 

@@ -25,8 +25,8 @@ struct Column {
 
 enum class Rows { kLayers, kHeads, kNamed };
 /// Lines and stacked bars over the rows; curves over the columns, whose keys are numbers, of the
-/// rows of one head.
-enum class Chart { kNone, kLines, kStacked, kCurves };
+/// rows of one head; a dot plot with a line for each row.
+enum class Chart { kNone, kLines, kStacked, kCurves, kDots };
 /// What a view cannot do without: a text by itself, two runs, several texts seen as one, a file of
 /// such texts, or two runs of such a file.
 enum class Needs { kNothing, kOneText, kTwoRuns, kManyTexts, kFile, kTwoRunsOfFile };

@@ -58,6 +58,9 @@ TEST(ObservedTextTest, ATableWithBarsAndItsReason) {
   EXPECT_EQ(lines[1], "  embed           2.00  " + bar20);
   EXPECT_EQ(lines[2], "  1               1.00  " + bar10);
   EXPECT_EQ(lines[3], "  2                  —");
+  View dots = view("norm");
+  dots.chart = Chart::kDots;
+  EXPECT_FALSE(contains(text_of({run}, {.views = {&dots}}), "█"));
   EXPECT_FALSE(contains(text_of({run}, shown_of({"split"})), "—"));
   run.missing["split"] = "there is no order";
   EXPECT_TRUE(contains(text_of({run}, shown_of({"split"})), "\n  — there is no order\n"));

@@ -92,6 +92,15 @@ class ReportPageTest(unittest.TestCase):
     def picture(self, figure):
         return self.js(f"document.querySelector('#{figure} .body').innerHTML")
 
+    def page_with(self, data):
+        """The page with other data in it."""
+        page = FOLDER / "data.html"
+        text = pathlib.Path(self.page).read_text(encoding="utf-8")
+        begin = text.index('id="data">') + len('id="data">')
+        page.write_text(text[:begin] + json.dumps(data).replace("<", "\\u003c") +
+                        text[text.index("</script>", begin):], encoding="utf-8")
+        return page
+
     def assert_rows_by_layer(self, side, data):
         """Holds a run's table by layer against the rows of all its views."""
         views = data["texts"][0]["runs"][side]["observed"]["views"]
@@ -234,12 +243,7 @@ class ReportPageTest(unittest.TestCase):
             first["views"][name] = [{"fruit": "apple", "ripe": 0.25, "rest": 0.75}, {"fruit": "pear", "ripe": 0.5}]
             second["missing"][name] = "no fruit grows here"
         first["views"]["fruit_own"] = [{"fruit": "plum", "0": 2, "-1": 1, "1": 3}]
-        page = FOLDER / "views.html"
-        text = pathlib.Path(self.page).read_text(encoding="utf-8")
-        begin = text.index('id="data">') + len('id="data">')
-        page.write_text(text[:begin] + json.dumps(data).replace("<", "\\u003c") +
-                        text[text.index("</script>", begin):], encoding="utf-8")
-        self.browser.open(page)
+        self.browser.open(self.page_with(data))
         self.assertIn("By fruit", self.texts("h2"))
         self.assertIn("fruit apple: ripe fruit 0.250", self.texts("#fruit_bars svg title"))
         self.assertIn("apple", self.js("document.querySelector('#fruit_lines svg').ariaLabel"))
@@ -249,6 +253,79 @@ class ReportPageTest(unittest.TestCase):
         cells = self.js("[...document.querySelectorAll('.tables details')].filter(e => e.textContent.includes('wn columns'))"
                         ".map(e => [...e.querySelectorAll('th, td')].map(cell => cell.textContent))")
         self.assertEqual(cells, [["fruit", "−1", "0", "1", "plum", "1.000", "2.000", "3.000"]])
+
+    def dots(self, figure):
+        """Of each dot plot of a figure: what its axes say of where its dots and intervals lie, by their colour."""
+        return self.js("""[...document.querySelectorAll('#%s svg')].map(svg => {
+            const all = (what, inner) => [...svg.querySelectorAll(`[aria-label="${what}"]`)].map(inner);
+            const middle = e => {
+                const {left, right, top, bottom} = e.getBoundingClientRect();
+                return {x: (left + right) / 2, y: (top + bottom) / 2};
+            };
+            const ticks = axis => all(`${axis}-axis tick label`, g => [...g.children]).flat()
+                .map(e => ({text: e.textContent, ...middle(e)}));
+            const rows = ticks("y");
+            const at = ticks("x").map(({text, x}) => [Number(text.replace("−", "-")), x]).sort(([a], [b]) => a - b);
+            const [first, left] = at[0], [last, right] = at.at(-1);
+            const number = x => first + (x - left) / (right - left) * (last - first);
+            const row = ({y}) => rows.findIndex(tick => Math.abs(tick.y - y) <= 8);
+            const dot = e => [row(middle(e)), number(middle(e).x)];
+            const rule = e => {
+                const {left, right} = e.getBoundingClientRect();
+                return [row(middle(e)), number(left), number(right)];
+            };
+            const marks = (what, read) => Object.fromEntries(
+                all(what, g => [g.getAttribute("stroke").slice(6, -1), [...g.children].map(read)]));
+            return {label: svg.ariaLabel, rows: rows.map(({text}) => text), dots: marks("dot", dot), rules: marks("rule", rule),
+                    scale: [left - svg.getBoundingClientRect().x, right - left].map(Math.round)};
+        })""" % figure)
+
+    def test_dots_and_intervals_lie_at_their_numbers(self):
+        data = data_of(self.page)
+        runs = data["texts"][0]["runs"] = [json.loads(json.dumps(run)) for run in 2 * data["texts"][0]["runs"]]
+        for run in runs[2:]:
+            run["label"] += ", untrained"
+            run["observed"]["untrained"] = 2
+        cells = {"positions": {"cost": 3, "cost_low": 2.5, "cost_high": 3.75, "random": None},
+                 "no number": {"cost": None, "random": None},
+                 "MLP 1": {"cost": -0.5, "cost_low": -1, "cost_high": 0.25,
+                           "random": 0.75, "random_low": 0.5, "random_high": 1.5},
+                 "a part whose name is so long that there is no room for all of it": {"cost": 0.125, "random": 2}}
+        for run, factor in zip(runs, (1, 0.25, 0.5, 0.1), strict=True):
+            run["observed"]["views"]["causes"] = [
+                {"part": part, **{key: cell and factor * cell for key, cell in numbers.items()}}
+                for part, numbers in cells.items()]
+        page = self.page_with(data)
+        for width in (1200, 390):
+            self.browser.open(page, width=width)
+            panels = self.dots("causes")
+            for run, panel in zip(runs, panels, strict=True):
+                rows = run["observed"]["views"]["causes"]
+                self.assertEqual(panel["rows"][:3], list(cells)[:3])
+                self.assertRegex(panel["rows"][3], "^a part whose.*…$")
+                self.assertEqual(panel["scale"], panels[0]["scale"])
+                (_, *zero), = panel["rules"]["soft"]
+                self.assertAlmostEqual(sum(zero) / 2, 0, delta=0.03)
+                for key, colour in {"cost": "position", "random": "token"}.items():
+                    want = {"dots": [(i, row[key]) for i, row in enumerate(rows) if row[key] is not None],
+                            "rules": [(i, row[f"{key}_low"], row[f"{key}_high"]) for i, row in enumerate(rows)
+                                      if f"{key}_low" in row]}
+                    for marks, expected in want.items():
+                        for mark, numbers in zip(panel[marks][colour], expected, strict=True):
+                            for a, b in zip(mark, numbers, strict=True):
+                                self.assertAlmostEqual(a, b, delta=0.03, msg=(width, run["label"], key, marks))
+            self.assertEqual(self.js("""[...document.querySelectorAll('#causes text')].filter(e =>
+                e.getBoundingClientRect().x < e.ownerSVGElement.getBoundingClientRect().x).length"""), 0)
+            self.assertEqual(self.js(BEYOND), [], width)
+        self.assertIn(f"{SIDES[0]}: part positions: without 3.000 (2.500 to 3.750), random –; part no number: without –, "
+                      "random –; part MLP 1: without −0.500 (−1.000 to 0.250), random 0.750 (0.500 to 1.500)", panels[0]["label"])
+        self.js("""(() => {
+            const dot = document.querySelector('#causes [aria-label="dot"]').children[1];
+            const {x, y} = dot.getBoundingClientRect();
+            dot.dispatchEvent(new PointerEvent("pointermove", {clientX: x + 3, clientY: y + 3, bubbles: true}));
+        })()""")
+        self.assertEqual([text.strip("\u200b") for text in self.texts("#causes [aria-label='tip'] tspan")],
+                         ["without", "part MLP 1: −0.500 (−1.000 to 0.250)"])
 
     def test_curves_by_offset_are_those_of_the_chosen_head(self):
         data = data_of(self.page)
