@@ -9,6 +9,7 @@
 #include "infer/cli/view_options.h"
 #include "infer/commands.h"
 #include "infer/experiment/many.h"
+#include "infer/render/differences.h"
 #include "infer/render/html_report.h"
 #include "phasor/errors.h"
 

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "infer/render/differences.h"
 #include "tests/infer/observing.h"
 #include "tests/support/run_program.h"
 

@@ -1,0 +1,19 @@
+// What is different in two runs, as text for a terminal.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "infer/experiment/observed.h"
+#include "infer/render/table_text.h"
+#include "infer/render/terminal.h"
+
+namespace infer {
+
+/// Up to three sentences that say where the numbers of two runs differ most.
+std::vector<std::string> differences_in_words(std::span<const Observed> runs, const Shown& shown);
+/// Two runs in few lines: sentences, and a row for each view.
+std::string to_overview(std::span<const Observed> runs, const Shown& shown, const Output& output);
+
+}  // namespace infer

@@ -1,0 +1,253 @@
+#include "infer/render/table_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "infer/render/terminal.h"
+
+namespace infer {
+namespace {
+
+constexpr int kLabelWidth = 12;  // at least
+constexpr size_t kMostRows = 8;  // of a view whose rows are heads, unless all are asked for
+
+/// Parts of `width` columns in shades, by their shares; negative ones have no part.
+std::string stacked(std::span<const double> shares, int width) {
+  constexpr std::array<std::string_view, 6> kShades = {"█", "▒", "░", "▓", "╱", "·"};
+  std::string out;
+  double sum = 0;
+  int used = 0;
+  for (size_t part = 0; part < std::min(shares.size(), kShades.size()); ++part) {
+    sum += std::max(shares[part], 0.0);
+    for (; used < std::lround(std::min(sum, 1.0) * width); ++used) out += kShades[part];
+  }
+  return out;
+}
+
+/// One view's table of one or two runs, side by side where there is room.
+class TableText {
+ public:
+  TableText(const View& view, std::span<const Observed> runs, const Shown& shown) : view_(view) {
+    for (const Observed& run : runs) {
+      labels_.push_back(run.label);
+      tables_.push_back(run.table(view.name));
+      if (tables_.back() == nullptr) continue;
+      for (const Row& row : tables_.back()->rows) {
+        if (!shown.has(row)) continue;
+        if (std::ranges::none_of(rows_, [&](const Row* known) { return known->same_place(row); })) {
+          rows_.push_back(&row);
+        }
+      }
+    }
+    const bool curves = view.chart == Chart::kCurves;  // several rows a head
+    left_out_ = rank(curves ? !shown.heads.empty() : shown.all_rows);
+    way_to_all_ = curves ? "--head all" : fmt::format("--only {}", view.name);
+    for (const Row* row : rows_)
+      label_width_ = std::max(label_width_, display_width(name_of(*row)));
+    measure_cells();
+    beside_ = tables_.size() % 2 == 0 && std::ranges::count(tables_, nullptr) == 0 &&
+              cells_width() <= side_width();
+    if (beside_ && !choose_errors(side_width())) beside_ = false;
+    if (!beside_) choose_errors(kTextWidth - label_width_ - 2);
+  }
+
+  std::string text() const {
+    if (rows_.empty()) return "";
+    std::string out;
+    if (beside_) {
+      for (size_t side = 0; side < tables_.size(); side += 2) out += lines({side, side + 1});
+    } else {
+      for (size_t side = 0; side < tables_.size(); ++side) {
+        if (tables_[side] != nullptr) out += lines({side});
+      }
+    }
+    if (left_out_ > 0) {
+      out += paragraph(fmt::format("{} more rows: {}", left_out_, way_to_all_));
+    }
+    return out;
+  }
+
+ private:
+  /// Puts the heads with the largest weight first, and leaves the last rows out.
+  size_t rank(bool all_rows) {
+    if (view_.weight == nullptr) return 0;
+    std::map<std::pair<int64_t, int64_t>, double> weights;  // by layer and head
+    const auto weight = [&](const Row* row) -> double& { return weights[{row->layer, row->head}]; };
+    for (const Row* row : rows_) weight(row) = std::max(weight(row), view_.weight(*row));
+    std::ranges::stable_sort(rows_, std::greater(), weight);
+    if (all_rows || rows_.size() <= kMostRows) return 0;
+    const size_t left_out = rows_.size() - kMostRows;
+    rows_.resize(kMostRows);
+    return left_out;
+  }
+
+  /// The number of a column in a row's cells or the ends of their intervals.
+  std::optional<double> number(size_t side, const Row& place, const Column& column,
+                               std::vector<double> Row::*cells = &Row::cells) const {
+    if (tables_[side] == nullptr) return std::nullopt;
+    const Row* const row = tables_[side]->find(place);
+    const int64_t c = tables_[side]->column(column.key);
+    if (row == nullptr || c < 0 || (row->*cells).empty()) return std::nullopt;
+    const double value = (row->*cells)[c];
+    return std::isnan(value) ? std::nullopt : std::optional(value);
+  }
+
+  std::string cell(size_t side, const Row& place, const Column& column) const {
+    const std::optional<double> value = number(side, place, column);
+    return value ? number_text(*value, column) : std::string(kNoNumber);
+  }
+
+  /// "±0.012", half of the interval; empty where there is none.
+  std::string error(size_t side, const Row& place, const Column& column) const {
+    const auto low = number(side, place, column, &Row::low);
+    const auto high = number(side, place, column, &Row::high);
+    return low && high ? "±" + number_text((*high - *low) / 2, column) : "";
+  }
+
+  /// Of all columns, or of the leading one alone, or of none, as there is room.
+  /// False where there was room for none although there are some.
+  bool choose_errors(int room) {
+    std::vector<int> all(columns_.size());
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      for (size_t side = 0; side < tables_.size(); ++side) {
+        for (const Row* row : rows_) {
+          const int width = display_width(error(side, *row, *columns_[c]));
+          all[c] = std::max(all[c], width > 0 ? width + 1 : 0);
+        }
+      }
+    }
+    std::vector<int> leading(columns_.size());
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      const bool leads = columns_[c] == &view_.columns[view_.lead];
+      if (leads && view_.chart != Chart::kCurves) leading[c] = all[c];
+    }
+    for (const std::vector<int>& errors : {all, leading}) {
+      errors_ = errors;
+      if (cells_width() <= room) return true;
+    }
+    errors_.assign(columns_.size(), 0);
+    return std::ranges::all_of(leading, [](int width) { return width == 0; });
+  }
+
+  void measure_cells() {
+    for (const Column& column : view_.columns) {
+      if (!column.printed) continue;
+      int width = display_width(column.label);
+      for (size_t side = 0; side < tables_.size(); ++side) {
+        for (const Row* row : rows_) {
+          width = std::max(width, display_width(cell(side, *row, column)));
+          longest_ = std::max(longest_, number(side, *row, view_.columns[0]).value_or(0));
+        }
+      }
+      columns_.push_back(&column);
+      widths_.push_back(width + 2);
+    }
+  }
+
+  /// Of each of two runs side by side.
+  int side_width() const { return (kTextWidth - label_width_ - 4) / 2; }
+
+  int cells_width() const {
+    int width = 0;
+    for (const int each : widths_) width += each;
+    for (const int each : errors_) width += each;
+    return width;
+  }
+
+  std::string cells_of(size_t side, const Row& row) const {
+    std::string out;
+    std::vector<double> shares;
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      out += pad_left(cell(side, row, *columns_[c]), widths_[c]);
+      if (errors_[c] > 0) out += " " + pad_right(error(side, row, *columns_[c]), errors_[c] - 1);
+      if (static_cast<int>(c) < view_.series) {
+        shares.push_back(number(side, row, *columns_[c]).value_or(0));
+      }
+    }
+    const int width = tables_.size() == 1 ? kTextWidth - label_width_ - 2 : side_width();
+    const int room = std::min(width - cells_width() - 2, kBarWidth);
+    if (room < 6) return out;
+    if (view_.chart == Chart::kStacked) return out + "  " + stacked(shares, room);
+    const bool one = view_.chart == Chart::kLines && view_.series == 1 && longest_ > 0;
+    return one ? out + "  " + bar(shares[0] / longest_, room) : out;
+  }
+
+  std::string lines(const std::vector<size_t>& sides) const {
+    const auto line = [&](std::string_view label, const auto& cells) {
+      std::string out = "  " + pad_right(label, label_width_);
+      for (const size_t side : sides) {
+        out += (side != sides.front() ? "  " : "") + pad_right(cells(side), side_width());
+      }
+      return trimmed(out);
+    };
+    std::string heads;
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      heads += pad_left(columns_[c]->label, widths_[c]) + std::string(errors_[c], ' ');
+    }
+    std::string out;
+    if (tables_.size() > 1) {
+      out +=
+          line("", [&](size_t side) { return cut_left(printable(labels_[side]), side_width()); });
+    }
+    out +=
+        line(view_.rows == Rows::kHeads ? "head" : view_.row_name, [&](size_t) { return heads; });
+    for (const Row* row : rows_) {
+      if (sides.size() == 1 && tables_[sides[0]]->find(*row) == nullptr) continue;
+      out += line(name_of(*row), [&](size_t side) { return cells_of(side, *row); });
+    }
+    return out;
+  }
+
+  const View& view_;
+  std::vector<std::string> labels_;
+  std::string way_to_all_;  // rows
+  std::vector<const Table*> tables_;
+  std::vector<const Row*> rows_;
+  std::vector<const Column*> columns_;
+  std::vector<int> widths_;
+  std::vector<int> errors_;  // widths of " ±0.012"; 0: not shown
+  int label_width_ = kLabelWidth;
+  double longest_ = 0;  // number of the first column
+  size_t left_out_ = 0;
+  bool beside_ = false;
+};
+
+}  // namespace
+
+bool Shown::has(const Row& row) const {
+  return row.head == 0 || heads.empty() || std::ranges::any_of(heads, [&](HeadNumber head) {
+           return head.layer == row.layer && head.head == row.head;
+         });
+}
+
+std::string name_of(const Row& row) {
+  if (row.head > 0) {
+    return name_of(HeadNumber{row.layer, row.head}) + (row.label.empty() ? "" : " " + row.label);
+  }
+  if (!row.label.empty()) return row.label;
+  return row.layer == 0 ? "embed" : fmt::format("{}", row.layer);
+}
+
+std::string number_text(double value, const Column& column) {
+  if (column.decimals > 2) return small_number(value, column.decimals);
+  const std::string text = fmt::format("{:.{}f}", value, column.decimals);
+  return text.find_first_not_of("-0.") == std::string::npos && text[0] == '-' ? text.substr(1)
+                                                                              : text;
+}
+
+std::string paragraph(std::string_view text) {
+  return fmt::format("  {}\n", wrapped(text, 2, kTextWidth));
+}
+
+std::string table_text(const View& view, std::span<const Observed> runs, const Shown& shown) {
+  return TableText(view, runs, shown).text();
+}
+
+}  // namespace infer

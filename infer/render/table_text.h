@@ -1,0 +1,37 @@
+// A view's table as text for a terminal, and how its rows, numbers and paragraphs look everywhere.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "infer/experiment/observed.h"
+#include "infer/views/view.h"
+
+namespace infer {
+
+/// What is printed of the tables.
+struct Shown {
+  std::vector<const View*> views = {};
+  std::vector<const View*> possible = {};  // all that lack nothing: what the page shows
+  bool all_rows = false;                   // else of views with many rows the first
+  /// Whose patterns and rows; empty: the pattern of the most positional one, and all rows.
+  std::vector<HeadNumber> heads = {};
+
+  bool has(const Row& row) const;
+};
+
+constexpr std::string_view kNoNumber = "—";
+constexpr int kTextWidth = 80, kBarWidth = 20;  // in columns
+
+/// "embed", "3", "head 1.2": what stands before a row.
+std::string name_of(const Row& row);
+/// Of many decimals, numbers that would be all zeros say how small they are.
+std::string number_text(double value, const Column& column);
+/// Indented lines of up to kTextWidth columns.
+std::string paragraph(std::string_view text);
+/// The table of one or more runs, side by side where there is room; empty where none has rows.
+std::string table_text(const View& view, std::span<const Observed> runs, const Shown& shown);
+
+}  // namespace infer
