@@ -90,18 +90,31 @@ std::string view_text(const View& view, std::span<const Observed> runs, const Sh
          note_lines(view, runs) + missing;
 }
 
-/// What ± and "untrained" mean.
-std::string errors_in_words(std::span<const Observed> runs) {
+/// Whether a number of a trained run has an interval over texts.
+bool has_interval(const View& view, std::span<const Observed> runs) {
+  const auto known = [](const Row& row) {
+    return std::ranges::any_of(row.low, [](double end) { return !std::isnan(end); });
+  };
+  return std::ranges::any_of(runs, [&](const Observed& run) {
+    const Table* const table = run.table(view.name);
+    return run.untrained == 0 && table != nullptr && std::ranges::any_of(table->rows, known);
+  });
+}
+
+/// What ± in the `tables`, and "untrained", mean.
+std::string errors_in_words(std::span<const Observed> runs, const Shown& shown,
+                            std::string_view tables) {
+  const bool errors = tables.find("±") != tables.npos;  // not where there is no room for any
+  const auto over_texts = [&](const View* view) { return has_interval(*view, runs); };
   std::string said;
-  if (runs[0].many && runs[0].many->texts > 1)
+  if (errors && std::ranges::any_of(shown.views, over_texts))
     said = "± is half of the 95 % interval over texts (bootstrap). ";
   if (runs.back().untrained == 1)
     said += "Untrained: the same architecture with random weights.";
   else if (runs.back().untrained > 1)
     said += fmt::format(
-        "Untrained: means over {} models of the same architecture with random weights; ± is half "
-        "of their range.",
-        runs.back().untrained);
+        "Untrained: means over {} models of the same architecture with random weights{}.",
+        runs.back().untrained, errors ? "; ± is half of their range" : "");
   return said.empty() ? "" : "\n" + paragraph(said);
 }
 
@@ -156,9 +169,9 @@ std::string to_text(std::span<const Observed> runs, const Shown& shown, const Ou
   const std::vector<std::string> said = sentences(runs, shown);
   if (!said.empty()) out += "\n";
   for (const std::string& sentence : said) out += paragraph(printable(sentence));
-  out += errors_in_words(runs);
-  for (const View* view : shown.views) out += view_text(*view, runs, shown, output);
-  return out;
+  std::string tables;
+  for (const View* view : shown.views) tables += view_text(*view, runs, shown, output);
+  return out + errors_in_words(runs, shown, tables) + tables;
 }
 
 std::string to_short_text(const Observed& text, const Output& output) {

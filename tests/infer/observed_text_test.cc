@@ -201,6 +201,35 @@ TEST(ObservedTextTest, OfTwoRunsItSaysWhereTheyDifferMost) {
   EXPECT_EQ(first + " " + second + " " + layer, "3.00 2.50 1");
 }
 
+/// Means of a view with a row of halves.
+Observed means_of(const char* name, bool has_intervals, int64_t untrained = 0) {
+  Observed means{.label = "a", .untrained = untrained};
+  means.many = {.file = "f.txt", .texts = 2, .tokens = 20};
+  Row row{.layer = 1, .head = view(name).rows == Rows::kHeads ? 1 : 0, .cells = {}};
+  for (size_t c = 0; c < view(name).columns.size(); ++c)
+    has_intervals ? row.add(0.5, {0.25, 0.75}) : row.add(0.5);
+  means.add(name, std::move(row));
+  return means;
+}
+
+TEST(ObservedTextTest, ErrorsAreExplainedWhereTheyAreShown) {
+  const auto said = [&](const std::vector<Observed>& runs, const std::string& name) {
+    const std::string text = text_of(runs, shown_of({name}));
+    return std::pair(contains(text, "bootstrap"), contains(text, "range."));
+  };
+  const Observed with = means_of("norm", true), without = means_of("norm", false);
+  const Observed other = means_of("rank", true), heads = means_of("heads", true);
+  EXPECT_EQ(said({with}, "norm"), std::pair(true, false));
+  EXPECT_EQ(said({without}, "norm"), std::pair(false, false));
+  EXPECT_EQ(said({with}, "rank"), std::pair(false, false));
+  EXPECT_EQ(said({heads}, "heads"), std::pair(false, false)) << "there is no room for them";
+  EXPECT_EQ(said({other, with}, "norm"), std::pair(true, false)) << "as of moved";
+  const Observed least_to_most = means_of("norm", true, 2);
+  EXPECT_EQ(said({without, least_to_most}, "norm"), std::pair(false, true));
+  EXPECT_EQ(said({with, least_to_most}, "norm"), std::pair(true, true));
+  EXPECT_EQ(said({with, least_to_most}, "rank"), std::pair(false, false));
+}
+
 TEST(ObservedTextTest, OffsetsThatOnlyOneRunHasAreNotCompared) {
   phasor::Encoder encoder = bundled();
   std::vector<Observed> runs = {observe(encoder, kOther), observe_ids(encoder, {5})};
