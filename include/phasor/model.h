@@ -105,7 +105,7 @@ struct Weights {
 class Model {
  public:
   /// Loads a folder with config.json, model.safetensors and tokenizer files, or one of the bundled
-  /// models by its name ("sinusoidal", "learned", "none"). Weights stay mapped from the file, and
+  /// models by its name ("sinusoidal", "rotary"). Weights stay mapped from the file, and
   /// embeddings are read from it at every run: overwriting the file in place changes them, and
   /// truncating it ends the process (SIGBUS). Replacing it by renaming, as hub clients do, is safe;
   /// LoadOptions::copy reads everything into memory instead. Throws ModelError naming the file, the

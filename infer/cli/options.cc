@@ -32,7 +32,8 @@ std::vector<std::string> lines_of(std::istream& stream) {
 
 void add_model(CommandLine& line, CommonOptions& options) {
   line.option("-m,--model", "DIR|NAME",
-              "a checkpoint's folder, or a bundled model: sinusoidal (default), learned, none",
+              "a checkpoint's folder, or a bundled model: sinusoidal (default), learned, none, "
+              "rotary, relative",
               options.model);
 }
 

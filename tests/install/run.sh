@@ -41,13 +41,13 @@ if [[ $mode == installed ]]; then
   prefix="$work/second place"
   mv "$work/first place" "$prefix"
 
-  for model in sinusoidal learned none; do
+  for model in sinusoidal learned none rotary relative; do
     files=$(cd "$prefix/share/phasor/models/$model" && echo *)
     [[ $files == "README.md config.json model.safetensors tokenizer.model" ]] ||
       fail "the installed model $model holds $files"
   done
-  [[ $(ls "$prefix/share/phasor/models") == $'learned\nnone\nsinusoidal' ]] ||
-    fail "more than the three models are installed"
+  [[ $(ls "$prefix/share/phasor/models") == $'learned\nnone\nrelative\nrotary\nsinusoidal' ]] ||
+    fail "other models than the five are installed"
   (cd "$repo/include" && find . -name '*.h') | while read -r header; do
     [[ -f $prefix/include/$header ]] || fail "$header is not installed"
   done

@@ -557,17 +557,23 @@ TEST(LatinSquareTest, WithoutMixingByAttentionThereIsNoContext) {
 }
 
 TEST(LatinSquareTest, OfTheTwinsThatWithoutPositionsHasNoneAndTheOthersMixThem) {
-  for (const char* twin : {"sinusoidal", "learned", "none"}) {
+  for (const char* twin : {"sinusoidal", "learned", "none", "rotary", "relative"}) {
     SCOPED_TRACE(twin);
     const auto model = Model::load(twin);
     Encoder encoder(model);
     const TokenIds ids = model->tokenizer().encode("The old man gave the boy a book.").ids;
-    const bool has_positions = std::string(twin) != "none";
-    for (const TokenSplit& split :
-         latin_square_split(encoder, ids, places_up_to(std::ssize(ids)))) {
+    const std::vector<TokenSplit> splits =
+        latin_square_split(encoder, ids, places_up_to(std::ssize(ids)));
+    for (size_t l = 0; l < splits.size(); ++l) {
+      const TokenSplit& split = splits[l];
       expect_sums_to_one(split);
-      EXPECT_EQ(split.position > 1e-3, has_positions) << split.position;
-      EXPECT_TRUE(has_positions || split.position < 1e-9) << split.position;
+      const bool none = std::string(twin) == "none" ||
+                        (l == 0 && model->config().position.kind == PositionKind::kNone);
+      if (none) {
+        EXPECT_LT(split.position, 1e-9) << l;
+      } else if (model->config().position.kind != PositionKind::kNone || l + 1 == splits.size()) {
+        EXPECT_GT(split.position, 1e-3) << l;
+      }
     }
   }
 }
