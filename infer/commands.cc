@@ -22,9 +22,12 @@ struct Command {
   int (*function)(int, char**);
 };
 
-constexpr std::array kCommands = {
+constexpr Command kCommands[] = {
     Command{"embed", "[TEXT...]", "one vector for each text or line of a file", embed},
     Command{"shard", "VERB ...", "embed a corpus with many processes and machines", shard},
+#ifdef PHASOR_SERVE
+    Command{"serve", "", "embeddings, rerankers and classifiers over HTTP", serve},
+#endif
     Command{"rank", "QUERY [TEXT...]", "texts by their relevance to a query (rerankers)", rank},
     Command{"classify", "[TEXT...]", "the most likely labels of texts", classify},
     Command{"tokenize", "TEXT...", "text to pieces and ids", tokenize},
@@ -47,7 +50,7 @@ std::vector<std::string_view> command_names() {
 
 const Command* find_command(std::string_view name) {
   const auto found = std::ranges::find(kCommands, name, &Command::name);
-  return found == kCommands.end() ? nullptr : &*found;
+  return found == std::end(kCommands) ? nullptr : &*found;
 }
 
 /// The options that may stand before a command and have a value in the next word.

@@ -32,6 +32,7 @@ int run(int argc, char** argv);
 int tokenize(int argc, char** argv);
 int embed(int argc, char** argv);
 int shard(int argc, char** argv);
+int serve(int argc, char** argv);  // absent without PHASOR_BUILD_SERVE
 int rank(int argc, char** argv);
 int classify(int argc, char** argv);
 int bench(int argc, char** argv);

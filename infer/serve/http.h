@@ -1,0 +1,77 @@
+// An HTTP/1.1 server: connections, limits and deadlines. What is served, others know.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace infer {
+
+struct HttpRequest {
+  std::string method;                  // "POST"
+  std::string path, query;             // "/embed" and what follows "?"
+  std::string authorization;           // that header's value
+  std::string content_type, encoding;  // of the body
+  std::string body;
+  std::string client;  // its address
+};
+
+struct HttpResponse {
+  int status = 200;
+  std::string body = {};
+  std::string content_type = "application/json";
+  std::vector<std::pair<std::string, std::string>> headers = {};
+};
+
+struct HttpOptions {
+  std::string host = "127.0.0.1";
+  uint16_t port = 8080;  // 0: any that is free
+  size_t max_body = size_t{2} << 20;
+  size_t max_header = size_t{16} << 10;
+  int64_t max_connections = 16384;
+  /// For a request's head, then for its body, then for the client to take the answer.
+  std::chrono::milliseconds head_time{10'000}, body_time{30'000}, write_time{30'000};
+  std::chrono::milliseconds idle_time{75'000};  // between requests
+};
+
+/// Answers a request. May be called on any thread, once; once more, or when the client has gone or
+/// the server is no more, it does nothing.
+using HttpReply = std::function<void(HttpResponse)>;
+
+/// Serves on the thread of run().
+class HttpServer {
+ public:
+  /// Handles a request on the thread of run(), soon; the reply may come later. `gone` is stopped
+  /// when the client closes its connection before.
+  using Handler = std::function<void(HttpRequest, HttpReply, std::stop_token gone)>;
+
+  /// Opens the port. Throws InvalidArgument, where that cannot be.
+  HttpServer(const HttpOptions& options, Handler handler);
+  ~HttpServer();
+
+  uint16_t port() const;
+  /// Returns after drain() when all requests have been answered, or after stop().
+  void run();
+  /// Takes no more connections, closes those that are idle, and the others after their answer. Any
+  /// thread.
+  void drain();
+  void stop();
+  /// Open now. Any thread.
+  int64_t connections() const;
+
+ private:
+  struct State;
+  class Connection;
+  std::shared_ptr<State> state_;
+};
+
+/// The standard's words for a status: "Not Found".
+std::string_view reason_of(int status);
+
+}  // namespace infer

@@ -1,0 +1,99 @@
+#include "infer/serve/metrics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace infer {
+namespace {
+
+double seconds(Metrics::Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+std::string braces(const std::string& labels) { return labels.empty() ? "" : "{" + labels + "}"; }
+
+std::string head(std::string_view name, std::string_view type, std::string_view help) {
+  return fmt::format("# HELP phasor_{0} {2}\n# TYPE phasor_{0} {1}\n", name, type, help);
+}
+
+}  // namespace
+
+Histogram::Histogram(std::vector<double> bounds)
+    : bounds_(std::move(bounds)), counts_(bounds_.size() + 1) {}
+
+void Histogram::add(double value) {
+  ++counts_[std::ranges::lower_bound(bounds_, value) - bounds_.begin()];
+  sum_ += value;
+}
+
+std::string Histogram::text(std::string_view name, const std::string& labels) const {
+  std::string text;
+  const std::string comma = labels.empty() ? "" : ",";
+  uint64_t count = 0;
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    count += counts_[i];
+    const std::string bound = i < bounds_.size() ? fmt::format("{}", bounds_[i]) : "+Inf";
+    text +=
+        fmt::format("phasor_{}_bucket{{{}{}le=\"{}\"}} {}\n", name, labels, comma, bound, count);
+  }
+  text += fmt::format("phasor_{0}_sum{1} {2}\nphasor_{0}_count{1} {3}\n", name, braces(labels),
+                      sum_, count);
+  return text;
+}
+
+void Metrics::request(std::string_view route, int status, Duration duration) {
+  const std::lock_guard lock(mutex_);
+  ++requests_[{std::string(route), status}];
+  durations_
+      .try_emplace(std::string(route),
+                   std::vector<double>{.001, .003, .01, .03, .1, .3, 1, 3, 10, 30})
+      .first->second.add(seconds(duration));
+}
+
+void Metrics::batch(int64_t texts, int64_t tokens, Duration duration) {
+  const std::lock_guard lock(mutex_);
+  batch_texts_.add(static_cast<double>(texts));
+  batch_tokens_.add(static_cast<double>(tokens));
+  batch_seconds_.add(seconds(duration));
+  texts_ += static_cast<uint64_t>(texts);
+  tokens_ += static_cast<uint64_t>(tokens);
+}
+
+void Metrics::dropped() {
+  const std::lock_guard lock(mutex_);
+  ++dropped_;
+}
+
+std::string Metrics::text(const std::vector<Gauge>& gauges) const {
+  const std::lock_guard lock(mutex_);
+  std::string text = head("requests_total", "counter", "Requests by route and status.");
+  for (const auto& [key, count] : requests_) {
+    text += fmt::format("phasor_requests_total{{route=\"{}\",status=\"{}\"}} {}\n", key.first,
+                        key.second, count);
+  }
+  text += head("request_seconds", "histogram", "From a request's arrival to its answer.");
+  for (const auto& [route, histogram] : durations_)
+    text += histogram.text("request_seconds", fmt::format("route=\"{}\"", route));
+  const auto add = [&](const char* name, const char* help, const Histogram& histogram) {
+    text += head(name, "histogram", help) + histogram.text(name, "");
+  };
+  add("batch_texts", "Texts in a batch.", batch_texts_);
+  add("batch_tokens", "Tokens in a batch.", batch_tokens_);
+  add("batch_seconds", "Time of a batch in the engine.", batch_seconds_);
+  const auto count = [&](const char* name, const char* help, uint64_t value) {
+    text += head(name, "counter", help) + fmt::format("phasor_{} {}\n", name, value);
+  };
+  count("texts_total", "Texts run.", texts_);
+  count("tokens_total", "Tokens run.", tokens_);
+  count("dropped_total", "Requests that left the queue late or abandoned.", dropped_);
+  std::string last;
+  for (const auto& [name, labels, value] : gauges) {
+    if (name != last) text += fmt::format("# TYPE phasor_{} gauge\n", name);
+    last = name;
+    text += fmt::format("phasor_{}{} {}\n", name, braces(labels), value);
+  }
+  return text;
+}
+
+}  // namespace infer

@@ -1,0 +1,56 @@
+// What a server has done, as Prometheus reads it.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace infer {
+
+/// Counts of values up to each of some bounds.
+class Histogram {
+ public:
+  explicit Histogram(std::vector<double> bounds);
+  void add(double value);
+  /// Lines of Prometheus' text format; `labels` is `route="/embed"`, or empty.
+  std::string text(std::string_view name, const std::string& labels) const;
+
+ private:
+  std::vector<double> bounds_;
+  std::vector<uint64_t> counts_;  // the last one beyond all bounds
+  double sum_ = 0;
+};
+
+/// Any thread.
+class Metrics {
+ public:
+  using Duration = std::chrono::steady_clock::duration;
+
+  void request(std::string_view route, int status, Duration duration);
+  void batch(int64_t texts, int64_t tokens, Duration duration);
+  void dropped();  // from the queue: late, or abandoned
+
+  /// `gauges` are numbers of this moment: name, labels, value.
+  struct Gauge {
+    std::string name, labels;
+    int64_t value;
+  };
+  std::string text(const std::vector<Gauge>& gauges) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::pair<std::string, int>, uint64_t> requests_;  // by route and status
+  std::map<std::string, Histogram> durations_;                // by route
+  Histogram batch_texts_{{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}};
+  Histogram batch_tokens_{{16, 64, 256, 1024, 4096, 16384, 65536}};
+  Histogram batch_seconds_{{.001, .003, .01, .03, .1, .3, 1, 3, 10}};
+  uint64_t texts_ = 0, tokens_ = 0, dropped_ = 0;
+};
+
+}  // namespace infer

@@ -1,0 +1,639 @@
+#include "infer/serve/routes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "infer/cli/input.h"
+#include "models/files.h"
+#include "phasor/errors.h"
+#include "phasor/version.h"
+
+namespace infer {
+
+using Json = nlohmann::ordered_json;
+using Task = RunKind::Task;
+
+namespace {
+
+constexpr int64_t kMostTextsOfOpenAi = 2048;
+
+/// Ends a request.
+struct Refusal {
+  Failure failure;
+};
+[[noreturn]] void refuse(int status, const char* type, const std::string& message) {
+  throw Refusal{{status, type, message}};
+}
+[[noreturn]] void invalid(const std::string& message) { refuse(422, "Validation", message); }
+
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+/// "[0.1,-2]": the shortest digits that give the same float32.
+void append(std::string& text, std::span<const float> values) {
+  text += '[';
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i > 0) text += ',';
+    fmt::format_to(std::back_inserter(text), "{}", values[i]);
+  }
+  text += ']';
+}
+
+int64_t sum_of_tokens(const std::vector<TextResult>& results) {
+  return std::accumulate(
+      results.begin(), results.end(), int64_t{0},
+      [](int64_t sum, const TextResult& result) { return sum + result.num_tokens; });
+}
+
+/// The fields of a request's JSON.
+class Fields {
+ public:
+  explicit Fields(const nlohmann::json& json) : json_(json) {
+    if (!json.is_object()) invalid("the body must be a JSON object");
+  }
+
+  /// Null where it is missing or null.
+  const nlohmann::json* find(const char* key) const {
+    const auto found = json_.find(key);
+    return found == json_.end() || found->is_null() ? nullptr : &*found;
+  }
+  const nlohmann::json& at(const char* key) const {
+    const nlohmann::json* const value = find(key);
+    if (value == nullptr) invalid(fmt::format("`{}` is missing", key));
+    return *value;
+  }
+  bool flag(const char* key, bool otherwise) const {
+    const nlohmann::json* const value = find(key);
+    if (value == nullptr) return otherwise;
+    if (!value->is_boolean()) invalid(fmt::format("`{}` must be true or false", key));
+    return value->get<bool>();
+  }
+  std::string text(const char* key, const char* otherwise) const {
+    const nlohmann::json* const value = find(key);
+    return value == nullptr ? otherwise : string_of(*value, key);
+  }
+  /// 0 where it is missing.
+  int64_t count(const char* key) const {
+    const nlohmann::json* const value = find(key);
+    if (value == nullptr) return 0;
+    if (!value->is_number_integer() || *value < 1 || *value > 1'000'000'000)
+      invalid(fmt::format("`{}` must be a whole number above 0", key));
+    return value->get<int64_t>();
+  }
+  static std::string string_of(const nlohmann::json& value, const char* key) {
+    if (!value.is_string()) invalid(fmt::format("`{}` must be a string", key));
+    return value.get<std::string>();
+  }
+  /// A string, or a list of them; none is empty.
+  std::vector<std::string> texts(const char* key, int64_t most) const {
+    const nlohmann::json& value = at(key);
+    if (value.is_string()) return checked({value.get<std::string>()}, key, most);
+    if (!value.is_array()) invalid(fmt::format("`{}` must be a string or a list of strings", key));
+    std::vector<std::string> texts;
+    for (const nlohmann::json& item : value) {
+      if (item.is_number() || item.is_array()) {
+        invalid(fmt::format(
+            "`{}` holds token ids; ids of another vocabulary would be read as "
+            "other words, so send text (in LangChain: check_embedding_ctx_length=False)",
+            key));
+      }
+      texts.push_back(string_of(item, key));
+    }
+    return checked(std::move(texts), key, most);
+  }
+
+  static std::vector<std::string> checked(std::vector<std::string> texts, const char* key,
+                                          int64_t most) {
+    if (texts.empty()) refuse(400, "Empty", fmt::format("`{}` is empty", key));
+    if (std::ranges::any_of(texts, &std::string::empty))
+      refuse(400, "Empty", fmt::format("`{}` holds an empty text", key));
+    if (std::ssize(texts) > most)
+      invalid(
+          fmt::format("`{}` has {} texts; at most {} are taken at once", key, texts.size(), most));
+    return texts;
+  }
+
+ private:
+  const nlohmann::json& json_;
+};
+
+float cosine_of(const TextResult& a, const TextResult& b) {
+  return static_cast<float>(phasor::cosine(a.values, b.values));
+}
+
+/// Indices from the largest number to the smallest.
+std::vector<size_t> best_first(std::span<const float> numbers) {
+  std::vector<size_t> order(numbers.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return numbers[i]; });
+  return order;
+}
+
+/// The first `dimensions` columns, again of length 1 where the whole had that.
+void cut(std::vector<TextResult>& results, int64_t dimensions, bool normalize) {
+  for (TextResult& result : results) {
+    if (dimensions == 0) return;
+    if (dimensions > std::ssize(result.values)) {
+      invalid(fmt::format("`dimensions` is {}; the model's vectors have {}", dimensions,
+                          result.values.size()));
+    }
+    result.values.resize(dimensions);
+    if (!normalize) continue;
+    double squares = 0;
+    for (const float x : result.values) squares += static_cast<double>(x) * x;
+    const double scale = 1 / std::max(std::sqrt(squares), 1e-12);
+    for (float& x : result.values) x = static_cast<float>(x * scale);
+  }
+}
+
+}  // namespace
+
+/// A request on its way, and its answer.
+struct Exchange : std::enable_shared_from_this<Exchange> {
+  Exchange(Service& service, HttpRequest request, HttpReply reply, std::stop_token gone)
+      : service(service),
+        request(std::move(request)),
+        reply(std::move(reply)),
+        gone(std::move(gone)) {}
+
+  Service& service;
+  HttpRequest request;
+  HttpReply reply;
+  std::stop_token gone;
+  Clock::time_point start = Clock::now();
+  std::string_view route = "other";
+  int64_t texts = 0, tokens = 0;
+
+  void answer(HttpResponse response) {
+    const auto duration = Clock::now() - start;
+    service.metrics_.request(route, response.status, duration);
+    if (service.log_) {
+      service.log_({request.client, request.method, request.path, response.status,
+                    std::chrono::duration<double>(duration).count(), texts, tokens});
+    }
+    reply(std::move(response));
+  }
+  void answer(const Json& json) { answer(HttpResponse{.body = dump(json)}); }
+  void answer(std::string body) { answer(HttpResponse{.body = std::move(body)}); }
+
+  void fail(const Failure& failure) {
+    const bool openai = request.path.starts_with("/v1/");
+    const Json json = openai ? Json{{"error",
+                                     {{"message", failure.message},
+                                      {"type", failure.status < 500 && failure.status != 424
+                                                   ? "invalid_request_error"
+                                                   : "server_error"},
+                                      {"code", failure.type}}}}
+                             : Json{{"error", failure.message}, {"error_type", failure.type}};
+    HttpResponse response{.status = failure.status, .body = dump(json)};
+    if (failure.status == 429 || failure.status == 503)
+      response.headers.emplace_back("Retry-After", "1");
+    if (failure.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
+    answer(std::move(response));
+  }
+
+  /// Runs `step`, and fails with what it throws.
+  template <typename Step>
+  void attempt(const Step& step) {
+    try {
+      step();
+    } catch (const Refusal& refusal) {
+      fail(refusal.failure);
+    } catch (const phasor::InvalidArgument& error) {
+      fail({422, "Validation", error.what()});
+    } catch (const std::exception& error) {
+      fail({500, "Internal", error.what()});
+    }
+  }
+
+  nlohmann::json body() const {
+    if (!request.encoding.empty() && request.encoding != "identity")
+      refuse(415, "Validation", fmt::format("bodies encoded as {} are not read", request.encoding));
+    try {
+      return phasor::internal::parse_json(request.body, "the body");
+    } catch (const phasor::ModelError& error) {
+      refuse(400, "Validation", error.what());
+    }
+  }
+
+  ModelQueue& model(const Fields& fields) const {
+    const auto& models = service.models_;
+    const std::string name = fields.text("model", "");
+    if (name.empty() || models.size() == 1) return *models.front();
+    const auto found = std::ranges::find(models, name, [](const auto& m) { return m->name(); });
+    if (found == models.end())
+      refuse(404, "model_not_found",
+             fmt::format("there is no model \"{}\"; GET /v1/models lists them", name));
+    return **found;
+  }
+  ModelQueue& embedder(const Fields& fields) const {
+    ModelQueue& queue = model(fields);
+    queue.model().sentence();
+    return queue;
+  }
+  ModelQueue& classifier(const Fields& fields, bool reranks) const {
+    ModelQueue& queue = model(fields);
+    const auto& head = queue.model().weights().classifier;
+    if (!head) invalid(fmt::format("the model {} has no classification head", queue.name()));
+    if (reranks && head->labels.size() != 1)
+      invalid(fmt::format("the model {} has {} labels; a reranker has one", queue.name(),
+                          head->labels.size()));
+    return queue;
+  }
+
+  using Then = std::function<void(std::vector<TextResult>)>;
+  void run(ModelQueue& queue, RunKind kind, std::vector<std::string> inputs,
+           std::vector<std::string> second, Then then) {
+    texts = std::ssize(inputs);
+    Work work{.kind = std::move(kind),
+              .texts = std::move(inputs),
+              .second = std::move(second),
+              .deadline = start + service.options_.timeout,
+              .gone = gone,
+              .done = [self = shared_from_this(), then = std::move(then)](
+                          std::vector<TextResult> results, const Failure& failure) {
+                if (failure.status != 0) return self->fail(failure);
+                self->tokens = sum_of_tokens(results);
+                self->attempt([&] { then(std::move(results)); });
+              }};
+    if (!queue.add(std::move(work)))
+      refuse(429, "Overloaded", "the queue is full; try again later");
+  }
+
+  void get_health() { answer(std::string("{\"status\":\"ok\"}")); }
+  void get_metrics();
+  void get_models();
+  void get_info();
+  void openai_embeddings();
+  void embed();
+  void embed_all();
+  void predict();
+  void rerank();
+  void rerank_v1();
+  void similarity();
+  void tokenize();
+};
+
+namespace {
+
+struct Route {
+  std::string_view method, path;
+  void (Exchange::*handle)();
+};
+
+constexpr std::array kRoutes = {
+    Route{"GET", "/health", &Exchange::get_health},
+    Route{"GET", "/metrics", &Exchange::get_metrics},
+    Route{"GET", "/info", &Exchange::get_info},
+    Route{"GET", "/v1/models", &Exchange::get_models},
+    Route{"POST", "/v1/embeddings", &Exchange::openai_embeddings},
+    Route{"POST", "/embed", &Exchange::embed},
+    Route{"POST", "/embed_all", &Exchange::embed_all},
+    Route{"POST", "/predict", &Exchange::predict},
+    Route{"POST", "/rerank", &Exchange::rerank},
+    Route{"POST", "/v1/rerank", &Exchange::rerank_v1},
+    Route{"POST", "/similarity", &Exchange::similarity},
+    Route{"POST", "/tokenize", &Exchange::tokenize},
+};
+
+}  // namespace
+
+void Exchange::get_metrics() {
+  std::vector<Metrics::Gauge> gauges;
+  for (const auto& model : service.models_)
+    gauges.push_back(
+        {"queue_requests", fmt::format("model=\"{}\"", model->name()), model->waiting()});
+  answer(HttpResponse{.body = service.metrics_.text(gauges),
+                      .content_type = "text/plain; version=0.0.4; charset=utf-8"});
+}
+
+void Exchange::get_models() {
+  Json list = Json::array();
+  for (const auto& model : service.models_)
+    list.push_back(
+        {{"id", model->name()}, {"object", "model"}, {"created", 0}, {"owned_by", "phasor"}});
+  answer(Json{{"object", "list"}, {"data", list}});
+}
+
+void Exchange::get_info() {
+  Json list = Json::array();
+  for (const auto& model : service.models_) {
+    Json kind;
+    if (const auto& head = model->model().weights().classifier) {
+      Json by_id = Json::object(), by_label = Json::object();
+      for (size_t i = 0; i < head->labels.size(); ++i) {
+        by_id[std::to_string(i)] = head->labels[i];
+        by_label[head->labels[i]] = i;
+      }
+      kind[head->labels.size() == 1 ? "reranker" : "classifier"] = {{"id2label", by_id},
+                                                                    {"label2id", by_label}};
+    } else if (model->model().has_sentence()) {
+      kind["embedding"] = {{"pooling", to_string(model->model().sentence().pooling.modes)}};
+    }
+    list.push_back({{"model_id", model->name()},
+                    {"model_dtype", to_string(model->encoder().precision())},
+                    {"model_type", kind},
+                    {"max_input_length", model->max_tokens()}});
+  }
+  Json info = list.front();  // as TEI has it, of one model
+  info.update({{"max_concurrent_requests", service.options_.queue.max_queue},
+               {"max_batch_tokens", service.options_.queue.max_batch_tokens},
+               {"max_client_batch_size", service.options_.max_texts},
+               {"auto_truncate", true},
+               {"version", PHASOR_VERSION}});
+  if (list.size() > 1) info["models"] = list;
+  answer(info);
+}
+
+void Exchange::openai_embeddings() {
+  const nlohmann::json json = body();
+  const Fields fields(json);
+  ModelQueue& queue = embedder(fields);
+  const std::string format = fields.text("encoding_format", "float");
+  if (format != "float" && format != "base64")
+    invalid("`encoding_format` must be \"float\" or \"base64\"");
+  const int64_t dimensions = fields.count("dimensions");
+  RunKind kind{.prompt = queue.model().sentence().prompt};
+  run(queue, kind, fields.texts("input", kMostTextsOfOpenAi), {},
+      [this, &queue, dimensions, format](std::vector<TextResult> results) {
+        cut(results, dimensions, true);
+        std::string text = R"({"object":"list","data":[)";
+        for (size_t i = 0; i < results.size(); ++i) {
+          text += fmt::format(R"({}{{"object":"embedding","index":{},"embedding":)",
+                              i == 0 ? "" : ",", i);
+          if (format == "float")
+            append(text, results[i].values);
+          else
+            text += fmt::format("\"{}\"", base64(results[i].values));
+          text += '}';
+        }
+        text += fmt::format(R"(],"model":{},"usage":{{"prompt_tokens":{},"total_tokens":{}}}}})",
+                            dump(queue.name()), tokens, tokens);
+        answer(std::move(text));
+      });
+}
+
+/// Of TEI's shapes.
+RunKind embed_kind(const Fields& fields, const ModelQueue& queue) {
+  const phasor::SentenceConfig& sentence = queue.model().sentence();
+  RunKind kind{.truncate = fields.flag("truncate", true),
+               .normalize = fields.flag("normalize", true),
+               .prompt = sentence.prompt};
+  if (fields.text("truncation_direction", "right") != "right" &&
+      fields.text("truncation_direction", "") != "Right")
+    invalid("`truncation_direction` must be \"Right\": texts are cut at their end");
+  if (const std::string name = fields.text("prompt_name", ""); !name.empty()) {
+    const auto found = sentence.prompts.find(name);
+    if (found == sentence.prompts.end())
+      invalid(fmt::format("the model has no prompt \"{}\"", name));
+    kind.prompt = found->second;
+  }
+  return kind;
+}
+
+void Exchange::embed() {
+  const nlohmann::json json = body();
+  const Fields fields(json);
+  ModelQueue& queue = embedder(fields);
+  const RunKind kind = embed_kind(fields, queue);
+  const int64_t dimensions = fields.count("dimensions");
+  run(queue, kind, fields.texts("inputs", service.options_.max_texts), {},
+      [this, dimensions, normalize = kind.normalize](std::vector<TextResult> results) {
+        cut(results, dimensions, normalize);
+        std::string text;
+        for (const TextResult& result : results) {
+          text += text.empty() ? '[' : ',';
+          append(text, result.values);
+        }
+        answer(text + "]");
+      });
+}
+
+void Exchange::embed_all() {
+  const nlohmann::json json = body();
+  const Fields fields(json);
+  ModelQueue& queue = model(fields);
+  RunKind kind{.task = Task::kStates, .truncate = fields.flag("truncate", true)};
+  run(queue, kind, fields.texts("inputs", service.options_.max_texts), {},
+      [this](const std::vector<TextResult>& results) {
+        std::string text;
+        for (const TextResult& result : results) {
+          text += text.empty() ? "[[" : ",[";
+          const size_t width = result.values.size() / static_cast<size_t>(result.num_tokens);
+          for (size_t i = 0; i < result.values.size(); i += width) {
+            if (i > 0) text += ',';
+            append(text, std::span(result.values).subspan(i, width));
+          }
+          text += ']';
+        }
+        answer(text + "]");
+      });
+}
+
+void Exchange::predict() {
+  const nlohmann::json json = body();
+  const Fields fields(json);
+  ModelQueue& queue = classifier(fields, false);
+  // "s", ["a", "b"]: one pair, or a list of texts ["s"] and pairs ["a", "b"].
+  const nlohmann::json& inputs = fields.at("inputs");
+  const bool flat =
+      inputs.is_string() || (inputs.is_array() && !inputs.empty() && inputs[0].is_string());
+  std::vector<std::string> first, second;
+  const auto add = [&](const nlohmann::json& item) {
+    const nlohmann::json list = item.is_string() ? nlohmann::json::array({item}) : item;
+    if (!list.is_array() || list.empty() || list.size() > 2)
+      invalid("`inputs` must be a text, a pair of texts, or a list of lists of one or two texts");
+    first.push_back(Fields::string_of(list[0], "inputs"));
+    if (list.size() == 2) second.push_back(Fields::string_of(list[1], "inputs"));
+  };
+  if (flat)
+    add(inputs);
+  else if (inputs.is_array())
+    std::ranges::for_each(inputs, add);
+  else
+    invalid("`inputs` must be a text or a list");
+  if (!second.empty() && second.size() != first.size())
+    invalid("`inputs` mixes texts and pairs; send them in two requests");
+  Fields::checked(first, "inputs", service.options_.max_texts);
+  const bool raw = fields.flag("raw_scores", false);
+  const RunKind kind{.task = second.empty() ? Task::kClassify : Task::kClassifyPairs,
+                     .truncate = fields.flag("truncate", true)};
+  run(queue, kind, std::move(first), std::move(second),
+      [this, &queue, raw, flat](const std::vector<TextResult>& results) {
+        const std::vector<std::string>& labels = queue.model().weights().classifier->labels;
+        Json all = Json::array();
+        for (const TextResult& result : results) {
+          const std::vector<float>& scores = raw ? result.values : result.probabilities;
+          Json& list = all.emplace_back(Json::array());
+          for (const size_t i : best_first(scores))
+            list.push_back({{"score", scores[i]}, {"label", labels[i]}});
+        }
+        answer(flat ? all[0] : all);
+      });
+}
+
+void Exchange::rerank() {
+  const nlohmann::json json = body();
+  const Fields fields(json);
+  ModelQueue& queue = classifier(fields, true);
+  std::vector<std::string> documents = fields.texts("texts", service.options_.max_texts);
+  const std::vector<std::string> queries(documents.size(),
+                                         fields.string_of(fields.at("query"), "query"));
+  const RunKind kind{.task = Task::kClassifyPairs, .truncate = fields.flag("truncate", true)};
+  const bool raw = fields.flag("raw_scores", false);
+  std::vector<std::string> shown;
+  if (fields.flag("return_text", false)) shown = documents;
+  run(queue, kind, queries, std::move(documents),
+      [this, raw, shown](const std::vector<TextResult>& results) {
+        std::vector<float> logits;
+        for (const TextResult& result : results) logits.push_back(result.values[0]);
+        Json list = Json::array();
+        for (const size_t i : best_first(logits)) {
+          Json& item = list.emplace_back(
+              Json{{"index", i}, {"score", raw ? logits[i] : results[i].probabilities[0]}});
+          if (!shown.empty()) item["text"] = shown[i];
+        }
+        answer(list);
+      });
+}
+
+void Exchange::rerank_v1() {
+  const nlohmann::json json = body();
+  const Fields fields(json);
+  ModelQueue& queue = classifier(fields, true);
+  const nlohmann::json& items = fields.at("documents");
+  if (!items.is_array()) invalid("`documents` must be a list");
+  std::vector<std::string> documents;
+  for (const nlohmann::json& item : items) {
+    const bool wrapped = item.is_object() && item.contains("text");
+    documents.push_back(Fields::string_of(wrapped ? item["text"] : item, "documents"));
+  }
+  documents = Fields::checked(std::move(documents), "documents", kMostTextsOfOpenAi);
+  const std::vector<std::string> queries(documents.size(),
+                                         fields.string_of(fields.at("query"), "query"));
+  const int64_t top = fields.count("top_n");
+  std::vector<std::string> shown;
+  if (fields.flag("return_documents", false)) shown = documents;
+  run(queue, {.task = Task::kClassifyPairs}, queries, std::move(documents),
+      [this, &queue, top, shown](const std::vector<TextResult>& results) {
+        std::vector<float> logits;
+        for (const TextResult& result : results) logits.push_back(result.values[0]);
+        Json list = Json::array();
+        for (const size_t i : best_first(logits)) {
+          if (top > 0 && std::ssize(list) == top) break;
+          Json& item = list.emplace_back(
+              Json{{"index", i}, {"relevance_score", results[i].probabilities[0]}});
+          if (!shown.empty()) item["document"] = {{"text", shown[i]}};
+        }
+        answer(Json{
+            {"model", queue.name()}, {"usage", {{"total_tokens", tokens}}}, {"results", list}});
+      });
+}
+
+void Exchange::similarity() {
+  const nlohmann::json json = body();
+  const Fields fields(json), inputs(fields.at("inputs"));
+  ModelQueue& queue = embedder(fields);
+  std::vector<std::string> texts = inputs.texts("sentences", service.options_.max_texts);
+  texts.insert(texts.begin(), inputs.string_of(inputs.at("source_sentence"), "source_sentence"));
+  const RunKind kind{.prompt = queue.model().sentence().prompt};
+  run(queue, kind, std::move(texts), {}, [this](const std::vector<TextResult>& results) {
+    std::vector<float> cosines;
+    for (size_t i = 1; i < results.size(); ++i)
+      cosines.push_back(cosine_of(results[0], results[i]));
+    std::string text;
+    append(text, cosines);
+    answer(std::move(text));
+  });
+}
+
+void Exchange::tokenize() {
+  const nlohmann::json json = body();
+  const Fields fields(json);
+  const phasor::Model& model = this->model(fields).model();
+  const bool specials = fields.flag("add_special_tokens", true);
+  Json all = Json::array();
+  for (const std::string& text : fields.texts("inputs", service.options_.max_texts)) {
+    const phasor::Tokens tokens = model.tokenizer().encode(text);
+    const std::vector<int64_t> places = text_places(model, tokens.ids);
+    Json& list = all.emplace_back(Json::array());
+    for (int64_t t = 0; t < std::ssize(tokens.ids); ++t) {
+      const bool special = !std::ranges::binary_search(places, t);
+      if (special && !specials) continue;
+      list.push_back({{"id", tokens.ids[t]},
+                      {"text", tokens.pieces[t]},
+                      {"special", special},
+                      {"start", nullptr},
+                      {"stop", nullptr}});
+    }
+  }
+  answer(all);
+}
+
+void Service::serve(HttpRequest request, HttpReply reply, std::stop_token gone) {
+  const auto exchange =
+      std::make_shared<Exchange>(*this, std::move(request), std::move(reply), std::move(gone));
+  exchange->attempt([&] {
+    const HttpRequest& request = exchange->request;
+    const std::string_view method =
+        request.method == "HEAD" ? "GET" : std::string_view(request.method);
+    const auto found = std::ranges::find_if(kRoutes, [&](const Route& route) {
+      return route.path == request.path && route.method == method;
+    });
+    const bool known =
+        std::ranges::find(kRoutes, std::string_view(request.path), &Route::path) != kRoutes.end();
+    if (known)
+      exchange->route =
+          std::ranges::find(kRoutes, std::string_view(request.path), &Route::path)->path;
+    const bool open = request.path == "/health";
+    const std::string_view given = request.authorization;
+    constexpr std::string_view kBearer = "Bearer ";
+    bool allowed = options_.keys.empty() || open;
+    for (const std::string& key : options_.keys)
+      allowed |= given.starts_with(kBearer) && equal_keys(given.substr(kBearer.size()), key);
+    if (!allowed)
+      refuse(401, "Unauthorized",
+             "the key is missing or wrong; send \"Authorization: Bearer KEY\"");
+    if (!known) refuse(404, "NotFound", fmt::format("there is no {}", request.path));
+    if (found == kRoutes.end())
+      refuse(405, "MethodNotAllowed",
+             fmt::format("{} does not take {}", request.path, request.method));
+    if (!ready_) refuse(503, "Unhealthy", "the models are being loaded");
+    if (draining_) refuse(503, "Unhealthy", "the server is going down");
+    (exchange.get()->*found->handle)();
+  });
+}
+
+bool equal_keys(std::string_view given, std::string_view key) {
+  unsigned char difference = given.size() == key.size() ? 0 : 1;
+  for (size_t i = 0; i < given.size(); ++i)
+    difference |= static_cast<unsigned char>(given[i] ^ key[key.empty() ? 0 : i % key.size()]);
+  return difference == 0;
+}
+
+std::string base64(const std::vector<float>& values) {
+  static constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  static_assert(std::endian::native == std::endian::little);
+  const size_t size = values.size() * sizeof(float);
+  std::vector<unsigned char> bytes(size + 2);
+  std::memcpy(bytes.data(), values.data(), size);
+  std::string text;
+  text.reserve((size + 2) / 3 * 4);
+  for (size_t i = 0; i < size; i += 3) {
+    const uint32_t group = bytes[i] << 16 | bytes[i + 1] << 8 | bytes[i + 2];
+    for (int digit = 3; digit >= 0; --digit) text += kDigits[group >> (6 * digit) & 63];
+  }
+  for (size_t i = 0; i < (3 - size % 3) % 3; ++i) text[text.size() - 1 - i] = '=';
+  return text;
+}
+
+}  // namespace infer

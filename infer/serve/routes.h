@@ -1,0 +1,63 @@
+// What is served: requests in the shapes of OpenAI, text-embeddings-inference, Cohere and Jina.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "infer/serve/http.h"
+#include "infer/serve/metrics.h"
+#include "infer/serve/queue.h"
+
+namespace infer {
+
+struct ServiceOptions {
+  std::vector<std::string> keys = {};         // one of them is asked for; empty: none
+  std::chrono::milliseconds timeout{60'000};  // from a request's arrival to its batch
+  int64_t max_texts = 32;                     // of a request in TEI's shapes; OpenAI's: 2048
+  QueueOptions queue = {};
+};
+
+/// What is known of a request when it has been answered.
+struct Served {
+  std::string client, method, path;
+  int status = 0;
+  double seconds = 0;
+  int64_t texts = 0, tokens = 0;
+};
+
+/// Answers requests. Its functions run on the server's thread.
+class Service {
+ public:
+  Service(ServiceOptions options, Metrics& metrics) : options_(options), metrics_(metrics) {}
+
+  /// The first model answers what names none. Before serve().
+  void add_model(std::unique_ptr<ModelQueue> model) { models_.push_back(std::move(model)); }
+  /// From now on it answers, and before with 503. Any thread.
+  void ready() { ready_ = true; }
+  /// From now on it answers with 503, but for what has been accepted. Any thread.
+  void drain() { draining_ = true; }
+  /// Is told of every answer, on any thread.
+  void log_to(std::function<void(const Served&)> log) { log_ = std::move(log); }
+
+  void serve(HttpRequest request, HttpReply reply, std::stop_token gone);
+
+ private:
+  friend struct Exchange;
+  ServiceOptions options_;
+  Metrics& metrics_;
+  std::atomic<bool> ready_ = false, draining_ = false;
+  std::function<void(const Served&)> log_;
+  std::vector<std::unique_ptr<ModelQueue>> models_;  // last: their threads use the others
+};
+
+/// Whether they are equal, in a time that does not depend on where they differ.
+bool equal_keys(std::string_view given, std::string_view key);
+
+/// "AAAAPw==" of {0.5}: little-endian float32 as RFC 4648 has it.
+std::string base64(const std::vector<float>& values);
+
+}  // namespace infer

@@ -1,0 +1,204 @@
+// infer serve: embeddings, rerankers and classifiers behind HTTP.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "infer/cli/options.h"
+#include "infer/commands.h"
+#include "infer/render/observed_json.h"
+#include "infer/render/terminal.h"
+#include "infer/serve/routes.h"
+#include "models/files.h"
+#include "phasor/errors.h"
+
+namespace infer {
+namespace {
+
+constexpr int64_t kMostKeyBytes = int64_t{1} << 20;
+
+constexpr const char* kFooter =
+    R"(Routes: POST /v1/embeddings (OpenAI), /embed, /embed_all, /predict, /rerank, /similarity and
+/tokenize (text-embeddings-inference), /v1/rerank (Cohere, Jina); GET /info, /v1/models, /health,
+/metrics (Prometheus). Every answer is one line of JSON on standard output; no text is logged.
+SIGTERM and SIGINT: what has been accepted is answered, then the server ends; once more: at once.
+
+Examples:
+  infer serve -m all-MiniLM-L6-v2
+  infer serve -m small=all-MiniLM-L6-v2 -m rank=ms-marco-MiniLM-L6-v2 --port 9000
+  curl localhost:8080/v1/embeddings -d '{"input": "Tom bit a dog."}')";
+
+struct ServeArguments {
+  std::vector<std::string> models;
+  HttpOptions http;
+  ServiceOptions service;
+  std::string key_file;
+  double timeout = 60;
+  CommonOptions common;
+};
+
+/// "name=folder", or a folder, whose name is the model's.
+std::pair<std::string, std::string> name_and_folder(const std::string& model) {
+  const size_t equals = model.find('=');
+  if (equals != std::string::npos && equals > 0)
+    return {model.substr(0, equals), model.substr(equals + 1)};
+  const std::filesystem::path path = std::filesystem::path(model).lexically_normal();
+  return {(path.has_filename() ? path : path.parent_path()).filename().string(), model};
+}
+
+std::vector<std::string> read_keys(const std::string& file) {
+  std::vector<std::string> keys;
+  std::string text = phasor::internal::read_file(file, kMostKeyBytes);
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    std::string key = text.substr(begin, end - begin);
+    while (!key.empty() && (key.back() == '\r' || key.back() == ' ')) key.pop_back();
+    if (!key.empty()) keys.push_back(std::move(key));
+    begin = end + 1;
+  }
+  if (keys.empty())
+    throw phasor::InvalidArgument(
+        fmt::format("--api-key-file: {} holds no key; write one a line", file));
+  return keys;
+}
+
+/// As many descriptors as the system allows: each connection takes one.
+void raise_descriptors() {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void log(const Served& served) {
+  static std::mutex mutex;
+  const auto now = std::chrono::system_clock::now();
+  const std::string line =
+      one_line({{"time",
+                 fmt::format("{:%FT%TZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)))},
+                {"client", served.client},
+                {"method", served.method},
+                {"path", served.path},
+                {"status", served.status},
+                {"ms", std::round(served.seconds * 1e5) / 100},
+                {"texts", served.texts},
+                {"tokens", served.tokens}}) +
+      "\n";
+  const std::lock_guard lock(mutex);
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fflush(stdout);
+}
+
+/// Drains the server at the first signal, and stops it at the second.
+class Signals {
+ public:
+  Signals(HttpServer& server, Service& service) {
+    sigemptyset(&set_);
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&set_, signal);
+    thread_ = std::thread([this, &server, &service] {
+      for (int count = 0;; ++count) {
+        int signal = 0;
+        sigwait(&set_, &signal);
+        if (signal == SIGUSR1 && ended_) return;
+        if (signal == SIGUSR1) continue;
+        if (count > 0) return server.stop();
+        report_note("going down: what has been accepted is answered first");
+        service.drain();
+        server.drain();
+      }
+    });
+  }
+  ~Signals() {
+    ended_ = true;
+    pthread_kill(thread_.native_handle(), SIGUSR1);
+    thread_.join();
+  }
+
+ private:
+  sigset_t set_;
+  std::atomic<bool> ended_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+int serve(int argc, char** argv) {
+  ServeArguments arguments;
+  CommandLine line("infer serve", "Serves models over HTTP.", kFooter);
+  line.list("-m,--model", "[NAME=]DIR",
+            "a checkpoint's folder; repeatable, the first answers requests that name no model",
+            arguments.models);
+  line.option("--host", "ADDRESS", "where to listen (default: 127.0.0.1, this machine alone)",
+              arguments.http.host);
+  line.option("--port", "N", "the port (default: 8080; 0: any that is free)", arguments.http.port,
+              Range{0, 65535});
+  line.option("--api-key-file", "FILE", "keys, one a line; requests must have one of them",
+              arguments.key_file);
+  line.option("--max-batch-tokens", "N", "tokens that run together, about (default: 16384)",
+              arguments.service.queue.max_batch_tokens, Range{1, 1 << 30});
+  line.option("--max-queue", "N", "requests that may wait, for each model (default: 512)",
+              arguments.service.queue.max_queue, Range{1, 1 << 20});
+  line.option("--max-texts", "N",
+              "texts in a request of text-embeddings-inference's routes (default: 32)",
+              arguments.service.max_texts, Range{1, 1 << 20});
+  line.option("--max-body", "BYTES", "the largest body (default: 2097152)", arguments.http.max_body,
+              Range{1, 1 << 30});
+  line.option("--timeout", "SECONDS", "how long a request may wait for the engine (default: 60)",
+              arguments.timeout, Range{0.001, 86400});
+  add_language(line, arguments.common);
+  add_threads(line, arguments.common);
+  line.option("--precision", "NAME", "f32 (default), bf16, int8 or auto",
+              [&](const std::string& name) {
+                arguments.common.precision = parse_name<phasor::Precision>("--precision", name);
+              });
+  line.flag("-q,--quiet", "no log and no notes", arguments.common.quiet);
+  if (const auto done = line.parse(argc, argv)) return *done;
+  if (arguments.models.empty()) arguments.models = {arguments.common.model};
+  if (!arguments.key_file.empty()) arguments.service.keys = read_keys(arguments.key_file);
+  arguments.service.timeout = std::chrono::milliseconds(std::llround(arguments.timeout * 1000));
+  raise_descriptors();
+
+  // For Signals alone; threads that start from here on inherit it.
+  sigset_t held;
+  sigemptyset(&held);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&held, signal);
+  pthread_sigmask(SIG_BLOCK, &held, nullptr);
+
+  Metrics metrics;
+  Service service(arguments.service, metrics);
+  if (!arguments.common.quiet) service.log_to(log);
+  HttpServer server(arguments.http,
+                    [&](HttpRequest request, HttpReply reply, std::stop_token gone) {
+                      service.serve(std::move(request), std::move(reply), std::move(gone));
+                    });
+  const uint16_t port = server.port();
+  std::thread loop([&] { server.run(); });
+  std::exception_ptr problem;
+  try {
+    Signals signals(server, service);
+    for (const std::string& model : arguments.models) {
+      const auto [name, folder] = name_and_folder(model);
+      service.add_model(std::make_unique<ModelQueue>(
+          name, phasor::Model::load(folder, {.language = arguments.common.language}),
+          phasor::EncoderOptions{.threads = arguments.common.threads,
+                                 .precision = arguments.common.precision},
+          arguments.service.queue, metrics));
+    }
+    service.ready();
+    if (!arguments.common.quiet)
+      report_note(fmt::format("serving {} on http://{}:{}", fmt::join(arguments.models, ", "),
+                              arguments.http.host, port));
+    loop.join();
+  } catch (...) {
+    problem = std::current_exception();
+    server.stop();
+    loop.join();
+  }
+  if (problem) std::rethrow_exception(problem);
+  return 0;
+}
+
+}  // namespace infer
