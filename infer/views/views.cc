@@ -223,7 +223,7 @@ const View kViews[] = {
      .title = "Order sensitivity",
      .hint = "How far the tokens' states move when the same tokens stand in another order, "
              "relative to their length: two tokens swapped, pairs shuffled, all reversed, all "
-             "shuffled. 0: order does not matter; 1.4: as different as unrelated states.",
+             "shuffled. 0: order does not matter; 1.4: at right angles.",
      .unit = "relative change",
      .chart = Chart::kLines,
      .series = 4,
