@@ -12,7 +12,7 @@ namespace {
 using phasor::Hook;
 
 constexpr int64_t kSquares = 4;  // for a layer's position component
-constexpr size_t kDraws = 3;     // of the random rows
+constexpr size_t kDraws = 3;     // of each control
 
 /// Less the mean row.
 void center(std::vector<float>& rows, int64_t d_model) {
@@ -104,19 +104,40 @@ TextRows random_like(const TextRows& rows, int64_t d_model, uint64_t seed) {
   return random;
 }
 
-/// The losses without a part, and without random rows of its length.
+/// The rows of each text's tokens, special ones aside, at other tokens' places.
+TextRows at_other_places(const TextRows& rows, const MaskedRun& run, uint64_t seed) {
+  const phasor::Model& model = run.subject().model();
+  const int64_t d_model = model.config().d_model;
+  TextRows moved;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const std::vector<int32_t>& ids = run.texts()[i].token_ids;
+    const std::vector<int64_t> order =
+        phasor::shuffled_order(std::ssize(ids), text_places(model, ids), seed++);
+    std::vector<float>& text = moved.emplace_back();
+    for (const int64_t t : order) {
+      const auto row = std::span(rows[i]).subspan(t * d_model, d_model);
+      text.insert(text.end(), row.begin(), row.end());
+    }
+  }
+  return moved;
+}
+
+/// A control's draws.
+using Draws = std::array<MaskedScore, kDraws>;
+
+MaskedScore mean_of(const Draws& draws) {
+  MaskedScore mean = draws[0];
+  for (size_t i = 0; i < mean.losses.size(); ++i) {
+    for (size_t draw = 1; draw < kDraws; ++draw) mean.losses[i] += draws[draw].losses[i];
+    mean.losses[i] /= kDraws;
+  }
+  return mean;
+}
+
+/// The losses without a part, and without what its controls take in its place.
 struct Removed {
   MaskedScore part;
-  std::array<MaskedScore, kDraws> random;
-
-  MaskedScore mean_random() const {
-    MaskedScore mean = random[0];
-    for (size_t i = 0; i < mean.losses.size(); ++i) {
-      for (size_t draw = 1; draw < kDraws; ++draw) mean.losses[i] += random[draw].losses[i];
-      mean.losses[i] /= kDraws;
-    }
-    return mean;
-  }
+  Draws random, shuffled;
 };
 
 }  // namespace
@@ -146,6 +167,7 @@ void score_causes(Many& many) {
             many.request.seed + (k * kDraws + draw) * texts.size() + static_cast<size_t>(number);
         run.score_without(hook, layer, random_like(rows, subject.model().config().d_model, seed),
                           removed[k].random[draw]);
+        run.score_without(hook, layer, at_other_places(rows, run, seed), removed[k].shuffled[draw]);
       }
       run.score_without(hook, layer, std::move(rows), removed[k].part);
     }
@@ -153,15 +175,15 @@ void score_causes(Many& many) {
   }
   Row row{.label = "positions", .cells = {}};
   add_difference(without_positions, unchanged, row);
-  row.add(std::nan(""));
-  row.add(std::nan(""));
+  for (int control = 0; control < 3; ++control) row.add(std::nan(""));
   many.means.add("causes", std::move(row));
   for (size_t k = 0; k < parts.size(); ++k) {
     Row of_part{.label = parts[k].label, .cells = {}};
-    const MaskedScore random = removed[k].mean_random();
+    const MaskedScore shuffled = mean_of(removed[k].shuffled);
     add_difference(removed[k].part, unchanged, of_part);
-    add_difference(random, unchanged, of_part);
-    add_difference(removed[k].part, random, of_part);
+    add_difference(mean_of(removed[k].random), unchanged, of_part);
+    add_difference(shuffled, unchanged, of_part);
+    add_difference(removed[k].part, shuffled, of_part);
     many.means.add("causes", std::move(of_part));
   }
 }

@@ -58,7 +58,8 @@ constexpr Column kProbe[] = {{"r2", "R²"},
 constexpr Column kMasked[] = {
     {"loss", "loss"}, {"accuracy", "right"}, {"masks", "masks", 0}, {"tokens", "tokens", 0, false}};
 constexpr Column kLens[] = {{"loss", "loss"}, {"accuracy", "right"}};
-constexpr Column kCauses[] = {{"cost", "without"}, {"random", "random"}, {"excess", "difference"}};
+constexpr Column kCauses[] = {
+    {"cost", "part"}, {"random", "random"}, {"shuffled", "shuffled"}, {"excess", "difference"}};
 constexpr Column kPatched[] = {{"denoising", "denoising"}, {"noising", "noising"}};
 constexpr Column kLonger[] = {{"loss", "loss"},
                               {"accuracy", "right"},
@@ -222,7 +223,7 @@ const View kViews[] = {
      .title = "Order sensitivity",
      .hint = "How far the tokens' states move when the same tokens stand in another order, "
              "relative to their length: two tokens swapped, pairs shuffled, all reversed, all "
-             "shuffled. 0: order does not matter; 1.4: as different as unrelated states.",
+             "shuffled. 0: order does not matter; 1.4: at right angles.",
      .unit = "relative change",
      .chart = Chart::kLines,
      .series = 4,
@@ -391,18 +392,18 @@ const View kViews[] = {
     {.name = "causes",
      .title = "Loss without a part",
      .hint = "By how many nats the loss on masked tokens rises when a part is subtracted from the "
-             "run, when random vectors of equal length are (the mean of three draws), and the "
-             "difference "
-             "(above 0: the part matters more than its length). positions: all of them. direct "
-             "path: the position "
-             "vectors, after the first block's attention has read them. position N: the position "
-             "component of the states after N layers. attention, MLP and head: what they write.",
+             "run, beside two controls, each the mean of three draws: random vectors of equal "
+             "length, and the part's own vectors at other tokens' places (shuffled). difference: "
+             "part less shuffled; above 0, it matters where the vectors stand. positions: a run "
+             "without any (see effect). direct path: the position vectors less their mean, after "
+             "the first block's attention has read them. position N: the position component of the "
+             "states after N layers. attention, MLP and head: their whole output.",
      .unit = "nats",
      .needs = Needs::kFile,
      .rows = Rows::kNamed,
      .row_name = "part",
      .chart = Chart::kDots,
-     .series = 2,
+     .series = 3,
      .brief = false,
      .slow = true,
      .columns = kCauses,
@@ -412,7 +413,8 @@ const View kViews[] = {
      .hint = "Activation patching of two runs of one model. denoising: by how many nats the second "
              "run's loss on masked tokens falls when a part of the first run takes the place of "
              "its own; noising: by how many the first run's rises with a part of the second. all: "
-             "the second run's loss less the first's. state N: the states after N layers. "
+             "the second run's loss less the first's. state N: the states after N layers, which "
+             "have all where positions are added vectors. "
              "attention, MLP and head: what they write.",
      .unit = "nats",
      .needs = Needs::kTwoRunsOfFile,

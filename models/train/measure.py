@@ -25,7 +25,7 @@ KEPT = {
     "probe": ["r2"],
     "masked": ["loss"],
     "lens": ["loss"],
-    "causes": ["cost", "random"],
+    "causes": ["cost", "random", "shuffled"],
 }
 FIELDS = ["kind", "norm", "seed", "tokens", "layer", "measure", "value"]
 

@@ -365,10 +365,22 @@ TEST(ManyTest, WhatAPartCausesIsTheLossOfARunWithoutIt) {
   EXPECT_TRUE(std::isnan(of("positions", "random")));
   for (const Row& row : run.tables.at("causes").rows) {
     if (row.label == "positions") continue;
-    EXPECT_NEAR(row.cells[0] - row.cells[1], row.cells[2], 1e-9) << row.label;
+    EXPECT_NEAR(row.cells[0] - row.cells[2], row.cells[3], 1e-9) << row.label;
     EXPECT_LT(row.low[0], row.high[0]) << row.label;
   }
   EXPECT_EQ(run.tables.at("causes").rows.size(), 2u + 6 + 6 + 6 + 24);
+}
+
+TEST(ManyTest, ShuffledPartsOfAOneWordTextAreItsOwn) {
+  Encoder encoder = bundled();
+  Request request = request_of({"causes"});
+  request.lines = {"Tom"};  // one token can only change places with itself
+  const Observed run = observe_all({subject(encoder)}, request.lines, request).at(0);
+  for (const Row& row : run.tables.at("causes").rows) {
+    if (row.label == "positions") continue;
+    EXPECT_NEAR(row.cells[2], row.cells[0], 1e-9) << row.label;
+    EXPECT_NEAR(row.cells[3], 0, 1e-9) << row.label;
+  }
 }
 
 /// Puts one head's output of another run in the place of its own.
