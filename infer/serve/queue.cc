@@ -1,5 +1,7 @@
 #include "infer/serve/queue.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <new>
 
@@ -8,7 +10,7 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kDefaultTokens = 2048;  // as embed() has it
+constexpr int64_t kDefaultTokens = 2048;  // as EmbedOptions::max_tokens has it
 
 Failure failure_of(const std::exception_ptr& exception) {
   try {
@@ -42,9 +44,9 @@ ModelQueue::~ModelQueue() {
 
 int64_t ModelQueue::max_tokens() const {
   const int64_t own = model_->has_sentence() ? model_->sentence().max_tokens : 0;
-  const int64_t positions = model_->max_tokens().value_or(0);
-  if (own > 0 && positions > 0) return std::min(own, positions);
-  return std::max(own, positions) > 0 ? std::max(own, positions) : kDefaultTokens;
+  const int64_t trained = model_->config().max_positions;
+  const int64_t most = own > 0 ? own : trained > 0 ? trained : kDefaultTokens;
+  return std::min(most, model_->max_tokens().value_or(most));
 }
 
 int64_t ModelQueue::waiting() const {
@@ -207,9 +209,13 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
   } else if (kind.task == RunKind::Task::kStates) {
     std::vector<std::vector<int32_t>> ids;
     for (const std::string_view text : texts) {
-      const phasor::Tokens tokens =
+      phasor::Tokens tokens =
           model_->tokenizer().encode(text, {.max_tokens = kind.truncate ? max_tokens() : 0});
-      ids.push_back(tokens.ids);
+      if (std::ssize(tokens.ids) > max_tokens()) {
+        throw phasor::InvalidArgument(fmt::format("a text has {} tokens; the model takes {}",
+                                                  tokens.ids.size(), max_tokens()));
+      }
+      ids.push_back(std::move(tokens.ids));
     }
     const phasor::Encoding encoding = encoder_.encode_ids(ids);
     for (int64_t i = 0; i < encoding.num_sequences(); ++i)
