@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "infer/commands.h"
-#include "infer/experiment/subject.h"
 #include "infer/files/save.h"
 #include "infer/files/table_file.h"
 #include "infer/render/terminal.h"
@@ -124,6 +123,16 @@ phasor::RunOptions intervened(const phasor::RunOptions& run, const Interventions
     options.cut_residuals.push_back(parse_cut(cut, config.num_layers));
   }
   return options;
+}
+
+std::vector<Subject> before_and_after(Subject run, const Interventions& interventions) {
+  if (!interventions.any()) return {std::move(run)};
+  Subject after = run;
+  run.label = "before";
+  after.label = "after";
+  after.options = intervened(run.options, interventions, run.model().config());
+  after.edits = interventions.edits;
+  return {std::move(run), std::move(after)};
 }
 
 std::vector<Input> make_inputs(const phasor::Model& model, std::span<const std::string> ids,

@@ -8,7 +8,7 @@
 
 #include "infer/cli/input.h"
 #include "infer/cli/options.h"
-#include "infer/experiment/observed.h"
+#include "infer/experiment/subject.h"
 #include "phasor/encoder.h"
 
 namespace infer {
@@ -50,6 +50,9 @@ void add_interventions(CommandLine& line, Interventions& interventions);
 /// layer that `config` does not have or a table that cannot be read.
 phasor::RunOptions intervened(const phasor::RunOptions& run, const Interventions& interventions,
                               const phasor::ModelConfig& config);
+
+/// The run, alone; or "before" and "after" the interventions. Throws what intervened() throws.
+std::vector<Subject> before_and_after(Subject run, const Interventions& interventions);
 
 /// The ids and the texts, tokenized, and cut to `max_tokens` where that is above 0.
 std::vector<Input> make_inputs(const phasor::Model& model, std::span<const std::string> ids,

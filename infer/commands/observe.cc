@@ -73,48 +73,13 @@ Shown shown_of(const ObserveArguments& arguments, const phasor::ModelConfig& con
   });
 }
 
-/// The run, or the runs before and after the interventions.
-std::vector<Subject> make_subjects(const ObserveArguments& arguments, phasor::Encoder& encoder) {
-  const phasor::ModelConfig& config = encoder.model().config();
-  std::vector<Subject> subjects = {{.label = "",
-                                    .name = arguments.texts.common.model,
-                                    .encoder = encoder,
-                                    .options = run_options(arguments.texts, config.position)}};
-  if (!arguments.interventions.any()) return subjects;
-  Subject after = subjects[0];
-  subjects[0].label = "before";
-  after.label = "after";
-  after.options = intervened(after.options, arguments.interventions, config);
-  after.edits = arguments.interventions.edits;
-  subjects.push_back(std::move(after));
-  return subjects;
-}
-
-/// The texts of a batch, each in its one or two runs.
-std::vector<std::vector<Observed>> observe_batch(std::span<const Subject> subjects,
-                                                 std::span<const Input> inputs,
-                                                 const Request& request, Progress& progress) {
-  std::vector<std::vector<Observed>> texts(inputs.size());
-  for (const Subject& subject : subjects) {
-    size_t i = 0;
-    for (Observed& text : observe_texts(subject, inputs, request, progress)) {
-      texts[i++].push_back(std::move(text));
-    }
-  }
-  for (std::vector<Observed>& runs : texts) {
-    if (runs.size() == 2) measure_moved(runs[0], runs[1]);
-    for (Observed& run : runs) run.states.clear();
-  }
-  return texts;
-}
-
 /// Adds what untrained models show of each text to its runs.
 void add_baseline(const Baseline& baseline, std::span<const Input> inputs, Request request,
                   Progress& progress, std::vector<std::vector<Observed>>& texts) {
   request.patterns = request.arrays = false;
   std::vector<std::vector<std::vector<Observed>>> seeds;
   for (const std::vector<Subject>& subjects : baseline.subjects())
-    seeds.push_back(observe_batch(subjects, inputs, request, progress));
+    seeds.push_back(observe_texts(subjects, inputs, request, progress));
   for (size_t i = 0; !seeds.empty() && i < texts.size(); ++i) {
     for (size_t side = 0; side < baseline.subjects()[0].size(); ++side) {
       std::vector<Observed> of_side;
@@ -135,13 +100,17 @@ int observe(int argc, char** argv) {
   const auto model = phasor::Model::load(common.model, {.language = common.language});
   const Shown shown = shown_of(arguments, model->config());
   phasor::Encoder encoder(model, {.threads = common.threads, .precision = common.precision});
-  std::vector<Subject> subjects = make_subjects(arguments, encoder);
+  std::vector<Subject> subjects =
+      before_and_after({.label = "",
+                        .name = common.model,
+                        .encoder = encoder,
+                        .options = run_options(texts, model->config().position)},
+                       arguments.interventions);
   const Baseline baseline(subjects, baseline_seeds(arguments.views), common.threads);
   if (!baseline.subjects().empty() && subjects.size() == 1) subjects[0].label = "trained";
   const std::vector<Input> inputs = read_inputs(*model, texts, subjects[0].options);
 
   Request request = request_for(arguments.views, shown);
-  request.states = subjects.size() > 1;
   request.arrays = !texts.save.empty();
   std::optional<HtmlReport> page;
   if (!arguments.views.html.empty()) page.emplace(arguments.views.html);
@@ -160,7 +129,7 @@ int observe(int argc, char** argv) {
   for (const std::span<const Input> part : batches_of(inputs, on_page)) {
     if (output.closed() && !page) break;
     request.patterns = request.asks("pattern") || number + unsaved.size() < on_page;
-    std::vector<std::vector<Observed>> observed = observe_batch(subjects, part, request, progress);
+    std::vector<std::vector<Observed>> observed = observe_texts(subjects, part, request, progress);
     add_baseline(baseline, part, request, progress, observed);
     for (std::vector<Observed>& runs : observed) {
       if (page) page->add(runs);

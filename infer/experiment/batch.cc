@@ -4,6 +4,7 @@
 #include <set>
 
 #include "infer/experiment/measures.h"
+#include "phasor/errors.h"
 
 namespace infer {
 namespace {
@@ -89,9 +90,29 @@ std::vector<Observed> observe_texts(const Subject& subject, std::span<const Inpu
   Batch batch(subject, inputs, request, progress);
   std::set<void (*)(Batch&)> done = {nullptr};
   for (const View* view : request.views) {
+    if (subject.options.stop.stop_requested())
+      throw phasor::Error(phasor::ErrorCode::kCancelled, "the observation was cancelled");
     if (done.insert(view->of_texts).second) view->of_texts(batch);
   }
   return std::move(batch.texts());
+}
+
+std::vector<std::vector<Observed>> observe_texts(std::span<const Subject> subjects,
+                                                 std::span<const Input> inputs, Request request,
+                                                 Progress& progress) {
+  request.states = subjects.size() == 2;
+  std::vector<std::vector<Observed>> texts(inputs.size());
+  for (const Subject& subject : subjects) {
+    size_t i = 0;
+    for (Observed& text : observe_texts(subject, inputs, request, progress)) {
+      texts[i++].push_back(std::move(text));
+    }
+  }
+  for (std::vector<Observed>& runs : texts) {
+    if (runs.size() == 2) measure_moved(runs[0], runs[1]);
+    for (Observed& run : runs) run.states.clear();
+  }
+  return texts;
 }
 
 }  // namespace infer

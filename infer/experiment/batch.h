@@ -69,5 +69,10 @@ class Batch {
 /// Observes the inputs as one batch. `subject.options.observer` is not used.
 std::vector<Observed> observe_texts(const Subject& subject, std::span<const Input> inputs,
                                     const Request& request, Progress& progress);
+/// Each text in the runs of one subject, or of two, of which the second has "moved". Their states
+/// are not kept.
+std::vector<std::vector<Observed>> observe_texts(std::span<const Subject> subjects,
+                                                 std::span<const Input> inputs, Request request,
+                                                 Progress& progress);
 
 }  // namespace infer

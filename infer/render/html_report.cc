@@ -92,6 +92,16 @@ nlohmann::ordered_json run_json(const Observed& observed) {
 
 }  // namespace
 
+nlohmann::ordered_json text_json(std::span<const Observed> runs) {
+  nlohmann::ordered_json text;
+  for (const Observed& run : runs) text["runs"].push_back(run_json(run));
+  return text;
+}
+
+nlohmann::ordered_json report_json(nlohmann::ordered_json texts) {
+  return {{"version", PHASOR_VERSION}, {"views", views_json()}, {"texts", std::move(texts)}};
+}
+
 void HtmlReport::add(size_t number, const Observed& run) {
   if (number >= kMostTexts) {
     left_out_ = std::max(left_out_, number + 1 - kMostTexts);
@@ -102,8 +112,7 @@ void HtmlReport::add(size_t number, const Observed& run) {
 
 void HtmlReport::add(std::span<const Observed> runs) {
   if (runs[0].many) {  // means have room beside all texts
-    nlohmann::ordered_json& means = texts_.emplace_back();
-    for (const Observed& run : runs) means["runs"].push_back(run_json(run));
+    texts_.push_back(text_json(runs));
     return;
   }
   const size_t number = texts_.size() + left_out_;
@@ -115,7 +124,7 @@ void HtmlReport::write(bool quiet) {
     report_note(
         fmt::format("the page shows the first {} texts, not the other {}", kMostTexts, left_out_));
   }
-  page_.write({{"version", PHASOR_VERSION}, {"views", views_json()}, {"texts", texts_}}, quiet);
+  page_.write(report_json(std::move(texts_)), quiet);
 }
 
 }  // namespace infer

@@ -11,6 +11,12 @@
 
 namespace infer {
 
+/// What the page says of a text, or of means over many, in its runs. Their patterns should be
+/// there: 8 bits of each weight are kept, and means of blocks where there are more than 128 × 128.
+nlohmann::ordered_json text_json(std::span<const Observed> runs);
+/// All that the page is drawn from, from what text_json() says of each text.
+nlohmann::ordered_json report_json(nlohmann::ordered_json texts);
+
 class HtmlReport {
  public:
   /// More texts than these are left out: each takes up to a megabyte for each run.
@@ -19,8 +25,7 @@ class HtmlReport {
   /// Throws InvalidArgument where `path` cannot be written.
   explicit HtmlReport(const std::filesystem::path& path) : page_(path) {}
 
-  /// The next text in its one or two runs. Their patterns should be there: the page keeps 8 bits of
-  /// each weight, and means of blocks where there are more than 128 × 128.
+  /// The next text in its runs.
   void add(std::span<const Observed> runs);
   /// Adds a run to text `number`, from 0.
   void add(size_t number, const Observed& run);

@@ -26,9 +26,13 @@ std::string for_script(const nlohmann::ordered_json& json) {
 
 }  // namespace
 
-void Page::write(const nlohmann::ordered_json& data, bool quiet) {
+std::string page_with(const nlohmann::ordered_json& data) {
   std::string page = kReportPage;
-  page.replace(page.find(kPlaceOfData), kPlaceOfData.size(), for_script(data));
+  return page.replace(page.find(kPlaceOfData), kPlaceOfData.size(), for_script(data));
+}
+
+void Page::write(const nlohmann::ordered_json& data, bool quiet) {
+  const std::string page = page_with(data);
   file_.write(std::as_bytes(std::span(page)));
   file_.commit();
   if (quiet) return;

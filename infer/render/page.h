@@ -1,12 +1,17 @@
-// The page of --html: a file that shows data as figures in a browser and needs no network.
+// The page of --html and of infer serve: a file that shows data as figures in a browser and needs
+// no network.
 #pragma once
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "infer/files/temporary_file.h"
 
 namespace infer {
+
+/// The page with `data` in it; it asks the network for nothing.
+std::string page_with(const nlohmann::ordered_json& data);
 
 /// Written whole or not at all. All throw InvalidArgument where `path` cannot be written: the first
 /// at once, before anything is measured for the page.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <new>
 
+#include "infer/commands.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -12,21 +13,28 @@ namespace {
 
 constexpr int64_t kDefaultTokens = 2048;  // as EmbedOptions::max_tokens has it
 
+std::vector<float> copy(std::span<const float> values) { return {values.begin(), values.end()}; }
+
+const Failure kLate = {504, "Timeout", "the request waited longer than the server allows"};
+
+}  // namespace
+
 Failure failure_of(const std::exception_ptr& exception) {
   try {
     std::rethrow_exception(exception);
+  } catch (const UsageError& error) {
+    return {422, "Validation", error.what()};
   } catch (const phasor::InvalidArgument& error) {
     return {422, "Validation", error.what()};
+  } catch (const phasor::Error& error) {
+    if (error.code() == phasor::ErrorCode::kCancelled) return kLate;
+    return {424, "Backend", error.what()};
   } catch (const std::bad_alloc&) {
     return {424, "Backend", "there is not enough memory for this request"};
   } catch (const std::exception& error) {
     return {424, "Backend", error.what()};
   }
 }
-
-std::vector<float> copy(std::span<const float> values) { return {values.begin(), values.end()}; }
-
-}  // namespace
 
 ModelQueue::ModelQueue(std::string name, std::shared_ptr<const phasor::Model> model,
                        phasor::EncoderOptions options, QueueOptions limits, Metrics& metrics)
@@ -92,7 +100,7 @@ void ModelQueue::drop_abandoned() {
   }
   for (const std::unique_ptr<Pending>& pending : late) {
     metrics_.dropped();
-    pending->work.done({}, {504, "Timeout", "the request waited longer than the server allows"});
+    pending->work.done({}, kLate);
   }
 }
 

@@ -25,6 +25,9 @@ struct Failure {
   std::string type, message;
 };
 
+/// What an exception means to who sent the request.
+Failure failure_of(const std::exception_ptr& exception);
+
 /// How texts are run; requests that agree in it share runs.
 struct RunKind {
   enum class Task { kEmbed, kStates, kClassify, kClassifyPairs };

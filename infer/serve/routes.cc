@@ -23,6 +23,8 @@ using Task = RunKind::Task;
 namespace {
 
 constexpr int64_t kMostTextsOfOpenAi = 2048;
+constexpr int64_t kMostObservedBytes = 10'000;  // of a text
+constexpr int64_t kMostInterventions = 32;
 
 /// Ends a request.
 struct Refusal {
@@ -108,6 +110,12 @@ class Fields {
       texts.push_back(string_of(item, key));
     }
     return checked(std::move(texts), key, most);
+  }
+
+  /// The same, but may be missing or empty.
+  std::vector<std::string> list(const char* key, int64_t most) const {
+    const nlohmann::json* const value = find(key);
+    return value == nullptr || value->empty() ? std::vector<std::string>() : texts(key, most);
   }
 
   static std::vector<std::string> checked(std::vector<std::string> texts, const char* key,
@@ -280,6 +288,8 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   void rerank_v1();
   void similarity();
   void tokenize();
+  void get_page();
+  void observe();
 };
 
 namespace {
@@ -302,6 +312,8 @@ constexpr std::array kRoutes = {
     Route{"POST", "/v1/rerank", &Exchange::rerank_v1},
     Route{"POST", "/similarity", &Exchange::similarity},
     Route{"POST", "/tokenize", &Exchange::tokenize},
+    Route{"GET", "/", &Exchange::get_page},
+    Route{"POST", "/observe", &Exchange::observe},
 };
 
 }  // namespace
@@ -578,6 +590,52 @@ void Exchange::tokenize() {
   answer(all);
 }
 
+void Exchange::get_page() {
+  answer(HttpResponse{
+      .body = live_page(service.models_, !service.options_.keys.empty()),
+      .content_type = "text/html; charset=utf-8",
+      .headers = {{"Content-Security-Policy",
+                   "default-src 'none'; connect-src 'self'; script-src 'unsafe-inline'; style-src "
+                   "'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'; "
+                   "frame-ancestors 'none'"},
+                  {"X-Content-Type-Options", "nosniff"},
+                  {"Referrer-Policy", "no-referrer"},
+                  {"Cache-Control", "no-cache"}}});
+}
+
+void Exchange::observe() {
+  // Another site's page can send this type only if we allow it, which we do not.
+  if (!request.content_type.starts_with("application/json"))
+    refuse(415, "Validation", "send \"Content-Type: application/json\"");
+  const nlohmann::json json = body();
+  const Fields fields(json);
+  Observation observation{
+      .model = &model(fields),
+      .texts = fields.texts("texts", 2),
+      .positions = fields.text("positions", ""),
+      .interventions = {.edits = fields.list("edits", kMostInterventions),
+                        .cuts = fields.list("cut_residuals", kMostInterventions)},
+      .deadline = start + service.options_.timeout,
+      .gone = gone};
+  texts = std::ssize(observation.texts);
+  for (const std::string& text : observation.texts) {
+    if (std::ssize(text) > kMostObservedBytes)
+      invalid(fmt::format("a text has {} bytes; at most {} are observed", text.size(),
+                          kMostObservedBytes));
+  }
+  for (const std::string& edit : observation.interventions.edits) {
+    if (edit.starts_with("table=")) invalid("the server reads no files, so there is no table=");
+  }
+  observation.done = [self = shared_from_this()](std::string body, int64_t tokens,
+                                                 const Failure& failure) {
+    if (failure.status != 0) return self->fail(failure);
+    self->tokens = tokens;
+    self->answer(std::move(body));
+  };
+  if (!service.observer_.add(std::move(observation)))
+    refuse(429, "Overloaded", "too many observations wait; try again later");
+}
+
 void Service::serve(HttpRequest request, HttpReply reply, std::stop_token gone) {
   const auto exchange =
       std::make_shared<Exchange>(*this, std::move(request), std::move(reply), std::move(gone));
@@ -593,7 +651,7 @@ void Service::serve(HttpRequest request, HttpReply reply, std::stop_token gone) 
     if (known)
       exchange->route =
           std::ranges::find(kRoutes, std::string_view(request.path), &Route::path)->path;
-    const bool open = request.path == "/health";
+    const bool open = request.path == "/health" || request.path == "/";
     const std::string_view given = request.authorization;
     constexpr std::string_view kBearer = "Bearer ";
     bool allowed = options_.keys.empty() || open;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "infer/serve/http.h"
+#include "infer/serve/live.h"
 #include "infer/serve/metrics.h"
 #include "infer/serve/queue.h"
 
@@ -32,7 +33,8 @@ struct Served {
 /// Answers requests. Its functions run on the server's thread.
 class Service {
  public:
-  Service(ServiceOptions options, Metrics& metrics) : options_(options), metrics_(metrics) {}
+  Service(ServiceOptions options, Metrics& metrics)
+      : options_(options), metrics_(metrics), observer_(metrics) {}
 
   /// The first model answers what names none. Before serve().
   void add_model(std::unique_ptr<ModelQueue> model) { models_.push_back(std::move(model)); }
@@ -51,7 +53,9 @@ class Service {
   Metrics& metrics_;
   std::atomic<bool> ready_ = false, draining_ = false;
   std::function<void(const Served&)> log_;
-  std::vector<std::unique_ptr<ModelQueue>> models_;  // last: their threads use the others
+  // Last, for their threads use the others.
+  std::vector<std::unique_ptr<ModelQueue>> models_;
+  LiveObserver observer_;
 };
 
 /// Whether they are equal, in a time that does not depend on where they differ.

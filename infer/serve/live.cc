@@ -1,0 +1,114 @@
+#include "infer/serve/live.h"
+
+#include <nlohmann/json.hpp>
+
+#include "infer/experiment/batch.h"
+#include "infer/render/html_report.h"
+#include "infer/render/observed_json.h"
+#include "infer/render/page.h"
+#include "phasor/errors.h"
+#include "phasor/version.h"
+
+namespace infer {
+namespace {
+
+/// All that a report of texts shows.
+Request request_of(const Interventions& interventions) {
+  Request request{.patterns = true};
+  for (const View& view : views()) {
+    const bool suits = view.needs == Needs::kNothing || view.needs == Needs::kOneText ||
+                       (view.needs == Needs::kTwoRuns && interventions.any());
+    if (suits && !view.slow) request.views.push_back(&view);
+  }
+  return request;
+}
+
+}  // namespace
+
+LiveObserver::LiveObserver(Metrics& metrics)
+    : metrics_(metrics), thread_([this](const std::stop_token& stop) { work(stop); }) {}
+
+LiveObserver::~LiveObserver() {
+  thread_.request_stop();
+  thread_.join();
+}
+
+bool LiveObserver::add(Observation observation) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto gone = [](const Observation& each) { return each.gone.stop_requested(); };
+    const size_t waiting = queue_.size() - static_cast<size_t>(std::ranges::count_if(queue_, gone));
+    if (waiting >= kMostWaiting) return false;
+    queue_.push_back(std::move(observation));
+  }
+  ready_.notify_one();
+  return true;
+}
+
+void LiveObserver::work(const std::stop_token& stop) {
+  while (true) {
+    Observation next;
+    {
+      std::unique_lock lock(mutex_);
+      ready_.wait(lock, stop, [&] { return !queue_.empty(); });
+      if (queue_.empty()) return;  // and nothing more comes
+      next = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    try {
+      if (next.gone.stop_requested() || next.deadline <= Clock::now())
+        throw phasor::Error(phasor::ErrorCode::kCancelled, "it waited too long");
+      observe(next);
+    } catch (...) {
+      const Failure failure = failure_of(std::current_exception());
+      if (failure.status == 504) metrics_.dropped();
+      next.done({}, 0, failure);
+    }
+  }
+}
+
+void LiveObserver::observe(const Observation& observation) {
+  const ModelQueue& queue = *observation.model;
+  auto found = encoders_.find(&queue);
+  if (found == encoders_.end()) found = encoders_.emplace(&queue, queue.encoder().replica()).first;
+  phasor::Encoder& encoder = found->second;
+  const phasor::Model& model = queue.model();
+
+  Subject run{.label = "", .name = queue.name(), .encoder = encoder};
+  run.options.positions = parse_positions(observation.positions, model.config().position);
+  run.options.stop = observation.gone;
+  const int64_t trained = trained_length(encoder, run.options).value_or(Observation::kMostTokens);
+  const std::vector<Input> inputs =
+      make_inputs(model, {}, observation.texts, std::min(trained, Observation::kMostTokens));
+  Progress progress(true);
+  nlohmann::ordered_json texts = nlohmann::ordered_json::array();
+  int64_t tokens = 0;
+  for (const std::vector<Observed>& runs :
+       observe_texts(before_and_after(run, observation.interventions), inputs,
+                     request_of(observation.interventions), progress)) {
+    texts.push_back(text_json(runs));
+    tokens += runs[0].num_tokens();
+  }
+  observation.done(one_line(report_json(std::move(texts))), tokens, {});
+}
+
+std::string live_page(std::span<const std::unique_ptr<ModelQueue>> models, bool asks_key) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const auto& queue : models) {
+    const phasor::ModelConfig& config = queue->model().config();
+    list.push_back({{"name", queue->name()},
+                    {"positions", describe_positions(config.position, {})},
+                    {"num_layers", config.num_layers}});
+  }
+  std::string page = page_with({{"live", true},
+                                {"key", asks_key},
+                                {"version", PHASOR_VERSION},
+                                {"views", views_json()},
+                                {"models", list}});
+  // A report asks the network for nothing; this page asks where it came from.
+  constexpr std::string_view kNothing = "default-src 'none'";
+  const size_t end = page.find(kNothing) + kNothing.size();
+  return page.insert(end, "; connect-src 'self'");
+}
+
+}  // namespace infer

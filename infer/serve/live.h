@@ -1,0 +1,65 @@
+// The page at /: a report that is drawn anew as its reader types.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "infer/cli/text_options.h"
+#include "infer/serve/metrics.h"
+#include "infer/serve/queue.h"
+
+namespace infer {
+
+/// What is observed: texts in one run of a model, or before and after interventions.
+struct Observation {
+  const ModelQueue* model = nullptr;
+  std::vector<std::string> texts;  // are cut to kMostTokens, and to what the model was trained on
+  std::string positions = {};      // as --positions has them
+  Interventions interventions = {};
+  Clock::time_point deadline;
+  std::stop_token gone;  // nobody waits any more
+  /// Called once, on the observer's thread: with the page's JSON and the number of tokens, or with
+  /// a failure that has a status.
+  std::function<void(std::string json, int64_t tokens, const Failure&)> done = {};
+
+  static constexpr int64_t kMostTokens = 128;  // a text's pattern has the square of its length
+};
+
+/// Observes one thing at a time, on a thread and with encoders of its own, so that no batch waits.
+class LiveObserver {
+ public:
+  explicit LiveObserver(Metrics& metrics);
+  /// Answers what waits.
+  ~LiveObserver();
+
+  /// False where too many wait. Any thread; the model must outlive this.
+  bool add(Observation observation);
+
+ private:
+  static constexpr size_t kMostWaiting = 8;
+
+  void work(const std::stop_token& stop);
+  void observe(const Observation& observation);
+
+  Metrics& metrics_;
+  std::map<const ModelQueue*, phasor::Encoder> encoders_;  // replicas, of what was asked for
+  std::mutex mutex_;
+  std::condition_variable_any ready_;
+  std::deque<Observation> queue_;
+  std::jthread thread_;
+};
+
+/// The page; where `asks_key`, its reader is asked for one.
+std::string live_page(std::span<const std::unique_ptr<ModelQueue>> models, bool asks_key);
+
+}  // namespace infer
