@@ -1,6 +1,7 @@
 // Bundles the page's style, scripts and charting library into report.html, and the library's licences
 // into NOTICE.  node build.mjs [FOLDER]: writes there; the default is this folder.
 import {build} from "esbuild";
+import {createHash} from "node:crypto";
 import {existsSync, readFileSync, writeFileSync} from "node:fs";
 import {dirname, join} from "node:path";
 import {fileURLToPath} from "node:url";
@@ -45,7 +46,11 @@ const notice =
   licences.join("\n" + "-".repeat(78) + "\n\n");
 const text = ({outputFiles}) => outputFiles[0].text.trim();
 const parts = {LICENCES: notice.replaceAll("--", "- -").trim(), STYLE: text(style), SCRIPT: text(script)};
-const page = read("page.html").replace(/^(LICENCES|STYLE|SCRIPT)$/gm, (name) => parts[name]);
+// No other script runs on the page.
+const hash = createHash("sha256").update(`\n${parts.SCRIPT}\n`).digest("base64");
+const page = read("page.html")
+  .replace(/^(LICENCES|STYLE|SCRIPT)$/gm, (name) => parts[name])
+  .replace("SCRIPT_HASH", `sha256-${hash}`);
 if (page.split("REPORT_DATA").length !== 2) throw new Error("the page needs exactly one place for its data");
 writeFileSync(join(out, "report.html"), page);
 writeFileSync(join(out, "NOTICE"), notice);

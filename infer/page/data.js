@@ -132,19 +132,23 @@ function beside(Kind, all, labelOf) {
   });
 }
 
-/** {version, views, texts: [{runs: [Run, …one to four]}]}, or {version, tables: [Table, …], against}. */
+/** [{runs: [Run, …one to four]}] */
+export function readTexts(texts) {
+  return texts.map(({runs}) => ({
+    runs: beside(Run, runs, ({label, observed}) => label ?? observed.model),
+  }));
+}
+
+/**
+ * {version, views, texts}, or {version, tables: [Table, …], against}; of a page that a server sends: {live:
+ * true, key, version, views, models: [{name, positions, num_layers}]}, and no texts yet.
+ */
 export function readReport() {
-  const {version, views, texts, tables} = JSON.parse(document.getElementById("data").textContent);
+  const {texts, tables, ...report} = JSON.parse(document.getElementById("data").textContent);
   if (tables) {
-    return {version, tables: beside(Table, tables.tables, ({name}) => name), against: tables.against};
+    return {...report, tables: beside(Table, tables.tables, ({name}) => name), against: tables.against};
   }
-  return {
-    version,
-    views,
-    texts: texts.map(({runs}) => ({
-      runs: beside(Run, runs, ({label, observed}) => label ?? observed.model),
-    })),
-  };
+  return {...report, texts: readTexts(texts ?? [])};
 }
 
 /** A number with its interval, where it has one: 0.157 (0.101 to 0.214). */

@@ -1,6 +1,7 @@
 // The page: what is chosen, and who draws anew when something changes. What stands on it, from top to
-// bottom, texts.js says of texts and positions.js of tables of position vectors.
+// bottom, texts.js says of texts and positions.js of tables of position vectors; live.js asks a server.
 import {readReport} from "./data.js";
+import {liveForm} from "./live.js";
 import {positionsPage} from "./positions.js";
 import {textsPage} from "./texts.js";
 
@@ -18,6 +19,7 @@ function set(change) {
   Object.assign(state, change);
   if (changed.includes("text")) Object.assign(state, page.start(view()));
   show(changed.includes("text") ? undefined : changed);
+  live?.remember(state);
 }
 
 function show(changed) {
@@ -27,24 +29,59 @@ function show(changed) {
   for (const figure of page.figures) figure.update(now, changed);
 }
 
-document.getElementById("report").append(...page.elements);
-Object.assign(state, page.start(view()));
-show();
+/** Shows other texts. What was chosen stays chosen where it still exists. */
+function redraw(texts, chosen) {
+  const first = report.texts.length === 0;
+  report.texts = texts;
+  if (first) main.append(...page.elements);
+  const within = (number, least, most) => Math.max(least, Math.min(number || least, most));
+  state.text = within(chosen.text ?? state.text, 0, texts.length - 1);
+  if (first) Object.assign(state, page.start(view()));
+  Object.assign(state, chosen, {text: state.text});
+  const {runs} = texts[state.text];
+  const most = (size) => Math.max(...runs.map(size));
+  state.layer = within(
+    state.layer,
+    1,
+    most(({observed}) => observed.num_layers),
+  );
+  state.head = within(
+    state.head,
+    1,
+    most(({observed}) => observed.num_heads),
+  );
+  state.token = within(state.token, 0, most(({numTokens}) => numTokens) - 1);
+  show();
+  live.remember(state);
+}
+
+const main = document.getElementById("report");
+const live = report.live ? liveForm(report, redraw) : null;
+if (live) {
+  main.append(live.form);
+  live.restore();
+} else {
+  main.append(...page.elements);
+  Object.assign(state, page.start(view()));
+  show();
+}
 
 let width = document.documentElement.clientWidth;
 addEventListener("resize", () => {
   if (width === document.documentElement.clientWidth) return;
   width = document.documentElement.clientWidth;
-  requestAnimationFrame(() => redraw());
+  requestAnimationFrame(drawFigures);
 });
-const redraw = () => page.figures.forEach((figure) => figure.update(view()));
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+function drawFigures() {
+  if (report.tables || report.texts.length > 0) page.figures.forEach((figure) => figure.update(view()));
+}
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawFigures);
 addEventListener("beforeprint", () => {
   Object.assign(document.documentElement.dataset, {theme: "light", print: ""});
-  redraw();
+  drawFigures();
 });
 addEventListener("afterprint", () => {
   delete document.documentElement.dataset.theme;
   delete document.documentElement.dataset.print;
-  redraw();
+  drawFigures();
 });

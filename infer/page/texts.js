@@ -84,7 +84,7 @@ export function textsPage(report) {
         ...(runs[0].numTokens > 0 ? strips(runs.filter(({observed}) => !observed.untrained)) : []),
       );
       parts.tables.replaceChildren(...tables(now));
-      parts.notes.replaceChildren(...notes(runs));
+      parts.notes.replaceChildren(...notes(now));
     },
 
     /** What the attention part and the clocks are about. */
@@ -164,7 +164,7 @@ function textChooser({texts, text: chosen, set}) {
   );
 }
 
-function notes(runs) {
+function notes({runs, live}) {
   const sentences = [
     "Layer 0 is the sum of the embeddings; layer l is what block l leaves behind. Attention of layer l is that of block l.",
   ];
@@ -181,6 +181,6 @@ function notes(runs) {
       `Untrained: the mean over ${untrained} models of the same architecture with random weights; the line through a point reaches from the least to the most.`,
     );
   }
-  sentences.push("This page is one file and needs no network.");
+  if (!live) sentences.push("This page is one file and needs no network.");
   return sentences.map((sentence) => html("p", {}, sentence));
 }

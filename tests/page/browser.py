@@ -71,10 +71,11 @@ class Browser:
                 return answer["result"]
 
     def open(self, path, **viewport):
-        """Opens a file and waits until it is drawn; viewport: width, height, dark."""
+        """Opens a file or an http: address and waits until it is drawn; viewport: width, height, dark."""
         self.resize(**viewport)
         self.events.clear()
-        self.send("Page.navigate", url="file://" + os.path.abspath(path))
+        path = str(path)
+        self.send("Page.navigate", url=path if path.startswith("http:") else "file://" + os.path.abspath(path))
         while "Page.loadEventFired" not in self.events:
             self._read()
         self.wait_for_frame()

@@ -1,0 +1,246 @@
+// The form of the page that infer serve sends: what is typed and chosen goes to the server, and the
+// report is drawn anew from its answer. The address holds all of it, so that it can be shared.
+import {select} from "./choosers.js";
+import {count, readTexts} from "./data.js";
+import {html} from "./figure.js";
+
+const kPause = 250; // milliseconds without a change, after which the server is asked
+const kRetry = 1000; // after it had no time
+const kMostLetters = 2000; // of a text
+const kExample = "Tom bit a dog.";
+const kPositions = ["own", "none", "sinusoidal:paper", "sinusoidal:marian", "sinusoidal:t2t"].concat([
+  "sinusoidal:fairseq",
+  "sinusoidal:opennmt",
+  "learned",
+  "rotary",
+  "alibi",
+]);
+const kEdits = ["reverse", "zero", "mean", "repeat", "scale=0.5", "shift=3", "swap=2,5", "shuffle=7"];
+
+/** Inputs with suggestions, one of them always empty. */
+class List {
+  constructor(name, change) {
+    this.name = name;
+    this.change = change;
+    this.suggestions = html("datalist", {id: `suggestions-${name.replaceAll(" ", "-")}`});
+    this.inputs = html("div", {class: "inputs"});
+    this.element = html("fieldset", {}, html("legend", {}, name), this.suggestions, this.inputs);
+  }
+
+  suggest(values) {
+    this.suggestions.replaceChildren(...values.map((value) => html("option", {value})));
+  }
+
+  get values() {
+    return [...this.inputs.children].map(({value}) => value.trim()).filter((value) => value !== "");
+  }
+  set values(values) {
+    this.inputs.replaceChildren();
+    for (const value of values) this.#add(value);
+    this.#add("");
+  }
+
+  #add(value) {
+    const input = html("input", {
+      list: this.suggestions.id,
+      size: 11,
+      maxlength: 40,
+      autocomplete: "off",
+      autocapitalize: "off",
+      spellcheck: "false",
+      "aria-label": `${this.name}, number ${this.inputs.childElementCount + 1}`,
+      input: () => {
+        const empty = [...this.inputs.children].filter((each) => each.value === "");
+        if (empty.length === 0) this.#add("");
+        for (const spare of empty.slice(0, -1)) if (spare !== input) spare.remove();
+        this.change();
+      },
+    });
+    input.value = value;
+    this.inputs.append(input);
+  }
+}
+
+/** What the address says. */
+function shared() {
+  const hash = new URLSearchParams(location.hash.slice(1));
+  const [layer, head] = (hash.get("head") ?? "").split(".").map(Number);
+  return {
+    texts: hash.has("text") ? hash.getAll("text").slice(0, 2) : [kExample],
+    model: hash.get("model"),
+    positions: hash.get("positions") ?? "own",
+    edits: hash.getAll("edit"),
+    cuts: hash.getAll("cut"),
+    chosen: {
+      ...(hash.has("show") ? {text: Number(hash.get("show")) - 1} : {}),
+      ...(layer > 0 && head > 0 ? {layer, head} : {}),
+    },
+  };
+}
+
+/**
+ * `draw(texts, chosen)` draws what the server answered; `chosen` are keys of the page's state. The result
+ * has the form, and `remember(state)`, which puts what is chosen in the report into the address.
+ */
+export function liveForm({models, key: asksKey}, draw) {
+  const report = document.getElementById("report");
+  let chosen = {}, // for the next answer
+    shown = {}, // the page's state
+    timer,
+    controller;
+
+  const change = () => {
+    report.setAttribute("aria-busy", true);
+    clearTimeout(timer);
+    timer = setTimeout(ask, kPause);
+  };
+  const textInput = (i) =>
+    html("textarea", {
+      id: `text-${i + 1}`,
+      rows: 2,
+      maxlength: kMostLetters,
+      spellcheck: "false",
+      dir: "auto",
+      placeholder: i > 0 ? "none" : undefined,
+      input: () => {
+        chosen = {text: inputs.slice(0, i).filter(({value}) => value.trim() !== "").length};
+        change();
+      },
+    });
+  const inputs = [textInput(0), textInput(1)];
+  const labelled = (name, input) => html("div", {}, html("label", {for: input.id}, name), input);
+  const model = html("div"),
+    positions = html("div");
+  const edits = new List("Edits of the positions", change),
+    cuts = new List("Cut residual connections", change);
+  edits.suggest(kEdits);
+  const key = html("input", {id: "key", type: "password", autocomplete: "off", input: change});
+  const status = html("p", {role: "status"});
+  const say = (what, wrong = false) => {
+    status.classList.toggle("wrong", wrong);
+    status.textContent = what;
+  };
+
+  const choose = (name, options, place, value) => {
+    const index = Math.max(0, options.indexOf(value));
+    place.replaceChildren(...select(name, options, index, changeModel));
+  };
+  const value = (place) => place.querySelector("select").value;
+  const changeModel = () => {
+    const {num_layers} = models.find(({name}) => name === value(model));
+    const layers = Array.from({length: num_layers}, (_, l) => [`${l + 1}.attn`, `${l + 1}.mlp`, `${l + 1}`]);
+    cuts.suggest(layers.flat());
+    change();
+  };
+
+  function restore() {
+    const from = shared();
+    inputs.forEach((input, i) => (input.value = from.texts[i] ?? ""));
+    choose(
+      "Model",
+      models.map(({name}) => name),
+      model,
+      from.model,
+    );
+    choose("Positions", [...new Set([...kPositions, from.positions])], positions, from.positions);
+    edits.values = from.edits;
+    cuts.values = from.cuts;
+    chosen = from.chosen;
+    changeModel();
+    clearTimeout(timer);
+    ask();
+  }
+
+  const asked = () => ({
+    texts: inputs.map(({value}) => value).filter((text) => text.trim() !== ""),
+    model: value(model),
+    positions: value(positions),
+    edits: edits.values,
+    cut_residuals: cuts.values,
+  });
+
+  function share() {
+    const {texts, edits, cut_residuals: cuts, ...now} = asked();
+    const {layer, head, text} = shown;
+    const pairs = [
+      ...texts.map((text) => ["text", text]),
+      ["model", now.model],
+      ...(now.positions === "own" ? [] : [["positions", now.positions]]),
+      ...edits.map((edit) => ["edit", edit]),
+      ...cuts.map((cut) => ["cut", cut]),
+      ...(layer ? [["head", `${layer}.${head}`]] : []),
+      ...(text > 0 ? [["show", text + 1]] : []),
+    ];
+    history.replaceState(
+      null,
+      "",
+      `#${pairs.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&")}`,
+    );
+  }
+
+  async function ask() {
+    controller?.abort();
+    const {signal} = (controller = new AbortController());
+    const what = asked();
+    if (what.texts.length === 0) say("Type a sentence.");
+    else if (asksKey && key.value === "") say("This server asks for a key.");
+    else {
+      report.setAttribute("aria-busy", true);
+      try {
+        await answer(what, signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        say(error instanceof TypeError ? "The server does not answer." : `${error.message}`, true);
+      }
+    }
+    if (!signal.aborted) report.removeAttribute("aria-busy");
+  }
+
+  async function answer(what, signal) {
+    const headers = {"Content-Type": "application/json"};
+    if (asksKey) headers.Authorization = `Bearer ${key.value}`;
+    const response = await fetch("observe", {method: "POST", headers, body: JSON.stringify(what), signal});
+    const json = await response.json();
+    if (response.status === 429 || response.status === 503) {
+      say("The server is busy; it is asked again soon.");
+      timer = setTimeout(ask, kRetry);
+      return;
+    }
+    if (!response.ok) throw new Error(json.error);
+    const texts = readTexts(json.texts);
+    if (signal.aborted) return;
+    draw(texts, chosen);
+    chosen = {};
+    const sizes = texts.map(({runs: [{numTokens, observed}]}) =>
+      observed.dropped > 0
+        ? `the first ${numTokens} of ${numTokens + observed.dropped} tokens`
+        : count(numTokens, "token"),
+    );
+    say(`Shown: ${sizes.join(" and ")}.`);
+  }
+
+  addEventListener("hashchange", restore);
+  const form = html(
+    "form",
+    {class: "live", "aria-label": "What is observed", submit: (event) => (event.preventDefault(), ask())},
+    html("div", {class: "texts"}, labelled("Text", inputs[0]), labelled("Second text", inputs[1])),
+    html(
+      "div",
+      {class: "choosers"},
+      model,
+      positions,
+      edits.element,
+      cuts.element,
+      asksKey ? labelled("Key", key) : null,
+    ),
+    status,
+  );
+  return {
+    form,
+    restore,
+    remember: (state) => {
+      shown = {...state};
+      share();
+    },
+  };
+}
