@@ -81,13 +81,15 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   auto within(milliseconds time, Then then) {
     timed_out_ = false;
     timer_.expires_after(time);
-    timer_.async_wait([self = shared_from_this()](error_code error) {
-      if (error) return;
+    timer_.async_wait([self = shared_from_this(), operation = ++operation_](error_code error) {
+      // Of an operation that has ended, the timer may have been too late to cancel.
+      if (error || operation != self->operation_) return;
       self->timed_out_ = true;
       error_code ignored;
       self->socket_.cancel(ignored);
     });
     return [self = shared_from_this(), then](error_code error, size_t) {
+      ++self->operation_;
       self->timer_.cancel();
       (self.get()->*then)(self->timed_out_ ? asio::error::timed_out : error);
     };
@@ -109,6 +111,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   std::shared_ptr<State> state_;
   tcp::socket socket_;
   asio::steady_timer timer_;
+  uint64_t operation_ = 0;  // that the timer is for
   bool timed_out_ = false, idle_ = true;
   std::string client_;
   beast::flat_buffer buffer_;

@@ -36,7 +36,7 @@ struct HttpOptions {
   size_t max_header = size_t{16} << 10;
   int64_t max_connections = 16384;
   /// For a request's head, then for its body, then for the client to take the answer.
-  std::chrono::milliseconds head_time{10'000}, body_time{30'000}, write_time{30'000};
+  std::chrono::milliseconds head_time{10'000}, body_time{30'000}, write_time{120'000};
   std::chrono::milliseconds idle_time{75'000};  // between requests
 };
 

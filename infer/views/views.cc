@@ -59,7 +59,7 @@ constexpr Column kMasked[] = {
     {"loss", "loss"}, {"accuracy", "right"}, {"masks", "masks", 0}, {"tokens", "tokens", 0, false}};
 constexpr Column kLens[] = {{"loss", "loss"}, {"accuracy", "right"}};
 constexpr Column kCauses[] = {
-    {"cost", "part"}, {"random", "random"}, {"shuffled", "shuffled"}, {"excess", "difference"}};
+    {"cost", "removed"}, {"random", "random"}, {"shuffled", "shuffled"}, {"excess", "difference"}};
 constexpr Column kPatched[] = {{"denoising", "denoising"}, {"noising", "noising"}};
 constexpr Column kLonger[] = {{"loss", "loss"},
                               {"accuracy", "right"},
@@ -394,7 +394,7 @@ const View kViews[] = {
      .hint = "By how many nats the loss on masked tokens rises when a part is subtracted from the "
              "run, beside two controls, each the mean of three draws: random vectors of equal "
              "length, and the part's own vectors at other tokens' places (shuffled). difference: "
-             "part less shuffled; above 0, it matters where the vectors stand. positions: a run "
+             "removed less shuffled; above 0, it matters where the vectors stand. positions: a run "
              "without any (see effect). direct path: the position vectors less their mean, after "
              "the first block's attention has read them. position N: the position component of the "
              "states after N layers. attention, MLP and head: their whole output.",

@@ -286,11 +286,11 @@ class ReportPageTest(unittest.TestCase):
         for run in runs[2:]:
             run["label"] += ", untrained"
             run["observed"]["untrained"] = 2
-        cells = {"positions": {"cost": 3, "cost_low": 2.5, "cost_high": 3.75, "random": None},
-                 "no number": {"cost": None, "random": None},
+        cells = {"positions": {"cost": 3, "cost_low": 2.5, "cost_high": 3.75, "random": None, "shuffled": None},
+                 "no number": {"cost": None, "random": None, "shuffled": None},
                  "MLP 1": {"cost": -0.5, "cost_low": -1, "cost_high": 0.25,
-                           "random": 0.75, "random_low": 0.5, "random_high": 1.5},
-                 "a part whose name is so long that there is no room for all of it": {"cost": 0.125, "random": 2}}
+                           "random": 0.75, "random_low": 0.5, "random_high": 1.5, "shuffled": 1.25},
+                 "a part whose name is so long that there is no room for all of it": {"cost": 0.125, "random": 2, "shuffled": 0.5}}
         for run, factor in zip(runs, (1, 0.25, 0.5, 0.1), strict=True):
             run["observed"]["views"]["causes"] = [
                 {"part": part, **{key: cell and factor * cell for key, cell in numbers.items()}}
@@ -306,26 +306,27 @@ class ReportPageTest(unittest.TestCase):
                 self.assertEqual(panel["scale"], panels[0]["scale"])
                 (_, *zero), = panel["rules"]["soft"]
                 self.assertAlmostEqual(sum(zero) / 2, 0, delta=0.03)
-                for key, colour in {"cost": "position", "random": "token"}.items():
+                for key, colour in {"cost": "position", "random": "token", "shuffled": "third"}.items():
                     want = {"dots": [(i, row[key]) for i, row in enumerate(rows) if row[key] is not None],
                             "rules": [(i, row[f"{key}_low"], row[f"{key}_high"]) for i, row in enumerate(rows)
                                       if f"{key}_low" in row]}
                     for marks, expected in want.items():
-                        for mark, numbers in zip(panel[marks][colour], expected, strict=True):
+                        for mark, numbers in zip(panel[marks].get(colour, []), expected, strict=True):
                             for a, b in zip(mark, numbers, strict=True):
                                 self.assertAlmostEqual(a, b, delta=0.03, msg=(width, run["label"], key, marks))
             self.assertEqual(self.js("""[...document.querySelectorAll('#causes text')].filter(e =>
                 e.getBoundingClientRect().x < e.ownerSVGElement.getBoundingClientRect().x).length"""), 0)
             self.assertEqual(self.js(BEYOND), [], width)
-        self.assertIn(f"{SIDES[0]}: part positions: without 3.000 (2.500 to 3.750), random –; part no number: without –, "
-                      "random –; part MLP 1: without −0.500 (−1.000 to 0.250), random 0.750 (0.500 to 1.500)", panels[0]["label"])
+        self.assertIn(f"{SIDES[0]}: part positions: removed 3.000 (2.500 to 3.750), random –, shuffled –; part no number: removed –, "
+                      "random –, shuffled –; part MLP 1: removed −0.500 (−1.000 to 0.250), random 0.750 (0.500 to 1.500), "
+                      "shuffled 1.250", panels[0]["label"])
         self.js("""(() => {
             const dot = document.querySelector('#causes [aria-label="dot"]').children[1];
             const {x, y} = dot.getBoundingClientRect();
             dot.dispatchEvent(new PointerEvent("pointermove", {clientX: x + 3, clientY: y + 3, bubbles: true}));
         })()""")
         self.assertEqual([text.strip("\u200b") for text in self.texts("#causes [aria-label='tip'] tspan")],
-                         ["without", "part MLP 1: −0.500 (−1.000 to 0.250)"])
+                         ["removed", "part MLP 1: −0.500 (−1.000 to 0.250)"])
 
     def test_curves_by_offset_are_those_of_the_chosen_head(self):
         data = data_of(self.page)

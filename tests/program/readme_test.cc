@@ -1,7 +1,12 @@
 // The commands and programs of README.md and docs/*.md run, and print what those pages show.
 //
 // PHASOR_UPDATE_README=1 readme_test writes what they print into the pages.
+#include <arpa/inet.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -64,8 +69,10 @@ std::vector<Page> pages() {
   return {files.begin(), files.end()};
 }
 
+bool serves(const std::string& line) { return line.starts_with("infer serve"); }
+
 bool runs_infer(const std::string& line) {
-  return line.starts_with("infer ") || line.starts_with("./dev infer ");
+  return !serves(line) && (line.starts_with("infer ") || line.starts_with("./dev infer "));
 }
 
 /// Runs a line of a page, where `infer` is the binary under test, in a folder that holds examples/
@@ -230,6 +237,49 @@ TEST(ReadmeTest, EveryOtherCommandOfInferSucceeds) {
       EXPECT_GE(commands, 8u);
     }
   }
+}
+
+/// A port of this machine that nobody uses now.
+uint16_t free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const at = reinterpret_cast<sockaddr*>(&address);
+  EXPECT_TRUE(bind(socket, at, size) == 0 && getsockname(socket, at, &size) == 0);
+  close(socket);
+  return ntohs(address.sin_port);
+}
+
+/// Runs a block that starts a server: the server in the background, then the requests, which must
+/// succeed, and SIGTERM, which it must end well of.
+TEST(ReadmeTest, EveryServerAnswersTheRequestsBelowIt) {
+  if (run_line("command -v curl").exit_code != 0) GTEST_SKIP() << "there is no curl here";
+  if (run_line("infer serve --help").exit_code != 0) GTEST_SKIP() << "built without infer serve";
+  size_t servers = 0;
+  for (const Page& page : pages()) {
+    for (const Block& block : page.blocks()) {
+      if (block.language != "sh" || !serves(page.lines[block.begin])) continue;
+      const std::string port = std::to_string(free_port());
+      std::string server = page.lines[block.begin].substr(0, page.lines[block.begin].find('#'));
+      server = std::regex_replace(server, std::regex("--port [0-9]+"), "");
+      std::string script = fmt::format(
+          "set -e\n{0} --port {1} >log 2>&1 &\nserver=$!\ntrap 'kill $server; cat log' EXIT\n"
+          "curl -sf --retry 30 --retry-all-errors --retry-delay 1 localhost:{1}/health\n",
+          server, port);
+      for (size_t i = block.begin + 1; i < block.end; ++i) {
+        std::string line = page.lines[i];
+        if (const size_t at = line.find("8080"); at != line.npos) line.replace(at, 4, port);
+        if (line.starts_with("curl ")) line.insert(5, "-sf ");
+        script += line + "\n";
+      }
+      const ProgramResult result = run_line(script + "trap - EXIT\nkill $server\nwait $server\n");
+      EXPECT_EQ(result.exit_code, 0) << script << result.out << result.err;
+      ++servers;
+    }
+  }
+  EXPECT_GT(servers, 0u);
 }
 
 TEST(ReadmeTest, EveryFileAPageLinksToIsThere) {

@@ -17,6 +17,7 @@
 #include "infer/serve/routes.h"
 #include "phasor/phasor.h"
 #include "tests/support/bert_folder.h"
+#include "tests/support/run_program.h"
 
 namespace infer {
 namespace {
@@ -634,6 +635,18 @@ TEST(ServeTest, BeforeItIsReadyAndWhileItGoesDown) {
   EXPECT_NE(answer.head.find("Connection: close"), std::string::npos);
   server.join();
   EXPECT_FALSE(Client(server.port()).connected());
+}
+
+TEST(ServeTest, OpenAisAndCoheresClients) {
+  const phasor::BertFolder relevance({"relevant"});
+  const Server embedder({.service = {.keys = {"key"}}}),
+      reranker({.models = {{"relevance", relevance.path()}}});
+  const std::string folder = fmt::format("{}/clients", PHASOR_BINARY_DIR);
+  const phasor::ProgramResult result =
+      phasor::run_program({fmt::format("{}/tests/serve/clients/run", PHASOR_SOURCE_DIR), folder,
+                           std::to_string(embedder.port()), std::to_string(reranker.port())});
+  if (result.exit_code == 77) GTEST_SKIP() << result.out;
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
 }
 
 TEST(ServeTest, MetricsCountRequests) {
