@@ -45,19 +45,21 @@ class List {
       list: this.suggestions.id,
       size: 11,
       maxlength: 40,
+      placeholder: this.inputs.childElementCount > 0 ? undefined : "none",
       autocomplete: "off",
       autocapitalize: "off",
       spellcheck: "false",
-      "aria-label": `${this.name}, number ${this.inputs.childElementCount + 1}`,
       input: () => {
         const empty = [...this.inputs.children].filter((each) => each.value === "");
-        if (empty.length === 0) this.#add("");
-        for (const spare of empty.slice(0, -1)) if (spare !== input) spare.remove();
+        const kept = input.value === "" ? input : empty.at(-1);
+        for (const each of empty) if (each !== kept) each.remove();
+        if (!kept) this.#add("");
         this.change();
       },
     });
     input.value = value;
     this.inputs.append(input);
+    [...this.inputs.children].forEach((each, i) => (each.ariaLabel = `${this.name}, number ${i + 1}`));
   }
 }
 
