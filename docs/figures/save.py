@@ -1,7 +1,7 @@
 """Saves the documentation's pictures from the pages that its commands write.
 
 A link to figures/PAGE-FIGURE.svg shows the figure FIGURE of the page that the text's command
-`infer … --html PAGE.html` writes; report.png is for the README.
+`infer … --html PAGE.html` writes; report.png and live.png are for the README.
 """
 
 import pathlib
@@ -15,11 +15,13 @@ import xml.etree.ElementTree as xml
 FIGURES = pathlib.Path(__file__).resolve().parent
 ROOT = FIGURES.parent.parent
 TEXT = ROOT / "docs" / "how-position-travels.md"
+LIVE = "/#text=The%20dog%20ran%20after%20the%20cat.&edit=reverse&head=1.2"
 REPORT = ["compare", "sinusoidal", "learned", "The dog ran after the cat, and the cat ran up the tree."]
 TOLERANCE = 0.0015  # of a number with three digits, the last of which depends on the instruction set
 
 sys.path.insert(0, str(ROOT / "tests" / "page"))
 import browser  # noqa: E402
+from server import Server  # noqa: E402
 
 
 def open_page(page, arguments, name, folder, width):
@@ -50,6 +52,16 @@ def report(page, folder):
     return page.screenshot("pattern")
 
 
+def live(page):
+    """The README's picture of infer serve: the form, and under it the map of a head before and after."""
+    with Server(INFER, "-m", "sinusoidal") as server:
+        page.open(server.address + LIVE, width=1080, height=900)
+        page.wait_for_answer()
+        page.evaluate("scrollTo(0, scrollY + document.getElementById('pattern').getBoundingClientRect().top - 208)")
+        page.wait_for_frame()
+        return page.screenshot()
+
+
 def difference(page, old, new):
     """What differs between two SVGs but for fonts and rounding, or None.
 
@@ -77,6 +89,7 @@ def main(check):
             for file, svg in saved.items():
                 (FIGURES / file).write_text(svg + "\n", encoding="utf-8")
             (FIGURES / "report.png").write_bytes(report(page, folder))
+            (FIGURES / "live.png").write_bytes(live(page))
             return 0
         wrong = 0
         for file, svg in saved.items():

@@ -141,7 +141,7 @@ export function readTexts(texts) {
 
 /**
  * {version, views, texts}, or {version, tables: [Table, …], against}; of a page that a server sends: {live:
- * true, key, version, views, models: [{name, positions, num_layers}]}, and no texts yet.
+ * true, key, version, views, models: [{name, num_layers}]}, and no texts yet.
  */
 export function readReport() {
   const {texts, tables, ...report} = JSON.parse(document.getElementById("data").textContent);

@@ -95,10 +95,8 @@ void LiveObserver::observe(const Observation& observation) {
 std::string live_page(std::span<const std::unique_ptr<ModelQueue>> models, bool asks_key) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const auto& queue : models) {
-    const phasor::ModelConfig& config = queue->model().config();
-    list.push_back({{"name", queue->name()},
-                    {"positions", describe_positions(config.position, {})},
-                    {"num_layers", config.num_layers}});
+    list.push_back(
+        {{"name", queue->name()}, {"num_layers", queue->model().config().num_layers}});
   }
   std::string page = page_with({{"live", true},
                                 {"key", asks_key},

@@ -89,6 +89,15 @@ class Browser:
     def wait_for_frame(self):
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
+    def wait_for_answer(self):
+        """Waits until infer serve's page shows what the server says of what was typed."""
+        self.evaluate("""new Promise(done => {
+            const busy = () => document.querySelector("main").hasAttribute("aria-busy");
+            const look = () => busy() ? setTimeout(look, 10) : done();
+            look();
+        })""")
+        self.wait_for_frame()
+
     def evaluate(self, expression):
         """The value of a JavaScript expression; a promise is waited for."""
         answer = self.send("Runtime.evaluate", expression=expression, awaitPromise=True,
@@ -117,8 +126,10 @@ class Browser:
                 clientX: x + width * share[0], clientY: y + height * share[1], bubbles: true}));
         })([%f, %f])""" % (figure, figure, (column + 0.5) / columns, (row + 0.5) / rows))
 
-    def screenshot(self, figure, rim=12):
-        """A figure as it is on the screen, as PNG."""
+    def screenshot(self, figure=None, rim=12):
+        """A figure as it is on the screen, or all that is on it, as PNG."""
+        if figure is None:
+            return base64.b64decode(self.send("Page.captureScreenshot")["data"])
         x, y, width, height = self.evaluate(
             f"(({{x, y, width, height}}) => [x, y + scrollY, width, height])"
             f"(document.getElementById('{figure}').getBoundingClientRect())")

@@ -3,60 +3,28 @@
 live_page_test INFER: exits 77, saying why, where there is no Chromium.
 """
 
-import json
 import pathlib
-import re
-import subprocess
 import sys
 import tempfile
 import unittest
-import urllib.request
 
 import browser
 from report_page_test import BEYOND, value
+from server import Server
 
-IDLE = """new Promise(done => {
-    const look = () => document.querySelector('main').hasAttribute('aria-busy') ? setTimeout(look, 10) : done();
-    look();
-})"""
 SENTENCE = "The dog ran after the cat and the cat ran up the tree."
-
-
-class Server:
-    """infer serve on a port that was free."""
-
-    def __init__(self, *options):
-        self.process = subprocess.Popen([INFER, "serve", "--port", "0", *options], text=True,
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        self.address = None
-        while self.address is None:
-            line = self.process.stderr.readline()
-            if not line:
-                raise AssertionError("the server has ended")
-            self.address = (re.findall(r"http://\S+", line) or [None])[0]
-
-    def close(self):
-        self.process.terminate()
-        self.process.stderr.close()
-        self.process.wait()
-
-    def observe(self, **asked):
-        request = urllib.request.Request(f"{self.address}/observe", json.dumps(asked).encode(),
-                                         {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request) as answer:
-            return json.load(answer)
 
 
 class LivePageTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = Server("-m", "sinusoidal", "-m", "learned")
+        cls.server = Server(INFER, "-m", "sinusoidal", "-m", "learned")
         cls.browser = browser.Browser()
 
     @classmethod
     def tearDownClass(cls):
         cls.browser.__exit__()
-        cls.server.close()
+        cls.server.__exit__()
 
     def setUp(self):
         self.expected_problems = []  # what they say
@@ -87,8 +55,7 @@ class LivePageTest(unittest.TestCase):
         return self.browser.evaluate(expression)
 
     def wait(self):
-        self.js(IDLE)
-        self.browser.wait_for_frame()
+        self.browser.wait_for_answer()
 
     def content(self, selector):
         return self.js(f"[...document.querySelectorAll({selector!r})].map(e => e.textContent)")
@@ -229,11 +196,10 @@ class LivePageTest(unittest.TestCase):
         self.expected_problems = ["ERR_CONNECTION_REFUSED"]
         self.type("#text-1", "dog " * 150)
         self.assertEqual(self.status(), "Shown: the first 128 of 152 tokens.")
-        other = Server("-m", "none")
-        self.browser.open(other.address)
-        self.wait()
-        other.close()
-        self.type("#text-1", "Tom", wait=True)
+        with Server(INFER, "-m", "none") as other:
+            self.browser.open(other.address)
+            self.wait()
+        self.type("#text-1", "Tom")
         self.assertEqual(self.status(), "The server does not answer.")
         self.assertEqual(self.content("h1"), ["“Tom bit a dog.”"])
         self.browser.requests[:] = [url for url in self.browser.requests if not url.startswith(other.address)]
@@ -249,8 +215,8 @@ class LivePageTest(unittest.TestCase):
         with tempfile.NamedTemporaryFile("w", suffix=".keys") as keys:
             keys.write("open sesame\n")
             keys.flush()
-            guarded = Server("-m", "sinusoidal", "--api-key-file", keys.name)
-        try:
+            guarded = Server(INFER, "-m", "sinusoidal", "--api-key-file", keys.name)
+        with guarded:
             self.browser.open(guarded.address)
             self.wait()
             self.assertEqual(self.status(), "This server asks for a key.")
@@ -260,8 +226,6 @@ class LivePageTest(unittest.TestCase):
             self.type("#key", "open sesame")
             self.assertEqual(self.content("h1"), ["“Tom bit a dog.”"])
             self.assertNotIn("sesame", self.js("location.href"))
-        finally:
-            guarded.close()
         self.browser.requests[:] = [url for url in self.browser.requests if not url.startswith(guarded.address)]
 
     def test_dark_and_light_differ_and_a_telephone_has_room(self):
