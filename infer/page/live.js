@@ -59,7 +59,9 @@ class List {
     });
     input.value = value;
     this.inputs.append(input);
-    [...this.inputs.children].forEach((each, i) => (each.ariaLabel = `${this.name}, number ${i + 1}`));
+    [...this.inputs.children].forEach((each, i) =>
+      each.setAttribute("aria-label", `${this.name}, number ${i + 1}`),
+    );
   }
 }
 
@@ -173,11 +175,13 @@ export function liveForm({models, key: asksKey}, draw) {
       ...(layer ? [["head", `${layer}.${head}`]] : []),
       ...(text > 0 ? [["show", text + 1]] : []),
     ];
-    history.replaceState(
-      null,
-      "",
-      `#${pairs.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&")}`,
-    );
+    const hash = `#${pairs.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&")}`;
+    if (hash === location.hash) return;
+    try {
+      history.replaceState(null, "", hash);
+    } catch {
+      // Browsers take so many a minute; the next change comes.
+    }
   }
 
   async function ask() {

@@ -51,7 +51,7 @@ void LiveObserver::work(const std::stop_token& stop) {
     {
       std::unique_lock lock(mutex_);
       ready_.wait(lock, stop, [&] { return !queue_.empty(); });
-      if (queue_.empty()) return;  // and nothing more comes
+      if (stop.stop_requested()) return;
       next = std::move(queue_.front());
       queue_.pop_front();
     }
@@ -95,8 +95,7 @@ void LiveObserver::observe(const Observation& observation) {
 std::string live_page(std::span<const std::unique_ptr<ModelQueue>> models, bool asks_key) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const auto& queue : models) {
-    list.push_back(
-        {{"name", queue->name()}, {"num_layers", queue->model().config().num_layers}});
+    list.push_back({{"name", queue->name()}, {"num_layers", queue->model().config().num_layers}});
   }
   std::string page = page_with({{"live", true},
                                 {"key", asks_key},

@@ -39,7 +39,7 @@ struct Observation {
 class LiveObserver {
  public:
   explicit LiveObserver(Metrics& metrics);
-  /// Answers what waits.
+  /// What waits is not answered.
   ~LiveObserver();
 
   /// False where too many wait. Any thread; the model must outlive this.
