@@ -5,6 +5,7 @@ import {count, readTexts} from "./data.js";
 import {html} from "./figure.js";
 
 const kPause = 250; // milliseconds without a change, after which the server is asked
+const kSlow = 1000; // after which its answer is said to be on its way
 const kRetry = 1000; // after it had no time
 const kMostLetters = 2000; // of a text
 const kExample = "Tom bit a dog.";
@@ -192,11 +193,14 @@ export function liveForm({models, key: asksKey}, draw) {
     else if (asksKey && key.value === "") say("This server asks for a key.");
     else {
       report.setAttribute("aria-busy", true);
+      const slow = setTimeout(() => signal.aborted || say("The model is running."), kSlow);
       try {
         await answer(what, signal);
       } catch (error) {
         if (signal.aborted) return;
         say(error instanceof TypeError ? "The server does not answer." : `${error.message}`, true);
+      } finally {
+        clearTimeout(slow);
       }
     }
     if (!signal.aborted) report.removeAttribute("aria-busy");
