@@ -78,16 +78,28 @@ export class Figure {
     );
   }
 
-  /** `changed`: the keys that changed; undefined means everything. Without charts it hides. */
+  /**
+   * `changed`: the keys that changed; undefined means everything. Without charts it hides. As wide as
+   * before: to ask all figures for their width on the way would take longer than to draw them.
+   */
   update(view, changed) {
     this.view = view;
     if (!changed || changed.some((key) => this.keys.includes(key))) {
       this.element.hidden = false;
-      this.body.replaceChildren(...this.draw(view, this.body.clientWidth));
+      this.width ||= this.body.clientWidth;
+      this.body.replaceChildren(...this.draw(view, this.width));
       this.saveButton.hidden = this.body.querySelector("svg") === null;
       this.element.hidden = this.body.childElementCount === 0;
     }
     this.refresh?.(view);
+  }
+
+  /** Draws anew where there is more room now, or less. */
+  fit() {
+    const width = this.body.clientWidth;
+    if (!this.view || this.element.hidden || width === this.width) return;
+    this.width = width;
+    this.update(this.view);
   }
 
   save() {

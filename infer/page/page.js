@@ -26,7 +26,16 @@ function show(changed) {
   const now = view();
   if (!changed) page.frame(now);
   page.choosers(now);
-  for (const figure of page.figures) figure.update(now, changed);
+  draw(changed);
+}
+
+function draw(changed) {
+  for (const figure of page.figures) figure.update(view(), changed);
+  fit();
+}
+
+function fit() {
+  for (const figure of page.figures) figure.fit();
 }
 
 /** Shows other texts. What was chosen stays chosen where it still exists. */
@@ -70,18 +79,17 @@ let width = document.documentElement.clientWidth;
 addEventListener("resize", () => {
   if (width === document.documentElement.clientWidth) return;
   width = document.documentElement.clientWidth;
-  requestAnimationFrame(drawFigures);
+  requestAnimationFrame(fit);
 });
-function drawFigures() {
-  if (report.tables || report.texts.length > 0) page.figures.forEach((figure) => figure.update(view()));
-}
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawFigures);
+/** A page that a server sends has nothing to draw before its first answer. */
+const drawAnew = () => (live && report.texts.length === 0) || draw();
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAnew);
 addEventListener("beforeprint", () => {
   Object.assign(document.documentElement.dataset, {theme: "light", print: ""});
-  drawFigures();
+  drawAnew();
 });
 addEventListener("afterprint", () => {
   delete document.documentElement.dataset.theme;
   delete document.documentElement.dataset.print;
-  drawFigures();
+  drawAnew();
 });
