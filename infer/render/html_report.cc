@@ -17,22 +17,6 @@ namespace {
 
 constexpr int64_t kMostCells = 128;  // of a pattern, along an edge
 
-std::string base64(std::span<const std::byte> bytes) {
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    const size_t count = std::min<size_t>(3, bytes.size() - i);
-    uint32_t bits = 0;
-    for (size_t k = 0; k < 3; ++k) {
-      bits = bits << 8 | (k < count ? std::to_integer<uint32_t>(bytes[i + k]) : 0);
-    }
-    for (size_t k = 0; k < 4; ++k) text += k <= count ? kDigits[bits >> (18 - 6 * k) & 63] : '=';
-  }
-  return text;
-}
-
 /// The mean weight of a block of rows and columns of a pattern [T, T].
 double block_mean(const float* pattern, int64_t tokens, int64_t cells, int64_t row,
                   int64_t column) {

@@ -2,13 +2,18 @@
 // no network.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 
 #include "infer/files/temporary_file.h"
 
 namespace infer {
+
+/// As RFC 4648 has it: "AAAAPw==".
+std::string base64(std::span<const std::byte> bytes);
 
 /// The page with `data` in it; it asks the network for nothing.
 std::string page_with(const nlohmann::ordered_json& data);

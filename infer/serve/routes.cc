@@ -6,11 +6,11 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "infer/cli/input.h"
+#include "infer/render/page.h"
 #include "models/files.h"
 #include "phasor/errors.h"
 #include "phasor/version.h"
@@ -678,20 +678,8 @@ bool equal_keys(std::string_view given, std::string_view key) {
 }
 
 std::string base64(const std::vector<float>& values) {
-  static constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   static_assert(std::endian::native == std::endian::little);
-  const size_t size = values.size() * sizeof(float);
-  std::vector<unsigned char> bytes(size + 2);
-  std::memcpy(bytes.data(), values.data(), size);
-  std::string text;
-  text.reserve((size + 2) / 3 * 4);
-  for (size_t i = 0; i < size; i += 3) {
-    const uint32_t group = bytes[i] << 16 | bytes[i + 1] << 8 | bytes[i + 2];
-    for (int digit = 3; digit >= 0; --digit) text += kDigits[group >> (6 * digit) & 63];
-  }
-  for (size_t i = 0; i < (3 - size % 3) % 3; ++i) text[text.size() - 1 - i] = '=';
-  return text;
+  return base64(std::as_bytes(std::span(values)));
 }
 
 }  // namespace infer
