@@ -6,6 +6,8 @@
 #include <boost/asio.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <charconv>
+#include <list>
 #include <optional>
 #include <set>
 
@@ -24,10 +26,38 @@ using Clock = std::chrono::steady_clock;
 namespace {
 
 constexpr milliseconds kRetryAccept{100};  // where descriptors have run out
+constexpr milliseconds kCancelAgain{100};  // an operation that was between two steps
 constexpr milliseconds kLinger{2'000};     // for a client to read why its request was refused
-constexpr size_t kReadAtOnce = 8192;
+constexpr size_t kReadAtOnce = 8192, kReadAhead = 65536;
+constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 std::string string_of(beast::string_view text) { return {text.data(), text.size()}; }
+
+/// "/a b" of "/a%20b".
+std::string decoded(std::string_view path) {
+  std::string text;
+  for (size_t i = 0; i < path.size(); ++i) {
+    unsigned char byte = 0;
+    const char* const digits = path.data() + i + 1;
+    if (path[i] == '%' && path.size() - i > 2 &&
+        std::from_chars(digits, digits + 2, byte, 16).ptr == digits + 2) {
+      text += static_cast<char>(byte);
+      i += 2;
+    } else {
+      text += path[i];
+    }
+  }
+  return text;
+}
+
+/// The target is "/path?query", or with "http://host" before it, as proxies are sent it.
+void set_target(HttpRequest& request, std::string target) {
+  if (const size_t scheme = target.find("://"); !target.starts_with('/') && scheme != target.npos)
+    target.erase(0, std::min(target.find('/', scheme + 3), target.size()));
+  const size_t mark = std::min(target.find('?'), target.size());
+  request.path = decoded(std::string_view(target).substr(0, mark));
+  request.query = target.substr(std::min(mark + 1, target.size()));
+}
 
 }  // namespace
 
@@ -44,64 +74,73 @@ struct HttpServer::State {
   tcp::acceptor acceptor;
   asio::steady_timer retry;
   bool accepting = false, draining = false;
+  int64_t unsent = 0;  // bytes
   std::set<Connection*> connections;
+  std::list<Connection*> idle;  // the longest idle first
   std::atomic<int64_t> count = 0;
 };
 
-/// One connection, whose requests come one after the other. Kept alive by what it waits for.
+/// One connection, whose requests come one after the other. Lives on the thread of run(), kept alive
+/// by what it waits for: an operation of its socket, or an answer.
 class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(std::shared_ptr<State> state, tcp::socket socket)
-      : state_(std::move(state)), socket_(std::move(socket)), timer_(state_->io) {
+      : state_(std::move(state)),
+        socket_(std::move(socket)),
+        timer_(state_->io),
+        buffer_(state_->options.max_header + kReadAhead) {
     error_code ignored;
     client_ = socket_.remote_endpoint(ignored).address().to_string(ignored);
+    is_local_ = socket_.local_endpoint(ignored).address().is_loopback();
     socket_.set_option(tcp::no_delay(true), ignored);
     state_->connections.insert(this);
     ++state_->count;
   }
   ~Connection() {
+    set_idle(false);
     state_->connections.erase(this);
     --state_->count;
     state_->accept(state_);
   }
 
   void wait_for_request();
-  void close_if_idle() {
-    if (idle_) close();
-  }
-  void close() {
-    error_code ignored;
-    timer_.cancel();
-    socket_.close(ignored);
-  }
+  void close();
 
  private:
   /// Calls `then(error)` for the end of an operation; asio::error::timed_out where it took longer.
   template <typename Then>
   auto within(milliseconds time, Then then) {
     timed_out_ = false;
-    timer_.expires_after(time);
-    timer_.async_wait([self = shared_from_this(), operation = ++operation_](error_code error) {
-      // Of an operation that has ended, the timer may have been too late to cancel.
-      if (error || operation != self->operation_) return;
-      self->timed_out_ = true;
-      error_code ignored;
-      self->socket_.cancel(ignored);
-    });
-    return [self = shared_from_this(), then](error_code error, size_t) {
+    end_after(time, ++operation_);
+    return [self = shared_from_this(), then](error_code error, size_t = 0) {
       ++self->operation_;
       self->timer_.cancel();
       (self.get()->*then)(self->timed_out_ ? asio::error::timed_out : error);
     };
   }
+  void end_after(milliseconds time, uint64_t operation) {
+    timer_.expires_after(time);
+    timer_.async_wait([self = shared_from_this(), operation](error_code error) {
+      // Of an operation that has ended, the timer may have been too late to cancel.
+      if (error || operation != self->operation_) return;
+      self->timed_out_ = true;
+      error_code ignored;
+      self->socket_.cancel(ignored);
+      self->end_after(kCancelAgain, operation);
+    });
+  }
+  void set_idle(bool idle);
 
   void begin_request(error_code error);
   void head_read(error_code error);
   void continued(error_code error);
   void body_read(error_code error);
   void refuse(error_code error);
+  void refuse(int status, std::string problem);
   void handle();
   void watch();
+  void watch_for_reset();
+  bool waits_for(uint64_t number) const { return number == number_ && !answered_; }
   void reply(uint64_t number, HttpResponse response);
   void write(HttpResponse response, bool keep_alive);
   void written(error_code error);
@@ -112,26 +151,34 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   tcp::socket socket_;
   asio::steady_timer timer_;
   uint64_t operation_ = 0;  // that the timer is for
-  bool timed_out_ = false, idle_ = true;
+  bool timed_out_ = false, idle_ = false;
+  std::list<Connection*>::iterator place_;  // among the idle ones
   std::string client_;
+  bool is_local_ = false;
   beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::string_body>> parser_;
   std::optional<http::response<http::string_body>> response_;
   std::optional<http::response_serializer<http::string_body>> serializer_;
-  uint64_t number_ = 0;  // of the request
+  HttpRequest request_;
+  unsigned version_ = 11;  // of HTTP, that the client speaks
+  uint64_t number_ = 0;    // of the request
   bool answered_ = true, keep_alive_ = false, head_ = false;
   std::stop_source gone_;
+  std::shared_ptr<Connection> pending_;  // this, until it is answered
   Clock::time_point linger_until_;
 };
 
 void HttpServer::State::accept(const std::shared_ptr<State>& self) {
   if (accepting || !acceptor.is_open()) return;
-  if (std::ssize(connections) >= options.max_connections) return;  // goes on when one has ended
+  // Goes on when one has ended or is idle.
+  if (std::ssize(connections) >= options.max_connections && idle.empty()) return;
   accepting = true;
   acceptor.async_accept([self](error_code error, tcp::socket socket) {
     self->accepting = false;
     if (!self->acceptor.is_open()) return;
     if (!error) {
+      if (std::ssize(self->connections) >= self->options.max_connections && !self->idle.empty())
+        self->idle.front()->close();
       std::make_shared<Connection>(self, std::move(socket))->wait_for_request();
       return self->accept(self);
     }
@@ -147,35 +194,77 @@ void HttpServer::State::drain() {
   error_code ignored;
   acceptor.close(ignored);
   retry.cancel();
-  for (Connection* const connection : std::set(connections)) connection->close_if_idle();
+  while (!idle.empty()) idle.front()->close();
+}
+
+void HttpServer::Connection::set_idle(bool idle) {
+  if (idle == idle_) return;
+  idle_ = idle;
+  if (!idle) {
+    state_->idle.erase(place_);
+  } else {
+    place_ = state_->idle.insert(state_->idle.end(), this);
+    state_->accept(state_);
+  }
+}
+
+void HttpServer::Connection::close() {
+  const std::shared_ptr<Connection> self = shared_from_this();
+  set_idle(false);
+  pending_.reset();
+  if (!answered_) gone_.request_stop();
+  error_code ignored;
+  timer_.cancel();
+  socket_.close(ignored);
 }
 
 void HttpServer::Connection::wait_for_request() {
   if (state_->draining) return close();
-  idle_ = true;
+  if (buffer_.size() > 0) return begin_request({});  // sent before the answer to the last one
+  buffer_.shrink_to_fit();
+  set_idle(true);
+  socket_.async_wait(tcp::socket::wait_read,
+                     within(state_->options.idle_time, &Connection::begin_request));
+}
+
+void HttpServer::Connection::begin_request(error_code error) {
+  set_idle(false);
+  if (error) return close();
+  request_ = {};
+  request_.client = client_;
+  request_.is_local = is_local_;
   keep_alive_ = head_ = false;
   parser_.emplace();
   parser_->body_limit(state_->options.max_body);
   parser_->header_limit(static_cast<uint32_t>(state_->options.max_header));
-  if (buffer_.size() > 0) return begin_request({});  // sent before the answer to the last one
-  const auto end = within(state_->options.idle_time, &Connection::begin_request);
-  socket_.async_read_some(buffer_.prepare(kReadAtOnce), [this, end](error_code error, size_t size) {
-    buffer_.commit(size);
-    end(error, size);
-  });
-}
-
-void HttpServer::Connection::begin_request(error_code error) {
-  idle_ = false;
-  if (error) return close();
   http::async_read_header(socket_, buffer_, *parser_,
                           within(state_->options.head_time, &Connection::head_read));
 }
 
 void HttpServer::Connection::head_read(error_code error) {
   if (error) return refuse(error);
-  if (!beast::iequals(parser_->get()[http::field::expect], "100-continue")) return continued(error);
-  static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+  // Before the body: after it, fields may follow that nobody should trust.
+  const http::request<http::string_body>& message = parser_->get();
+  const auto field = [&](http::field name) { return string_of(message[name]); };
+  request_.method = string_of(message.method_string());
+  set_target(request_, string_of(message.target()));
+  request_.host = field(http::field::host);
+  request_.origin = field(http::field::origin);
+  request_.authorization = field(http::field::authorization);
+  request_.content_type = field(http::field::content_type);
+  request_.encoding = field(http::field::content_encoding);
+  version_ = message.version();
+  head_ = message.method() == http::verb::head;
+
+  const bool coded = message.count(http::field::transfer_encoding) > 0;
+  if (coded && (version_ < 11 || message.count(http::field::content_length) > 0 ||
+                !beast::iequals(message[http::field::transfer_encoding], "chunked")))
+    return refuse(400, "the body's length is unclear: send Content-Length, or chunks");
+  if (state_->unsent > state_->options.max_unsent)
+    return refuse(503, "too many answers wait for their clients to take them");
+  keep_alive_ = message.keep_alive();
+  const bool waits = beast::iequals(message[http::field::expect], "100-continue");
+  if (!waits || version_ < 11) return continued(error);
   asio::async_write(socket_, asio::buffer(kContinue),
                     within(state_->options.write_time, &Connection::continued));
 }
@@ -186,78 +275,84 @@ void HttpServer::Connection::continued(error_code error) {
                    within(state_->options.body_time, &Connection::body_read));
 }
 
-void HttpServer::Connection::body_read(error_code error) { error ? refuse(error) : handle(); }
+void HttpServer::Connection::body_read(error_code error) {
+  if (error) return refuse(error);
+  request_.body = std::move(parser_->get().body());
+  parser_.reset();
+  handle();
+}
 
 /// Of a request that could not be read.
 void HttpServer::Connection::refuse(error_code error) {
-  const auto answer = [&](int status, std::string what) {
-    write({.status = status, .body = fmt::format("{{\"error\":\"{}\"}}", what)}, false);
-  };
   const HttpOptions& options = state_->options;
-  if (error == asio::error::timed_out) return answer(408, "the request did not arrive in time");
+  if (error == asio::error::timed_out) return refuse(408, "the request did not arrive in time");
   if (error == http::error::body_limit)
-    return answer(413, fmt::format("the body is larger than {} bytes", options.max_body));
-  if (error == http::error::header_limit)
-    return answer(431, fmt::format("the headers are larger than {} bytes", options.max_header));
+    return refuse(413, fmt::format("the body is larger than {} bytes", options.max_body));
+  if (error == http::error::header_limit || error == http::error::buffer_overflow)
+    return refuse(431, fmt::format("the headers are larger than {} bytes", options.max_header));
   const bool is_http =
       error.category() == http::make_error_code(http::error::bad_method).category();
   if (is_http && error != http::error::end_of_stream && error != http::error::partial_message)
-    return answer(400, fmt::format("this is not HTTP: {}", error.message()));
+    return refuse(400, fmt::format("this is not HTTP: {}", error.message()));
   close();
 }
 
+void HttpServer::Connection::refuse(int status, std::string problem) {
+  keep_alive_ = false;
+  request_.status = status;
+  request_.problem = std::move(problem);
+  handle();
+}
+
 void HttpServer::Connection::handle() {
-  http::request<http::string_body> message = parser_->release();
-  HttpRequest request{.method = string_of(message.method_string()),
-                      .path = string_of(message.target()),
-                      .query = {},
-                      .authorization = string_of(message[http::field::authorization]),
-                      .content_type = string_of(message[http::field::content_type]),
-                      .encoding = string_of(message[http::field::content_encoding]),
-                      .body = std::move(message.body()),
-                      .client = client_};
-  if (const size_t mark = request.path.find('?'); mark != std::string::npos) {
-    request.query = request.path.substr(mark + 1);
-    request.path.resize(mark);
-  }
-  keep_alive_ = message.keep_alive();
-  head_ = message.method() == http::verb::head;
   answered_ = false;
   gone_ = {};
-  const uint64_t number = ++number_;
-  HttpReply reply = [weak = weak_from_this(), number](HttpResponse response) {
-    const std::shared_ptr<Connection> self = weak.lock();
-    if (!self) return;
-    asio::post(self->socket_.get_executor(),
-               [self, number, response = std::move(response)]() mutable {
-                 self->reply(number, std::move(response));
-               });
+  pending_ = shared_from_this();
+  HttpReply reply = [state = std::weak_ptr(state_), weak = weak_from_this(),
+                     number = ++number_](HttpResponse response) {
+    const std::shared_ptr<State> alive = state.lock();
+    if (!alive) return;
+    // What keeps a connection alive is held on the thread of run() alone.
+    asio::post(alive->io, [weak, number, response = std::move(response)]() mutable {
+      if (const auto self = weak.lock()) self->reply(number, std::move(response));
+    });
   };
-  watch();
-  state_->handler(std::move(request), std::move(reply), gone_.get_token());
+  if (request_.status == 0) watch();
+  state_->handler(std::move(request_), std::move(reply), gone_.get_token());
 }
 
 /// Notices that the client closes the connection while its request is being answered.
 void HttpServer::Connection::watch() {
   socket_.async_wait(
       tcp::socket::wait_read, [self = shared_from_this(), number = number_](error_code error) {
-        if (error || self->answered_ || self->number_ != number) return;
+        if (error || !self->waits_for(number)) return;
+        tcp::socket& socket = self->socket_;
         char byte;
         error_code problem;
-        self->socket_.non_blocking(true, problem);
+        socket.non_blocking(true, problem);
         const size_t got =
-            self->socket_.receive(asio::buffer(&byte, 1), tcp::socket::message_peek, problem);
+            socket.receive(asio::buffer(&byte, 1), tcp::socket::message_peek, problem);
         if (problem == asio::error::would_block) return self->watch();
-        if (got > 0) return;  // the next request, already
-        self->answered_ = true;
-        self->gone_.request_stop();
-        self->close();
+        if (got == 0 && problem != asio::error::eof) return self->close();
+        if (got == 0) {
+          self->keep_alive_ = false;
+          if (self->version_ >= 11) socket.send(asio::buffer(kContinue), 0, problem);
+        }  // otherwise the next request, already
+        self->watch_for_reset();
       });
 }
 
+void HttpServer::Connection::watch_for_reset() {
+  socket_.async_wait(tcp::socket::wait_error,
+                     [self = shared_from_this(), number = number_](error_code error) {
+                       if (!error && self->waits_for(number)) self->close();
+                     });
+}
+
 void HttpServer::Connection::reply(uint64_t number, HttpResponse response) {
-  if (number != number_ || answered_) return;
+  if (!waits_for(number)) return;
   answered_ = true;
+  pending_.reset();
   error_code ignored;
   socket_.cancel(ignored);  // what watches
   write(std::move(response), keep_alive_ && !state_->draining);
@@ -266,6 +361,7 @@ void HttpServer::Connection::reply(uint64_t number, HttpResponse response) {
 void HttpServer::Connection::write(HttpResponse response, bool keep_alive) {
   keep_alive_ = keep_alive;
   response_.emplace();
+  response_->version(version_);
   response_->result(static_cast<unsigned>(response.status));
   response_->reason(
       beast::string_view(reason_of(response.status).data(), reason_of(response.status).size()));
@@ -275,12 +371,14 @@ void HttpServer::Connection::write(HttpResponse response, bool keep_alive) {
   const size_t length = response.body.size();
   if (!head_) response_->body() = std::move(response.body);
   response_->content_length(length);
+  state_->unsent += static_cast<int64_t>(response_->body().size());
   serializer_.emplace(*response_);
   http::async_write(socket_, *serializer_,
                     within(state_->options.write_time, &Connection::written));
 }
 
 void HttpServer::Connection::written(error_code error) {
+  state_->unsent -= static_cast<int64_t>(response_->body().size());
   response_.reset();
   serializer_.reset();
   if (error) return close();

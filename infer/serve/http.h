@@ -14,12 +14,17 @@
 namespace infer {
 
 struct HttpRequest {
-  std::string method;                  // "POST"
-  std::string path, query;             // "/embed" and what follows "?"
-  std::string authorization;           // that header's value
-  std::string content_type, encoding;  // of the body
+  std::string method;                       // "POST"
+  std::string path, query;                  // "/embed", decoded, and what follows "?"
+  std::string host, origin, authorization;  // those headers' values
+  std::string content_type, encoding;       // of the body
   std::string body;
-  std::string client;  // its address
+  std::string client;     // its address
+  bool is_local = false;  // it is on this machine
+  /// Where the request could not be read: the status that refuses it, and why. Then the fields above
+  /// hold what had been read.
+  int status = 0;
+  std::string problem;
 };
 
 struct HttpResponse {
@@ -34,10 +39,12 @@ struct HttpOptions {
   uint16_t port = 8080;  // 0: any that is free
   size_t max_body = size_t{2} << 20;
   size_t max_header = size_t{16} << 10;
-  int64_t max_connections = 16384;
+  int64_t max_connections = 16384;  // for one more, that which is idle longest is closed
   /// For a request's head, then for its body, then for the client to take the answer.
   std::chrono::milliseconds head_time{10'000}, body_time{30'000}, write_time{120'000};
   std::chrono::milliseconds idle_time{75'000};  // between requests
+  /// Of answers that clients have not taken yet; while there are more, requests are refused.
+  int64_t max_unsent = int64_t{256} << 20;
 };
 
 /// Answers a request. May be called on any thread, once; once more, or when the client has gone or
@@ -48,7 +55,9 @@ using HttpReply = std::function<void(HttpResponse)>;
 class HttpServer {
  public:
   /// Handles a request on the thread of run(), soon; the reply may come later. `gone` is stopped
-  /// when the client closes its connection before.
+  /// when the client closes its connection before. (A client that only ends its own side still gets
+  /// its answer. To tell the two apart, it is sent "100 Continue", which a closed socket answers
+  /// with a reset.)
   using Handler = std::function<void(HttpRequest, HttpReply, std::stop_token gone)>;
 
   /// Opens the port. Throws InvalidArgument, where that cannot be.

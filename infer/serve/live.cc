@@ -1,5 +1,6 @@
 #include "infer/serve/live.h"
 
+#include <boost/asio/steady_timer.hpp>
 #include <nlohmann/json.hpp>
 
 #include "infer/experiment/batch.h"
@@ -10,6 +11,9 @@
 #include "phasor/version.h"
 
 namespace infer {
+
+namespace asio = boost::asio;
+
 namespace {
 
 /// All that a report of texts shows.
@@ -37,8 +41,8 @@ bool LiveObserver::add(Observation observation) {
   {
     const std::lock_guard lock(mutex_);
     const auto gone = [](const Observation& each) { return each.gone.stop_requested(); };
-    const size_t waiting = queue_.size() - static_cast<size_t>(std::ranges::count_if(queue_, gone));
-    if (waiting >= kMostWaiting) return false;
+    for (size_t dropped = std::erase_if(queue_, gone); dropped > 0; --dropped) metrics_.dropped();
+    if (queue_.size() >= kMostWaiting) return false;
     queue_.push_back(std::move(observation));
   }
   ready_.notify_one();
@@ -55,19 +59,31 @@ void LiveObserver::work(const std::stop_token& stop) {
       next = std::move(queue_.front());
       queue_.pop_front();
     }
+    // An observation ends when nobody waits for it, when its time is up, and with the server.
+    std::stop_source ends;
+    const auto end = [&] { ends.request_stop(); };
+    const std::stop_callback with_client(next.gone, end), with_server(stop, end);
+    asio::steady_timer timer(clock_, next.deadline);
+    timer.async_wait([ends](boost::system::error_code error) mutable {
+      if (!error) ends.request_stop();
+    });
+    std::pair<std::string, int64_t> observed;
+    Failure failure;
     try {
-      if (next.gone.stop_requested() || next.deadline <= Clock::now())
-        throw phasor::Error(phasor::ErrorCode::kCancelled, "it waited too long");
-      observe(next);
+      observed = observe(next, ends.get_token());
     } catch (...) {
-      const Failure failure = failure_of(std::current_exception());
-      if (failure.status == 504) metrics_.dropped();
-      next.done({}, 0, failure);
+      failure = failure_of(std::current_exception());
+      if (ends.stop_requested()) {
+        failure = next.gone.stop_requested() ? kGone : kLate;
+        metrics_.dropped();
+      }
     }
+    next.done(std::move(observed.first), observed.second, failure);
   }
 }
 
-void LiveObserver::observe(const Observation& observation) {
+std::pair<std::string, int64_t> LiveObserver::observe(const Observation& observation,
+                                                      std::stop_token stop) {
   const ModelQueue& queue = *observation.model;
   auto found = encoders_.find(&queue);
   if (found == encoders_.end()) found = encoders_.emplace(&queue, queue.encoder().replica()).first;
@@ -76,7 +92,7 @@ void LiveObserver::observe(const Observation& observation) {
 
   Subject run{.label = "", .name = queue.name(), .encoder = encoder};
   run.options.positions = parse_positions(observation.positions, model.config().position);
-  run.options.stop = observation.gone;
+  run.options.stop = std::move(stop);
   const int64_t trained = trained_length(encoder, run.options).value_or(Observation::kMostTokens);
   const std::vector<Input> inputs =
       make_inputs(model, {}, observation.texts, std::min(trained, Observation::kMostTokens));
@@ -89,7 +105,7 @@ void LiveObserver::observe(const Observation& observation) {
     texts.push_back(text_json(runs));
     tokens += runs[0].num_tokens();
   }
-  observation.done(one_line(report_json(std::move(texts))), tokens, {});
+  return {one_line(report_json(std::move(texts))), tokens};
 }
 
 std::string live_page(std::span<const std::unique_ptr<ModelQueue>> models, bool asks_key) {

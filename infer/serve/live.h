@@ -1,6 +1,7 @@
 // The page at /: a report that is drawn anew as its reader types.
 #pragma once
 
+#include <boost/asio/thread_pool.hpp>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -26,8 +27,8 @@ struct Observation {
   std::vector<std::string> texts;  // are cut to kMostTokens, and to what the model was trained on
   std::string positions = {};      // as --positions has them
   Interventions interventions = {};
-  Clock::time_point deadline;
-  std::stop_token gone;  // nobody waits any more
+  Clock::time_point deadline;  // of the whole
+  std::stop_token gone;        // nobody waits any more
   /// Called once, on the observer's thread: with the page's JSON and the number of tokens, or with
   /// a failure that has a status.
   std::function<void(std::string json, int64_t tokens, const Failure&)> done = {};
@@ -49,13 +50,15 @@ class LiveObserver {
   static constexpr size_t kMostWaiting = 8;
 
   void work(const std::stop_token& stop);
-  void observe(const Observation& observation);
+  /// The page's JSON and the number of tokens.
+  std::pair<std::string, int64_t> observe(const Observation& observation, std::stop_token stop);
 
   Metrics& metrics_;
   std::map<const ModelQueue*, phasor::Encoder> encoders_;  // replicas, of what was asked for
   std::mutex mutex_;
   std::condition_variable_any ready_;
   std::deque<Observation> queue_;
+  boost::asio::thread_pool clock_{1};
   std::jthread thread_;
 };
 

@@ -11,6 +11,16 @@ double seconds(Metrics::Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
+/// A label's value as the format has it.
+std::string escaped(std::string_view value) {
+  std::string text;
+  for (const char c : value) {
+    if (c == '\\' || c == '"') text += '\\';
+    text += c == '\n' ? std::string_view("\\n") : std::string_view(&c, 1);
+  }
+  return text;
+}
+
 std::string braces(const std::string& labels) { return labels.empty() ? "" : "{" + labels + "}"; }
 
 std::string head(std::string_view name, std::string_view type, std::string_view help) {
@@ -65,7 +75,12 @@ void Metrics::dropped() {
   ++dropped_;
 }
 
-std::string Metrics::text(const std::vector<Gauge>& gauges) const {
+void Metrics::lost_line() {
+  const std::lock_guard lock(mutex_);
+  ++lost_lines_;
+}
+
+std::string Metrics::text(const std::vector<std::pair<std::string, int64_t>>& waiting) const {
   const std::lock_guard lock(mutex_);
   std::string text = head("requests_total", "counter", "Requests by route and status.");
   for (const auto& [key, count] : requests_) {
@@ -87,12 +102,10 @@ std::string Metrics::text(const std::vector<Gauge>& gauges) const {
   count("texts_total", "Texts run.", texts_);
   count("tokens_total", "Tokens run.", tokens_);
   count("dropped_total", "Requests that left the queue late or abandoned.", dropped_);
-  std::string last;
-  for (const auto& [name, labels, value] : gauges) {
-    if (name != last) text += fmt::format("# TYPE phasor_{} gauge\n", name);
-    last = name;
-    text += fmt::format("phasor_{}{} {}\n", name, braces(labels), value);
-  }
+  count("lost_log_lines_total", "Lines of the log that nobody took in time.", lost_lines_);
+  text += head("queue_requests", "gauge", "Requests that are not answered yet, by model.");
+  for (const auto& [model, requests] : waiting)
+    text += fmt::format("phasor_queue_requests{{model=\"{}\"}} {}\n", escaped(model), requests);
   return text;
 }
 

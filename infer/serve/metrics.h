@@ -36,12 +36,10 @@ class Metrics {
   void batch(int64_t texts, int64_t tokens, Duration duration);
   void dropped();  // from the queue: late, or abandoned
 
-  /// `gauges` are numbers of this moment: name, labels, value.
-  struct Gauge {
-    std::string name, labels;
-    int64_t value;
-  };
-  std::string text(const std::vector<Gauge>& gauges) const;
+  void lost_line();  // of the log
+
+  /// `waiting`: each model's name and the requests that wait for it.
+  std::string text(const std::vector<std::pair<std::string, int64_t>>& waiting) const;
 
  private:
   mutable std::mutex mutex_;
@@ -50,7 +48,7 @@ class Metrics {
   Histogram batch_texts_{{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}};
   Histogram batch_tokens_{{16, 64, 256, 1024, 4096, 16384, 65536}};
   Histogram batch_seconds_{{.001, .003, .01, .03, .1, .3, 1, 3, 10}};
-  uint64_t texts_ = 0, tokens_ = 0, dropped_ = 0;
+  uint64_t texts_ = 0, tokens_ = 0, dropped_ = 0, lost_lines_ = 0;
 };
 
 }  // namespace infer

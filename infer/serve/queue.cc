@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <new>
 
 #include "infer/commands.h"
@@ -15,11 +16,21 @@ constexpr int64_t kDefaultTokens = 2048;  // as EmbedOptions::max_tokens has it
 
 std::vector<float> copy(std::span<const float> values) { return {values.begin(), values.end()}; }
 
-const Failure kLate = {504, "Timeout", "the request waited longer than the server allows"};
+constexpr std::chrono::milliseconds kNoMemory{100};  // until others may have freed some
+
+int64_t max_tokens_of(const phasor::Model& model) {
+  const int64_t own = model.has_sentence() ? model.sentence().max_tokens : 0;
+  const int64_t trained = model.config().max_positions;
+  const int64_t most = own > 0 ? own : trained > 0 ? trained : kDefaultTokens;
+  return std::min(most, model.max_tokens().value_or(most));
+}
 
 }  // namespace
 
-Failure failure_of(const std::exception_ptr& exception) {
+const Failure kLate = {504, "Timeout", "the request took longer than the server allows"};
+const Failure kGone = {499, "Gone", "the client has gone"};
+
+Failure failure_of(const std::exception_ptr& exception) try {
   try {
     std::rethrow_exception(exception);
   } catch (const UsageError& error) {
@@ -29,11 +40,21 @@ Failure failure_of(const std::exception_ptr& exception) {
   } catch (const phasor::Error& error) {
     if (error.code() == phasor::ErrorCode::kCancelled) return kLate;
     return {424, "Backend", error.what()};
-  } catch (const std::bad_alloc&) {
-    return {424, "Backend", "there is not enough memory for this request"};
   } catch (const std::exception& error) {
     return {424, "Backend", error.what()};
   }
+} catch (...) {
+  return {424, "Backend", "out of memory"};  // so short that it asks for none
+}
+
+int64_t TextResult::bytes() const {
+  size_t bytes = sizeof(TextResult) + (values.size() + probabilities.size()) * sizeof(float);
+  for (const std::string& piece : tokens.pieces) bytes += sizeof(piece) + piece.size();
+  return static_cast<int64_t>(bytes);
+}
+
+size_t Work::bytes(size_t text) const {
+  return query.size() + texts[text].size() + (second.empty() ? 0 : second[text].size());
 }
 
 ModelQueue::ModelQueue(std::string name, std::shared_ptr<const phasor::Model> model,
@@ -43,30 +64,37 @@ ModelQueue::ModelQueue(std::string name, std::shared_ptr<const phasor::Model> mo
       encoder_(model_, std::move(options)),
       limits_(limits),
       metrics_(metrics),
+      max_tokens_(max_tokens_of(*model_)),
+      vector_width_(model_->has_sentence() ? encoder_.embedding_width() : 0),
       thread_([this](const std::stop_token& stop) { work(stop); }) {}
 
 ModelQueue::~ModelQueue() {
   thread_.request_stop();
   thread_.join();
-}
-
-int64_t ModelQueue::max_tokens() const {
-  const int64_t own = model_->has_sentence() ? model_->sentence().max_tokens : 0;
-  const int64_t trained = model_->config().max_positions;
-  const int64_t most = own > 0 ? own : trained > 0 ? trained : kDefaultTokens;
-  return std::min(most, model_->max_tokens().value_or(most));
+  answers_.join();
 }
 
 int64_t ModelQueue::waiting() const {
   const std::lock_guard lock(mutex_);
-  return std::ssize(queue_);
+  return std::ssize(queue_) + answering_;
 }
 
 bool ModelQueue::add(Work work) {
+  Requests request;
+  Pending& pending = request.emplace_back(Pending{std::move(work)});
+  pending.results.reserve(pending.work.texts.size());
+  pending.bytes = static_cast<int64_t>(pending.work.query.size());
+  for (const auto* texts : {&pending.work.texts, &pending.work.second}) {
+    for (const std::string& text : *texts)
+      pending.bytes += static_cast<int64_t>(sizeof(text) + text.size());
+  }
   {
     const std::lock_guard lock(mutex_);
-    if (std::ssize(queue_) >= limits_.max_queue) return false;
-    queue_.push_back(std::make_unique<Pending>(Pending{std::move(work)}));
+    if (std::ssize(queue_) + answering_ >= limits_.max_queue) return false;
+    // One request may be larger than all: it would wait for ever.
+    if (bytes_ > 0 && bytes_ + pending.bytes > limits_.max_queue_bytes) return false;
+    bytes_ += pending.bytes;
+    queue_.splice(queue_.end(), request);
   }
   ready_.notify_one();
   return true;
@@ -74,41 +102,44 @@ bool ModelQueue::add(Work work) {
 
 void ModelQueue::work(const std::stop_token& stop) {
   while (true) {
-    std::vector<Part> batch;
     {
       std::unique_lock lock(mutex_);
       ready_.wait(lock, stop, [&] { return !queue_.empty(); });
       if (queue_.empty()) return;  // and nothing more comes
     }
-    drop_abandoned();
-    batch = next_batch();
-    if (!batch.empty()) run(batch);
+    try {
+      drop_abandoned();
+      if (const std::vector<Part> batch = next_batch(); !batch.empty()) run(batch);
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(kNoMemory);
+    }
   }
 }
 
-/// Requests whose client has gone or whose time is up leave the queue.
+/// Requests whose client has gone, or whose time is up before they have begun, leave the queue.
 void ModelQueue::drop_abandoned() {
-  std::vector<std::unique_ptr<Pending>> late;
+  Requests dropped;
   {
     const std::lock_guard lock(mutex_);
     const Clock::time_point now = Clock::now();
-    for (std::unique_ptr<Pending>& pending : queue_) {
-      const bool gone = pending->work.gone.stop_requested();
-      if (gone || pending->work.deadline <= now) late.push_back(std::move(pending));
+    for (auto next = queue_.begin(); next != queue_.end();) {
+      const auto request = next++;
+      const bool gone = request->work.gone.stop_requested();
+      if (!gone && (request->work.deadline > now || !request->results.empty())) continue;
+      request->failure = gone ? kGone : kLate;
+      dropped.splice(dropped.end(), queue_, request);
+      ++answering_;
+      metrics_.dropped();
     }
-    std::erase(queue_, nullptr);
   }
-  for (const std::unique_ptr<Pending>& pending : late) {
-    metrics_.dropped();
-    pending->work.done({}, kLate);
-  }
+  answer(std::move(dropped));
 }
 
-/// Tokens are counted by the engine; here they are guessed from the bytes.
+/// Tokens are counted by the engine; here they are guessed from the bytes. What is cut off is
+/// tokenized as well, which takes its time.
 int64_t ModelQueue::about_tokens(const Work& work, size_t text) const {
-  const size_t bytes =
-      work.texts[text].size() + (work.second.empty() ? 0 : work.second[text].size());
-  return std::min(static_cast<int64_t>(bytes / 3) + 2, max_tokens());
+  const auto bytes = static_cast<int64_t>(work.bytes(text));
+  return std::max(std::min(bytes / 3 + 2, max_tokens_), bytes / 64);
 }
 
 /// Texts of the first request and of those that can share its run, up to the budget: each gets its
@@ -117,13 +148,13 @@ std::vector<ModelQueue::Part> ModelQueue::next_batch() {
   const std::lock_guard lock(mutex_);
   std::vector<Part> batch;
   if (queue_.empty()) return batch;
-  const RunKind kind = queue_.front()->work.kind;
-  for (const std::unique_ptr<Pending>& pending : queue_) {
-    if (pending->work.kind == kind) batch.push_back({pending.get(), pending->next(), 0});
+  const RunKind& kind = queue_.front().work.kind;
+  for (auto request = queue_.begin(); request != queue_.end(); ++request) {
+    if (request->work.kind == kind) batch.push_back({request, request->results.size(), 0});
   }
   int64_t left = limits_.max_batch_tokens;
   const auto take = [&](Part& part, int64_t budget) {
-    const Work& work = part.pending->work;
+    const Work& work = part.request->work;
     while (part.first + part.count < work.texts.size() && budget > 0) {
       const int64_t tokens = about_tokens(work, part.first + part.count);
       budget -= tokens;
@@ -132,73 +163,86 @@ std::vector<ModelQueue::Part> ModelQueue::next_batch() {
     }
   };
   auto sharing = std::ssize(batch);
-  for (Part& part : batch) take(part, left / sharing--);
+  for (Part& part : batch) {
+    take(part, left > 0 ? std::max<int64_t>(1, left / sharing) : 0);
+    --sharing;
+  }
   for (Part& part : batch) take(part, left);
   std::erase_if(batch, [](const Part& part) { return part.count == 0; });
   return batch;
 }
 
-void ModelQueue::run(const std::vector<Part>& batch) {
-  const auto results_of = [&](std::span<const Part> parts) {
-    std::vector<std::string_view> texts, second;
-    for (const auto& [pending, first, count] : parts) {
-      const Work& work = pending->work;
-      for (size_t i = first; i < first + count; ++i) {
+void ModelQueue::run_parts(std::span<const Part> parts) {
+  std::vector<std::string_view> texts, second;
+  for (const auto& [request, first, count] : parts) {
+    const Work& work = request->work;
+    for (size_t i = first; i < first + count; ++i) {
+      if (work.kind.task == RunKind::Task::kRerank) {
+        texts.push_back(work.query);
+        second.push_back(work.texts[i]);
+      } else {
         texts.push_back(work.texts[i]);
         if (!work.second.empty()) second.push_back(work.second[i]);
       }
     }
-    const Clock::time_point start = Clock::now();
-    std::vector<TextResult> results = run_texts(parts[0].pending->work.kind, texts, second);
-    int64_t tokens = 0;
-    for (const TextResult& result : results) tokens += result.num_tokens;
-    metrics_.batch(std::ssize(results), tokens, Clock::now() - start);
-    auto result = results.begin();
-    for (const auto& [pending, first, count] : parts) {
-      for (size_t i = 0; i < count; ++i) pending->results.push_back(std::move(*result++));
-    }
-  };
-  std::vector<std::pair<Pending*, Failure>> failed;
-  const auto run_alone = [&](const Part& part) {
-    try {
-      results_of(std::span(&part, 1));
-    } catch (...) {
-      failed.emplace_back(part.pending, failure_of(std::current_exception()));
-    }
-  };
-  try {
-    results_of(batch);
-  } catch (...) {  // the fault of one: the others have their answers
-    if (batch.size() == 1) {
-      failed.emplace_back(batch[0].pending, failure_of(std::current_exception()));
-    } else {
-      std::ranges::for_each(batch, run_alone);
+  }
+  const Clock::time_point start = Clock::now();
+  std::vector<TextResult> results = run_texts(parts[0].request->work.kind, texts, second);
+  int64_t tokens = 0, bytes = 0;
+  for (const TextResult& result : results) {
+    tokens += result.num_tokens;
+    bytes += result.bytes();
+  }
+  metrics_.batch(std::ssize(results), tokens, Clock::now() - start);
+  auto result = results.begin();
+  for (const auto& [request, first, count] : parts) {
+    for (size_t i = 0; i < count; ++i, ++result) {
+      request->bytes += result->bytes();
+      request->results.push_back(std::move(*result));
     }
   }
-  const auto failure = [&](const Pending* pending) -> const Failure* {
-    const auto found = std::ranges::find(failed, pending, &std::pair<Pending*, Failure>::first);
-    return found == failed.end() ? nullptr : &found->second;
+  const std::lock_guard lock(mutex_);
+  bytes_ += bytes;
+}
+
+void ModelQueue::run(const std::vector<Part>& batch) {
+  const auto run_or_fail = [&](std::span<const Part> parts) {
+    try {
+      run_parts(parts);
+      return true;
+    } catch (...) {
+      if (parts.size() == 1) parts[0].request->failure = failure_of(std::current_exception());
+      return false;
+    }
   };
-  std::vector<std::unique_ptr<Pending>> ended, unfinished;
+  if (!run_or_fail(batch) && batch.size() > 1) {  // the fault of one: the others have their answers
+    for (const Part& part : batch) run_or_fail(std::span(&part, 1));
+  }
+  Requests ended;
   {
     const std::lock_guard lock(mutex_);
-    for (std::unique_ptr<Pending>& pending : queue_) {
-      const bool ran = std::ranges::find(batch, pending.get(), &Part::pending) != batch.end();
-      if (pending->ended() || failure(pending.get()) != nullptr) {
-        ended.push_back(std::move(pending));
-      } else if (ran) {
-        unfinished.push_back(std::move(pending));
-      }
+    for (const auto& [request, first, count] : batch) {
+      // What is not done goes behind what has not begun.
+      Requests& to = request->ended() ? ended : queue_;
+      if (request->ended()) ++answering_;
+      to.splice(to.end(), queue_, request);
     }
-    std::erase(queue_, nullptr);
-    // What is not done goes behind what has not begun.
-    for (std::unique_ptr<Pending>& pending : unfinished) queue_.push_back(std::move(pending));
   }
-  for (const std::unique_ptr<Pending>& pending : ended) {
-    const Failure* const why = failure(pending.get());
-    pending->work.done(why ? std::vector<TextResult>() : std::move(pending->results),
-                       why ? *why : Failure());
-  }
+  answer(std::move(ended));
+}
+
+void ModelQueue::answer(Requests ended) {
+  if (ended.empty()) return;
+  boost::asio::post(answers_, [this, ended = std::move(ended)]() mutable {
+    for (Pending& pending : ended) {
+      Work& work = pending.work;
+      const bool failed = pending.failure.status != 0;
+      work.done(failed ? std::vector<TextResult>() : std::move(pending.results), pending.failure);
+      const std::lock_guard lock(mutex_);
+      --answering_;
+      bytes_ -= pending.bytes;
+    }
+  });
 }
 
 std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
@@ -207,7 +251,13 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
   const phasor::Overflow overflow =
       kind.truncate ? phasor::Overflow::kTruncate : phasor::Overflow::kError;
   std::vector<TextResult> results;
-  if (kind.task == RunKind::Task::kEmbed) {
+  if (kind.task == RunKind::Task::kTokenize) {
+    for (const std::string_view text : texts) {
+      phasor::Tokens tokens = model_->tokenizer().encode(text);
+      const int64_t num_tokens = std::ssize(tokens.ids);
+      results.push_back({.values = {}, .num_tokens = num_tokens, .tokens = std::move(tokens)});
+    }
+  } else if (kind.task == RunKind::Task::kEmbed) {
     phasor::EmbedOptions options{.prompt = kind.prompt, .overflow = overflow};
     options.pooling = model_->sentence().pooling;
     options.pooling->normalize = kind.normalize;
@@ -218,10 +268,10 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
     std::vector<std::vector<int32_t>> ids;
     for (const std::string_view text : texts) {
       phasor::Tokens tokens =
-          model_->tokenizer().encode(text, {.max_tokens = kind.truncate ? max_tokens() : 0});
-      if (std::ssize(tokens.ids) > max_tokens()) {
+          model_->tokenizer().encode(text, {.max_tokens = kind.truncate ? max_tokens_ : 0});
+      if (std::ssize(tokens.ids) > max_tokens_) {
         throw phasor::InvalidArgument(fmt::format("a text has {} tokens; the model takes {}",
-                                                  tokens.ids.size(), max_tokens()));
+                                                  tokens.ids.size(), max_tokens_));
       }
       ids.push_back(std::move(tokens.ids));
     }
@@ -229,10 +279,10 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
     for (int64_t i = 0; i < encoding.num_sequences(); ++i)
       results.push_back({copy(encoding.hidden(i)), {}, encoding.num_tokens(i)});
   } else {
-    const bool pairs = kind.task == RunKind::Task::kClassifyPairs;
     const phasor::ClassifyOptions options{.overflow = overflow};
-    const phasor::Classification classes =
-        pairs ? encoder_.classify(texts, second, options) : encoder_.classify(texts, options);
+    const phasor::Classification classes = second.empty()
+                                               ? encoder_.classify(texts, options)
+                                               : encoder_.classify(texts, second, options);
     for (int64_t i = 0; i < classes.size(); ++i)
       results.push_back(
           {copy(classes.logits(i)), copy(classes.probabilities(i)), classes.report(i).num_tokens});

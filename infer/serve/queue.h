@@ -1,11 +1,12 @@
 // A model's requests: they wait in a queue and run together whenever the engine is free.
 #pragma once
 
+#include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <stop_token>
@@ -25,12 +26,14 @@ struct Failure {
   std::string type, message;
 };
 
-/// What an exception means to who sent the request.
+extern const Failure kLate, kGone;
+
+/// What an exception means to who sent the request. Throws nothing.
 Failure failure_of(const std::exception_ptr& exception);
 
 /// How texts are run; requests that agree in it share runs.
 struct RunKind {
-  enum class Task { kEmbed, kStates, kClassify, kClassifyPairs };
+  enum class Task { kEmbed, kStates, kClassify, kClassifyPairs, kRerank, kTokenize };
   Task task = Task::kEmbed;
   bool truncate = true;     // a text that is too long is refused otherwise
   bool normalize = true;    // of kEmbed
@@ -41,9 +44,12 @@ struct RunKind {
 
 /// What came of a text or a pair.
 struct TextResult {
-  std::vector<float> values;         // the vector [W], the states [T, C], or the logits
-  std::vector<float> probabilities;  // of kClassify
+  std::vector<float> values;              // the vector [W], the states [T, C], or the logits
+  std::vector<float> probabilities = {};  // of classes
   int64_t num_tokens = 0;
+  phasor::Tokens tokens = {};  // of kTokenize
+
+  int64_t bytes() const;  // about
 };
 
 using Clock = std::chrono::steady_clock;
@@ -51,16 +57,20 @@ using Clock = std::chrono::steady_clock;
 struct Work {
   RunKind kind;
   std::vector<std::string> texts;
-  std::vector<std::string> second = {};  // of pairs
-  Clock::time_point deadline;
-  std::stop_token gone;  // nobody waits any more
-  /// Called once, on the engine's thread. A failure has a status.
-  std::function<void(std::vector<TextResult>, const Failure&)> done;
+  std::vector<std::string> second = {};  // of kClassifyPairs
+  std::string query = {};                // of kRerank: the first of each pair; texts are the second
+  Clock::time_point deadline = {};       // of its first batch
+  std::stop_token gone = {};             // nobody waits any more
+  /// Called once, on a thread of the queue's that is not the engine's. A failure has a status.
+  std::function<void(std::vector<TextResult>, const Failure&)> done = {};
+
+  size_t bytes(size_t text) const;  // to tokenize for a text
 };
 
 struct QueueOptions {
   int64_t max_batch_tokens = 16384;
-  int64_t max_queue = 512;  // requests
+  int64_t max_queue = 512;                         // requests
+  int64_t max_queue_bytes = int64_t{256} << 20;  // of their texts and results
 };
 
 /// One model, one engine, one thread that runs it.
@@ -76,8 +86,9 @@ class ModelQueue {
   const phasor::Encoder& encoder() const { return encoder_; }
   bool is_classifier() const { return model_->weights().classifier.has_value(); }
   /// To which texts are cut, special tokens included.
-  int64_t max_tokens() const;
-  int64_t waiting() const;  // requests
+  int64_t max_tokens() const { return max_tokens_; }
+  int64_t vector_width() const { return vector_width_; }  // W of kEmbed; 0: no vectors
+  int64_t waiting() const;  // requests that are not answered yet
 
   /// False where the queue is full. Any thread.
   bool add(Work work);
@@ -87,12 +98,14 @@ class ModelQueue {
   struct Pending {
     Work work;
     std::vector<TextResult> results = {};
-    size_t next() const { return results.size(); }
-    bool ended() const { return next() == work.texts.size(); }
+    int64_t bytes = 0;
+    Failure failure = {};
+    bool ended() const { return failure.status != 0 || results.size() == work.texts.size(); }
   };
+  using Requests = std::list<Pending>;
   /// Texts of a request that run now.
   struct Part {
-    Pending* pending;
+    Requests::iterator request;
     size_t first, count;
   };
 
@@ -101,6 +114,8 @@ class ModelQueue {
   std::vector<Part> next_batch();
   int64_t about_tokens(const Work& work, size_t text) const;
   void run(const std::vector<Part>& batch);
+  void run_parts(std::span<const Part> parts);
+  void answer(Requests ended);
   std::vector<TextResult> run_texts(const RunKind& kind, const std::vector<std::string_view>& texts,
                                     const std::vector<std::string_view>& second);
 
@@ -109,9 +124,13 @@ class ModelQueue {
   phasor::Encoder encoder_;
   QueueOptions limits_;
   Metrics& metrics_;
+  int64_t max_tokens_, vector_width_;
   mutable std::mutex mutex_;
   std::condition_variable_any ready_;
-  std::deque<std::unique_ptr<Pending>> queue_;
+  Requests queue_;
+  int64_t answering_ = 0;  // requests that have left the queue
+  int64_t bytes_ = 0;      // of both
+  boost::asio::thread_pool answers_{1};  // writes answers while the engine goes on
   std::jthread thread_;
 };
 

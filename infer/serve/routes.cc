@@ -23,6 +23,7 @@ using Task = RunKind::Task;
 namespace {
 
 constexpr int64_t kMostTextsOfOpenAi = 2048;
+constexpr size_t kMostBytesToTokenize = size_t{64} << 20;  // of a request
 constexpr int64_t kMostObservedBytes = 10'000;  // of a text
 constexpr int64_t kMostInterventions = 32;
 
@@ -34,6 +35,7 @@ struct Refusal {
   throw Refusal{{status, type, message}};
 }
 [[noreturn]] void invalid(const std::string& message) { refuse(422, "Validation", message); }
+[[noreturn]] void empty(const std::string& message) { refuse(400, "Empty", message); }
 
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -90,6 +92,12 @@ class Fields {
       invalid(fmt::format("`{}` must be a whole number above 0", key));
     return value->get<int64_t>();
   }
+  /// A string that is not empty.
+  std::string text(const char* key) const {
+    std::string text = string_of(at(key), key);
+    if (text.empty()) empty(fmt::format("`{}` is empty", key));
+    return text;
+  }
   static std::string string_of(const nlohmann::json& value, const char* key) {
     if (!value.is_string()) invalid(fmt::format("`{}` must be a string", key));
     return value.get<std::string>();
@@ -120,12 +128,14 @@ class Fields {
 
   static std::vector<std::string> checked(std::vector<std::string> texts, const char* key,
                                           int64_t most) {
-    if (texts.empty()) refuse(400, "Empty", fmt::format("`{}` is empty", key));
+    if (texts.empty()) empty(fmt::format("`{}` is empty", key));
     if (std::ranges::any_of(texts, &std::string::empty))
-      refuse(400, "Empty", fmt::format("`{}` holds an empty text", key));
-    if (std::ssize(texts) > most)
-      invalid(
+      empty(fmt::format("`{}` holds an empty text", key));
+    if (std::ssize(texts) > most) {
+      refuse(
+          413, "Validation",
           fmt::format("`{}` has {} texts; at most {} are taken at once", key, texts.size(), most));
+    }
     return texts;
   }
 
@@ -145,14 +155,19 @@ std::vector<size_t> best_first(std::span<const float> numbers) {
   return order;
 }
 
+/// How many of a vector's numbers are asked for: all of them, or `dimensions`.
+int64_t dimensions_of(const Fields& fields, const ModelQueue& queue) {
+  const int64_t dimensions = fields.count("dimensions");
+  if (dimensions > queue.vector_width())
+    invalid(fmt::format("`dimensions` is {}; the model's vectors have {}", dimensions,
+                        queue.vector_width()));
+  return dimensions == 0 ? queue.vector_width() : dimensions;
+}
+
 /// The first `dimensions` columns, again of length 1 where the whole had that.
 void cut(std::vector<TextResult>& results, int64_t dimensions, bool normalize) {
   for (TextResult& result : results) {
-    if (dimensions == 0) return;
-    if (dimensions > std::ssize(result.values)) {
-      invalid(fmt::format("`dimensions` is {}; the model's vectors have {}", dimensions,
-                          result.values.size()));
-    }
+    if (dimensions == std::ssize(result.values)) return;
     result.values.resize(dimensions);
     if (!normalize) continue;
     double squares = 0;
@@ -163,6 +178,16 @@ void cut(std::vector<TextResult>& results, int64_t dimensions, bool normalize) {
 }
 
 }  // namespace
+
+struct Exchange;
+
+/// What is served at a path. One that ends with "/" takes what begins with it.
+struct Route {
+  std::string_view method, path;
+  void (Exchange::*handle)();
+  bool openai = false;  // errors have OpenAI's shape
+  bool open = false;    // needs no key
+};
 
 /// A request on its way, and its answer.
 struct Exchange : std::enable_shared_from_this<Exchange> {
@@ -177,12 +202,14 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   HttpReply reply;
   std::stop_token gone;
   Clock::time_point start = Clock::now();
-  std::string_view route = "other";
+  const Route* route = nullptr;
   int64_t texts = 0, tokens = 0;
+
+  std::string_view route_name() const { return route != nullptr ? route->path : "other"; }
 
   void answer(HttpResponse response) {
     const auto duration = Clock::now() - start;
-    service.metrics_.request(route, response.status, duration);
+    service.metrics_.request(route_name(), response.status, duration);
     if (service.log_) {
       service.log_({request.client, request.method, request.path, response.status,
                     std::chrono::duration<double>(duration).count(), texts, tokens});
@@ -192,33 +219,21 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   void answer(const Json& json) { answer(HttpResponse{.body = dump(json)}); }
   void answer(std::string body) { answer(HttpResponse{.body = std::move(body)}); }
 
-  void fail(const Failure& failure) {
-    const bool openai = request.path.starts_with("/v1/");
-    const Json json = openai ? Json{{"error",
-                                     {{"message", failure.message},
-                                      {"type", failure.status < 500 && failure.status != 424
-                                                   ? "invalid_request_error"
-                                                   : "server_error"},
-                                      {"code", failure.type}}}}
-                             : Json{{"error", failure.message}, {"error_type", failure.type}};
-    HttpResponse response{.status = failure.status, .body = dump(json)};
-    if (failure.status == 429 || failure.status == 503)
-      response.headers.emplace_back("Retry-After", "1");
-    if (failure.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
-    answer(std::move(response));
-  }
+  void fail(const Failure& failure);
 
   /// Runs `step`, and fails with what it throws.
   template <typename Step>
   void attempt(const Step& step) {
     try {
-      step();
-    } catch (const Refusal& refusal) {
-      fail(refusal.failure);
-    } catch (const phasor::InvalidArgument& error) {
-      fail({422, "Validation", error.what()});
-    } catch (const std::exception& error) {
-      fail({500, "Internal", error.what()});
+      try {
+        step();
+      } catch (const Refusal& refusal) {
+        fail(refusal.failure);
+      } catch (...) {
+        fail(failure_of(std::current_exception()));
+      }
+    } catch (...) {  // there is not even memory to say so
+      reply({.status = 500});
     }
   }
 
@@ -233,9 +248,12 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   }
 
   ModelQueue& model(const Fields& fields) const {
-    const auto& models = service.models_;
     const std::string name = fields.text("model", "");
-    if (name.empty() || models.size() == 1) return *models.front();
+    const bool any = name.empty() || service.models_.size() == 1;
+    return any ? *service.models_.front() : model(name);
+  }
+  ModelQueue& model(const std::string& name) const {
+    const auto& models = service.models_;
     const auto found = std::ranges::find(models, name, [](const auto& m) { return m->name(); });
     if (found == models.end())
       refuse(404, "model_not_found",
@@ -244,7 +262,11 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   }
   ModelQueue& embedder(const Fields& fields) const {
     ModelQueue& queue = model(fields);
-    queue.model().sentence();
+    try {
+      queue.model().sentence();
+    } catch (const phasor::ModelError& error) {
+      invalid(fmt::format("the model {} has no sentence vectors: {}", queue.name(), error.what()));
+    }
     return queue;
   }
   ModelQueue& classifier(const Fields& fields, bool reranks) const {
@@ -258,20 +280,24 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   }
 
   using Then = std::function<void(std::vector<TextResult>)>;
-  void run(ModelQueue& queue, RunKind kind, std::vector<std::string> inputs,
-           std::vector<std::string> second, Then then) {
-    texts = std::ssize(inputs);
-    Work work{.kind = std::move(kind),
-              .texts = std::move(inputs),
-              .second = std::move(second),
-              .deadline = start + service.options_.timeout,
-              .gone = gone,
-              .done = [self = shared_from_this(), then = std::move(then)](
-                          std::vector<TextResult> results, const Failure& failure) {
-                if (failure.status != 0) return self->fail(failure);
-                self->tokens = sum_of_tokens(results);
-                self->attempt([&] { then(std::move(results)); });
-              }};
+  /// Of `work`: its kind and texts.
+  void run(ModelQueue& queue, Work work, Then then) {
+    texts = std::ssize(work.texts);
+    size_t bytes = 0;
+    for (size_t i = 0; i < work.texts.size(); ++i) bytes += work.bytes(i);
+    if (bytes > kMostBytesToTokenize)
+      refuse(413, "Validation", "the texts, each with the query, have more than 64 MB");
+    request.body = {};
+    work.deadline = start + service.options_.timeout;
+    work.gone = gone;
+    work.done = [self = shared_from_this(), then = std::move(then)](std::vector<TextResult> results,
+                                                                    const Failure& failure) {
+      self->attempt([&] {
+        if (failure.status != 0) return self->fail(failure);
+        self->tokens = sum_of_tokens(results);
+        then(std::move(results));
+      });
+    };
     if (!queue.add(std::move(work)))
       refuse(429, "Overloaded", "the queue is full; try again later");
   }
@@ -279,7 +305,9 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   void get_health() { answer(std::string("{\"status\":\"ok\"}")); }
   void get_metrics();
   void get_models();
+  void get_model();
   void get_info();
+  void by_kind();
   void openai_embeddings();
   void embed();
   void embed_all();
@@ -294,46 +322,78 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
 
 namespace {
 
-struct Route {
-  std::string_view method, path;
-  void (Exchange::*handle)();
-};
-
 constexpr std::array kRoutes = {
-    Route{"GET", "/health", &Exchange::get_health},
+    Route{"GET", "/health", &Exchange::get_health, false, true},
+    Route{"GET", "/ping", &Exchange::get_health, false, true},
     Route{"GET", "/metrics", &Exchange::get_metrics},
     Route{"GET", "/info", &Exchange::get_info},
-    Route{"GET", "/v1/models", &Exchange::get_models},
-    Route{"POST", "/v1/embeddings", &Exchange::openai_embeddings},
+    Route{"GET", "/v1/models", &Exchange::get_models, true},
+    Route{"GET", "/v1/models/", &Exchange::get_model, true},
+    Route{"POST", "/v1/embeddings", &Exchange::openai_embeddings, true},
+    Route{"POST", "/embeddings", &Exchange::openai_embeddings, true},
+    Route{"POST", "/", &Exchange::by_kind},
+    Route{"POST", "/invocations", &Exchange::by_kind},
     Route{"POST", "/embed", &Exchange::embed},
     Route{"POST", "/embed_all", &Exchange::embed_all},
     Route{"POST", "/predict", &Exchange::predict},
     Route{"POST", "/rerank", &Exchange::rerank},
-    Route{"POST", "/v1/rerank", &Exchange::rerank_v1},
+    Route{"POST", "/v1/rerank", &Exchange::rerank_v1, true},
+    Route{"POST", "/v2/rerank", &Exchange::rerank_v1, true},
     Route{"POST", "/similarity", &Exchange::similarity},
     Route{"POST", "/tokenize", &Exchange::tokenize},
-    Route{"GET", "/", &Exchange::get_page},
+    Route{"GET", "/", &Exchange::get_page, false, true},
     Route{"POST", "/observe", &Exchange::observe},
 };
 
+bool is_at(const Route& route, std::string_view path) {
+  const bool has_more = route.path.size() > 1 && route.path.ends_with('/');
+  return has_more ? path.starts_with(route.path) : path == route.path;
+}
+
 }  // namespace
 
+void Exchange::fail(const Failure& failure) {
+  const bool openai = route != nullptr ? route->openai : request.path.starts_with("/v1/");
+  const bool their_fault = failure.status < 500 && failure.status != 424;
+  const Json json = openai
+                        ? Json{{"error",
+                                {{"message", failure.message},
+                                 {"type", their_fault ? "invalid_request_error" : "server_error"},
+                                 {"code", failure.type}}}}
+                        : Json{{"error", failure.message}, {"error_type", failure.type}};
+  HttpResponse response{.status = failure.status, .body = dump(json)};
+  if (failure.status == 429 || failure.status == 503)
+    response.headers.emplace_back("Retry-After", "1");
+  if (failure.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  if (failure.status == 405) {
+    std::vector<std::string_view> methods;
+    for (const Route& each : kRoutes) {
+      if (is_at(each, request.path)) methods.push_back(each.method);
+    }
+    response.headers.emplace_back("Allow", fmt::format("{}", fmt::join(methods, ", ")));
+  }
+  answer(std::move(response));
+}
+
 void Exchange::get_metrics() {
-  std::vector<Metrics::Gauge> gauges;
-  for (const auto& model : service.models_)
-    gauges.push_back(
-        {"queue_requests", fmt::format("model=\"{}\"", model->name()), model->waiting()});
-  answer(HttpResponse{.body = service.metrics_.text(gauges),
+  std::vector<std::pair<std::string, int64_t>> waiting;
+  for (const auto& model : service.models_) waiting.emplace_back(model->name(), model->waiting());
+  answer(HttpResponse{.body = service.metrics_.text(waiting),
                       .content_type = "text/plain; version=0.0.4; charset=utf-8"});
+}
+
+/// As OpenAI's clients list it.
+Json listed(const ModelQueue& model) {
+  return {{"id", model.name()}, {"object", "model"}, {"created", 0}, {"owned_by", "phasor"}};
 }
 
 void Exchange::get_models() {
   Json list = Json::array();
-  for (const auto& model : service.models_)
-    list.push_back(
-        {{"id", model->name()}, {"object", "model"}, {"created", 0}, {"owned_by", "phasor"}});
+  for (const auto& model : service.models_) list.push_back(listed(*model));
   answer(Json{{"object", "list"}, {"data", list}});
 }
+
+void Exchange::get_model() { answer(listed(model(request.path.substr(route->path.size())))); }
 
 void Exchange::get_info() {
   Json list = Json::array();
@@ -365,6 +425,13 @@ void Exchange::get_info() {
   answer(info);
 }
 
+void Exchange::by_kind() {
+  const nlohmann::json json = body();
+  const auto& head = model(Fields(json)).model().weights().classifier;
+  if (!head) return embed();
+  return head->labels.size() == 1 ? rerank() : predict();
+}
+
 void Exchange::openai_embeddings() {
   const nlohmann::json json = body();
   const Fields fields(json);
@@ -372,9 +439,9 @@ void Exchange::openai_embeddings() {
   const std::string format = fields.text("encoding_format", "float");
   if (format != "float" && format != "base64")
     invalid("`encoding_format` must be \"float\" or \"base64\"");
-  const int64_t dimensions = fields.count("dimensions");
-  RunKind kind{.prompt = queue.model().sentence().prompt};
-  run(queue, kind, fields.texts("input", kMostTextsOfOpenAi), {},
+  const int64_t dimensions = dimensions_of(fields, queue);
+  const RunKind kind{.prompt = queue.model().sentence().prompt};
+  run(queue, {.kind = kind, .texts = fields.texts("input", kMostTextsOfOpenAi)},
       [this, &queue, dimensions, format](std::vector<TextResult> results) {
         cut(results, dimensions, true);
         std::string text = R"({"object":"list","data":[)";
@@ -416,8 +483,8 @@ void Exchange::embed() {
   const Fields fields(json);
   ModelQueue& queue = embedder(fields);
   const RunKind kind = embed_kind(fields, queue);
-  const int64_t dimensions = fields.count("dimensions");
-  run(queue, kind, fields.texts("inputs", service.options_.max_texts), {},
+  const int64_t dimensions = dimensions_of(fields, queue);
+  run(queue, {.kind = kind, .texts = fields.texts("inputs", service.options_.max_texts)},
       [this, dimensions, normalize = kind.normalize](std::vector<TextResult> results) {
         cut(results, dimensions, normalize);
         std::string text;
@@ -433,8 +500,8 @@ void Exchange::embed_all() {
   const nlohmann::json json = body();
   const Fields fields(json);
   ModelQueue& queue = model(fields);
-  RunKind kind{.task = Task::kStates, .truncate = fields.flag("truncate", true)};
-  run(queue, kind, fields.texts("inputs", service.options_.max_texts), {},
+  const RunKind kind{.task = Task::kStates, .truncate = fields.flag("truncate", true)};
+  run(queue, {.kind = kind, .texts = fields.texts("inputs", service.options_.max_texts)},
       [this](const std::vector<TextResult>& results) {
         std::string text;
         for (const TextResult& result : results) {
@@ -478,7 +545,7 @@ void Exchange::predict() {
   const bool raw = fields.flag("raw_scores", false);
   const RunKind kind{.task = second.empty() ? Task::kClassify : Task::kClassifyPairs,
                      .truncate = fields.flag("truncate", true)};
-  run(queue, kind, std::move(first), std::move(second),
+  run(queue, {.kind = kind, .texts = std::move(first), .second = std::move(second)},
       [this, &queue, raw, flat](const std::vector<TextResult>& results) {
         const std::vector<std::string>& labels = queue.model().weights().classifier->labels;
         Json all = Json::array();
@@ -497,13 +564,11 @@ void Exchange::rerank() {
   const Fields fields(json);
   ModelQueue& queue = classifier(fields, true);
   std::vector<std::string> documents = fields.texts("texts", service.options_.max_texts);
-  const std::vector<std::string> queries(documents.size(),
-                                         fields.string_of(fields.at("query"), "query"));
-  const RunKind kind{.task = Task::kClassifyPairs, .truncate = fields.flag("truncate", true)};
+  const RunKind kind{.task = Task::kRerank, .truncate = fields.flag("truncate", true)};
   const bool raw = fields.flag("raw_scores", false);
   std::vector<std::string> shown;
   if (fields.flag("return_text", false)) shown = documents;
-  run(queue, kind, queries, std::move(documents),
+  run(queue, {.kind = kind, .texts = std::move(documents), .query = fields.text("query")},
       [this, raw, shown](const std::vector<TextResult>& results) {
         std::vector<float> logits;
         for (const TextResult& result : results) logits.push_back(result.values[0]);
@@ -529,12 +594,11 @@ void Exchange::rerank_v1() {
     documents.push_back(Fields::string_of(wrapped ? item["text"] : item, "documents"));
   }
   documents = Fields::checked(std::move(documents), "documents", kMostTextsOfOpenAi);
-  const std::vector<std::string> queries(documents.size(),
-                                         fields.string_of(fields.at("query"), "query"));
   const int64_t top = fields.count("top_n");
   std::vector<std::string> shown;
   if (fields.flag("return_documents", false)) shown = documents;
-  run(queue, {.task = Task::kClassifyPairs}, queries, std::move(documents),
+  run(queue,
+      {.kind = {.task = Task::kRerank}, .texts = std::move(documents), .query = fields.text("query")},
       [this, &queue, top, shown](const std::vector<TextResult>& results) {
         std::vector<float> logits;
         for (const TextResult& result : results) logits.push_back(result.values[0]);
@@ -555,9 +619,9 @@ void Exchange::similarity() {
   const Fields fields(json), inputs(fields.at("inputs"));
   ModelQueue& queue = embedder(fields);
   std::vector<std::string> texts = inputs.texts("sentences", service.options_.max_texts);
-  texts.insert(texts.begin(), inputs.string_of(inputs.at("source_sentence"), "source_sentence"));
+  texts.insert(texts.begin(), inputs.text("source_sentence"));
   const RunKind kind{.prompt = queue.model().sentence().prompt};
-  run(queue, kind, std::move(texts), {}, [this](const std::vector<TextResult>& results) {
+  run(queue, {.kind = kind, .texts = std::move(texts)}, [this](const auto& results) {
     std::vector<float> cosines;
     for (size_t i = 1; i < results.size(); ++i)
       cosines.push_back(cosine_of(results[0], results[i]));
@@ -570,29 +634,32 @@ void Exchange::similarity() {
 void Exchange::tokenize() {
   const nlohmann::json json = body();
   const Fields fields(json);
-  const phasor::Model& model = this->model(fields).model();
+  ModelQueue& queue = model(fields);
   const bool specials = fields.flag("add_special_tokens", true);
-  Json all = Json::array();
-  for (const std::string& text : fields.texts("inputs", service.options_.max_texts)) {
-    const phasor::Tokens tokens = model.tokenizer().encode(text);
-    const std::vector<int64_t> places = text_places(model, tokens.ids);
-    Json& list = all.emplace_back(Json::array());
-    for (int64_t t = 0; t < std::ssize(tokens.ids); ++t) {
-      const bool special = !std::ranges::binary_search(places, t);
-      if (special && !specials) continue;
-      list.push_back({{"id", tokens.ids[t]},
-                      {"text", tokens.pieces[t]},
-                      {"special", special},
-                      {"start", nullptr},
-                      {"stop", nullptr}});
-    }
-  }
-  answer(all);
+  run(queue,
+      {.kind = {.task = Task::kTokenize},
+       .texts = fields.texts("inputs", service.options_.max_texts)},
+      [this, &queue, specials](const std::vector<TextResult>& results) {
+        std::string text;
+        for (const auto& [values, probabilities, num_tokens, tokens] : results) {
+          text += text.empty() ? "[[" : "],[";
+          const std::vector<int64_t> places = text_places(queue.model(), tokens.ids);
+          for (int64_t t = 0; t < num_tokens; ++t) {
+            const bool special = !std::ranges::binary_search(places, t);
+            if (special && !specials) continue;
+            fmt::format_to(std::back_inserter(text),
+                           R"({}{{"id":{},"text":{},"special":{},"start":null,"stop":null}})",
+                           text.ends_with('}') ? "," : "", tokens.ids[t], dump(tokens.pieces[t]),
+                           special);
+          }
+        }
+        answer(text + "]]");
+      });
 }
 
 void Exchange::get_page() {
   answer(HttpResponse{
-      .body = live_page(service.models_, !service.options_.keys.empty()),
+      .body = service.page_,
       .content_type = "text/html; charset=utf-8",
       .headers = {{"Content-Security-Policy",
                    "default-src 'none'; connect-src 'self'; script-src 'unsafe-inline'; style-src "
@@ -618,6 +685,7 @@ void Exchange::observe() {
       .deadline = start + service.options_.timeout,
       .gone = gone};
   texts = std::ssize(observation.texts);
+  request.body = {};
   for (const std::string& text : observation.texts) {
     if (std::ssize(text) > kMostObservedBytes)
       invalid(fmt::format("a text has {} bytes; at most {} are observed", text.size(),
@@ -636,6 +704,48 @@ void Exchange::observe() {
     refuse(429, "Overloaded", "too many observations wait; try again later");
 }
 
+/// Of "http://name:8080", "name:8080", "[::1]:8080".
+std::string_view host_name(std::string_view origin) {
+  if (const size_t scheme = origin.find("://"); scheme != origin.npos) origin.remove_prefix(scheme + 3);
+  if (origin.starts_with('[')) return origin.substr(0, origin.find(']') + 1);
+  return origin.substr(0, origin.find(':'));
+}
+
+void Service::add_model(std::unique_ptr<ModelQueue> model) {
+  if (std::ranges::find(models_, model->name(), [](const auto& m) { return m->name(); }) !=
+      models_.end())
+    throw phasor::InvalidArgument(fmt::format(
+        "two models are called \"{}\"; give one another name: -m NAME=DIR", model->name()));
+  models_.push_back(std::move(model));
+}
+
+void Service::ready() {
+  page_ = live_page(models_, !options_.keys.empty());
+  ready_ = true;
+}
+
+bool Service::has_key(std::string_view authorization) const {
+  constexpr std::string_view kBearer = "bearer ";
+  const auto lower = [](unsigned char c) { return static_cast<char>(std::tolower(c)); };
+  std::string scheme(authorization.substr(0, kBearer.size()));
+  std::ranges::transform(scheme, scheme.begin(), lower);
+  if (scheme != kBearer) return false;
+  bool is_one = false;  // all are compared, so that the time tells nothing
+  for (const std::string& key : options_.keys)
+    is_one |= equal_keys(authorization.substr(kBearer.size()), key);
+  return is_one;
+}
+
+/// A name that another site's owner has pointed at this machine makes its pages ours to a browser.
+bool Service::is_rebound(const HttpRequest& request) const {
+  if (!request.is_local || request.origin.empty()) return false;
+  const std::string_view name = host_name(request.host);
+  const bool is_address = name.starts_with('[') ||
+                          name.find_first_not_of("0123456789.") == std::string_view::npos;
+  return !is_address && name != "localhost" &&
+         std::ranges::find(options_.hosts, name) == options_.hosts.end();
+}
+
 void Service::serve(HttpRequest request, HttpReply reply, std::stop_token gone) {
   const auto exchange =
       std::make_shared<Exchange>(*this, std::move(request), std::move(reply), std::move(gone));
@@ -643,30 +753,30 @@ void Service::serve(HttpRequest request, HttpReply reply, std::stop_token gone) 
     const HttpRequest& request = exchange->request;
     const std::string_view method =
         request.method == "HEAD" ? "GET" : std::string_view(request.method);
-    const auto found = std::ranges::find_if(kRoutes, [&](const Route& route) {
-      return route.path == request.path && route.method == method;
-    });
-    const bool known =
-        std::ranges::find(kRoutes, std::string_view(request.path), &Route::path) != kRoutes.end();
-    if (known)
-      exchange->route =
-          std::ranges::find(kRoutes, std::string_view(request.path), &Route::path)->path;
-    const bool open = request.path == "/health" || request.path == "/";
-    const std::string_view given = request.authorization;
-    constexpr std::string_view kBearer = "Bearer ";
-    bool allowed = options_.keys.empty() || open;
-    for (const std::string& key : options_.keys)
-      allowed |= given.starts_with(kBearer) && equal_keys(given.substr(kBearer.size()), key);
-    if (!allowed)
+    const Route* of_path = nullptr;
+    for (const Route& route : kRoutes) {
+      if (!is_at(route, request.path)) continue;
+      if (of_path == nullptr) of_path = &route;
+      if (route.method == method) exchange->route = &route;
+    }
+    const bool takes_method = exchange->route != nullptr;
+    if (!takes_method) exchange->route = of_path;
+    const Route* const route = exchange->route;
+    if (request.status != 0) refuse(request.status, "Http", request.problem);
+    if (!options_.keys.empty() && !(route && route->open) && !has_key(request.authorization))
       refuse(401, "Unauthorized",
              "the key is missing or wrong; send \"Authorization: Bearer KEY\"");
-    if (!known) refuse(404, "NotFound", fmt::format("there is no {}", request.path));
-    if (found == kRoutes.end())
+    if (is_rebound(request))
+      refuse(403, "Forbidden",
+             fmt::format("pages of {} may not ask this server; --allow-host {} lets them",
+                         request.host, host_name(request.host)));
+    if (route == nullptr) refuse(404, "NotFound", fmt::format("there is no {}", request.path));
+    if (!takes_method)
       refuse(405, "MethodNotAllowed",
              fmt::format("{} does not take {}", request.path, request.method));
     if (!ready_) refuse(503, "Unhealthy", "the models are being loaded");
     if (draining_) refuse(503, "Unhealthy", "the server is going down");
-    (exchange.get()->*found->handle)();
+    (exchange.get()->*route->handle)();
   });
 }
 

@@ -19,6 +19,7 @@ struct ServiceOptions {
   std::vector<std::string> keys = {};         // one of them is asked for; empty: none
   std::chrono::milliseconds timeout{60'000};  // from a request's arrival to its batch
   int64_t max_texts = 32;                     // of a request in TEI's shapes; OpenAI's: 2048
+  std::vector<std::string> hosts = {};        // names of this server, where browsers send one
   QueueOptions queue = {};
 };
 
@@ -36,12 +37,14 @@ class Service {
   Service(ServiceOptions options, Metrics& metrics)
       : options_(options), metrics_(metrics), observer_(metrics) {}
 
-  /// The first model answers what names none. Before serve().
-  void add_model(std::unique_ptr<ModelQueue> model) { models_.push_back(std::move(model)); }
-  /// From now on it answers, and before with 503. Any thread.
-  void ready() { ready_ = true; }
+  /// The first model answers what names none. Before ready(). Throws InvalidArgument, where the name
+  /// is taken.
+  void add_model(std::unique_ptr<ModelQueue> model);
+  /// From now on it answers, and before with 503. Any thread, once.
+  void ready();
   /// From now on it answers with 503, but for what has been accepted. Any thread.
   void drain() { draining_ = true; }
+  bool is_draining() const { return draining_; }
   /// Is told of every answer, on any thread.
   void log_to(std::function<void(const Served&)> log) { log_ = std::move(log); }
 
@@ -49,10 +52,14 @@ class Service {
 
  private:
   friend struct Exchange;
+  bool has_key(std::string_view authorization) const;
+  bool is_rebound(const HttpRequest& request) const;
+
   ServiceOptions options_;
   Metrics& metrics_;
   std::atomic<bool> ready_ = false, draining_ = false;
   std::function<void(const Served&)> log_;
+  std::string page_;
   // Last, for their threads use the others.
   std::vector<std::unique_ptr<ModelQueue>> models_;
   LiveObserver observer_;

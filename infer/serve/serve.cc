@@ -1,5 +1,4 @@
 // infer serve: embeddings, rerankers and classifiers behind HTTP.
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -9,8 +8,8 @@
 
 #include "infer/cli/options.h"
 #include "infer/commands.h"
-#include "infer/render/observed_json.h"
 #include "infer/render/terminal.h"
+#include "infer/serve/access_log.h"
 #include "infer/serve/routes.h"
 #include "models/files.h"
 #include "phasor/errors.h"
@@ -44,20 +43,23 @@ struct ServeArguments {
 /// "name=folder", or a folder, whose name is the model's.
 std::pair<std::string, std::string> name_and_folder(const std::string& model) {
   const size_t equals = model.find('=');
-  if (equals != std::string::npos && equals > 0)
+  if (equals != std::string::npos && equals > 0 && !std::filesystem::exists(model))
     return {model.substr(0, equals), model.substr(equals + 1)};
   const std::filesystem::path path = std::filesystem::path(model).lexically_normal();
   return {(path.has_filename() ? path : path.parent_path()).filename().string(), model};
 }
 
 std::vector<std::string> read_keys(const std::string& file) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf", kSpace = " \t\r";
   std::vector<std::string> keys;
   std::string text = phasor::internal::read_file(file, kMostKeyBytes);
+  if (text.starts_with(kMark)) text.erase(0, kMark.size());
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     std::string key = text.substr(begin, end - begin);
-    while (!key.empty() && (key.back() == '\r' || key.back() == ' ')) key.pop_back();
-    if (!key.empty()) keys.push_back(std::move(key));
+    key.erase(key.find_last_not_of(kSpace) + 1);
+    key.erase(0, std::min(key.find_first_not_of(kSpace), key.size()));
+    if (!key.empty() && key[0] != '#') keys.push_back(std::move(key));
     begin = end + 1;
   }
   if (keys.empty())
@@ -74,41 +76,22 @@ void raise_descriptors() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-void log(const Served& served) {
-  static std::mutex mutex;
-  const auto now = std::chrono::system_clock::now();
-  const std::string line =
-      one_line({{"time",
-                 fmt::format("{:%FT%TZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)))},
-                {"client", served.client},
-                {"method", served.method},
-                {"path", served.path},
-                {"status", served.status},
-                {"ms", std::round(served.seconds * 1e5) / 100},
-                {"texts", served.texts},
-                {"tokens", served.tokens}}) +
-      "\n";
-  const std::lock_guard lock(mutex);
-  std::fwrite(line.data(), 1, line.size(), stdout);
-  std::fflush(stdout);
-}
-
-/// Drains the server at the first signal, and stops it at the second.
+/// Drains the server at the first signal, and ends the program at the second.
 class Signals {
  public:
   Signals(HttpServer& server, Service& service) {
     sigemptyset(&set_);
     for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&set_, signal);
     thread_ = std::thread([this, &server, &service] {
-      for (int count = 0;; ++count) {
+      for (int count = 0;;) {
         int signal = 0;
         sigwait(&set_, &signal);
         if (signal == SIGUSR1 && ended_) return;
         if (signal == SIGUSR1) continue;
-        if (count > 0) return server.stop();
-        report_note("going down: what has been accepted is answered first");
+        if (++count > 1) _exit(128 + signal);  // as the system would have ended it
         service.drain();
         server.drain();
+        report_note("going down: what has been accepted is answered first");
       }
     });
   }
@@ -138,6 +121,9 @@ int serve(int argc, char** argv) {
               Range{0, 65535});
   line.option("--api-key-file", "FILE", "keys, one a line; requests must have one of them",
               arguments.key_file);
+  line.list("--allow-host", "NAME",
+            "a name that browsers reach this machine's own server by, through a proxy; repeatable",
+            arguments.service.hosts);
   line.option("--max-batch-tokens", "N", "tokens that run together, about (default: 16384)",
               arguments.service.queue.max_batch_tokens, Range{1, 1 << 30});
   line.option("--max-queue", "N", "requests that may wait, for each model (default: 512)",
@@ -167,10 +153,12 @@ int serve(int argc, char** argv) {
   sigemptyset(&held);
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&held, signal);
   pthread_sigmask(SIG_BLOCK, &held, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);  // of who reads the log
 
   Metrics metrics;
+  AccessLog log(metrics);
   Service service(arguments.service, metrics);
-  if (!arguments.common.quiet) service.log_to(log);
+  if (!arguments.common.quiet) service.log_to([&](const Served& served) { log.add(served); });
   HttpServer server(arguments.http,
                     [&](HttpRequest request, HttpReply reply, std::stop_token gone) {
                       service.serve(std::move(request), std::move(reply), std::move(gone));
@@ -181,6 +169,7 @@ int serve(int argc, char** argv) {
   try {
     Signals signals(server, service);
     for (const std::string& model : arguments.models) {
+      if (service.is_draining()) break;
       const auto [name, folder] = name_and_folder(model);
       service.add_model(std::make_unique<ModelQueue>(
           name, phasor::Model::load(folder, {.language = arguments.common.language}),
@@ -188,11 +177,12 @@ int serve(int argc, char** argv) {
                                  .precision = arguments.common.precision},
           arguments.service.queue, metrics));
     }
-    service.ready();
-    if (!arguments.common.quiet)
+    if (!service.is_draining()) service.ready();
+    if (!arguments.common.quiet && !service.is_draining())
       report_note(fmt::format("serving {} on http://{}:{}", fmt::join(arguments.models, ", "),
                               arguments.http.host, port));
     loop.join();
+    log.end();
   } catch (...) {
     problem = std::current_exception();
     server.stop();

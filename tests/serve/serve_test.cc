@@ -59,6 +59,15 @@ class Client {
     socket_ = -1;
   }
 
+  /// Sends no more, but reads.
+  void end() const { shutdown(socket_, SHUT_WR); }
+  /// Closes with a reset, as the system does for a program that ends with unread bytes.
+  void reset() {
+    const linger now{.l_onoff = 1, .l_linger = 0};
+    setsockopt(socket_, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    close();
+  }
+
   void send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -81,6 +90,7 @@ class Client {
     answer.head = received_.substr(0, end);
     received_.erase(0, end);
     answer.status = std::stoi(answer.head.substr(9, 3));
+    if (answer.status == 100 && has_body) return receive();  // which may always be sent
     const size_t length = answer.head.find("Content-Length: ");
     if (!has_body || length == std::string::npos) return answer;
     const size_t size = std::stoul(answer.head.substr(length + 16));
@@ -384,7 +394,7 @@ TEST(ServeTest, AMistakeHasAStatusAndAReason) {
            {"/embed", R"({"inputs": ["a", 3]})", 422, "token ids"},
            {"/embed", R"({"inputs": [[1, 2]]})", 422, "token ids"},
            {"/embed", R"({"inputs": [true]})", 422, "string"},
-           {"/embed", many, 422, "33 texts"},
+           {"/embed", many, 413, "33 texts"},
            {"/embed", R"({"inputs": "a", "normalize": "yes"})", 422, "`normalize`"},
            {"/embed", R"({"inputs": "a", "prompt_name": "query"})", 422, "prompt"},
            {"/embed", R"({"inputs": "a", "dimensions": 0})", 422, "`dimensions`"},
@@ -445,6 +455,11 @@ TEST(ServeTest, KeysAreAskedFor) {
     EXPECT_EQ(server.get("/nothing", header).status, 401);
   }
   EXPECT_EQ(server.post("/embed", body, "Authorization: Bearer one\r\n").status, 200);
+  EXPECT_EQ(server.post("/embed", body, "Authorization: bEARER one\r\n").status, 200);
+  Client trailing(server.port());
+  trailing.send("POST /embed HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTrailer: Authorization\r\n"
+                "\r\nf\r\n{\"inputs\": \"a\"}\r\n0\r\nAuthorization: Bearer one\r\n\r\n");
+  EXPECT_EQ(trailing.receive().status, 401);
   EXPECT_EQ(server.post("/embed", body, "Authorization: Bearer two\r\n").status, 200);
   EXPECT_EQ(server.get("/health").status, 200);
 }
@@ -503,11 +518,39 @@ TEST(ServeTest, HttpIsReadAndRefusedAsItShould) {
             413);
   EXPECT_EQ(refused("GET / HTTP/1.1\r\nX: " + std::string(3000, 'x') + "\r\n\r\n"), 431);
   EXPECT_EQ(refused("GET / HTTP/1.1\r\nX: " + std::string(300'000, 'x')), 431);
+  const std::string ext = "POST /embed HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1;";
+  EXPECT_EQ(refused(ext + std::string(300'000, 'x')), 431);
   EXPECT_EQ(refused("nonsense\r\n\r\n"), 400);
+  for (const char* coding : {"gzip", "gzip, chunked", "chunked, chunked", "identity"}) {
+    EXPECT_EQ(refused(fmt::format("POST /embed HTTP/1.1\r\nTransfer-Encoding: {}\r\n\r\n0\r\n\r\n",
+                                  coding)),
+              400)
+        << coding;
+  }
+  EXPECT_EQ(refused("POST /embed HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: "
+                    "chunked\r\n\r\n0\r\n\r\n"),
+            400);
+  EXPECT_EQ(refused("POST /embed HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), 400);
   EXPECT_EQ(refused(std::string("\0\1\2\3\r\n\r\n", 8)), 400);
   EXPECT_EQ(refused("GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n"), 400);
   EXPECT_EQ(refused("GET / HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n"), 400);
-  EXPECT_EQ(server.get("/health").status, 200);
+  {  // HTTP/1.0 is answered in HTTP/1.0
+    Client client(server.port());
+    client.send("GET /health HTTP/1.0\r\nExpect: 100-continue\r\n\r\n");
+    EXPECT_TRUE(client.receive().head.starts_with("HTTP/1.0 200"));
+    EXPECT_TRUE(client.is_closed());
+  }
+  // What could not be read has the shape of its route, and is counted with it.
+  Client client(server.port());
+  client.send("POST /v1/embeddings HTTP/1.1\r\nContent-Length: 5000\r\n\r\n");
+  EXPECT_EQ(client.receive().json()["error"]["type"], "invalid_request_error");
+  EXPECT_EQ(server.metric("phasor_requests_total{route=\"/v1/embeddings\",status=\"413\"}"), 1);
+  // A path may come as proxies have it, or escaped.
+  EXPECT_EQ(server.get("http://a:1/health?b").status, 200);
+  EXPECT_EQ(server.get("/%68ealth").status, 200);
+  for (const char* path : {"/%6", "/%zz", "/%", "health", "*", "http://a"})
+    EXPECT_EQ(server.get(path).status, 404) << path;
+  EXPECT_NE(server.get("/embed").head.find("Allow: POST\r\n"), std::string::npos);
 }
 
 TEST(ServeTest, SlowClientsAreToldAndLetGo) {
@@ -547,28 +590,117 @@ TEST(ServeTest, AFullQueueSaysSo) {
   EXPECT_EQ(server.post("/embed", {{"inputs", "a"}}).status, 200);
 }
 
+/// A text that is cut to 128 tokens, `count` times.
+Json long_request(int count) {
+  return {{"inputs", std::vector<std::string>(count, long_request()["inputs"][0])}};
+}
+
 TEST(ServeTest, WhoWaitsTooLongIsTold) {
-  const Server server({.service = {.timeout = 1ms, .queue = {.max_batch_tokens = 16}}});
-  // Of many texts the first runs, and after it the time is up.
-  const Answer late = server.post("/embed", long_request());
+  const Server server({.service = {.timeout = 60ms, .max_texts = 1000},
+                       .http = {.max_body = 1 << 24}});
+  Client busy(server.port());
+  busy.send("POST", "/embed", long_request(512).dump());  // some batches, each longer than that
+  std::this_thread::sleep_for(30ms);
+  const Answer late = server.post("/embed", {{"inputs", "a"}});
   EXPECT_EQ(late.status, 504);
   EXPECT_EQ(late.json()["error_type"], "Timeout");
   EXPECT_EQ(server.metric("phasor_dropped_total"), 1);
+  EXPECT_EQ(busy.receive().status, 200);  // what has begun is ended
 }
 
 TEST(ServeTest, WhoHasGoneLeavesTheQueue) {
   const Server server({.service = {.queue = {.max_batch_tokens = 16}}});
+  // By closing; with a byte more than the request before; with a reset.
   for (int i = 0; i < 3; ++i) {
     Client client(server.port());
     client.send("POST", "/embed", long_request().dump());
     std::this_thread::sleep_for(20ms);
+    if (i == 1) client.send("G");
+    if (i > 0) client.reset();
   }  // closes
   const auto end = std::chrono::steady_clock::now() + 20s;
   while (server.metric("phasor_dropped_total") < 3 && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(10ms);
   EXPECT_EQ(server.metric("phasor_dropped_total"), 3);
+  EXPECT_EQ(server.metric("phasor_requests_total{route=\"/embed\",status=\"499\"}"), 3);
   EXPECT_LT(server.metric("phasor_texts_total"), 96);
   EXPECT_EQ(server.metric("phasor_queue_requests{model=\"sinusoidal\"}"), 0);
+}
+
+TEST(ServeTest, AClientThatOnlyEndsItsOwnSideGetsItsAnswer) {
+  const Server server({.service = {.queue = {.max_batch_tokens = 16}}});
+  const Json large = long_request();
+  for (const Json& body : {large, Json{{"inputs", "a"}}}) {
+    Client client(server.port());
+    client.send("POST", "/embed", body.dump());
+    client.end();
+    const Answer answer = client.receive();
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_NE(answer.head.find("Connection: close"), std::string::npos);
+    EXPECT_TRUE(client.is_closed());
+  }
+}
+
+TEST(ServeTest, WhatIsSentWhileARequestIsComputedComesNext) {
+  const Server server;
+  Client client(server.port());
+  client.send("POST", "/embed", long_request().dump());
+  std::this_thread::sleep_for(20ms);
+  client.send("GET /heal");
+  std::this_thread::sleep_for(20ms);
+  client.send("th HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(client.receive().json().size(), 32u);
+  EXPECT_EQ(client.receive().body, "{\"status\":\"ok\"}");
+}
+
+TEST(ServeTest, AnswersThatNobodyTakesEndInRefusals) {
+  const Server server({.http = {.max_body = 1 << 24, .max_unsent = 1 << 20}});
+  std::list<Client> clients;  // each is sent 32·128·128 numbers, and reads none
+  for (int i = 0; i < 4; ++i)
+    clients.emplace_back(server.port()).send("POST", "/embed_all", long_request().dump());
+  Answer answer;
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  while (answer.status != 503 && std::chrono::steady_clock::now() < end)
+    answer = server.post("/embed", {{"inputs", "a"}});
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_NE(answer.head.find("Retry-After"), std::string::npos);
+  EXPECT_EQ(answer.json()["error_type"], "Http");
+  for (Client& client : clients) EXPECT_EQ(client.receive().json().size(), 32u);
+  EXPECT_EQ(server.post("/embed", {{"inputs", "a"}}).status, 200);
+}
+
+TEST(ServeTest, TheLongestIdleConnectionMakesRoom) {
+  const Server server({.http = {.max_connections = 3}});
+  Client first(server.port()), second(server.port()), third(server.port());
+  for (Client* const client : {&second, &first, &third}) {
+    client->send("GET", "/health");
+    EXPECT_EQ(client->receive().status, 200);
+  }
+  EXPECT_EQ(server.get("/health").status, 200);
+  EXPECT_TRUE(second.is_closed());
+  for (Client* const client : {&first, &third}) {
+    client->send("GET", "/health");
+    EXPECT_EQ(client->receive().status, 200);
+  }
+}
+
+TEST(ServeTest, TheQueueIsBoundedInBytes) {
+  const Server server({.service = {.queue = {.max_queue_bytes = 1 << 20}},
+                       .http = {.max_body = 1 << 24}});
+  const std::string large(3 << 20, 'a');
+  Client busy(server.port());
+  busy.send("POST", "/embed", Json{{"inputs", large}}.dump());  // alone it may be larger
+  Answer answer;
+  for (int i = 0; i < 1000 && answer.status != 429; ++i)
+    answer = server.post("/embed", {{"inputs", "a"}});
+  EXPECT_EQ(answer.status, 429);
+  EXPECT_EQ(busy.receive().status, 200);
+  // The query counts once for each document.
+  const phasor::BertFolder one({"relevant"});
+  const Server ranks({.models = {{"ranks", one.path()}}});
+  const Json rerank = {{"query", std::string(40'000, 'a')},
+                       {"documents", std::vector<std::string>(2048, "b")}};
+  EXPECT_EQ(ranks.post("/v1/rerank", rerank).status, 413);
 }
 
 TEST(ServeTest, ASmallRequestDoesNotWaitForALargeOne) {
@@ -609,7 +741,8 @@ TEST(ServeTest, ManyClientsGetTheirOwnAnswersAndAMistakeIsItsOwn) {
         client.send("POST", "/embed", body.dump());
         const Answer answer = client.receive();
         EXPECT_EQ(answer.status, wrong ? 422 : 200);
-        if (!wrong) EXPECT_TRUE(are(answer.json(), {want[(c + i) % 24]}));
+        if (wrong) continue;
+        EXPECT_TRUE(are(answer.json(), {want[(c + i) % 24]}));
       }
     });
   }
@@ -705,7 +838,7 @@ TEST(ServeTest, WhatCannotBeObservedHasAReason) {
   for (const Case& each : std::vector<Case>{
            {{{"text", "a"}}, 422, "`texts` is missing"},
            {{{"texts", {"a", ""}}}, 400, "empty"},
-           {{{"texts", {"a", "b", "c"}}}, 422, "3 texts"},
+           {{{"texts", {"a", "b", "c"}}}, 413, "3 texts"},
            {{{"texts", std::string(10'001, 'a')}}, 422, "10001 bytes"},
            {{{"texts", "a"}, {"model", "c"}}, 404, "no model"},
            {{{"texts", "a"}, {"positions", "left"}}, 422, "left"},
@@ -713,7 +846,7 @@ TEST(ServeTest, WhatCannotBeObservedHasAReason) {
            {{{"texts", "a"}, {"edits", {"turn"}}}, 422, "turn"},
            {{{"texts", "a"}, {"edits", {"swap=0,99"}}}, 422, "99"},
            {{{"texts", "a"}, {"edits", {"reverse", "table=/etc/passwd"}}}, 422, "reads no files"},
-           {{{"texts", "a"}, {"edits", many}}, 422, "33 texts"},
+           {{{"texts", "a"}, {"edits", many}}, 413, "33 texts"},
            {{{"texts", "a"}, {"cut_residuals", {"9"}}}, 422, "no layer 9"},
            {{{"texts", "a"}, {"cut_residuals", {"first"}}}, 422, "first"},
        }) {
