@@ -242,7 +242,6 @@ void HttpServer::Connection::begin_request(error_code error) {
 }
 
 void HttpServer::Connection::head_read(error_code error) {
-  if (error) return refuse(error);
   // Before the body: after it, fields may follow that nobody should trust.
   const http::request<http::string_body>& message = parser_->get();
   const auto field = [&](http::field name) { return string_of(message[name]); };
@@ -255,6 +254,7 @@ void HttpServer::Connection::head_read(error_code error) {
   request_.encoding = field(http::field::content_encoding);
   version_ = message.version();
   head_ = message.method() == http::verb::head;
+  if (error) return refuse(error);
 
   const bool coded = message.count(http::field::transfer_encoding) > 0;
   if (coded && (version_ < 11 || message.count(http::field::content_length) > 0 ||
