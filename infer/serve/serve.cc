@@ -22,8 +22,8 @@ constexpr int64_t kMostKeyBytes = int64_t{1} << 20;
 constexpr const char* kFooter =
     R"(Routes: POST /v1/embeddings (OpenAI), /embed, /embed_all, /predict, /rerank, /similarity and
 /tokenize (text-embeddings-inference), /v1/rerank (Cohere, Jina); GET /info, /v1/models, /health,
-/metrics (Prometheus). GET / is a page that shows what infer observe --html does, as you type; it asks
-POST /observe. Every answer is one line of JSON on standard output; no text is logged.
+/metrics (Prometheus); docs/serving.md has all. GET / is a page with the figures of infer observe
+--html, drawn anew as you type; it asks POST /observe. Each request is logged as a line of JSON on standard output, without its texts.
 SIGTERM and SIGINT: what has been accepted is answered, then the server ends; once more: at once.
 
 Examples:
