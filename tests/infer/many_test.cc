@@ -58,7 +58,7 @@ TEST(ManyTest, IntervalsAreThoseOfTextsDrawnAnew) {
   const Request request = request_of({"effect", "order", "split"});
   const std::vector<std::string> lines = {kText, kOther, "dog", "A long day on the river."};
   const Observed mean = observe_all({subject(encoder)}, lines, request).at(0);
-  for (const auto [view, column] :
+  for (const auto& [view, column] :
        {std::pair{"effect", "effect"}, {"order", "swap"}, {"split", "token"}}) {
     for (int64_t layer = 1; layer <= 6; ++layer) {
       std::vector<double> sums, weights;

@@ -36,7 +36,7 @@ TEST(MeasuresTest, LayersAreWhatTheLibrarySays) {
   const std::vector<DirectPath> direct = direct_path(encoder.model(), with);
   for (int64_t l = 0; l <= 6; ++l) {
     const std::vector<float>& state = with.hidden_state(l).values;
-    EXPECT_NEAR(number(text, "norm", l, "norm"), mean_norm(state, 128), 1e-4);
+    EXPECT_NEAR(number(text, "norm", l, "norm"), phasor::mean_norm(state, 128), 1e-4);
     EXPECT_NEAR(number(text, "effect", l, "effect"),
                 mean_cosine_distance(state, without.hidden_state(l).values, 128), kRounding);
     EXPECT_NEAR(number(other, "effect", l, "effect"),
@@ -166,7 +166,7 @@ void expect_run(const Observed& after, Encoder& encoder, const RunOptions& optio
   const Trace before = states_of(encoder, after.input.token_ids);
   for (int64_t l = 0; l <= 6; ++l) {
     const std::vector<float>& state = want.hidden_state(l).values;
-    EXPECT_NEAR(number(after, "norm", l, "norm"), mean_norm(state, 128), 1e-4);
+    EXPECT_NEAR(number(after, "norm", l, "norm"), phasor::mean_norm(state, 128), 1e-4);
     EXPECT_NEAR(number(after, "moved", l, "distance"),
                 mean_cosine_distance(state, before.hidden_state(l).values, 128), kRounding);
   }

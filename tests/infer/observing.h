@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <clocale>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,8 @@
 #include "tests/support/test_files.h"
 
 namespace infer {
+
+inline const bool kUtf8 = std::setlocale(LC_CTYPE, "C.UTF-8") != nullptr;  // as main() does
 
 inline const std::string kText = "Tom bit a dog.";
 inline const std::string kOther = "The old man gave the boy a book.";

@@ -97,13 +97,6 @@ TEST(ResidualPartsTest, SumToHiddenStatesWhoseResidualsWereCut) {
   }
 }
 
-ModelConfig sinusoidal_config(NormOrder order) {
-  ModelConfig config = small_config();
-  config.norm_order = order;
-  config.position.kind = PositionKind::kSinusoidal;
-  return config;
-}
-
 std::vector<DirectPath> path(const std::shared_ptr<const Model>& model, RunOptions options = {}) {
   Trace trace = residual_trace();
   options.observer = &trace;

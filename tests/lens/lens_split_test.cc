@@ -483,13 +483,6 @@ TEST(LatinSquareTest, OfTwoTokensBothOrdersAreRunAndContextIsZero) {
   }
 }
 
-ModelConfig sinusoidal_config(NormOrder order) {
-  ModelConfig config = small_config();
-  config.norm_order = order;
-  config.position.kind = PositionKind::kSinusoidal;
-  return config;
-}
-
 /// Rows less their mean.
 std::vector<double> centred(const std::vector<float>& rows, int64_t width) {
   std::vector<double> values(rows.begin(), rows.end());

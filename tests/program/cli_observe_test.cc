@@ -19,10 +19,6 @@ const std::string kSentences = std::string(PHASOR_SOURCE_DIR) + "/examples/sente
 const std::string kText = "Tom bit a dog.";
 const std::string kOther = "The old man gave the boy a book.";
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 /// What a run prints that must succeed and has nothing to note.
 std::string shown(std::vector<std::string> arguments, const ProgramOptions& options = {}) {
   arguments.insert(arguments.begin() + 1, "-q");
