@@ -156,7 +156,7 @@ TEST(ObservedTextTest, EveryViewFitsEightyColumns) {
     return runs;
   };
   Request many = request_of();
-  many.lines = lines_of(phasor::read_text_file(kSentences));
+  many.lines = few_lines();
   const std::vector<Subject> subjects = {{.label = "a", .name = "a", .encoder = a},
                                          {.label = "b", .name = "b", .encoder = b}};
   const std::vector<Observed> means = observe_all(subjects, {kText, kOther, kOther}, many);

@@ -206,8 +206,12 @@ void expect_same(const json& got, const json& want) {
 }
 
 TEST(CliHtmlTest, ThePageOfTextsAndAFileHasTheNumbersOfTheJson) {
-  const std::vector<std::string> arguments = {"observe", "--cut-residual", "1.attn", kText, kOther,
-                                              "-i",      kSentences};
+  const TempFolder folder;
+  std::string lines;  // enough for "longer"
+  for (int i = 0; i < 20; ++i) lines += "Tom bit a dog, and the old man gave the boy a book.\n";
+  const std::vector<std::string> arguments = {
+      "observe", "--cut-residual", "1.attn", kText, kOther, "-i",
+      folder.write("lines.txt", lines).string()};
   const json texts = texts_on_page(arguments);
   const std::vector<json> observed = infer_json(arguments);
   ASSERT_EQ(texts.size(), 3u);
