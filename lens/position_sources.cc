@@ -103,26 +103,41 @@ std::vector<std::vector<SourceShare>> position_sources(Encoder& encoder,
   std::vector<StateSources> states(model.config().num_layers + 1,
                                    StateSources(squares, model.config().d_model));
   const auto ids = [&](int64_t run) { return squares.ids(run); };
+  const Trace trace = residual_trace(heads);
+  const int64_t num_runs = squares.num_runs();
+  // Runs that are in memory together are run once, others again for their parts.
+  const bool together =
+      num_runs * squares.num_tokens() <= tokens_at_once(trace, model.config(), options);
   const auto half = [&](int64_t done_before) -> Progress {
     if (!progress) return {};
     return
         [&, done_before](int64_t done, int64_t total) { progress(done_before + done, 2 * total); };
   };
-  for_each_state(encoder, squares.num_runs(), ids, options, half(0),
-                 [&](int64_t l, int64_t run, std::span<const float> values) {
-                   states[l].add_states(squares, run, values);
-                 });
-  for (StateSources& state : states) state.end_states();
-  const auto visit = [&](const Trace& trace, int64_t first, int64_t count) {
+  const auto add_state = [&](int64_t l, int64_t run, std::span<const float> values) {
+    states[l].add_states(squares, run, values);
+  };
+  const auto end_states = [&] {
+    for (StateSources& state : states) state.end_states();
+  };
+  if (!together) {
+    for_each_state(encoder, num_runs, ids, options, half(0), add_state);
+    end_states();
+  }
+  const auto visit = [&](const Trace& batch, int64_t first, int64_t count) {
+    if (together) {
+      for (int64_t l = 0; l < std::ssize(states); ++l) {
+        for (int64_t i = 0; i < count; ++i) add_state(l, i, batch.hidden_state(l, i).values);
+      }
+      end_states();
+    }
     for (int64_t i = 0; i < count; ++i) {
       const auto add = [&](int64_t l, std::span<const ResidualPart> parts) {
         states[l].add_parts(squares, first + i, parts);
       };
-      for_each_residual_state(model, trace, i, add, options.cut_residuals);
+      for_each_residual_state(model, batch, i, add, options.cut_residuals);
     }
   };
-  for_each_batch(encoder, squares.num_runs(), ids, options, half(squares.num_runs()),
-                 residual_trace(heads), visit);
+  for_each_batch(encoder, num_runs, ids, options, half(num_runs), trace, visit);
   std::vector<std::vector<SourceShare>> results;
   for (const StateSources& state : states) results.push_back(state.result());
   return results;

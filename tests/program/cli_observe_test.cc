@@ -209,9 +209,13 @@ TEST(CliHtmlTest, ThePageOfTextsAndAFileHasTheNumbersOfTheJson) {
   const TempFolder folder;
   std::string lines;  // enough for "longer"
   for (int i = 0; i < 20; ++i) lines += "Tom bit a dog, and the old man gave the boy a book.\n";
-  const std::vector<std::string> arguments = {
-      "observe", "--cut-residual", "1.attn", kText, kOther, "-i",
-      folder.write("lines.txt", lines).string()};
+  const std::vector<std::string> arguments = {"observe",
+                                              "--cut-residual",
+                                              "1.attn",
+                                              kText,
+                                              kOther,
+                                              "-i",
+                                              folder.write("lines.txt", lines).string()};
   const json texts = texts_on_page(arguments);
   const std::vector<json> observed = infer_json(arguments);
   ASSERT_EQ(texts.size(), 3u);
