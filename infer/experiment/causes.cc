@@ -93,7 +93,7 @@ std::vector<RunPart> parts_of(const Subject& subject, PositionComponents& positi
     parts.push_back({fmt::format("position {}", l), Hook::kResidPre, l,
                      [l, &positions](MaskedRun& run) { return positions.at(l, run); }});
   }
-  for (RunPart& part : block_parts(config)) parts.push_back(std::move(part));
+  add_block_parts(config, parts);
   return parts;
 }
 

@@ -1,7 +1,5 @@
 #include "infer/experiment/masked_run.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace infer {
@@ -60,22 +58,15 @@ void MaskedRun::score_without(Hook hook, int64_t layer, TextRows rows, MaskedSco
   score_again(options, score);
 }
 
-std::vector<RunPart> block_parts(const phasor::ModelConfig& config) {
-  std::vector<RunPart> parts;
-  for (const auto& [name, hook] :
-       {std::pair("attention", Hook::kAttnOut), {"MLP", Hook::kMlpOut}}) {
-    for (int64_t l = 0; l < config.num_layers; ++l) {
-      parts.push_back({fmt::format("{} {}", name, l + 1), hook, l,
-                       [h = hook, l](MaskedRun& run) { return run.at(h, l); }});
-    }
+void add_block_parts(const phasor::ModelConfig& config, std::vector<RunPart>& parts) {
+  for (const BlockPart& part : block_parts(config.num_layers, config.num_heads)) {
+    const bool mlp = part.source == phasor::ResidualSource::kMlp;
+    const Hook hook = mlp ? Hook::kMlpOut : Hook::kAttnOut;
+    parts.push_back(
+        {part.label, hook, part.layer, [hook, l = part.layer, h = part.head](MaskedRun& run) {
+           return h < 0 ? run.at(hook, l) : run.head(l, h);
+         }});
   }
-  for (int64_t l = 0; l < config.num_layers; ++l) {
-    for (int64_t h = 0; h < config.num_heads; ++h) {
-      parts.push_back({fmt::format("head {}.{}", l + 1, h + 1), Hook::kAttnOut, l,
-                       [l, h](MaskedRun& run) { return run.head(l, h); }});
-    }
-  }
-  return parts;
 }
 
 std::vector<MaskedText> recordable_texts(Many& many, const char* view, int64_t max_tokens) {

@@ -56,8 +56,8 @@ struct RunPart {
   std::function<TextRows(MaskedRun&)> of;
 };
 
-/// What attention, MLPs and heads write: "attention 1" …, "MLP 1" …, "head 1.1" ….
-std::vector<RunPart> block_parts(const phasor::ModelConfig& config);
+/// Adds those of block_parts().
+void add_block_parts(const phasor::ModelConfig& config, std::vector<RunPart>& parts);
 
 /// The masked texts of the file, cut to `max_tokens` where that is above 0; none, and why is noted
 /// under `view`, where they cannot be scored or are run in windows.

@@ -25,7 +25,7 @@ std::vector<RunPart> parts_of(const phasor::ModelConfig& config) {
     parts.push_back({fmt::format("state {}", l), Hook::kResidPre, l,
                      [l](MaskedRun& run) { return run.state(l); }});
   }
-  for (RunPart& part : block_parts(config)) parts.push_back(std::move(part));
+  add_block_parts(config, parts);
   return parts;
 }
 

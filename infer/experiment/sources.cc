@@ -1,6 +1,4 @@
 // Where the position component of the states comes from: by kind of source, and by part.
-#include <fmt/format.h>
-
 #include <cmath>
 
 #include "infer/experiment/measures.h"
@@ -48,19 +46,11 @@ void add_parts(std::span<const Sources> states, Observed& text) {
              {.label = label, .cells = {share(states[l], meant), share(states.back(), meant)}});
   };
   add("direct path", 0, [](const SourceShare& part) { return part.source == kPosition; });
-  for (const auto& [name, source] : {std::pair("attention", kAttention), {"MLP", kMlp}}) {
-    for (int64_t l = 0; l < text.num_layers; ++l) {
-      add(fmt::format("{} {}", name, l + 1), l + 1, [from = source, l](const SourceShare& part) {
-        return part.source == from && part.layer == l;
-      });
-    }
-  }
-  for (int64_t l = 0; l < text.num_layers; ++l) {
-    for (int64_t h = 0; h < text.num_heads; ++h) {
-      add(fmt::format("head {}.{}", l + 1, h + 1), l + 1, [l, h](const SourceShare& part) {
-        return part.source == kAttention && part.layer == l && part.head == h;
-      });
-    }
+  for (const BlockPart& block : block_parts(text.num_layers, text.num_heads)) {
+    add(block.label, block.layer + 1, [&](const SourceShare& part) {
+      return part.source == block.source && part.layer == block.layer &&
+             (block.head < 0 || part.head == block.head);
+    });
   }
 }
 
