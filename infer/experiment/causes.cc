@@ -143,9 +143,9 @@ struct Removed {
 }  // namespace
 
 void score_causes(Many& many) {
-  const std::vector<MaskedText> texts = recordable_texts(many, "causes", most_tokens(many));
-  if (texts.empty()) return;
   const Subject& subject = many.subject;
+  const std::vector<MaskedText> texts = recordable_texts(many, "causes", {&subject});
+  if (texts.empty()) return;
   PositionComponents positions(many.request.seed);
   const std::vector<RunPart> parts = parts_of(subject, positions);
   MaskedScore unchanged, without_positions;

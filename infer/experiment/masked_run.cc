@@ -69,20 +69,27 @@ void add_block_parts(const phasor::ModelConfig& config, std::vector<RunPart>& pa
   }
 }
 
-std::vector<MaskedText> recordable_texts(Many& many, const char* view, int64_t max_tokens) {
+std::vector<MaskedText> recordable_texts(Many& many, const char* view,
+                                         std::initializer_list<const Subject*> runs) {
   if (!can_mask(many, {view})) return {};
-  const Subject& subject = many.subject;
-  const Corpus corpus = tokenize_corpus(subject.model(), many.request.lines);
+  const phasor::Model& model = many.subject.model();
+  int64_t most = 0;
+  for (const Subject* const run : runs) {
+    const int64_t of_run = most_tokens(*run, many.request);
+    most = most == 0 || of_run == 0 ? std::max(most, of_run) : std::min(most, of_run);
+  }
   std::vector<MaskedText> texts =
-      masked_texts(subject.model(), corpus, max_tokens, many.request.seed);
-  const auto limit = subject.model().max_tokens(subject.options.positions);
-  const auto in_windows = [&](const MaskedText& text) {
-    return limit && std::ssize(text.token_ids) > *limit;
-  };
-  if (subject.options.overflow == phasor::Overflow::kWindow &&
-      std::ranges::any_of(texts, in_windows)) {
-    many.means.missing[view] = "a text was run in overlapping windows";
-    return {};
+      masked_texts(model, tokenize_corpus(model, many.request.lines), most, many.request.seed);
+  for (const Subject* const run : runs) {
+    const auto limit = model.max_tokens(run->options.positions);
+    const auto in_windows = [&](const MaskedText& text) {
+      return limit && std::ssize(text.token_ids) > *limit;
+    };
+    if (run->options.overflow == phasor::Overflow::kWindow &&
+        std::ranges::any_of(texts, in_windows)) {
+      many.means.missing[view] = "a text was run in overlapping windows";
+      return {};
+    }
   }
   return texts;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
@@ -59,9 +60,10 @@ struct RunPart {
 /// Adds those of block_parts().
 void add_block_parts(const phasor::ModelConfig& config, std::vector<RunPart>& parts);
 
-/// The masked texts of the file, cut to `max_tokens` where that is above 0; none, and why is noted
-/// under `view`, where they cannot be scored or are run in windows.
-std::vector<MaskedText> recordable_texts(Many& many, const char* view, int64_t max_tokens);
+/// The masked texts of the file, cut to what each of `runs`, which have the same model, can take;
+/// none, and why is noted under `view`, where they cannot be scored or are run in windows.
+std::vector<MaskedText> recordable_texts(Many& many, const char* view,
+                                         std::initializer_list<const Subject*> runs);
 
 /// Batches of few tokens, because whole runs of them are recorded.
 std::vector<std::span<const MaskedText>> recordable_batches(std::span<const MaskedText> texts);
