@@ -8,7 +8,7 @@ namespace {
 
 using enum phasor::ResidualSource;
 using phasor::SourceShare;
-using Sources = std::vector<SourceShare>;  // of one state
+using Sources = phasor::PositionSources;  // of one state
 
 constexpr int64_t kMostRuns = 128;  // of a text, and as many for its parts; at least two squares
 constexpr int64_t kMostSquares = 4;
@@ -17,7 +17,7 @@ constexpr int64_t kMostSquares = 4;
 template <typename Meant>
 double share(const Sources& sources, Meant meant) {
   double sum = 0;
-  for (const SourceShare& part : sources) {
+  for (const SourceShare& part : sources.parts) {
     if (std::isnan(part.share)) return part.share;
     if (meant(part)) sum += part.share;
   }
@@ -25,17 +25,12 @@ double share(const Sources& sources, Meant meant) {
 }
 
 void add_sources(std::span<const Sources> states, Observed& text) {
-  const auto position = [](const SourceShare& part) { return part.source == kPosition; };
-  const auto attention = [](const SourceShare& part) { return part.source == kAttention; };
-  const auto mlp = [](const SourceShare& part) { return part.source == kMlp; };
-  const auto other = [&](const SourceShare& part) {
-    return !position(part) && !attention(part) && !mlp(part);
-  };
   int64_t l = 0;
   for (const Sources& state : states) {
     text.add("sources", {.layer = l++,
-                         .cells = {share(state, position), share(state, attention),
-                                   share(state, mlp), share(state, other)}});
+                         .cells = {state.direct.share, state.attention.share, state.mlp.share,
+                                   state.other.share, state.direct.length, state.attention.length,
+                                   state.mlp.length, state.other.length}});
   }
 }
 
