@@ -9,14 +9,16 @@ using phasor::Hook;
 namespace {
 
 constexpr int64_t kTokensAtOnce = 1024;
+constexpr int64_t kSquares = 4;  // for position components
 
 }  // namespace
 
 MaskedRun::MaskedRun(const Subject& subject, std::span<const MaskedText> texts, int64_t first_text,
-                     MaskedScore& score)
+                     uint64_t seed, MaskedScore& score)
     : subject_(subject),
       texts_(texts),
       first_text_(first_text),
+      seed_(seed),
       trace_(phasor::residual_trace(true)) {
   phasor::RunOptions options = subject.options;
   options.observer = &trace_;
@@ -45,6 +47,37 @@ TextRows MaskedRun::head(int64_t layer, int64_t head) {
   TextRows rows;
   for (const TextRows& heads : heads_) rows.push_back(heads[head]);
   return rows;
+}
+
+TextRows MaskedRun::position(Hook hook, int64_t layer) {
+  if (positions_.empty()) measure_positions();
+  TextRows rows;
+  for (const TextRows& layers : positions_.at(hook)) rows.push_back(layers[layer]);
+  return rows;
+}
+
+void MaskedRun::measure_positions() {
+  constexpr Hook kHooks[] = {Hook::kResidPre, Hook::kAttnOut};
+  const phasor::ModelConfig& config = subject_.model().config();
+  for (const MaskedText& text : texts_) {
+    const std::vector<int64_t> places = text_places(subject_.model(), text.token_ids);
+    std::vector<std::vector<std::vector<double>>> components;
+    if (places.size() > 1) {
+      components = phasor::position_components(subject_.encoder, text.token_ids, places, kHooks,
+                                               subject_.options, kSquares, seed_);
+    }
+    for (size_t h = 0; h < std::size(kHooks); ++h) {
+      TextRows& layers = positions_[kHooks[h]].emplace_back(
+          config.num_layers, std::vector<float>(text.token_ids.size() * config.d_model));
+      for (size_t l = 0; l < layers.size() && !components.empty(); ++l) {
+        for (size_t k = 0; k < components[h][l].size(); ++k) {
+          const int64_t place = places[k / config.d_model];
+          layers[l][place * config.d_model + k % config.d_model] =
+              static_cast<float>(components[h][l][k]);
+        }
+      }
+    }
+  }
 }
 
 void MaskedRun::score_again(phasor::RunOptions options, MaskedScore& score) const {

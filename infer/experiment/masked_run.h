@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,9 +23,9 @@ using TextRows = std::vector<std::vector<float>>;
 class MaskedRun {
  public:
   /// Runs the texts, of which the first has the number `first_text`, and adds their losses to
-  /// `score`.
+  /// `score`. Random orders of the texts are drawn from `seed`.
   MaskedRun(const Subject& subject, std::span<const MaskedText> texts, int64_t first_text,
-            MaskedScore& score);
+            uint64_t seed, MaskedScore& score);
 
   std::span<const MaskedText> texts() const { return texts_; }
   const Subject& subject() const { return subject_; }
@@ -34,6 +35,9 @@ class MaskedRun {
   TextRows at(phasor::Hook hook, int64_t layer) const;
   /// What a head of a layer adds to attention's output.
   TextRows head(int64_t layer, int64_t head);
+  /// The position components at kResidPre or kAttnOut, from random orders of each text; 0 at
+  /// special tokens.
+  TextRows position(phasor::Hook hook, int64_t layer);
 
   /// Adds the losses of the same texts, run with other options or an observer.
   void score_again(phasor::RunOptions options, MaskedScore& score) const;
@@ -41,12 +45,16 @@ class MaskedRun {
   void score_without(phasor::Hook hook, int64_t layer, TextRows rows, MaskedScore& score) const;
 
  private:
+  void measure_positions();
+
   const Subject& subject_;
   std::span<const MaskedText> texts_;
   int64_t first_text_;
+  uint64_t seed_;
   phasor::Trace trace_;
-  int64_t heads_layer_ = -1;          // whose heads are kept:
-  std::vector<TextRows> heads_ = {};  // of each text, [H]
+  int64_t heads_layer_ = -1;                                      // whose heads are kept:
+  std::vector<TextRows> heads_ = {};                              // of each text, [H]
+  std::map<phasor::Hook, std::vector<TextRows>> positions_ = {};  // of each text, [L]
 };
 
 /// A part of a run: rows that appear at a hook.

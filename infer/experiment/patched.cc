@@ -19,13 +19,28 @@ TextRows less(TextRows rows, const TextRows& others) {
   return rows;
 }
 
+/// States, attentions, MLPs and heads; after each state and attention its position component, and
+/// the rest of it.
 std::vector<RunPart> parts_of(const phasor::ModelConfig& config) {
-  std::vector<RunPart> parts;
+  std::vector<RunPart> whole, parts;
   for (int64_t l = 0; l < config.num_layers; ++l) {
-    parts.push_back({fmt::format("state {}", l), Hook::kResidPre, l,
+    whole.push_back({fmt::format("state {}", l), Hook::kResidPre, l,
                      [l](MaskedRun& run) { return run.state(l); }});
   }
-  add_block_parts(config, parts);
+  add_block_parts(config, whole);
+  for (int64_t k = 0; k < std::ssize(whole); ++k) {
+    const RunPart& part = whole[k];
+    parts.push_back(part);
+    if (k >= 2 * config.num_layers) continue;
+    const auto position = [hook = part.hook, l = part.layer](MaskedRun& run) {
+      return run.position(hook, l);
+    };
+    const auto rest = [of = part.of, position](MaskedRun& run) {
+      return less(of(run), position(run));
+    };
+    parts.push_back({part.label + " position", part.hook, part.layer, position});
+    parts.push_back({part.label + " rest", part.hook, part.layer, rest});
+  }
   return parts;
 }
 
@@ -50,13 +65,14 @@ void score_patched(const Subject& first, Many& second) {
   const std::vector<MaskedText> texts =
       recordable_texts(second, "patched", {&first, &second.subject});
   if (texts.empty()) return;
+  const uint64_t seed = second.request.seed;
   const std::vector<RunPart> parts = parts_of(first.model().config());
   MaskedScore unpatched_first, unpatched_second;
   std::vector<Patched> patched(parts.size());
   int64_t number = 0;  // of the batch's first text
   for (const std::span<const MaskedText> batch : recordable_batches(texts)) {
-    MaskedRun run_first(first, batch, number, unpatched_first);
-    MaskedRun run_second(second.subject, batch, number, unpatched_second);
+    MaskedRun run_first(first, batch, number, seed, unpatched_first);
+    MaskedRun run_second(second.subject, batch, number, seed, unpatched_second);
     for (size_t k = 0; k < parts.size(); ++k) {
       second.progress.show("patches of masked texts",
                            number * std::ssize(parts) + static_cast<int64_t>(k * batch.size()),

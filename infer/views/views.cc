@@ -414,12 +414,14 @@ const View kViews[] = {
      .of_many = score_causes},
     {.name = "patched",
      .title = "Loss with a part of the other run",
-     .hint = "Activation patching of two runs of one model. denoising: by how many nats the second "
-             "run's loss on masked tokens falls when a part of the first run takes the place of "
-             "its own; noising: by how many the first run's rises with a part of the second. all: "
-             "the second run's loss less the first's. state N: the states after N layers, which "
-             "have all where positions are added vectors. "
-             "attention, MLP and head: what they write.",
+     .hint =
+         "Activation patching of two runs of one model. denoising: by how many nats the second "
+         "run's loss on masked tokens falls when a part of the first run takes the place of "
+         "its own; noising: by how many the first run's rises with a part of the second. all: "
+         "the second run's loss less the first's. state N: the states after N layers, which "
+         "have all where positions are added vectors. "
+         "attention, MLP and head: what they write. position: the position component alone (see "
+         "sources); rest: all but it.",
      .unit = "nats",
      .needs = Needs::kTwoRunsOfFile,
      .rows = Rows::kNamed,
