@@ -36,14 +36,14 @@ int64_t rows_of(const Trace& trace, const ModelConfig& config) {
   return rows;
 }
 
+}  // namespace
+
 int64_t tokens_at_once(const Trace& trace, const ModelConfig& config, const RunOptions& options) {
   if (one_by_one(options.positions)) return 0;
   const int64_t token_bytes =
       rows_of(trace, config) * config.d_model * static_cast<int64_t>(sizeof(float));
   return std::min(kBatchTokens, kBatchBytes / token_bytes);
 }
-
-}  // namespace
 
 void for_each_batch(Encoder& encoder, int64_t count, const SequenceMaker& make,
                     const RunOptions& options, const Progress& progress, Trace trace,

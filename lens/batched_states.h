@@ -20,6 +20,9 @@ using StateVisitor =
 /// What a batch of sequences left in a trace: `first` is the number of its first sequence.
 using BatchVisitor = std::function<void(const Trace& trace, int64_t first, int64_t count)>;
 
+/// As many tokens as for_each_batch() runs at once; a longer sequence is run by itself.
+int64_t tokens_at_once(const Trace& trace, const ModelConfig& config, const RunOptions& options);
+
 /// Runs `count` sequences in batches of about 4096 tokens and 128 MiB of what `trace` records,
 /// which includes every hidden state. Throws as for_each_state().
 void for_each_batch(Encoder& encoder, int64_t count, const SequenceMaker& make,

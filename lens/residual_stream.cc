@@ -126,7 +126,9 @@ void ResidualStream::add_bias(const Tensor& tensor) {
   const std::vector<float> bias = values_of(tensor);  // [width]
   if (bias.empty()) return;
   std::vector<double>& biases = parts_.front().values;
-  for (size_t i = 0; i < biases.size(); ++i) biases[i] += bias[i % bias.size()];
+  for (size_t first = 0; first < biases.size(); first += bias.size()) {
+    for (size_t i = 0; i < bias.size(); ++i) biases[first + i] += bias[i];
+  }
 }
 
 std::vector<double> ResidualStream::sum() const {

@@ -5,6 +5,7 @@
 
 #include "lens/batched_states.h"
 #include "lens/latin_squares.h"
+#include "lens/matrix.h"
 #include "lens/rows.h"
 #include "phasor/lens/split.h"
 
@@ -48,6 +49,47 @@ std::vector<TokenSplit> latin_square_split(Encoder& encoder, std::span<const int
   std::vector<TokenSplit> results;
   for (const LatinSquareSplit& split : splits) results.push_back(split.result());
   return results;
+}
+
+std::vector<std::vector<std::vector<double>>> position_components(
+    Encoder& encoder, std::span<const int32_t> token_ids, std::span<const int64_t> movable,
+    std::span<const Hook> hooks, const RunOptions& options, int64_t num_squares, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const LatinSquares squares(token_ids, movable, num_squares, random);
+  const int64_t C = encoder.model().config().d_model, L = encoder.model().config().num_layers;
+  std::vector<Hook> recorded = {Hook::kFullEmbed};
+  for (const Hook hook : hooks) {
+    if (!is_block_hook(hook))
+      throw InvalidArgument(
+          fmt::format("{} is not a block's; give a hook that is", hook_path(hook, -1)));
+    recorded.push_back(hook);
+  }
+  std::vector<Matrix> sums(std::ssize(hooks) * L, Matrix::Zero(squares.n(), C));  // [hooks, L]
+  const auto add = [&](const Trace& trace, int64_t, int64_t count) {
+    for (int64_t k = 0; k < std::ssize(sums); ++k) {
+      for (int64_t i = 0; i < count; ++i) {
+        const std::vector<float>& values = trace.at(hooks[k / L], k % L, i).values;
+        if (std::ssize(values) != squares.num_tokens() * C) {
+          throw InvalidArgument(
+              fmt::format("{} has no rows of d_model {}", hook_path(hooks[k / L], k % L), C));
+        }
+        for (int64_t p = 0; p < squares.n(); ++p) {
+          const float* const row = &values[squares.place(p) * C];
+          sums[k].row(p) += Eigen::Map<const Eigen::RowVectorXf>(row, C).cast<double>();
+        }
+      }
+    }
+  };
+  for_each_batch(
+      encoder, squares.num_runs(), [&](int64_t run) { return squares.ids(run); }, options, {},
+      Trace(std::move(recorded)), add);
+  std::vector<std::vector<std::vector<double>>> components(hooks.size());
+  for (int64_t k = 0; k < std::ssize(sums); ++k) {
+    sums[k] /= static_cast<double>(squares.num_runs());
+    sums[k].rowwise() -= sums[k].colwise().mean().eval();
+    components[k / L].push_back(to_vector(sums[k]));
+  }
+  return components;
 }
 
 std::vector<Split> corpus_split(Encoder& encoder, std::span<const std::vector<int32_t>> sequences,

@@ -240,6 +240,9 @@ int compare(int argc, char** argv) {
   }
   if (!common.quiet) print_notes(arguments, subjects, inputs, max_tokens);
   if (page && inputs[0].size() > 1) page->add(runs);
+  // Of the only text, the page has the trained models' runs.
+  for (size_t side = 2; page && inputs[0].size() == 1 && side < runs.size(); ++side)
+    page->add(0, runs[side]);
   if (page) page->write(common.quiet);
   Output output;
   if (as_text) output.write(header(subjects));

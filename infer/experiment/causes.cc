@@ -11,8 +11,7 @@ namespace {
 
 using phasor::Hook;
 
-constexpr int64_t kSquares = 4;  // for a layer's position component
-constexpr size_t kDraws = 3;     // of each control
+constexpr size_t kDraws = 3;  // of each control
 
 /// Less the mean row.
 void center(std::vector<float>& rows, int64_t d_model) {
@@ -43,47 +42,7 @@ TextRows added_vectors(MaskedRun& run) {
   return rows;
 }
 
-/// The position components of hidden_states[l], from random orders of each masked text.
-class PositionComponents {
- public:
-  explicit PositionComponents(uint64_t seed) : seed_(seed) {}
-
-  TextRows at(int64_t l, const MaskedRun& run) {
-    if (run.texts().data() != texts_) measure(run);
-    TextRows rows;
-    for (const TextRows& layers : components_) rows.push_back(layers[l]);
-    return rows;
-  }
-
- private:
-  void measure(const MaskedRun& run) {
-    const Subject& subject = run.subject();
-    const phasor::ModelConfig& config = subject.model().config();
-    texts_ = run.texts().data();
-    components_.clear();
-    for (const MaskedText& text : run.texts()) {
-      const std::vector<int64_t> places = text_places(subject.model(), text.token_ids);
-      const std::vector<float> zeros(text.token_ids.size() * config.d_model);
-      TextRows& layers = components_.emplace_back(config.num_layers + 1, zeros);
-      if (places.size() < 2) continue;
-      const std::vector<phasor::TokenSplit> splits = phasor::latin_square_split(
-          subject.encoder, text.token_ids, places, subject.options, kSquares, seed_);
-      for (size_t l = 0; l < layers.size(); ++l) {
-        for (size_t i = 0; i < splits[l].position_means.size(); ++i) {
-          const int64_t place = places[i / config.d_model];
-          layers[l][place * config.d_model + i % config.d_model] =
-              static_cast<float>(splits[l].position_means[i]);
-        }
-      }
-    }
-  }
-
-  uint64_t seed_;
-  const MaskedText* texts_ = nullptr;  // the batch of the components
-  std::vector<TextRows> components_;   // of each text: [L + 1]
-};
-
-std::vector<RunPart> parts_of(const Subject& subject, PositionComponents& positions) {
+std::vector<RunPart> parts_of(const Subject& subject) {
   const phasor::ModelConfig& config = subject.model().config();
   std::vector<RunPart> parts;
   // Subtracted when the first block's attention has read them.
@@ -91,9 +50,9 @@ std::vector<RunPart> parts_of(const Subject& subject, PositionComponents& positi
     parts.push_back({"direct path", Hook::kResidMid, 0, added_vectors});
   for (int64_t l = 0; l < config.num_layers; ++l) {
     parts.push_back({fmt::format("position {}", l), Hook::kResidPre, l,
-                     [l, &positions](MaskedRun& run) { return positions.at(l, run); }});
+                     [l](MaskedRun& run) { return run.position(Hook::kResidPre, l); }});
   }
-  for (RunPart& part : block_parts(config)) parts.push_back(std::move(part));
+  add_block_parts(config, parts);
   return parts;
 }
 
@@ -143,18 +102,17 @@ struct Removed {
 }  // namespace
 
 void score_causes(Many& many) {
-  const std::vector<MaskedText> texts = recordable_texts(many, "causes", most_tokens(many));
-  if (texts.empty()) return;
   const Subject& subject = many.subject;
-  PositionComponents positions(many.request.seed);
-  const std::vector<RunPart> parts = parts_of(subject, positions);
+  const std::vector<MaskedText> texts = recordable_texts(many, "causes", {&subject});
+  if (texts.empty()) return;
+  const std::vector<RunPart> parts = parts_of(subject);
   MaskedScore unchanged, without_positions;
   std::vector<Removed> removed(parts.size());
   phasor::RunOptions averaged = subject.options;
   averaged.positions = subject.options.positions.edited(many.request.without);
   int64_t number = 0;  // of the batch's first text
   for (const std::span<const MaskedText> batch : recordable_batches(texts)) {
-    MaskedRun run(subject, batch, number, unchanged);
+    MaskedRun run(subject, batch, number, many.request.seed, unchanged);
     run.score_again(averaged, without_positions);
     for (size_t k = 0; k < parts.size(); ++k) {
       many.progress.show("parts of masked texts",

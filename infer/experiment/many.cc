@@ -83,10 +83,10 @@ Observed observe_many(const Subject& subject, const std::string& file,
 
 }  // namespace
 
-int64_t most_tokens(const Many& many) {
-  const phasor::RunOptions& options = many.subject.options;
-  const auto limit = many.subject.model().max_tokens(options.positions);
-  const int64_t most = many.request.max_tokens;
+int64_t most_tokens(const Subject& subject, const Request& request) {
+  const phasor::RunOptions& options = subject.options;
+  const auto limit = subject.model().max_tokens(options.positions);
+  const int64_t most = request.max_tokens;
   if (options.overflow != phasor::Overflow::kTruncate || !limit) return most;
   return most == 0 ? *limit : std::min(most, *limit);
 }
@@ -173,8 +173,8 @@ void score_masked(Many& many) {
   const Corpus corpus = tokenize_corpus(many.subject.model(), many.request.lines);
   const bool lens = many.request.asks("lens");
   std::vector<MaskedScore> layers =
-      score_texts(many.subject.encoder, many.subject.options, corpus, most_tokens(many),
-                  many.request.seed, lens, many.progress);
+      score_texts(many.subject.encoder, many.subject.options, corpus,
+                  most_tokens(many.subject, many.request), many.request.seed, lens, many.progress);
   MaskedScore& last = layers.back();
   Row row{.label = "all", .cells = {}};
   add_score(last, row);
@@ -237,8 +237,10 @@ std::vector<Observed> observe_runs(
   } else if (request.asks("moved")) {
     runs[1].missing["moved"] = "the two tokenizers make different tokens";
   }
-  if (request.asks("patched"))
-    score_patched(subjects[0], subjects[1], inputs[0], request, progress, runs[1]);
+  if (request.asks("patched")) {
+    Many second{subjects[1], inputs[1], request, progress, runs[1]};
+    score_patched(subjects[0], second);
+  }
   return runs;
 }
 

@@ -39,7 +39,7 @@ bool can_mask(Many& many, std::initializer_list<const char*> views);
 
 /// The most tokens of a masked text: those of Request::max_tokens and, where a run cuts texts, of
 /// the table of positions; 0: any number.
-int64_t most_tokens(const Many& many);
+int64_t most_tokens(const Subject& subject, const Request& request);
 
 /// Whether both were given the same tokens: the same ids, meaning the same pieces.
 bool same_tokens(std::span<const Input> a, std::span<const Input> b);

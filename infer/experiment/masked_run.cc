@@ -1,7 +1,5 @@
 #include "infer/experiment/masked_run.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace infer {
@@ -11,14 +9,16 @@ using phasor::Hook;
 namespace {
 
 constexpr int64_t kTokensAtOnce = 1024;
+constexpr int64_t kSquares = 4;  // for position components
 
 }  // namespace
 
 MaskedRun::MaskedRun(const Subject& subject, std::span<const MaskedText> texts, int64_t first_text,
-                     MaskedScore& score)
+                     uint64_t seed, MaskedScore& score)
     : subject_(subject),
       texts_(texts),
       first_text_(first_text),
+      seed_(seed),
       trace_(phasor::residual_trace(true)) {
   phasor::RunOptions options = subject.options;
   options.observer = &trace_;
@@ -49,6 +49,37 @@ TextRows MaskedRun::head(int64_t layer, int64_t head) {
   return rows;
 }
 
+TextRows MaskedRun::position(Hook hook, int64_t layer) {
+  if (positions_.empty()) measure_positions();
+  TextRows rows;
+  for (const TextRows& layers : positions_.at(hook)) rows.push_back(layers[layer]);
+  return rows;
+}
+
+void MaskedRun::measure_positions() {
+  constexpr Hook kHooks[] = {Hook::kResidPre, Hook::kAttnOut};
+  const phasor::ModelConfig& config = subject_.model().config();
+  for (const MaskedText& text : texts_) {
+    const std::vector<int64_t> places = text_places(subject_.model(), text.token_ids);
+    std::vector<std::vector<std::vector<double>>> components;
+    if (places.size() > 1) {
+      components = phasor::position_components(subject_.encoder, text.token_ids, places, kHooks,
+                                               subject_.options, kSquares, seed_);
+    }
+    for (size_t h = 0; h < std::size(kHooks); ++h) {
+      TextRows& layers = positions_[kHooks[h]].emplace_back(
+          config.num_layers, std::vector<float>(text.token_ids.size() * config.d_model));
+      for (size_t l = 0; l < layers.size() && !components.empty(); ++l) {
+        for (size_t k = 0; k < components[h][l].size(); ++k) {
+          const int64_t place = places[k / config.d_model];
+          layers[l][place * config.d_model + k % config.d_model] =
+              static_cast<float>(components[h][l][k]);
+        }
+      }
+    }
+  }
+}
+
 void MaskedRun::score_again(phasor::RunOptions options, MaskedScore& score) const {
   add_scores(subject_.encoder, std::move(options), texts_, first_text_, std::span(&score, 1));
 }
@@ -60,38 +91,38 @@ void MaskedRun::score_without(Hook hook, int64_t layer, TextRows rows, MaskedSco
   score_again(options, score);
 }
 
-std::vector<RunPart> block_parts(const phasor::ModelConfig& config) {
-  std::vector<RunPart> parts;
-  for (const auto& [name, hook] :
-       {std::pair("attention", Hook::kAttnOut), {"MLP", Hook::kMlpOut}}) {
-    for (int64_t l = 0; l < config.num_layers; ++l) {
-      parts.push_back({fmt::format("{} {}", name, l + 1), hook, l,
-                       [h = hook, l](MaskedRun& run) { return run.at(h, l); }});
-    }
+void add_block_parts(const phasor::ModelConfig& config, std::vector<RunPart>& parts) {
+  for (const BlockPart& part : block_parts(config.num_layers, config.num_heads)) {
+    const bool mlp = part.source == phasor::ResidualSource::kMlp;
+    const Hook hook = mlp ? Hook::kMlpOut : Hook::kAttnOut;
+    parts.push_back(
+        {part.label, hook, part.layer, [hook, l = part.layer, h = part.head](MaskedRun& run) {
+           return h < 0 ? run.at(hook, l) : run.head(l, h);
+         }});
   }
-  for (int64_t l = 0; l < config.num_layers; ++l) {
-    for (int64_t h = 0; h < config.num_heads; ++h) {
-      parts.push_back({fmt::format("head {}.{}", l + 1, h + 1), Hook::kAttnOut, l,
-                       [l, h](MaskedRun& run) { return run.head(l, h); }});
-    }
-  }
-  return parts;
 }
 
-std::vector<MaskedText> recordable_texts(Many& many, const char* view, int64_t max_tokens) {
+std::vector<MaskedText> recordable_texts(Many& many, const char* view,
+                                         std::initializer_list<const Subject*> runs) {
   if (!can_mask(many, {view})) return {};
-  const Subject& subject = many.subject;
-  const Corpus corpus = tokenize_corpus(subject.model(), many.request.lines);
+  const phasor::Model& model = many.subject.model();
+  int64_t most = 0;
+  for (const Subject* const run : runs) {
+    const int64_t of_run = most_tokens(*run, many.request);
+    most = most == 0 || of_run == 0 ? std::max(most, of_run) : std::min(most, of_run);
+  }
   std::vector<MaskedText> texts =
-      masked_texts(subject.model(), corpus, max_tokens, many.request.seed);
-  const auto limit = subject.model().max_tokens(subject.options.positions);
-  const auto in_windows = [&](const MaskedText& text) {
-    return limit && std::ssize(text.token_ids) > *limit;
-  };
-  if (subject.options.overflow == phasor::Overflow::kWindow &&
-      std::ranges::any_of(texts, in_windows)) {
-    many.means.missing[view] = "a text was run in overlapping windows";
-    return {};
+      masked_texts(model, tokenize_corpus(model, many.request.lines), most, many.request.seed);
+  for (const Subject* const run : runs) {
+    const auto limit = model.max_tokens(run->options.positions);
+    const auto in_windows = [&](const MaskedText& text) {
+      return limit && std::ssize(text.token_ids) > *limit;
+    };
+    if (run->options.overflow == phasor::Overflow::kWindow &&
+        std::ranges::any_of(texts, in_windows)) {
+      many.means.missing[view] = "a text was run in overlapping windows";
+      return {};
+    }
   }
   return texts;
 }

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,9 +23,9 @@ using TextRows = std::vector<std::vector<float>>;
 class MaskedRun {
  public:
   /// Runs the texts, of which the first has the number `first_text`, and adds their losses to
-  /// `score`.
+  /// `score`. Random orders of the texts are drawn from `seed`.
   MaskedRun(const Subject& subject, std::span<const MaskedText> texts, int64_t first_text,
-            MaskedScore& score);
+            uint64_t seed, MaskedScore& score);
 
   std::span<const MaskedText> texts() const { return texts_; }
   const Subject& subject() const { return subject_; }
@@ -33,6 +35,9 @@ class MaskedRun {
   TextRows at(phasor::Hook hook, int64_t layer) const;
   /// What a head of a layer adds to attention's output.
   TextRows head(int64_t layer, int64_t head);
+  /// The position components at kResidPre or kAttnOut, from random orders of each text; 0 at
+  /// special tokens.
+  TextRows position(phasor::Hook hook, int64_t layer);
 
   /// Adds the losses of the same texts, run with other options or an observer.
   void score_again(phasor::RunOptions options, MaskedScore& score) const;
@@ -40,12 +45,16 @@ class MaskedRun {
   void score_without(phasor::Hook hook, int64_t layer, TextRows rows, MaskedScore& score) const;
 
  private:
+  void measure_positions();
+
   const Subject& subject_;
   std::span<const MaskedText> texts_;
   int64_t first_text_;
+  uint64_t seed_;
   phasor::Trace trace_;
-  int64_t heads_layer_ = -1;          // whose heads are kept:
-  std::vector<TextRows> heads_ = {};  // of each text, [H]
+  int64_t heads_layer_ = -1;                                      // whose heads are kept:
+  std::vector<TextRows> heads_ = {};                              // of each text, [H]
+  std::map<phasor::Hook, std::vector<TextRows>> positions_ = {};  // of each text, [L]
 };
 
 /// A part of a run: rows that appear at a hook.
@@ -56,12 +65,13 @@ struct RunPart {
   std::function<TextRows(MaskedRun&)> of;
 };
 
-/// What attention, MLPs and heads write: "attention 1" …, "MLP 1" …, "head 1.1" ….
-std::vector<RunPart> block_parts(const phasor::ModelConfig& config);
+/// Adds those of block_parts().
+void add_block_parts(const phasor::ModelConfig& config, std::vector<RunPart>& parts);
 
-/// The masked texts of the file, cut to `max_tokens` where that is above 0; none, and why is noted
-/// under `view`, where they cannot be scored or are run in windows.
-std::vector<MaskedText> recordable_texts(Many& many, const char* view, int64_t max_tokens);
+/// The masked texts of the file, cut to what each of `runs`, which have the same model, can take;
+/// none, and why is noted under `view`, where they cannot be scored or are run in windows.
+std::vector<MaskedText> recordable_texts(Many& many, const char* view,
+                                         std::initializer_list<const Subject*> runs);
 
 /// Batches of few tokens, because whole runs of them are recorded.
 std::vector<std::span<const MaskedText>> recordable_batches(std::span<const MaskedText> texts);

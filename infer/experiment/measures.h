@@ -32,8 +32,7 @@ void measure_moved(const Observed& before, Observed& after);
 void measure_moved(const Subject& before, const Subject& after, std::span<const Input> inputs,
                    Observed& observed_after, Progress& progress);
 /// "patched" of the second run, of texts with masks.
-void score_patched(const Subject& first, const Subject& second, std::span<const Input> inputs,
-                   const Request& request, Progress& progress, Observed& observed_second);
+void score_patched(const Subject& first, Many& second);
 /// Adds to the table "masked" of b how much its losses differ from those of a, mask by mask.
 void compare_losses(const Observed& a, Observed& b);
 

@@ -43,6 +43,19 @@ const Table* Observed::table(std::string_view name) const {
   return found == tables.end() ? nullptr : &found->second;
 }
 
+std::vector<BlockPart> block_parts(int64_t num_layers, int64_t num_heads) {
+  using enum phasor::ResidualSource;
+  std::vector<BlockPart> parts;
+  for (int64_t l = 0; l < num_layers; ++l)
+    parts.push_back({fmt::format("attention {}", l + 1), kAttention, l});
+  for (int64_t l = 0; l < num_layers; ++l) parts.push_back({fmt::format("MLP {}", l + 1), kMlp, l});
+  for (int64_t l = 0; l < num_layers; ++l) {
+    for (int64_t h = 0; h < num_heads; ++h)
+      parts.push_back({fmt::format("head {}.{}", l + 1, h + 1), kAttention, l, h});
+  }
+  return parts;
+}
+
 std::string name_of(HeadNumber head) {
   return fmt::format("{}.{} (L{}H{})", head.layer, head.head, head.layer - 1, head.head - 1);
 }

@@ -89,6 +89,16 @@ struct Observed {
 /// The farthest offset j − i of which the report and tables by offset show anything.
 constexpr int64_t kFarthestOffset = 32;
 
+/// What an attention, an MLP or a head writes.
+struct BlockPart {
+  std::string label;              // "attention 1", "MLP 1", "head 1.1"
+  phasor::ResidualSource source;  // kAttention or kMlp
+  int64_t layer;                  // from 0
+  int64_t head = -1;              // from 0; −1: all of the attention, or an MLP
+};
+/// Attentions, MLPs and heads, each in the order of their layers.
+std::vector<BlockPart> block_parts(int64_t num_layers, int64_t num_heads);
+
 /// A head, both numbers counted from 1.
 struct HeadNumber {
   int64_t layer = 0, head = 0;

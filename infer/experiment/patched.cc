@@ -19,13 +19,28 @@ TextRows less(TextRows rows, const TextRows& others) {
   return rows;
 }
 
+/// States, attentions, MLPs and heads; after each state and attention its position component, and
+/// the rest of it.
 std::vector<RunPart> parts_of(const phasor::ModelConfig& config) {
-  std::vector<RunPart> parts;
+  std::vector<RunPart> whole, parts;
   for (int64_t l = 0; l < config.num_layers; ++l) {
-    parts.push_back({fmt::format("state {}", l), Hook::kResidPre, l,
+    whole.push_back({fmt::format("state {}", l), Hook::kResidPre, l,
                      [l](MaskedRun& run) { return run.state(l); }});
   }
-  for (RunPart& part : block_parts(config)) parts.push_back(std::move(part));
+  add_block_parts(config, whole);
+  for (int64_t k = 0; k < std::ssize(whole); ++k) {
+    const RunPart& part = whole[k];
+    parts.push_back(part);
+    if (k >= 2 * config.num_layers) continue;
+    const auto position = [hook = part.hook, l = part.layer](MaskedRun& run) {
+      return run.position(hook, l);
+    };
+    const auto rest = [of = part.of, position](MaskedRun& run) {
+      return less(of(run), position(run));
+    };
+    parts.push_back({part.label + " position", part.hook, part.layer, position});
+    parts.push_back({part.label + " rest", part.hook, part.layer, rest});
+  }
   return parts;
 }
 
@@ -42,29 +57,26 @@ void score(MaskedRun& first, MaskedRun& second, const RunPart& part, Patched& pa
 
 }  // namespace
 
-void score_patched(const Subject& first, const Subject& second, std::span<const Input> inputs,
-                   const Request& request, Progress& progress, Observed& observed_second) {
-  if (&first.model() != &second.model()) {
-    observed_second.missing["patched"] = "the two runs are of different models";
+void score_patched(const Subject& first, Many& second) {
+  if (&first.model() != &second.subject.model()) {
+    second.means.missing["patched"] = "the two runs are of different models";
     return;
   }
-  Many of_first{first, inputs, request, progress, observed_second};
-  Many of_second{second, inputs, request, progress, observed_second};
-  const int64_t a = most_tokens(of_first), b = most_tokens(of_second);
-  const int64_t most = a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
-  const std::vector<MaskedText> texts = recordable_texts(of_first, "patched", most);
-  if (texts.empty() || recordable_texts(of_second, "patched", most).empty()) return;
+  const std::vector<MaskedText> texts =
+      recordable_texts(second, "patched", {&first, &second.subject});
+  if (texts.empty()) return;
+  const uint64_t seed = second.request.seed;
   const std::vector<RunPart> parts = parts_of(first.model().config());
   MaskedScore unpatched_first, unpatched_second;
   std::vector<Patched> patched(parts.size());
   int64_t number = 0;  // of the batch's first text
   for (const std::span<const MaskedText> batch : recordable_batches(texts)) {
-    MaskedRun run_first(first, batch, number, unpatched_first);
-    MaskedRun run_second(second, batch, number, unpatched_second);
+    MaskedRun run_first(first, batch, number, seed, unpatched_first);
+    MaskedRun run_second(second.subject, batch, number, seed, unpatched_second);
     for (size_t k = 0; k < parts.size(); ++k) {
-      progress.show("patches of masked texts",
-                    number * std::ssize(parts) + static_cast<int64_t>(k * batch.size()),
-                    std::ssize(texts) * std::ssize(parts));
+      second.progress.show("patches of masked texts",
+                           number * std::ssize(parts) + static_cast<int64_t>(k * batch.size()),
+                           std::ssize(texts) * std::ssize(parts));
       score(run_first, run_second, parts[k], patched[k]);
     }
     number += std::ssize(batch);
@@ -73,7 +85,7 @@ void score_patched(const Subject& first, const Subject& second, std::span<const 
     Row row{.label = label, .cells = {}};
     add_difference(unpatched_second, losses.second, row);
     add_difference(losses.first, unpatched_first, row);
-    observed_second.add("patched", std::move(row));
+    second.means.add("patched", std::move(row));
   };
   add("all", {.first = unpatched_second, .second = unpatched_first});
   for (size_t k = 0; k < parts.size(); ++k) add(parts[k].label, patched[k]);

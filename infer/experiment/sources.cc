@@ -1,6 +1,4 @@
 // Where the position component of the states comes from: by kind of source, and by part.
-#include <fmt/format.h>
-
 #include <cmath>
 
 #include "infer/experiment/measures.h"
@@ -10,7 +8,7 @@ namespace {
 
 using enum phasor::ResidualSource;
 using phasor::SourceShare;
-using Sources = std::vector<SourceShare>;  // of one state
+using Sources = phasor::PositionSources;  // of one state
 
 constexpr int64_t kMostRuns = 128;  // of a text, and as many for its parts; at least two squares
 constexpr int64_t kMostSquares = 4;
@@ -19,7 +17,7 @@ constexpr int64_t kMostSquares = 4;
 template <typename Meant>
 double share(const Sources& sources, Meant meant) {
   double sum = 0;
-  for (const SourceShare& part : sources) {
+  for (const SourceShare& part : sources.parts) {
     if (std::isnan(part.share)) return part.share;
     if (meant(part)) sum += part.share;
   }
@@ -27,17 +25,12 @@ double share(const Sources& sources, Meant meant) {
 }
 
 void add_sources(std::span<const Sources> states, Observed& text) {
-  const auto position = [](const SourceShare& part) { return part.source == kPosition; };
-  const auto attention = [](const SourceShare& part) { return part.source == kAttention; };
-  const auto mlp = [](const SourceShare& part) { return part.source == kMlp; };
-  const auto other = [&](const SourceShare& part) {
-    return !position(part) && !attention(part) && !mlp(part);
-  };
   int64_t l = 0;
   for (const Sources& state : states) {
     text.add("sources", {.layer = l++,
-                         .cells = {share(state, position), share(state, attention),
-                                   share(state, mlp), share(state, other)}});
+                         .cells = {state.direct.share, state.attention.share, state.mlp.share,
+                                   state.other.share, state.direct.length, state.attention.length,
+                                   state.mlp.length, state.other.length}});
   }
 }
 
@@ -48,19 +41,11 @@ void add_parts(std::span<const Sources> states, Observed& text) {
              {.label = label, .cells = {share(states[l], meant), share(states.back(), meant)}});
   };
   add("direct path", 0, [](const SourceShare& part) { return part.source == kPosition; });
-  for (const auto& [name, source] : {std::pair("attention", kAttention), {"MLP", kMlp}}) {
-    for (int64_t l = 0; l < text.num_layers; ++l) {
-      add(fmt::format("{} {}", name, l + 1), l + 1, [from = source, l](const SourceShare& part) {
-        return part.source == from && part.layer == l;
-      });
-    }
-  }
-  for (int64_t l = 0; l < text.num_layers; ++l) {
-    for (int64_t h = 0; h < text.num_heads; ++h) {
-      add(fmt::format("head {}.{}", l + 1, h + 1), l + 1, [l, h](const SourceShare& part) {
-        return part.source == kAttention && part.layer == l && part.head == h;
-      });
-    }
+  for (const BlockPart& block : block_parts(text.num_layers, text.num_heads)) {
+    add(block.label, block.layer + 1, [&](const SourceShare& part) {
+      return part.source == block.source && part.layer == block.layer &&
+             (block.head < 0 || part.head == block.head);
+    });
   }
 }
 

@@ -24,7 +24,9 @@ constexpr Column kDirect[] = {{"length", "position"},
                               {"share", "pos. share"},
                               {"token_share", "token share"}};
 constexpr Column kSources[] = {
-    {"direct", "direct"}, {"attention", "attention"}, {"mlp", "MLP"}, {"other", "other"}};
+    {"direct", "direct"},    {"attention", "attention"},           {"mlp", "MLP"},
+    {"other", "other"},      {"direct_length", "‖dir.‖"},          {"attention_length", "‖att.‖"},
+    {"mlp_length", "‖MLP‖"}, {"other_length", "‖other‖", 3, false}};
 constexpr Column kParts[] = {{"own", "own layer"}, {"last", "last layer"}};
 constexpr Column kEffect[] = {{"effect", "1 − cos"}};
 constexpr Column kOrder[] = {
@@ -196,7 +198,9 @@ const View kViews[] = {
          "a place over random orders): the added vector itself (direct), and what attention and "
          "the MLPs of the blocks so far have written. Other: tokens and biases, scaled by "
          "LayerNorms. The shares sum to 1; a negative one works against the others; there "
-         "are none where nothing in the states is position.",
+         "are none where nothing in the states is position. ‖dir.‖, ‖att.‖, ‖MLP‖: the length "
+         "of each source's component relative to the states'. The share of a source at a right "
+         "angle to the others is its length squared; where the share is smaller, they oppose it.",
      .unit = "share of the position component",
      .chart = Chart::kStacked,
      .series = 4,
@@ -410,12 +414,14 @@ const View kViews[] = {
      .of_many = score_causes},
     {.name = "patched",
      .title = "Loss with a part of the other run",
-     .hint = "Activation patching of two runs of one model. denoising: by how many nats the second "
-             "run's loss on masked tokens falls when a part of the first run takes the place of "
-             "its own; noising: by how many the first run's rises with a part of the second. all: "
-             "the second run's loss less the first's. state N: the states after N layers, which "
-             "have all where positions are added vectors. "
-             "attention, MLP and head: what they write.",
+     .hint =
+         "Activation patching of two runs of one model. denoising: by how many nats the second "
+         "run's loss on masked tokens falls when a part of the first run takes the place of "
+         "its own; noising: by how many the first run's rises with a part of the second. all: "
+         "the second run's loss less the first's. state N: the states after N layers, which "
+         "have all where positions are added vectors. "
+         "attention, MLP and head: what they write. position: the position component alone (see "
+         "sources); rest: all but it.",
      .unit = "nats",
      .needs = Needs::kTwoRunsOfFile,
      .rows = Rows::kNamed,

@@ -1,15 +1,16 @@
-"""Measures exported runs with `infer observe` and writes their numbers as a table.
+"""Measures exported models with `infer observe` and adds their numbers to a table.
 
-    python3 models/train/measure.py WORK docs/data/seeds.csv sinusoidal sinusoidal-seed1 …
+    python3 models/train/measure.py docs/data/seeds.csv models/sinusoidal models/learned …
 
-WORK/NAME is a run's exported folder and WORK/NAME.csv its log. Rows of other runs that the table
-has are kept. `infer` is looked for in PATH. The texts are those of examples/sentences.txt.
+A folder's model card (card.py) says which run it is. Rows of the same run are replaced, all others kept. `infer` is
+looked for in PATH. The texts are those of examples/sentences.txt.
 """
 
 import argparse
 import csv
 import json
 import os
+import re
 import subprocess
 
 TEXTS = os.path.join(os.path.dirname(__file__), "../../examples/sentences.txt")
@@ -27,7 +28,8 @@ KEPT = {
     "lens": ["loss"],
     "causes": ["cost", "random", "shuffled"],
 }
-FIELDS = ["kind", "norm", "seed", "tokens", "layer", "measure", "value"]
+RUN = ["kind", "norm", "seed", "tokens"]
+FIELDS = RUN + ["layer", "measure", "value"]
 
 
 def is_kept(measure):
@@ -43,37 +45,44 @@ def measured(folder):
             yield row["layer"], row["measure"], f"{float(row['value']):.4g}"
 
 
-def rows_of(work, name):
-    """A run's rows, and which run it is: kind, norm, seed and tokens."""
-    with open(os.path.join(work, name, "config.json")) as file:
+def rows_of(folder):
+    """A model's rows, and which run it is: kind, norm, seed and tokens."""
+    with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
         norm = json.load(file)["norm_order"]
-    with open(os.path.join(work, f"{name}.csv")) as file:
-        last = list(csv.DictReader(file))[-1]
-    seed = name.split("-seed")[1] if "-seed" in name else "1"
-    run = [name.split("-")[0], norm, seed, f"{round(int(last['tokens']), -6) // 10**6}M"]
-    rows = [("", "valid.loss", f"{float(last['valid_loss']):.4g}")]
-    rows += measured(os.path.join(work, name))
+    with open(os.path.join(folder, "README.md"), encoding="utf-8") as file:
+        card = file.read()
+
+    def said(pattern):
+        found = re.search(pattern, card, re.MULTILINE)
+        if found is None:
+            raise ValueError(f"{folder}/README.md has no {pattern}; card.py writes it")
+        return found[1]
+
+    tokens = f"{float(said(r'^. trained on . ([0-9.]+) M tokens')):.0f}M"
+    run = [said(r"^# (\w+)$"), norm, said(r"^. seed . (\d+) .$"), tokens]
+    rows = [("", "valid.loss", said(r"\(loss ([0-9.]+)\)"))]
+    rows += measured(folder)
     return run, [run + list(row) for row in rows]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("work")
     parser.add_argument("table")
-    parser.add_argument("names", nargs="+")
+    parser.add_argument("folders", nargs="+", metavar="folder")
     args = parser.parse_args()
     table = []
     if os.path.exists(args.table):
-        with open(args.table, newline="") as file:
+        with open(args.table, newline="", encoding="utf-8") as file:
             table = [[row[field] for field in FIELDS] for row in csv.DictReader(file)]
-    for name in args.names:
-        run, rows = rows_of(args.work, name)
-        table = [row for row in table if row[:4] != run] + rows
-        print(name, len(rows), "rows")
-    with open(args.table, "w", newline="") as file:
+    for folder in args.folders:
+        run, rows = rows_of(folder)
+        table = [row for row in table if row[: len(RUN)] != run] + rows
+        print(*run, len(rows), "rows")
+    table.sort(key=lambda row: row[: len(RUN)])  # stable: a run's rows stay in the order of the views
+    with open(args.table, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(FIELDS)
-        writer.writerows(sorted(table, key=lambda row: row[:4]))
+        writer.writerows(table)
 
 
 if __name__ == "__main__":

@@ -15,23 +15,24 @@
 namespace phasor {
 namespace {
 
-enum class Kind { kPostNorm, kPreNorm, kRelativeBias, kWide };
+enum class BatchKind { kPostNorm, kPreNorm, kRelativeBias, kWide };
 constexpr const char* kKindNames[] = {"PostNorm", "PreNorm", "RelativeBias", "Wide"};
 
-std::shared_ptr<const Model> model_of(Kind kind) {
+std::shared_ptr<const Model> model_of(BatchKind kind) {
   ModelConfig config = small_config();
   config.num_heads = 4;
-  config.d_model = kind == Kind::kPostNorm ? 36 : 64;  // rows at odd addresses, and at even ones
+  config.d_model =
+      kind == BatchKind::kPostNorm ? 36 : 64;  // rows at odd addresses, and at even ones
   config.d_ff = 3 * config.d_model;
-  config.norm_order = kind == Kind::kPostNorm ? NormOrder::kPostNorm : NormOrder::kPreNorm;
+  config.norm_order = kind == BatchKind::kPostNorm ? NormOrder::kPostNorm : NormOrder::kPreNorm;
   config.position.kind = PositionKind::kSinusoidal;
-  if (kind == Kind::kPreNorm) config.d_embedding = 20;
-  if (kind == Kind::kRelativeBias) {  // as T5
+  if (kind == BatchKind::kPreNorm) config.d_embedding = 20;
+  if (kind == BatchKind::kRelativeBias) {  // as T5
     config.position = {.bias = ScoreBias::kBuckets};
     config.norm = NormKind::kRmsNorm;
     config.gated_mlp = true;
   }
-  if (kind == Kind::kWide) {  // enough work for all threads to share one sequence
+  if (kind == BatchKind::kWide) {  // enough work for all threads to share one sequence
     config.d_model = 256;
     config.d_ff = 1024;
     config.num_layers = 1;
@@ -39,7 +40,7 @@ std::shared_ptr<const Model> model_of(Kind kind) {
   return random_model(config, 17);
 }
 
-using Case = std::tuple<Kind, Precision>;
+using Case = std::tuple<BatchKind, Precision>;
 class BatchTest : public testing::TestWithParam<Case> {
  protected:
   /// Of 1 to 150 tokens, most of them short.
@@ -56,7 +57,7 @@ class BatchTest : public testing::TestWithParam<Case> {
   }
 
   std::mt19937_64 random_{23};
-  std::shared_ptr<const Model> model_ = model_of(std::get<Kind>(GetParam()));
+  std::shared_ptr<const Model> model_ = model_of(std::get<BatchKind>(GetParam()));
 };
 
 TEST_P(BatchTest, ASequenceHasTheSameBitsAloneAndInAnyBatchOnAnyThreads) {
@@ -90,11 +91,11 @@ TEST_P(BatchTest, ASequenceHasTheSameBitsAloneAndInAnyBatchOnAnyThreads) {
 
 INSTANTIATE_TEST_SUITE_P(
     , BatchTest,
-    testing::Combine(testing::Values(Kind::kPostNorm, Kind::kPreNorm, Kind::kRelativeBias,
-                                     Kind::kWide),
+    testing::Combine(testing::Values(BatchKind::kPostNorm, BatchKind::kPreNorm,
+                                     BatchKind::kRelativeBias, BatchKind::kWide),
                      testing::Values(Precision::kFloat32, Precision::kBfloat16, Precision::kInt8)),
     [](const testing::TestParamInfo<Case>& info) {
-      return std::string(kKindNames[static_cast<int>(std::get<Kind>(info.param))]) + "_" +
+      return std::string(kKindNames[static_cast<int>(std::get<BatchKind>(info.param))]) + "_" +
              std::string(to_string(std::get<Precision>(info.param)));
     });
 

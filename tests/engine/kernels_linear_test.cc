@@ -25,7 +25,7 @@ extern const Kernels kAvx2Kernels, kAvx2VnniKernels;
 
 namespace {
 
-constexpr float kUntouched = 12345.0f;
+constexpr float kUnwritten = 12345.0f;
 
 std::vector<const Kernels*> sets_for_integers() {
   std::vector<const Kernels*> sets;
@@ -80,14 +80,14 @@ TEST_P(FloatMapTest, IsAProductPlusTheBias) {
       const int64_t stride = out + 3;
       std::vector<float> all;  // of the most rows
       for (auto rows = kMapRows.rbegin(); rows != kMapRows.rend(); ++rows) {
-        std::vector<float> y(*rows * stride, kUntouched);
+        std::vector<float> y(*rows * stride, kUnwritten);
         GetParam()->linear(x.data(), *rows, in, panels.data(), out, bias.data(), y.data(), stride);
         if (all.empty()) all = y;
         for (int64_t n = 0; n < *rows; ++n) {
           for (int64_t o = 0; o < stride; ++o) {
             const float got = y[n * stride + o];
             if (o >= out) {
-              ASSERT_EQ(got, kUntouched);
+              ASSERT_EQ(got, kUnwritten);
               continue;
             }
             double sum = bias[o], size = std::abs(bias[o]);

@@ -30,12 +30,6 @@ std::shared_ptr<const Model> relative_model(int64_t num_buckets = 32, int64_t ma
   return random_model(config, 51);
 }
 
-std::vector<float> hidden_of(const std::shared_ptr<const Model>& model, const TokenIds& ids,
-                             const Positions& positions) {
-  const Encoding encoding = Encoder(model).encode_ids(ids, {.positions = positions});
-  return {encoding.hidden(0).begin(), encoding.hidden(0).end()};
-}
-
 TEST(OffsetBiasTest, BucketsAreT5s) {
   // Distances and their buckets of 32 up to 128, worked out by hand from Raffel et al.'s code.
   const std::vector<std::pair<int32_t, int64_t>> buckets = {

@@ -109,11 +109,6 @@ PositionTable random_table(int64_t rows) {
           .values = random_model(config, 62)->weights().token_embedding.to_float()};
 }
 
-std::vector<float> hidden_of(const std::shared_ptr<const Model>& model, const TokenIds& ids,
-                             const Positions& positions) {
-  return hidden_of(Encoder(model).encode_ids(ids, {.positions = positions}));
-}
-
 /// Row t of the result is row places[t] of `rows`.
 std::vector<float> rows_at(const std::vector<float>& rows, const std::vector<int64_t>& places) {
   std::vector<float> result;

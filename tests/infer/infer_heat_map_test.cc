@@ -1,7 +1,6 @@
 // Heat maps in a terminal: what is drawn is what was given, in the lines and columns there are.
 #include <gtest/gtest.h>
 
-#include <clocale>
 #include <cmath>
 #include <limits>
 
@@ -11,8 +10,6 @@
 
 namespace infer {
 namespace {
-
-const bool kUtf8 = std::setlocale(LC_CTYPE, "C.UTF-8") != nullptr;  // as main() does
 
 /// 0, 1, 2, … in rows.
 Matrix counting(int64_t rows, int64_t columns) {

@@ -58,7 +58,7 @@ TEST(ManyTest, IntervalsAreThoseOfTextsDrawnAnew) {
   const Request request = request_of({"effect", "order", "split"});
   const std::vector<std::string> lines = {kText, kOther, "dog", "A long day on the river."};
   const Observed mean = observe_all({subject(encoder)}, lines, request).at(0);
-  for (const auto [view, column] :
+  for (const auto& [view, column] :
        {std::pair{"effect", "effect"}, {"order", "swap"}, {"split", "token"}}) {
     for (int64_t layer = 1; layer <= 6; ++layer) {
       std::vector<double> sums, weights;
@@ -454,6 +454,87 @@ TEST(ManyTest, APatchedPartIsThatOfTheOtherRun) {
     EXPECT_NEAR(of("MLP 5", column), moved(run, mlp), 1e-5) << column;
     EXPECT_NEAR(of("head 1.2", column), moved(run, head), 1e-4) << column;
     EXPECT_GT(of("head 1.2", column), 0.3) << column;
+  }
+}
+
+/// Adds rows [T, C] of each text to what passes a hook.
+class AddRows : public Observer {
+ public:
+  AddRows(Hook hook, int64_t layer, std::vector<std::vector<double>> rows)
+      : hook_(hook), layer_(layer), rows_(std::move(rows)) {}
+  bool wants(Hook, int64_t) const override { return false; }
+  void observe(const HookEvent&) override {}
+  bool changes(Hook hook, int64_t layer) const override { return hook == hook_ && layer == layer_; }
+  void change(const HookEvent& event, std::span<float> values) override {
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] += static_cast<float>(rows_.at(event.sequence).at(i));
+  }
+
+ private:
+  Hook hook_;
+  int64_t layer_;
+  std::vector<std::vector<double>> rows_;
+};
+
+TEST(ManyTest, APatchedPositionComponentIsTheMeanOverOrdersAndTheRestIsAllElse) {
+  Encoder encoder = bundled("learned");
+  const RunOptions options[] = {{}, {.positions = Positions().reversed()}};
+  Request request = request_of({"masked", "patched"});
+  request.lines = {"Tom bit", "a dog", "house"};  // of at most two tokens, which have two orders
+  const std::vector<Observed> runs =
+      observe_all({subject(encoder, "a", options[0]), subject(encoder, "b", options[1])},
+                  request.lines, request);
+  const std::vector<MaskedText> texts =
+      masked_texts(encoder.model(), tokenize_corpus(encoder.model(), request.lines), 0, 1);
+  for (const auto& [part, hook] :
+       {std::pair("attention 2", Hook::kAttnOut), {"state 1", Hook::kResidPre}}) {
+    // Of each run and text, [T, C].
+    std::vector<std::vector<double>> position[2], rest[2];
+    for (const size_t run : {0, 1}) {
+      for (const MaskedText& text : texts) {
+        std::vector<int32_t> ids = text.token_ids;
+        Trace own({hook}), other({hook});
+        RunOptions traced = options[run];
+        traced.observer = &own;
+        encoder.encode_ids(ids, traced);
+        traced.observer = &other;
+        const bool two = ids.size() == 4;
+        if (two) std::swap(ids[1], ids[2]);
+        encoder.encode_ids(ids, traced);
+        const std::vector<float>&a = own.at(hook, 1).values, &b = other.at(hook, 1).values;
+        const auto C = static_cast<int64_t>(a.size() / ids.size());
+        std::vector<double>& component = position[run].emplace_back(a.size());
+        for (int64_t c = 0; two && c < C; ++c) {
+          const double first = a[C + c] + b[C + c], second = a[2 * C + c] + b[2 * C + c];
+          component[C + c] = (first - second) / 4;  // the mean, less that of both places
+          component[2 * C + c] = (second - first) / 4;
+        }
+        rest[run].emplace_back(a.begin(), a.end());
+        for (size_t i = 0; i < a.size(); ++i) rest[run].back()[i] -= component[i];
+      }
+    }
+    for (const auto& [name, half] : {std::pair(" position", &position), {" rest", &rest}}) {
+      for (const size_t run : {0, 1}) {
+        std::vector<std::vector<double>> rows = (*half)[1 - run];
+        for (size_t i = 0; i < rows.size(); ++i) {
+          for (size_t k = 0; k < rows[i].size(); ++k) rows[i][k] -= (*half)[run][i][k];
+        }
+        AddRows patch(hook, 1, std::move(rows));
+        RunOptions patched = options[run];
+        patched.observer = &patch;
+        Request masked_alone = request_of({"masked"});
+        masked_alone.lines = request.lines;
+        const double change =
+            number(observe_all({subject(encoder, "", patched)}, request.lines, masked_alone).at(0),
+                   "masked", "all", "loss") -
+            number(runs[run], "masked", "all", "loss");
+        const std::string label = std::string(part) + name;
+        const char* const column = run == 0 ? "noising" : "denoising";
+        EXPECT_NEAR(number(runs[1], "patched", label, column), run == 0 ? change : -change, 1e-5)
+            << label << column;
+        EXPECT_GT(std::abs(change), 1e-4) << label << column;
+      }
+    }
   }
 }
 

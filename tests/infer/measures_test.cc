@@ -36,7 +36,7 @@ TEST(MeasuresTest, LayersAreWhatTheLibrarySays) {
   const std::vector<DirectPath> direct = direct_path(encoder.model(), with);
   for (int64_t l = 0; l <= 6; ++l) {
     const std::vector<float>& state = with.hidden_state(l).values;
-    EXPECT_NEAR(number(text, "norm", l, "norm"), mean_norm(state, 128), 1e-4);
+    EXPECT_NEAR(number(text, "norm", l, "norm"), phasor::mean_norm(state, 128), 1e-4);
     EXPECT_NEAR(number(text, "effect", l, "effect"),
                 mean_cosine_distance(state, without.hidden_state(l).values, 128), kRounding);
     EXPECT_NEAR(number(other, "effect", l, "effect"),
@@ -166,7 +166,7 @@ void expect_run(const Observed& after, Encoder& encoder, const RunOptions& optio
   const Trace before = states_of(encoder, after.input.token_ids);
   for (int64_t l = 0; l <= 6; ++l) {
     const std::vector<float>& state = want.hidden_state(l).values;
-    EXPECT_NEAR(number(after, "norm", l, "norm"), mean_norm(state, 128), 1e-4);
+    EXPECT_NEAR(number(after, "norm", l, "norm"), phasor::mean_norm(state, 128), 1e-4);
     EXPECT_NEAR(number(after, "moved", l, "distance"),
                 mean_cosine_distance(state, before.hidden_state(l).values, 128), kRounding);
   }
@@ -367,6 +367,8 @@ TEST(MeasuresTest, SourcesSumToOneAndAreNoneWithoutPositions) {
   phasor::Encoder learned = bundled("learned"), none = bundled("none");
   const Request request = request_of({"sources"});
   const Observed with = observe(learned, kText, request), without = observe(none, kText, request);
+  const auto want = phasor::position_sources(learned, with.input.token_ids, with.text_tokens, {}, 4,
+                                             request.seed);
   for (int64_t l = 0; l <= 6; ++l) {
     double sum = 0;
     for (const char* source : {"direct", "attention", "mlp", "other"}) {
@@ -374,6 +376,14 @@ TEST(MeasuresTest, SourcesSumToOneAndAreNoneWithoutPositions) {
       EXPECT_TRUE(std::isnan(number(without, "sources", l, source))) << l << source;
     }
     EXPECT_NEAR(sum, 1, 1e-9);
+    const phasor::PositionSources& state = want.at(l);
+    for (const auto& [source, length] : {std::pair("direct_length", state.direct.length),
+                                         {"attention_length", state.attention.length},
+                                         {"mlp_length", state.mlp.length},
+                                         {"other_length", state.other.length}}) {
+      EXPECT_NEAR(number(with, "sources", l, source), length, 1e-6) << l << source;
+      EXPECT_TRUE(std::isnan(number(without, "sources", l, source))) << l << source;
+    }
   }
   EXPECT_EQ(view("sources").sentence(*without.table("sources")), "");
   EXPECT_NE(view("sources").sentence(*with.table("sources")), "");

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <clocale>
 #include <cmath>
 #include <cstdlib>
 #include <sstream>
@@ -16,9 +15,9 @@
 namespace infer {
 namespace {
 
+using phasor::contains;
 using phasor::lines_of;
 
-const bool kUtf8 = std::setlocale(LC_CTYPE, "C.UTF-8") != nullptr;  // as main() does
 const int kPlain = setenv("NO_COLOR", "1", 1);
 
 Shown shown_of(const std::vector<std::string>& names = {}) {
@@ -44,10 +43,6 @@ std::vector<std::string> lines_from(const std::string& text, const std::string& 
   std::vector<std::string> lines = lines_of(text);
   while (!lines.empty() && lines[0].find(part) == std::string::npos) lines.erase(lines.begin());
   return lines;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST(ObservedTextTest, ATableWithBarsAndItsReason) {
@@ -161,7 +156,7 @@ TEST(ObservedTextTest, EveryViewFitsEightyColumns) {
     return runs;
   };
   Request many = request_of();
-  many.lines = lines_of(phasor::read_text_file(kSentences));
+  many.lines = few_lines();
   const std::vector<Subject> subjects = {{.label = "a", .name = "a", .encoder = a},
                                          {.label = "b", .name = "b", .encoder = b}};
   const std::vector<Observed> means = observe_all(subjects, {kText, kOther, kOther}, many);

@@ -3,18 +3,29 @@
 
 #include <gtest/gtest.h>
 
+#include <clocale>
 #include <string>
 #include <vector>
 
 #include "infer/experiment/measures.h"
 #include "phasor/phasor.h"
+#include "tests/support/run_program.h"
 #include "tests/support/test_files.h"
 
 namespace infer {
 
+inline const bool kUtf8 = std::setlocale(LC_CTYPE, "C.UTF-8") != nullptr;  // as main() does
+
 inline const std::string kText = "Tom bit a dog.";
 inline const std::string kOther = "The old man gave the boy a book.";
 inline const std::string kSentences = std::string(PHASOR_SOURCE_DIR) + "/examples/sentences.txt";
+
+/// As many as every view needs: "longer" twice the trained length.
+inline std::vector<std::string> few_lines() {
+  std::vector<std::string> lines = phasor::lines_of(phasor::read_text_file(kSentences));
+  lines.resize(14);
+  return lines;
+}
 
 inline phasor::Encoder bundled(const std::string& name = "sinusoidal",
                                phasor::Precision precision = phasor::Precision::kFloat32) {

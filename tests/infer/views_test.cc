@@ -158,8 +158,7 @@ TEST(ViewsTest, EveryViewOfATextHasRowsAndAllFormatsHoldThem) {
 TEST(ViewsTest, EveryViewOfTwoRunsOfAFileHasRowsAndAllFormatsHoldThem) {
   phasor::Encoder encoder = bundled();
   Request request = request_of();
-  request.lines = phasor::lines_of(phasor::read_text_file(kSentences));
-  request.lines.resize(20);
+  request.lines = few_lines();
   const std::vector<Observed> runs =
       observe_all({{.label = "a", .name = "a", .encoder = encoder},
                    {.label = "b",

@@ -70,7 +70,7 @@ if [[ $mode == installed ]]; then
   build_c "$prefix" "$@"
 else
   cmake -S "$here" -B "$work/build" -DPHASOR_SOURCE="$repo" -DBUILD_SHARED_LIBS=ON -DPHASOR_INSTALL=ON \
-    "$@" -DCMAKE_BUILD_TYPE=Debug
+    "$@" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0
   targets=$(cmake --build "$work/build" --target help)
   ! grep -E '^(phasor/)?(infer|encode|trace_positions|lens|[a-z_]*_(test|bench))\b' <<<"$targets" ||
     fail "as a subproject phasor brings the targets above along"

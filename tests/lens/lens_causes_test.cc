@@ -12,7 +12,7 @@ namespace phasor {
 namespace {
 
 // Without low ids, some of which are padding and shift the positions of what follows.
-const TokenIds kFirst = {6, 5, 9, 4, 7}, kSecond = {5, 5, 8};
+const TokenIds kFirstIds = {6, 5, 9, 4, 7}, kSecondIds = {5, 5, 8};
 
 Trace run(const std::shared_ptr<const Model>& model, const std::vector<TokenIds>& sequences,
           Trace trace) {
@@ -37,7 +37,7 @@ TEST(CausesTest, HeadsSumToWhatAttentionWrites) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const auto model = drawn_model(seed);
     const Trace trace =
-        run(model, {kSecond, random_ids(*model, 6, seed)}, {Hook::kZ, Hook::kAttnOut});
+        run(model, {kSecondIds, random_ids(*model, 6, seed)}, {Hook::kZ, Hook::kAttnOut});
     for (int64_t layer = 0; layer < model->config().num_layers; ++layer) {
       const auto heads = head_outputs(*model, trace, layer, 1);
       ASSERT_EQ(std::ssize(heads), model->config().num_heads);
@@ -79,15 +79,15 @@ TEST(CausesTest, WhatIsSubtractedIsMissingThereAndChangesNothingBefore) {
   for (const uint64_t seed : {1, 2, 3, 4}) {
     const auto model = drawn_model(seed);
     const int64_t C = model->config().d_model, last = model->config().num_layers - 1;
-    const Trace before = run(model, {kFirst, kSecond}, all);
+    const Trace before = run(model, {kFirstIds, kSecondIds}, all);
     std::vector<std::vector<float>> parts;
-    for (const size_t tokens : {kFirst.size(), kSecond.size()}) {
+    for (const size_t tokens : {kFirstIds.size(), kSecondIds.size()}) {
       std::vector<float>& part = parts.emplace_back(tokens * C);
       for (size_t i = 0; i < part.size(); ++i) part[i] = std::sin(static_cast<float>(i));
     }
     Subtraction subtraction(Hook::kMlpOut, last, parts);
     Both both(subtraction, all);
-    last_states(model, {kFirst, kSecond}, &both);
+    last_states(model, {kFirstIds, kSecondIds}, &both);
     for (int64_t i = 0; i < 2; ++i) {
       EXPECT_EQ(both.trace.at(Hook::kAttnOut, last, i).values,
                 before.at(Hook::kAttnOut, last, i).values);
@@ -107,8 +107,8 @@ TEST(CausesTest, APatchOfTheWholeStreamIsTheOtherRunFromThereOn) {
     const Trace trace = run(model, {other}, {Hook::kResidPre});
     for (int64_t layer = 0; layer < model->config().num_layers; ++layer) {
       Patch patch(Hook::kResidPre, layer, trace);
-      EXPECT_EQ(last_states(model, {kFirst}, &patch), last_states(model, {other}, nullptr));
-      EXPECT_NE(last_states(model, {kFirst}, &patch), last_states(model, {kFirst}, nullptr));
+      EXPECT_EQ(last_states(model, {kFirstIds}, &patch), last_states(model, {other}, nullptr));
+      EXPECT_NE(last_states(model, {kFirstIds}, &patch), last_states(model, {kFirstIds}, nullptr));
     }
   }
 }
@@ -134,20 +134,20 @@ TEST(CausesTest, RandomRowsHaveTheLengthsAndOtherDirections) {
 
 TEST(CausesTest, WhatDoesNotFitIsRefused) {
   const auto model = drawn_model(1);
-  const Trace trace = run(model, {kFirst}, {Hook::kZ, Hook::kResidPre});
+  const Trace trace = run(model, {kFirstIds}, {Hook::kZ, Hook::kResidPre});
   EXPECT_THROW(head_outputs(*model, trace, -1), InvalidArgument);
   EXPECT_THROW(head_outputs(*model, trace, model->config().num_layers), InvalidArgument);
   EXPECT_THROW(head_outputs(*model, Trace{Hook::kAttnOut}, 0), InvalidArgument);
   EXPECT_THROW(random_rows(std::vector<float>(5), 2, 1), InvalidArgument);
   Subtraction short_part(Hook::kAttnOut, 0, {std::vector<float>(3)});
-  EXPECT_THROW(last_states(model, {kFirst}, &short_part), InvalidArgument);
+  EXPECT_THROW(last_states(model, {kFirstIds}, &short_part), InvalidArgument);
   Subtraction one_part(Hook::kAttnOut, 0,
-                       {std::vector<float>(kFirst.size() * model->config().d_model)});
-  EXPECT_THROW(last_states(model, {kFirst, kFirst}, &one_part), InvalidArgument);
+                       {std::vector<float>(kFirstIds.size() * model->config().d_model)});
+  EXPECT_THROW(last_states(model, {kFirstIds, kFirstIds}, &one_part), InvalidArgument);
   Patch of_another(Hook::kResidPre, 0, trace);
-  EXPECT_THROW(last_states(model, {kSecond}, &of_another), InvalidArgument);
+  EXPECT_THROW(last_states(model, {kSecondIds}, &of_another), InvalidArgument);
   Patch unrecorded(Hook::kAttnOut, 0, trace);
-  EXPECT_THROW(last_states(model, {kFirst}, &unrecorded), InvalidArgument);
+  EXPECT_THROW(last_states(model, {kFirstIds}, &unrecorded), InvalidArgument);
 }
 
 }  // namespace

@@ -9,18 +9,12 @@
 #include "phasor/errors.h"
 #include "phasor/lens/probe.h"
 #include "phasor/positions.h"
+#include "tests/support/draw.h"
 #include "tests/support/encoder_cases.h"
 #include "tests/support/expect_close.h"
 
 namespace phasor {
 namespace {
-
-std::vector<float> random_values(int64_t count, uint64_t seed) {
-  std::mt19937_64 rng(seed);
-  std::vector<float> values(count);
-  for (float& value : values) value = static_cast<float>(rng() % 2001) / 1000.0f - 1.0f;
-  return values;
-}
 
 /// 0, 1, …, period − 1, again and again.
 std::vector<double> places(int64_t count, int64_t period) {
@@ -83,7 +77,7 @@ struct NormalEquations {
 TEST(ProbeTest, SolvesTheNormalEquationsWithMoreStatesThanColumnsAndWithFewer) {
   constexpr int64_t kWidth = 6;
   for (const int64_t count : {40, 7, 6, 4}) {
-    const std::vector<float> states = random_values(count * kWidth, 3);
+    const std::vector<float> states = draw(count * kWidth, 3);
     const std::vector<double> targets = places(count, 9);
     const Probe probe = fit_probe({states, targets, {}}, kWidth);
     ASSERT_GT(probe.lambda, 0.0);
@@ -126,8 +120,8 @@ TEST(ProbeTest, ChoosesTheLambdaThatServesEveryThirdTextBest) {
   std::set<int> exponents;
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     const int64_t count = (seed % 2 == 0 ? 12 : 6) * kLength;
-    ProbeData data{random_values(count * kWidth, seed), {}, {}};
-    const std::vector<float> noise = random_values(count, 100 + seed);
+    ProbeData data{draw(count * kWidth, seed), {}, {}};
+    const std::vector<float> noise = draw(count, 100 + seed);
     std::vector<float> fitting;
     for (int64_t i = 0; i < count; ++i) {
       const float* state = &data.states[i * kWidth];
@@ -150,7 +144,7 @@ TEST(ProbeTest, ChoosesTheLambdaThatServesEveryThirdTextBest) {
 TEST(ProbeTest, RecoversALinearTargetExactly) {
   constexpr int64_t kWidth = 12;
   for (const int64_t count : {100, 20}) {
-    const std::vector<float> states = random_values(count * kWidth, 6);
+    const std::vector<float> states = draw(count * kWidth, 6);
     std::vector<double> targets;
     for (int64_t i = 0; i < count; ++i) {
       targets.push_back(7 + 3.0 * states[i * kWidth] - 2.0 * states[i * kWidth + 5]);
@@ -177,7 +171,7 @@ TEST(ProbeTest, NothingIsReadFromRounding) {
 
 TEST(ProbeTest, EqualTargetsHaveNoVarianceToExplain) {
   for (const int count : {3, 7, 1000}) {
-    ProbeData data{random_values(count * 2, 3), std::vector<double>(count, 0.1), {}};
+    ProbeData data{draw(count * 2, 3), std::vector<double>(count, 0.1), {}};
     const Probe probe{.weights = {1, 2}, .mean = {0, 0}};
     EXPECT_EQ(score_probe(probe, data).r2, 0) << count;
   }
@@ -185,8 +179,8 @@ TEST(ProbeTest, EqualTargetsHaveNoVarianceToExplain) {
 
 TEST(ProbeTest, RandomStatesTellNothingAboutHeldOutOnes) {
   for (const int64_t width : {10, 300}) {  // fewer than the states, and more
-    const ProbeData train{random_values(200 * width, 7), places(200, 20), {}};
-    const ProbeData held_out{random_values(100 * width, 8), places(100, 20), {}};
+    const ProbeData train{draw(200 * width, 7), places(200, 20), {}};
+    const ProbeData held_out{draw(100 * width, 8), places(100, 20), {}};
     const ProbeReport report = probe_positions(train, held_out, width);
     EXPECT_LT(report.held_out.r2, 0.1) << width;
     EXPECT_GT(report.held_out.r2, -0.5) << width;
@@ -216,8 +210,8 @@ TEST(ProbeTest, ReadsHeldOutPositionsOffTheSinusoid) {
 }
 
 TEST(ProbeTest, TheSameSeedShufflesTheSameWay) {
-  const ProbeData train{random_values(60 * 4, 1), places(60, 6), {}};
-  const ProbeData held_out{random_values(30 * 4, 2), places(30, 6), {}};
+  const ProbeData train{draw(60 * 4, 1), places(60, 6), {}};
+  const ProbeData held_out{draw(30 * 4, 2), places(30, 6), {}};
   const auto shuffled = [&](uint64_t seed) {
     return probe_positions(train, held_out, 4, seed).shuffled.mean_absolute_error;
   };
@@ -229,8 +223,8 @@ TEST(ProbeTest, TextsThatKnowThemselvesDoNotMislead) {
   // A state is its text's own random vector, and a little noise: nothing in it tells the place.
   constexpr int64_t kWidth = 40, kLength = 10;
   const auto texts_from = [&](int64_t num_texts, uint64_t seed) {
-    ProbeData data{random_values(num_texts * kLength * kWidth, seed), {}, {}};
-    const std::vector<float> texts = random_values(num_texts * kWidth, seed + 1);
+    ProbeData data{draw(num_texts * kLength * kWidth, seed), {}, {}};
+    const std::vector<float> texts = draw(num_texts * kWidth, seed + 1);
     for (int64_t i = 0; i < num_texts * kLength; ++i) {
       for (int64_t c = 0; c < kWidth; ++c) {
         data.states[i * kWidth + c] *= 0.01f;

@@ -97,13 +97,6 @@ TEST(ResidualPartsTest, SumToHiddenStatesWhoseResidualsWereCut) {
   }
 }
 
-ModelConfig sinusoidal_config(NormOrder order) {
-  ModelConfig config = small_config();
-  config.norm_order = order;
-  config.position.kind = PositionKind::kSinusoidal;
-  return config;
-}
-
 std::vector<DirectPath> path(const std::shared_ptr<const Model>& model, RunOptions options = {}) {
   Trace trace = residual_trace();
   options.observer = &trace;
@@ -174,13 +167,29 @@ TEST(ResidualPartsTest, ATraceOfSomethingElseIsRefused) {
   EXPECT_THROW(direct_path(*random_model(wider, 1), trace), InvalidArgument);
 }
 
-/// The shares by their definition: means of every part over all orders of the movable tokens.
-std::vector<std::vector<double>> sources_over_all_orders(const std::shared_ptr<const Model>& model,
-                                                         const TokenIds& ids,
-                                                         const std::vector<int64_t>& movable,
-                                                         bool heads = false) {
+/// Direct path, attention, MLPs, all else.
+size_t kind_of(ResidualSource source) {
+  using enum ResidualSource;
+  return source == kPosition ? 0 : source == kAttention ? 1 : source == kMlp ? 2 : 3;
+}
+
+std::array<SourceSum, 4> kinds_of(const PositionSources& sources) {
+  return {sources.direct, sources.attention, sources.mlp, sources.other};
+}
+
+/// By their definition: means of every part over all orders of the movable tokens.
+struct ExactSources {
+  std::vector<double> shares;  // of the parts
+  std::array<SourceSum, 4> kinds;
+};
+
+std::vector<ExactSources> sources_over_all_orders(const std::shared_ptr<const Model>& model,
+                                                  const TokenIds& ids,
+                                                  const std::vector<int64_t>& movable,
+                                                  bool heads = false) {
   const int64_t C = model->config().d_model, n = std::ssize(movable);
   std::vector<std::vector<std::vector<double>>> means(model->config().num_layers + 1);
+  std::vector<size_t> kinds;  // of the last state's parts, which begin with those of the others
   Encoder encoder(model, {.threads = 1});
   std::vector<int64_t> order(n);
   std::iota(order.begin(), order.end(), 0);
@@ -191,30 +200,41 @@ std::vector<std::vector<double>> sources_over_all_orders(const std::shared_ptr<c
     encoder.encode_ids(reordered, {.observer = &trace});
     for_each_residual_state(*model, trace, 0, [&](int64_t l, std::span<const ResidualPart> parts) {
       means[l].resize(parts.size(), std::vector<double>(n * C));
+      kinds.clear();
+      for (const ResidualPart& part : parts) kinds.push_back(kind_of(part.source));
       for (size_t k = 0; k < parts.size(); ++k) {
         for (int64_t i = 0; i < n * C; ++i)
           means[l][k][i] += parts[k].values[movable[i / C] * C + i % C];
       }
     });
   } while (std::next_permutation(order.begin(), order.end()));
-  std::vector<std::vector<double>> shares;
+  std::vector<ExactSources> states;
   for (std::vector<std::vector<double>>& parts : means) {
-    std::vector<double> whole(n * C);
-    for (std::vector<double>& part : parts) {
+    std::vector<double> whole(n * C), of_kind[4];
+    for (std::vector<double>& sum : of_kind) sum.resize(n * C);
+    for (size_t k = 0; k < parts.size(); ++k) {
       for (int64_t c = 0; c < C; ++c) {
         double mean = 0;
-        for (int64_t p = 0; p < n; ++p) mean += part[p * C + c] / static_cast<double>(n);
-        for (int64_t p = 0; p < n; ++p) whole[p * C + c] += part[p * C + c] -= mean;
+        for (int64_t p = 0; p < n; ++p) mean += parts[k][p * C + c] / static_cast<double>(n);
+        for (int64_t p = 0; p < n; ++p) {
+          whole[p * C + c] += parts[k][p * C + c] -= mean;
+          of_kind[kinds[k]][p * C + c] += parts[k][p * C + c];
+        }
       }
     }
-    const double squares = std::inner_product(whole.begin(), whole.end(), whole.begin(), 0.0);
-    std::vector<double>& of_state = shares.emplace_back();
-    for (const std::vector<double>& part : parts) {
-      of_state.push_back(std::inner_product(part.begin(), part.end(), whole.begin(), 0.0) /
-                         squares);
+    const auto product = [](const std::vector<double>& a, const std::vector<double>& b) {
+      return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+    };
+    const double squares = product(whole, whole);
+    ExactSources& state = states.emplace_back();
+    for (const std::vector<double>& part : parts)
+      state.shares.push_back(product(part, whole) / squares);
+    for (size_t kind = 0; kind < 4; ++kind) {
+      const std::vector<double>& sum = of_kind[kind];
+      state.kinds[kind] = {product(sum, whole) / squares, std::sqrt(product(sum, sum) / squares)};
     }
   }
-  return shares;
+  return states;
 }
 
 bool adds_positions(const Model& model) {
@@ -237,9 +257,14 @@ TEST(PositionSourcesTest, TwoTokensHaveTwoOrdersSoTheSharesAreExact) {
       const auto want = sources_over_all_orders(model, ids, movable, heads);
       ASSERT_EQ(sources.size(), want.size());
       for (size_t l = 0; l < want.size(); ++l) {
-        ASSERT_EQ(sources[l].size(), want[l].size());
-        for (size_t k = 0; k < want[l].size(); ++k)
-          EXPECT_NEAR(sources[l][k].share, want[l][k], 1e-4) << l << ", part " << k;
+        ASSERT_EQ(sources[l].parts.size(), want[l].shares.size());
+        for (size_t k = 0; k < want[l].shares.size(); ++k)
+          EXPECT_NEAR(sources[l].parts[k].share, want[l].shares[k], 1e-4) << l << ", part " << k;
+        for (size_t kind = 0; kind < 4; ++kind) {
+          const SourceSum got = kinds_of(sources[l])[kind];
+          EXPECT_NEAR(got.share, want[l].kinds[kind].share, 1e-4) << l << ", kind " << kind;
+          EXPECT_NEAR(got.length, want[l].kinds[kind].length, 1e-4) << l << ", kind " << kind;
+        }
       }
     }
   }
@@ -255,21 +280,29 @@ TEST(PositionSourcesTest, RandomOrdersGiveTheSharesOverAllOrders) {
   const auto want = sources_over_all_orders(model, ids, movable);
   for (size_t l = 0; l < want.size(); ++l) {
     double sum = 0;
-    for (size_t k = 0; k < want[l].size(); ++k) {
-      EXPECT_NEAR(sources[l][k].share, want[l][k], 0.02) << l << ", part " << k;
-      sum += sources[l][k].share;
+    for (size_t k = 0; k < want[l].shares.size(); ++k) {
+      EXPECT_NEAR(sources[l].parts[k].share, want[l].shares[k], 0.02) << l << ", part " << k;
+      sum += sources[l].parts[k].share;
     }
     EXPECT_NEAR(sum, 1, 1e-9);
+    for (size_t kind = 0; kind < 4; ++kind) {
+      const SourceSum got = kinds_of(sources[l])[kind];
+      EXPECT_NEAR(got.length, want[l].kinds[kind].length, 0.02) << l << ", kind " << kind;
+    }
   }
-  EXPECT_EQ(sources[0][2].source, ResidualSource::kPosition);
-  EXPECT_GT(sources[0][2].share, 0.95);
+  EXPECT_EQ(sources[0].parts[2].source, ResidualSource::kPosition);
+  EXPECT_GT(sources[0].parts[2].share, 0.95);
 }
 
 TEST(PositionSourcesTest, WithoutPositionsThereIsNothingToShare) {
   Encoder encoder(Model::load(bundled_model("none")));
   for (const auto& state :
        position_sources(encoder, TokenIds{2, 48, 138, 86, 3}, std::vector<int64_t>{1, 2, 3})) {
-    for (const SourceShare& part : state) EXPECT_TRUE(std::isnan(part.share));
+    for (const SourceShare& part : state.parts) EXPECT_TRUE(std::isnan(part.share));
+    for (const SourceSum& kind : kinds_of(state)) {
+      EXPECT_TRUE(std::isnan(kind.share));
+      EXPECT_TRUE(std::isnan(kind.length));
+    }
   }
 }
 
@@ -280,7 +313,10 @@ TEST(PositionSourcesTest, NothingDependsOnThreads) {
   const std::vector<int64_t> movable = {1, 2, 3, 4};
   const auto a = position_sources(one, ids, movable), b = position_sources(two, ids, movable);
   for (size_t l = 0; l < a.size(); ++l) {
-    for (size_t k = 0; k < a[l].size(); ++k) EXPECT_EQ(a[l][k].share, b[l][k].share);
+    for (size_t k = 0; k < a[l].parts.size(); ++k)
+      EXPECT_EQ(a[l].parts[k].share, b[l].parts[k].share);
+    for (size_t kind = 0; kind < 4; ++kind)
+      EXPECT_EQ(kinds_of(a[l])[kind].length, kinds_of(b[l])[kind].length);
   }
 }
 

@@ -29,14 +29,14 @@ double sum_of(const ScoreShares& shares) {
          shares.position_position + shares.relative_bias + shares.rest;
 }
 
-struct Recorded {
+struct RecordedScores {
   ScoreTrace trace;
   ScoreTerms terms;
 };
 
-Recorded record(const Model& model, Encoder& encoder, const TokenIds& ids,
-                RunOptions options = {}) {
-  Recorded recorded;
+RecordedScores record_scores(const Model& model, Encoder& encoder, const TokenIds& ids,
+                             RunOptions options = {}) {
+  RecordedScores recorded;
   options.observer = &recorded.trace;
   encoder.encode_ids(ids, options);
   recorded.terms = first_layer_scores(model, recorded.trace, options.positions);
@@ -46,7 +46,7 @@ Recorded record(const Model& model, Encoder& encoder, const TokenIds& ids,
 void expect_terms_sum_to_scores(const std::shared_ptr<const Model>& model, const TokenIds& ids,
                                 const RunOptions& options = {}) {
   Encoder encoder(model);
-  const Recorded recorded = record(*model, encoder, ids, options);
+  const RecordedScores recorded = record_scores(*model, encoder, ids, options);
   const std::vector<double> sum = sum_of(recorded.terms);
   expect_close<double, float>(sum, recorded.trace.at(Hook::kAttnScores, 0).values, 1e-4, "scores");
   if (ids.size() < 2) return;
@@ -120,7 +120,7 @@ bool all_zero(const std::vector<double>& values) {
 TEST(ScoreTermsTest, WithoutBiasesNothingIsLeftBesideTheFour) {
   const auto model = random_model(plain_config(), 4);
   Encoder encoder(model);
-  const ScoreTerms terms = record(*model, encoder, {1, 2, 3, 4, 5}).terms;
+  const ScoreTerms terms = record_scores(*model, encoder, {1, 2, 3, 4, 5}).terms;
   EXPECT_TRUE(all_zero(terms.rest));
   EXPECT_TRUE(all_zero(terms.relative_bias));
   EXPECT_FALSE(all_zero(terms.token_token));
@@ -130,18 +130,18 @@ TEST(ScoreTermsTest, WithoutBiasesNothingIsLeftBesideTheFour) {
 TEST(ScoreTermsTest, FollowTheirTokensAndTheirPositions) {
   const auto model = random_model(plain_config(), 5);
   Encoder encoder(model);
-  const ScoreTerms terms = record(*model, encoder, {1, 2, 3, 4}).terms;
-  const ScoreTerms other = record(*model, encoder, {5, 6, 7, 8}).terms;
+  const ScoreTerms terms = record_scores(*model, encoder, {1, 2, 3, 4}).terms;
+  const ScoreTerms other = record_scores(*model, encoder, {5, 6, 7, 8}).terms;
   EXPECT_EQ(terms.position_position, other.position_position);
   EXPECT_NE(terms.token_token, other.token_token);
   const RunOptions shifted = {.positions = Positions().shifted(2)};
-  const ScoreTerms later = record(*model, encoder, {1, 2, 3, 4}, shifted).terms;
+  const ScoreTerms later = record_scores(*model, encoder, {1, 2, 3, 4}, shifted).terms;
   EXPECT_EQ(terms.token_token, later.token_token);
   EXPECT_NE(terms.position_token, later.position_token);
   EXPECT_NE(terms.token_position, later.token_position);
   // Halved positions: the mixed terms halve, and that of two positions becomes a quarter.
   const RunOptions halved = {.positions = Positions().scaled(0.5f)};
-  const ScoreTerms half = record(*model, encoder, {1, 2, 3, 4}, halved).terms;
+  const ScoreTerms half = record_scores(*model, encoder, {1, 2, 3, 4}, halved).terms;
   for (size_t i = 0; i < half.rest.size(); ++i) {
     EXPECT_NEAR(half.token_position[i], terms.token_position[i] / 2, 1e-12);
     EXPECT_NEAR(half.position_token[i], terms.position_token[i] / 2, 1e-12);
@@ -153,15 +153,15 @@ TEST(ScoreTermsTest, WithoutPositionsTheirTermsAreZeroAndEqualTokensVaryInNothin
   const auto model = random_model(plain_config(), 6);
   Encoder encoder(model);
   const RunOptions without = {.positions = Positions::none()};
-  const ScoreTerms terms = record(*model, encoder, {1, 2, 3, 4}, without).terms;
+  const ScoreTerms terms = record_scores(*model, encoder, {1, 2, 3, 4}, without).terms;
   for (const auto* term :
        {&terms.token_position, &terms.position_token, &terms.position_position}) {
     EXPECT_TRUE(all_zero(*term));
   }
   EXPECT_NEAR(score_shares(terms).token_token, 1.0, 1e-12);
-  EXPECT_EQ(sum_of(score_shares(record(*model, encoder, {7, 7, 7}, without).terms)), 0.0);
-  EXPECT_EQ(sum_of(score_shares(record(*model, encoder, {7}).terms)), 0.0);
-  const ScoreShares equal_tokens = score_shares(record(*model, encoder, {7, 7, 7}).terms);
+  EXPECT_EQ(sum_of(score_shares(record_scores(*model, encoder, {7, 7, 7}, without).terms)), 0.0);
+  EXPECT_EQ(sum_of(score_shares(record_scores(*model, encoder, {7}).terms)), 0.0);
+  const ScoreShares equal_tokens = score_shares(record_scores(*model, encoder, {7, 7, 7}).terms);
   EXPECT_NEAR(equal_tokens.token_token, 0.0, 1e-12);
   EXPECT_NEAR(equal_tokens.position_token, 0.0, 1e-12);
   EXPECT_NEAR(equal_tokens.token_position + equal_tokens.position_position, 1.0, 1e-12);
@@ -173,7 +173,7 @@ TEST(ScoreTermsTest, TheRelativeBiasIsTheTablesEntryForTheDistance) {
   const auto model = random_model(config, 7);
   Encoder encoder(model);
   const RunOptions doubled = {.positions = Positions().scaled(2)};
-  const ScoreTerms terms = record(*model, encoder, random_ids(*model, 6, 1), doubled).terms;
+  const ScoreTerms terms = record_scores(*model, encoder, random_ids(*model, 6, 1), doubled).terms;
   const std::vector<float> table = model->weights().relative_bias.to_float();  // [32, H]
   for (int64_t h = 0; h < 3; ++h) {
     for (int64_t i = 0; i < 6; ++i) {

@@ -1,5 +1,6 @@
 // The two-way split against its definition, Latin squares against all orders of a text, and both
 // against what must hold exactly: no context before the first block, no position without positions.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -483,13 +484,6 @@ TEST(LatinSquareTest, OfTwoTokensBothOrdersAreRunAndContextIsZero) {
   }
 }
 
-ModelConfig sinusoidal_config(NormOrder order) {
-  ModelConfig config = small_config();
-  config.norm_order = order;
-  config.position.kind = PositionKind::kSinusoidal;
-  return config;
-}
-
 /// Rows less their mean.
 std::vector<double> centred(const std::vector<float>& rows, int64_t width) {
   std::vector<double> values(rows.begin(), rows.end());
@@ -668,6 +662,63 @@ TEST(LatinSquareTest, PlacesThatAreNoneAreRefused) {
   EXPECT_THROW(latin_square_split(encoder, ids, places_up_to(3), {}, 1), InvalidArgument);
   EXPECT_THROW(corpus_split(encoder, {}, Places{0}), InvalidArgument);
   EXPECT_THROW(corpus_split(encoder, std::vector{ids, TokenIds{1, 2}}, Places{0}), InvalidArgument);
+}
+
+TEST(PositionComponentsTest, OfTwoTokensTheyAreMeansOverBothOrders) {
+  const std::vector<Hook> hooks = {Hook::kMlpOut, Hook::kAttnOut};
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    const auto model = drawn_model(seed);
+    const int64_t C = model->config().d_model;
+    TokenIds ids = random_ids(*model, 5, seed);
+    Encoder encoder(model);
+    const auto components = position_components(encoder, ids, Places{1, 3}, hooks, {}, 2, seed);
+    Trace traces[2] = {Trace(hooks), Trace(hooks)};
+    encoder.encode_ids(ids, {.observer = &traces[0]});
+    std::swap(ids[1], ids[3]);
+    encoder.encode_ids(ids, {.observer = &traces[1]});
+    ASSERT_EQ(components.size(), 2u);
+    for (size_t h = 0; h < 2; ++h) {
+      ASSERT_EQ(std::ssize(components[h]), model->config().num_layers);
+      for (int64_t l = 0; l < model->config().num_layers; ++l) {
+        std::vector<double> want(2 * C);
+        for (int64_t c = 0; c < C; ++c) {
+          double sums[2] = {0, 0};  // over the orders
+          for (const Trace& trace : traces) {
+            sums[0] += trace.at(hooks[h], l).values[C + c];
+            sums[1] += trace.at(hooks[h], l).values[3 * C + c];
+          }
+          want[c] = (sums[0] - sums[1]) / 4;  // sums[0] / 2 less the mean of both
+          want[C + c] = -want[c];
+        }
+        expect_close<double, double>(components[h][l], want, 1e-5, hook_path(hooks[h], l));
+      }
+    }
+  }
+}
+
+TEST(PositionComponentsTest, OfWhatBlocksReadTheyAreTheMeansOfTheSplit) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    const auto model = drawn_model(seed);
+    const TokenIds ids = random_ids(*model, 7, seed);
+    const Places movable = {1, 2, 4, 5};
+    Encoder encoder(model);
+    const std::vector<Hook> hooks = {Hook::kResidPre};
+    const auto components = position_components(encoder, ids, movable, hooks, {}, 3, seed);
+    const std::vector<TokenSplit> splits = latin_square_split(encoder, ids, movable, {}, 3, seed);
+    for (int64_t l = 0; l < model->config().num_layers; ++l) {
+      expect_close<double, double>(components[0][l], splits[l].position_means, 1e-5,
+                                   fmt::format("seed {}, layer {}", seed, l));
+    }
+  }
+}
+
+TEST(PositionComponentsTest, HooksWithoutARowForEachTokenAreRefused) {
+  Encoder encoder(random_model(small_config(), 1));
+  for (const Hook hook : {Hook::kFullEmbed, Hook::kPattern}) {
+    EXPECT_THROW(
+        position_components(encoder, TokenIds{1, 2, 3}, Places{0, 1, 2}, std::vector{hook}),
+        InvalidArgument);
+  }
 }
 
 /// The states of `texts`, run one by one, at `places`.

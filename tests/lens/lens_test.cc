@@ -6,22 +6,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <random>
 #include <vector>
 
 #include "phasor/errors.h"
 #include "phasor/trace.h"
+#include "tests/support/draw.h"
 #include "tests/support/encoder_cases.h"
 
 namespace phasor {
 namespace {
-
-std::vector<float> random_values(int64_t count, uint64_t seed) {
-  std::mt19937_64 rng(seed);
-  std::vector<float> values(count);
-  for (float& value : values) value = static_cast<float>(rng() % 2001) / 1000.0f - 1.0f;
-  return values;
-}
 
 TEST(MeanNormTest, IsTheMeanOfTheRowsLengths) {
   EXPECT_DOUBLE_EQ(mean_norm(std::vector<float>{3, 4, 0, 0}, 2), 2.5);
@@ -45,7 +38,7 @@ TEST(MeanCosineDistanceTest, KnownAngles) {
 }
 
 TEST(MeanCosineDistanceTest, IsSymmetricAndBlindToLength) {
-  const std::vector<float> a = random_values(35, 1), b = random_values(35, 2);
+  const std::vector<float> a = draw(35, 1), b = draw(35, 2);
   std::vector<float> longer = b;
   for (float& value : longer) value *= 4.0f;  // exact in float
   const double distance = mean_cosine_distance(a, b, 7);
@@ -78,7 +71,7 @@ TEST(MeanAttentionDistanceTest, AttendingToOneselfIsZeroAndToTheFirstTokenIsTheM
 
 /// A pattern whose rows are positive and sum to 1.
 std::vector<float> random_pattern(int64_t num_heads, int64_t num_tokens, uint64_t seed) {
-  std::vector<float> pattern = random_values(num_heads * num_tokens * num_tokens, seed);
+  std::vector<float> pattern = draw(num_heads * num_tokens * num_tokens, seed);
   for (int64_t row = 0; row < num_heads * num_tokens; ++row) {
     const std::span values(&pattern[row * num_tokens], num_tokens);
     float sum = 0;

@@ -21,7 +21,7 @@ CheckpointConfig read(const json& config) {
   return read_model_config(folder.write("config.json", config.dump()));
 }
 
-void expect_refused(const json& config, std::vector<std::string> words) {
+void expect_config_refused(const json& config, std::vector<std::string> words) {
   words.push_back("config.json");
   expect_error<ModelError>([&] { read(config); }, words);
 }
@@ -110,7 +110,7 @@ TEST(ConfigTest, PhasorMayHaveARelativeBias) {
   both["position"]["bias"] = "alibi";
   EXPECT_EQ(describe(read(both).config.position), "learned + bias (alibi)");
   both["position"]["bias"] = "kerple";
-  expect_refused(both, {"bias", "\"kerple\"", "none, buckets, alibi"});
+  expect_config_refused(both, {"bias", "\"kerple\"", "none, buckets, alibi"});
   EXPECT_EQ(position.num_buckets, 8);
   EXPECT_EQ(position.max_distance, 128);
 }
@@ -225,16 +225,17 @@ TEST(ConfigTest, T5sFeedForwardNamesGateAndActivationAtOnce) {
   spelled_out["dense_act_fn"] = "gelu_new";
   spelled_out["is_gated_act"] = true;
   EXPECT_EQ(feed_forward(spelled_out), std::pair(true, Activation::kGeluTanh));
-  expect_refused(with(t5(), "feed_forward_proj", "gated-mish"), {"feed_forward_proj", "mish"});
+  expect_config_refused(with(t5(), "feed_forward_proj", "gated-mish"),
+                        {"feed_forward_proj", "mish"});
 }
 
 TEST(ConfigTest, BucketsThatNoRelativeBiasHas) {
-  expect_refused(with(t5(), "relative_attention_num_buckets", 0), {"num_buckets is 0"});
-  expect_refused(with(t5(), "relative_attention_num_buckets", 6), {"num_buckets is 6"});
-  expect_refused(with(t5(), "relative_attention_max_distance", 8),
-                 {"max_distance is 8", "above 8"});
-  expect_refused(with(t5(), "relative_attention_max_distance", 1000000000),
-                 {"relative_attention_max_distance is 1000000000", "1 to 4096"});
+  expect_config_refused(with(t5(), "relative_attention_num_buckets", 0), {"num_buckets is 0"});
+  expect_config_refused(with(t5(), "relative_attention_num_buckets", 6), {"num_buckets is 6"});
+  expect_config_refused(with(t5(), "relative_attention_max_distance", 8),
+                        {"max_distance is 8", "above 8"});
+  expect_config_refused(with(t5(), "relative_attention_max_distance", 1000000000),
+                        {"relative_attention_max_distance is 1000000000", "1 to 4096"});
 }
 
 TEST(ConfigTest, AnOffsetThatNeedsEndlessSinusoidsIsRefused) {
@@ -242,7 +243,7 @@ TEST(ConfigTest, AnOffsetThatNeedsEndlessSinusoidsIsRefused) {
   config["position"] = {{"kind", "sinusoidal"}, {"layout", "paper"}, {"first_position", 1024}};
   EXPECT_EQ(read(config).config.position.first_position, 1024);
   config["position"]["first_position"] = 1 << 24;
-  expect_refused(config, {"first_position is 16777216", "0 to 1024"});
+  expect_config_refused(config, {"first_position is 16777216", "0 to 1024"});
 }
 
 TEST(ConfigTest, AlbertHasANarrowEmbeddingAndGroupsOfLayers) {
@@ -256,8 +257,8 @@ TEST(ConfigTest, AlbertHasANarrowEmbeddingAndGroupsOfLayers) {
   EXPECT_EQ(config.block_of(2), 1);
   albert.erase("hidden_act");
   EXPECT_EQ(read(albert).config.activation, Activation::kGeluTanh);
-  expect_refused(with(albert, "inner_group_num", 2), {"inner_group_num is 2", "1"});
-  expect_refused(with(albert, "num_hidden_groups", 4), {"num_hidden_groups is 4", "3"});
+  expect_config_refused(with(albert, "inner_group_num", 2), {"inner_group_num is 2", "1"});
+  expect_config_refused(with(albert, "num_hidden_groups", 4), {"num_hidden_groups is 4", "3"});
 }
 
 TEST(ConfigTest, LayersAreSharedAsTransformersRounds) {
@@ -284,7 +285,7 @@ TEST(ConfigTest, ActivationsHaveManyNames) {
 
 TEST(ConfigTest, NullCountsAsMissing) {
   EXPECT_EQ(read(with(bert(), "layer_norm_eps", nullptr)).config.norm_eps, 1e-12f);
-  expect_refused(with(bert(), "hidden_size", nullptr), {"hidden_size", "missing"});
+  expect_config_refused(with(bert(), "hidden_size", nullptr), {"hidden_size", "missing"});
 }
 
 TEST(ConfigTest, MissingKeysAreNamed) {
@@ -292,94 +293,104 @@ TEST(ConfigTest, MissingKeysAreNamed) {
                                 "norm_order", "position", "model_type"}) {
     json config = small_config_json();
     config.erase(key);
-    expect_refused(config, {key, "missing"});
+    expect_config_refused(config, {key, "missing"});
   }
   json config = bert();
   config.erase("max_position_embeddings");
-  expect_refused(config, {"max_position_embeddings", "missing"});
+  expect_config_refused(config, {"max_position_embeddings", "missing"});
   config = bert();
   config.erase("model_type");
-  expect_refused(config, {"model_type is missing", "xlm-roberta", "\"model_type\": \"bert\""});
+  expect_config_refused(config,
+                        {"model_type is missing", "xlm-roberta", "\"model_type\": \"bert\""});
 }
 
 TEST(ConfigTest, ValuesOfTheWrongType) {
-  expect_refused(with(small_config_json(), "d_model", "four"),
-                 {"d_model", "\"four\"", "whole number"});
-  expect_refused(with(small_config_json(), "d_model", 4.5), {"d_model", "4.5"});
-  expect_refused(with(small_config_json(), "final_norm", "yes"), {"final_norm", "\"yes\"", "true"});
-  expect_refused(with(small_config_json(), "activation", 3), {"activation", "3"});
-  expect_refused(with(small_config_json(), "layer_norm_eps", "1e-5"),
-                 {"layer_norm_eps", "\"1e-5\""});
-  expect_refused(with(small_config_json(), "position", "learned"), {"position", "\"learned\""});
-  expect_refused(with(bert(), "model_type", 7), {"model_type", "7"});
+  expect_config_refused(with(small_config_json(), "d_model", "four"),
+                        {"d_model", "\"four\"", "whole number"});
+  expect_config_refused(with(small_config_json(), "d_model", 4.5), {"d_model", "4.5"});
+  expect_config_refused(with(small_config_json(), "final_norm", "yes"),
+                        {"final_norm", "\"yes\"", "true"});
+  expect_config_refused(with(small_config_json(), "activation", 3), {"activation", "3"});
+  expect_config_refused(with(small_config_json(), "layer_norm_eps", "1e-5"),
+                        {"layer_norm_eps", "\"1e-5\""});
+  expect_config_refused(with(small_config_json(), "position", "learned"),
+                        {"position", "\"learned\""});
+  expect_config_refused(with(bert(), "model_type", 7), {"model_type", "7"});
 }
 
 TEST(ConfigTest, SizesThatNoEncoderHas) {
-  expect_refused(with(small_config_json(), "d_model", 0), {"d_model", "0"});
-  expect_refused(with(small_config_json(), "num_layers", -2), {"num_layers", "-2"});
-  expect_refused(with(small_config_json(), "vocab_size", 9000000000000000000), {"vocab_size"});
-  expect_refused(with(small_config_json(), "d_ff", 18446744073709551615u),
-                 {"d_ff", "1844674407370955"});
-  expect_refused(with(small_config_json(), "num_heads", 3), {"4", "multiple", "3"});
-  expect_refused(with(small_config_json(), "num_heads", 5), {"num_heads", "5"});
-  expect_refused(with(small_config_json(), "max_positions", 0), {"max_positions", "learned"});
-  expect_refused(with(small_config_json(), "layer_norm_eps", 0), {"layer_norm_eps", "0"});
-  expect_refused(with(bert(), "pad_token_id", 30), {"pad_token_id", "30", "29"});
+  expect_config_refused(with(small_config_json(), "d_model", 0), {"d_model", "0"});
+  expect_config_refused(with(small_config_json(), "num_layers", -2), {"num_layers", "-2"});
+  expect_config_refused(with(small_config_json(), "vocab_size", 9000000000000000000),
+                        {"vocab_size"});
+  expect_config_refused(with(small_config_json(), "d_ff", 18446744073709551615u),
+                        {"d_ff", "1844674407370955"});
+  expect_config_refused(with(small_config_json(), "num_heads", 3), {"4", "multiple", "3"});
+  expect_config_refused(with(small_config_json(), "num_heads", 5), {"num_heads", "5"});
+  expect_config_refused(with(small_config_json(), "max_positions", 0),
+                        {"max_positions", "learned"});
+  expect_config_refused(with(small_config_json(), "layer_norm_eps", 0), {"layer_norm_eps", "0"});
+  expect_config_refused(with(bert(), "pad_token_id", 30), {"pad_token_id", "30", "29"});
 }
 
 TEST(ConfigTest, PositionsThatPhasorDoesNotKnow) {
   json config = small_config_json();
   config["position"] = {{"kind", "rotary"}};
-  expect_refused(config, {"position", "kind", "\"rotary\"", "sinusoidal, learned, none"});
+  expect_config_refused(config, {"position", "kind", "\"rotary\"", "sinusoidal, learned, none"});
   config["position"] = {{"kind", "sinusoidal"}};
-  expect_refused(config, {"layout", "missing"});
+  expect_config_refused(config, {"layout", "missing"});
   config["position"] = {{"kind", "sinusoidal"}, {"layout", "papers"}};
-  expect_refused(config, {"layout", "\"papers\"", "paper, marian, t2t, fairseq, opennmt"});
+  expect_config_refused(config, {"layout", "\"papers\"", "paper, marian, t2t, fairseq, opennmt"});
   config["position"] = {{"kind", "sinusoidal"}, {"layout", "paper"}, {"base", 1}};
-  expect_refused(config, {"base", "1"});
+  expect_config_refused(config, {"base", "1"});
 }
 
 TEST(ConfigTest, OddWidthsHaveNoOpenNmtLayout) {
   json config = with(small_config_json(), "d_model", 5);
   config["num_heads"] = 1;
   config["position"] = {{"kind", "sinusoidal"}, {"layout", "opennmt"}};
-  expect_refused(config, {"opennmt", "5"});
+  expect_config_refused(config, {"opennmt", "5"});
 }
 
 TEST(ConfigTest, WhatPhasorDoesNotImplementIsRefusedByName) {
-  expect_refused(with(bert(), "model_type", "gpt2"), {"model_type", "\"gpt2\"", "bert", "marian"});
-  expect_refused(with(bert(), "position_embedding_type", "relative_key"),
-                 {"position_embedding_type", "relative_key", "absolute"});
-  expect_refused(with(bert(), "is_decoder", true), {"is_decoder", "true", "false"});
-  expect_refused(with(bert(), "hidden_act", "mish"), {"hidden_act", "\"mish\"", "gelu"});
-  expect_refused(with(fairseq("bart"), "normalize_before", true), {"normalize_before", "true"});
-  expect_refused(with(fairseq("marian"), "normalize_before", true), {"normalize_before", "true"});
+  expect_config_refused(with(bert(), "model_type", "gpt2"),
+                        {"model_type", "\"gpt2\"", "bert", "marian"});
+  expect_config_refused(with(bert(), "position_embedding_type", "relative_key"),
+                        {"position_embedding_type", "relative_key", "absolute"});
+  expect_config_refused(with(bert(), "is_decoder", true), {"is_decoder", "true", "false"});
+  expect_config_refused(with(bert(), "hidden_act", "mish"), {"hidden_act", "\"mish\"", "gelu"});
+  expect_config_refused(with(fairseq("bart"), "normalize_before", true),
+                        {"normalize_before", "true"});
+  expect_config_refused(with(fairseq("marian"), "normalize_before", true),
+                        {"normalize_before", "true"});
 }
 
 TEST(ConfigTest, ADecoderIsNamedAsOne) {
   for (const char* const model_type : {"gpt2", "llama", "mistral", "qwen3"}) {
-    expect_refused(with(bert(), "model_type", model_type),
-                   {model_type, "decoder", "encoders", "bert", "llama.cpp"});
+    expect_config_refused(with(bert(), "model_type", model_type),
+                          {model_type, "decoder", "encoders", "bert", "llama.cpp"});
   }
 }
 
 TEST(ConfigTest, AnUnknownTypeMayBeOfALaterVersion) {
   json config = with(bert(), "model_type", "bert9");
-  expect_refused(config, {"\"bert9\"", "one of: phasor, bert"});
+  expect_config_refused(config, {"\"bert9\"", "one of: phasor, bert"});
   config["transformers_version"] = "9.1.0";
-  expect_refused(config, {"\"bert9\"", "Transformers 9.1.0", "a later phasor"});
+  expect_config_refused(config, {"\"bert9\"", "Transformers 9.1.0", "a later phasor"});
 }
 
 TEST(ConfigTest, KeysThatCouldChangeTheResultAreRefusedInEveryFamily) {
   for (const json& family : {bert(), fairseq("bart"), fairseq("m2m_100")}) {
-    expect_refused(with(family, "quantization_config", {{"bits", 4}}),
-                   {"quantization_config is {\"bits\":4}", "absent"});
-    expect_refused(with(family, "pruned_heads", {{"0", {1}}}), {"pruned_heads", "{\"0\":[1]}"});
-    expect_refused(with(family, "sliding_window", 128), {"sliding_window is 128"});
-    expect_refused(with(family, "position_embedding_type", "relative_key"),
-                   {"relative_key", "absolute"});
-    expect_refused(with(family, "rope_theta", 10000.0), {"rope_theta is 10000.0", "positions"});
-    expect_refused(with(family, "rotary_dim", 64), {"rotary_dim is 64"});
+    expect_config_refused(with(family, "quantization_config", {{"bits", 4}}),
+                          {"quantization_config is {\"bits\":4}", "absent"});
+    expect_config_refused(with(family, "pruned_heads", {{"0", {1}}}),
+                          {"pruned_heads", "{\"0\":[1]}"});
+    expect_config_refused(with(family, "sliding_window", 128), {"sliding_window is 128"});
+    expect_config_refused(with(family, "position_embedding_type", "relative_key"),
+                          {"relative_key", "absolute"});
+    expect_config_refused(with(family, "rope_theta", 10000.0),
+                          {"rope_theta is 10000.0", "positions"});
+    expect_config_refused(with(family, "rotary_dim", 64), {"rotary_dim is 64"});
     json harmless = with(family, "rotary_value", false);
     harmless["quantization_config"] = nullptr;
     harmless["pruned_heads"] = json::object();
@@ -391,22 +402,27 @@ json of_type(const char* model_type) { return with(bert(), "model_type", model_t
 
 TEST(ConfigTest, RotaryPositionsThatPhasorDoesNotImplement) {
   const json nomic = of_type("nomic_bert");
-  expect_refused(with(nomic, "rotary_emb_fraction", 0.01), {"rotary_emb_fraction", "2 columns"});
-  expect_refused(with(nomic, "rotary_emb_base", 1), {"rotary_emb_base is 1", "above 1"});
-  expect_refused(with(nomic, "rotary_emb_scale_base", 512), {"rotary_emb_scale_base is 512"});
-  expect_refused(with(nomic, "moe_every_n_layers", 2), {"moe_every_n_layers is 2"});
-  expect_refused(with(nomic, "rotary_something", 3), {"rotary_something is 3"});
-  expect_refused(with(nomic, "rope_parameters", {{"rope_type", "yarn"}, {"factor", 4.0}}),
-                 {"rope_parameters", "rope_type is \"yarn\"", "dynamic"});
-  expect_refused(with(nomic, "rope_scaling", {{"type", "linear"}}), {"rope_scaling", "factor"});
-  expect_refused(with(nomic, "rope_scaling", 2), {"rope_scaling is 2", "object"});
+  expect_config_refused(with(nomic, "rotary_emb_fraction", 0.01),
+                        {"rotary_emb_fraction", "2 columns"});
+  expect_config_refused(with(nomic, "rotary_emb_base", 1), {"rotary_emb_base is 1", "above 1"});
+  expect_config_refused(with(nomic, "rotary_emb_scale_base", 512),
+                        {"rotary_emb_scale_base is 512"});
+  expect_config_refused(with(nomic, "moe_every_n_layers", 2), {"moe_every_n_layers is 2"});
+  expect_config_refused(with(nomic, "rotary_something", 3), {"rotary_something is 3"});
+  expect_config_refused(with(nomic, "rope_parameters", {{"rope_type", "yarn"}, {"factor", 4.0}}),
+                        {"rope_parameters", "rope_type is \"yarn\"", "dynamic"});
+  expect_config_refused(with(nomic, "rope_scaling", {{"type", "linear"}}),
+                        {"rope_scaling", "factor"});
+  expect_config_refused(with(nomic, "rope_scaling", 2), {"rope_scaling is 2", "object"});
   const json gte = with(of_type("new"), "position_embedding_type", "rope");
-  expect_refused(with(gte, "position_embedding_type", "absolute"), {"absolute", "\"rope\""});
-  expect_refused(with(gte, "logn_attention_scale", true), {"logn_attention_scale is true"});
-  expect_refused(with(gte, "layer_norm_type", "rms_norm"), {"layer_norm_type", "layer_norm"});
-  expect_refused(with(gte, "rope_scaling", {{"type", "ntk"}, {"factor", 2.0}, {"mixed_b", 0.75}}),
-                 {"mixed_b is 0.75"});
-  expect_refused(with(of_type("roformer"), "rotary_value", true), {"rotary_value is true"});
+  expect_config_refused(with(gte, "position_embedding_type", "absolute"), {"absolute", "\"rope\""});
+  expect_config_refused(with(gte, "logn_attention_scale", true), {"logn_attention_scale is true"});
+  expect_config_refused(with(gte, "layer_norm_type", "rms_norm"),
+                        {"layer_norm_type", "layer_norm"});
+  expect_config_refused(
+      with(gte, "rope_scaling", {{"type", "ntk"}, {"factor", 2.0}, {"mixed_b", 0.75}}),
+      {"mixed_b is 0.75"});
+  expect_config_refused(with(of_type("roformer"), "rotary_value", true), {"rotary_value is true"});
 }
 
 TEST(ConfigTest, ScalingsOfRotaryPositions) {
@@ -422,8 +438,9 @@ TEST(ConfigTest, ScalingsOfRotaryPositions) {
   EXPECT_EQ(dynamic.ntk_length, 10);
   EXPECT_EQ(read(with(nomic, "partial_rotary_factor", 0.5)).config.position.rotary->dims,
             read(with(nomic, "rotary_emb_fraction", 0.5)).config.position.rotary->dims);
-  expect_refused(with(nomic, "rope_parameters", {{"rope_type", "linear"}, {"factor", 1e-300}}),
-                 {"factor is 1e-300"});
+  expect_config_refused(
+      with(nomic, "rope_parameters", {{"rope_type", "linear"}, {"factor", 1e-300}}),
+      {"factor is 1e-300"});
 }
 
 TEST(ConfigTest, BothSpellingsOfAScalingCountOnceOrAreRefused) {
@@ -431,25 +448,27 @@ TEST(ConfigTest, BothSpellingsOfAScalingCountOnceOrAreRefused) {
   const json once = with(of_type("nomic_bert"), "rope_parameters", ntk);
   const auto base = [](const json& config) { return read(config).config.position.rotary->base; };
   EXPECT_EQ(base(with(once, "rope_scaling", ntk)), base(once));
-  expect_refused(with(once, "rope_scaling", {{"type", "linear"}, {"factor", 2.0}}),
-                 {"rope_scaling", "rope_parameters"});
+  expect_config_refused(with(once, "rope_scaling", {{"type", "linear"}, {"factor", 2.0}}),
+                        {"rope_scaling", "rope_parameters"});
 }
 
 TEST(ConfigTest, LayersOfModernBertThatNobodyDefined) {
   const json modern = of_type("modernbert");
-  expect_refused(with(modern, "layer_types", {"full_attention"}), {"layer_types names 1 layers"});
+  expect_config_refused(with(modern, "layer_types", {"full_attention"}),
+                        {"layer_types names 1 layers"});
   std::vector<std::string> types(bert()["num_hidden_layers"].get<size_t>(), "chunked_attention");
-  expect_refused(with(modern, "layer_types", types), {"layer_types", "sliding_attention"});
-  expect_refused(with(modern, "local_attention", 1), {"local_attention is 1", "2 to"});
-  expect_refused(with(modern, "global_attn_every_n_layers", 0),
-                 {"global_attn_every_n_layers is 0"});
-  expect_refused(with(modern, "rope_parameters",
-                      {{"full_attention", {{"rope_type", "yarn"}}}, {"sliding_attention", {}}}),
-                 {"full_attention", "yarn"});
+  expect_config_refused(with(modern, "layer_types", types), {"layer_types", "sliding_attention"});
+  expect_config_refused(with(modern, "local_attention", 1), {"local_attention is 1", "2 to"});
+  expect_config_refused(with(modern, "global_attn_every_n_layers", 0),
+                        {"global_attn_every_n_layers is 0"});
+  expect_config_refused(
+      with(modern, "rope_parameters",
+           {{"full_attention", {{"rope_type", "yarn"}}}, {"sliding_attention", {}}}),
+      {"full_attention", "yarn"});
   const json linear = {{"rope_type", "linear"}, {"factor", 2.0}};
-  expect_refused(with(modern, "rope_parameters", linear), {"rope_type is \"linear\""});
-  expect_refused(with(modern, "rope_scaling", linear), {"rope_scaling", "absent"});
-  expect_refused(
+  expect_config_refused(with(modern, "rope_parameters", linear), {"rope_type is \"linear\""});
+  expect_config_refused(with(modern, "rope_scaling", linear), {"rope_scaling", "absent"});
+  expect_config_refused(
       with(modern, "rope_parameters", {{"sliding_attention", {{"partial_rotary_factor", 0.5}}}}),
       {"sliding_attention", "partial_rotary_factor is 0.5"});
 }
@@ -461,14 +480,16 @@ TEST(ConfigTest, DisentangledPositionsThatPhasorDoesNotImplement) {
   EXPECT_TRUE(read(with(deberta, "pos_att_type", "C2P | P2C"))
                   .config.position.disentangled->content_to_position);
   for (const json& types : {json({"p2p"}), json({"C2P"}), json("c2p,p2c"), json(5), json({1})}) {
-    expect_refused(with(deberta, "pos_att_type", types), {"pos_att_type"});
+    expect_config_refused(with(deberta, "pos_att_type", types), {"pos_att_type"});
   }
-  expect_refused(with(deberta, "pos_att_type", {"p2p"}), {"pos_att_type", "c2p and p2c"});
-  expect_refused(with(deberta, "share_att_key", false), {"share_att_key is false"});
-  expect_refused(with(deberta, "conv_kernel_size", 3), {"conv_kernel_size is 3"});
-  expect_refused(with(deberta, "position_buckets", 5), {"num_buckets is 5", "even"});
-  expect_refused(with(deberta, "norm_rel_ebd", "batch_norm"), {"norm_rel_ebd", "layer_norm"});
-  expect_refused(with(deberta, "max_relative_positions", 1 << 20), {"max_relative_positions"});
+  expect_config_refused(with(deberta, "pos_att_type", {"p2p"}), {"pos_att_type", "c2p and p2c"});
+  expect_config_refused(with(deberta, "share_att_key", false), {"share_att_key is false"});
+  expect_config_refused(with(deberta, "conv_kernel_size", 3), {"conv_kernel_size is 3"});
+  expect_config_refused(with(deberta, "position_buckets", 5), {"num_buckets is 5", "even"});
+  expect_config_refused(with(deberta, "norm_rel_ebd", "batch_norm"),
+                        {"norm_rel_ebd", "layer_norm"});
+  expect_config_refused(with(deberta, "max_relative_positions", 1 << 20),
+                        {"max_relative_positions"});
 }
 
 TEST(ConfigTest, KeysThatChangeNothingAreListed) {

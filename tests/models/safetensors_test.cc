@@ -16,7 +16,7 @@ namespace {
 const std::string kEightZeros(8, '\0');
 
 /// Opens a file of these bytes and expects a ModelError with the file's name and `words` in it.
-void expect_refused(std::string_view bytes, std::vector<std::string> words) {
+void expect_file_refused(std::string_view bytes, std::vector<std::string> words) {
   const TempFolder folder;
   const auto file = folder.write("weights.safetensors", bytes);
   words.push_back(file.string());
@@ -24,7 +24,7 @@ void expect_refused(std::string_view bytes, std::vector<std::string> words) {
 }
 
 void expect_header_refused(std::string_view header, std::vector<std::string> words) {
-  expect_refused(safetensors_bytes(header, kEightZeros), std::move(words));
+  expect_file_refused(safetensors_bytes(header, kEightZeros), std::move(words));
 }
 
 /// A header with one tensor "w" of two floats, one of whose keys is replaced.
@@ -98,25 +98,25 @@ TEST(SafetensorsTest, FolderInPlaceOfTheFile) {
 }
 
 TEST(SafetensorsTest, EmptyAndAlmostEmptyFiles) {
-  expect_refused("", {"0 bytes", "get it again"});
-  expect_refused("1234567", {"7 bytes"});
-  expect_refused(kEightZeros, {"header"});
+  expect_file_refused("", {"0 bytes", "get it again"});
+  expect_file_refused("1234567", {"7 bytes"});
+  expect_file_refused(kEightZeros, {"header"});
 }
 
 TEST(SafetensorsTest, HeaderPastTheEndOfTheFile) {
   std::string bytes = safetensors_bytes(header_with("", ""), kEightZeros);
   bytes[0] = '\x7f';
-  expect_refused(bytes, {"claims 127 bytes", "cut off"});
+  expect_file_refused(bytes, {"claims 127 bytes", "cut off"});
 }
 
 TEST(SafetensorsTest, HeaderLengthThatWouldOverflow) {
-  expect_refused(std::string(8, '\xff') + "{}", {"18446744073709551615"});
+  expect_file_refused(std::string(8, '\xff') + "{}", {"18446744073709551615"});
 }
 
 TEST(SafetensorsTest, TruncatedData) {
   const std::string bytes = safetensors_bytes(header_with("", ""), kEightZeros);
-  expect_refused(bytes.substr(0, bytes.size() - 1),
-                 {"\"w\"", "[0, 8]", "7 bytes of data", "the file is cut off, get it again"});
+  expect_file_refused(bytes.substr(0, bytes.size() - 1),
+                      {"\"w\"", "[0, 8]", "7 bytes of data", "the file is cut off, get it again"});
 }
 
 TEST(SafetensorsTest, HeaderThatIsNoJson) {
@@ -215,11 +215,11 @@ TEST(SafetensorsTest, MetadataThatIsNoObject) {
 }
 
 TEST(SafetensorsTest, OtherKindsOfFilesAreNamed) {
-  expect_refused("version https://git-lfs.github.com/spec/v1\noid sha256:00\n", {"Git LFS"});
-  expect_refused("<!DOCTYPE html><html><body>Not found</body></html>", {"HTML"});
-  expect_refused("\n<html>404 and more</html>", {"HTML"});
-  expect_refused(std::string("PK\x03\x04\x00\x00\x08\x08\x00\x00", 10), {"zip"});
-  expect_refused(std::string("\x80\x02\x8a\x0al\xfc\x9c\x46\xf9", 9), {"pickle"});
+  expect_file_refused("version https://git-lfs.github.com/spec/v1\noid sha256:00\n", {"Git LFS"});
+  expect_file_refused("<!DOCTYPE html><html><body>Not found</body></html>", {"HTML"});
+  expect_file_refused("\n<html>404 and more</html>", {"HTML"});
+  expect_file_refused(std::string("PK\x03\x04\x00\x00\x08\x08\x00\x00", 10), {"zip"});
+  expect_file_refused(std::string("\x80\x02\x8a\x0al\xfc\x9c\x46\xf9", 9), {"pickle"});
 }
 
 TEST(SafetensorsTest, NamesInMessagesStayOnOneLine) {

@@ -18,7 +18,7 @@ using nlohmann::json;
 
 constexpr const char* kIndex = "model.safetensors.index.json";
 
-void expect_refused(const TempFolder& folder, const std::vector<std::string>& words) {
+void expect_folder_refused(const TempFolder& folder, const std::vector<std::string>& words) {
   expect_error<ModelError>([&] { TensorFiles::open(folder.path()); }, words);
 }
 
@@ -56,19 +56,19 @@ TEST(TensorFilesTest, OneFileWinsOverShards) {
 TEST(TensorFilesTest, AnIndexThatDoesNotFitItsShards) {
   const TempFolder folder;
   write_shards(folder, json::object());
-  expect_refused(folder, {kIndex, "weight_map is missing"});
+  expect_folder_refused(folder, {kIndex, "weight_map is missing"});
   folder.write(kIndex, index_of(json::array()).dump());
-  expect_refused(folder, {kIndex, "weight_map is []"});
+  expect_folder_refused(folder, {kIndex, "weight_map is []"});
   folder.write(kIndex, index_of({{"a", "2.safetensors"}}).dump());
-  expect_refused(folder, {kIndex, "\"a\"", "2.safetensors", "belong together"});
+  expect_folder_refused(folder, {kIndex, "\"a\"", "2.safetensors", "belong together"});
   folder.write(kIndex, index_of({{"a", "3.safetensors"}}).dump());
-  expect_refused(folder, {kIndex, "\"3.safetensors\"", "is not there; get all"});
+  expect_folder_refused(folder, {kIndex, "\"3.safetensors\"", "is not there; get all"});
   for (const char* const outside : {"../1.safetensors", "/etc/passwd", ""}) {
     folder.write(kIndex, index_of({{"a", outside}}).dump());
-    expect_refused(folder, {kIndex, outside, "in this folder"});
+    expect_folder_refused(folder, {kIndex, outside, "in this folder"});
   }
   folder.write(kIndex, index_of({{"a", 7}}).dump());
-  expect_refused(folder, {kIndex, "7", "in this folder"});
+  expect_folder_refused(folder, {kIndex, "7", "in this folder"});
 }
 
 TEST(TensorFilesTest, WeightsInAnotherFormAreNamedWithTheWayFromThere) {
@@ -86,11 +86,11 @@ TEST(TensorFilesTest, WeightsInAnotherFormAreNamedWithTheWayFromThere) {
     folder.write("training_args.bin", "x");
     folder.write("2_Dense/model.safetensors", "x");
     folder.write("old/golden.bin", "x");
-    expect_refused(folder, {"no model.safetensors"});
+    expect_folder_refused(folder, {"no model.safetensors"});
     EXPECT_EQ(foreign_weights(folder.path()).clause, "");
     folder.write(name, "x");
-    expect_refused(folder, {"no model.safetensors", name});
-    expect_refused(folder, words);
+    expect_folder_refused(folder, {"no model.safetensors", name});
+    expect_folder_refused(folder, words);
   }
 }
 
@@ -106,7 +106,7 @@ TEST(TensorFilesTest, OtherFormatsUnderTheRightNameAreRecognised) {
     const TempFolder folder;
     std::string bytes = head;
     folder.write("model.safetensors", bytes.append(600, '\0'));
-    expect_refused(folder, {"model.safetensors", word});
+    expect_folder_refused(folder, {"model.safetensors", word});
   }
 }
 

@@ -368,6 +368,16 @@ class ReportPageTest(unittest.TestCase):
         self.assertTrue(self.js("document.querySelector('#moved svg') !== null"))
         self.assertEqual(self.js("document.querySelectorAll('#pattern .panels > svg').length"), 2)
 
+    def test_untrained_models_stand_beside_a_single_text(self):
+        page = FOLDER / "untrained.html"
+        infer("compare", "-q", "--html", str(page), "--baseline", "random:2", *SIDES, TEXTS[0])
+        data = data_of(page)
+        self.assertEqual([run["observed"].get("untrained") for run in data["texts"][0]["runs"]], [None, None, 2, 2])
+        self.browser.open(page)
+        self.assertEqual(self.texts(".facts strong"), [*SIDES, *(f"{side} (untrained)" for side in SIDES)])
+        for side in range(4):
+            self.assert_rows_by_layer(side, data)
+
     def test_a_file_of_texts_has_charts_by_layer_and_a_probe(self):
         page = FOLDER / "file.html"
         sentences = pathlib.Path(__file__).parent.parent.parent / "examples" / "sentences.txt"

@@ -17,10 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 /// A copy of a bundled model, whose files a test may spoil.
 fs::path copy_of_bundled(const TempFolder& folder, const std::string& name) {
   const fs::path copy = folder.path() / name;

@@ -23,10 +23,6 @@ using nlohmann::json;
 
 constexpr int64_t kWidth = 128;  // of the bundled models
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 /// Lines that differ in length and words; `count` of them.
 std::string many_lines(int count) {
   const std::vector<std::string> words = {"Tom", "bit", "a", "dog", "and", "the", "cat", "ran"};

@@ -19,10 +19,6 @@ const std::string kSentences = std::string(PHASOR_SOURCE_DIR) + "/examples/sente
 const std::string kText = "Tom bit a dog.";
 const std::string kOther = "The old man gave the boy a book.";
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 /// What a run prints that must succeed and has nothing to note.
 std::string shown(std::vector<std::string> arguments, const ProgramOptions& options = {}) {
   arguments.insert(arguments.begin() + 1, "-q");
@@ -210,8 +206,16 @@ void expect_same(const json& got, const json& want) {
 }
 
 TEST(CliHtmlTest, ThePageOfTextsAndAFileHasTheNumbersOfTheJson) {
-  const std::vector<std::string> arguments = {"observe", "--cut-residual", "1.attn", kText, kOther,
-                                              "-i",      kSentences};
+  const TempFolder folder;
+  std::string lines;  // enough for "longer"
+  for (int i = 0; i < 20; ++i) lines += "Tom bit a dog, and the old man gave the boy a book.\n";
+  const std::vector<std::string> arguments = {"observe",
+                                              "--cut-residual",
+                                              "1.attn",
+                                              kText,
+                                              kOther,
+                                              "-i",
+                                              folder.write("lines.txt", lines).string()};
   const json texts = texts_on_page(arguments);
   const std::vector<json> observed = infer_json(arguments);
   ASSERT_EQ(texts.size(), 3u);

@@ -49,10 +49,6 @@ std::vector<std::vector<std::string>> words_of(const std::string& text) {
   return lines;
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 TEST(CliPositionsTest, PrintsTheTutorialsFourByFourTable) {
   const auto lines =
       words_of(text_of({"--length", "4", "--width", "4", "--base", "100", "--only", "values"}));

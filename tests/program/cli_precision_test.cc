@@ -16,10 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 std::vector<float> embedding_of(const json& line) {
   return line["embedding"].get<std::vector<float>>();
 }

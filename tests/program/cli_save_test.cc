@@ -99,10 +99,11 @@ std::vector<int32_t> ints(const Saved& saved) {
   return values;
 }
 
-const std::vector<std::string> kTexts = {"Tom bit a dog.", "Why?"};
+const std::vector<std::string> kTwoTexts = {"Tom bit a dog.", "Why?"};
 
 std::map<std::string, Saved> saved_by_infer(const fs::path& file) {
-  const ProgramResult result = run_infer({"-q", "--save", file.string(), kTexts[0], kTexts[1]});
+  const ProgramResult result =
+      run_infer({"-q", "--save", file.string(), kTwoTexts[0], kTwoTexts[1]});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   return file.extension() == ".npz" ? read_npz(file) : read_safetensors(file);
 }
@@ -113,7 +114,7 @@ TEST(CliSaveTest, HoldsWhatTheLibraryComputes) {
   Encoder encoder(Model::load(bundled_model("sinusoidal")));
   Trace trace = Trace::hidden_states_and_attentions();
   const Encoding out =
-      encoder.encode(std::span(kTexts), {.observer = &trace, .pooling = Pooling()});
+      encoder.encode(std::span(kTwoTexts), {.observer = &trace, .pooling = Pooling()});
 
   size_t count = 0;
   const auto expect_floats = [&](const std::string& name, const std::vector<int64_t>& shape,

@@ -13,10 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 class CliShardSlurmTest : public testing::Test {
  protected:
   /// A plan of so many shards.

@@ -13,10 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 std::string many_words(int count) {
   std::string text;
   for (int i = 0; i < count; ++i) text += "the ";

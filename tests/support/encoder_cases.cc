@@ -112,6 +112,13 @@ ModelConfig small_config() {
   return config;
 }
 
+ModelConfig sinusoidal_config(NormOrder order) {
+  ModelConfig config = small_config();
+  config.norm_order = order;
+  config.position.kind = PositionKind::kSinusoidal;
+  return config;
+}
+
 std::shared_ptr<const Model> drawn_model(uint64_t seed) {
   Dice dice(seed);
   ModelConfig config = small_config();

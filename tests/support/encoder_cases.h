@@ -18,6 +18,8 @@ using TokenIds = std::vector<int32_t>;
 
 /// Post-norm, 3 heads of 5, two layers, no positions: change what the test is about.
 ModelConfig small_config();
+/// small_config() with sinusoidal positions.
+ModelConfig sinusoidal_config(NormOrder order);
 
 /// Every choice of a configuration drawn from `seed`, with sizes that are no multiple of 16. From
 /// kFirstScorePositionsSeed on also rotary and disentangled positions, local windows, and a first

@@ -21,6 +21,10 @@ inline std::vector<float> hidden_of(const Encoding& encoding) {
   const std::span<const float> hidden = encoding.hidden(0);
   return {hidden.begin(), hidden.end()};
 }
+inline std::vector<float> hidden_of(const std::shared_ptr<const Model>& model,
+                                    const std::vector<int32_t>& ids, const Positions& positions) {
+  return hidden_of(Encoder(model).encode_ids(ids, {.positions = positions}));
+}
 
 /// The largest finite |x|; NaN where there is one.
 template <typename T>

@@ -33,5 +33,8 @@ void wait_until(const std::function<bool()>& condition);
 
 std::string read_text_file(const std::filesystem::path& file);
 std::vector<std::string> lines_of(const std::string& text);
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 }  // namespace phasor

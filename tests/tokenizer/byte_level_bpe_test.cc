@@ -14,6 +14,7 @@
 #include "tests/support/expect_error.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test_files.h"
+#include "tests/support/tokenizer_folder.h"
 #include "tokenizer/gpt2_words.h"
 #include "tokenizer/utf8.h"
 
@@ -107,21 +108,8 @@ json bpe_files(const Pieces& merges,
   return {{"vocab.json", vocab}, {"merges.txt", lines}, {"tokenizer_config.json", config}};
 }
 
-std::shared_ptr<const Tokenizer> load(const json& files) {
-  const TempFolder folder;
-  for (const auto& [name, content] : files.items()) {
-    folder.write(name, content.is_string() ? content.get<std::string>() : content.dump());
-  }
-  return Tokenizer::load(folder.path());
-}
-
-Pieces pieces_of(const Tokenizer& tokenizer, std::string_view text, bool special = false) {
-  Pieces pieces = tokenizer.encode(text, {.parse_special = special}).pieces;
-  return Pieces(pieces.begin() + 1, pieces.end() - 1);
-}
-
 TEST(ByteLevelBpeTest, TheLowestRankGoesFirstAndThenTheLeftmost) {
-  const auto tokenizer = load(bpe_files({"b c", "a b", "a a", "aa a"}));
+  const auto tokenizer = tokenizer_of(bpe_files({"b c", "a b", "a a", "aa a"}));
   EXPECT_EQ(pieces_of(*tokenizer, "abc"), (Pieces{"a", "bc"}));
   EXPECT_EQ(pieces_of(*tokenizer, "aab"), (Pieces{"a", "ab"}));
   EXPECT_EQ(pieces_of(*tokenizer, "aaaaa"), (Pieces{"aa", "aaa"}));
@@ -132,7 +120,7 @@ TEST(ByteLevelBpeTest, TheLowestRankGoesFirstAndThenTheLeftmost) {
 TEST(ByteLevelBpeTest, SpecialTokensAtTheEndAreNotOfTheText) {
   json files = bpe_files({"a b"});
   files["vocab.json"]["<mask>"] = 262;
-  const auto tokenizer = load(files);
+  const auto tokenizer = tokenizer_of(files);
   EXPECT_EQ(tokenizer->vocab_size(), 263);
   EXPECT_EQ(tokenizer->text_vocab_size(), 262);
 }
@@ -141,12 +129,12 @@ TEST(ByteLevelBpeTest, OfASpecialTokenTwiceTheLastCounts) {
   json files = bpe_files({"a b"});
   std::string vocab = files["vocab.json"].dump();
   files["vocab.json"] = "{\"<mask>\": 262, " + vocab.substr(1);
-  EXPECT_EQ(load(files)->mask_id(), 4);
+  EXPECT_EQ(tokenizer_of(files)->mask_id(), 4);
 }
 
 TEST(ByteLevelBpeTest, PairsHaveSpecialTokensInTheirTexts) {
   const Tokens tokens =
-      load(bpe_files({"a b"}))
+      tokenizer_of(bpe_files({"a b"}))
           ->encode_pair("a\xff<mask>", "<mask>b\xff", {.parse_special = true, .max_tokens = 8});
   EXPECT_EQ(tokens.pieces, (Pieces{"<s>", "a", "ï", "</s>", "</s>", "<mask>", "b", "</s>"}));
   EXPECT_EQ(tokens.invalid_bytes, 2);
@@ -154,7 +142,7 @@ TEST(ByteLevelBpeTest, PairsHaveSpecialTokensInTheirTexts) {
 }
 
 TEST(ByteLevelBpeTest, OfEqualMergesTheLastCounts) {
-  const auto tokenizer = load(bpe_files({"a b", "b c", "a b"}));
+  const auto tokenizer = tokenizer_of(bpe_files({"a b", "b c", "a b"}));
   EXPECT_EQ(pieces_of(*tokenizer, "abc"), (Pieces{"a", "bc"}));
 }
 
@@ -163,7 +151,7 @@ TEST(ByteLevelBpeTest, AWordOfAMegabyteTakesLessThanASecond) {
   for (std::string piece = "ab"; piece.size() < 600; piece += piece) {
     merges.push_back(piece + " " + piece);
   }
-  const auto tokenizer = load(bpe_files(merges));
+  const auto tokenizer = tokenizer_of(bpe_files(merges));
   std::string word, letters;
   for (int i = 0; i < 500'000; ++i) word += "ab";
   for (int i = 0; i < 1'000'000; ++i) letters += static_cast<char>('a' + i * 7919LL % 1000 % 3);
@@ -176,18 +164,18 @@ TEST(ByteLevelBpeTest, AWordOfAMegabyteTakesLessThanASecond) {
 }
 
 TEST(ByteLevelBpeTest, SpecialTokensAndTheSpacesBeforeTheMask) {
-  const auto tokenizer = load(bpe_files({"Ġ a"}));
+  const auto tokenizer = tokenizer_of(bpe_files({"Ġ a"}));
   EXPECT_EQ(tokenizer->mask_id(), 4);
   EXPECT_EQ(pieces_of(*tokenizer, "a <mask> a </s>", true),
             (Pieces{"a", "<mask>", "Ġa", "Ġ", "</s>"}));
   EXPECT_EQ(pieces_of(*tokenizer, "<s>"), (Pieces{"<", "s", ">"}));
   const json decoder = {{"4", {{"content", "<mask>"}, {"lstrip", false}, {"special", true}}}};
-  const auto plain = load(bpe_files({"Ġ a"}, {{"added_tokens_decoder", decoder}}));
+  const auto plain = tokenizer_of(bpe_files({"Ġ a"}, {{"added_tokens_decoder", decoder}}));
   EXPECT_EQ(pieces_of(*plain, "a <mask>", true), (Pieces{"a", "Ġ", "<mask>"}));
 }
 
 TEST(ByteLevelBpeTest, AddPrefixSpacePutsASpaceBeforeEveryPart) {
-  const auto tokenizer = load(bpe_files({"Ġ a"}, {{"add_prefix_space", true}}));
+  const auto tokenizer = tokenizer_of(bpe_files({"Ġ a"}, {{"add_prefix_space", true}}));
   EXPECT_EQ(pieces_of(*tokenizer, "a"), (Pieces{"Ġa"}));
   EXPECT_EQ(pieces_of(*tokenizer, " a"), (Pieces{"Ġa"}));
   EXPECT_EQ(pieces_of(*tokenizer, "a<mask>a", true), (Pieces{"Ġa", "<mask>", "Ġa"}));
@@ -195,7 +183,7 @@ TEST(ByteLevelBpeTest, AddPrefixSpacePutsASpaceBeforeEveryPart) {
 }
 
 TEST(ByteLevelBpeTest, BytesThatAreNotUtf8AreReplacedAndCounted) {
-  const auto tokenizer = load(bpe_files({"a b"}));
+  const auto tokenizer = tokenizer_of(bpe_files({"a b"}));
   const Tokens tokens = tokenizer->encode(
       "a\xff"
       "b\xc3");
@@ -204,7 +192,7 @@ TEST(ByteLevelBpeTest, BytesThatAreNotUtf8AreReplacedAndCounted) {
 }
 
 TEST(ByteLevelBpeTest, OfAPairTheLongerTextIsCut) {
-  const auto tokenizer = load(bpe_files({"a b"}));
+  const auto tokenizer = tokenizer_of(bpe_files({"a b"}));
   const auto cut = [&](std::string_view a, std::string_view b, int64_t room) {
     const Tokens tokens = tokenizer->encode_pair(a, b, {.max_tokens = room + 4});
     EXPECT_EQ(tokens.dropped, std::ssize(a) + std::ssize(b) + 4 - std::ssize(tokens.ids));
@@ -225,7 +213,7 @@ TEST(ByteLevelBpeTest, OfAPairTheLongerTextIsCut) {
 
 TEST(ByteLevelBpeTest, FilesThatContradictEachOtherAreRefused) {
   const auto refuse = [](const json& files, const std::vector<std::string>& message) {
-    expect_error<ModelError>([&] { load(files); }, message);
+    expect_error<ModelError>([&] { tokenizer_of(files); }, message);
   };
   json files = bpe_files({"a b"});
   const auto with = [&](const char* name, const json& content) {
@@ -259,7 +247,7 @@ TEST(ByteLevelBpeTest, FilesThatContradictEachOtherAreRefused) {
 TEST(ByteLevelBpeTest, BytesWithoutAPieceAreLeftOutAndNoted) {
   json files = bpe_files({"a b"});
   files["vocab.json"].erase("c");
-  const auto tokenizer = load(files);
+  const auto tokenizer = tokenizer_of(files);
   EXPECT_EQ(pieces_of(*tokenizer, "acb"), (Pieces{"ab"}));
   ASSERT_EQ(tokenizer->notes().size(), 1u);
   EXPECT_NE(tokenizer->notes()[0].find("vocabulary: 1; texts lose them"), std::string::npos);

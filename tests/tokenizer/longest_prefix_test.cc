@@ -18,7 +18,7 @@ using namespace internal;
 
 namespace {
 
-using Pieces = std::vector<std::pair<std::string, int32_t>>;
+using NumberedPieces = std::vector<std::pair<std::string, int32_t>>;
 
 std::string random_text(std::mt19937& random, size_t max_size) {
   std::string text(random() % (max_size + 1), ' ');
@@ -31,7 +31,7 @@ TEST(LongestPrefixTest, FindsAllThatATextBeginsWithLongestFirst) {
   for (int round = 0; round < 300; ++round) {
     std::set<std::string> texts;
     for (auto n = random() % 40; n > 0; --n) texts.insert(random_text(random, 8));
-    Pieces pieces;
+    NumberedPieces pieces;
     for (const std::string& text : texts) {
       pieces.emplace_back(text, static_cast<int32_t>(pieces.size()));
     }
@@ -79,7 +79,7 @@ TEST(SpecialTokensTest, TheirNumberHardlyMatters) {
 }
 
 TEST(LongestPrefixTest, OfEqualPiecesTheFirstCounts) {
-  const LongestPrefix prefixes(Pieces(100, {"a", 1}));
+  const LongestPrefix prefixes(NumberedPieces(100, {"a", 1}));
   const LongestPrefix::Piece* const piece = prefixes.find("ab");
   ASSERT_NE(piece, nullptr);
   EXPECT_EQ(piece->shorter, nullptr);

@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 using Pieces = std::vector<std::string>;
 using Words = std::vector<std::string>;
 
-std::shared_ptr<const Tokenizer> load(const std::string& model) {
+std::shared_ptr<const Tokenizer> load_bytes(const std::string& model) {
   const TempFolder folder;
   folder.write("any.model", model);
   return Tokenizer::load(folder.path());
@@ -35,7 +35,7 @@ std::shared_ptr<const Tokenizer> load(const std::string& model) {
 
 /// Loads the model and, should that work, runs texts that reach every rule and piece of this file.
 void use(const std::string& model) {
-  const auto tokenizer = load(model);
+  const auto tokenizer = load_bytes(model);
   for (const char* const letter : {"a", "b", "\xc3\xa9"}) {
     std::string text;
     for (int n = 0; n < 300; ++n) text += letter;
@@ -70,13 +70,13 @@ std::vector<TestPiece> nested_pieces(size_t count, PieceType type) {
 
 TEST(SentencePieceCheckTest, AGoodModelIsRead) {
   const TestCharsmap charsmap = make_charsmap({{"b", "a"}, {"bc", "d"}, {"\xc3\xa9", "a"}});
-  const auto tokenizer = load(sentencepiece_bytes({{"a"}, {"d"}}, charsmap.bytes()));
+  const auto tokenizer = load_bytes(sentencepiece_bytes({{"a"}, {"d"}}, charsmap.bytes()));
   EXPECT_EQ(tokenizer->encode("b bc\xc3\xa9").pieces, (Pieces{"▁", "a", "▁", "d", "a"}));
 }
 
 TEST(SentencePieceCheckTest, TextsOfAllKindsAreSafeWithAGoodModel) {
   const TestCharsmap charsmap = make_charsmap({{"b", "a"}, {"bc", "d"}});
-  const auto tokenizer = load(sentencepiece_bytes({{"a"}, {"aa"}}, charsmap.bytes()));
+  const auto tokenizer = load_bytes(sentencepiece_bytes({{"a"}, {"aa"}}, charsmap.bytes()));
   const std::string hole = "\xee\x80\x80";  // U+E000
   for (const std::string& unit : {std::string("a"), std::string("b c"), std::string(1, '\0')}) {
     std::string text;
@@ -236,15 +236,16 @@ TEST(SentencePieceCheckTest, AnUnknownPieceOfAnotherType) {
   const std::string unk_piece_is_a = bytes_field(2, bytes_field(45, "a"));
   expect_refused(sentencepiece_bytes({{"a"}}) + unk_piece_is_a, {"unk_piece", "UNKNOWN"});
   // Where it names no piece at all, the one of the type UNKNOWN is meant.
-  EXPECT_EQ(load(sentencepiece_bytes({{"b"}}) + unk_piece_is_a)->encode("\xe6\x97\xa5").ids.back(),
-            0);
+  EXPECT_EQ(
+      load_bytes(sentencepiece_bytes({{"b"}}) + unk_piece_is_a)->encode("\xe6\x97\xa5").ids.back(),
+      0);
 }
 
 TEST(SentencePieceCheckTest, EveryTypeOfModel) {
   const std::vector<TestPiece> pieces = {{"a"}, {"aa"}, {"b", PieceType::kControl}};
   for (const uint64_t type : {0, 1, 2, 3, 4, 5, 100}) {
     const auto tokenizer =
-        load(sentencepiece_bytes(pieces) + bytes_field(2, varint_field(3, type)));
+        load_bytes(sentencepiece_bytes(pieces) + bytes_field(2, varint_field(3, type)));
     EXPECT_GE(tokenizer->encode("aa").ids.size(), 1u) << type;
   }
 }

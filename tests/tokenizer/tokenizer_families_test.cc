@@ -19,6 +19,7 @@
 #include "tests/support/sentencepiece_files.h"
 #include "tests/support/shared_files.h"
 #include "tests/support/test_files.h"
+#include "tests/support/tokenizer_folder.h"
 
 namespace phasor {
 namespace {
@@ -39,11 +40,9 @@ struct Files {
   std::string language = {};
 };
 
-std::shared_ptr<const Tokenizer> load(const Files& wanted) {
+std::shared_ptr<const Tokenizer> load_files(const Files& wanted) {
   const TempFolder folder;
-  for (const auto& [name, content] : wanted.files.items()) {
-    folder.write(name, content.is_string() ? content.get<std::string>() : content.dump());
-  }
+  write_files(folder, wanted.files);
   for (const auto& [name, model] : wanted.models.items()) {
     fs::copy_file(fixture(model), folder.path() / name);
   }
@@ -72,7 +71,7 @@ class TokenizerRowTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(TokenizerRowTest, MatchesItsReference) {
   const json row = row_of(GetParam());
-  const auto tokenizer = load({row["files"], row["models"], row["language"]});
+  const auto tokenizer = load_files({row["files"], row["models"], row["language"]});
   EXPECT_EQ(tokenizer->vocab_size(), row["vocab_size"]);
   EXPECT_EQ(tokenizer->mask_id().value_or(-1),
             row["mask_id"].is_null() ? json(-1) : row["mask_id"]);
@@ -104,14 +103,10 @@ Files files_of(const std::string& name, const json& patch = json::object()) {
   return files;
 }
 
-Pieces parsed(const Tokenizer& tokenizer, std::string_view text) {
-  return tokenizer.encode(text, {.parse_special = true}).pieces;
-}
-
 TEST(TokenizerFamiliesTest, EveryMaskCanBeFilled) {
   for (const json& row : rows()) {
     if (row["mask_id"].is_null()) continue;
-    const auto tokenizer = load({row["files"], row["models"], row["language"]});
+    const auto tokenizer = load_files({row["files"], row["models"], row["language"]});
     const int32_t mask = tokenizer->mask_id().value();
     const std::string text = "tom " + tokenizer->piece(mask) + " dog";
     const Tokens plain = tokenizer->encode(text);
@@ -129,26 +124,26 @@ TEST(TokenizerFamiliesTest, EveryMaskCanBeFilled) {
 
 TEST(TokenizerFamiliesTest, PairsWhereTheClassHasThem) {
   const auto pieces = [](const std::string& row) {
-    return load(files_of(row))->encode_pair("x", "x").pieces;
+    return load_files(files_of(row))->encode_pair("x", "x").pieces;
   };
   EXPECT_EQ(pieces("XLM-R"), (Pieces{"<s>", "▁", "x", "</s>", "</s>", "▁", "x", "</s>"}));
   EXPECT_EQ(pieces("ALBERT"), (Pieces{"[CLS]", "▁", "x", "[SEP]", "▁", "x", "[SEP]"}));
   EXPECT_EQ(pieces("T5"), (Pieces{"▁", "x", "</s>", "▁", "x", "</s>"}));
-  EXPECT_EQ(load(files_of("ALBERT"))->encode_pair("x", "x").token_types,
+  EXPECT_EQ(load_files(files_of("ALBERT"))->encode_pair("x", "x").token_types,
             (Ids{0, 0, 0, 0, 1, 1, 1}));
-  EXPECT_TRUE(load(files_of("XLM-R"))->encode_pair("x", "").token_types.empty());
+  EXPECT_TRUE(load_files(files_of("XLM-R"))->encode_pair("x", "").token_types.empty());
   expect_error<InvalidArgument>([&] { pieces("NLLB"); }, {"pair"});
 }
 
 TEST(TokenizerFamiliesTest, T5CountsItsExtraIdsDownToTheVocabulary) {
-  const auto tokenizer = load(files_of("T5"));
+  const auto tokenizer = load_files(files_of("T5"));
   EXPECT_EQ(tokenizer->piece(static_cast<int32_t>(tokenizer->vocab_size()) - 1), "<extra_id_0>");
   EXPECT_EQ(tokenizer->piece(static_cast<int32_t>(tokenizer->vocab_size()) - 100), "<extra_id_99>");
   EXPECT_EQ(parsed(*tokenizer, "a <extra_id_7>"), (Pieces{"▁a", "<extra_id_7>", "</s>"}));
 }
 
 TEST(TokenizerFamiliesTest, PegasusHasItsPretrainingTokensFirst) {
-  const auto tokenizer = load(files_of("Pegasus"));
+  const auto tokenizer = load_files(files_of("Pegasus"));
   EXPECT_EQ(tokenizer->piece(2), "<mask_1>");
   EXPECT_EQ(tokenizer->piece(4), "<unk_2>");
   EXPECT_EQ(tokenizer->piece(104), "<unk_102>");
@@ -157,29 +152,29 @@ TEST(TokenizerFamiliesTest, PegasusHasItsPretrainingTokensFirst) {
 
 TEST(TokenizerFamiliesTest, TheLanguageAskedForGoesBeforeThatOfTheFiles) {
   Files files = files_of("mBART src_lang");
-  EXPECT_EQ(load(files)->encode("Tom").pieces.back(), "ro_RO");
+  EXPECT_EQ(load_files(files)->encode("Tom").pieces.back(), "ro_RO");
   files.language = "fr_XX";
-  EXPECT_EQ(load(files)->encode("Tom").pieces.back(), "fr_XX");
+  EXPECT_EQ(load_files(files)->encode("Tom").pieces.back(), "fr_XX");
   files = files_of("M2M100");
-  EXPECT_EQ(load(files)->encode("Tom").pieces.front(), "__zu__");
+  EXPECT_EQ(load_files(files)->encode("Tom").pieces.front(), "__zu__");
   for (const char* const written : {"fr", "__fr__"}) {
     files.language = written;
-    EXPECT_EQ(load(files)->encode("Tom").pieces.front(), "__fr__");
+    EXPECT_EQ(load_files(files)->encode("Tom").pieces.front(), "__fr__");
   }
   files = files_of("Marian");
-  EXPECT_EQ(load(files)->encode("Tom").pieces, (Pieces{"<unk>", "</s>"}));
+  EXPECT_EQ(load_files(files)->encode("Tom").pieces, (Pieces{"<unk>", "</s>"}));
   files.language = ">>fra<<";
-  EXPECT_EQ(load(files)->encode("Tom").pieces.front(), ">>fra<<");
+  EXPECT_EQ(load_files(files)->encode("Tom").pieces.front(), ">>fra<<");
 }
 
 TEST(TokenizerFamiliesTest, APieceUnknownToSentencePieceMayBeInVocabJson) {
   for (const std::string row : {"Marian", "M2M100"}) {
-    const Tokens before = load(files_of(row))->encode("日本語 日 naïve");
+    const Tokens before = load_files(files_of(row))->encode("日本語 日 naïve");
     json vocabulary = files_of(row).files["vocab.json"];
     const auto id = static_cast<int32_t>(vocabulary.size());
     vocabulary["日本語"] = id;
     vocabulary["▁日"] = id + 1;  // SentencePiece knows the space, which is a piece by itself
-    const auto tokenizer = load(files_of(row, {{"vocab.json", vocabulary}}));
+    const auto tokenizer = load_files(files_of(row, {{"vocab.json", vocabulary}}));
     const Tokens after = tokenizer->encode("日本語 日 naïve");
     EXPECT_EQ(tokenizer->text_vocab_size(), id + 2) << row;
     // Unknown characters in a row make one piece.
@@ -224,7 +219,7 @@ TEST(TokenizerFamiliesTest, ALanguageThatIsNotThereIsRefusedWithSomethingLikeIt)
                                  const std::vector<std::string>& words) {
     Files files = files_of(row);
     files.language = language;
-    expect_error<InvalidArgument>([&] { load(files); }, words);
+    expect_error<InvalidArgument>([&] { load_files(files); }, words);
   };
   expect_refused("NLLB", "fr", {"'fr'", "fra_Latn", "202 in all"});
   expect_refused("M2M100", "fra_Latn", {"'fra_Latn'", "fr, ", "100 in all"});
@@ -238,7 +233,7 @@ TEST(TokenizerFamiliesTest, AWrongLanguageInTheFilesIsTheirFault) {
   const json config = {{"tokenizer_class", "NllbTokenizer"}, {"src_lang", "en"}};
   expect_error<ModelError>(
       [&] {
-        load(files_of("NLLB", {{"tokenizer_config.json", config}}));
+        load_files(files_of("NLLB", {{"tokenizer_config.json", config}}));
       },
       {"tokenizer_config.json", "src_lang", "\"en\"", "eng_Latn"});
 }
@@ -248,7 +243,7 @@ TEST(TokenizerFamiliesTest, OptionsThatWouldChangeTheIdsAreRefused) {
     config["tokenizer_class"] = files_of(row).files["tokenizer_config.json"]["tokenizer_class"];
     expect_error<ModelError>(
         [&] {
-          load(files_of(row, {{"tokenizer_config.json", config}}));
+          load_files(files_of(row, {{"tokenizer_config.json", config}}));
         },
         {"tokenizer_config.json", key});
   };
@@ -260,7 +255,7 @@ TEST(TokenizerFamiliesTest, OptionsThatWouldChangeTheIdsAreRefused) {
     const json config = {{"tokenizer_class", "DebertaV2Tokenizer"}, {key, true}};
     expect_error<ModelError>(
         [&] {
-          load({{{"tokenizer_config.json", config}, {"spm.model", ""}}, json::object(), ""});
+          load_files({{{"tokenizer_config.json", config}, {"spm.model", ""}}, json::object(), ""});
         },
         {"tokenizer_config.json", key});
   }
@@ -270,7 +265,7 @@ TEST(TokenizerFamiliesTest, TheModelTypeDecidesWhereTheTokenizersFilesDoNot) {
   const auto kind = [](const std::string& row, const std::string& model_type) {
     const Files files = files_of(
         row, {{"tokenizer_config.json", nullptr}, {"config.json", {{"model_type", model_type}}}});
-    return load(files)->description();
+    return load_files(files)->description();
   };
   EXPECT_TRUE(kind("T5", "t5").starts_with("T5 "));
   EXPECT_TRUE(kind("Pegasus", "pegasus").starts_with("Pegasus "));
@@ -285,15 +280,16 @@ TEST(TokenizerFamiliesTest, TheModelTypeDecidesWhereTheTokenizersFilesDoNot) {
 TEST(TokenizerFamiliesTest, TheTokenizersOwnFilesGoBeforeTheModelType) {
   const json bert = {{"model_type", "bert"}};
   EXPECT_TRUE(
-      load(files_of("XLM-R", {{"config.json", bert}}))->description().starts_with("XLM-R "));
+      load_files(files_of("XLM-R", {{"config.json", bert}}))->description().starts_with("XLM-R "));
   const json named = {{"model_type", "mbart"}, {"tokenizer_class", "MBart50Tokenizer"}};
-  EXPECT_TRUE(load(files_of("mBART", {{"config.json", named}, {"tokenizer_config.json", nullptr}}))
-                  ->description()
-                  .starts_with("mBART-50 "));
+  EXPECT_TRUE(
+      load_files(files_of("mBART", {{"config.json", named}, {"tokenizer_config.json", nullptr}}))
+          ->description()
+          .starts_with("mBART-50 "));
 }
 
 TEST(TokenizerFamiliesTest, AnAssumptionIsSaid) {
-  const auto tokenizer = load(files_of(
+  const auto tokenizer = load_files(files_of(
       "XLM-R", {{"tokenizer_config.json", nullptr}, {"config.json", {{"model_type", "bert"}}}}));
   EXPECT_EQ(tokenizer->description(), "XLM-R (SentencePiece, sentencepiece.bpe.model)");
   ASSERT_EQ(tokenizer->notes().size(), 1u);
@@ -304,7 +300,7 @@ TEST(TokenizerFamiliesTest, TokensThatFilesAddAreCheckedAgainstTheVocabulary) {
   const auto notes_with = [](const json& decoder) {
     const json config = {{"tokenizer_class", "XLMRobertaTokenizer"},
                          {"added_tokens_decoder", decoder}};
-    return load(files_of("XLM-R", {{"tokenizer_config.json", config}}))->notes();
+    return load_files(files_of("XLM-R", {{"tokenizer_config.json", config}}))->notes();
   };
   const json known = {{"0", {{"content", "<s>"}}},
                       {"108", {{"content", "<mask>"}, {"lstrip", true}}}};
@@ -333,7 +329,7 @@ std::shared_ptr<const Model> model_with_vocabulary(int64_t rows) {
 }
 
 TEST(TokenizerFamiliesTest, ATokenizerWithMoreTextIdsThanTheEmbeddingHasRowsIsAnotherModels) {
-  const auto tokenizer = load(files_of("T5"));
+  const auto tokenizer = load_files(files_of("T5"));
   const int64_t text_ids = tokenizer->text_vocab_size();
   EXPECT_EQ(text_ids, tokenizer->vocab_size() - 100);
   EXPECT_EQ(model_with_vocabulary(text_ids + 100)->notes(), Pieces{});
@@ -353,7 +349,7 @@ TEST(TokenizerFamiliesTest, ATokenizerWithMoreTextIdsThanTheEmbeddingHasRowsIsAn
 
 TEST(TokenizerFamiliesTest, AClassWithoutItsFilesSaysWhatIsMissing) {
   const auto expect_refused = [](const json& files, const std::vector<std::string>& words) {
-    expect_error<ModelError>([&] { load({files, json::object(), ""}); }, words);
+    expect_error<ModelError>([&] { load_files({files, json::object(), ""}); }, words);
   };
   const auto config = [](const char* name) { return json{{"tokenizer_class", name}}; };
   const json unigram = {{"model", {{"type", "Unigram"}, {"vocab", json::array()}}}};

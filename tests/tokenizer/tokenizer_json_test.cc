@@ -19,7 +19,7 @@ using nlohmann::json;
 using Ids = std::vector<int32_t>;
 using Pieces = std::vector<std::string>;
 
-std::shared_ptr<const Tokenizer> load(const json& root, const json& config = json::object()) {
+std::shared_ptr<const Tokenizer> load_json(const json& root, const json& config = json::object()) {
   const TempFolder folder;
   folder.write("tokenizer.json", root.dump());
   if (!config.empty()) folder.write("tokenizer_config.json", config.dump());
@@ -27,13 +27,13 @@ std::shared_ptr<const Tokenizer> load(const json& root, const json& config = jso
 }
 
 Pieces pieces_of(const json& root, std::string_view text, bool special = false) {
-  return load(root)->encode(text, {.parse_special = special}).pieces;
+  return load_json(root)->encode(text, {.parse_special = special}).pieces;
 }
 
 void expect_refused(const json& root, const std::vector<std::string>& words) {
-  expect_error<ModelError>([&] { load(root); }, words);
+  expect_error<ModelError>([&] { load_json(root); }, words);
   try {
-    load(root);
+    load_json(root);
   } catch (const ModelError& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUnsupported) << error.what();
   }
@@ -93,7 +93,7 @@ json with_added(const json& token, const json& patch = json::object()) {
 }
 
 TEST(TokenizerJsonTest, BpeWithItsTemplate) {
-  const auto tokenizer = load(bpe_json());
+  const auto tokenizer = load_json(bpe_json());
   EXPECT_EQ(tokenizer->encode("abc ab").ids, (Ids{0, 21, 3, 20, 1}));
   EXPECT_EQ(tokenizer->mask_id(), 2);
   EXPECT_EQ(tokenizer->description(), "Byte-level BPE (tokenizer.json)");
@@ -108,17 +108,17 @@ TEST(TokenizerJsonTest, MergesAreTextsOrLists) {
             (Pieces{"[CLS]", "abc", "[SEP]"}));
   expect_error<ModelError>(
       [] {
-        load(bpe_json({{"model", {{"merges", {"a b", "abc"}}}}}));
+        load_json(bpe_json({{"model", {{"merges", {"a b", "abc"}}}}}));
       },
       {"merge 2", "\"abc\""});
   expect_error<ModelError>(
       [] {
-        load(bpe_json({{"model", {{"merges", json::array()}}}}));
+        load_json(bpe_json({{"model", {{"merges", json::array()}}}}));
       },
       {"tokenizer.json", "no merge", "BPE"});
   expect_error<ModelError>(
       [] {
-        load(bpe_json({{"model", {{"merges", {"c d"}}}}}));
+        load_json(bpe_json({{"model", {{"merges", {"c d"}}}}}));
       },
       {"merge 1", "not in the vocabulary"});
 }
@@ -132,10 +132,10 @@ TEST(TokenizerJsonTest, IgnoreMergesTakesAWholeWord) {
 
 TEST(TokenizerJsonTest, ConfigSaysWhetherASpaceIsPutBeforeTheText) {
   json root = bpe_json();
-  EXPECT_EQ(load(root, {{"add_prefix_space", true}})->encode("a").ids, (Ids{0, 3, 4, 1}));
+  EXPECT_EQ(load_json(root, {{"add_prefix_space", true}})->encode("a").ids, (Ids{0, 3, 4, 1}));
   root["pre_tokenizer"]["add_prefix_space"] = true;
-  EXPECT_EQ(load(root)->encode("a").ids, (Ids{0, 3, 4, 1}));
-  EXPECT_EQ(load(root, {{"add_prefix_space", false}})->encode("a").ids, (Ids{0, 4, 1}));
+  EXPECT_EQ(load_json(root)->encode("a").ids, (Ids{0, 3, 4, 1}));
+  EXPECT_EQ(load_json(root, {{"add_prefix_space", false}})->encode("a").ids, (Ids{0, 4, 1}));
 }
 
 TEST(TokenizerJsonTest, NormalizersInTheirOrder) {
@@ -178,7 +178,7 @@ TEST(TokenizerJsonTest, AddedTokensHaveRules) {
   EXPECT_EQ(body(added("BC", 22), "aBC", lower), (Pieces{"a", "BC"}));
   EXPECT_EQ(pieces_of(bpe_json(), "a [MASK] b", true),
             (Pieces{"[CLS]", "a", "[MASK]", "Ġ", "b", "[SEP]"}));
-  EXPECT_EQ(load(with_added(added("bc", 22)))->text_vocab_size(), 23);
+  EXPECT_EQ(load_json(with_added(added("bc", 22)))->text_vocab_size(), 23);
 }
 
 TEST(TokenizerJsonTest, OfAddedTokensWithOneSpellingTheFirstCounts) {
@@ -194,7 +194,7 @@ TEST(TokenizerJsonTest, RepeatedAddedTokensTakeNoTime) {
   for (int i = 0; i < 50'000; ++i) {
     root["added_tokens"].push_back(added("ga", 22));
   }
-  const auto tokenizer = load(root);
+  const auto tokenizer = load_json(root);
   std::string text;
   for (int i = 0; i < 200'000; ++i) text += "gb";
   const double start = cpu_seconds();
@@ -207,19 +207,21 @@ TEST(TokenizerJsonTest, SpellingsThatTheNormalizerMakesLongAreRefused) {
       {"type", "Replace"}, {"pattern", {{"String", "x"}}}, {"content", std::string(16, 'a')}};
   const json root =
       with_added(added(std::string(65, 'x'), 22, {{"normalized", true}}), {{"normalizer", grow}});
-  expect_error<ModelError>([&] { load(root); }, {"tokenizer.json", "1040 bytes"});
+  expect_error<ModelError>([&] { load_json(root); }, {"tokenizer.json", "1040 bytes"});
   json many = bpe_json({{"normalizer", grow}});
   const json token = added(std::string(64, 'x'), 22, {{"normalized", true}});
   for (int i = 0; i < 65'537; ++i) many["added_tokens"].push_back(token);
-  expect_error<ModelError>([&] { load(many); }, {"tokenizer.json", "67108864 bytes in all"});
+  expect_error<ModelError>([&] { load_json(many); }, {"tokenizer.json", "67108864 bytes in all"});
 }
 
 TEST(TokenizerJsonTest, AddedTokensThatContradictTheVocabularyAreRefused) {
   for (const json& token : {added("ab", 22), added("zz", 20), added("", 22)}) {
-    expect_error<ModelError>([&] { load(with_added(token)); }, {"added token", "tokenizer.json"});
+    expect_error<ModelError>([&] { load_json(with_added(token)); },
+                             {"added token", "tokenizer.json"});
   }
-  expect_error<ModelError>([] { load(with_added(added("far", 1 << 21))); }, {"far", "2097152"});
-  expect_error<ModelError>([] { load(with_added(added(std::string(1025, 'x'), 22))); },
+  expect_error<ModelError>([] { load_json(with_added(added("far", 1 << 21))); },
+                           {"far", "2097152"});
+  expect_error<ModelError>([] { load_json(with_added(added(std::string(1025, 'x'), 22))); },
                            {"1025 bytes"});
 }
 
@@ -229,23 +231,25 @@ TEST(TokenizerJsonTest, OtherPostProcessors) {
         {{"post_processor",
           {{"type", type}, {"single", nullptr}, {"cls", {"[CLS]", 0}}, {"sep", {"[SEP]", 1}}}}});
   };
-  EXPECT_EQ(load(with("BertProcessing"))->encode_pair("a", "b").token_types, (Ids{0, 0, 0, 1, 1}));
-  EXPECT_EQ(load(with("RobertaProcessing"))->encode_pair("a", "b").ids, (Ids{0, 4, 1, 1, 5, 1}));
+  EXPECT_EQ(load_json(with("BertProcessing"))->encode_pair("a", "b").token_types,
+            (Ids{0, 0, 0, 1, 1}));
+  EXPECT_EQ(load_json(with("RobertaProcessing"))->encode_pair("a", "b").ids,
+            (Ids{0, 4, 1, 1, 5, 1}));
   json root = bpe_json({{"post_processor", nullptr}});
-  EXPECT_EQ(load(root)->encode("a").ids, (Ids{4}));
-  expect_error<InvalidArgument>([&] { load(root)->encode_pair("a", "b"); }, {"pair"});
+  EXPECT_EQ(load_json(root)->encode("a").ids, (Ids{4}));
+  expect_error<InvalidArgument>([&] { load_json(root)->encode_pair("a", "b"); }, {"pair"});
   root["post_processor"] = {{"type", "Sequence"},
                             {"processors", {{{"type", "ByteLevel"}}, cls_template()}}};
-  EXPECT_EQ(load(root)->encode("a").ids, (Ids{0, 4, 1}));
+  EXPECT_EQ(load_json(root)->encode("a").ids, (Ids{0, 4, 1}));
 }
 
 TEST(TokenizerJsonTest, ATemplateOfAnotherVocabularyIsRefused) {
   json root = bpe_json();
   root["post_processor"]["special_tokens"]["[SEP]"]["ids"] = {2};
-  expect_error<ModelError>([&] { load(root); }, {"post_processor", "[SEP]", "2"});
+  expect_error<ModelError>([&] { load_json(root); }, {"post_processor", "[SEP]", "2"});
   root = bpe_json();
   root["post_processor"]["special_tokens"].erase("[SEP]");
-  expect_error<ModelError>([&] { load(root); }, {"special_tokens", "[SEP]"});
+  expect_error<ModelError>([&] { load_json(root); }, {"special_tokens", "[SEP]"});
   root = bpe_json();
   root["post_processor"]["single"] = {text_item("A"), text_item("A")};
   expect_refused(root, {"post_processor", "single"});
@@ -255,7 +259,7 @@ TEST(TokenizerJsonTest, ATemplateOfAnotherVocabularyIsRefused) {
   for (const char* const id : {"AB", "", "C"}) {
     root = bpe_json();
     root["post_processor"]["pair"] = {text_item("A"), text_item(id), text_item("B")};
-    expect_error<ModelError>([&] { load(root); }, {"pair 1", "Sequence", json(id).dump()});
+    expect_error<ModelError>([&] { load_json(root); }, {"pair 1", "Sequence", json(id).dump()});
   }
 }
 
@@ -288,7 +292,7 @@ TEST(TokenizerJsonTest, ANormalizerThatMakesTextsMuchLongerIsStopped) {
       {"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", std::string(16, 'a')}};
   const json root = bpe_json(
       {{"normalizer", {{"type", "Sequence"}, {"normalizers", json::array({grow, grow, grow})}}}});
-  const auto tokenizer = load(root);
+  const auto tokenizer = load_json(root);
   expect_error<ModelError>([&] { tokenizer->encode("aaaa"); }, {"tokenizer.json", "normalizer"});
 }
 
@@ -297,13 +301,13 @@ TEST(TokenizerJsonTest, ValuesOfOtherTypesAreRefused) {
     for (const json& value : {json(7), json("x"), json{{"type", 3}}, json::array({1})}) {
       json root = bpe_json();
       root[key] = value;
-      expect_error<ModelError>([&] { load(root); }, {key});
+      expect_error<ModelError>([&] { load_json(root); }, {key});
     }
   }
   for (const char* const key : {"vocab", "merges", "unk_token", "ignore_merges"}) {
     json root = bpe_json();
     root["model"][key] = json::array({json::array({json::object()})});
-    expect_error<ModelError>([&] { load(root); }, {"tokenizer.json"});
+    expect_error<ModelError>([&] { load_json(root); }, {"tokenizer.json"});
   }
 }
 
@@ -323,7 +327,7 @@ json unigram_json(const json& patch = json::object()) {
 }
 
 TEST(TokenizerJsonTest, UnigramIsRunBySentencePiece) {
-  const auto tokenizer = load(unigram_json());
+  const auto tokenizer = load_json(unigram_json());
   EXPECT_EQ(tokenizer->encode(" a \t b\n").pieces, (Pieces{"[CLS]", "▁", "a", "▁b", "[SEP]"}));
   EXPECT_EQ(tokenizer->encode("z").ids, (Ids{0, 3, 2, 1}));
   EXPECT_EQ(tokenizer->encode("b <mask>b", {.parse_special = true}).ids, (Ids{0, 5, 7, 5, 1}));
@@ -380,9 +384,10 @@ TEST(TokenizerJsonTest, UnigramHasTheRulesOfItsNormalizer) {
   TestCharsmap rules = make_charsmap({{"B", "b"}, {"\xc3\xa4", "a"}});
   EXPECT_EQ(pieces_of(with(base64(rules.bytes())), "B ä"),
             (Pieces{"[CLS]", "▁b", "▁", "a", "[SEP]"}));
-  expect_error<ModelError>([&] { load(with("!!!!")); }, {"precompiled_charsmap", "base64"});
+  expect_error<ModelError>([&] { load_json(with("!!!!")); }, {"precompiled_charsmap", "base64"});
   rules.table.back() = 'x';
-  expect_error<ModelError>([&] { load(with(base64(rules.bytes()))); }, {"precompiled_charsmap"});
+  expect_error<ModelError>([&] { load_json(with(base64(rules.bytes()))); },
+                           {"precompiled_charsmap"});
   json root = with(base64(make_charsmap({{"B", "b"}}).bytes()));
   root["normalizer"] = {{"type", "Sequence"},
                         {"normalizers", {root["normalizer"], {{"type", "Lowercase"}}}}};
@@ -393,22 +398,26 @@ TEST(TokenizerJsonTest, UnigramsThatAreNotFollowedAreRefused) {
   expect_refused(unigram_json({{"model", {{"byte_fallback", true}}}}), {"byte_fallback"});
   expect_refused(unigram_json({{"model", {{"unk_id", nullptr}}}}), {"unk_id"});
   expect_refused(unigram_json({{"pre_tokenizer", {{"type", "ByteLevel"}}}}), {"Metaspace"});
-  expect_error<ModelError>([] { load(unigram_json({{"model", {{"unk_id", 7}}}})); }, {"0 to 6"});
   expect_error<ModelError>(
       [] {
-        load(unigram_json({{"model", {{"vocab", json::array()}}}}));
+        load_json(unigram_json({{"model", {{"unk_id", 7}}}}));
+      },
+      {"0 to 6"});
+  expect_error<ModelError>(
+      [] {
+        load_json(unigram_json({{"model", {{"vocab", json::array()}}}}));
       },
       {"vocab"});
   expect_error<ModelError>(
       [] {
-        load(unigram_json({{"model", {{"vocab", {1, 2, 3}}}}}));
+        load_json(unigram_json({{"model", {{"vocab", {1, 2, 3}}}}}));
       },
       {"entry 0"});
   json root = unigram_json();
   root["model"]["vocab"][4][1] = 1e300;
-  expect_error<ModelError>([&] { load(root); }, {"score"});
+  expect_error<ModelError>([&] { load_json(root); }, {"score"});
   root["model"]["vocab"][4] = json::array({std::string(2000, 'a'), -1});
-  expect_error<ModelError>([&] { load(root); }, {"2000 bytes"});
+  expect_error<ModelError>([&] { load_json(root); }, {"2000 bytes"});
 }
 
 json wordpiece_json() {
@@ -424,7 +433,7 @@ json wordpiece_json() {
 }
 
 TEST(TokenizerJsonTest, WordPieceHasItsTemplateAndAddedTokens) {
-  const auto tokenizer = load(wordpiece_json(), {{"mask_token", "<mask>"}});
+  const auto tokenizer = load_json(wordpiece_json(), {{"mask_token", "<mask>"}});
   EXPECT_EQ(tokenizer->encode("ab qqa x").ids, (Ids{0, 3, 4, 6, 3, 2, 1}));
   EXPECT_EQ(tokenizer->encode("a <mask>", {.parse_special = true}).ids, (Ids{0, 3, 5, 1}));
   EXPECT_EQ(tokenizer->encode_pair("a", "ab").ids, (Ids{0, 3, 1, 1, 3, 4, 1}));
@@ -434,7 +443,7 @@ TEST(TokenizerJsonTest, WordPieceHasItsTemplateAndAddedTokens) {
 TEST(TokenizerJsonTest, WordPieceFindsAddedTokensInTheNormalizedText) {
   json root = wordpiece_json();
   root["added_tokens"].push_back(added("ÉcoleQ", 7, {{"normalized", true}}));
-  const auto tokenizer = load(root);
+  const auto tokenizer = load_json(root);
   EXPECT_EQ(tokenizer->encode("AécoleQA ECOLEQ qq x").ids, (Ids{0, 3, 7, 3, 7, 6, 2, 1}));
 }
 
@@ -466,9 +475,10 @@ TEST(TokenizerJsonTest, ASecondComponentOfAKindIsRefused) {
 
 TEST(TokenizerJsonTest, ItIsReadForClassesThatPhasorDoesNotKnow) {
   const json config = {{"tokenizer_class", "NewTokenizer"}};
-  EXPECT_EQ(load(bpe_json(), config)->encode("a").ids, (Ids{0, 4, 1}));
-  EXPECT_EQ(load(unigram_json(), {{"tokenizer_class", "XLMRobertaTokenizer"}})->encode("b").ids,
-            (Ids{0, 5, 1}));
+  EXPECT_EQ(load_json(bpe_json(), config)->encode("a").ids, (Ids{0, 4, 1}));
+  EXPECT_EQ(
+      load_json(unigram_json(), {{"tokenizer_class", "XLMRobertaTokenizer"}})->encode("b").ids,
+      (Ids{0, 5, 1}));
 }
 
 }  // namespace

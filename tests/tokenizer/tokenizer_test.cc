@@ -11,6 +11,7 @@
 #include "tests/support/sentencepiece_files.h"
 #include "tests/support/shared_files.h"
 #include "tests/support/test_files.h"
+#include "tests/support/tokenizer_folder.h"
 #include "tokenizer/utf8.h"
 
 namespace phasor {
@@ -31,14 +32,8 @@ std::shared_ptr<const Tokenizer> load_as(const std::string& model_file, const js
   if (!model_file.empty()) {
     fs::copy_file(bundled_model("none") / "tokenizer.model", folder.path() / model_file);
   }
-  for (const auto& [name, content] : files.items()) {
-    folder.write(name, content.is_string() ? content.get<std::string>() : content.dump());
-  }
+  write_files(folder, files);
   return Tokenizer::load(folder.path());
-}
-
-Pieces parsed(const Tokenizer& tokenizer, std::string_view text) {
-  return tokenizer.encode(text, {.parse_special = true}).pieces;
 }
 
 /// Every text of a golden.json has these ids; and these pieces, where the file has them. There

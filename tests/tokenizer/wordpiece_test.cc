@@ -11,6 +11,7 @@
 #include "tests/support/cpu_seconds.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/test_files.h"
+#include "tests/support/tokenizer_folder.h"
 #include "tokenizer/bert_words.h"
 #include "tokenizer/gpt2_words.h"
 #include "tokenizer/unicode.h"
@@ -127,38 +128,25 @@ json vocab_txt(const Pieces& pieces, const std::string& end_of_line = "\n") {
   return text;
 }
 
-std::shared_ptr<const Tokenizer> load(const json& files) {
-  const TempFolder folder;
-  for (const auto& [name, content] : files.items()) {
-    folder.write(name, content.is_string() ? content.get<std::string>() : content.dump());
-  }
-  return Tokenizer::load(folder.path());
-}
-
 const Pieces kPieces = {"un",  "##aff", "##able", "##a", "unaff", "a",
                         "dog", "é",     "##é",    ".",   "cd",    "Dog"};
 
-Pieces pieces_of(const Tokenizer& tokenizer, std::string_view text) {
-  Pieces pieces = tokenizer.encode(text).pieces;
-  return Pieces(pieces.begin() + 1, pieces.end() - 1);
-}
-
 TEST(WordPieceTest, TheLongestPieceFromTheFrontIsTaken) {
-  const auto tokenizer = load({{"vocab.txt", vocab_txt(kPieces)}});
+  const auto tokenizer = tokenizer_of({{"vocab.txt", vocab_txt(kPieces)}});
   EXPECT_EQ(pieces_of(*tokenizer, "unaffable"), (Pieces{"unaff", "##able"}));
   EXPECT_EQ(pieces_of(*tokenizer, "unaaff"), (Pieces{"un", "##a", "##aff"}));
   EXPECT_EQ(tokenizer->encode("a dog.").ids, (Ids{0, 9, 10, 13, 1}));
 }
 
 TEST(WordPieceTest, AWordIsUnknownAsAWhole) {
-  const auto tokenizer = load({{"vocab.txt", vocab_txt(kPieces)}});
+  const auto tokenizer = tokenizer_of({{"vocab.txt", vocab_txt(kPieces)}});
   EXPECT_EQ(pieces_of(*tokenizer, "unaffx dog"), (Pieces{"[UNK]", "dog"}));
   EXPECT_EQ(pieces_of(*tokenizer, "dogs"), (Pieces{"[UNK]"}));
   EXPECT_EQ(pieces_of(*tokenizer, "aff"), (Pieces{"[UNK]"}));  // only "##aff" is there
 }
 
 TEST(WordPieceTest, AWordPastAHundredCharactersIsUnknown) {
-  const auto tokenizer = load(
+  const auto tokenizer = tokenizer_of(
       {{"vocab.txt", vocab_txt(kPieces)}, {"tokenizer_config.json", {{"strip_accents", false}}}});
   const auto repeat = [](const std::string& part, int count) {
     std::string text;
@@ -172,14 +160,14 @@ TEST(WordPieceTest, AWordPastAHundredCharactersIsUnknown) {
 }
 
 TEST(WordPieceTest, BytesThatAreNotUtf8AreLeftOutAndCounted) {
-  const auto tokenizer = load({{"vocab.txt", vocab_txt(kPieces)}});
+  const auto tokenizer = tokenizer_of({{"vocab.txt", vocab_txt(kPieces)}});
   const Tokens tokens = tokenizer->encode("d\xffog \xc3 a\xe2\x82");
   EXPECT_EQ(tokens.pieces, (Pieces{"[CLS]", "dog", "a", "[SEP]"}));
   EXPECT_EQ(tokens.invalid_bytes, 4);
 }
 
 TEST(WordPieceTest, SpecialTokensCountOnlyWhenAskedFor) {
-  const auto tokenizer = load({{"vocab.txt", vocab_txt(kPieces)}});
+  const auto tokenizer = tokenizer_of({{"vocab.txt", vocab_txt(kPieces)}});
   EXPECT_EQ(tokenizer->mask_id(), 3);
   EXPECT_EQ(pieces_of(*tokenizer, "a[MASK]."), (Pieces{"a", "[UNK]", "[UNK]", "[UNK]", "."}));
   EXPECT_EQ(tokenizer->encode("a [MASK]. [SEP]", {.parse_special = true}).ids,
@@ -189,27 +177,28 @@ TEST(WordPieceTest, SpecialTokensCountOnlyWhenAskedFor) {
 TEST(WordPieceTest, MPNetHasRobertasSpecialTokensAndTwoBetweenAPair) {
   const std::string vocab = "<s>\n<pad>\n</s>\n[UNK]\n<mask>\na\n##b\n";
   const json named = {{"tokenizer_class", "MPNetTokenizer"}, {"do_lower_case", true}};
-  const auto tokenizer = load({{"vocab.txt", vocab}, {"tokenizer_config.json", named}});
+  const auto tokenizer = tokenizer_of({{"vocab.txt", vocab}, {"tokenizer_config.json", named}});
   EXPECT_EQ(tokenizer->encode("AB x").ids, (Ids{0, 5, 6, 3, 2}));
   EXPECT_EQ(tokenizer->encode("a <mask>", {.parse_special = true}).ids, (Ids{0, 5, 4, 2}));
   EXPECT_EQ(tokenizer->encode_pair("a", "ab").ids, (Ids{0, 5, 2, 2, 5, 6, 2}));
   EXPECT_TRUE(tokenizer->encode_pair("a", "ab").token_types.empty());
   EXPECT_EQ(tokenizer->mask_id(), 4);
   EXPECT_EQ(tokenizer->description(), "MPNet (WordPiece, vocab.txt, lower case)");
-  const auto by_type = load({{"vocab.txt", vocab}, {"config.json", {{"model_type", "mpnet"}}}});
+  const auto by_type =
+      tokenizer_of({{"vocab.txt", vocab}, {"config.json", {{"model_type", "mpnet"}}}});
   EXPECT_EQ(by_type->encode("a").ids, (Ids{0, 5, 2}));
 }
 
 TEST(WordPieceTest, RoFormersChineseWordsAreNoted) {
   const json named = {{"tokenizer_class", "RoFormerTokenizer"}, {"do_lower_case", true}};
   const auto notes =
-      load({{"vocab.txt", vocab_txt(kPieces)}, {"tokenizer_config.json", named}})->notes();
+      tokenizer_of({{"vocab.txt", vocab_txt(kPieces)}, {"tokenizer_config.json", named}})->notes();
   ASSERT_EQ(notes.size(), 1u);
   EXPECT_NE(notes[0].find("jieba"), std::string::npos);
 }
 
 TEST(WordPieceTest, APairHasTokenTypes) {
-  const auto tokenizer = load({{"vocab.txt", vocab_txt(kPieces)}});
+  const auto tokenizer = tokenizer_of({{"vocab.txt", vocab_txt(kPieces)}});
   const Tokens tokens = tokenizer->encode_pair("a dog.", "dog");
   EXPECT_EQ(tokens.pieces, (Pieces{"[CLS]", "a", "dog", ".", "[SEP]", "dog", "[SEP]"}));
   EXPECT_EQ(tokens.token_types, (Ids{0, 0, 0, 0, 0, 1, 1}));
@@ -219,27 +208,27 @@ TEST(WordPieceTest, APairHasTokenTypes) {
 }
 
 TEST(WordPieceTest, TooManyTokensAreCutBeforeTheClosingOne) {
-  const auto tokenizer = load({{"vocab.txt", vocab_txt(kPieces)}});
+  const auto tokenizer = tokenizer_of({{"vocab.txt", vocab_txt(kPieces)}});
   const Tokens cut = tokenizer->encode("a dog . dog", {.max_tokens = 4});
   EXPECT_EQ(cut.pieces, (Pieces{"[CLS]", "a", "dog", "[SEP]"}));
   EXPECT_EQ(cut.dropped, 2);
 }
 
 TEST(WordPieceTest, LinesOfVocabTxtMayEndAsOnWindows) {
-  const auto tokenizer = load({{"vocab.txt", vocab_txt(kPieces, "\r\n")}});
+  const auto tokenizer = tokenizer_of({{"vocab.txt", vocab_txt(kPieces, "\r\n")}});
   EXPECT_EQ(tokenizer->vocab_size(), 16);
   EXPECT_EQ(tokenizer->encode("dog").ids, (Ids{0, 10, 1}));
 }
 
 TEST(WordPieceTest, OfEqualLinesTheLastCounts) {
-  const auto tokenizer = load({{"vocab.txt", vocab_txt({"a", "", "dog", "a", "end"})}});
+  const auto tokenizer = tokenizer_of({{"vocab.txt", vocab_txt({"a", "", "dog", "a", "end"})}});
   EXPECT_EQ(tokenizer->vocab_size(), 9);
   EXPECT_EQ(tokenizer->encode("a dog").ids, (Ids{0, 7, 6, 1}));
 }
 
 TEST(WordPieceTest, CaseComesFromTokenizerConfig) {
   const auto with = [](const json& config) {
-    return load({{"vocab.txt", vocab_txt(kPieces)}, {"tokenizer_config.json", config}});
+    return tokenizer_of({{"vocab.txt", vocab_txt(kPieces)}, {"tokenizer_config.json", config}});
   };
   EXPECT_EQ(pieces_of(*with({{"do_lower_case", false}}), "Dog dog"), (Pieces{"Dog", "dog"}));
   EXPECT_EQ(pieces_of(*with({{"do_lower_case", true}}), "Dog dog"), (Pieces{"dog", "dog"}));
@@ -250,10 +239,10 @@ TEST(WordPieceTest, CaseComesFromTokenizerConfig) {
 }
 
 TEST(WordPieceTest, AGuessAboutCaseIsSaidWhereTheVocabularySpeaksAgainstIt) {
-  ASSERT_EQ(load({{"vocab.txt", vocab_txt(kPieces)}})->notes().size(), 1u);
-  EXPECT_NE(load({{"vocab.txt", vocab_txt(kPieces)}})->notes()[0].find("do_lower_case"),
+  ASSERT_EQ(tokenizer_of({{"vocab.txt", vocab_txt(kPieces)}})->notes().size(), 1u);
+  EXPECT_NE(tokenizer_of({{"vocab.txt", vocab_txt(kPieces)}})->notes()[0].find("do_lower_case"),
             std::string::npos);
-  EXPECT_EQ(load({{"vocab.txt", vocab_txt({"dog"})}})->notes(), Pieces{});
+  EXPECT_EQ(tokenizer_of({{"vocab.txt", vocab_txt({"dog"})}})->notes(), Pieces{});
 }
 
 TEST(WordPieceTest, SpecialTokensMayHaveOtherNames) {
@@ -261,8 +250,8 @@ TEST(WordPieceTest, SpecialTokensMayHaveOtherNames) {
                        {"sep_token", {{"content", "</s>"}, {"lstrip", false}}},
                        {"unk_token", "<unk>"},
                        {"mask_token", "<mask>"}};
-  const auto tokenizer =
-      load({{"vocab.txt", "<s>\n</s>\n<unk>\n<mask>\na\n"}, {"tokenizer_config.json", config}});
+  const auto tokenizer = tokenizer_of(
+      {{"vocab.txt", "<s>\n</s>\n<unk>\n<mask>\na\n"}, {"tokenizer_config.json", config}});
   EXPECT_EQ(tokenizer->encode("a b").pieces, (Pieces{"<s>", "a", "<unk>", "</s>"}));
   EXPECT_EQ(tokenizer->mask_id(), 3);
 }
@@ -283,32 +272,32 @@ json tokenizer_json(const json& normalizer) {
 }
 
 TEST(WordPieceTest, TokenizerJsonAloneIsEnough) {
-  const auto cased = load({{"tokenizer.json", tokenizer_json({{"lowercase", false}})}});
+  const auto cased = tokenizer_of({{"tokenizer.json", tokenizer_json({{"lowercase", false}})}});
   EXPECT_EQ(cased->encode("Dog dogs Dogsss").ids, (Ids{3, 4, 5, 6, 1, 2}));
   EXPECT_EQ(cased->description(), "BERT (WordPiece, tokenizer.json, cased)");
   EXPECT_EQ(cased->mask_id(), 0);
-  const auto lower = load({{"tokenizer.json", tokenizer_json({{"lowercase", true}})}});
+  const auto lower = tokenizer_of({{"tokenizer.json", tokenizer_json({{"lowercase", true}})}});
   EXPECT_EQ(lower->encode("Dog").ids, (Ids{3, 5, 2}));
   EXPECT_EQ(lower->notes(), Pieces{});
 }
 
 TEST(WordPieceTest, TokenizerConfigGoesBeforeTokenizerJson) {
   const json config = {{"tokenizer_class", "BertTokenizer"}, {"do_lower_case", false}};
-  const auto tokenizer = load({{"tokenizer.json", tokenizer_json({{"lowercase", true}})},
-                               {"tokenizer_config.json", config}});
+  const auto tokenizer = tokenizer_of({{"tokenizer.json", tokenizer_json({{"lowercase", true}})},
+                                       {"tokenizer_config.json", config}});
   EXPECT_EQ(tokenizer->encode("Dog").ids, (Ids{3, 4, 2}));
 }
 
 TEST(WordPieceTest, VocabTxtGoesBeforeTokenizerJsonWhichStillSaysTheCase) {
   const json files = {{"vocab.txt", vocab_txt({"Dog", "dog"})},
                       {"tokenizer.json", tokenizer_json({{"lowercase", false}})}};
-  EXPECT_EQ(load(files)->encode("Dog dog").ids, (Ids{0, 4, 5, 1}));
-  EXPECT_EQ(load(files)->notes(), Pieces{});
+  EXPECT_EQ(tokenizer_of(files)->encode("Dog dog").ids, (Ids{0, 4, 5, 1}));
+  EXPECT_EQ(tokenizer_of(files)->notes(), Pieces{});
 }
 
 TEST(WordPieceTest, RulesThatAreNotBertsAreRefused) {
   const auto refuse = [](const json& files, const std::vector<std::string>& message) {
-    expect_error<ModelError>([&] { load(files); }, message);
+    expect_error<ModelError>([&] { tokenizer_of(files); }, message);
   };
   json root = tokenizer_json({{"type", "Lowercase"}});
   refuse({{"tokenizer.json", root}}, {"normalizer", "BertNormalizer"});
@@ -342,7 +331,7 @@ TEST(WordPieceTest, RulesThatAreNotBertsAreRefused) {
 
 TEST(WordPieceTest, FilesThatAreNoVocabulary) {
   const auto refuse = [](const json& files, const std::vector<std::string>& message) {
-    expect_error<ModelError>([&] { load(files); }, message);
+    expect_error<ModelError>([&] { tokenizer_of(files); }, message);
   };
   refuse({{"vocab.txt", ""}}, {"vocab.txt", "[CLS]"});
   refuse({{"vocab.txt", "version https://git-lfs.github.com/spec/v1\n"}}, {"vocab.txt", "Git LFS"});
@@ -363,8 +352,9 @@ TEST(WordPieceTest, AnEmptyAddedIdIsNone) {
   for (const char* const id : {"", "-1", "1.5", "99999999999999999999"}) {
     expect_error<ModelError>(
         [&] {
-          load({{"vocab.txt", vocab_txt(kPieces)},
-                {"tokenizer_config.json", {{"added_tokens_decoder", {{id, {{"content", "x"}}}}}}}});
+          tokenizer_of(
+              {{"vocab.txt", vocab_txt(kPieces)},
+               {"tokenizer_config.json", {{"added_tokens_decoder", {{id, {{"content", "x"}}}}}}}});
         },
         {"added_tokens_decoder", "\"" + std::string(id) + "\"", "no token id"});
   }
@@ -373,12 +363,12 @@ TEST(WordPieceTest, AnEmptyAddedIdIsNone) {
 TEST(WordPieceTest, OneFarIdMakesNoLargeTable) {
   json root = tokenizer_json(json::object());
   root["model"]["vocab"]["far"] = 65567;  // 4 · 8 pieces + 65536 − 1
-  EXPECT_EQ(load({{"tokenizer.json", root}})->vocab_size(), 65568);
+  EXPECT_EQ(tokenizer_of({{"tokenizer.json", root}})->vocab_size(), 65568);
   for (const int64_t id : {65568, (1 << 24) - 1}) {
     root["model"]["vocab"]["far"] = id;
     expect_error<ModelError>(
         [&] {
-          load({{"tokenizer.json", root}});
+          tokenizer_of({{"tokenizer.json", root}});
         },
         {"\"far\"", std::to_string(id), "below 65568"});
   }
@@ -387,7 +377,7 @@ TEST(WordPieceTest, OneFarIdMakesNoLargeTable) {
 TEST(WordPieceTest, AFileOfEmptyLinesIsRefused) {
   expect_error<ModelError>(
       [&] {
-        load({{"vocab.txt", std::string((1 << 22) + 1, '\n')}});
+        tokenizer_of({{"vocab.txt", std::string((1 << 22) + 1, '\n')}});
       },
       {"vocab.txt", "more than 4194304 lines"});
 }
@@ -413,7 +403,7 @@ TEST(WordPieceTest, LongPiecesAreFoundAsShortOnesAre) {
     const std::string word = (i % 2 == 0 ? "" : "@@") + random_word(1 + random() % 150);
     if (!vocab.contains(word)) vocab[word] = id++;
   }
-  const auto tokenizer = load(without_normalizing(vocab, 1000));
+  const auto tokenizer = tokenizer_of(without_normalizing(vocab, 1000));
   for (int i = 0; i < 100; ++i) {
     const std::string word = random_word(1 + random() % 600);
     Pieces expected;
@@ -433,18 +423,19 @@ TEST(WordPieceTest, AWordTakesNoMoreThanItsLengthTimesThatOfTheLongestPiece) {
   for (int i = 0; i < 10000; ++i) word += "é";
   json vocab = {{"é", 7}, {"@@é", 8}, {"@@" + word.substr(0, 1000) + "x", 9}};
   for (int id = 10; id < 50; ++id) vocab[std::to_string(id)] = id;
-  const auto tokenizer = load(without_normalizing(vocab, 10000));
+  const auto tokenizer = tokenizer_of(without_normalizing(vocab, 10000));
   const double start = cpu_seconds();
   EXPECT_EQ(pieces_of(*tokenizer, word).size(), 10000u);
   EXPECT_LT(cpu_seconds() - start, 10);  // minutes where each length is tried
-  expect_error<ModelError>([] { load(without_normalizing(json::object(), 10001)); },
+  expect_error<ModelError>([] { tokenizer_of(without_normalizing(json::object(), 10001)); },
                            {"max_input_chars_per_word is 10001", "1 to 10000"});
 }
 
 // Each token holds a copy of its piece.
 TEST(WordPieceTest, PiecesOfMoreThanAKilobyteAreRefused) {
   const json vocab = {{std::string(1025, 'a'), 7}};
-  expect_error<ModelError>([&] { load(without_normalizing(vocab, 100)); }, {"1025 bytes", "1024"});
+  expect_error<ModelError>([&] { tokenizer_of(without_normalizing(vocab, 100)); },
+                           {"1025 bytes", "1024"});
 }
 
 }  // namespace

@@ -86,6 +86,20 @@ struct SourceShare {
   double share = 0;     // may be negative; those of one state sum to 1, or are NaN
 };
 
+/// What all parts of a kind contribute together.
+struct SourceSum {
+  double share = 0;   // the sum of theirs
+  double length = 0;  // of their sum, in lengths of the position component; or NaN
+};
+
+/// Where the position component of a hidden state comes from.
+struct PositionSources {
+  std::vector<SourceShare> parts;  // in the order of for_each_residual_state()
+  SourceSum direct;                // kPosition
+  SourceSum attention, mlp;        // of all blocks so far
+  SourceSum other;                 // tokens, token types and biases
+};
+
 /// The position component of a hidden state is pos_p of latin_square_split(): the mean over orders
 /// of the text of the state at a place p, less the mean over places. Being linear in the state, it
 /// is the sum of the position components x_p of the parts of for_each_residual_state(), and
@@ -95,18 +109,29 @@ struct SourceShare {
 /// the products being of different squares, so that the chance differences of few orders do not
 /// count. kPosition is the direct path; kAttention and kMlp of a layer are position that this block
 /// has written. Tokens and biases have a share where a LayerNorm scales them by how far a state at
-/// this place varies. Returns the parts of each state l = 0 … L, in the order of
-/// for_each_residual_state(), attention by head where `heads` is true. Where a state has no
-/// position component (none is added, or it does not rise above the chance differences) all shares
+/// this place varies.
+///
+/// A share is a projection: parts may cancel each other, and x has none where it is at a right
+/// angle to pos. So the parts of a kind, whose sum is x, also have
+///
+///     length = √(mean_p ‖x_p‖² / mean_p ‖pos_p‖²),
+///
+/// the products being of different squares, too; 0 where x does not rise above the chance
+/// differences. share − length² = mean_p ⟨x_p, pos_p − x_p⟩ / mean_p ‖pos_p‖²: 0 where x is at a
+/// right angle to the sum of the other kinds, below where they oppose it.
+///
+/// Returns each state l = 0 … L, attention by head where `heads` is true. Where a state has no
+/// position component (none is added, or it does not rise above the chance differences) all numbers
 /// are NaN.
 ///
 /// Arguments and errors are those of latin_square_split(); the same seed gives the same orders.
-/// Each is run twice: for the position components, and for the parts. Keeps (L + 1)·num_squares·n·C
-/// doubles for n movable tokens. In overlapping windows the parts do not sum to the states, nor the
-/// shares to 1.
-std::vector<std::vector<SourceShare>> position_sources(
-    Encoder& encoder, std::span<const int32_t> token_ids, std::span<const int64_t> movable,
-    const RunOptions& options = {}, int64_t num_squares = 8, uint64_t seed = 1,
-    const Progress& progress = {}, bool heads = false);
+/// More than fit into one batch are run twice: for the position components, and for the parts.
+/// Keeps (L + 1)·(num_squares + 8)·n·C doubles for n movable tokens. In overlapping windows the
+/// parts do not sum to the states, nor the shares to 1.
+std::vector<PositionSources> position_sources(Encoder& encoder, std::span<const int32_t> token_ids,
+                                              std::span<const int64_t> movable,
+                                              const RunOptions& options = {},
+                                              int64_t num_squares = 8, uint64_t seed = 1,
+                                              const Progress& progress = {}, bool heads = false);
 
 }  // namespace phasor

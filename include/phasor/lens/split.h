@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "phasor/encoder.h"
+#include "phasor/hooks.h"
 #include "phasor/progress.h"
 
 namespace [[gnu::visibility("default")]] phasor {
@@ -158,6 +159,19 @@ std::vector<TokenSplit> latin_square_split(Encoder& encoder, std::span<const int
                                            std::span<const int64_t> movable,
                                            const RunOptions& options = {}, int64_t num_squares = 8,
                                            uint64_t seed = 1, const Progress& progress = {});
+
+/// The position components of what blocks have at hooks, in the orders of latin_square_split(): of
+/// each hook and layer the mean of the values at a movable place over all runs, less the mean over
+/// these places, [hooks][L] of [n, C]. Those of Hook::kResidPre are the position_means of
+/// hidden_states[l]; those of kAttnOut or kMlpOut, what attention or the MLP writes at a place
+/// whatever the tokens.
+///
+/// Arguments and errors are those of latin_square_split(). Throws InvalidArgument for a hook that
+/// is not a block's or whose values are not rows [T, C].
+std::vector<std::vector<std::vector<double>>> position_components(
+    Encoder& encoder, std::span<const int32_t> token_ids, std::span<const int64_t> movable,
+    std::span<const Hook> hooks, const RunOptions& options = {}, int64_t num_squares = 8,
+    uint64_t seed = 1);
 
 /// The split of many texts of equal length by position and context, g being the text, over the
 /// given places (Song & Zhong 2023, arXiv 2310.04861). Here the rest holds both the token itself

@@ -1,0 +1,114 @@
+"""docs/data/seeds.py prints means over seeds and their intervals."""
+
+import csv
+import itertools
+import math
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+DATA = pathlib.Path(__file__).parents[2] / "docs" / "data"
+FIELDS = ["kind", "norm", "seed", "tokens", "layer", "measure", "value"]
+
+
+def printed(*arguments, folder=DATA, status=0):
+    """The table that is printed, by row and column; and all that is."""
+    command = [sys.executable, str(folder / "seeds.py"), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stderr
+    head, *rows = [line.split("  ") for line in done.stdout.splitlines() if "  " in line] or [[]]
+    kinds = [cell.strip() for cell in head if cell.strip()][1:]
+    table = {
+        row[0]: dict(zip(kinds, [cell.strip() for cell in row[1:] if cell.strip()])) for row in rows
+    }
+    return table, done.stdout + done.stderr
+
+
+def t_95(freedom):
+    """The value that Student's t exceeds in 2.5 % of cases: by halving, over a sum of its density."""
+    scale = math.gamma((freedom + 1) / 2) / math.sqrt(freedom * math.pi) / math.gamma(freedom / 2)
+
+    def inside(t):
+        x = (np.arange(100_000) + 0.5) * (t / 100_000)
+        return 2 * scale * np.sum((1 + x * x / freedom) ** (-(freedom + 1) / 2)) * (t / 100_000)
+
+    low, high = 1.0, 20.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if inside(middle) < 0.95 else (low, middle)
+    return low
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Makes the script's folder with runs: (kind, tokens, seed) → loss."""
+
+    def make(runs):
+        shutil.copy(DATA / "seeds.py", tmp_path)
+        with open(tmp_path / "seeds.csv", "w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(FIELDS)
+            for (kind, tokens, seed), loss in runs.items():
+                writer.writerow([kind, "post", seed, tokens, "", "valid.loss", loss])
+        return tmp_path
+
+    return make
+
+
+@pytest.mark.parametrize("count", range(2, 11))
+def test_intervals_are_students(made, count):
+    draw = np.random.default_rng(count)
+    loss = {(kind, seed): draw.normal(4, 0.3) for kind in ("none", "rotary") for seed in range(count)}
+    folder = made({(kind, "16M", seed): value for (kind, seed), value in loss.items()})
+    of = {kind: np.array([loss[kind, seed] for seed in range(count)]) for kind in ("none", "rotary")}
+    for values, arguments, kind in [
+        (of["none"], (), "none"),
+        (of["rotary"], (), "rotary"),
+        (of["rotary"] - of["none"], ("--less", "none"), "rotary"),
+    ]:
+        half = t_95(count - 1) * np.sqrt(np.sum((values - values.mean()) ** 2) / (count - 1) / count)
+        table, text = printed("valid.loss", *arguments, folder=folder)
+        mean, shown = map(float, table["valid.loss"][kind].split(" ±"))
+        assert mean == pytest.approx(values.mean(), abs=0.00051)
+        assert shown == pytest.approx(half, abs=0.00051 + 1e-4 * half)  # t has three decimals
+        assert "no interval" not in text
+
+
+def test_the_schedule_with_the_most_runs_is_shown(made):
+    runs = {("none", "64M", 1): 5.9, ("none", "16M", 1): 6.0, ("none", "16M", 2): 6.2}
+    folder = made({**runs, ("rotary", "16M", 2): 4.2})
+    table, text = printed("valid.loss", folder=folder)
+    assert text.startswith("16M tokens")
+    assert table["seeds"] == {"none": "2", "rotary": "1"}
+    assert table["valid.loss"]["rotary"] == "4.200"
+    assert "One seed alone has no interval." in text
+    table, _ = printed("valid.loss", "--less", "rotary", folder=folder)
+    assert table["valid.loss"] == {"none": "2.000"}  # of the seed that both have
+    assert printed("valid.loss", "--tokens", "64M", folder=folder)[0]["valid.loss"]["none"] == "5.900"
+
+
+def test_errors_say_what_there_is(made):
+    folder = made({("none", "64M", 1): 5.9})
+    for arguments, message in [
+        (("valid.loss", "--tokens", "16M"), "no post-norm runs of 16M tokens; there are 64M"),
+        (("valid.loss", "--norm", "pre"), "no pre-norm runs"),
+        (("valid.loss", "--less", "alibi"), "no such runs of alibi; there are none"),
+        (("loss",), "no such measures; there are valid.loss"),
+    ]:
+        assert message in printed(*arguments, folder=folder, status=2)[1]
+
+
+def test_the_committed_table_is_of_the_bundled_models():
+    with open(DATA / "seeds.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    runs = [(r["kind"], r["norm"], r["seed"], r["tokens"]) for r in rows]
+    assert [run for run, _ in itertools.groupby(runs)] == sorted(set(runs))
+    losses = {run: r["value"] for run, r in zip(runs, rows) if r["measure"] == "valid.loss"}
+    for kind in ("sinusoidal", "learned", "none", "rotary", "relative"):
+        card = (DATA.parents[1] / "models" / kind / "README.md").read_text("utf-8")
+        assert f"(loss {losses[kind, 'post', '1', '64M']})" in card
+        assert kind in printed("valid.loss", "--tokens", "64M")[0]["valid.loss"]

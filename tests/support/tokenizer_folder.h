@@ -1,0 +1,41 @@
+// Tokenizers of files that a test writes.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "phasor/tokenizer.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+
+/// Writes files by name: JSON, or text as it is.
+inline void write_files(const TempFolder& folder, const nlohmann::json& files) {
+  for (const auto& [name, content] : files.items()) {
+    folder.write(name, content.is_string() ? content.get<std::string>() : content.dump());
+  }
+}
+
+/// The tokenizer of a folder with these files.
+inline std::shared_ptr<const Tokenizer> tokenizer_of(const nlohmann::json& files) {
+  const TempFolder folder;
+  write_files(folder, files);
+  return Tokenizer::load(folder.path());
+}
+
+/// The pieces of a text that may name special tokens.
+inline std::vector<std::string> parsed(const Tokenizer& tokenizer, std::string_view text) {
+  return tokenizer.encode(text, {.parse_special = true}).pieces;
+}
+
+/// The pieces of a text, without the special tokens around it.
+inline std::vector<std::string> pieces_of(const Tokenizer& tokenizer, std::string_view text,
+                                          bool parse_special = false) {
+  const auto pieces = tokenizer.encode(text, {.parse_special = parse_special}).pieces;
+  return {pieces.begin() + 1, pieces.end() - 1};
+}
+
+}  // namespace phasor
