@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "infer/commands.h"
-#include "infer/experiment/claims.h"
+#include "infer/positions/claims.h"
 #include "infer/render/observed_json.h"
 #include "infer/render/position_report.h"
 #include "infer/render/terminal.h"

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "infer/cli/progress.h"
-#include "infer/experiment/position_properties.h"
-#include "infer/experiment/position_table.h"
+#include "infer/positions/properties.h"
+#include "infer/positions/table.h"
 #include "infer/render/terminal.h"
 
 namespace infer {

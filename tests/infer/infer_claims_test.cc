@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "infer/experiment/claims.h"
+#include "infer/positions/claims.h"
 #include "phasor/errors.h"
 #include "tests/support/tables.h"
 

@@ -9,7 +9,7 @@
 #include <set>
 #include <sstream>
 
-#include "infer/experiment/claims.h"
+#include "infer/positions/claims.h"
 #include "phasor/lens/table.h"
 #include "phasor/phasor.h"
 #include "phasor/safetensors.h"

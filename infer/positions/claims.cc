@@ -1,4 +1,4 @@
-#include "infer/experiment/claims.h"
+#include "infer/positions/claims.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "infer/cli/progress.h"
-#include "infer/experiment/position_table.h"
+#include "infer/positions/table.h"
 
 namespace infer {
 

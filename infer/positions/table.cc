@@ -1,4 +1,4 @@
-#include "infer/experiment/position_table.h"
+#include "infer/positions/table.h"
 
 #include <fmt/format.h>
 

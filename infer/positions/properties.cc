@@ -1,4 +1,4 @@
-#include "infer/experiment/position_properties.h"
+#include "infer/positions/properties.h"
 
 #include <algorithm>
 #include <array>
