@@ -1,14 +1,41 @@
 #include "infer/serve/access_log.h"
 
 #include <fmt/chrono.h>
+#include <poll.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <climits>
 #include <cmath>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "infer/render/observed_json.h"
 
 namespace infer {
+namespace {
+
+constexpr int kWait = 100;  // ms, until a full pipe is looked at again
+
+/// Writes to standard output. False where it takes no more: it is closed, or full when the server
+/// ends.
+bool put(std::string_view text, const std::stop_token& stop) {
+  while (!text.empty()) {
+    pollfd out{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+    if (poll(&out, 1, kWait) == 0) {
+      if (stop.stop_requested()) return false;
+      continue;
+    }
+    // A pipe that is ready takes so much at once.
+    const ssize_t written =
+        write(STDOUT_FILENO, text.data(), std::min<size_t>(text.size(), PIPE_BUF));
+    if (written < 0 && errno != EINTR && errno != EAGAIN) return false;
+    text.remove_prefix(static_cast<size_t>(std::max<ssize_t>(written, 0)));
+  }
+  return true;
+}
+
+}  // namespace
 
 AccessLog::AccessLog(Metrics& metrics)
     : metrics_(metrics), thread_([this](const std::stop_token& stop) { write(stop); }) {}
@@ -45,8 +72,9 @@ void AccessLog::write(const std::stop_token& stop) {
       if (lines_.empty()) return;
       lines.swap(lines_);
     }
-    for (const std::string& line : lines) std::fwrite(line.data(), 1, line.size(), stdout);
-    std::fflush(stdout);
+    for (const std::string& line : lines) {
+      if (!put(line, stop)) return;
+    }
   }
 }
 

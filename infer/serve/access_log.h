@@ -13,8 +13,8 @@
 
 namespace infer {
 
-/// Writes on a thread of its own. Where nobody takes the lines (a full pipe), later ones are dropped
-/// and counted, and no request waits.
+/// Writes on a thread of its own. Where nobody takes the lines (a full pipe), later ones are
+/// dropped and counted, and no request waits.
 class AccessLog {
  public:
   explicit AccessLog(Metrics& metrics);
@@ -22,7 +22,7 @@ class AccessLog {
 
   /// Any thread.
   void add(const Served& served);
-  /// Writes what waits, and no more.
+  /// Writes what waits, as far as somebody takes it, and no more.
   void end();
 
  private:

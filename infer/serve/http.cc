@@ -80,8 +80,8 @@ struct HttpServer::State {
   std::atomic<int64_t> count = 0;
 };
 
-/// One connection, whose requests come one after the other. Lives on the thread of run(), kept alive
-/// by what it waits for: an operation of its socket, or an answer.
+/// One connection, whose requests come one after the other. Lives on the thread of run(), kept
+/// alive by what it waits for: an operation of its socket, or an answer.
 class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(std::shared_ptr<State> state, tcp::socket socket)
@@ -323,23 +323,22 @@ void HttpServer::Connection::handle() {
 
 /// Notices that the client closes the connection while its request is being answered.
 void HttpServer::Connection::watch() {
-  socket_.async_wait(
-      tcp::socket::wait_read, [self = shared_from_this(), number = number_](error_code error) {
-        if (error || !self->waits_for(number)) return;
-        tcp::socket& socket = self->socket_;
-        char byte;
-        error_code problem;
-        socket.non_blocking(true, problem);
-        const size_t got =
-            socket.receive(asio::buffer(&byte, 1), tcp::socket::message_peek, problem);
-        if (problem == asio::error::would_block) return self->watch();
-        if (got == 0 && problem != asio::error::eof) return self->close();
-        if (got == 0) {
-          self->keep_alive_ = false;
-          if (self->version_ >= 11) socket.send(asio::buffer(kContinue), 0, problem);
-        }  // otherwise the next request, already
-        self->watch_for_reset();
-      });
+  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this(),
+                                              number = number_](error_code error) {
+    if (error || !self->waits_for(number)) return;
+    tcp::socket& socket = self->socket_;
+    char byte;
+    error_code problem;
+    socket.non_blocking(true, problem);
+    const size_t got = socket.receive(asio::buffer(&byte, 1), tcp::socket::message_peek, problem);
+    if (problem == asio::error::would_block) return self->watch();
+    if (got == 0 && problem != asio::error::eof) return self->close();
+    if (got == 0) {
+      self->keep_alive_ = false;
+      if (self->version_ >= 11) socket.send(asio::buffer(kContinue), 0, problem);
+    }  // otherwise the next request, already
+    self->watch_for_reset();
+  });
 }
 
 void HttpServer::Connection::watch_for_reset() {

@@ -21,8 +21,8 @@ struct HttpRequest {
   std::string body;
   std::string client;     // its address
   bool is_local = false;  // it is on this machine
-  /// Where the request could not be read: the status that refuses it, and why. Then the fields above
-  /// hold what had been read.
+  /// Where the request could not be read: the status that refuses it, and why. Then the fields
+  /// above hold what had been read.
   int status = 0;
   std::string problem;
 };

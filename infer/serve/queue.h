@@ -69,7 +69,7 @@ struct Work {
 
 struct QueueOptions {
   int64_t max_batch_tokens = 16384;
-  int64_t max_queue = 512;                         // requests
+  int64_t max_queue = 512;                       // requests
   int64_t max_queue_bytes = int64_t{256} << 20;  // of their texts and results
 };
 
@@ -88,7 +88,7 @@ class ModelQueue {
   /// To which texts are cut, special tokens included.
   int64_t max_tokens() const { return max_tokens_; }
   int64_t vector_width() const { return vector_width_; }  // W of kEmbed; 0: no vectors
-  int64_t waiting() const;  // requests that are not answered yet
+  int64_t waiting() const;                                // requests that are not answered yet
 
   /// False where the queue is full. Any thread.
   bool add(Work work);
@@ -128,8 +128,8 @@ class ModelQueue {
   mutable std::mutex mutex_;
   std::condition_variable_any ready_;
   Requests queue_;
-  int64_t answering_ = 0;  // requests that have left the queue
-  int64_t bytes_ = 0;      // of both
+  int64_t answering_ = 0;                // requests that have left the queue
+  int64_t bytes_ = 0;                    // of both
   boost::asio::thread_pool answers_{1};  // writes answers while the engine goes on
   std::jthread thread_;
 };

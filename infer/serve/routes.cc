@@ -24,7 +24,7 @@ namespace {
 
 constexpr int64_t kMostTextsOfOpenAi = 2048;
 constexpr size_t kMostBytesToTokenize = size_t{64} << 20;  // of a request
-constexpr int64_t kMostObservedBytes = 10'000;  // of a text
+constexpr int64_t kMostObservedBytes = 10'000;             // of a text
 constexpr int64_t kMostInterventions = 32;
 
 /// Ends a request.
@@ -598,7 +598,9 @@ void Exchange::rerank_v1() {
   std::vector<std::string> shown;
   if (fields.flag("return_documents", false)) shown = documents;
   run(queue,
-      {.kind = {.task = Task::kRerank}, .texts = std::move(documents), .query = fields.text("query")},
+      {.kind = {.task = Task::kRerank},
+       .texts = std::move(documents),
+       .query = fields.text("query")},
       [this, &queue, top, shown](const std::vector<TextResult>& results) {
         std::vector<float> logits;
         for (const TextResult& result : results) logits.push_back(result.values[0]);
@@ -706,7 +708,8 @@ void Exchange::observe() {
 
 /// Of "http://name:8080", "name:8080", "[::1]:8080".
 std::string_view host_name(std::string_view origin) {
-  if (const size_t scheme = origin.find("://"); scheme != origin.npos) origin.remove_prefix(scheme + 3);
+  if (const size_t scheme = origin.find("://"); scheme != origin.npos)
+    origin.remove_prefix(scheme + 3);
   if (origin.starts_with('[')) return origin.substr(0, origin.find(']') + 1);
   return origin.substr(0, origin.find(':'));
 }
@@ -740,8 +743,8 @@ bool Service::has_key(std::string_view authorization) const {
 bool Service::is_rebound(const HttpRequest& request) const {
   if (!request.is_local || request.origin.empty()) return false;
   const std::string_view name = host_name(request.host);
-  const bool is_address = name.starts_with('[') ||
-                          name.find_first_not_of("0123456789.") == std::string_view::npos;
+  const bool is_address =
+      name.starts_with('[') || name.find_first_not_of("0123456789.") == std::string_view::npos;
   return !is_address && name != "localhost" &&
          std::ranges::find(options_.hosts, name) == options_.hosts.end();
 }

@@ -37,8 +37,8 @@ class Service {
   Service(ServiceOptions options, Metrics& metrics)
       : options_(options), metrics_(metrics), observer_(metrics) {}
 
-  /// The first model answers what names none. Before ready(). Throws InvalidArgument, where the name
-  /// is taken.
+  /// The first model answers what names none. Before ready(). Throws InvalidArgument, where the
+  /// name is taken.
   void add_model(std::unique_ptr<ModelQueue> model);
   /// From now on it answers, and before with 503. Any thread, once.
   void ready();

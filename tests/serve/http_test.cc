@@ -1,0 +1,195 @@
+// infer serve: requests are read as the standard has them, and no connection keeps others from
+// their answers.
+#include <gtest/gtest.h>
+
+#include <list>
+
+#include "tests/serve/client.h"
+
+namespace infer {
+namespace {
+
+TEST(HttpTest, HttpIsReadAndRefusedAsItShould) {
+  const Server server({.http = {.max_body = 1000, .max_header = 2000}});
+  const std::string ok = R"({"inputs": "a"})", large(2000, ' ');
+  {  // one after the other, and at once
+    Client client(server.port());
+    for (int i = 0; i < 3; ++i) {
+      client.send("POST", "/embed", ok);
+      EXPECT_EQ(client.receive().status, 200);
+    }
+    client.send("GET", "/health");
+    client.send("POST", "/embed", ok);
+    client.send("GET", "/nothing");
+    EXPECT_EQ(client.receive().status, 200);
+    EXPECT_EQ(client.receive().status, 200);
+    EXPECT_EQ(client.receive().status, 404);
+    client.send("HEAD", "/health");
+    EXPECT_EQ(client.receive(false).status, 200);
+    client.send("GET", "/health", {}, "Connection: close\r\n");
+    EXPECT_EQ(client.receive().status, 200);
+    EXPECT_TRUE(client.is_closed());
+  }
+  {  // in pieces
+    Client client(server.port());
+    const std::string request =
+        fmt::format("POST /embed HTTP/1.1\r\nContent-Length: {}\r\n\r\n{}", ok.size(), ok);
+    for (const char byte : request) client.send(std::string_view(&byte, 1));
+    EXPECT_EQ(client.receive().status, 200);
+    client.send("POST /embed HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n");
+    for (const char byte : ok) client.send(fmt::format("1\r\n{}\r\n", byte));
+    client.send("0\r\n\r\n");
+    EXPECT_EQ(client.receive().status, 200);
+  }
+  {  // a client that asks first
+    Client client(server.port());
+    client.send(fmt::format(
+        "POST /embed HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n", ok.size()));
+    EXPECT_EQ(client.receive(false).status, 100);
+    client.send(ok);
+    EXPECT_EQ(client.receive().status, 200);
+    client.send("POST /embed HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 5000\r\n\r\n");
+    EXPECT_EQ(client.receive().status, 413);
+  }
+  const auto refused = [&](std::string_view bytes) {
+    Client client(server.port());
+    client.send(bytes);
+    const int status = client.receive().status;
+    EXPECT_TRUE(client.is_closed());
+    return status;
+  };
+  EXPECT_EQ(refused("POST /embed HTTP/1.1\r\nContent-Length: 2000\r\n\r\n" + large), 413);
+  EXPECT_EQ(refused("POST /embed HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n" + large),
+            413);
+  EXPECT_EQ(refused("GET / HTTP/1.1\r\nX: " + std::string(3000, 'x') + "\r\n\r\n"), 431);
+  EXPECT_EQ(refused("GET / HTTP/1.1\r\nX: " + std::string(300'000, 'x')), 431);
+  const std::string ext = "POST /embed HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1;";
+  EXPECT_EQ(refused(ext + std::string(300'000, 'x')), 431);
+  EXPECT_EQ(refused("nonsense\r\n\r\n"), 400);
+  for (const char* coding : {"gzip", "gzip, chunked", "chunked, chunked", "identity"}) {
+    EXPECT_EQ(refused(fmt::format("POST /embed HTTP/1.1\r\nTransfer-Encoding: {}\r\n\r\n0\r\n\r\n",
+                                  coding)),
+              400)
+        << coding;
+  }
+  EXPECT_EQ(refused("POST /embed HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: "
+                    "chunked\r\n\r\n0\r\n\r\n"),
+            400);
+  EXPECT_EQ(refused("POST /embed HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), 400);
+  EXPECT_EQ(refused(std::string("\0\1\2\3\r\n\r\n", 8)), 400);
+  EXPECT_EQ(refused("GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n"), 400);
+  EXPECT_EQ(refused("GET / HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n"), 400);
+  {  // HTTP/1.0 is answered in HTTP/1.0
+    Client client(server.port());
+    client.send("GET /health HTTP/1.0\r\nExpect: 100-continue\r\n\r\n");
+    EXPECT_TRUE(client.receive().head.starts_with("HTTP/1.0 200"));
+    EXPECT_TRUE(client.is_closed());
+  }
+  // What could not be read has the shape of its route, and is counted with it.
+  Client client(server.port());
+  client.send("POST /v1/embeddings HTTP/1.1\r\nContent-Length: 5000\r\n\r\n");
+  EXPECT_EQ(client.receive().json()["error"]["type"], "invalid_request_error");
+  EXPECT_EQ(server.metric("phasor_requests_total{route=\"/v1/embeddings\",status=\"413\"}"), 1);
+  // A path may come as proxies have it, or escaped.
+  EXPECT_EQ(server.get("http://a:1/health?b").status, 200);
+  EXPECT_EQ(server.get("/%68ealth").status, 200);
+  for (const char* path : {"/%6", "/%zz", "/%", "health", "*", "http://a"})
+    EXPECT_EQ(server.get(path).status, 404) << path;
+  EXPECT_NE(server.get("/embed").head.find("Allow: POST\r\n"), std::string::npos);
+}
+
+TEST(HttpTest, SlowClientsAreToldAndLetGo) {
+  const Server server({.http = {.head_time = 200ms, .body_time = 200ms, .idle_time = 200ms}});
+  Client idle(server.port()), head(server.port()), body(server.port());
+  head.send("POST /embed HTT");
+  body.send("POST /embed HTTP/1.1\r\nContent-Length: 15\r\n\r\n{\"inputs\"");
+  EXPECT_EQ(head.receive().status, 408);
+  EXPECT_EQ(body.receive().status, 408);
+  EXPECT_TRUE(head.is_closed());
+  EXPECT_TRUE(body.is_closed());
+  EXPECT_TRUE(idle.is_closed());
+  EXPECT_EQ(server.get("/health").status, 200);
+}
+
+TEST(HttpTest, AClientThatOnlyEndsItsOwnSideGetsItsAnswer) {
+  const Server server({.service = {.queue = {.max_batch_tokens = 16}}});
+  const Json large = long_request();
+  for (const Json& body : {large, Json{{"inputs", "a"}}}) {
+    Client client(server.port());
+    client.send("POST", "/embed", body.dump());
+    client.end();
+    const Answer answer = client.receive();
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_NE(answer.head.find("Connection: close"), std::string::npos);
+    EXPECT_TRUE(client.is_closed());
+  }
+}
+
+TEST(HttpTest, WhatIsSentWhileARequestIsComputedComesNext) {
+  const Server server;
+  Client client(server.port());
+  client.send("POST", "/embed", long_request().dump());
+  std::this_thread::sleep_for(20ms);
+  client.send("GET /heal");
+  std::this_thread::sleep_for(20ms);
+  client.send("th HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(client.receive().json().size(), 32u);
+  EXPECT_EQ(client.receive().body, "{\"status\":\"ok\"}");
+}
+
+TEST(HttpTest, AnswersThatNobodyTakesEndInRefusals) {
+  const Server server({.http = {.max_body = 1 << 24, .max_unsent = 1 << 20}});
+  std::list<Client> clients;  // each is sent 32·128·128 numbers, and reads none
+  for (int i = 0; i < 4; ++i)
+    clients.emplace_back(server.port()).send("POST", "/embed_all", long_request().dump());
+  Answer answer;
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  while (answer.status != 503 && std::chrono::steady_clock::now() < end)
+    answer = server.post("/embed", {{"inputs", "a"}});
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_NE(answer.head.find("Retry-After"), std::string::npos);
+  EXPECT_EQ(answer.json()["error_type"], "Http");
+  for (Client& client : clients) EXPECT_EQ(client.receive().json().size(), 32u);
+  EXPECT_EQ(server.post("/embed", {{"inputs", "a"}}).status, 200);
+}
+
+TEST(HttpTest, TheLongestIdleConnectionMakesRoom) {
+  const Server server({.http = {.max_connections = 3}});
+  Client first(server.port()), second(server.port()), third(server.port());
+  for (Client* const client : {&second, &first, &third}) {
+    client->send("GET", "/health");
+    EXPECT_EQ(client->receive().status, 200);
+  }
+  EXPECT_EQ(server.get("/health").status, 200);
+  EXPECT_TRUE(second.is_closed());
+  for (Client* const client : {&first, &third}) {
+    client->send("GET", "/health");
+    EXPECT_EQ(client->receive().status, 200);
+  }
+}
+
+TEST(HttpTest, BeforeItIsReadyAndWhileItGoesDown) {
+  Server server({.service = {.queue = {.max_batch_tokens = 16}}, .ready = false});
+  EXPECT_EQ(server.get("/health").status, 503);
+  EXPECT_EQ(server.post("/embed", {{"inputs", "a"}}).status, 503);
+  server.service().ready();
+  EXPECT_EQ(server.get("/health").status, 200);
+  Client idle(server.port()), busy(server.port()), half(server.port());
+  idle.send("GET", "/health");
+  EXPECT_EQ(idle.receive().status, 200);
+  busy.send("POST", "/embed", long_request().dump());
+  half.send("POST /embed HTTP/1.1\r\nContent-Le");
+  while (server.metric("phasor_batch_texts_count") == 0) std::this_thread::sleep_for(1ms);
+  server.drain();
+  EXPECT_TRUE(idle.is_closed());
+  half.send("ngth: 15\r\n\r\n{\"inputs\": \"a\"}");
+  EXPECT_EQ(half.receive().status, 503);
+  const Answer answer = busy.receive();
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_NE(answer.head.find("Connection: close"), std::string::npos);
+  server.join();
+  EXPECT_FALSE(Client(server.port()).connected());
+}
+
+}  // namespace
+}  // namespace infer

@@ -1,0 +1,152 @@
+// infer serve: the page, and what it is fed with.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <list>
+
+#include "infer/commands.h"
+#include "tests/serve/client.h"
+#include "tests/support/run_program.h"
+
+namespace infer {
+namespace {
+
+constexpr const char* kIsJson = "Content-Type: application/json\r\n";
+
+/// What infer observe puts into its page.
+Json observed(std::vector<std::string> arguments) {
+  const phasor::TempFolder folder;
+  const std::string file = (folder.path() / "page.html").string();
+  arguments.insert(arguments.begin(), {"infer", "observe", "-q", "--html", file});
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run_command(static_cast<int>(argv.size()), argv.data()), 0);
+  testing::internal::GetCapturedStdout();
+  const std::string page = phasor::read_text_file(file), begin = "id=\"data\">";
+  const size_t at = page.find(begin) + begin.size();
+  return Json::parse(page.substr(at, page.find("</script>", at) - at));
+}
+
+TEST(LiveTest, WhatIsObservedIsThePageOfInferObserve) {
+  const Server server({.models = {{"sinusoidal", bundled_model("sinusoidal").string()},
+                                  {"learned", bundled_model("learned").string()}}});
+  const auto observe = [&](const Json& body) {
+    const Answer answer = server.post("/observe", body, kIsJson);
+    EXPECT_EQ(answer.status, 200) << answer.body.substr(0, 200);
+    return answer.json();
+  };
+  EXPECT_TRUE(observe({{"texts", kTexts[0]}}) == observed({kTexts[0]}));
+  EXPECT_TRUE(observe({{"texts", {kTexts[0], kTexts[1]}},
+                       {"model", "learned"},
+                       {"edits", {"reverse", "scale=0.5"}},
+                       {"cut_residuals", {"2.attn", "1"}}}) ==
+              observed({kTexts[0], kTexts[1], "-m", "learned", "--edit", "reverse", "--edit",
+                        "scale=0.5", "--cut-residual", "2.attn", "--cut-residual", "1"}));
+  EXPECT_TRUE(observe({{"texts", {"Tom [MASK] a dog."}}, {"positions", "none"}}) ==
+              observed({"Tom [MASK] a dog.", "--positions", "none"}));
+  std::string words = "Tom";
+  for (int i = 0; i < 200; ++i) words += " dog";
+  const Json cut = observe({{"texts", words}});
+  EXPECT_EQ(cut["texts"][0]["runs"][0]["observed"]["ids"].size(), 128u);
+  EXPECT_EQ(cut["texts"][0]["runs"][0]["observed"]["dropped"], 203 - 128);
+}
+
+TEST(LiveTest, WhatCannotBeObservedHasAReason) {
+  const Server server({.models = {{"a", bundled_model("sinusoidal").string()},
+                                  {"b", bundled_model("learned").string()}}});
+  const std::vector<std::string> many(33, "reverse");
+  struct Case {
+    Json body;
+    int status;
+    const char* reason;
+  };
+  for (const Case& each : std::vector<Case>{
+           {{{"text", "a"}}, 422, "`texts` is missing"},
+           {{{"texts", {"a", ""}}}, 400, "empty"},
+           {{{"texts", {"a", "b", "c"}}}, 413, "3 texts"},
+           {{{"texts", std::string(10'001, 'a')}}, 422, "10001 bytes"},
+           {{{"texts", "a"}, {"model", "c"}}, 404, "no model"},
+           {{{"texts", "a"}, {"positions", "left"}}, 422, "left"},
+           {{{"texts", "a"}, {"positions", "learned"}}, 422, "no position table"},
+           {{{"texts", "a"}, {"edits", {"turn"}}}, 422, "turn"},
+           {{{"texts", "a"}, {"edits", {"swap=0,99"}}}, 422, "99"},
+           {{{"texts", "a"}, {"edits", {"reverse", "table=/etc/passwd"}}}, 422, "reads no files"},
+           {{{"texts", "a"}, {"edits", many}}, 413, "33 texts"},
+           {{{"texts", "a"}, {"cut_residuals", {"9"}}}, 422, "no layer 9"},
+           {{{"texts", "a"}, {"cut_residuals", {"first"}}}, 422, "first"},
+       }) {
+    SCOPED_TRACE(each.body.dump().substr(0, 80));
+    const Answer answer = server.post("/observe", each.body, kIsJson);
+    EXPECT_EQ(answer.status, each.status);
+    const std::string said = answer.json()["error"];
+    EXPECT_NE(said.find(each.reason), std::string::npos) << said;
+  }
+  // What a page of another site may send without asking us.
+  const Json good = {{"texts", "a"}, {"edits", Json::array()}};
+  for (const char* type :
+       {"", "Content-Type: text/plain\r\n", "Content-Type: application/x-www-form-urlencoded\r\n"})
+    EXPECT_EQ(server.post("/observe", good, type).status, 415) << type;
+  const Answer answer = server.post("/observe", good, kIsJson);
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.head.find("Access-Control"), std::string::npos);
+  EXPECT_EQ(Server({.service = {.timeout = 0ms}}).post("/observe", good, kIsJson).status, 504);
+}
+
+TEST(LiveTest, ThePageIsOpenAndHoldsNoSecrets) {
+  const Server server({.models = {{"<script>alert(1)</script>", bundled_model("none").string()}},
+                       .service = {.keys = {"open sesame"}}});
+  const Answer page = server.get("/");
+  EXPECT_EQ(page.status, 200);
+  for (const char* header : {"Content-Type: text/html", "X-Content-Type-Options: nosniff",
+                             "Referrer-Policy: no-referrer", "frame-ancestors 'none'"})
+    EXPECT_NE(page.head.find(header), std::string::npos) << header;
+  EXPECT_EQ(page.body.find("sesame"), std::string::npos);
+  EXPECT_EQ(page.body.find("alert(1)</script>"), std::string::npos);
+  EXPECT_NE(page.body.find("connect-src 'self'"), std::string::npos);
+  const Json body = {{"texts", "a"}};
+  EXPECT_EQ(server.post("/observe", body, kIsJson).status, 401);
+  const std::string key = "Authorization: Bearer open sesame\r\n";
+  EXPECT_EQ(server.post("/observe", body, kIsJson + key).status, 200);
+}
+
+/// An observation that takes a second or more.
+Json long_observation() {
+  const std::string text = long_request()["inputs"][0].get<std::string>().substr(0, 2000);
+  return {{"texts", {text, text}}, {"edits", {"reverse"}}};
+}
+
+TEST(LiveTest, EmbeddingDoesNotWaitForObservations) {
+  const Server server;
+  const auto want = vectors("sinusoidal", true);
+  std::atomic<bool> ended = false;
+  std::thread waits([&] {
+    EXPECT_EQ(server.post("/observe", long_observation(), kIsJson).status, 200);
+    ended = true;
+  });
+  for (int i = 0; i < 20; ++i)
+    EXPECT_TRUE(are(server.post("/embed", {{"inputs", kTexts}}).json(), want));
+  EXPECT_FALSE(ended);
+  waits.join();
+}
+
+TEST(LiveTest, FewObservationsWaitAndAbandonedOnesEnd) {
+  const Server server;
+  const auto reaches = [&](const char* metric, double count) {
+    const auto end = std::chrono::steady_clock::now() + 20s;
+    while (server.metric(metric) < count && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(10ms);
+    return server.metric(metric) >= count;
+  };
+  std::list<Client> clients;  // one is observed, eight wait, others are refused
+  for (int i = 0; i < 10; ++i)
+    clients.emplace_back(server.port())
+        .send("POST", "/observe", long_observation().dump(), kIsJson);
+  EXPECT_TRUE(reaches("phasor_requests_total{route=\"/observe\",status=\"429\"}", 1));
+  clients.clear();
+  EXPECT_TRUE(reaches("phasor_dropped_total", 8));
+  EXPECT_EQ(server.post("/observe", {{"texts", "a"}}, kIsJson).status, 200);
+}
+
+}  // namespace
+}  // namespace infer

@@ -1,0 +1,205 @@
+// infer serve as a program: its options, its log, and how it ends.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <csignal>
+
+#include "tests/serve/client.h"
+#include "tests/support/run_program.h"
+
+namespace infer {
+namespace {
+
+/// A running infer serve, on a free port.
+class Program {
+ public:
+  explicit Program(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {INFER_BINARY, "serve", "--port", "0"});
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    int out[2], err[2];
+    if (pipe(out) != 0 || pipe(err) != 0) throw std::runtime_error("no pipes");
+    process_ = fork();
+    if (process_ == 0) {
+      dup2(out[1], STDOUT_FILENO);
+      dup2(err[1], STDERR_FILENO);
+      for (const int end : {out[0], out[1], err[0], err[1]}) close(end);
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+    close(out[1]);
+    close(err[1]);
+    out_ = out[0];
+    err_ = err[0];
+    const std::string note = read_to(err_, "\n"), address = "http://127.0.0.1:";
+    const size_t at = note.find(address);
+    if (at == note.npos) throw std::runtime_error("infer serve says: " + note);
+    port_ = static_cast<uint16_t>(std::stoi(note.substr(at + address.size())));
+  }
+  ~Program() {
+    if (process_ > 0) {
+      kill(process_, SIGKILL);
+      end();
+    }
+    close(out_);
+    close(err_);
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  uint16_t port() const { return port_; }
+  void signal(int number) const { kill(process_, number); }
+  /// Waits for its end: its exit code, or 128 + n where signal n ended it.
+  int end() {
+    int status = 0;
+    waitpid(process_, &status, 0);
+    process_ = 0;
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  }
+  void ignore_log() { close(std::exchange(out_, -1)); }
+  std::string log() const { return read_to(out_, {}); }
+
+ private:
+  /// Up to the first `mark`, or to the end.
+  static std::string read_to(int end, std::string_view mark) {
+    std::string text;
+    char byte;
+    while ((mark.empty() || text.find(mark) == text.npos) && read(end, &byte, 1) == 1) text += byte;
+    return text;
+  }
+
+  pid_t process_ = 0;
+  int out_ = -1, err_ = -1;
+  uint16_t port_ = 0;
+};
+
+int status_of(const Program& program, std::string_view headers = {}) {
+  Client client(program.port());
+  client.send("POST", "/embed", R"({"inputs": "a secret"})", headers);
+  return client.receive().status;
+}
+
+double metric(const Program& program, const std::string& name) {
+  Client client(program.port());
+  client.send("GET", "/metrics");
+  const std::string text = client.receive().body, line = "\nphasor_" + name + " ";
+  return std::stod(text.substr(text.find(line) + line.size()));
+}
+
+TEST(ServeProgramTest, LogsEachAnswerAndNoText) {
+  Program program({});
+  EXPECT_EQ(status_of(program), 200);
+  Client client(program.port());
+  client.send("GET", "/no%0Athing?secret");
+  EXPECT_EQ(client.receive().status, 404);
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.end(), 0);
+  const std::string log = program.log();
+  const std::vector<std::string> lines = phasor::lines_of(log);
+  ASSERT_EQ(lines.size(), 2u);
+  const Json first = Json::parse(lines[0]), second = Json::parse(lines[1]);
+  EXPECT_EQ(first["client"], "127.0.0.1");
+  EXPECT_EQ(first["method"], "POST");
+  EXPECT_EQ(first["path"], "/embed");
+  EXPECT_EQ(first["status"], 200);
+  EXPECT_EQ(first["texts"], 1);
+  EXPECT_GT(first["tokens"], 2);
+  EXPECT_GT(first["ms"], 0.0);
+  EXPECT_EQ(second["status"], 404);
+  EXPECT_EQ(second["path"], "/no\nthing");
+  EXPECT_EQ(log.find("secret"), log.npos);
+}
+
+TEST(ServeProgramTest, ALogThatNobodyTakesHoldsNothingUp) {
+  for (const bool closed : {false, true}) {
+    Program program({});
+    if (closed) program.ignore_log();
+    Client client(program.port());
+    const std::string path = "/health?" + std::string(closed ? 1 : 1000, 'x');
+    for (int i = 0; i < 12'000; ++i) {
+      client.send("GET", path);
+      ASSERT_EQ(client.receive().status, 200);
+    }
+    EXPECT_GT(metric(program, "lost_log_lines_total"), 0);
+    program.signal(SIGINT);
+    EXPECT_EQ(program.end(), 0);
+  }
+}
+
+TEST(ServeProgramTest, ASecondSignalEndsItAtOnce) {
+  Program program({"--timeout", "600", "--max-batch-tokens", "64"});
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 300; ++i) {
+    clients.push_back(std::make_unique<Client>(program.port()));
+    clients.back()->send("POST", "/embed", long_request().dump());
+  }
+  phasor::wait_until([&] { return metric(program, "texts_total") > 0; });
+  program.signal(SIGTERM);
+  phasor::wait_until([&] { return !Client(program.port()).connected(); });
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.end(), 128 + SIGTERM);
+}
+
+TEST(ServeProgramTest, KeysAreLinesOfAFile) {
+  const phasor::TempFolder folder;
+  const auto keys = folder.write("keys", "\xef\xbb\xbf# of two clients\r\n one \r\n\n\ttwo#\n#no");
+  const Program program({"--api-key-file", keys.string()});
+  for (const auto& [key, status] :
+       std::vector<std::pair<std::string, int>>{{"one", 200},
+                                                {"two#", 200},
+                                                {"", 401},
+                                                {"#no", 401},
+                                                {"no", 401},
+                                                {"# of two clients", 401}})
+    EXPECT_EQ(status_of(program, "Authorization: Bearer " + key + "\r\n"), status) << key;
+}
+
+TEST(ServeProgramTest, AModelsNameIsItsFoldersOrItsOwn) {
+  const phasor::TempFolder folder;
+  const auto odd = folder.path() / "odd=name";
+  std::filesystem::create_directory_symlink(bundled_model("none"), odd);
+  const Program program(
+      {"-m", "learned", "-m", "other=" + bundled_model("none").string(), "-m", odd.string() + "/"});
+  Client client(program.port());
+  client.send("GET", "/v1/models");
+  const Json models = client.receive().json()["data"];
+  ASSERT_EQ(models.size(), 3u);
+  EXPECT_EQ(models[0]["id"], "learned");
+  EXPECT_EQ(models[1]["id"], "other");
+  EXPECT_EQ(models[2]["id"], "odd=name");
+  client.send("GET", "/v1/models/odd%3Dname");
+  EXPECT_EQ(client.receive().json(), models[2]);
+  client.send("GET", "/v1/models/third");
+  EXPECT_EQ(client.receive().status, 404);
+}
+
+TEST(ServeProgramTest, SaysWhyItCannotServe) {
+  const phasor::TempFolder folder;
+  const std::string empty = folder.write("keys", "\n# none\n").string();
+  const Program taken({});
+  const std::string port = std::to_string(taken.port());
+  for (const auto& [arguments, reason] :
+       std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"-m", "learned", "-m", "x=learned", "-m", "learned"},
+            "two models are called \"learned\""},
+           {{"-m", "no-such-model"}, "no-such-model"},
+           {{"--api-key-file", empty}, "holds no key"},
+           {{"--api-key-file", "/nowhere"}, "/nowhere"},
+           {{"--port", port}, "cannot listen on 127.0.0.1:" + port},
+           {{"--port", "70000"}, "--port"},
+           {{"--host", "nobody.invalid"}, "nobody.invalid"},
+           {{"--timeout", "0"}, "--timeout"},
+       }) {
+    std::vector<std::string> command = {INFER_BINARY, "serve"};
+    if (arguments[0] != "--port") command.insert(command.end(), {"--port", "0"});
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    const phasor::ProgramResult result = phasor::run_program(command);
+    EXPECT_NE(result.exit_code, 0) << arguments[0];
+    EXPECT_LT(result.exit_code, 128) << arguments[0];
+    EXPECT_NE(result.err.find(reason), std::string::npos) << result.err;
+  }
+}
+
+}  // namespace
+}  // namespace infer

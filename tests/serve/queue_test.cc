@@ -1,0 +1,129 @@
+// infer serve: requests share the engine, wait within limits, and do not spoil one another.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <latch>
+
+#include "tests/serve/client.h"
+#include "tests/support/bert_folder.h"
+
+namespace infer {
+namespace {
+
+TEST(QueueTest, AFullQueueSaysSo) {
+  const Server server({.service = {.queue = {.max_batch_tokens = 16, .max_queue = 1}}});
+  Client busy(server.port());
+  busy.send("POST", "/embed", long_request().dump());
+  int refused = 0;
+  for (int i = 0; i < 1000 && refused == 0; ++i) {
+    const Answer answer = server.post("/embed", {{"inputs", "a"}});
+    if (answer.status != 429) continue;
+    ++refused;
+    EXPECT_NE(answer.head.find("Retry-After: 1"), std::string::npos);
+    EXPECT_EQ(answer.json()["error_type"], "Overloaded");
+  }
+  EXPECT_EQ(refused, 1);
+  EXPECT_EQ(busy.receive().status, 200);
+  EXPECT_EQ(server.post("/embed", {{"inputs", "a"}}).status, 200);
+}
+
+TEST(QueueTest, WhoWaitsTooLongIsTold) {
+  const Server server(
+      {.service = {.timeout = 60ms, .max_texts = 1000}, .http = {.max_body = 1 << 24}});
+  Client busy(server.port());
+  busy.send("POST", "/embed", long_request(512).dump());  // some batches, each longer than that
+  std::this_thread::sleep_for(30ms);
+  const Answer late = server.post("/embed", {{"inputs", "a"}});
+  EXPECT_EQ(late.status, 504);
+  EXPECT_EQ(late.json()["error_type"], "Timeout");
+  EXPECT_EQ(server.metric("phasor_dropped_total"), 1);
+  EXPECT_EQ(busy.receive().status, 200);  // what has begun is ended
+}
+
+TEST(QueueTest, WhoHasGoneLeavesTheQueue) {
+  const Server server({.service = {.queue = {.max_batch_tokens = 16}}});
+  // By closing; with a byte more than the request before; with a reset.
+  for (int i = 0; i < 3; ++i) {
+    Client client(server.port());
+    client.send("POST", "/embed", long_request().dump());
+    std::this_thread::sleep_for(20ms);
+    if (i == 1) client.send("G");
+    if (i > 0) client.reset();
+  }  // closes
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  while (server.metric("phasor_dropped_total") < 3 && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(server.metric("phasor_dropped_total"), 3);
+  EXPECT_EQ(server.metric("phasor_requests_total{route=\"/embed\",status=\"499\"}"), 3);
+  EXPECT_LT(server.metric("phasor_texts_total"), 96);
+  EXPECT_EQ(server.metric("phasor_queue_requests{model=\"sinusoidal\"}"), 0);
+}
+
+TEST(QueueTest, TheQueueIsBoundedInBytes) {
+  const Server server(
+      {.service = {.queue = {.max_queue_bytes = 1 << 20}}, .http = {.max_body = 1 << 24}});
+  const std::string large(3 << 20, 'a');
+  Client busy(server.port());
+  busy.send("POST", "/embed", Json{{"inputs", large}}.dump());  // alone it may be larger
+  Answer answer;
+  for (int i = 0; i < 1000 && answer.status != 429; ++i)
+    answer = server.post("/embed", {{"inputs", "a"}});
+  EXPECT_EQ(answer.status, 429);
+  EXPECT_EQ(busy.receive().status, 200);
+  // The query counts once for each document.
+  const phasor::BertFolder one({"relevant"});
+  const Server ranks({.models = {{"ranks", one.path()}}});
+  const Json rerank = {{"query", std::string(40'000, 'a')},
+                       {"documents", std::vector<std::string>(2048, "b")}};
+  EXPECT_EQ(ranks.post("/v1/rerank", rerank).status, 413);
+}
+
+TEST(QueueTest, ASmallRequestDoesNotWaitForALargeOne) {
+  const Server server({.service = {.max_texts = 1000, .queue = {.max_batch_tokens = 2048}},
+                       .http = {.max_body = 1 << 24}});
+  const std::string dogs = long_request()["inputs"][0];
+  const Json large = {{"inputs", std::vector<std::string>(256, dogs)}};
+  std::atomic<bool> ended = false;
+  std::thread waits([&] {
+    EXPECT_EQ(server.post("/embed", large).status, 200);
+    ended = true;
+  });
+  while (server.metric("phasor_batch_texts_count") == 0) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(server.post("/embed", {{"inputs", "a"}}).status, 200);
+  EXPECT_FALSE(ended);
+  waits.join();
+}
+
+TEST(QueueTest, ManyClientsGetTheirOwnAnswersAndAMistakeIsItsOwn) {
+  const Server server({.models = {{"learned", bundled_model("learned").string()}}});
+  std::string long_text = "Tom";
+  for (int i = 0; i < 200; ++i) long_text += " dog";
+  std::vector<std::string> texts;
+  for (int i = 0; i < 24; ++i)
+    texts.push_back(fmt::format("Tom bit {} dogs and {} cats.", i, i * i));
+  const auto want = vectors("learned", true, texts);
+  std::latch start(24);
+  std::vector<std::thread> clients;
+  for (size_t c = 0; c < 24; ++c) {
+    clients.emplace_back([&, c] {
+      start.arrive_and_wait();
+      Client client(server.port());
+      for (size_t i = 0; i < 8; ++i) {
+        // The same kind as the others', so that they share batches.
+        const bool wrong = (c + i) % 5 == 0;
+        const Json body = {{"inputs", wrong ? long_text : texts[(c + i) % 24]},
+                           {"truncate", false}};
+        client.send("POST", "/embed", body.dump());
+        const Answer answer = client.receive();
+        EXPECT_EQ(answer.status, wrong ? 422 : 200);
+        if (wrong) continue;
+        EXPECT_TRUE(are(answer.json(), {want[(c + i) % 24]}));
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_LT(server.metric("phasor_batch_texts_count"), 192);  // some were run together
+}
+
+}  // namespace
+}  // namespace infer

@@ -1,0 +1,330 @@
+// infer serve: answers are those of the library, in the shapes that clients know, and mistakes have
+// a status and a reason.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+
+#include "tests/serve/client.h"
+#include "tests/support/bert_folder.h"
+#include "tests/support/run_program.h"
+
+namespace infer {
+namespace {
+
+TEST(RoutesTest, VectorsAreThoseOfTheLibraryToTheLastBit) {
+  const Server server({.models = {{"sinusoidal", bundled_model("sinusoidal").string()},
+                                  {"other", bundled_model("learned").string()}}});
+  const auto want = vectors("sinusoidal", true);
+  EXPECT_TRUE(are(server.post("/embed", {{"inputs", kTexts}}).json(), want));
+  EXPECT_TRUE(are(server.post("/embed", {{"inputs", kTexts[2]}}).json(), {want[2]}));
+  EXPECT_TRUE(are(server.post("/embed", {{"inputs", kTexts}, {"normalize", false}}).json(),
+                  vectors("sinusoidal", false)));
+
+  for (const bool second : {false, true}) {
+    const char* const name = second ? "other" : "sinusoidal";
+    const auto of_model = vectors(second ? "learned" : "sinusoidal", true);
+    const Json reply = server.post("/v1/embeddings", {{"input", kTexts}, {"model", name}}).json();
+    EXPECT_EQ(reply["object"], "list");
+    EXPECT_EQ(reply["model"], name);
+    int64_t tokens = 0;
+    for (size_t i = 0; i < kTexts.size(); ++i) {
+      EXPECT_EQ(reply["data"][i]["index"], i);
+      EXPECT_EQ(reply["data"][i]["object"], "embedding");
+      EXPECT_TRUE(floats(reply["data"][i]["embedding"]) == of_model[i]);
+      tokens += std::ssize(
+          phasor::Model::load(bundled_model("learned"))->tokenizer().encode(kTexts[i]).ids);
+    }
+    EXPECT_EQ(reply["usage"], Json({{"prompt_tokens", tokens}, {"total_tokens", tokens}}));
+  }
+  const Json coded = server
+                         .post("/v1/embeddings", {{"input", kTexts[0]},
+                                                  {"encoding_format", "base64"},
+                                                  {"dimensions", 3},
+                                                  {"user", "someone"}})
+                         .json();
+  double squares = 0;
+  for (int c = 0; c < 3; ++c) squares += static_cast<double>(want[0][c]) * want[0][c];
+  std::vector<float> cut;
+  for (int c = 0; c < 3; ++c) cut.push_back(static_cast<float>(want[0][c] / std::sqrt(squares)));
+  EXPECT_EQ(coded["data"][0]["embedding"], base64(cut));
+}
+
+TEST(RoutesTest, Base64IsThatOfTheStandard) {
+  const auto coded = [](uint32_t bits) { return base64({std::bit_cast<float>(bits)}); };
+  EXPECT_EQ(coded(0x3f000000), "AAAAPw==");          // 0.5
+  EXPECT_EQ(base64({0.5f, -2.0f}), "AAAAPwAAAMA=");  // checked with coreutils' base64
+  EXPECT_EQ(base64({1.0f, 2.0f, 3.0f}), "AACAPwAAAEAAAEBA");
+  EXPECT_EQ(base64({}), "");
+}
+
+TEST(RoutesTest, KeysAreComparedWhole) {
+  EXPECT_TRUE(equal_keys("secret", "secret"));
+  for (const char* given : {"", "s", "secre", "secrets", "Secret", "secretsecret"})
+    EXPECT_FALSE(equal_keys(given, "secret")) << given;
+  EXPECT_FALSE(equal_keys("a", ""));
+}
+
+TEST(RoutesTest, StatesOfEveryTokenAndTokens) {
+  const Server server;
+  phasor::Encoder encoder(phasor::Model::load(bundled_model("sinusoidal")));
+  const phasor::Encoding encoding = encoder.encode(kTexts);
+  const Json states = server.post("/embed_all", {{"inputs", kTexts}}).json();
+  const Json tokens = server.post("/tokenize", {{"inputs", kTexts}}).json();
+  const Json bare =
+      server.post("/tokenize", {{"inputs", kTexts[0]}, {"add_special_tokens", false}}).json();
+  for (int64_t i = 0; i < std::ssize(kTexts); ++i) {
+    ASSERT_EQ(std::ssize(states[i]), encoding.num_tokens(i));
+    std::vector<float> all;
+    for (const Json& row : states[i]) {
+      for (const Json& number : row) all.push_back(number.get<float>());
+    }
+    EXPECT_TRUE(std::ranges::equal(all, encoding.hidden(i)));
+    ASSERT_EQ(std::ssize(tokens[i]), encoding.num_tokens(i));
+    for (int64_t t = 0; t < encoding.num_tokens(i); ++t) {
+      EXPECT_EQ(tokens[i][t]["id"], encoding.token_ids(i)[t]);
+      EXPECT_EQ(tokens[i][t]["special"], t == 0 || t + 1 == encoding.num_tokens(i));
+    }
+  }
+  EXPECT_EQ(bare[0].size(), tokens[0].size() - 2);
+  EXPECT_EQ(bare[0][0]["text"], "▁Tom");
+}
+
+TEST(RoutesTest, SimilaritiesAreCosines) {
+  const Server server;
+  const auto all = vectors("sinusoidal", true);
+  const Json reply =
+      server
+          .post(
+              "/similarity",
+              {{"inputs", {{"source_sentence", kTexts[0]}, {"sentences", {kTexts[1], kTexts[0]}}}}})
+          .json();
+  ASSERT_EQ(reply.size(), 2u);
+  EXPECT_EQ(reply[0].get<float>(), static_cast<float>(phasor::cosine(all[0], all[1])));
+  EXPECT_EQ(reply[1].get<float>(), 1);
+}
+
+TEST(RoutesTest, LabelsAndRanks) {
+  const phasor::BertFolder three({"yes", "no", "maybe"}), one({"relevant"});
+  const Server labels({.models = {{"labels", three.path()}}});
+  phasor::Encoder encoder(phasor::Model::load(three.path()));
+  const phasor::Classification want = encoder.classify({"a b", "c d e"});
+  const Json both = labels.post("/predict", {{"inputs", {{"a b"}, {"c d e"}}}}).json();
+  ASSERT_EQ(both.size(), 2u);
+  for (int64_t i = 0; i < 2; ++i) {
+    ASSERT_EQ(both[i].size(), 3u);
+    float before = 2;
+    for (const Json& item : both[i]) {
+      const auto& names = encoder.model().weights().classifier->labels;
+      const auto l = std::ranges::find(names, item["label"].get<std::string>()) - names.begin();
+      EXPECT_EQ(item["score"].get<float>(), want.probabilities(i)[l]);
+      EXPECT_LE(item["score"].get<float>(), before);
+      before = item["score"].get<float>();
+    }
+  }
+  EXPECT_EQ(labels.post("/predict", {{"inputs", "a b"}}).json(), both[0]);
+  const Json raw = labels.post("/predict", {{"inputs", "a b"}, {"raw_scores", true}}).json();
+  EXPECT_EQ(raw[0]["score"].get<float>(), *std::ranges::max_element(want.logits(0)));
+  // A flat pair is one pair.
+  const phasor::Classification pair = encoder.classify({"a b"}, {"c d e"});
+  EXPECT_EQ(labels.post("/predict", {{"inputs", {"a b", "c d e"}}}).json()[0]["score"].get<float>(),
+            *std::ranges::max_element(pair.probabilities(0)));
+  EXPECT_EQ(labels.post("/predict", {{"inputs", {{"a", "b"}, {"c", "d"}}}}).json().size(), 2u);
+  EXPECT_EQ(labels.post("/rerank", {{"query", "a"}, {"texts", {"b"}}}).status, 422);
+
+  const Server ranks({.models = {{"ranks", one.path()}}});
+  phasor::Encoder reranker(phasor::Model::load(one.path()));
+  const std::vector<std::string> documents = {"a b c", "d e", "x y z", "a"};
+  const phasor::Ranking ranking = reranker.rank("a d", documents);
+  const Json tei =
+      ranks.post("/rerank", {{"query", "a d"}, {"texts", documents}, {"return_text", true}}).json();
+  const Json cohere =
+      ranks
+          .post(
+              "/v1/rerank",
+              {{"model", "any"},
+               {"query", "a d"},
+               {"documents", {documents[0], documents[1], {{"text", documents[2]}}, documents[3]}},
+               {"top_n", 2},
+               {"return_documents", true}})
+          .json();
+  ASSERT_EQ(tei.size(), 4u);
+  ASSERT_EQ(cohere["results"].size(), 2u);
+  for (size_t i = 0; i < 4; ++i) {
+    const auto number = static_cast<size_t>(ranking.order[i]);
+    EXPECT_EQ(tei[i]["index"], number);
+    EXPECT_EQ(tei[i]["score"].get<float>(), ranking.scores[number]);
+    EXPECT_EQ(tei[i]["text"], documents[number]);
+    if (i >= 2) continue;
+    EXPECT_EQ(cohere["results"][i]["index"], number);
+    EXPECT_EQ(cohere["results"][i]["relevance_score"].get<float>(), ranking.scores[number]);
+    EXPECT_EQ(cohere["results"][i]["document"]["text"], documents[number]);
+  }
+  EXPECT_EQ(ranks.get("/info").json()["model_type"]["reranker"]["id2label"]["0"], "relevant");
+}
+
+TEST(RoutesTest, ARouteMayHaveSeveralPaths) {
+  const phasor::BertFolder three({"yes", "no", "maybe"}), one({"relevant"});
+  const Server server({.models = {{"vectors", bundled_model("sinusoidal").string()},
+                                  {"labels", three.path()},
+                                  {"ranks", one.path()}}});
+  // What "/" answers depends on the model's kind.
+  const Json embed = {{"inputs", kTexts}}, predict = {{"inputs", "a b"}, {"model", "labels"}},
+             rerank = {{"query", "a"}, {"texts", {"b", "c d"}}, {"model", "ranks"}};
+  for (const auto& [body, route] : std::vector<std::pair<Json, std::string>>{
+           {embed, "/embed"}, {predict, "/predict"}, {rerank, "/rerank"}}) {
+    const Answer want = server.post(route, body);
+    EXPECT_EQ(want.status, 200);
+    for (const char* path : {"/", "/invocations"})
+      EXPECT_EQ(server.post(path, body).body, want.body);
+  }
+  const Json openai = {{"input", kTexts}, {"model", "vectors"}};
+  EXPECT_EQ(server.post("/embeddings", openai).body, server.post("/v1/embeddings", openai).body);
+  const Json cohere = {{"query", "a"}, {"documents", {"b", "c d"}}, {"model", "ranks"}};
+  const Answer ranks = server.post("/v2/rerank", cohere);
+  EXPECT_EQ(ranks.status, 200);
+  EXPECT_EQ(ranks.body, server.post("/v1/rerank", cohere).body);
+  EXPECT_EQ(server.get("/ping").status, 200);
+}
+
+TEST(RoutesTest, PagesOfOtherSitesMayNotAsk) {
+  const Server server({.service = {.hosts = {"phasor.example"}}});
+  const auto status = [&](const std::string& host, const std::string& origin) {
+    Client client(server.port());
+    client.send("GET /info HTTP/1.1\r\nHost: " + host + "\r\n" +
+                (origin.empty() ? "" : "Origin: " + origin + "\r\n") + "\r\n");
+    return client.receive().status;
+  };
+  EXPECT_EQ(status("evil.example:8080", "http://evil.example:8080"), 403);
+  EXPECT_EQ(status("127.0.0.1.evil.example", "http://evil.example"), 403);
+  EXPECT_EQ(status("localhost.evil.example", "http://evil.example"), 403);
+  EXPECT_EQ(status("evil.example", ""), 200);  // no browser
+  for (const char* host :
+       {"localhost", "localhost:8080", "127.0.0.1:8080", "[::1]:8080", "phasor.example:443"})
+    EXPECT_EQ(status(host, std::string("http://") + host), 200) << host;
+}
+
+TEST(RoutesTest, AMistakeHasAStatusAndAReason) {
+  const Server server({.models = {{"a", bundled_model("sinusoidal").string()},
+                                  {"b", bundled_model("learned").string()}}});
+  struct Case {
+    const char* path;
+    std::string body;
+    int status;
+    const char* reason;
+  };
+  const std::string many = Json{{"inputs", std::vector<std::string>(33, "a")}}.dump();
+  for (const Case& each : std::vector<Case>{
+           {"/embed", "", 400, "JSON"},
+           {"/embed", "{\"inputs\": \"a\"", 400, "JSON"},
+           {"/embed", "{\"inputs\": \"\xff\"}", 400, "JSON"},
+           {"/embed", std::string(100'000, '['), 400, ""},
+           {"/embed", "[1]", 422, "object"},
+           {"/embed", "{}", 422, "`inputs` is missing"},
+           {"/embed", R"({"inputs": null})", 422, "`inputs` is missing"},
+           {"/embed", R"({"inputs": []})", 400, "empty"},
+           {"/embed", R"({"inputs": ""})", 400, "empty"},
+           {"/embed", R"({"inputs": ["a", ""]})", 400, "empty"},
+           {"/embed", R"({"inputs": 3})", 422, "string"},
+           {"/embed", R"({"inputs": ["a", 3]})", 422, "token ids"},
+           {"/embed", R"({"inputs": [[1, 2]]})", 422, "token ids"},
+           {"/embed", R"({"inputs": [true]})", 422, "string"},
+           {"/embed", many, 413, "33 texts"},
+           {"/embed", R"({"inputs": "a", "normalize": "yes"})", 422, "`normalize`"},
+           {"/embed", R"({"inputs": "a", "prompt_name": "query"})", 422, "prompt"},
+           {"/embed", R"({"inputs": "a", "dimensions": 0})", 422, "`dimensions`"},
+           {"/embed", R"({"inputs": "a", "dimensions": 129})", 422, "`dimensions`"},
+           {"/embed", R"({"inputs": "a", "dimensions": 1e99})", 422, "`dimensions`"},
+           {"/embed", R"({"inputs": "a", "truncation_direction": "left"})", 422, "truncation"},
+           {"/v1/embeddings", R"({"input": []})", 400, "empty"},
+           {"/v1/embeddings", R"({"input": [1, 2, 3]})", 422, "check_embedding_ctx_length"},
+           {"/v1/embeddings", R"({"input": "a", "encoding_format": "hex"})", 422,
+            "encoding_format"},
+           {"/v1/embeddings", R"({"input": "a", "model": "c"})", 404, "no model"},
+           {"/v1/embeddings", R"({"input": "a", "model": 7})", 422, "`model`"},
+           {"/predict", R"({"inputs": "a"})", 422, "classification head"},
+           {"/v1/rerank", R"({"query": "a", "documents": ["b"]})", 422, "classification head"},
+           {"/similarity", R"({"inputs": {"sentences": ["b"]}})", 422, "source_sentence"},
+           {"/similarity", R"({"inputs": "a"})", 422, "object"},
+           {"/nothing", "{}", 404, "/nothing"},
+           {"/health", "{}", 405, "POST"},
+       }) {
+    SCOPED_TRACE(std::string(each.path) + " " + each.body.substr(0, 60));
+    const Answer answer = server.post_text(each.path, each.body);
+    EXPECT_EQ(answer.status, each.status);
+    const Json json = answer.json();
+    const bool openai = std::string(each.path).starts_with("/v1/");
+    const std::string said = openai ? json["error"]["message"] : json["error"];
+    EXPECT_NE(said.find(each.reason), std::string::npos) << said;
+    EXPECT_TRUE(openai ? json["error"]["type"].is_string() : json["error_type"].is_string());
+  }
+  EXPECT_EQ(server.post_text("/embed", "{}", "Content-Encoding: gzip\r\n").status, 415);
+  EXPECT_EQ(server.get("/embed").status, 405);
+  EXPECT_EQ(server.get("/health?deep=1").status, 200);
+  // Too long, where it may not be cut; and as long as may be.
+  std::string words = "a";
+  for (int i = 0; i < 200; ++i) words += " dog";
+  for (const char* route : {"/embed", "/embed_all"}) {
+    for (const char* fits : {"a", words.c_str()}) {
+      const bool is_long = fits == words;
+      EXPECT_EQ(server.post(route, {{"inputs", fits}}).status, 200);
+      const Answer whole = server.post(route, {{"inputs", fits}, {"truncate", false}});
+      EXPECT_EQ(whole.status, is_long ? 422 : 200) << route;
+      if (is_long) {
+        EXPECT_NE(whole.body.find("128"), std::string::npos) << whole.body;
+      }
+    }
+  }
+  EXPECT_EQ(server.post("/embed_all", {{"inputs", words}}).json()[0].size(), 128u);
+  EXPECT_EQ(server.get("/info").json()["max_input_length"], 128);
+}
+
+TEST(RoutesTest, KeysAreAskedFor) {
+  const Server server({.service = {.keys = {"one", "two"}}});
+  const Json body = {{"inputs", "a"}};
+  for (const char* header : {"", "Authorization: Bearer three\r\n", "Authorization: one\r\n",
+                             "Authorization: Basic one\r\n", "Authorization: Bearer \r\n"}) {
+    const Answer answer = server.post("/embed", body, header);
+    EXPECT_EQ(answer.status, 401) << header;
+    EXPECT_NE(answer.head.find("WWW-Authenticate: Bearer"), std::string::npos);
+    EXPECT_EQ(server.get("/nothing", header).status, 401);
+  }
+  EXPECT_EQ(server.post("/embed", body, "Authorization: Bearer one\r\n").status, 200);
+  EXPECT_EQ(server.post("/embed", body, "Authorization: bEARER one\r\n").status, 200);
+  Client trailing(server.port());
+  trailing.send(
+      "POST /embed HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTrailer: Authorization\r\n"
+      "\r\nf\r\n{\"inputs\": \"a\"}\r\n0\r\nAuthorization: Bearer one\r\n\r\n");
+  EXPECT_EQ(trailing.receive().status, 401);
+  EXPECT_EQ(server.post("/embed", body, "Authorization: Bearer two\r\n").status, 200);
+  EXPECT_EQ(server.get("/health").status, 200);
+}
+
+TEST(RoutesTest, OpenAisAndCoheresClients) {
+  const phasor::BertFolder relevance({"relevant"});
+  const Server embedder({.service = {.keys = {"key"}}}),
+      reranker({.models = {{"relevance", relevance.path()}}});
+  const std::string folder = fmt::format("{}/clients", PHASOR_BINARY_DIR);
+  const phasor::ProgramResult result =
+      phasor::run_program({fmt::format("{}/tests/serve/clients/run", PHASOR_SOURCE_DIR), folder,
+                           std::to_string(embedder.port()), std::to_string(reranker.port())});
+  if (result.exit_code == 77) GTEST_SKIP() << result.out;
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+}
+
+TEST(RoutesTest, MetricsCountRequests) {
+  const Server server;
+  for (int i = 0; i < 3; ++i) server.post("/embed", {{"inputs", kTexts}});
+  server.post("/embed", {{"inputs", ""}});
+  const std::string text = server.get("/metrics").body;
+  for (const char* line :
+       {"phasor_requests_total{route=\"/embed\",status=\"200\"} 3\n",
+        "phasor_requests_total{route=\"/embed\",status=\"400\"} 1\n",
+        "phasor_request_seconds_count{route=\"/embed\"} 4\n",
+        "phasor_request_seconds_bucket{route=\"/embed\",le=\"+Inf\"} 4\n",
+        "phasor_batch_texts_count 3\n", "phasor_batch_texts_sum 9\n", "phasor_texts_total 9\n"})
+    EXPECT_NE(text.find(line), std::string::npos) << line;
+}
+
+}  // namespace
+}  // namespace infer
