@@ -13,6 +13,7 @@
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <chrono>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <random>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "infer/cli/command_line.h"
+#include "infer/commands.h"
 #include "infer/render/terminal.h"
 
 namespace {
@@ -35,6 +37,9 @@ struct Load {
   int64_t clients = 16, words = 32, texts = 1;
   double seconds = 5;
   std::string path = "/embed";
+  std::vector<std::string> vocabulary = {"the",  "old", "man",   "gave", "a",     "boy",
+                                         "book", "and", "dog",   "bit",  "house", "in",
+                                         "was",  "of",  "water", "tree"};
 };
 
 struct Results {
@@ -42,17 +47,25 @@ struct Results {
   int64_t failures = 0;
 };
 
-/// Texts of common words, other ones each time.
+/// The words of a vocab.txt that begin with a letter.
+std::vector<std::string> words_of(const std::string& file) {
+  std::ifstream lines(file);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(lines, word);) {
+    if (!word.empty() && word[0] >= 'a' && word[0] <= 'z') words.push_back(std::move(word));
+  }
+  if (words.empty()) throw infer::UsageError("--vocabulary: no words in " + file);
+  return words;
+}
+
+/// Texts of words, other ones each time.
 std::string body_of(const Load& load, std::mt19937& random) {
-  constexpr std::string_view kWords[] = {"the",  "old", "man",   "gave", "a",     "boy",
-                                         "book", "and", "dog",   "bit",  "house", "in",
-                                         "was",  "of",  "water", "tree"};
   std::string body = R"({"inputs": [)";
   for (int64_t t = 0; t < load.texts; ++t) {
     body += t == 0 ? "\"" : ", \"";
     for (int64_t w = 0; w < load.words; ++w) {
       if (w > 0) body += ' ';
-      body += kWords[random() % std::size(kWords)];
+      body += load.vocabulary[random() % load.vocabulary.size()];
     }
     body += '"';
   }
@@ -123,6 +136,10 @@ int main(int argc, char** argv) {
   line.option("--seconds", "S", "how long (default: 5)", load.seconds, infer::Range{0.1, 600});
   line.option("--words", "N", "of a text (default: 32)", load.words, infer::Range{1, 100000});
   line.option("--texts", "N", "of a request (default: 1)", load.texts, infer::Range{1, 2048});
+  line.option("--vocabulary", "FILE", "a vocab.txt, whose words the texts have",
+              [&](const std::string& file) { load.vocabulary = words_of(file); });
+  bool json = false;
+  line.flag("--json", "print JSON", json);
   line.option("--path", "PATH", "what is asked for (default: /embed)", load.path);
   try {
     if (const auto done = line.parse(argc, argv)) return *done;
@@ -142,12 +159,18 @@ int main(int argc, char** argv) {
                  ? 0.0
                  : 1000 * all[static_cast<size_t>(share * static_cast<double>(all.size() - 1))];
     };
-    fmt::print(
-        "clients {}, texts {}: {:.1f} requests/s, {:.1f} texts/s, p50 {:.2f} ms, p99 {:.2f} ms, "
-        "failures {}\n",
-        load.clients, load.texts, static_cast<double>(all.size()) / took,
-        static_cast<double>(std::ssize(all) * load.texts) / took, at(0.5), at(0.99),
-        results.failures);
+    const double requests = static_cast<double>(all.size()) / took;
+    if (json) {
+      fmt::print(R"({{"texts_per_s": {}, "p50_ms": {}, "p99_ms": {}, "failures": {}}})"
+                 "\n",
+                 requests * static_cast<double>(load.texts), at(0.5), at(0.99), results.failures);
+    } else {
+      fmt::print(
+          "clients {}, texts {}: {:.1f} requests/s, {:.1f} texts/s, p50 {:.2f} ms, p99 {:.2f} ms, "
+          "failures {}\n",
+          load.clients, load.texts, requests, requests * static_cast<double>(load.texts), at(0.5),
+          at(0.99), results.failures);
+    }
     return results.failures == 0 && !all.empty() ? 0 : 1;
   } catch (const std::exception&) {
     return infer::report_current_exception();

@@ -26,6 +26,23 @@ namespace {
 constexpr int64_t kGroupRows = 256;
 constexpr int64_t kAllRows = std::numeric_limits<int64_t>::max();
 
+// Threads that share each matmul are some 5 % slower than threads that have as much work each, up
+// to about this many rows.
+constexpr double kMostImbalance = 1.1;
+constexpr int64_t kSharedRows = 8 * kGroupRows;
+
+/// How many times its share the busiest thread has, where each takes the next group once it is
+/// free.
+double imbalance(const std::vector<Group>& groups, int num_threads) {
+  std::vector<int64_t> rows(num_threads);
+  int64_t total = 0;
+  for (const Group& group : groups) {
+    *std::ranges::min_element(rows) += group.num_rows;
+    total += group.num_rows;
+  }
+  return static_cast<double>(std::ranges::max(rows)) * num_threads / static_cast<double>(total);
+}
+
 /// As many threads as pay for that many multiplications in the widest step.
 Threads threads_for(int64_t work, Team& team) {
   constexpr int64_t kThreadWork = 1 << 19;
@@ -166,13 +183,17 @@ Classification Encoder::Impl::classify(const EmbedInput& input, const ClassifyOp
 // Writes the last hidden state of all segments, end to end: [rows, C].
 void Encoder::Impl::run(const Run& run, const std::vector<Segment>& segments,
                         std::span<float> hidden) {
-  // A few long sequences run faster with threads inside each primitive; otherwise each thread runs
-  // whole groups through the whole network.
-  const bool one_group = static_cast<int>(segments.size()) < team.size();
-  const std::vector<Group> groups =
-      make_groups(segments, {.min_groups = one_group ? 1 : team.size(),
-                             .target_rows = one_group ? kAllRows : kGroupRows,
-                             .whole_sequences = run.watch.active()});
+  // Each thread runs whole groups through the whole network. Where that leaves threads without
+  // work, all of them share the matmuls of one group.
+  const bool whole = run.watch.active();
+  std::vector<Group> groups = make_groups(
+      segments, {.min_groups = team.size(), .target_rows = kGroupRows, .whole_sequences = whole});
+  const Group& last = groups.back();
+  const bool are_few = std::ssize(segments) < team.size();
+  if (are_few || (last.offset + last.num_rows <= kSharedRows &&
+                  imbalance(groups, team.size()) > kMostImbalance)) {
+    groups = make_groups(segments, {.target_rows = kAllRows, .whole_sequences = whole});
+  }
   const int64_t width = model->config().d_model;
   const auto run_group = [&](const Threads& threads, const Group& group, Worker& worker) {
     worker.prepare(threads, group, model->config(), *weights, run.positions.rotation(), run.watch);

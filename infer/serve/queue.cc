@@ -14,6 +14,8 @@ namespace {
 
 constexpr int64_t kDefaultTokens = 2048;  // as EmbedOptions::max_tokens has it
 
+constexpr int64_t kSmallAnswer = 65536;  // bytes; takes no longer than to wake another thread
+
 std::vector<float> copy(std::span<const float> values) { return {values.begin(), values.end()}; }
 
 constexpr std::chrono::milliseconds kNoMemory{100};  // until others may have freed some
@@ -233,7 +235,7 @@ void ModelQueue::run(const std::vector<Part>& batch) {
 
 void ModelQueue::answer(Requests ended) {
   if (ended.empty()) return;
-  boost::asio::post(answers_, [this, ended = std::move(ended)]() mutable {
+  auto send = [this, ended = std::move(ended)]() mutable {
     for (Pending& pending : ended) {
       Work& work = pending.work;
       const bool failed = pending.failure.status != 0;
@@ -242,7 +244,15 @@ void ModelQueue::answer(Requests ended) {
       --answering_;
       bytes_ -= pending.bytes;
     }
-  });
+  };
+  if (is_idle()) return send();
+  boost::asio::post(answers_, std::move(send));
+}
+
+/// Whether the engine's thread may write an answer as well as wait.
+bool ModelQueue::is_idle() const {
+  const std::lock_guard lock(mutex_);
+  return queue_.empty() && bytes_ <= kSmallAnswer;
 }
 
 std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,

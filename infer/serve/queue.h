@@ -61,7 +61,8 @@ struct Work {
   std::string query = {};                // of kRerank: the first of each pair; texts are the second
   Clock::time_point deadline = {};       // of its first batch
   std::stop_token gone = {};             // nobody waits any more
-  /// Called once, on a thread of the queue's that is not the engine's. A failure has a status.
+  /// Called once, on a thread of the queue's: not the engine's, where that has more to do. A
+  /// failure has a status.
   std::function<void(std::vector<TextResult>, const Failure&)> done = {};
 
   size_t bytes(size_t text) const;  // to tokenize for a text
@@ -116,6 +117,7 @@ class ModelQueue {
   void run(const std::vector<Part>& batch);
   void run_parts(std::span<const Part> parts);
   void answer(Requests ended);
+  bool is_idle() const;
   std::vector<TextResult> run_texts(const RunKind& kind, const std::vector<std::string_view>& texts,
                                     const std::vector<std::string_view>& second);
 

@@ -1,0 +1,152 @@
+"""Measures infer serve beside infer bench, and beside ONNX Runtime behind a small HTTP server; see README.md."""
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+import urllib.request
+
+import engines
+import programs
+import subjects
+from programs import Program, Skip, say
+
+REPO = os.path.dirname(os.path.dirname(engines.HERE))
+SPECIAL_TOKENS = 2  # [CLS] and [SEP]
+AGREE = 1e-4  # of numbers of two vectors of length 1
+
+
+def parse_arguments():
+    def numbers(text):
+        return [int(number) for number in text.split(",")]
+
+    parser = argparse.ArgumentParser(prog="bench/peers/run serving", description=__doc__)
+    parser.add_argument("--model", default="minilm", help="minilm, bert-base, or d_model/num_layers/num_heads/d_ff")
+    parser.add_argument("--clients", type=numbers, default=[1, 16, 256], help="at once; like 1,16,256")
+    parser.add_argument("--words", type=int, default=32, help="of a text; each is a token")
+    parser.add_argument("--rounds", type=int, default=5, help="measurements of each, in turns")
+    parser.add_argument("--seconds", type=float, default=3, help="of each measurement")
+    parser.add_argument("--build", metavar="FOLDER", help="a build, taken as it is")
+    arguments = parser.parse_args()
+    arguments.build = os.path.abspath(arguments.build or os.path.join(REPO, "build/release"))
+    return arguments
+
+
+def answers(port):
+    """Whether the server has loaded its model."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health") as reply:
+            return reply.status == 200
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def infer_serve(model):
+    program = os.path.join(model.build, "bin/infer")
+    command = [program, "serve", "-m", model.folder, "--port", "0"]
+    # Its log is a line an answer, as in use.
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        note = process.stderr.readline()
+        port = int(note.rsplit(":", 1)[1])
+        while not answers(port):
+            time.sleep(0.01)
+        yield port
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextlib.contextmanager
+def onnxruntime(model):
+    command = engines.onnxruntime(model, programs.num_cores(), "f32")
+    vocabulary = os.path.join(model.folder, "vocab.txt")
+    with Program([*command, "--serve", vocabulary], model.scratch, {}) as program:
+        yield program.hello["port"]
+
+
+def vector(port, text):
+    body = json.dumps({"inputs": [text]}).encode()
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/embed", body) as reply:
+        return json.load(reply)[0]
+
+
+def load(port, model, clients, arguments):
+    program = os.path.join(model.build, "bin/serve_load")
+    command = [program, str(port), "--json", "--clients", str(clients)]
+    command += ["--seconds", str(arguments.seconds), "--words", str(arguments.words)]
+    command += ["--vocabulary", os.path.join(model.folder, "vocab.txt")]
+    result = subprocess.run(command, check=True, capture_output=True, text=True)
+    return json.loads(result.stdout)
+
+
+def bench(model, clients, arguments):
+    """Texts a second of as many as there are clients, in one batch of token ids."""
+    shape = f"{clients}x{arguments.words + SPECIAL_TOKENS}"
+    command = [os.path.join(model.build, "bin/infer"), "bench", "-q", "--json", "-m", model.folder]
+    command += ["--threads", "all", "--seconds", str(arguments.seconds), "--shape", shape]
+    result = subprocess.run(command, check=True, capture_output=True, text=True)
+    row = json.loads(result.stdout.splitlines()[0])
+    return {"texts_per_s": 1e3 * clients / row["median_ms"]}
+
+
+def table(rows, model, arguments):
+    lines = [
+        f"{model.name} ({model.shape}), float32, texts of {arguments.words} words, one a request, "
+        f"{programs.num_cores()} cores ({programs.cpu_name()})",
+        "",
+        "| clients | `infer bench`, texts/s | `infer serve`, texts/s | p50, ms | p99, ms | of `infer bench` "
+        "| ONNX Runtime, texts/s | p50, ms | p99, ms |",
+        "|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for clients, measured in rows.items():
+        mid = {
+            (name, key): statistics.median(each[key] for each in rounds)
+            for name, rounds in measured.items()
+            for key in rounds[0]
+        }
+        share = statistics.median(
+            ours["texts_per_s"] / most["texts_per_s"]
+            for ours, most in zip(measured["serve"], measured["bench"])
+        )
+        cells = [f"{clients}", f"{mid['bench', 'texts_per_s']:.0f}", f"{mid['serve', 'texts_per_s']:.0f}"]
+        cells += [f"{mid['serve', 'p50_ms']:.1f}", f"{mid['serve', 'p99_ms']:.1f}", f"{100 * share:.0f} %"]
+        cells += [f"{mid['onnxruntime', 'texts_per_s']:.0f}"]
+        cells += [f"{mid['onnxruntime', 'p50_ms']:.1f}", f"{mid['onnxruntime', 'p99_ms']:.1f}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def run(arguments):
+    scratch = os.path.join(arguments.build, "peers")
+    engines.install_onnxruntime(scratch)
+    model = subjects.Model(arguments.model, scratch, arguments.build)
+    with infer_serve(model) as ours, onnxruntime(model) as theirs:
+        text = "w123 w4567 w20 w30000"
+        both = zip(vector(ours, text), vector(theirs, text))
+        if max(abs(a - b) for a, b in both) > AGREE:
+            raise programs.Failed("the two servers' vectors differ")
+        rows = {clients: {"bench": [], "serve": [], "onnxruntime": []} for clients in arguments.clients}
+        for number in range(arguments.rounds):
+            for clients, measured in rows.items():
+                say(f"round {number + 1} of {arguments.rounds}, {clients} clients")
+                measured["bench"].append(bench(model, clients, arguments))
+                measured["serve"].append(load(ours, model, clients, arguments))
+                measured["onnxruntime"].append(load(theirs, model, clients, arguments))
+    print(table(rows, model, arguments))
+
+
+if __name__ == "__main__":
+    try:
+        run(parse_arguments())
+    except Skip as reason:
+        say(f"skipped: {reason}")
+        sys.exit(77)
+    except programs.Failed as problem:
+        say(problem)
+        sys.exit(1)
