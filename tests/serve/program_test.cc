@@ -1,14 +1,23 @@
 // infer serve as a program: its options, its log, and how it ends.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <csignal>
+#include <cstdlib>
+#include <list>
+#include <optional>
 
 #include "tests/serve/client.h"
 #include "tests/support/run_program.h"
 
 namespace infer {
 namespace {
+
+// GCC has a macro for each sanitizer, clang __has_feature.
+#if !defined(__has_feature)
+#define __has_feature(name) 0
+#endif
 
 /// A running infer serve, on a free port.
 class Program {
@@ -56,6 +65,15 @@ class Program {
     waitpid(process_, &status, 0);
     process_ = 0;
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  }
+  /// Bytes that it has resident.
+  int64_t memory() const {
+    const std::string status = phasor::read_text_file(fmt::format("/proc/{}/status", process_));
+    return 1024 * std::stoll(status.substr(status.find("VmRSS:") + 6));
+  }
+  int64_t num_descriptors() const {
+    const std::filesystem::directory_iterator open(fmt::format("/proc/{}/fd", process_));
+    return std::distance(std::filesystem::begin(open), std::filesystem::end(open));
   }
   void ignore_log() { close(std::exchange(out_, -1)); }
   std::string log() const { return read_to(out_, {}); }
@@ -139,6 +157,101 @@ TEST(ServeProgramTest, ASecondSignalEndsItAtOnce) {
   phasor::wait_until([&] { return !Client(program.port()).connected(); });
   program.signal(SIGTERM);
   EXPECT_EQ(program.end(), 128 + SIGTERM);
+}
+
+/// Sends what clients send, good and bad, one after the other; `number` decides what.
+void send_something(const Program& program, std::optional<Client>& kept, int number) {
+  if (!kept || !kept->connected()) kept.emplace(program.port());
+  const std::string good = R"({"inputs": ["Tom bit a dog.", "It rained."]})";
+  switch (number % 8) {
+    case 0:
+    case 1:
+    case 2:
+      kept->send("POST", "/embed", good);
+      EXPECT_EQ(kept->receive().status, 200);
+      break;
+    case 3:
+      kept->send("POST", "/v1/embeddings", R"({"input": "a", "encoding_format": "base64"})");
+      EXPECT_EQ(kept->receive().status, 200);
+      break;
+    case 4:
+      kept->send("POST", "/tokenize", R"({"inputs": 7})");
+      EXPECT_EQ(kept->receive().status, 422);
+      break;
+    case 5:
+      kept->send("GET", fmt::format("/{}", number));
+      EXPECT_EQ(kept->receive().status, 404);
+      break;
+    case 6:  // leaves before its answer
+      kept->send("POST", "/embed", good);
+      number % 16 == 6 ? kept->reset() : kept->close();
+      kept.reset();
+      break;
+    case 7: {  // leaves in its request
+      Client other(program.port());
+      other.send("POST /embed HTTP/1.1\r\nContent-Length: 100\r\n\r\n{");
+    }
+  }
+}
+
+// PHASOR_SOAK_REQUESTS says how many; each of them could lose 100 bytes, and it would be seen.
+TEST(ServeProgramTest, MemoryDoesNotGrowWithRequests) {
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer) || \
+    __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "the sanitizer keeps what is freed";
+#endif
+  const char* const wanted = std::getenv("PHASOR_SOAK_REQUESTS");
+  const int requests = wanted != nullptr ? std::stoi(wanted) : 40'000;
+  Program program({});
+  program.ignore_log();
+  const auto send = [&](int count) {
+    std::vector<std::thread> clients;
+    for (int c = 0; c < 4; ++c) {
+      clients.emplace_back([&, c] {
+        std::optional<Client> kept;
+        for (int i = 0; i < count / 4; ++i) send_something(program, kept, c + i);
+      });
+    }
+    for (std::thread& client : clients) client.join();
+  };
+  const auto settled = [&] { return metric(program, "queue_requests{model=\"sinusoidal\"}") == 0; };
+  send(4000);
+  phasor::wait_until(settled);
+  const int64_t memory = program.memory(), descriptors = program.num_descriptors();
+  send(requests);
+  phasor::wait_until(settled);
+  EXPECT_LT(program.memory() - memory, 100 * requests);
+  phasor::wait_until([&] { return program.num_descriptors() <= descriptors + 4; });
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.end(), 0);
+}
+
+TEST(ServeProgramTest, TenThousandConnectionsKeepNobodyWaiting) {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t before = limit.rlim_cur;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  constexpr rlim_t kOthers = 200;
+  const auto count = std::min<rlim_t>(10'000, limit.rlim_max - kOthers);
+  {
+    const Program program({});
+    const int64_t memory = program.memory();
+    std::list<Client> clients;
+    for (rlim_t i = 0; i < count; ++i) {
+      Client& client = clients.emplace_back(program.port());
+      ASSERT_TRUE(client.connected()) << i;
+      if (i % 2 == 0 && i + 1 < count) client.send("POST /embed HTTP/1.1\r\nContent-Len");
+    }
+    for (int i = 0; i < 10; ++i) {
+      EXPECT_EQ(status_of(program), 200);
+      clients.back().send("GET", "/health");
+      EXPECT_EQ(clients.back().receive().status, 200);
+    }
+    EXPECT_LT(program.memory() - memory, static_cast<int64_t>(count) * 20'000);
+  }
+  limit.rlim_cur = before;
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 TEST(ServeProgramTest, KeysAreLinesOfAFile) {
