@@ -47,6 +47,21 @@ inside() {
     bash -c "cd /srv/phasor && $2" </dev/null
 }
 
+# The image of packaging/Dockerfile must hold each library that infer links.
+check_image() {
+  local root=$1 owners package
+  grep -q "FROM debian:$2-" "$repo/packaging/Dockerfile" || return 0
+  say "packaging/Dockerfile"
+  owners=$(inside "$root" 'ldd build/release/bin/infer | awk "{print \$1, \$3}" | while read -r name file; do
+    objdump -p build/release/bin/infer | grep -q "NEEDED *$name$" || continue
+    file=$(readlink -f "$file")
+    dpkg -S "$file" 2>/dev/null || dpkg -S "${file#/usr}"
+  done' | cut -d: -f1 | sort -u | grep -vE '^(libc6|libgcc-s1|libstdc\+\+6)$')
+  for package in $owners; do
+    grep -qw -- "$package" "$repo/packaging/Dockerfile" || fail "packaging/Dockerfile does not install $package"
+  done
+}
+
 # Runs in a mount and process namespace of its own: what is mounted and started here ends with it.
 machine() {
   local release=$1 root=$2 only=${3-}
@@ -76,6 +91,7 @@ machine() {
   ! grep -E '^(dev:|\[)' "$root/stderr" || fail "the second call did the work above again"
   inside "$root" "cd / && /srv/phasor${infer#.}" >"$root/second"
   cmp "$root/first" "$root/second"
+  check_image "$root" "$release"
 
   [[ $only != --infer ]] || { say "$release passed, without tests"; return; }
   # What takes long and depends on this repository alone is tested where .ci/run runs.

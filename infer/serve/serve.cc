@@ -23,8 +23,9 @@ constexpr const char* kFooter =
     R"(Routes: POST /v1/embeddings (OpenAI), /embed, /embed_all, /predict, /rerank, /similarity and
 /tokenize (text-embeddings-inference), /v1/rerank (Cohere, Jina); GET /info, /v1/models, /health,
 /metrics (Prometheus); docs/serving.md has all. GET / is a page with the figures of infer observe
---html, drawn anew as you type; it asks POST /observe. Each request is logged as a line of JSON on standard output, without its texts.
-SIGTERM and SIGINT: what has been accepted is answered, then the server ends; once more: at once.
+--html, drawn anew as you type; it asks POST /observe. Each request is logged as a line of JSON on
+standard output, without its texts. After SIGTERM or SIGINT what has been accepted is answered, then
+the server ends; a second signal ends it at once.
 
 Examples:
   infer serve -m all-MiniLM-L6-v2

@@ -6,6 +6,7 @@
 
 #include "tests/serve/client.h"
 #include "tests/support/bert_folder.h"
+#include "tests/support/run_program.h"
 
 namespace infer {
 namespace {
@@ -29,11 +30,13 @@ TEST(QueueTest, AFullQueueSaysSo) {
 
 TEST(QueueTest, WhoWaitsTooLongIsTold) {
   const Server server(
-      {.service = {.timeout = 60ms, .max_texts = 1000}, .http = {.max_body = 1 << 24}});
+      {.service = {.timeout = 250ms, .max_texts = 1000, .queue = {.max_batch_tokens = 1 << 20}},
+       .http = {.max_body = 1 << 24}});
   Client busy(server.port());
-  busy.send("POST", "/embed", long_request(512).dump());  // some batches, each longer than that
-  std::this_thread::sleep_for(30ms);
-  const Answer late = server.post("/embed", {{"inputs", "a"}});
+  busy.send("POST", "/embed", long_request(800).dump());  // a batch that is longer than that
+  phasor::wait_until(
+      [&] { return server.metric("phasor_queue_requests{model=\"sinusoidal\"}") == 1; });
+  const Answer late = server.post("/embed", {{"inputs", "a"}, {"normalize", false}});
   EXPECT_EQ(late.status, 504);
   EXPECT_EQ(late.json()["error_type"], "Timeout");
   EXPECT_EQ(server.metric("phasor_dropped_total"), 1);
