@@ -26,8 +26,8 @@ namespace {
 constexpr int64_t kGroupRows = 256;
 constexpr int64_t kAllRows = std::numeric_limits<int64_t>::max();
 
-// Threads that share each matmul are some 5 % slower than threads that have as much work each, up
-// to about this many rows.
+// Up to about kSharedRows rows, threads that share each matmul are some 5 % slower than threads
+// that have as much work each. So they share where a thread has more than its part by this factor.
 constexpr double kMostImbalance = 1.1;
 constexpr int64_t kSharedRows = 8 * kGroupRows;
 

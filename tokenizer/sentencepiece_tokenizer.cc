@@ -58,6 +58,22 @@ Vocabulary make_vocabulary(const SentencePieceSpec& spec, const SentencePiecePro
   return vocabulary;
 }
 
+/// SentencePiece makes one piece of a run of unknown characters, in a time that grows with the
+/// square of its length. So a longer word is cut: the tokens beside the cut may differ from those
+/// of the whole.
+constexpr size_t kLongestWord = size_t{1} << 16;  // bytes
+
+/// Where the first word of `text` that is too long is cut, at a character; else the end.
+size_t end_of_part(std::string_view text) {
+  size_t word = 0;  // where it begins
+  for (size_t i = 0; text.size() - word > kLongestWord && i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte <= ' ') word = i + 1;
+    if (i >= word + kLongestWord && (byte & 0xC0) != 0x80) return i;
+  }
+  return text.size();
+}
+
 /// The special tokens that are not added to every text.
 std::vector<std::string> other_specials(const SentencePieceSpec& spec, const std::string& unk,
                                         const Vocabulary& vocabulary,
@@ -97,6 +113,7 @@ class SentencePieceTokenizer : public Tokenizer {
   sentencepiece::ImmutableSentencePieceText cut(std::string_view text) const;
   SpecialTokens::EncodePart part_encoder() const;
   void encode_part(std::string_view text, bool after_special, Tokens& tokens) const;
+  void encode_rest_of_word(std::string_view text, Tokens& tokens) const;
   void encode_plain(std::string_view text, Tokens& tokens) const;
   void encode_joined(std::string_view text, Tokens& tokens) const;
   void encode_number_with_comma(std::string_view piece, Tokens& tokens) const;
@@ -167,12 +184,28 @@ SpecialTokens::EncodePart SentencePieceTokenizer::part_encoder() const {
 void SentencePieceTokenizer::encode_part(std::string_view text, bool after_special,
                                          Tokens& tokens) const {
   if (leading_language_code_ && !after_special) text = take_language_code(text, tokens);
-  if (albert_) {
-    encode_plain(prepare_albert_text(text, *albert_), tokens);
-  } else if (after_special && !new_word_after_special_) {
-    encode_joined(text, tokens);
+  const std::string prepared = albert_ ? prepare_albert_text(text, *albert_) : "";
+  if (albert_) text = prepared;
+  const size_t end = end_of_part(text);
+  if (!albert_ && after_special && !new_word_after_special_) {
+    encode_joined(text.substr(0, end), tokens);
   } else {
-    encode_plain(text, tokens);
+    encode_plain(text.substr(0, end), tokens);
+  }
+  encode_rest_of_word(text.substr(end), tokens);
+}
+
+/// What follows a cut. A run of unknown characters stays one token.
+void SentencePieceTokenizer::encode_rest_of_word(std::string_view text, Tokens& tokens) const {
+  while (!text.empty()) {
+    const size_t end = end_of_part(text), before = tokens.ids.size();
+    encode_joined(text.substr(0, end), tokens);
+    text.remove_prefix(end);
+    if (before == 0 || before == tokens.ids.size()) continue;
+    if (tokens.ids[before - 1] != unk_ || tokens.ids[before] != unk_) continue;
+    if (!has_vocabulary_) tokens.pieces[before - 1] += tokens.pieces[before];
+    tokens.ids.erase(tokens.ids.begin() + static_cast<int64_t>(before));
+    tokens.pieces.erase(tokens.pieces.begin() + static_cast<int64_t>(before));
   }
 }
 

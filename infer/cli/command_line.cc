@@ -80,11 +80,11 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 void refuse_number(std::string_view names, const std::string& text, std::optional<Range> range,
                    bool whole, bool from_zero) {
-  throw UsageError(fmt::format(
-      "{}: '{}' is no {}number{}", names.substr(names.find(',') + 1), text, whole ? "whole " : "",
-      range       ? fmt::format(" from {:.0f} to {:.0f}", range->low, range->high)
-      : from_zero ? " from 0 up"
-                  : ""));
+  throw UsageError(fmt::format("{}: '{}' is not a {}number{}", names.substr(names.find(',') + 1),
+                               text, whole ? "whole " : "",
+                               range       ? fmt::format(" from {} to {}", range->low, range->high)
+                               : from_zero ? " from 0 up"
+                                           : ""));
 }
 
 struct CommandLine::Parser {
@@ -104,7 +104,7 @@ struct CommandLine::Parser {
     std::vector<std::string> words = app.remaining();
     const auto option =
         std::ranges::find_if(words, [](const auto& w) { return w.starts_with('-'); });
-    if (option == words.end()) return fmt::format("'{}' is one word too many", unguarded(words[0]));
+    if (option == words.end()) return fmt::format("unexpected argument '{}'", unguarded(words[0]));
     const std::string name = option->substr(0, option->find('='));
     std::vector<std::string> long_names;
     for (const CLI::Option* known : app.get_options()) {

@@ -101,6 +101,7 @@ export function lines({series, width, xLabel = "layer", yLabel, label, height = 
   const [points, read] = readable(series, xLabel, pointerX, {x: "x", y: "y"});
   const xs = points.map(({x}) => x);
   const named = xs.some((x) => typeof x === "string");
+  const [first, last] = [Math.min(...xs), Math.max(...xs)];
   const chart = plot({
     ...base,
     width,
@@ -116,7 +117,7 @@ export function lines({series, width, xLabel = "layer", yLabel, label, height = 
       labelAnchor: "center",
       ...(named
         ? {type: "point"}
-        : {ticks: wholeTicks(Math.min(...xs), Math.max(...xs), width - 60), tickFormat: "d"}),
+        : {domain: [first, last], ticks: wholeTicks(first, last, width - 60), tickFormat: "d"}),
     },
     y: {label: null, zero: true, nice: true, ticks: 4, domain},
     marks: [

@@ -87,6 +87,7 @@ export class Figure {
     if (!changed || changed.some((key) => this.keys.includes(key))) {
       this.element.hidden = false;
       this.width ||= this.body.clientWidth;
+      if (this.width === 0) return; // without a place yet: fit() draws it
       this.body.replaceChildren(...this.draw(view, this.width));
       this.saveButton.hidden = this.body.querySelector("svg") === null;
       this.element.hidden = this.body.childElementCount === 0;

@@ -216,6 +216,7 @@ export function liveForm({models, key: asksKey}, draw) {
       timer = setTimeout(ask, kRetry);
       return;
     }
+    if (response.status === 401) throw new Error("The key is wrong.");
     if (!response.ok) throw new Error(json.error);
     const texts = readTexts(json.texts);
     if (signal.aborted) return;

@@ -46,6 +46,7 @@ void AccessLog::add(const Served& served) {
                                {"client", served.client},
                                {"method", served.method},
                                {"path", served.path},
+                               {"model", served.model},
                                {"status", served.status},
                                {"ms", std::round(served.seconds * 1e5) / 100},
                                {"texts", served.texts},

@@ -22,7 +22,7 @@ class AccessLog {
 
   /// Any thread.
   void add(const Served& served);
-  /// Writes what waits, as far as somebody takes it, and no more.
+  /// Writes the waiting lines while standard output takes them, then ends the thread.
   void end();
 
  private:

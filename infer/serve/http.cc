@@ -1,5 +1,6 @@
 #include "infer/serve/http.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <atomic>
@@ -7,7 +8,9 @@
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <charconv>
+#include <ctime>
 #include <list>
+#include <new>
 #include <optional>
 #include <set>
 
@@ -25,10 +28,11 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr milliseconds kRetryAccept{100};  // where descriptors have run out
-constexpr milliseconds kCancelAgain{100};  // an operation that was between two steps
-constexpr milliseconds kLinger{2'000};     // for a client to read why its request was refused
-constexpr size_t kReadAtOnce = 8192, kReadAhead = 65536;
+constexpr milliseconds kRetryAccept{100};   // where descriptors have run out
+constexpr milliseconds kCancelAgain{100};   // an operation that was between two steps
+constexpr milliseconds kLastWrite{10'000};  // when the server goes down
+constexpr milliseconds kLinger{2'000};      // for a client to read why its request was refused
+constexpr size_t kReadAtOnce = 8192, kReadAhead = 65536 - kReadAtOnce;
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 std::string string_of(beast::string_view text) { return {text.data(), text.size()}; }
@@ -52,31 +56,52 @@ std::string decoded(std::string_view path) {
 
 /// The target is "/path?query", or with "http://host" before it, as proxies are sent it.
 void set_target(HttpRequest& request, std::string target) {
-  if (const size_t scheme = target.find("://"); !target.starts_with('/') && scheme != target.npos)
-    target.erase(0, std::min(target.find('/', scheme + 3), target.size()));
+  if (const size_t scheme = target.find("://"); !target.starts_with('/') && scheme != target.npos) {
+    const size_t begin = scheme + 3,
+                 end = std::min(target.find_first_of("/?", begin), target.size());
+    request.host = target.substr(begin, end - begin);
+    target.erase(0, end);
+    if (!target.starts_with('/')) target.insert(0, "/");
+  }
   const size_t mark = std::min(target.find('?'), target.size());
   request.path = decoded(std::string_view(target).substr(0, mark));
   request.query = target.substr(std::min(mark + 1, target.size()));
 }
 
+/// As RFC 9110 has it: "Mon, 23 Nov 2026 13:00:00 GMT".
+std::string date() {
+  return fmt::format("{:%a, %d %b %Y %H:%M:%S GMT}", fmt::gmtime(std::time(nullptr)));
+}
+
+/// 127.0.0.1 of ::ffff:127.0.0.1, as a socket for both versions of IP names it.
+asio::ip::address plain(const asio::ip::address& address) {
+  if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address;
+  return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
+}
+
 }  // namespace
 
 struct HttpServer::State {
-  State(const HttpOptions& options, Handler handler)
-      : options(options), handler(std::move(handler)), acceptor(io), retry(io) {}
+  State(const HttpOptions& options, Handler handler, Accepts accepts)
+      : options(options),
+        handler(std::move(handler)),
+        accepts(std::move(accepts)),
+        acceptor(io),
+        retry(io) {}
 
   void accept(const std::shared_ptr<State>& self);
   void drain();
 
   const HttpOptions options;
   const Handler handler;
+  const Accepts accepts;
   asio::io_context io{1};
   tcp::acceptor acceptor;
   asio::steady_timer retry;
   bool accepting = false, draining = false;
-  int64_t unsent = 0;  // bytes
+  int64_t unread = 0, unsent = 0;  // bytes
   std::set<Connection*> connections;
-  std::list<Connection*> idle;  // the longest idle first
+  std::list<Connection*> idle, writing;  // the longest idle first, and that which writes longest
   std::atomic<int64_t> count = 0;
 };
 
@@ -88,16 +113,16 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
       : state_(std::move(state)),
         socket_(std::move(socket)),
         timer_(state_->io),
-        buffer_(state_->options.max_header + kReadAhead) {
+        buffer_(state_->options.max_header + kReadAhead + kReadAtOnce) {
     error_code ignored;
-    client_ = socket_.remote_endpoint(ignored).address().to_string(ignored);
-    is_local_ = socket_.local_endpoint(ignored).address().is_loopback();
+    client_ = plain(socket_.remote_endpoint(ignored).address()).to_string(ignored);
+    is_local_ = plain(socket_.local_endpoint(ignored).address()).is_loopback();
     socket_.set_option(tcp::no_delay(true), ignored);
     state_->connections.insert(this);
     ++state_->count;
   }
   ~Connection() {
-    set_idle(false);
+    leave();
     state_->connections.erase(this);
     --state_->count;
     state_->accept(state_);
@@ -129,7 +154,8 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
       self->end_after(kCancelAgain, operation);
     });
   }
-  void set_idle(bool idle);
+  void join(std::list<Connection*>& list);
+  void leave();
 
   void begin_request(error_code error);
   void head_read(error_code error);
@@ -151,8 +177,10 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   tcp::socket socket_;
   asio::steady_timer timer_;
   uint64_t operation_ = 0;  // that the timer is for
-  bool timed_out_ = false, idle_ = false;
-  std::list<Connection*>::iterator place_;  // among the idle ones
+  bool timed_out_ = false;
+  std::list<Connection*>* list_ = nullptr;  // of the state, that this is in
+  std::list<Connection*>::iterator place_;
+  int64_t unread_ = 0, unsent_ = 0;  // what this has of the state's
   std::string client_;
   bool is_local_ = false;
   beast::flat_buffer buffer_;
@@ -176,11 +204,12 @@ void HttpServer::State::accept(const std::shared_ptr<State>& self) {
   acceptor.async_accept([self](error_code error, tcp::socket socket) {
     self->accepting = false;
     if (!self->acceptor.is_open()) return;
+    const bool is_full = error || std::ssize(self->connections) >= self->options.max_connections;
+    if (is_full && !self->idle.empty()) self->idle.front()->close();
     if (!error) {
-      if (std::ssize(self->connections) >= self->options.max_connections && !self->idle.empty())
-        self->idle.front()->close();
+      self->accept(self);  // first, for there may be no memory for this one
       std::make_shared<Connection>(self, std::move(socket))->wait_for_request();
-      return self->accept(self);
+      return;
     }
     self->retry.expires_after(kRetryAccept);
     self->retry.async_wait([self](error_code error) {
@@ -197,20 +226,22 @@ void HttpServer::State::drain() {
   while (!idle.empty()) idle.front()->close();
 }
 
-void HttpServer::Connection::set_idle(bool idle) {
-  if (idle == idle_) return;
-  idle_ = idle;
-  if (!idle) {
-    state_->idle.erase(place_);
-  } else {
-    place_ = state_->idle.insert(state_->idle.end(), this);
-    state_->accept(state_);
-  }
+void HttpServer::Connection::join(std::list<Connection*>& list) {
+  list_ = &list;
+  place_ = list.insert(list.end(), this);
+}
+
+/// Gives back all that is counted.
+void HttpServer::Connection::leave() {
+  if (list_ != nullptr) list_->erase(place_);
+  list_ = nullptr;
+  state_->unread -= std::exchange(unread_, 0);
+  state_->unsent -= std::exchange(unsent_, 0);
 }
 
 void HttpServer::Connection::close() {
   const std::shared_ptr<Connection> self = shared_from_this();
-  set_idle(false);
+  leave();
   pending_.reset();
   if (!answered_) gone_.request_stop();
   error_code ignored;
@@ -222,13 +253,14 @@ void HttpServer::Connection::wait_for_request() {
   if (state_->draining) return close();
   if (buffer_.size() > 0) return begin_request({});  // sent before the answer to the last one
   buffer_.shrink_to_fit();
-  set_idle(true);
+  join(state_->idle);
+  state_->accept(state_);
   socket_.async_wait(tcp::socket::wait_read,
                      within(state_->options.idle_time, &Connection::begin_request));
 }
 
 void HttpServer::Connection::begin_request(error_code error) {
-  set_idle(false);
+  leave();
   if (error) return close();
   request_ = {};
   request_.client = client_;
@@ -246,8 +278,8 @@ void HttpServer::Connection::head_read(error_code error) {
   const http::request<http::string_body>& message = parser_->get();
   const auto field = [&](http::field name) { return string_of(message[name]); };
   request_.method = string_of(message.method_string());
-  set_target(request_, string_of(message.target()));
   request_.host = field(http::field::host);
+  set_target(request_, string_of(message.target()));
   request_.origin = field(http::field::origin);
   request_.authorization = field(http::field::authorization);
   request_.content_type = field(http::field::content_type);
@@ -260,9 +292,19 @@ void HttpServer::Connection::head_read(error_code error) {
   if (coded && (version_ < 11 || message.count(http::field::content_length) > 0 ||
                 !beast::iequals(message[http::field::transfer_encoding], "chunked")))
     return refuse(400, "the body's length is unclear: send Content-Length, or chunks");
-  if (state_->unsent > state_->options.max_unsent)
-    return refuse(503, "too many answers wait for their clients to take them");
+  if (version_ >= 11 && message.count(http::field::host) != 1)
+    return refuse(400, "there must be one Host header");
+  unread_ = static_cast<int64_t>(coded ? state_->options.max_body
+                                       : parser_->content_length().value_or(0));
+  state_->unread += unread_;
+  if (unread_ > 0 && state_->unread > state_->options.max_unread)
+    return refuse(503, "the server is receiving too much; try again later");
   keep_alive_ = message.keep_alive();
+  if (unread_ > 0 && !state_->accepts(request_)) {
+    leave();
+    keep_alive_ = false;
+    return handle();
+  }
   const bool waits = beast::iequals(message[http::field::expect], "100-continue");
   if (!waits || version_ < 11) return continued(error);
   asio::async_write(socket_, asio::buffer(kContinue),
@@ -277,6 +319,7 @@ void HttpServer::Connection::continued(error_code error) {
 
 void HttpServer::Connection::body_read(error_code error) {
   if (error) return refuse(error);
+  leave();
   request_.body = std::move(parser_->get().body());
   parser_.reset();
   handle();
@@ -287,7 +330,8 @@ void HttpServer::Connection::refuse(error_code error) {
   const HttpOptions& options = state_->options;
   if (error == asio::error::timed_out) return refuse(408, "the request did not arrive in time");
   if (error == http::error::body_limit)
-    return refuse(413, fmt::format("the body is larger than {} bytes", options.max_body));
+    return refuse(413,
+                  fmt::format("the body is larger than {} bytes (--max-body)", options.max_body));
   if (error == http::error::header_limit || error == http::error::buffer_overflow)
     return refuse(431, fmt::format("the headers are larger than {} bytes", options.max_header));
   const bool is_http =
@@ -298,6 +342,7 @@ void HttpServer::Connection::refuse(error_code error) {
 }
 
 void HttpServer::Connection::refuse(int status, std::string problem) {
+  leave();
   keep_alive_ = false;
   request_.status = status;
   request_.problem = std::move(problem);
@@ -318,27 +363,31 @@ void HttpServer::Connection::handle() {
     });
   };
   if (request_.status == 0) watch();
-  state_->handler(std::move(request_), std::move(reply), gone_.get_token());
+  try {
+    state_->handler(std::move(request_), std::move(reply), gone_.get_token());
+  } catch (...) {
+    close();
+    throw;
+  }
 }
 
 /// Notices that the client closes the connection while its request is being answered.
 void HttpServer::Connection::watch() {
-  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this(),
-                                              number = number_](error_code error) {
-    if (error || !self->waits_for(number)) return;
-    tcp::socket& socket = self->socket_;
-    char byte;
-    error_code problem;
-    socket.non_blocking(true, problem);
-    const size_t got = socket.receive(asio::buffer(&byte, 1), tcp::socket::message_peek, problem);
-    if (problem == asio::error::would_block) return self->watch();
-    if (got == 0 && problem != asio::error::eof) return self->close();
-    if (got == 0) {
-      self->keep_alive_ = false;
-      if (self->version_ >= 11) socket.send(asio::buffer(kContinue), 0, problem);
-    }  // otherwise the next request, already
-    self->watch_for_reset();
-  });
+  if (buffer_.size() >= kReadAhead) return watch_for_reset();
+  socket_.async_wait(
+      tcp::socket::wait_read, [self = shared_from_this(), number = number_](error_code error) {
+        if (error || !self->waits_for(number)) return;
+        tcp::socket& socket = self->socket_;
+        error_code problem;
+        socket.non_blocking(true, problem);
+        const size_t got = socket.receive(self->buffer_.prepare(kReadAtOnce), 0, problem);
+        self->buffer_.commit(got);  // the next request, already
+        if (got > 0 || problem == asio::error::would_block) return self->watch();
+        if (problem != asio::error::eof) return self->close();
+        if (self->buffer_.size() == 0) self->keep_alive_ = false;
+        if (self->version_ >= 11) socket.send(asio::buffer(kContinue), 0, problem);
+        self->watch_for_reset();
+      });
 }
 
 void HttpServer::Connection::watch_for_reset() {
@@ -364,20 +413,26 @@ void HttpServer::Connection::write(HttpResponse response, bool keep_alive) {
   response_->result(static_cast<unsigned>(response.status));
   response_->reason(
       beast::string_view(reason_of(response.status).data(), reason_of(response.status).size()));
+  response_->set(http::field::date, date());
   response_->set(http::field::content_type, response.content_type);
   for (const auto& [name, value] : response.headers) response_->set(name, value);
   response_->keep_alive(keep_alive);
   const size_t length = response.body.size();
   if (!head_) response_->body() = std::move(response.body);
   response_->content_length(length);
-  state_->unsent += static_cast<int64_t>(response_->body().size());
+  unsent_ = static_cast<int64_t>(response_->body().size());
+  state_->unsent += unsent_;
+  join(state_->writing);
+  while (state_->unsent > state_->options.max_unsent && state_->writing.front() != this)
+    state_->writing.front()->close();
   serializer_.emplace(*response_);
-  http::async_write(socket_, *serializer_,
-                    within(state_->options.write_time, &Connection::written));
+  http::async_write(
+      socket_, *serializer_,
+      within(state_->draining ? kLastWrite : state_->options.write_time, &Connection::written));
 }
 
 void HttpServer::Connection::written(error_code error) {
-  state_->unsent -= static_cast<int64_t>(response_->body().size());
+  leave();
   response_.reset();
   serializer_.reset();
   if (error) return close();
@@ -399,8 +454,8 @@ void HttpServer::Connection::linger() {
 
 void HttpServer::Connection::lingered(error_code error) { error ? close() : linger(); }
 
-HttpServer::HttpServer(const HttpOptions& options, Handler handler)
-    : state_(std::make_shared<State>(options, std::move(handler))) {
+HttpServer::HttpServer(const HttpOptions& options, Handler handler, Accepts accepts)
+    : state_(std::make_shared<State>(options, std::move(handler), std::move(accepts))) {
   tcp::acceptor& acceptor = state_->acceptor;
   error_code error;
   tcp::resolver resolver(state_->io);
@@ -420,17 +475,25 @@ HttpServer::HttpServer(const HttpOptions& options, Handler handler)
 }
 
 HttpServer::~HttpServer() {
-  drain();
-  for (Connection* const connection : std::set(state_->connections)) connection->close();
-  state_->io.restart();
-  state_->io.poll();  // what has been cancelled, which holds the state
+  do {  // what has been read meanwhile is handled, and what has been cancelled holds the state
+    drain();
+    for (Connection* const connection : std::set(state_->connections)) connection->close();
+    state_->io.restart();
+    state_->io.poll();
+  } while (!state_->connections.empty());
 }
 
 uint16_t HttpServer::port() const { return state_->acceptor.local_endpoint().port(); }
 
 void HttpServer::run() {
   state_->accept(state_);
-  state_->io.run();
+  while (true) {
+    try {
+      state_->io.run();
+      return;
+    } catch (const std::bad_alloc&) {  // the connection that asked for it has ended
+    }
+  }
 }
 
 void HttpServer::drain() {

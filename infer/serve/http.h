@@ -1,4 +1,5 @@
-// An HTTP/1.1 server: connections, limits and deadlines. What is served, others know.
+// An HTTP/1.1 server: connections, limits and deadlines. It knows no routes: a handler answers each
+// request.
 #pragma once
 
 #include <chrono>
@@ -39,16 +40,18 @@ struct HttpOptions {
   uint16_t port = 8080;  // 0: any that is free
   size_t max_body = size_t{2} << 20;
   size_t max_header = size_t{16} << 10;
-  int64_t max_connections = 16384;  // for one more, that which is idle longest is closed
-  /// For a request's head, then for its body, then for the client to take the answer.
-  std::chrono::milliseconds head_time{10'000}, body_time{30'000}, write_time{120'000};
+  int64_t max_connections = 16384;  // at the limit, a new one closes that which is idle longest
+  /// Limits for reading the head, reading the body, and writing the answer.
+  std::chrono::milliseconds head_time{10'000}, body_time{30'000}, write_time{60'000};
   std::chrono::milliseconds idle_time{75'000};  // between requests
-  /// Of answers that clients have not taken yet; while there are more, requests are refused.
+  /// Of bodies that are being read, in bytes as announced; more are refused.
+  int64_t max_unread = int64_t{256} << 20;
+  /// Of answers that are being written; a further one closes the connection that takes longest.
   int64_t max_unsent = int64_t{256} << 20;
 };
 
-/// Answers a request. May be called on any thread, once; once more, or when the client has gone or
-/// the server is no more, it does nothing.
+/// Answers a request. Any thread. Later calls, and calls after the client or the server has gone,
+/// do nothing.
 using HttpReply = std::function<void(HttpResponse)>;
 
 /// Serves on the thread of run().
@@ -60,12 +63,18 @@ class HttpServer {
   /// with a reset.)
   using Handler = std::function<void(HttpRequest, HttpReply, std::stop_token gone)>;
 
+  /// Whether the body of a request is worth reading; where not, the handler gets the request
+  /// without, and must refuse it.
+  using Accepts = std::function<bool(const HttpRequest&)>;
+
   /// Opens the port. Throws InvalidArgument, where that cannot be.
-  HttpServer(const HttpOptions& options, Handler handler);
+  HttpServer(const HttpOptions& options, Handler handler, Accepts accepts);
   ~HttpServer();
 
   uint16_t port() const;
-  /// Returns after drain() when all requests have been answered, or after stop().
+  /// Returns after stop(), or after drain() once the accepted requests are answered and the clients
+  /// have taken the answers or their time is up. A connection for which there is no memory is
+  /// closed.
   void run();
   /// Takes no more connections, closes those that are idle, and the others after their answer. Any
   /// thread.

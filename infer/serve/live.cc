@@ -64,6 +64,7 @@ void LiveObserver::work(const std::stop_token& stop) {
     const auto end = [&] { ends.request_stop(); };
     const std::stop_callback with_client(next.gone, end), with_server(stop, end);
     asio::steady_timer timer(clock_, next.deadline);
+    if (Clock::now() >= next.deadline) end();
     timer.async_wait([ends](boost::system::error_code error) mutable {
       if (!error) ends.request_stop();
     });

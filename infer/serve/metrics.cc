@@ -52,12 +52,15 @@ std::string Histogram::text(std::string_view name, const std::string& labels) co
   return text;
 }
 
-void Metrics::request(std::string_view route, int status, Duration duration) {
+void Metrics::request(std::string_view route, std::string_view model, int status,
+                      Duration duration) {
+  const std::string labels =
+      fmt::format("route=\"{}\",model=\"{}\"", escaped(route), escaped(model));
   const std::lock_guard lock(mutex_);
-  ++requests_[{std::string(route), status}];
+  ++requests_[{labels, status}];
   durations_
-      .try_emplace(std::string(route),
-                   std::vector<double>{.001, .003, .01, .03, .1, .3, 1, 3, 10, 30})
+      .try_emplace(labels,
+                   std::vector<double>{.0003, .001, .003, .01, .03, .1, .3, 1, 3, 10, 30, 100})
       .first->second.add(seconds(duration));
 }
 
@@ -82,14 +85,14 @@ void Metrics::lost_line() {
 
 std::string Metrics::text(const std::vector<std::pair<std::string, int64_t>>& waiting) const {
   const std::lock_guard lock(mutex_);
-  std::string text = head("requests_total", "counter", "Requests by route and status.");
+  std::string text = head("requests_total", "counter", "Requests by route, model and status.");
   for (const auto& [key, count] : requests_) {
-    text += fmt::format("phasor_requests_total{{route=\"{}\",status=\"{}\"}} {}\n", key.first,
-                        key.second, count);
+    text +=
+        fmt::format("phasor_requests_total{{{},status=\"{}\"}} {}\n", key.first, key.second, count);
   }
   text += head("request_seconds", "histogram", "From a request's arrival to its answer.");
-  for (const auto& [route, histogram] : durations_)
-    text += histogram.text("request_seconds", fmt::format("route=\"{}\"", route));
+  for (const auto& [labels, histogram] : durations_)
+    text += histogram.text("request_seconds", labels);
   const auto add = [&](const char* name, const char* help, const Histogram& histogram) {
     text += head(name, "histogram", help) + histogram.text(name, "");
   };

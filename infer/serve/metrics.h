@@ -32,7 +32,8 @@ class Metrics {
  public:
   using Duration = std::chrono::steady_clock::duration;
 
-  void request(std::string_view route, int status, Duration duration);
+  /// `model` may be empty.
+  void request(std::string_view route, std::string_view model, int status, Duration duration);
   void batch(int64_t texts, int64_t tokens, Duration duration);
   void dropped();  // from the queue: late, or abandoned
 
@@ -43,8 +44,9 @@ class Metrics {
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::pair<std::string, int>, uint64_t> requests_;  // by route and status
-  std::map<std::string, Histogram> durations_;                // by route
+  using Labels = std::string;                            // route="/embed",model="small"
+  std::map<std::pair<Labels, int>, uint64_t> requests_;  // by status, too
+  std::map<Labels, Histogram> durations_;
   Histogram batch_texts_{{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}};
   Histogram batch_tokens_{{16, 64, 256, 1024, 4096, 16384, 65536}};
   Histogram batch_seconds_{{.001, .003, .01, .03, .1, .3, 1, 3, 10}};

@@ -49,12 +49,6 @@ Failure failure_of(const std::exception_ptr& exception) try {
   return {424, "Backend", "out of memory"};  // so short that it asks for none
 }
 
-int64_t TextResult::bytes() const {
-  size_t bytes = sizeof(TextResult) + (values.size() + probabilities.size()) * sizeof(float);
-  for (const std::string& piece : tokens.pieces) bytes += sizeof(piece) + piece.size();
-  return static_cast<int64_t>(bytes);
-}
-
 size_t Work::bytes(size_t text) const {
   return query.size() + texts[text].size() + (second.empty() ? 0 : second[text].size());
 }
@@ -76,30 +70,53 @@ ModelQueue::~ModelQueue() {
   answers_.join();
 }
 
+int64_t ModelQueue::num_labels() const {
+  const auto& head = model_->weights().classifier;
+  return head ? std::ssize(head->labels) : 0;
+}
+
 int64_t ModelQueue::waiting() const {
   const std::lock_guard lock(mutex_);
   return std::ssize(queue_) + answering_;
 }
 
-bool ModelQueue::add(Work work) {
+/// Of the values that may come of a text: no token has less than a byte, but for the special ones.
+int64_t ModelQueue::most_result_bytes(const Work& work, size_t text) const {
+  constexpr int64_t kSpecialTokens = 4;
+  const int64_t tokens = static_cast<int64_t>(work.bytes(text)) + kSpecialTokens;
+  constexpr int64_t kFloat = sizeof(float);
+  switch (work.kind.task) {
+    case RunKind::Task::kEmbed:
+      return vector_width_ * kFloat;
+    case RunKind::Task::kStates:
+      return std::min(tokens, max_tokens_) * model_->config().d_model * kFloat;
+    case RunKind::Task::kTokenize:
+      return tokens * static_cast<int64_t>(sizeof(std::string) + sizeof(int32_t));
+    default:
+      return 2 * num_labels() * kFloat;
+  }
+}
+
+ModelQueue::Added ModelQueue::add(Work work) {
   Requests request;
   Pending& pending = request.emplace_back(Pending{std::move(work)});
-  pending.results.reserve(pending.work.texts.size());
-  pending.bytes = static_cast<int64_t>(pending.work.query.size());
-  for (const auto* texts : {&pending.work.texts, &pending.work.second}) {
-    for (const std::string& text : *texts)
-      pending.bytes += static_cast<int64_t>(sizeof(text) + text.size());
+  const size_t texts = pending.work.texts.size();
+  pending.results.reserve(texts);
+  for (size_t i = 0; i < texts; ++i) {
+    pending.bytes += static_cast<int64_t>(sizeof(TextResult) + pending.work.bytes(i)) +
+                     most_result_bytes(pending.work, i);
   }
+  if (pending.bytes > limits_.max_queue_bytes) return Added::kTooLarge;
   {
     const std::lock_guard lock(mutex_);
-    if (std::ssize(queue_) + answering_ >= limits_.max_queue) return false;
-    // One request may be larger than all: it would wait for ever.
-    if (bytes_ > 0 && bytes_ + pending.bytes > limits_.max_queue_bytes) return false;
+    if (std::ssize(queue_) + answering_ >= limits_.max_queue ||
+        bytes_ + pending.bytes > limits_.max_queue_bytes)
+      return Added::kFull;
     bytes_ += pending.bytes;
     queue_.splice(queue_.end(), request);
   }
   ready_.notify_one();
-  return true;
+  return Added::kYes;
 }
 
 void ModelQueue::work(const std::stop_token& stop) {
@@ -137,8 +154,8 @@ void ModelQueue::drop_abandoned() {
   answer(std::move(dropped));
 }
 
-/// Tokens are counted by the engine; here they are guessed from the bytes. What is cut off is
-/// tokenized as well, which takes its time.
+/// The engine counts tokens; here they are guessed from the bytes. The part that is cut off is
+/// tokenized, too, so it counts.
 int64_t ModelQueue::about_tokens(const Work& work, size_t text) const {
   const auto bytes = static_cast<int64_t>(work.bytes(text));
   return std::max(std::min(bytes / 3 + 2, max_tokens_), bytes / 64);
@@ -190,21 +207,13 @@ void ModelQueue::run_parts(std::span<const Part> parts) {
   }
   const Clock::time_point start = Clock::now();
   std::vector<TextResult> results = run_texts(parts[0].request->work.kind, texts, second);
-  int64_t tokens = 0, bytes = 0;
-  for (const TextResult& result : results) {
-    tokens += result.num_tokens;
-    bytes += result.bytes();
-  }
+  int64_t tokens = 0;
+  for (const TextResult& result : results) tokens += result.num_tokens;
   metrics_.batch(std::ssize(results), tokens, Clock::now() - start);
   auto result = results.begin();
   for (const auto& [request, first, count] : parts) {
-    for (size_t i = 0; i < count; ++i, ++result) {
-      request->bytes += result->bytes();
-      request->results.push_back(std::move(*result));
-    }
+    for (size_t i = 0; i < count; ++i, ++result) request->results.push_back(std::move(*result));
   }
-  const std::lock_guard lock(mutex_);
-  bytes_ += bytes;
 }
 
 void ModelQueue::run(const std::vector<Part>& batch) {
@@ -217,7 +226,7 @@ void ModelQueue::run(const std::vector<Part>& batch) {
       return false;
     }
   };
-  if (!run_or_fail(batch) && batch.size() > 1) {  // the fault of one: the others have their answers
+  if (!run_or_fail(batch) && batch.size() > 1) {  // one may be at fault: each alone
     for (const Part& part : batch) run_or_fail(std::span(&part, 1));
   }
   Requests ended;
@@ -237,12 +246,14 @@ void ModelQueue::answer(Requests ended) {
   if (ended.empty()) return;
   auto send = [this, ended = std::move(ended)]() mutable {
     for (Pending& pending : ended) {
-      Work& work = pending.work;
+      {  // before its client can send the next
+        const std::lock_guard lock(mutex_);
+        --answering_;
+        bytes_ -= pending.bytes;
+      }
       const bool failed = pending.failure.status != 0;
-      work.done(failed ? std::vector<TextResult>() : std::move(pending.results), pending.failure);
-      const std::lock_guard lock(mutex_);
-      --answering_;
-      bytes_ -= pending.bytes;
+      pending.work.done(failed ? std::vector<TextResult>() : std::move(pending.results),
+                        pending.failure);
     }
   };
   if (is_idle()) return send();

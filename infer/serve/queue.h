@@ -9,6 +9,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -35,21 +36,19 @@ Failure failure_of(const std::exception_ptr& exception);
 struct RunKind {
   enum class Task { kEmbed, kStates, kClassify, kClassifyPairs, kRerank, kTokenize };
   Task task = Task::kEmbed;
-  bool truncate = true;     // a text that is too long is refused otherwise
+  bool truncate = true;     // false: a text that is too long is refused
   bool normalize = true;    // of kEmbed
   std::string prompt = {};  // put before each text of kEmbed
 
   bool operator==(const RunKind&) const = default;
 };
 
-/// What came of a text or a pair.
+/// The result of a text or a pair.
 struct TextResult {
   std::vector<float> values;              // the vector [W], the states [T, C], or the logits
   std::vector<float> probabilities = {};  // of classes
   int64_t num_tokens = 0;
   phasor::Tokens tokens = {};  // of kTokenize
-
-  int64_t bytes() const;  // about
 };
 
 using Clock = std::chrono::steady_clock;
@@ -61,8 +60,8 @@ struct Work {
   std::string query = {};                // of kRerank: the first of each pair; texts are the second
   Clock::time_point deadline = {};       // of its first batch
   std::stop_token gone = {};             // nobody waits any more
-  /// Called once, on a thread of the queue's: not the engine's, where that has more to do. A
-  /// failure has a status.
+  /// Called once, on the answers' thread, or on the engine's where nothing else waits. A failure
+  /// has a status.
   std::function<void(std::vector<TextResult>, const Failure&)> done = {};
 
   size_t bytes(size_t text) const;  // to tokenize for a text
@@ -71,7 +70,7 @@ struct Work {
 struct QueueOptions {
   int64_t max_batch_tokens = 16384;
   int64_t max_queue = 512;                       // requests
-  int64_t max_queue_bytes = int64_t{256} << 20;  // of their texts and results
+  int64_t max_queue_bytes = int64_t{256} << 20;  // of their texts and of what results may come
 };
 
 /// One model, one engine, one thread that runs it.
@@ -85,14 +84,18 @@ class ModelQueue {
   const std::string& name() const { return name_; }
   const phasor::Model& model() const { return *model_; }
   const phasor::Encoder& encoder() const { return encoder_; }
-  bool is_classifier() const { return model_->weights().classifier.has_value(); }
+  int64_t num_labels() const;  // of its classification head; 0: there is none
+  bool is_reranker() const { return num_labels() == 1; }
+  bool is_classifier() const { return num_labels() > 0; }
+  bool makes_vectors() const { return vector_width_ > 0 && !is_classifier(); }
   /// To which texts are cut, special tokens included.
   int64_t max_tokens() const { return max_tokens_; }
   int64_t vector_width() const { return vector_width_; }  // W of kEmbed; 0: no vectors
   int64_t waiting() const;                                // requests that are not answered yet
 
-  /// False where the queue is full. Any thread.
-  bool add(Work work);
+  enum class Added { kYes, kFull, kTooLarge };  // too large: for the limits of an empty queue
+  /// Any thread.
+  Added add(Work work);
 
  private:
   /// A request, a part of whose texts may have been run.
@@ -114,6 +117,7 @@ class ModelQueue {
   void drop_abandoned();
   std::vector<Part> next_batch();
   int64_t about_tokens(const Work& work, size_t text) const;
+  int64_t most_result_bytes(const Work& work, size_t text) const;
   void run(const std::vector<Part>& batch);
   void run_parts(std::span<const Part> parts);
   void answer(Requests ended);

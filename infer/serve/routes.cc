@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -23,8 +24,7 @@ using Task = RunKind::Task;
 namespace {
 
 constexpr int64_t kMostTextsOfOpenAi = 2048;
-constexpr size_t kMostBytesToTokenize = size_t{64} << 20;  // of a request
-constexpr int64_t kMostObservedBytes = 10'000;             // of a text
+constexpr int64_t kMostObservedBytes = 10'000;  // of a text
 constexpr int64_t kMostInterventions = 32;
 
 /// Ends a request.
@@ -60,8 +60,8 @@ int64_t sum_of_tokens(const std::vector<TextResult>& results) {
 /// The fields of a request's JSON.
 class Fields {
  public:
-  explicit Fields(const nlohmann::json& json) : json_(json) {
-    if (!json.is_object()) invalid("the body must be a JSON object");
+  explicit Fields(const nlohmann::json& json, const char* name = "the body") : json_(json) {
+    if (!json.is_object()) invalid(fmt::format("{} must be a JSON object", name));
   }
 
   /// Null where it is missing or null.
@@ -109,7 +109,7 @@ class Fields {
     if (!value.is_array()) invalid(fmt::format("`{}` must be a string or a list of strings", key));
     std::vector<std::string> texts;
     for (const nlohmann::json& item : value) {
-      if (item.is_number() || item.is_array()) {
+      if (texts.empty() && (item.is_number() || item.is_array())) {
         invalid(fmt::format(
             "`{}` holds token ids; ids of another vocabulary would be read as "
             "other words, so send text (in LangChain: check_embedding_ctx_length=False)",
@@ -123,7 +123,8 @@ class Fields {
   /// The same, but may be missing or empty.
   std::vector<std::string> list(const char* key, int64_t most) const {
     const nlohmann::json* const value = find(key);
-    return value == nullptr || value->empty() ? std::vector<std::string>() : texts(key, most);
+    const bool none = value == nullptr || (value->is_array() && value->empty());
+    return none ? std::vector<std::string>() : texts(key, most);
   }
 
   static std::vector<std::string> checked(std::vector<std::string> texts, const char* key,
@@ -132,9 +133,9 @@ class Fields {
     if (std::ranges::any_of(texts, &std::string::empty))
       empty(fmt::format("`{}` holds an empty text", key));
     if (std::ssize(texts) > most) {
-      refuse(
-          413, "Validation",
-          fmt::format("`{}` has {} texts; at most {} are taken at once", key, texts.size(), most));
+      refuse(413, "Validation",
+             fmt::format("`{}` has {} texts; a request may have {}{}", key, texts.size(), most,
+                         most == kMostTextsOfOpenAi ? "" : " (--max-texts)"));
     }
     return texts;
   }
@@ -203,15 +204,16 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   std::stop_token gone;
   Clock::time_point start = Clock::now();
   const Route* route = nullptr;
+  std::string model_name;  // empty: none is asked
   int64_t texts = 0, tokens = 0;
 
   std::string_view route_name() const { return route != nullptr ? route->path : "other"; }
 
   void answer(HttpResponse response) {
     const auto duration = Clock::now() - start;
-    service.metrics_.request(route_name(), response.status, duration);
+    service.metrics_.request(route_name(), model_name, response.status, duration);
     if (service.log_) {
-      service.log_({request.client, request.method, request.path, response.status,
+      service.log_({request.client, request.method, request.path, model_name, response.status,
                     std::chrono::duration<double>(duration).count(), texts, tokens});
     }
     reply(std::move(response));
@@ -238,6 +240,9 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   }
 
   nlohmann::json body() const {
+    if (request.body.empty()) refuse(400, "Validation", "the body is empty; send JSON");
+    if (request.body.find('\0') != std::string::npos)
+      refuse(400, "Validation", "the body is not JSON: it holds a zero byte");
     if (!request.encoding.empty() && request.encoding != "identity")
       refuse(415, "Validation", fmt::format("bodies encoded as {} are not read", request.encoding));
     try {
@@ -247,21 +252,33 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
     }
   }
 
-  ModelQueue& model(const Fields& fields) const {
-    const std::string name = fields.text("model", "");
-    const bool any = name.empty() || service.models_.size() == 1;
-    return any ? *service.models_.front() : model(name);
+  using Suits = std::function<bool(const ModelQueue&)>;
+  /// The model that the request names; else the first that suits.
+  ModelQueue& model(const Fields& fields, const Suits& suits) const {
+    const auto& models = service.models_;
+    if (models.size() == 1) return *models.front();
+    if (const std::string name = fields.text("model", ""); !name.empty()) return model(name);
+    const auto found = std::ranges::find_if(models, [&](const auto& m) { return suits(*m); });
+    return found == models.end() ? *models.front() : **found;
   }
   ModelQueue& model(const std::string& name) const {
     const auto& models = service.models_;
     const auto found = std::ranges::find(models, name, [](const auto& m) { return m->name(); });
     if (found == models.end())
       refuse(404, "model_not_found",
-             fmt::format("there is no model \"{}\"; GET /v1/models lists them", name));
+             fmt::format("there is no model \"{:.100}\"; GET /v1/models lists them", name));
     return **found;
   }
+  ModelQueue& any_model(const Fields& fields) const {
+    return model(fields, [](const ModelQueue&) { return true; });
+  }
   ModelQueue& embedder(const Fields& fields) const {
-    ModelQueue& queue = model(fields);
+    ModelQueue& queue = model(fields, &ModelQueue::makes_vectors);
+    if (queue.is_classifier())
+      invalid(
+          fmt::format("the model {} scores texts, and makes no vectors of them: use /predict, "
+                      "/rerank or /embed_all",
+                      queue.name()));
     try {
       queue.model().sentence();
     } catch (const phasor::ModelError& error) {
@@ -269,24 +286,25 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
     }
     return queue;
   }
-  ModelQueue& classifier(const Fields& fields, bool reranks) const {
-    ModelQueue& queue = model(fields);
-    const auto& head = queue.model().weights().classifier;
-    if (!head) invalid(fmt::format("the model {} has no classification head", queue.name()));
-    if (reranks && head->labels.size() != 1)
-      invalid(fmt::format("the model {} has {} labels; a reranker has one", queue.name(),
-                          head->labels.size()));
+  ModelQueue& classifier(const Fields& fields) const {
+    ModelQueue& queue = model(
+        fields, [](const ModelQueue& each) { return each.is_classifier() && !each.is_reranker(); });
+    if (!queue.is_classifier())
+      invalid(fmt::format("the model {} has no classification head", queue.name()));
+    return queue;
+  }
+  ModelQueue& reranker(const Fields& fields) const {
+    ModelQueue& queue = model(fields, &ModelQueue::is_reranker);
+    if (!queue.is_reranker())
+      invalid(fmt::format("the model {} is no reranker, whose head has one label", queue.name()));
     return queue;
   }
 
   using Then = std::function<void(std::vector<TextResult>)>;
   /// Of `work`: its kind and texts.
   void run(ModelQueue& queue, Work work, Then then) {
+    model_name = queue.name();
     texts = std::ssize(work.texts);
-    size_t bytes = 0;
-    for (size_t i = 0; i < work.texts.size(); ++i) bytes += work.bytes(i);
-    if (bytes > kMostBytesToTokenize)
-      refuse(413, "Validation", "the texts, each with the query, have more than 64 MB");
     request.body = {};
     work.deadline = start + service.options_.timeout;
     work.gone = gone;
@@ -298,8 +316,16 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
         then(std::move(results));
       });
     };
-    if (!queue.add(std::move(work)))
-      refuse(429, "Overloaded", "the queue is full; try again later");
+    switch (queue.add(std::move(work))) {
+      case ModelQueue::Added::kYes:
+        return;
+      case ModelQueue::Added::kFull:
+        refuse(429, "Overloaded", "the queue is full; try again later");
+      case ModelQueue::Added::kTooLarge:
+        refuse(413, "Validation",
+               fmt::format("the texts and their results could have more than {} MB; send fewer",
+                           service.options_.queue.max_queue_bytes >> 20));
+    }
   }
 
   void get_health() { answer(std::string("{\"status\":\"ok\"}")); }
@@ -350,28 +376,42 @@ bool is_at(const Route& route, std::string_view path) {
   return has_more ? path.starts_with(route.path) : path == route.path;
 }
 
+/// "GET, HEAD, POST".
+std::string methods_at(std::string_view path) {
+  std::vector<std::string_view> methods;
+  for (const Route& route : kRoutes) {
+    if (!is_at(route, path)) continue;
+    methods.push_back(route.method);
+    if (route.method == "GET") methods.emplace_back("HEAD");
+  }
+  return fmt::format("{}", fmt::join(methods, ", "));
+}
+
+bool takes_method(const Route& route, std::string_view method) {
+  return route.method == method || (method == "HEAD" && route.method == "GET");
+}
+
+/// As OpenAI's errors have it.
+std::string_view openai_type(int status) {
+  if (status == 429) return "rate_limit_error";
+  return status >= 500 || status == 424 ? "server_error" : "invalid_request_error";
+}
+
 }  // namespace
 
 void Exchange::fail(const Failure& failure) {
   const bool openai = route != nullptr ? route->openai : request.path.starts_with("/v1/");
-  const bool their_fault = failure.status < 500 && failure.status != 424;
-  const Json json = openai
-                        ? Json{{"error",
-                                {{"message", failure.message},
-                                 {"type", their_fault ? "invalid_request_error" : "server_error"},
-                                 {"code", failure.type}}}}
-                        : Json{{"error", failure.message}, {"error_type", failure.type}};
+  const Json json = openai ? Json{{"error",
+                                   {{"message", failure.message},
+                                    {"type", openai_type(failure.status)},
+                                    {"param", nullptr},
+                                    {"code", failure.type}}}}
+                           : Json{{"error", failure.message}, {"error_type", failure.type}};
   HttpResponse response{.status = failure.status, .body = dump(json)};
   if (failure.status == 429 || failure.status == 503)
     response.headers.emplace_back("Retry-After", "1");
   if (failure.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
-  if (failure.status == 405) {
-    std::vector<std::string_view> methods;
-    for (const Route& each : kRoutes) {
-      if (is_at(each, request.path)) methods.push_back(each.method);
-    }
-    response.headers.emplace_back("Allow", fmt::format("{}", fmt::join(methods, ", ")));
-  }
+  if (failure.status == 405) response.headers.emplace_back("Allow", methods_at(request.path));
   answer(std::move(response));
 }
 
@@ -395,6 +435,18 @@ void Exchange::get_models() {
 
 void Exchange::get_model() { answer(listed(model(request.path.substr(route->path.size())))); }
 
+/// As TEI names it.
+std::string_view dtype_of(phasor::Precision precision) {
+  switch (precision) {
+    case phasor::Precision::kBfloat16:
+      return "bfloat16";
+    case phasor::Precision::kInt8:
+      return "int8";
+    default:
+      return "float32";
+  }
+}
+
 void Exchange::get_info() {
   Json list = Json::array();
   for (const auto& model : service.models_) {
@@ -411,7 +463,7 @@ void Exchange::get_info() {
       kind["embedding"] = {{"pooling", to_string(model->model().sentence().pooling.modes)}};
     }
     list.push_back({{"model_id", model->name()},
-                    {"model_dtype", to_string(model->encoder().precision())},
+                    {"model_dtype", dtype_of(model->encoder().precision())},
                     {"model_type", kind},
                     {"max_input_length", model->max_tokens()}});
   }
@@ -427,9 +479,9 @@ void Exchange::get_info() {
 
 void Exchange::by_kind() {
   const nlohmann::json json = body();
-  const auto& head = model(Fields(json)).model().weights().classifier;
-  if (!head) return embed();
-  return head->labels.size() == 1 ? rerank() : predict();
+  const ModelQueue& queue = any_model(Fields(json));
+  if (!queue.is_classifier()) return embed();
+  queue.is_reranker() ? rerank() : predict();
 }
 
 void Exchange::openai_embeddings() {
@@ -472,7 +524,7 @@ RunKind embed_kind(const Fields& fields, const ModelQueue& queue) {
   if (const std::string name = fields.text("prompt_name", ""); !name.empty()) {
     const auto found = sentence.prompts.find(name);
     if (found == sentence.prompts.end())
-      invalid(fmt::format("the model has no prompt \"{}\"", name));
+      invalid(fmt::format("the model has no prompt \"{:.100}\"", name));
     kind.prompt = found->second;
   }
   return kind;
@@ -499,7 +551,7 @@ void Exchange::embed() {
 void Exchange::embed_all() {
   const nlohmann::json json = body();
   const Fields fields(json);
-  ModelQueue& queue = model(fields);
+  ModelQueue& queue = any_model(fields);
   const RunKind kind{.task = Task::kStates, .truncate = fields.flag("truncate", true)};
   run(queue, {.kind = kind, .texts = fields.texts("inputs", service.options_.max_texts)},
       [this](const std::vector<TextResult>& results) {
@@ -520,7 +572,7 @@ void Exchange::embed_all() {
 void Exchange::predict() {
   const nlohmann::json json = body();
   const Fields fields(json);
-  ModelQueue& queue = classifier(fields, false);
+  ModelQueue& queue = classifier(fields);
   // "s", ["a", "b"]: one pair, or a list of texts ["s"] and pairs ["a", "b"].
   const nlohmann::json& inputs = fields.at("inputs");
   const bool flat =
@@ -562,7 +614,8 @@ void Exchange::predict() {
 void Exchange::rerank() {
   const nlohmann::json json = body();
   const Fields fields(json);
-  ModelQueue& queue = classifier(fields, true);
+  if (fields.find("texts") == nullptr && fields.find("documents") != nullptr) return rerank_v1();
+  ModelQueue& queue = reranker(fields);
   std::vector<std::string> documents = fields.texts("texts", service.options_.max_texts);
   const RunKind kind{.task = Task::kRerank, .truncate = fields.flag("truncate", true)};
   const bool raw = fields.flag("raw_scores", false);
@@ -585,13 +638,16 @@ void Exchange::rerank() {
 void Exchange::rerank_v1() {
   const nlohmann::json json = body();
   const Fields fields(json);
-  ModelQueue& queue = classifier(fields, true);
+  ModelQueue& queue = reranker(fields);
   const nlohmann::json& items = fields.at("documents");
   if (!items.is_array()) invalid("`documents` must be a list");
   std::vector<std::string> documents;
   for (const nlohmann::json& item : items) {
     const bool wrapped = item.is_object() && item.contains("text");
-    documents.push_back(Fields::string_of(wrapped ? item["text"] : item, "documents"));
+    const nlohmann::json& text = wrapped ? item["text"] : item;
+    if (!text.is_string())
+      invalid("`documents` must hold strings, or objects with a string `text`");
+    documents.push_back(text.get<std::string>());
   }
   documents = Fields::checked(std::move(documents), "documents", kMostTextsOfOpenAi);
   const int64_t top = fields.count("top_n");
@@ -618,7 +674,7 @@ void Exchange::rerank_v1() {
 
 void Exchange::similarity() {
   const nlohmann::json json = body();
-  const Fields fields(json), inputs(fields.at("inputs"));
+  const Fields fields(json), inputs(fields.at("inputs"), "`inputs`");
   ModelQueue& queue = embedder(fields);
   std::vector<std::string> texts = inputs.texts("sentences", service.options_.max_texts);
   texts.insert(texts.begin(), inputs.text("source_sentence"));
@@ -636,7 +692,7 @@ void Exchange::similarity() {
 void Exchange::tokenize() {
   const nlohmann::json json = body();
   const Fields fields(json);
-  ModelQueue& queue = model(fields);
+  ModelQueue& queue = any_model(fields);
   const bool specials = fields.flag("add_special_tokens", true);
   run(queue,
       {.kind = {.task = Task::kTokenize},
@@ -672,20 +728,41 @@ void Exchange::get_page() {
                   {"Cache-Control", "no-cache"}}});
 }
 
+/// Whatever the case.
+bool equal_letters(std::string_view a, std::string_view b) {
+  const auto lower = [](unsigned char c) { return std::tolower(c); };
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
+/// Options of the command line in a message become the fields that give them.
+Failure in_fields(Failure failure) {
+  for (const auto& [option, field] :
+       {std::pair("--edit", "`edits`"), std::pair("--cut-residual", "`cut_residuals`"),
+        std::pair("--positions", "`positions`")}) {
+    if (failure.message.starts_with(option)) failure.message.replace(0, std::strlen(option), field);
+  }
+  constexpr std::string_view kFiles = " (or table=FILE)";  // which the server does not read
+  if (const size_t at = failure.message.find(kFiles); at != std::string::npos)
+    failure.message.erase(at, kFiles.size());
+  return failure;
+}
+
 void Exchange::observe() {
   // Another site's page can send this type only if we allow it, which we do not.
-  if (!request.content_type.starts_with("application/json"))
+  constexpr std::string_view kJson = "application/json";
+  if (!equal_letters(std::string_view(request.content_type).substr(0, kJson.size()), kJson))
     refuse(415, "Validation", "send \"Content-Type: application/json\"");
   const nlohmann::json json = body();
   const Fields fields(json);
   Observation observation{
-      .model = &model(fields),
+      .model = &any_model(fields),
       .texts = fields.texts("texts", 2),
       .positions = fields.text("positions", ""),
       .interventions = {.edits = fields.list("edits", kMostInterventions),
                         .cuts = fields.list("cut_residuals", kMostInterventions)},
       .deadline = start + service.options_.timeout,
       .gone = gone};
+  model_name = observation.model->name();
   texts = std::ssize(observation.texts);
   request.body = {};
   for (const std::string& text : observation.texts) {
@@ -698,16 +775,18 @@ void Exchange::observe() {
   }
   observation.done = [self = shared_from_this()](std::string body, int64_t tokens,
                                                  const Failure& failure) {
-    if (failure.status != 0) return self->fail(failure);
-    self->tokens = tokens;
-    self->answer(std::move(body));
+    self->attempt([&] {
+      if (failure.status != 0) return self->fail(in_fields(failure));
+      self->tokens = tokens;
+      self->answer(std::move(body));
+    });
   };
   if (!service.observer_.add(std::move(observation)))
     refuse(429, "Overloaded", "too many observations wait; try again later");
 }
 
-/// Of "http://name:8080", "name:8080", "[::1]:8080".
-std::string_view host_name(std::string_view origin) {
+/// "name" of "name:8080" and of "http://name"; "[::1]" of "[::1]:8080".
+std::string_view host_of(std::string_view origin) {
   if (const size_t scheme = origin.find("://"); scheme != origin.npos)
     origin.remove_prefix(scheme + 3);
   if (origin.starts_with('[')) return origin.substr(0, origin.find(']') + 1);
@@ -729,10 +808,7 @@ void Service::ready() {
 
 bool Service::has_key(std::string_view authorization) const {
   constexpr std::string_view kBearer = "bearer ";
-  const auto lower = [](unsigned char c) { return static_cast<char>(std::tolower(c)); };
-  std::string scheme(authorization.substr(0, kBearer.size()));
-  std::ranges::transform(scheme, scheme.begin(), lower);
-  if (scheme != kBearer) return false;
+  if (!equal_letters(authorization.substr(0, kBearer.size()), kBearer)) return false;
   bool is_one = false;  // all are compared, so that the time tells nothing
   for (const std::string& key : options_.keys)
     is_one |= equal_keys(authorization.substr(kBearer.size()), key);
@@ -742,44 +818,51 @@ bool Service::has_key(std::string_view authorization) const {
 /// A name that another site's owner has pointed at this machine makes its pages ours to a browser.
 bool Service::is_rebound(const HttpRequest& request) const {
   if (!request.is_local || request.origin.empty()) return false;
-  const std::string_view name = host_name(request.host);
+  const std::string_view name = host_of(request.host);
   const bool is_address =
       name.starts_with('[') || name.find_first_not_of("0123456789.") == std::string_view::npos;
   return !is_address && name != "localhost" &&
-         std::ranges::find(options_.hosts, name) == options_.hosts.end();
+         std::ranges::find(options_.hosts, name, host_of) == options_.hosts.end();
+}
+
+/// That of the path and the method; else of the path; else none.
+const Route* route_of(const HttpRequest& request) {
+  const Route* of_path = nullptr;
+  for (const Route& route : kRoutes) {
+    if (!is_at(route, request.path)) continue;
+    if (takes_method(route, request.method)) return &route;
+    if (of_path == nullptr) of_path = &route;
+  }
+  return of_path;
+}
+
+Failure Service::refusal(const HttpRequest& request) const {
+  const Route* const route = route_of(request);
+  if (request.status != 0) return {request.status, "Http", request.problem};
+  if (!options_.keys.empty() && !(route && route->open) && !has_key(request.authorization))
+    return {401, "Unauthorized", "the key is missing or wrong; send \"Authorization: Bearer KEY\""};
+  if (is_rebound(request))
+    return {403, "Forbidden",
+            fmt::format("pages of {} may not ask this server; --allow-host {} lets them",
+                        request.host, host_of(request.host))};
+  if (route == nullptr) return {404, "NotFound", fmt::format("there is no {}", request.path)};
+  if (!takes_method(*route, request.method))
+    return {
+        405, "MethodNotAllowed",
+        fmt::format("{} takes {}, not {}", request.path, methods_at(request.path), request.method)};
+  if (!ready_) return {503, "Unhealthy", "the models are being loaded"};
+  if (draining_) return {503, "Unhealthy", "the server is going down"};
+  return {};
 }
 
 void Service::serve(HttpRequest request, HttpReply reply, std::stop_token gone) {
   const auto exchange =
       std::make_shared<Exchange>(*this, std::move(request), std::move(reply), std::move(gone));
+  exchange->route = route_of(exchange->request);
   exchange->attempt([&] {
-    const HttpRequest& request = exchange->request;
-    const std::string_view method =
-        request.method == "HEAD" ? "GET" : std::string_view(request.method);
-    const Route* of_path = nullptr;
-    for (const Route& route : kRoutes) {
-      if (!is_at(route, request.path)) continue;
-      if (of_path == nullptr) of_path = &route;
-      if (route.method == method) exchange->route = &route;
-    }
-    const bool takes_method = exchange->route != nullptr;
-    if (!takes_method) exchange->route = of_path;
-    const Route* const route = exchange->route;
-    if (request.status != 0) refuse(request.status, "Http", request.problem);
-    if (!options_.keys.empty() && !(route && route->open) && !has_key(request.authorization))
-      refuse(401, "Unauthorized",
-             "the key is missing or wrong; send \"Authorization: Bearer KEY\"");
-    if (is_rebound(request))
-      refuse(403, "Forbidden",
-             fmt::format("pages of {} may not ask this server; --allow-host {} lets them",
-                         request.host, host_name(request.host)));
-    if (route == nullptr) refuse(404, "NotFound", fmt::format("there is no {}", request.path));
-    if (!takes_method)
-      refuse(405, "MethodNotAllowed",
-             fmt::format("{} does not take {}", request.path, request.method));
-    if (!ready_) refuse(503, "Unhealthy", "the models are being loaded");
-    if (draining_) refuse(503, "Unhealthy", "the server is going down");
-    (exchange.get()->*route->handle)();
+    const Failure failure = refusal(exchange->request);
+    if (failure.status != 0) return exchange->fail(failure);
+    (exchange.get()->*exchange->route->handle)();
   });
 }
 

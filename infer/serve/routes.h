@@ -25,7 +25,7 @@ struct ServiceOptions {
 
 /// What is known of a request when it has been answered.
 struct Served {
-  std::string client, method, path;
+  std::string client, method, path, model;
   int status = 0;
   double seconds = 0;
   int64_t texts = 0, tokens = 0;
@@ -40,18 +40,23 @@ class Service {
   /// The first model answers what names none. Before ready(). Throws InvalidArgument, where the
   /// name is taken.
   void add_model(std::unique_ptr<ModelQueue> model);
-  /// From now on it answers, and before with 503. Any thread, once.
+  /// Before this call every request gets 503. Any thread, once.
   void ready();
+  bool is_ready() const { return ready_; }
   /// From now on it answers with 503, but for what has been accepted. Any thread.
   void drain() { draining_ = true; }
   bool is_draining() const { return draining_; }
-  /// Is told of every answer, on any thread.
+  /// `log` is called for every answer, on any thread.
   void log_to(std::function<void(const Served&)> log) { log_ = std::move(log); }
 
+  /// Whether serve() would look at the request's body.
+  bool accepts(const HttpRequest& request) const { return refusal(request).status == 0; }
   void serve(HttpRequest request, HttpReply reply, std::stop_token gone);
 
  private:
   friend struct Exchange;
+  /// Why a request is refused whatever its body; status 0: it is not.
+  Failure refusal(const HttpRequest& request) const;
   bool has_key(std::string_view authorization) const;
   bool is_rebound(const HttpRequest& request) const;
 

@@ -1,8 +1,13 @@
 // infer serve: embeddings, rerankers and classifiers behind HTTP.
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <cmath>
 #include <csignal>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -50,6 +55,11 @@ std::pair<std::string, std::string> name_and_folder(const std::string& model) {
   return {(path.has_filename() ? path : path.parent_path()).filename().string(), model};
 }
 
+std::string url_of(const std::string& host, uint16_t port) {
+  const bool is_ipv6 = host.find(':') != host.npos;
+  return fmt::format("http://{}:{}", is_ipv6 ? "[" + host + "]" : host, port);
+}
+
 std::vector<std::string> read_keys(const std::string& file) {
   constexpr std::string_view kMark = "\xef\xbb\xbf", kSpace = " \t\r";
   std::vector<std::string> keys;
@@ -77,22 +87,29 @@ void raise_descriptors() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/// Not where standard error is a pipe that is full: the server goes on without somebody to tell.
+void note(const std::string& text) {
+  pollfd err{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  if (poll(&err, 1, 0) == 1) report_note(text);
+}
+
 /// Drains the server at the first signal, and ends the program at the second.
 class Signals {
  public:
-  Signals(HttpServer& server, Service& service) {
+  Signals(HttpServer& server, Service& service, bool quiet) {
     sigemptyset(&set_);
     for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&set_, signal);
-    thread_ = std::thread([this, &server, &service] {
+    thread_ = std::thread([this, &server, &service, quiet] {
       for (int count = 0;;) {
         int signal = 0;
         sigwait(&set_, &signal);
         if (signal == SIGUSR1 && ended_) return;
         if (signal == SIGUSR1) continue;
         if (++count > 1) _exit(128 + signal);  // as the system would have ended it
+        if (!service.is_ready()) _exit(0);     // nothing has been accepted
         service.drain();
         server.drain();
-        report_note("going down: what has been accepted is answered first");
+        if (!quiet) note("shutting down; accepted requests are answered first");
       }
     });
   }
@@ -123,9 +140,9 @@ int serve(int argc, char** argv) {
   line.option("--api-key-file", "FILE", "keys, one a line; requests must have one of them",
               arguments.key_file);
   line.list("--allow-host", "NAME",
-            "a name that browsers reach this machine's own server by, through a proxy; repeatable",
+            "a name under which a proxy on this machine serves the page to browsers; repeatable",
             arguments.service.hosts);
-  line.option("--max-batch-tokens", "N", "tokens that run together, about (default: 16384)",
+  line.option("--max-batch-tokens", "N", "about how many tokens run in one batch (default: 16384)",
               arguments.service.queue.max_batch_tokens, Range{1, 1 << 30});
   line.option("--max-queue", "N", "requests that may wait, for each model (default: 512)",
               arguments.service.queue.max_queue, Range{1, 1 << 20});
@@ -160,36 +177,40 @@ int serve(int argc, char** argv) {
   AccessLog log(metrics);
   Service service(arguments.service, metrics);
   if (!arguments.common.quiet) service.log_to([&](const Served& served) { log.add(served); });
-  HttpServer server(arguments.http,
-                    [&](HttpRequest request, HttpReply reply, std::stop_token gone) {
-                      service.serve(std::move(request), std::move(reply), std::move(gone));
-                    });
+  HttpServer server(
+      arguments.http,
+      [&](HttpRequest request, HttpReply reply, std::stop_token gone) {
+        service.serve(std::move(request), std::move(reply), std::move(gone));
+      },
+      [&](const HttpRequest& request) { return service.accepts(request); });
   const uint16_t port = server.port();
   std::thread loop([&] { server.run(); });
-  std::exception_ptr problem;
   try {
-    Signals signals(server, service);
+    Signals signals(server, service, arguments.common.quiet);
+    std::vector<std::string> names;
     for (const std::string& model : arguments.models) {
       if (service.is_draining()) break;
       const auto [name, folder] = name_and_folder(model);
+      names.push_back(name);
+      const auto loaded = phasor::Model::load(folder, {.language = arguments.common.language});
+      loaded->tokenizer();  // without one it could answer nothing: throws
       service.add_model(std::make_unique<ModelQueue>(
-          name, phasor::Model::load(folder, {.language = arguments.common.language}),
+          name, loaded,
           phasor::EncoderOptions{.threads = arguments.common.threads,
                                  .precision = arguments.common.precision},
           arguments.service.queue, metrics));
     }
     if (!service.is_draining()) service.ready();
     if (!arguments.common.quiet && !service.is_draining())
-      report_note(fmt::format("serving {} on http://{}:{}", fmt::join(arguments.models, ", "),
-                              arguments.http.host, port));
+      note(fmt::format("serving {} on {}", fmt::join(names, ", "),
+                       url_of(arguments.http.host, port)));
     loop.join();
     log.end();
   } catch (...) {
-    problem = std::current_exception();
     server.stop();
     loop.join();
+    throw;
   }
-  if (problem) std::rethrow_exception(problem);
   return 0;
 }
 

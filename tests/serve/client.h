@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -99,7 +100,11 @@ class Client {
     return answer;
   }
   /// Whether the server ends the connection, and sends nothing before.
-  bool is_closed() { return received_.empty() && !more(); }
+  bool is_closed() {
+    char byte;
+    const ssize_t got = received_.empty() ? recv(socket_, &byte, 1, 0) : 1;
+    return got == 0 || (got < 0 && errno == ECONNRESET);
+  }
 
  private:
   bool more() {
@@ -126,9 +131,11 @@ struct Given {
 class Server {
  public:
   explicit Server(const Given& given = {})
-      : service_(given.service, metrics_), http_(http_options(given), [this](auto&&... request) {
-          service_.serve(std::move(request)...);
-        }) {
+      : service_(given.service, metrics_),
+        http_(
+            http_options(given),
+            [this](auto&&... request) { service_.serve(std::move(request)...); },
+            [this](const HttpRequest& request) { return service_.accepts(request); }) {
     for (const auto& [name, folder] : given.models) {
       service_.add_model(std::make_unique<ModelQueue>(name, phasor::Model::load(folder),
                                                       phasor::EncoderOptions{.threads = 2},

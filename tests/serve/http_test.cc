@@ -5,6 +5,7 @@
 #include <list>
 
 #include "tests/serve/client.h"
+#include "tests/support/run_program.h"
 
 namespace infer {
 namespace {
@@ -32,11 +33,11 @@ TEST(HttpTest, HttpIsReadAndRefusedAsItShould) {
   }
   {  // in pieces
     Client client(server.port());
-    const std::string request =
-        fmt::format("POST /embed HTTP/1.1\r\nContent-Length: {}\r\n\r\n{}", ok.size(), ok);
+    const std::string request = fmt::format(
+        "POST /embed HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{}", ok.size(), ok);
     for (const char byte : request) client.send(std::string_view(&byte, 1));
     EXPECT_EQ(client.receive().status, 200);
-    client.send("POST /embed HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n");
+    client.send("POST /embed HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
     for (const char byte : ok) client.send(fmt::format("1\r\n{}\r\n", byte));
     client.send("0\r\n\r\n");
     EXPECT_EQ(client.receive().status, 200);
@@ -44,11 +45,13 @@ TEST(HttpTest, HttpIsReadAndRefusedAsItShould) {
   {  // a client that asks first
     Client client(server.port());
     client.send(fmt::format(
-        "POST /embed HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n", ok.size()));
+        "POST /embed HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n",
+        ok.size()));
     EXPECT_EQ(client.receive(false).status, 100);
     client.send(ok);
     EXPECT_EQ(client.receive().status, 200);
-    client.send("POST /embed HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 5000\r\n\r\n");
+    client.send(
+        "POST /embed HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5000\r\n\r\n");
     EXPECT_EQ(client.receive().status, 413);
   }
   const auto refused = [&](std::string_view bytes) {
@@ -58,27 +61,33 @@ TEST(HttpTest, HttpIsReadAndRefusedAsItShould) {
     EXPECT_TRUE(client.is_closed());
     return status;
   };
-  EXPECT_EQ(refused("POST /embed HTTP/1.1\r\nContent-Length: 2000\r\n\r\n" + large), 413);
-  EXPECT_EQ(refused("POST /embed HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n" + large),
+  EXPECT_EQ(refused("POST /embed HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n" + large),
             413);
-  EXPECT_EQ(refused("GET / HTTP/1.1\r\nX: " + std::string(3000, 'x') + "\r\n\r\n"), 431);
-  EXPECT_EQ(refused("GET / HTTP/1.1\r\nX: " + std::string(300'000, 'x')), 431);
-  const std::string ext = "POST /embed HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1;";
+  EXPECT_EQ(refused("POST /embed HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n" +
+                    large),
+            413);
+  EXPECT_EQ(refused("GET / HTTP/1.1\r\nHost: a\r\nX: " + std::string(3000, 'x') + "\r\n\r\n"), 431);
+  EXPECT_EQ(refused("GET / HTTP/1.1\r\nHost: a\r\nX: " + std::string(300'000, 'x')), 431);
+  const std::string ext = "POST /embed HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1;";
   EXPECT_EQ(refused(ext + std::string(300'000, 'x')), 431);
   EXPECT_EQ(refused("nonsense\r\n\r\n"), 400);
+  EXPECT_EQ(refused("GET /health HTTP/1.1\r\n\r\n"), 400);
+  EXPECT_EQ(refused("GET /health HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"), 400);
   for (const char* coding : {"gzip", "gzip, chunked", "chunked, chunked", "identity"}) {
-    EXPECT_EQ(refused(fmt::format("POST /embed HTTP/1.1\r\nTransfer-Encoding: {}\r\n\r\n0\r\n\r\n",
-                                  coding)),
-              400)
+    EXPECT_EQ(
+        refused(fmt::format(
+            "POST /embed HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: {}\r\n\r\n0\r\n\r\n", coding)),
+        400)
         << coding;
   }
-  EXPECT_EQ(refused("POST /embed HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: "
+  EXPECT_EQ(refused("POST /embed HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: "
                     "chunked\r\n\r\n0\r\n\r\n"),
             400);
   EXPECT_EQ(refused("POST /embed HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), 400);
   EXPECT_EQ(refused(std::string("\0\1\2\3\r\n\r\n", 8)), 400);
-  EXPECT_EQ(refused("GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n"), 400);
-  EXPECT_EQ(refused("GET / HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n"), 400);
+  EXPECT_EQ(refused("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n"), 400);
+  EXPECT_EQ(refused("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\n"),
+            400);
   {  // HTTP/1.0 is answered in HTTP/1.0
     Client client(server.port());
     client.send("GET /health HTTP/1.0\r\nExpect: 100-continue\r\n\r\n");
@@ -87,22 +96,28 @@ TEST(HttpTest, HttpIsReadAndRefusedAsItShould) {
   }
   // What could not be read has the shape of its route, and is counted with it.
   Client client(server.port());
-  client.send("POST /v1/embeddings HTTP/1.1\r\nContent-Length: 5000\r\n\r\n");
+  client.send("POST /v1/embeddings HTTP/1.1\r\nHost: a\r\nContent-Length: 5000\r\n\r\n");
   EXPECT_EQ(client.receive().json()["error"]["type"], "invalid_request_error");
-  EXPECT_EQ(server.metric("phasor_requests_total{route=\"/v1/embeddings\",status=\"413\"}"), 1);
+  EXPECT_EQ(
+      server.metric("phasor_requests_total{route=\"/v1/embeddings\",model=\"\",status=\"413\"}"),
+      1);
   // A path may come as proxies have it, or escaped.
   EXPECT_EQ(server.get("http://a:1/health?b").status, 200);
+  EXPECT_EQ(server.get("http://a:1").body, server.get("/").body);
+  EXPECT_EQ(server.get("http://a:1?b=/health").body, server.get("/").body);
   EXPECT_EQ(server.get("/%68ealth").status, 200);
-  for (const char* path : {"/%6", "/%zz", "/%", "health", "*", "http://a"})
+  for (const char* path : {"/%6", "/%zz", "/%", "health", "*"})
     EXPECT_EQ(server.get(path).status, 404) << path;
   EXPECT_NE(server.get("/embed").head.find("Allow: POST\r\n"), std::string::npos);
+  EXPECT_NE(server.post("/health", {}).head.find("Allow: GET, HEAD\r\n"), std::string::npos);
+  EXPECT_NE(server.get("/health").head.find(" GMT\r\n"), std::string::npos);  // Date
 }
 
 TEST(HttpTest, SlowClientsAreToldAndLetGo) {
-  const Server server({.http = {.head_time = 200ms, .body_time = 200ms, .idle_time = 200ms}});
+  const Server server({.http = {.head_time = 1s, .body_time = 1s, .idle_time = 1s}});
   Client idle(server.port()), head(server.port()), body(server.port());
   head.send("POST /embed HTT");
-  body.send("POST /embed HTTP/1.1\r\nContent-Length: 15\r\n\r\n{\"inputs\"");
+  body.send("POST /embed HTTP/1.1\r\nHost: a\r\nContent-Length: 15\r\n\r\n{\"inputs\"");
   EXPECT_EQ(head.receive().status, 408);
   EXPECT_EQ(body.receive().status, 408);
   EXPECT_TRUE(head.is_closed());
@@ -125,6 +140,17 @@ TEST(HttpTest, AClientThatOnlyEndsItsOwnSideGetsItsAnswer) {
   }
 }
 
+TEST(HttpTest, AClientMayEndItsSideBehindSeveralRequests) {
+  const Server server;
+  Client client(server.port());
+  client.send("POST", "/embed", long_request().dump());
+  client.send("GET", "/health");
+  client.end();
+  EXPECT_EQ(client.receive().json().size(), 32u);
+  EXPECT_EQ(client.receive().body, "{\"status\":\"ok\"}");
+  EXPECT_TRUE(client.is_closed());
+}
+
 TEST(HttpTest, WhatIsSentWhileARequestIsComputedComesNext) {
   const Server server;
   Client client(server.port());
@@ -132,25 +158,41 @@ TEST(HttpTest, WhatIsSentWhileARequestIsComputedComesNext) {
   std::this_thread::sleep_for(20ms);
   client.send("GET /heal");
   std::this_thread::sleep_for(20ms);
-  client.send("th HTTP/1.1\r\n\r\n");
+  client.send("th HTTP/1.1\r\nHost: a\r\n\r\n");
   EXPECT_EQ(client.receive().json().size(), 32u);
   EXPECT_EQ(client.receive().body, "{\"status\":\"ok\"}");
 }
 
-TEST(HttpTest, AnswersThatNobodyTakesEndInRefusals) {
-  const Server server({.http = {.max_body = 1 << 24, .max_unsent = 1 << 20}});
-  std::list<Client> clients;  // each is sent 32·128·128 numbers, and reads none
-  for (int i = 0; i < 4; ++i)
-    clients.emplace_back(server.port()).send("POST", "/embed_all", long_request().dump());
-  Answer answer;
-  const auto end = std::chrono::steady_clock::now() + 20s;
-  while (answer.status != 503 && std::chrono::steady_clock::now() < end)
-    answer = server.post("/embed", {{"inputs", "a"}});
-  EXPECT_EQ(answer.status, 503);
+TEST(HttpTest, AnswersThatNobodyTakesMakeRoom) {
+  const Server server(
+      {.service = {.max_texts = 1000}, .http = {.max_body = 1 << 24, .max_unsent = 16 << 20}});
+  // Each is sent 100·128·128 numbers, some 18 MB, and reads none.
+  std::list<Client> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.emplace_back(server.port()).send("POST", "/embed_all", long_request(100).dump());
+    phasor::wait_until([&] { return server.metric("phasor_texts_total") == 100 * (i + 1); });
+  }
+  EXPECT_EQ(server.post("/embed", {{"inputs", "a"}}).status, 200);
+  EXPECT_EQ(clients.front().receive().status, 0);  // its connection was closed for others' answers
+  EXPECT_EQ(server.post("/embed", {{"inputs", "a"}}).status, 200);
+}
+
+TEST(HttpTest, BodiesThatDoNotArriveHaveALimit) {
+  const Server server({.http = {.max_body = 1000, .max_unread = 2500}});
+  std::list<Client> clients;
+  for (const char* length : {"Content-Length: 1000", "Transfer-Encoding: chunked"})
+    clients.emplace_back(server.port())
+        .send(fmt::format("POST /embed HTTP/1.1\r\nHost: a\r\n{}\r\n\r\n", length));
+  phasor::wait_until(
+      [&] { return server.post_text("/embed", std::string(600, ' ')).status == 503; });
+  const Answer answer = server.post_text("/embed", std::string(600, ' '));
   EXPECT_NE(answer.head.find("Retry-After"), std::string::npos);
   EXPECT_EQ(answer.json()["error_type"], "Http");
-  for (Client& client : clients) EXPECT_EQ(client.receive().json().size(), 32u);
-  EXPECT_EQ(server.post("/embed", {{"inputs", "a"}}).status, 200);
+  EXPECT_EQ(server.get("/health").status, 200);
+  EXPECT_EQ(server.post("/embed", {{"inputs", "a"}}).status, 200);  // a small one has room
+  clients.clear();
+  phasor::wait_until(
+      [&] { return server.post_text("/embed", std::string(600, ' ')).status == 400; });
 }
 
 TEST(HttpTest, TheLongestIdleConnectionMakesRoom) {
@@ -169,7 +211,9 @@ TEST(HttpTest, TheLongestIdleConnectionMakesRoom) {
 }
 
 TEST(HttpTest, BeforeItIsReadyAndWhileItGoesDown) {
-  Server server({.service = {.queue = {.max_batch_tokens = 16}}, .ready = false});
+  Server server({.service = {.max_texts = 1000, .queue = {.max_batch_tokens = 16}},
+                 .http = {.max_body = 1 << 24},
+                 .ready = false});
   EXPECT_EQ(server.get("/health").status, 503);
   EXPECT_EQ(server.post("/embed", {{"inputs", "a"}}).status, 503);
   server.service().ready();
@@ -177,9 +221,9 @@ TEST(HttpTest, BeforeItIsReadyAndWhileItGoesDown) {
   Client idle(server.port()), busy(server.port()), half(server.port());
   idle.send("GET", "/health");
   EXPECT_EQ(idle.receive().status, 200);
-  busy.send("POST", "/embed", long_request().dump());
-  half.send("POST /embed HTTP/1.1\r\nContent-Le");
-  while (server.metric("phasor_batch_texts_count") == 0) std::this_thread::sleep_for(1ms);
+  busy.send("POST", "/embed", long_request(500).dump());
+  half.send("POST /embed HTTP/1.1\r\nHost: a\r\nContent-Le");
+  phasor::wait_until([&] { return server.metric("phasor_batch_texts_count") > 0; });
   server.drain();
   EXPECT_TRUE(idle.is_closed());
   half.send("ngth: 15\r\n\r\n{\"inputs\": \"a\"}");

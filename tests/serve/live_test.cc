@@ -69,7 +69,8 @@ TEST(LiveTest, WhatCannotBeObservedHasAReason) {
            {{{"texts", "a"}, {"model", "c"}}, 404, "no model"},
            {{{"texts", "a"}, {"positions", "left"}}, 422, "left"},
            {{{"texts", "a"}, {"positions", "learned"}}, 422, "no position table"},
-           {{{"texts", "a"}, {"edits", {"turn"}}}, 422, "turn"},
+           {{{"texts", "a"}, {"edits", {"turn"}}}, 422, "`edits`: 'turn'"},
+           {{{"texts", "a"}, {"edits", Json::object()}}, 422, "list of strings"},
            {{{"texts", "a"}, {"edits", {"swap=0,99"}}}, 422, "99"},
            {{{"texts", "a"}, {"edits", {"reverse", "table=/etc/passwd"}}}, 422, "reads no files"},
            {{{"texts", "a"}, {"edits", many}}, 413, "33 texts"},
@@ -142,7 +143,8 @@ TEST(LiveTest, FewObservationsWaitAndAbandonedOnesEnd) {
   for (int i = 0; i < 10; ++i)
     clients.emplace_back(server.port())
         .send("POST", "/observe", long_observation().dump(), kIsJson);
-  EXPECT_TRUE(reaches("phasor_requests_total{route=\"/observe\",status=\"429\"}", 1));
+  EXPECT_TRUE(
+      reaches("phasor_requests_total{route=\"/observe\",model=\"sinusoidal\",status=\"429\"}", 1));
   clients.clear();
   EXPECT_TRUE(reaches("phasor_dropped_total", 8));
   EXPECT_EQ(server.post("/observe", {{"texts", "a"}}, kIsJson).status, 200);

@@ -184,11 +184,38 @@ TEST(RoutesTest, ARouteMayHaveSeveralPaths) {
   const Answer ranks = server.post("/v2/rerank", cohere);
   EXPECT_EQ(ranks.status, 200);
   EXPECT_EQ(ranks.body, server.post("/v1/rerank", cohere).body);
+  EXPECT_EQ(ranks.body, server.post("/rerank", cohere).body);
   EXPECT_EQ(server.get("/ping").status, 200);
 }
 
+TEST(RoutesTest, ARequestThatNamesNoModelGoesToTheFirstThatSuits) {
+  const phasor::BertFolder three({"yes", "no", "maybe"}), one({"relevant"});
+  const Server server({.models = {{"ranks", one.path()},
+                                  {"vectors", bundled_model("sinusoidal").string()},
+                                  {"labels", three.path()}}});
+  for (const auto& [path, model, body] : std::vector<std::tuple<std::string, std::string, Json>>{
+           {"/embed", "vectors", {{"inputs", "a"}}},
+           {"/v1/embeddings", "vectors", {{"input", "a"}}},
+           {"/similarity",
+            "vectors",
+            {{"inputs", {{"source_sentence", "a"}, {"sentences", {"b"}}}}}},
+           {"/predict", "labels", {{"inputs", "a"}}},
+           {"/rerank", "ranks", {{"query", "a"}, {"texts", {"b"}}}},
+           {"/v1/rerank", "ranks", {{"query", "a"}, {"documents", {"b"}}}}}) {
+    const Answer answer = server.post(path, body);
+    EXPECT_EQ(answer.status, 200) << path;
+    Json named = body;
+    named["model"] = model;
+    EXPECT_EQ(answer.body, server.post(path, named).body) << path;
+  }
+  // Scores are no vectors.
+  EXPECT_EQ(server.post("/embed", {{"inputs", "a"}, {"model", "ranks"}}).status, 422);
+  EXPECT_EQ(server.post("/rerank", {{"query", "a"}, {"texts", {"b"}}, {"model", "labels"}}).status,
+            422);
+}
+
 TEST(RoutesTest, PagesOfOtherSitesMayNotAsk) {
-  const Server server({.service = {.hosts = {"phasor.example"}}});
+  const Server server({.service = {.hosts = {"http://phasor.example"}}});
   const auto status = [&](const std::string& host, const std::string& origin) {
     Client client(server.port());
     client.send("GET /info HTTP/1.1\r\nHost: " + host + "\r\n" +
@@ -215,7 +242,7 @@ TEST(RoutesTest, AMistakeHasAStatusAndAReason) {
   };
   const std::string many = Json{{"inputs", std::vector<std::string>(33, "a")}}.dump();
   for (const Case& each : std::vector<Case>{
-           {"/embed", "", 400, "JSON"},
+           {"/embed", "", 400, "the body is empty"},
            {"/embed", "{\"inputs\": \"a\"", 400, "JSON"},
            {"/embed", "{\"inputs\": \"\xff\"}", 400, "JSON"},
            {"/embed", std::string(100'000, '['), 400, ""},
@@ -226,7 +253,7 @@ TEST(RoutesTest, AMistakeHasAStatusAndAReason) {
            {"/embed", R"({"inputs": ""})", 400, "empty"},
            {"/embed", R"({"inputs": ["a", ""]})", 400, "empty"},
            {"/embed", R"({"inputs": 3})", 422, "string"},
-           {"/embed", R"({"inputs": ["a", 3]})", 422, "token ids"},
+           {"/embed", R"({"inputs": ["a", 3]})", 422, "must be a string"},
            {"/embed", R"({"inputs": [[1, 2]]})", 422, "token ids"},
            {"/embed", R"({"inputs": [true]})", 422, "string"},
            {"/embed", many, 413, "33 texts"},
@@ -243,9 +270,10 @@ TEST(RoutesTest, AMistakeHasAStatusAndAReason) {
            {"/v1/embeddings", R"({"input": "a", "model": "c"})", 404, "no model"},
            {"/v1/embeddings", R"({"input": "a", "model": 7})", 422, "`model`"},
            {"/predict", R"({"inputs": "a"})", 422, "classification head"},
-           {"/v1/rerank", R"({"query": "a", "documents": ["b"]})", 422, "classification head"},
+           {"/v1/rerank", R"({"query": "a", "documents": ["b"]})", 422, "no reranker"},
            {"/similarity", R"({"inputs": {"sentences": ["b"]}})", 422, "source_sentence"},
-           {"/similarity", R"({"inputs": "a"})", 422, "object"},
+           {"/similarity", R"({"inputs": "a"})", 422, "`inputs` must be a JSON object"},
+           {"/embed", std::string("{\"inputs\": \"a\"}\0 ", 18), 400, "zero byte"},
            {"/nothing", "{}", 404, "/nothing"},
            {"/health", "{}", 405, "POST"},
        }) {
@@ -293,9 +321,12 @@ TEST(RoutesTest, KeysAreAskedFor) {
   EXPECT_EQ(server.post("/embed", body, "Authorization: bEARER one\r\n").status, 200);
   Client trailing(server.port());
   trailing.send(
-      "POST /embed HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTrailer: Authorization\r\n"
+      "POST /embed HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTrailer: Authorization\r\n"
       "\r\nf\r\n{\"inputs\": \"a\"}\r\n0\r\nAuthorization: Bearer one\r\n\r\n");
   EXPECT_EQ(trailing.receive().status, 401);
+  Client waiting(server.port());  // is told before it sends the body
+  waiting.send("POST /embed HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n");
+  EXPECT_EQ(waiting.receive().status, 401);
   EXPECT_EQ(server.post("/embed", body, "Authorization: Bearer two\r\n").status, 200);
   EXPECT_EQ(server.get("/health").status, 200);
 }
@@ -318,10 +349,10 @@ TEST(RoutesTest, MetricsCountRequests) {
   server.post("/embed", {{"inputs", ""}});
   const std::string text = server.get("/metrics").body;
   for (const char* line :
-       {"phasor_requests_total{route=\"/embed\",status=\"200\"} 3\n",
-        "phasor_requests_total{route=\"/embed\",status=\"400\"} 1\n",
-        "phasor_request_seconds_count{route=\"/embed\"} 4\n",
-        "phasor_request_seconds_bucket{route=\"/embed\",le=\"+Inf\"} 4\n",
+       {"phasor_requests_total{route=\"/embed\",model=\"sinusoidal\",status=\"200\"} 3\n",
+        "phasor_requests_total{route=\"/embed\",model=\"\",status=\"400\"} 1\n",
+        "phasor_request_seconds_count{route=\"/embed\",model=\"sinusoidal\"} 3\n",
+        "phasor_request_seconds_bucket{route=\"/embed\",model=\"sinusoidal\",le=\"+Inf\"} 3\n",
         "phasor_batch_texts_count 3\n", "phasor_batch_texts_sum 9\n", "phasor_texts_total 9\n"})
     EXPECT_NE(text.find(line), std::string::npos) << line;
 }

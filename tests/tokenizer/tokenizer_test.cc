@@ -173,6 +173,30 @@ TEST(TokenizerTest, ATextWithoutSpecialTokensIsTheSameEitherWay) {
   }
 }
 
+// SentencePiece alone takes the square of such a run's length, a minute for this one.
+TEST(TokenizerTest, AnyNumberOfUnknownCharactersIsOneTokenInLittleTime) {
+  const auto tokenizer = bundled();
+  const std::string run(2'000'000, '1');
+  const Tokens few = tokenizer->encode("Tom 11 bit"),
+               many = tokenizer->encode("Tom " + run + " bit");
+  EXPECT_EQ(many.ids, few.ids);
+  const auto unknown = std::ranges::find(few.ids, 1) - few.ids.begin();
+  ASSERT_LT(unknown, std::ssize(few.ids));
+  EXPECT_TRUE(many.pieces[unknown] == run);
+}
+
+TEST(TokenizerTest, AWordIsCutOnlyWhereItIsTooLong) {
+  const auto tokenizer = bundled();
+  std::string word;  // with characters of two bytes
+  while (word.size() < 65'500) word += "dog\xc3\xa9";
+  const Tokens one = tokenizer->encode(word), two = tokenizer->encode(word + word);
+  std::string all;
+  for (size_t t = 1; t + 1 < two.pieces.size(); ++t) all += two.pieces[t];
+  EXPECT_TRUE(all == "\xe2\x96\x81" + word + word);
+  const auto equal = std::ranges::mismatch(one.ids, two.ids).in1 - one.ids.begin();
+  EXPECT_GT(equal, std::ssize(one.ids) - 4);
+}
+
 TEST(TokenizerTest, TooManyTokensAreCutBeforeTheClosingSpecialOnes) {
   const auto tokenizer = bundled();
   const Tokens all = tokenizer->encode("Tom bit a dog.");
