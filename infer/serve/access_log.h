@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "infer/serve/metrics.h"
-#include "infer/serve/routes.h"
+#include "infer/serve/service.h"
 
 namespace infer {
 

@@ -15,7 +15,7 @@
 #include "infer/commands.h"
 #include "infer/render/terminal.h"
 #include "infer/serve/access_log.h"
-#include "infer/serve/routes.h"
+#include "infer/serve/service.h"
 #include "models/files.h"
 #include "phasor/errors.h"
 

@@ -221,7 +221,7 @@ class LivePageTest(unittest.TestCase):
             self.wait()
             self.assertEqual(self.status(), "This server asks for a key.")
             self.type("#key", "sesame")
-            self.assertIn("the key is missing or wrong", self.status())
+            self.assertIn("The key is wrong.", self.status())
             self.assertEqual(self.content("h1"), [])
             self.type("#key", "open sesame")
             self.assertEqual(self.content("h1"), ["“Tom bit a dog.”"])

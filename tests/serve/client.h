@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "infer/serve/routes.h"
+#include "infer/serve/service.h"
 #include "phasor/phasor.h"
 #include "tests/support/test_files.h"
 

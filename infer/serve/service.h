@@ -73,6 +73,9 @@ class Service {
 /// Whether they are equal, in a time that does not depend on where they differ.
 bool equal_keys(std::string_view given, std::string_view key);
 
+/// Whether they are equal, whatever the letters' case.
+bool equal_letters(std::string_view a, std::string_view b);
+
 /// "AAAAPw==" of {0.5}: little-endian float32 as RFC 4648 has it.
 std::string base64(const std::vector<float>& values);
 

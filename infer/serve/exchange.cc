@@ -1,0 +1,157 @@
+#include "infer/serve/exchange.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "models/files.h"
+#include "phasor/errors.h"
+
+namespace infer {
+namespace {
+
+int64_t sum_of_tokens(const std::vector<TextResult>& results) {
+  return std::accumulate(
+      results.begin(), results.end(), int64_t{0},
+      [](int64_t sum, const TextResult& result) { return sum + result.num_tokens; });
+}
+
+/// As OpenAI's errors have it.
+std::string_view openai_type(int status) {
+  if (status == 429) return "rate_limit_error";
+  return status >= 500 || status == 424 ? "server_error" : "invalid_request_error";
+}
+
+}  // namespace
+
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+void append(std::string& text, std::span<const float> values) {
+  text += '[';
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i > 0) text += ',';
+    fmt::format_to(std::back_inserter(text), "{}", values[i]);
+  }
+  text += ']';
+}
+
+void Exchange::answer(HttpResponse response) {
+  const auto duration = Clock::now() - start;
+  service.metrics_.request(route_name(), model_name, response.status, duration);
+  if (service.log_) {
+    service.log_({request.client, request.method, request.path, model_name, response.status,
+                  std::chrono::duration<double>(duration).count(), texts, tokens});
+  }
+  reply(std::move(response));
+}
+
+void Exchange::fail(const Failure& failure) {
+  const bool openai = route != nullptr ? route->openai : request.path.starts_with("/v1/");
+  const Json json = openai ? Json{{"error",
+                                   {{"message", failure.message},
+                                    {"type", openai_type(failure.status)},
+                                    {"param", nullptr},
+                                    {"code", failure.type}}}}
+                           : Json{{"error", failure.message}, {"error_type", failure.type}};
+  HttpResponse response{.status = failure.status, .body = dump(json)};
+  if (failure.status == 429 || failure.status == 503)
+    response.headers.emplace_back("Retry-After", "1");
+  if (failure.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  if (failure.status == 405) response.headers.emplace_back("Allow", methods_at(request.path));
+  answer(std::move(response));
+}
+
+nlohmann::json Exchange::body() const {
+  if (request.body.empty()) refuse(400, "Validation", "the body is empty; send JSON");
+  if (request.body.find('\0') != std::string::npos)
+    refuse(400, "Validation", "the body is not JSON: it holds a zero byte");
+  if (!request.encoding.empty() && request.encoding != "identity")
+    refuse(415, "Validation", fmt::format("bodies encoded as {} are not read", request.encoding));
+  try {
+    return phasor::internal::parse_json(request.body, "the body");
+  } catch (const phasor::ModelError& error) {
+    refuse(400, "Validation", error.what());
+  }
+}
+
+ModelQueue& Exchange::model(const Fields& fields, const Suits& suits) const {
+  const auto& models = service.models_;
+  if (models.size() == 1) return *models.front();
+  if (const std::string name = fields.text("model", ""); !name.empty()) return model(name);
+  const auto found = std::ranges::find_if(models, [&](const auto& m) { return suits(*m); });
+  return found == models.end() ? *models.front() : **found;
+}
+
+ModelQueue& Exchange::model(const std::string& name) const {
+  const auto& models = service.models_;
+  const auto found = std::ranges::find(models, name, [](const auto& m) { return m->name(); });
+  if (found == models.end())
+    refuse(404, "model_not_found",
+           fmt::format("there is no model \"{:.100}\"; GET /v1/models lists them", name));
+  return **found;
+}
+
+ModelQueue& Exchange::any_model(const Fields& fields) const {
+  return model(fields, [](const ModelQueue&) { return true; });
+}
+
+ModelQueue& Exchange::embedder(const Fields& fields) const {
+  ModelQueue& queue = model(fields, &ModelQueue::makes_vectors);
+  if (queue.is_classifier())
+    invalid(
+        fmt::format("the model {} scores texts, and makes no vectors of them: use /predict, "
+                    "/rerank or /embed_all",
+                    queue.name()));
+  try {
+    queue.model().sentence();
+  } catch (const phasor::ModelError& error) {
+    invalid(fmt::format("the model {} has no sentence vectors: {}", queue.name(), error.what()));
+  }
+  return queue;
+}
+
+ModelQueue& Exchange::classifier(const Fields& fields) const {
+  ModelQueue& queue = model(
+      fields, [](const ModelQueue& each) { return each.is_classifier() && !each.is_reranker(); });
+  if (!queue.is_classifier())
+    invalid(fmt::format("the model {} has no classification head", queue.name()));
+  return queue;
+}
+
+ModelQueue& Exchange::reranker(const Fields& fields) const {
+  ModelQueue& queue = model(fields, &ModelQueue::is_reranker);
+  if (!queue.is_reranker())
+    invalid(fmt::format("the model {} is no reranker, whose head has one label", queue.name()));
+  return queue;
+}
+
+void Exchange::run(ModelQueue& queue, Work work, Then then) {
+  model_name = queue.name();
+  texts = std::ssize(work.texts);
+  request.body = {};
+  work.deadline = start + service.options_.timeout;
+  work.gone = gone;
+  work.done = [self = shared_from_this(), then = std::move(then)](std::vector<TextResult> results,
+                                                                  const Failure& failure) {
+    self->attempt([&] {
+      if (failure.status != 0) return self->fail(failure);
+      self->tokens = sum_of_tokens(results);
+      then(std::move(results));
+    });
+  };
+  switch (queue.add(std::move(work))) {
+    case ModelQueue::Added::kYes:
+      return;
+    case ModelQueue::Added::kFull:
+      refuse(429, "Overloaded", "the queue is full; try again later");
+    case ModelQueue::Added::kTooLarge:
+      refuse(413, "Validation",
+             fmt::format("the texts and their results could have more than {} MB; send fewer",
+                         service.options_.queue.max_queue_bytes >> 20));
+  }
+}
+
+}  // namespace infer

@@ -1,0 +1,117 @@
+// A request on its way to a model, and its answer.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "infer/serve/fields.h"
+#include "infer/serve/http.h"
+#include "infer/serve/queue.h"
+#include "infer/serve/service.h"
+
+namespace infer {
+
+using Json = nlohmann::ordered_json;
+using Task = RunKind::Task;
+
+constexpr int64_t kMostTextsOfOpenAi = 2048;  // of a request; Cohere's as well
+
+std::string dump(const Json& json);
+/// Appends "[0.1,-2]": the shortest digits that give the same float32.
+void append(std::string& text, std::span<const float> values);
+
+/// "GET, HEAD, POST": what may be sent to a path.
+std::string methods_at(std::string_view path);
+
+struct Exchange;
+
+/// What is served at a path. One that ends with "/" takes what begins with it.
+struct Route {
+  std::string_view method, path;
+  void (Exchange::*handle)();
+  bool openai = false;  // errors have OpenAI's shape
+  bool open = false;    // needs no key
+};
+
+/// A request on its way, and its answer.
+struct Exchange : std::enable_shared_from_this<Exchange> {
+  Exchange(Service& service, HttpRequest request, HttpReply reply, std::stop_token gone)
+      : service(service),
+        request(std::move(request)),
+        reply(std::move(reply)),
+        gone(std::move(gone)) {}
+
+  Service& service;
+  HttpRequest request;
+  HttpReply reply;
+  std::stop_token gone;
+  Clock::time_point start = Clock::now();
+  const Route* route = nullptr;
+  std::string model_name;  // empty: none is asked
+  int64_t texts = 0, tokens = 0;
+
+  std::string_view route_name() const { return route != nullptr ? route->path : "other"; }
+
+  void answer(HttpResponse response);
+  void answer(const Json& json) { answer(HttpResponse{.body = dump(json)}); }
+  void answer(std::string body) { answer(HttpResponse{.body = std::move(body)}); }
+
+  void fail(const Failure& failure);
+
+  /// Runs `step`, and fails with what it throws.
+  template <typename Step>
+  void attempt(const Step& step) {
+    try {
+      try {
+        step();
+      } catch (const Refusal& refusal) {
+        fail(refusal.failure);
+      } catch (...) {
+        fail(failure_of(std::current_exception()));
+      }
+    } catch (...) {  // there is not even memory to say so
+      reply({.status = 500});
+    }
+  }
+
+  nlohmann::json body() const;
+
+  using Suits = std::function<bool(const ModelQueue&)>;
+  /// The model that the request names; else the first that suits.
+  ModelQueue& model(const Fields& fields, const Suits& suits) const;
+  ModelQueue& model(const std::string& name) const;
+  ModelQueue& any_model(const Fields& fields) const;
+  ModelQueue& embedder(const Fields& fields) const;
+  ModelQueue& classifier(const Fields& fields) const;
+  ModelQueue& reranker(const Fields& fields) const;
+
+  using Then = std::function<void(std::vector<TextResult>)>;
+  /// Of `work`: its kind and texts.
+  void run(ModelQueue& queue, Work work, Then then);
+
+  void get_health() { answer(std::string("{\"status\":\"ok\"}")); }
+  void get_metrics();
+  void get_models();
+  void get_model();
+  void get_info();
+  void by_kind();
+  void openai_embeddings();
+  void embed();
+  void embed_all();
+  void predict();
+  void rerank();
+  void rerank_v1();
+  void similarity();
+  void tokenize();
+  void get_page();
+  void observe();
+};
+
+}  // namespace infer

@@ -1,0 +1,102 @@
+#include "infer/serve/fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace infer {
+namespace {
+
+[[noreturn]] void empty(const std::string& message) { refuse(400, "Empty", message); }
+
+}  // namespace
+
+void refuse(int status, const char* type, const std::string& message) {
+  throw Refusal{{status, type, message}};
+}
+
+void invalid(const std::string& message) { refuse(422, "Validation", message); }
+
+Fields::Fields(const nlohmann::json& json, const char* name) : json_(json) {
+  if (!json.is_object()) invalid(fmt::format("{} must be a JSON object", name));
+}
+
+const nlohmann::json* Fields::find(const char* key) const {
+  const auto found = json_.find(key);
+  return found == json_.end() || found->is_null() ? nullptr : &*found;
+}
+
+const nlohmann::json& Fields::at(const char* key) const {
+  const nlohmann::json* const value = find(key);
+  if (value == nullptr) invalid(fmt::format("`{}` is missing", key));
+  return *value;
+}
+
+bool Fields::flag(const char* key, bool otherwise) const {
+  const nlohmann::json* const value = find(key);
+  if (value == nullptr) return otherwise;
+  if (!value->is_boolean()) invalid(fmt::format("`{}` must be true or false", key));
+  return value->get<bool>();
+}
+
+std::string Fields::text(const char* key, const char* otherwise) const {
+  const nlohmann::json* const value = find(key);
+  return value == nullptr ? otherwise : string_of(*value, key);
+}
+
+int64_t Fields::count(const char* key) const {
+  const nlohmann::json* const value = find(key);
+  if (value == nullptr) return 0;
+  if (!value->is_number_integer() || *value < 1 || *value > 1'000'000'000)
+    invalid(fmt::format("`{}` must be a whole number above 0", key));
+  return value->get<int64_t>();
+}
+
+std::string Fields::text(const char* key) const {
+  std::string text = string_of(at(key), key);
+  if (text.empty()) empty(fmt::format("`{}` is empty", key));
+  return text;
+}
+
+std::string Fields::string_of(const nlohmann::json& value, const char* key) {
+  if (!value.is_string()) invalid(fmt::format("`{}` must be a string", key));
+  return value.get<std::string>();
+}
+
+std::vector<std::string> Fields::texts(const char* key, int64_t most) const {
+  const nlohmann::json& value = at(key);
+  if (value.is_string()) return checked({value.get<std::string>()}, key, most);
+  if (!value.is_array()) invalid(fmt::format("`{}` must be a string or a list of strings", key));
+  std::vector<std::string> texts;
+  for (const nlohmann::json& item : value) {
+    if (texts.empty() && (item.is_number() || item.is_array())) {
+      invalid(
+          fmt::format("`{}` holds token ids; ids of another vocabulary would be read as "
+                      "other words, so send text (in LangChain: check_embedding_ctx_length=False)",
+                      key));
+    }
+    texts.push_back(string_of(item, key));
+  }
+  return checked(std::move(texts), key, most);
+}
+
+std::vector<std::string> Fields::list(const char* key, int64_t most) const {
+  const nlohmann::json* const value = find(key);
+  const bool none = value == nullptr || (value->is_array() && value->empty());
+  return none ? std::vector<std::string>() : texts(key, most);
+}
+
+std::vector<std::string> Fields::checked(std::vector<std::string> texts, const char* key,
+                                         int64_t most) {
+  if (texts.empty()) empty(fmt::format("`{}` is empty", key));
+  if (std::ranges::any_of(texts, &std::string::empty))
+    empty(fmt::format("`{}` holds an empty text", key));
+  if (std::ssize(texts) > most) {
+    refuse(413, "Validation",
+           fmt::format("`{}` has {} texts; a request may have {}{}", key, texts.size(), most,
+                       most == kMostTextsOfOpenAi ? "" : " (--max-texts)"));
+  }
+  return texts;
+}
+
+}  // namespace infer

@@ -1,0 +1,47 @@
+// The fields of a request's JSON, and refusals where they are wrong.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "infer/serve/queue.h"
+
+namespace infer {
+
+/// Ends a request.
+struct Refusal {
+  Failure failure;
+};
+[[noreturn]] void refuse(int status, const char* type, const std::string& message);
+[[noreturn]] void invalid(const std::string& message);  // 422
+
+/// Borrows the JSON. Each function refuses what is not as it says, with the field's name.
+class Fields {
+ public:
+  explicit Fields(const nlohmann::json& json, const char* name = "the body");
+
+  /// Null where it is missing or null.
+  const nlohmann::json* find(const char* key) const;
+  const nlohmann::json& at(const char* key) const;
+  bool flag(const char* key, bool otherwise) const;
+  std::string text(const char* key, const char* otherwise) const;
+  /// A string that is not empty.
+  std::string text(const char* key) const;
+  /// A whole number above 0; 0 where it is missing.
+  int64_t count(const char* key) const;
+  /// A string, or a list of them; at most `most`, and none is empty.
+  std::vector<std::string> texts(const char* key, int64_t most) const;
+  /// The same, but may be missing or an empty list.
+  std::vector<std::string> list(const char* key, int64_t most) const;
+
+  static std::string string_of(const nlohmann::json& value, const char* key);
+  static std::vector<std::string> checked(std::vector<std::string> texts, const char* key,
+                                          int64_t most);
+
+ private:
+  const nlohmann::json& json_;
+};
+
+}  // namespace infer

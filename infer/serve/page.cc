@@ -1,0 +1,81 @@
+// The page at /, and what it asks for.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "infer/serve/exchange.h"
+#include "infer/serve/live.h"
+
+namespace infer {
+namespace {
+
+constexpr int64_t kMostObservedBytes = 10'000;  // of a text
+constexpr int64_t kMostInterventions = 32;
+
+/// Options of the command line in a message become the fields that give them.
+Failure in_fields(Failure failure) {
+  for (const auto& [option, field] :
+       {std::pair("--edit", "`edits`"), std::pair("--cut-residual", "`cut_residuals`"),
+        std::pair("--positions", "`positions`")}) {
+    if (failure.message.starts_with(option)) failure.message.replace(0, std::strlen(option), field);
+  }
+  constexpr std::string_view kFiles = " (or table=FILE)";  // which the server does not read
+  if (const size_t at = failure.message.find(kFiles); at != std::string::npos)
+    failure.message.erase(at, kFiles.size());
+  return failure;
+}
+
+}  // namespace
+
+void Exchange::get_page() {
+  answer(HttpResponse{
+      .body = service.page_,
+      .content_type = "text/html; charset=utf-8",
+      .headers = {{"Content-Security-Policy",
+                   "default-src 'none'; connect-src 'self'; script-src 'unsafe-inline'; style-src "
+                   "'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'; "
+                   "frame-ancestors 'none'"},
+                  {"X-Content-Type-Options", "nosniff"},
+                  {"Referrer-Policy", "no-referrer"},
+                  {"Cache-Control", "no-cache"}}});
+}
+
+void Exchange::observe() {
+  // Another site's page can send this type only if we allow it, which we do not.
+  constexpr std::string_view kJson = "application/json";
+  if (!equal_letters(std::string_view(request.content_type).substr(0, kJson.size()), kJson))
+    refuse(415, "Validation", "send \"Content-Type: application/json\"");
+  const nlohmann::json json = body();
+  const Fields fields(json);
+  Observation observation{
+      .model = &any_model(fields),
+      .texts = fields.texts("texts", 2),
+      .positions = fields.text("positions", ""),
+      .interventions = {.edits = fields.list("edits", kMostInterventions),
+                        .cuts = fields.list("cut_residuals", kMostInterventions)},
+      .deadline = start + service.options_.timeout,
+      .gone = gone};
+  model_name = observation.model->name();
+  texts = std::ssize(observation.texts);
+  request.body = {};
+  for (const std::string& text : observation.texts) {
+    if (std::ssize(text) > kMostObservedBytes)
+      invalid(fmt::format("a text has {} bytes; at most {} are observed", text.size(),
+                          kMostObservedBytes));
+  }
+  for (const std::string& edit : observation.interventions.edits) {
+    if (edit.starts_with("table=")) invalid("the server reads no files, so there is no table=");
+  }
+  observation.done = [self = shared_from_this()](std::string body, int64_t tokens,
+                                                 const Failure& failure) {
+    self->attempt([&] {
+      if (failure.status != 0) return self->fail(in_fields(failure));
+      self->tokens = tokens;
+      self->answer(std::move(body));
+    });
+  };
+  if (!service.observer_.add(std::move(observation)))
+    refuse(429, "Overloaded", "too many observations wait; try again later");
+}
+
+}  // namespace infer

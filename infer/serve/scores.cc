@@ -1,0 +1,132 @@
+// Labels and ranks of texts, in the shapes of text-embeddings-inference, Cohere and Jina.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "infer/serve/exchange.h"
+
+namespace infer {
+namespace {
+
+/// Indices from the largest number to the smallest.
+std::vector<size_t> best_first(std::span<const float> numbers) {
+  std::vector<size_t> order(numbers.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return numbers[i]; });
+  return order;
+}
+
+}  // namespace
+
+void Exchange::by_kind() {
+  const nlohmann::json json = body();
+  const ModelQueue& queue = any_model(Fields(json));
+  if (!queue.is_classifier()) return embed();
+  queue.is_reranker() ? rerank() : predict();
+}
+
+void Exchange::predict() {
+  const nlohmann::json json = body();
+  const Fields fields(json);
+  ModelQueue& queue = classifier(fields);
+  // "s", ["a", "b"]: one pair, or a list of texts ["s"] and pairs ["a", "b"].
+  const nlohmann::json& inputs = fields.at("inputs");
+  const bool flat =
+      inputs.is_string() || (inputs.is_array() && !inputs.empty() && inputs[0].is_string());
+  std::vector<std::string> first, second;
+  const auto add = [&](const nlohmann::json& item) {
+    const nlohmann::json list = item.is_string() ? nlohmann::json::array({item}) : item;
+    if (!list.is_array() || list.empty() || list.size() > 2)
+      invalid("`inputs` must be a text, a pair of texts, or a list of lists of one or two texts");
+    first.push_back(Fields::string_of(list[0], "inputs"));
+    if (list.size() == 2) second.push_back(Fields::string_of(list[1], "inputs"));
+  };
+  if (flat)
+    add(inputs);
+  else if (inputs.is_array())
+    std::ranges::for_each(inputs, add);
+  else
+    invalid("`inputs` must be a text or a list");
+  if (!second.empty() && second.size() != first.size())
+    invalid("`inputs` mixes texts and pairs; send them in two requests");
+  Fields::checked(first, "inputs", service.options_.max_texts);
+  const bool raw = fields.flag("raw_scores", false);
+  const RunKind kind{.task = second.empty() ? Task::kClassify : Task::kClassifyPairs,
+                     .truncate = fields.flag("truncate", true)};
+  run(queue, {.kind = kind, .texts = std::move(first), .second = std::move(second)},
+      [this, &queue, raw, flat](const std::vector<TextResult>& results) {
+        const std::vector<std::string>& labels = queue.model().weights().classifier->labels;
+        Json all = Json::array();
+        for (const TextResult& result : results) {
+          const std::vector<float>& scores = raw ? result.values : result.probabilities;
+          Json& list = all.emplace_back(Json::array());
+          for (const size_t i : best_first(scores))
+            list.push_back({{"score", scores[i]}, {"label", labels[i]}});
+        }
+        answer(flat ? all[0] : all);
+      });
+}
+
+void Exchange::rerank() {
+  const nlohmann::json json = body();
+  const Fields fields(json);
+  if (fields.find("texts") == nullptr && fields.find("documents") != nullptr) return rerank_v1();
+  ModelQueue& queue = reranker(fields);
+  std::vector<std::string> documents = fields.texts("texts", service.options_.max_texts);
+  const RunKind kind{.task = Task::kRerank, .truncate = fields.flag("truncate", true)};
+  const bool raw = fields.flag("raw_scores", false);
+  std::vector<std::string> shown;
+  if (fields.flag("return_text", false)) shown = documents;
+  run(queue, {.kind = kind, .texts = std::move(documents), .query = fields.text("query")},
+      [this, raw, shown](const std::vector<TextResult>& results) {
+        std::vector<float> logits;
+        for (const TextResult& result : results) logits.push_back(result.values[0]);
+        Json list = Json::array();
+        for (const size_t i : best_first(logits)) {
+          Json& item = list.emplace_back(
+              Json{{"index", i}, {"score", raw ? logits[i] : results[i].probabilities[0]}});
+          if (!shown.empty()) item["text"] = shown[i];
+        }
+        answer(list);
+      });
+}
+
+void Exchange::rerank_v1() {
+  const nlohmann::json json = body();
+  const Fields fields(json);
+  ModelQueue& queue = reranker(fields);
+  const nlohmann::json& items = fields.at("documents");
+  if (!items.is_array()) invalid("`documents` must be a list");
+  std::vector<std::string> documents;
+  for (const nlohmann::json& item : items) {
+    const bool wrapped = item.is_object() && item.contains("text");
+    const nlohmann::json& text = wrapped ? item["text"] : item;
+    if (!text.is_string())
+      invalid("`documents` must hold strings, or objects with a string `text`");
+    documents.push_back(text.get<std::string>());
+  }
+  documents = Fields::checked(std::move(documents), "documents", kMostTextsOfOpenAi);
+  const int64_t top = fields.count("top_n");
+  std::vector<std::string> shown;
+  if (fields.flag("return_documents", false)) shown = documents;
+  run(queue,
+      {.kind = {.task = Task::kRerank},
+       .texts = std::move(documents),
+       .query = fields.text("query")},
+      [this, &queue, top, shown](const std::vector<TextResult>& results) {
+        std::vector<float> logits;
+        for (const TextResult& result : results) logits.push_back(result.values[0]);
+        Json list = Json::array();
+        for (const size_t i : best_first(logits)) {
+          if (top > 0 && std::ssize(list) == top) break;
+          Json& item = list.emplace_back(
+              Json{{"index", i}, {"relevance_score", results[i].probabilities[0]}});
+          if (!shown.empty()) item["document"] = {{"text", shown[i]}};
+        }
+        answer(Json{
+            {"model", queue.name()}, {"usage", {{"total_tokens", tokens}}}, {"results", list}});
+      });
+}
+
+}  // namespace infer

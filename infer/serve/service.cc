@@ -1,0 +1,154 @@
+#include "infer/serve/service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "infer/serve/exchange.h"
+#include "phasor/errors.h"
+
+namespace infer {
+namespace {
+
+constexpr std::array kRoutes = {
+    Route{"GET", "/health", &Exchange::get_health, false, true},
+    Route{"GET", "/ping", &Exchange::get_health, false, true},
+    Route{"GET", "/metrics", &Exchange::get_metrics},
+    Route{"GET", "/info", &Exchange::get_info},
+    Route{"GET", "/v1/models", &Exchange::get_models, true},
+    Route{"GET", "/v1/models/", &Exchange::get_model, true},
+    Route{"POST", "/v1/embeddings", &Exchange::openai_embeddings, true},
+    Route{"POST", "/embeddings", &Exchange::openai_embeddings, true},
+    Route{"POST", "/", &Exchange::by_kind},
+    Route{"POST", "/invocations", &Exchange::by_kind},
+    Route{"POST", "/embed", &Exchange::embed},
+    Route{"POST", "/embed_all", &Exchange::embed_all},
+    Route{"POST", "/predict", &Exchange::predict},
+    Route{"POST", "/rerank", &Exchange::rerank},
+    Route{"POST", "/v1/rerank", &Exchange::rerank_v1, true},
+    Route{"POST", "/v2/rerank", &Exchange::rerank_v1, true},
+    Route{"POST", "/similarity", &Exchange::similarity},
+    Route{"POST", "/tokenize", &Exchange::tokenize},
+    Route{"GET", "/", &Exchange::get_page, false, true},
+    Route{"POST", "/observe", &Exchange::observe},
+};
+
+bool is_at(const Route& route, std::string_view path) {
+  const bool has_more = route.path.size() > 1 && route.path.ends_with('/');
+  return has_more ? path.starts_with(route.path) : path == route.path;
+}
+
+bool takes_method(const Route& route, std::string_view method) {
+  return route.method == method || (method == "HEAD" && route.method == "GET");
+}
+
+/// That of the path and the method; else of the path; else none.
+const Route* route_of(const HttpRequest& request) {
+  const Route* of_path = nullptr;
+  for (const Route& route : kRoutes) {
+    if (!is_at(route, request.path)) continue;
+    if (takes_method(route, request.method)) return &route;
+    if (of_path == nullptr) of_path = &route;
+  }
+  return of_path;
+}
+
+/// "name" of "name:8080" and of "http://name"; "[::1]" of "[::1]:8080".
+std::string_view host_of(std::string_view origin) {
+  if (const size_t scheme = origin.find("://"); scheme != origin.npos)
+    origin.remove_prefix(scheme + 3);
+  if (origin.starts_with('[')) return origin.substr(0, origin.find(']') + 1);
+  return origin.substr(0, origin.find(':'));
+}
+
+}  // namespace
+
+/// "GET, HEAD, POST".
+std::string methods_at(std::string_view path) {
+  std::vector<std::string_view> methods;
+  for (const Route& route : kRoutes) {
+    if (!is_at(route, path)) continue;
+    methods.push_back(route.method);
+    if (route.method == "GET") methods.emplace_back("HEAD");
+  }
+  return fmt::format("{}", fmt::join(methods, ", "));
+}
+
+void Service::add_model(std::unique_ptr<ModelQueue> model) {
+  if (std::ranges::find(models_, model->name(), [](const auto& m) { return m->name(); }) !=
+      models_.end())
+    throw phasor::InvalidArgument(fmt::format(
+        "two models are called \"{}\"; give one another name: -m NAME=DIR", model->name()));
+  models_.push_back(std::move(model));
+}
+
+void Service::ready() {
+  page_ = live_page(models_, !options_.keys.empty());
+  ready_ = true;
+}
+
+bool Service::has_key(std::string_view authorization) const {
+  constexpr std::string_view kBearer = "bearer ";
+  if (!equal_letters(authorization.substr(0, kBearer.size()), kBearer)) return false;
+  bool is_one = false;  // all are compared, so that the time tells nothing
+  for (const std::string& key : options_.keys)
+    is_one |= equal_keys(authorization.substr(kBearer.size()), key);
+  return is_one;
+}
+
+/// A name that another site's owner has pointed at this machine makes its pages ours to a browser.
+bool Service::is_rebound(const HttpRequest& request) const {
+  if (!request.is_local || request.origin.empty()) return false;
+  const std::string_view name = host_of(request.host);
+  const bool is_address =
+      name.starts_with('[') || name.find_first_not_of("0123456789.") == std::string_view::npos;
+  return !is_address && name != "localhost" &&
+         std::ranges::find(options_.hosts, name, host_of) == options_.hosts.end();
+}
+
+Failure Service::refusal(const HttpRequest& request) const {
+  const Route* const route = route_of(request);
+  if (request.status != 0) return {request.status, "Http", request.problem};
+  if (!options_.keys.empty() && !(route && route->open) && !has_key(request.authorization))
+    return {401, "Unauthorized", "the key is missing or wrong; send \"Authorization: Bearer KEY\""};
+  if (is_rebound(request))
+    return {403, "Forbidden",
+            fmt::format("pages of {} may not ask this server; --allow-host {} lets them",
+                        request.host, host_of(request.host))};
+  if (route == nullptr) return {404, "NotFound", fmt::format("there is no {}", request.path)};
+  if (!takes_method(*route, request.method))
+    return {
+        405, "MethodNotAllowed",
+        fmt::format("{} takes {}, not {}", request.path, methods_at(request.path), request.method)};
+  if (!ready_) return {503, "Unhealthy", "the models are being loaded"};
+  if (draining_) return {503, "Unhealthy", "the server is going down"};
+  return {};
+}
+
+void Service::serve(HttpRequest request, HttpReply reply, std::stop_token gone) {
+  const auto exchange =
+      std::make_shared<Exchange>(*this, std::move(request), std::move(reply), std::move(gone));
+  exchange->route = route_of(exchange->request);
+  exchange->attempt([&] {
+    const Failure failure = refusal(exchange->request);
+    if (failure.status != 0) return exchange->fail(failure);
+    (exchange.get()->*exchange->route->handle)();
+  });
+}
+
+/// Whatever the case.
+bool equal_letters(std::string_view a, std::string_view b) {
+  const auto lower = [](unsigned char c) { return std::tolower(c); };
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
+bool equal_keys(std::string_view given, std::string_view key) {
+  unsigned char difference = given.size() == key.size() ? 0 : 1;
+  for (size_t i = 0; i < given.size(); ++i)
+    difference |= static_cast<unsigned char>(given[i] ^ key[key.empty() ? 0 : i % key.size()]);
+  return difference == 0;
+}
+
+}  // namespace infer

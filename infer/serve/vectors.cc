@@ -1,0 +1,176 @@
+// Vectors, states and tokens of texts, in the shapes of OpenAI and text-embeddings-inference.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "infer/cli/input.h"
+#include "infer/render/page.h"
+#include "infer/serve/exchange.h"
+
+namespace infer {
+namespace {
+
+float cosine_of(const TextResult& a, const TextResult& b) {
+  return static_cast<float>(phasor::cosine(a.values, b.values));
+}
+
+/// How many of a vector's numbers are asked for: all of them, or `dimensions`.
+int64_t dimensions_of(const Fields& fields, const ModelQueue& queue) {
+  const int64_t dimensions = fields.count("dimensions");
+  if (dimensions > queue.vector_width())
+    invalid(fmt::format("`dimensions` is {}; the model's vectors have {}", dimensions,
+                        queue.vector_width()));
+  return dimensions == 0 ? queue.vector_width() : dimensions;
+}
+
+/// The first `dimensions` columns, again of length 1 where the whole had that.
+void cut(std::vector<TextResult>& results, int64_t dimensions, bool normalize) {
+  for (TextResult& result : results) {
+    if (dimensions == std::ssize(result.values)) return;
+    result.values.resize(dimensions);
+    if (!normalize) continue;
+    double squares = 0;
+    for (const float x : result.values) squares += static_cast<double>(x) * x;
+    const double scale = 1 / std::max(std::sqrt(squares), 1e-12);
+    for (float& x : result.values) x = static_cast<float>(x * scale);
+  }
+}
+
+/// Of TEI's shapes.
+RunKind embed_kind(const Fields& fields, const ModelQueue& queue) {
+  const phasor::SentenceConfig& sentence = queue.model().sentence();
+  RunKind kind{.truncate = fields.flag("truncate", true),
+               .normalize = fields.flag("normalize", true),
+               .prompt = sentence.prompt};
+  if (fields.text("truncation_direction", "right") != "right" &&
+      fields.text("truncation_direction", "") != "Right")
+    invalid("`truncation_direction` must be \"Right\": texts are cut at their end");
+  if (const std::string name = fields.text("prompt_name", ""); !name.empty()) {
+    const auto found = sentence.prompts.find(name);
+    if (found == sentence.prompts.end())
+      invalid(fmt::format("the model has no prompt \"{:.100}\"", name));
+    kind.prompt = found->second;
+  }
+  return kind;
+}
+
+}  // namespace
+
+std::string base64(const std::vector<float>& values) {
+  static_assert(std::endian::native == std::endian::little);
+  return base64(std::as_bytes(std::span(values)));
+}
+
+void Exchange::openai_embeddings() {
+  const nlohmann::json json = body();
+  const Fields fields(json);
+  ModelQueue& queue = embedder(fields);
+  const std::string format = fields.text("encoding_format", "float");
+  if (format != "float" && format != "base64")
+    invalid("`encoding_format` must be \"float\" or \"base64\"");
+  const int64_t dimensions = dimensions_of(fields, queue);
+  const RunKind kind{.prompt = queue.model().sentence().prompt};
+  run(queue, {.kind = kind, .texts = fields.texts("input", kMostTextsOfOpenAi)},
+      [this, &queue, dimensions, format](std::vector<TextResult> results) {
+        cut(results, dimensions, true);
+        std::string text = R"({"object":"list","data":[)";
+        for (size_t i = 0; i < results.size(); ++i) {
+          text += fmt::format(R"({}{{"object":"embedding","index":{},"embedding":)",
+                              i == 0 ? "" : ",", i);
+          if (format == "float")
+            append(text, results[i].values);
+          else
+            text += fmt::format("\"{}\"", base64(results[i].values));
+          text += '}';
+        }
+        text += fmt::format(R"(],"model":{},"usage":{{"prompt_tokens":{},"total_tokens":{}}}}})",
+                            dump(queue.name()), tokens, tokens);
+        answer(std::move(text));
+      });
+}
+
+void Exchange::embed() {
+  const nlohmann::json json = body();
+  const Fields fields(json);
+  ModelQueue& queue = embedder(fields);
+  const RunKind kind = embed_kind(fields, queue);
+  const int64_t dimensions = dimensions_of(fields, queue);
+  run(queue, {.kind = kind, .texts = fields.texts("inputs", service.options_.max_texts)},
+      [this, dimensions, normalize = kind.normalize](std::vector<TextResult> results) {
+        cut(results, dimensions, normalize);
+        std::string text;
+        for (const TextResult& result : results) {
+          text += text.empty() ? '[' : ',';
+          append(text, result.values);
+        }
+        answer(text + "]");
+      });
+}
+
+void Exchange::embed_all() {
+  const nlohmann::json json = body();
+  const Fields fields(json);
+  ModelQueue& queue = any_model(fields);
+  const RunKind kind{.task = Task::kStates, .truncate = fields.flag("truncate", true)};
+  run(queue, {.kind = kind, .texts = fields.texts("inputs", service.options_.max_texts)},
+      [this](const std::vector<TextResult>& results) {
+        std::string text;
+        for (const TextResult& result : results) {
+          text += text.empty() ? "[[" : ",[";
+          const size_t width = result.values.size() / static_cast<size_t>(result.num_tokens);
+          for (size_t i = 0; i < result.values.size(); i += width) {
+            if (i > 0) text += ',';
+            append(text, std::span(result.values).subspan(i, width));
+          }
+          text += ']';
+        }
+        answer(text + "]");
+      });
+}
+
+void Exchange::similarity() {
+  const nlohmann::json json = body();
+  const Fields fields(json), inputs(fields.at("inputs"), "`inputs`");
+  ModelQueue& queue = embedder(fields);
+  std::vector<std::string> texts = inputs.texts("sentences", service.options_.max_texts);
+  texts.insert(texts.begin(), inputs.text("source_sentence"));
+  const RunKind kind{.prompt = queue.model().sentence().prompt};
+  run(queue, {.kind = kind, .texts = std::move(texts)}, [this](const auto& results) {
+    std::vector<float> cosines;
+    for (size_t i = 1; i < results.size(); ++i)
+      cosines.push_back(cosine_of(results[0], results[i]));
+    std::string text;
+    append(text, cosines);
+    answer(std::move(text));
+  });
+}
+
+void Exchange::tokenize() {
+  const nlohmann::json json = body();
+  const Fields fields(json);
+  ModelQueue& queue = any_model(fields);
+  const bool specials = fields.flag("add_special_tokens", true);
+  run(queue,
+      {.kind = {.task = Task::kTokenize},
+       .texts = fields.texts("inputs", service.options_.max_texts)},
+      [this, &queue, specials](const std::vector<TextResult>& results) {
+        std::string text;
+        for (const auto& [values, probabilities, num_tokens, tokens] : results) {
+          text += text.empty() ? "[[" : "],[";
+          const std::vector<int64_t> places = text_places(queue.model(), tokens.ids);
+          for (int64_t t = 0; t < num_tokens; ++t) {
+            const bool special = !std::ranges::binary_search(places, t);
+            if (special && !specials) continue;
+            fmt::format_to(std::back_inserter(text),
+                           R"({}{{"id":{},"text":{},"special":{},"start":null,"stop":null}})",
+                           text.ends_with('}') ? "," : "", tokens.ids[t], dump(tokens.pieces[t]),
+                           special);
+          }
+        }
+        answer(text + "]]");
+      });
+}
+
+}  // namespace infer
