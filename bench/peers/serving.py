@@ -7,13 +7,12 @@ import os
 import statistics
 import subprocess
 import sys
-import time
 import urllib.request
 
 import engines
 import programs
 import subjects
-from programs import Program, Skip, say
+from programs import Failed, Program, Skip, say
 
 REPO = os.path.dirname(os.path.dirname(engines.HERE))
 SPECIAL_TOKENS = 2  # [CLS] and [SEP]
@@ -27,6 +26,9 @@ def parse_arguments():
     parser = argparse.ArgumentParser(prog="bench/peers/run serving", description=__doc__)
     parser.add_argument("--model", default="minilm", help="minilm, bert-base, or d_model/num_layers/num_heads/d_ff")
     parser.add_argument("--clients", type=numbers, default=[1, 16, 256], help="at once; like 1,16,256")
+    parser.add_argument(
+        "--threads", type=int, default=programs.num_cores(), help="of the engines; fewer leave a core to the clients"
+    )
     parser.add_argument("--words", type=int, default=32, help="of a text; each is a token")
     parser.add_argument("--rounds", type=int, default=5, help="measurements of each, in turns")
     parser.add_argument("--seconds", type=float, default=3, help="of each measurement")
@@ -36,38 +38,35 @@ def parse_arguments():
     return arguments
 
 
-def answers(port):
-    """Whether the server has loaded its model."""
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health") as reply:
-            return reply.status == 200
-    except OSError:
-        return False
-
-
 @contextlib.contextmanager
-def infer_serve(model):
+def infer_serve(model, threads):
     program = os.path.join(model.build, "bin/infer")
-    command = [program, "serve", "-m", model.folder, "--port", "0"]
+    command = [program, "serve", "-m", model.folder, "--port", "0", "--threads", str(threads)]
     # Its log is a line an answer, as in use.
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
-        note = process.stderr.readline()
-        port = int(note.rsplit(":", 1)[1])
-        while not answers(port):
-            time.sleep(0.01)
-        yield port
+        note = process.stderr.readline()  # when the model is loaded
+        if "http://" not in note:
+            raise Failed(f"infer serve says: {note}")
+        yield int(note.rsplit(":", 1)[1])
     finally:
         process.terminate()
         process.wait()
 
 
 @contextlib.contextmanager
-def onnxruntime(model):
-    command = engines.onnxruntime(model, programs.num_cores(), "f32")
+def onnxruntime(model, threads):
+    command = engines.onnxruntime(model, threads, "f32")
     vocabulary = os.path.join(model.folder, "vocab.txt")
     with Program([*command, "--serve", vocabulary], model.scratch, {}) as program:
         yield program.hello["port"]
+
+
+def output_of(command):
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode != 0:
+        raise Failed(f"{' '.join(command)} ended with {result.returncode}: {result.stderr}{result.stdout}")
+    return result.stdout
 
 
 def vector(port, text):
@@ -81,24 +80,22 @@ def load(port, model, clients, arguments):
     command = [program, str(port), "--json", "--clients", str(clients)]
     command += ["--seconds", str(arguments.seconds), "--words", str(arguments.words)]
     command += ["--vocabulary", os.path.join(model.folder, "vocab.txt")]
-    result = subprocess.run(command, check=True, capture_output=True, text=True)
-    return json.loads(result.stdout)
+    return json.loads(output_of(command))
 
 
 def bench(model, clients, arguments):
     """Texts a second of as many as there are clients, in one batch of token ids."""
     shape = f"{clients}x{arguments.words + SPECIAL_TOKENS}"
     command = [os.path.join(model.build, "bin/infer"), "bench", "-q", "--json", "-m", model.folder]
-    command += ["--threads", "all", "--seconds", str(arguments.seconds), "--shape", shape]
-    result = subprocess.run(command, check=True, capture_output=True, text=True)
-    row = json.loads(result.stdout.splitlines()[0])
+    command += ["--threads", str(arguments.threads), "--seconds", str(arguments.seconds), "--shape", shape]
+    row = json.loads(output_of(command).splitlines()[0])
     return {"texts_per_s": 1e3 * clients / row["median_ms"]}
 
 
 def table(rows, model, arguments):
     lines = [
         f"{model.name} ({model.shape}), float32, texts of {arguments.words} words, one a request, "
-        f"{programs.num_cores()} cores ({programs.cpu_name()})",
+        f"{arguments.threads} threads, {programs.num_cores()} cores ({programs.cpu_name()})",
         "",
         "| clients | `infer bench`, texts/s | `infer serve`, texts/s | p50, ms | p99, ms | of `infer bench` "
         "| ONNX Runtime, texts/s | p50, ms | p99, ms |",
@@ -126,11 +123,11 @@ def run(arguments):
     scratch = os.path.join(arguments.build, "peers")
     engines.install_onnxruntime(scratch)
     model = subjects.Model(arguments.model, scratch, arguments.build)
-    with infer_serve(model) as ours, onnxruntime(model) as theirs:
+    with infer_serve(model, arguments.threads) as ours, onnxruntime(model, arguments.threads) as theirs:
         text = "w123 w4567 w20 w30000"
         both = zip(vector(ours, text), vector(theirs, text))
         if max(abs(a - b) for a, b in both) > AGREE:
-            raise programs.Failed("the two servers' vectors differ")
+            raise Failed("the two servers' vectors differ")
         rows = {clients: {"bench": [], "serve": [], "onnxruntime": []} for clients in arguments.clients}
         for number in range(arguments.rounds):
             for clients, measured in rows.items():
@@ -147,6 +144,6 @@ if __name__ == "__main__":
     except Skip as reason:
         say(f"skipped: {reason}")
         sys.exit(77)
-    except programs.Failed as problem:
+    except Failed as problem:
         say(problem)
         sys.exit(1)
