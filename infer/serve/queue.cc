@@ -13,11 +13,7 @@ namespace infer {
 namespace {
 
 constexpr int64_t kDefaultTokens = 2048;  // as EmbedOptions::max_tokens has it
-
-constexpr int64_t kSmallAnswer = 65536;  // bytes; takes no longer than to wake another thread
-
-std::vector<float> copy(std::span<const float> values) { return {values.begin(), values.end()}; }
-
+constexpr int64_t kSmallAnswer = 65536;   // bytes; takes no longer than to wake another thread
 constexpr std::chrono::milliseconds kNoMemory{100};  // until others may have freed some
 
 int64_t max_tokens_of(const phasor::Model& model) {
@@ -264,51 +260,6 @@ void ModelQueue::answer(Requests ended) {
 bool ModelQueue::is_idle() const {
   const std::lock_guard lock(mutex_);
   return queue_.empty() && bytes_ <= kSmallAnswer;
-}
-
-std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
-                                              const std::vector<std::string_view>& texts,
-                                              const std::vector<std::string_view>& second) {
-  const phasor::Overflow overflow =
-      kind.truncate ? phasor::Overflow::kTruncate : phasor::Overflow::kError;
-  std::vector<TextResult> results;
-  if (kind.task == RunKind::Task::kTokenize) {
-    for (const std::string_view text : texts) {
-      phasor::Tokens tokens = model_->tokenizer().encode(text);
-      const int64_t num_tokens = std::ssize(tokens.ids);
-      results.push_back({.values = {}, .num_tokens = num_tokens, .tokens = std::move(tokens)});
-    }
-  } else if (kind.task == RunKind::Task::kEmbed) {
-    phasor::EmbedOptions options{.prompt = kind.prompt, .overflow = overflow};
-    options.pooling = model_->sentence().pooling;
-    options.pooling->normalize = kind.normalize;
-    const phasor::Embeddings embeddings = encoder_.embed(texts, options);
-    for (int64_t i = 0; i < embeddings.size(); ++i)
-      results.push_back({copy(embeddings[i]), {}, embeddings.report(i).num_tokens});
-  } else if (kind.task == RunKind::Task::kStates) {
-    std::vector<std::vector<int32_t>> ids;
-    for (const std::string_view text : texts) {
-      phasor::Tokens tokens =
-          model_->tokenizer().encode(text, {.max_tokens = kind.truncate ? max_tokens_ : 0});
-      if (std::ssize(tokens.ids) > max_tokens_) {
-        throw phasor::InvalidArgument(fmt::format("a text has {} tokens; the model takes {}",
-                                                  tokens.ids.size(), max_tokens_));
-      }
-      ids.push_back(std::move(tokens.ids));
-    }
-    const phasor::Encoding encoding = encoder_.encode_ids(ids);
-    for (int64_t i = 0; i < encoding.num_sequences(); ++i)
-      results.push_back({copy(encoding.hidden(i)), {}, encoding.num_tokens(i)});
-  } else {
-    const phasor::ClassifyOptions options{.overflow = overflow};
-    const phasor::Classification classes = second.empty()
-                                               ? encoder_.classify(texts, options)
-                                               : encoder_.classify(texts, second, options);
-    for (int64_t i = 0; i < classes.size(); ++i)
-      results.push_back(
-          {copy(classes.logits(i)), copy(classes.probabilities(i)), classes.report(i).num_tokens});
-  }
-  return results;
 }
 
 }  // namespace infer

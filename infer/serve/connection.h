@@ -1,0 +1,119 @@
+// The connections of an HttpServer: what http.cc and connection.cc share.
+#pragma once
+
+#include <atomic>
+#include <boost/asio.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <chrono>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+#include "infer/serve/http.h"
+
+namespace infer {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+using asio::ip::tcp;
+using boost::system::error_code;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+struct HttpServer::State {
+  State(const HttpOptions& options, Handler handler, Accepts accepts)
+      : options(options),
+        handler(std::move(handler)),
+        accepts(std::move(accepts)),
+        acceptor(io),
+        retry(io) {}
+
+  void accept(const std::shared_ptr<State>& self);
+  void drain();
+
+  const HttpOptions options;
+  const Handler handler;
+  const Accepts accepts;
+  asio::io_context io{1};
+  tcp::acceptor acceptor;
+  asio::steady_timer retry;
+  bool accepting = false, draining = false;
+  int64_t unread = 0, unsent = 0;  // bytes
+  std::set<Connection*> connections;
+  std::list<Connection*> idle, writing;  // the longest idle first, and that which writes longest
+  std::atomic<int64_t> count = 0;
+};
+
+/// One connection, whose requests come one after the other. Lives on the thread of run(), kept
+/// alive by what it waits for: an operation of its socket, or an answer.
+class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(std::shared_ptr<State> state, tcp::socket socket);
+  ~Connection();
+
+  void wait_for_request();
+  void close();
+
+ private:
+  /// Calls `then(error)` for the end of an operation; asio::error::timed_out where it took longer.
+  template <typename Then>
+  auto within(milliseconds time, Then then) {
+    timed_out_ = false;
+    end_after(time, ++operation_);
+    return [self = shared_from_this(), then](error_code error, size_t = 0) {
+      ++self->operation_;
+      self->timer_.cancel();
+      (self.get()->*then)(self->timed_out_ ? asio::error::timed_out : error);
+    };
+  }
+  void end_after(milliseconds time, uint64_t operation);
+  void join(std::list<Connection*>& list);
+  void leave();
+
+  void begin_request(error_code error);
+  void head_read(error_code error);
+  void continued(error_code error);
+  void body_read(error_code error);
+  void refuse(error_code error);
+  void refuse(int status, std::string problem);
+  void handle();
+  void watch();
+  void watch_for_reset();
+  bool waits_for(uint64_t number) const { return number == number_ && !answered_; }
+  void reply(uint64_t number, HttpResponse response);
+  void write(HttpResponse response, bool keep_alive);
+  void written(error_code error);
+  void linger();
+  void lingered(error_code error);
+
+  std::shared_ptr<State> state_;
+  tcp::socket socket_;
+  asio::steady_timer timer_;
+  uint64_t operation_ = 0;  // that the timer is for
+  bool timed_out_ = false;
+  std::list<Connection*>* list_ = nullptr;  // of the state, that this is in
+  std::list<Connection*>::iterator place_;
+  int64_t unread_ = 0, unsent_ = 0;  // what this has of the state's
+  std::string client_;
+  bool is_local_ = false;
+  beast::flat_buffer buffer_;
+  std::optional<http::request_parser<http::string_body>> parser_;
+  std::optional<http::response<http::string_body>> response_;
+  std::optional<http::response_serializer<http::string_body>> serializer_;
+  HttpRequest request_;
+  unsigned version_ = 11;  // of HTTP, that the client speaks
+  uint64_t number_ = 0;    // of the request
+  bool answered_ = true, keep_alive_ = false, head_ = false;
+  std::stop_source gone_;
+  std::shared_ptr<Connection> pending_;  // this, until it is answered
+  Clock::time_point linger_until_;
+};
+
+}  // namespace infer
