@@ -33,7 +33,7 @@ std::vector<std::string> lines_of(std::istream& stream) {
 void add_model(CommandLine& line, CommonOptions& options) {
   line.option("-m,--model", "DIR|NAME",
               "a checkpoint's folder, or a bundled model: sinusoidal (default), learned, none, "
-              "rotary, relative",
+              "rotary, relative, alibi",
               options.model);
 }
 

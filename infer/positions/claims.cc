@@ -125,13 +125,12 @@ Reordered reorder(std::shared_ptr<const Model> model) {
 /// The model in d = 4 and n = 100: one layer, and weights of zero, because what a run adds to its
 /// tokens depends on none of them.
 std::shared_ptr<const Model> of_width_four(const Model& model) {
-  ModelConfig config{.d_model = 4,
-                     .d_ff = 4,
-                     .num_layers = 1,
-                     .num_heads = 1,
-                     .vocab_size = model.config().vocab_size,
-                     .max_positions = 4,
-                     .position = model.config().position};
+  ModelConfig config;
+  config.d_model = config.d_ff = 4;
+  config.num_layers = config.num_heads = 1;
+  config.vocab_size = model.config().vocab_size;
+  config.max_positions = 4;
+  config.position = model.config().position;
   config.position.base = 100;
   const auto zeros = std::make_shared<const std::vector<float>>(4 * config.vocab_size);
   const auto tensor = [&](std::vector<int64_t> shape) {
@@ -140,17 +139,15 @@ std::shared_ptr<const Model> of_width_four(const Model& model) {
   };
   const LinearWeights linear{.weight = tensor({4, 4}), .bias = tensor({4})};
   const NormWeights norm{.weight = tensor({4}), .bias = tensor({4})};
-  const bool learned = config.position.kind == PositionKind::kLearned;
-  Weights weights{.token_embedding = tensor({config.vocab_size, 4}),
-                  .position_table = learned ? tensor({4, 4}) : Tensor(),
-                  .blocks = {{.q = linear,
-                              .k = linear,
-                              .v = linear,
-                              .out = linear,
-                              .attn_norm = norm,
-                              .up = linear,
-                              .down = linear,
-                              .mlp_norm = norm}}};
+  BlockWeights block;
+  for (LinearWeights* const map :
+       {&block.q, &block.k, &block.v, &block.out, &block.up, &block.down})
+    *map = linear;
+  block.attn_norm = block.mlp_norm = norm;
+  Weights weights;
+  weights.token_embedding = tensor({config.vocab_size, 4});
+  if (config.position.kind == PositionKind::kLearned) weights.position_table = tensor({4, 4});
+  weights.blocks = {block};
   return Model::create(config, std::move(weights), zeros);
 }
 

@@ -142,7 +142,7 @@ def test_token_embeddings_refuse_what_they_do_not_do(encoder, options):
         encoder.encode("a", output_value="token_embeddings", **options)
 
 
-@pytest.mark.parametrize("name", ["sinusoidal", "learned", "none", "rotary", "relative"])
+@pytest.mark.parametrize("name", ["sinusoidal", "learned", "none", "rotary", "relative", "alibi"])
 def test_token_embeddings_of_long_texts_are_cut_as_vectors_are(name):
     with phasor.Encoder(name) as encoder:
         long = "a dog bit Tom. " * 100

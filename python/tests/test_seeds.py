@@ -108,7 +108,7 @@ def test_the_committed_table_is_of_the_bundled_models():
     runs = [(r["kind"], r["norm"], r["seed"], r["tokens"]) for r in rows]
     assert [run for run, _ in itertools.groupby(runs)] == sorted(set(runs))
     losses = {run: r["value"] for run, r in zip(runs, rows) if r["measure"] == "valid.loss"}
-    for kind in ("sinusoidal", "learned", "none", "rotary", "relative"):
+    for kind in ("sinusoidal", "learned", "none", "rotary", "relative", "alibi"):
         card = (DATA.parents[1] / "models" / kind / "README.md").read_text("utf-8")
         assert f"(loss {losses[kind, 'post', '1', '64M']})" in card
         assert kind in printed("valid.loss", "--tokens", "64M")[0]["valid.loss"]

@@ -41,7 +41,7 @@ if [[ $mode == installed ]]; then
   prefix="$work/second place"
   mv "$work/first place" "$prefix"
 
-  for model in sinusoidal learned none rotary relative; do
+  for model in sinusoidal learned none rotary relative alibi; do
     files=$(cd "$prefix/share/phasor/models/$model" && echo *)
     [[ $files == "README.md config.json model.safetensors tokenizer.model" ]] ||
       fail "the installed model $model holds $files"

@@ -78,7 +78,7 @@ TEST(ResidualPartsTest, ByHeadSumToEveryHiddenState) {
 }
 
 TEST(ResidualPartsTest, SumToEveryHiddenStateOfTheTwins) {
-  for (const char* twin : {"sinusoidal", "learned", "none", "rotary", "relative"}) {
+  for (const char* twin : {"sinusoidal", "learned", "none", "rotary", "relative", "alibi"}) {
     SCOPED_TRACE(twin);
     const auto model = Model::load(twin);
     expect_parts_sum_to_states(model, random_ids(*model, 30, 5));

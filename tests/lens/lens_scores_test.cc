@@ -88,7 +88,7 @@ TEST(ScoreTermsTest, SumToTheScoresOfFiveHundredTokens) {
 }
 
 TEST(ScoreTermsTest, SumToTheScoresOfTheTwins) {
-  for (const char* twin : {"sinusoidal", "learned", "none", "rotary", "relative"}) {
+  for (const char* twin : {"sinusoidal", "learned", "none", "rotary", "relative", "alibi"}) {
     SCOPED_TRACE(twin);
     const auto model = Model::load(twin);
     expect_terms_sum_to_scores(model, random_ids(*model, 30, 5));

@@ -551,7 +551,7 @@ TEST(LatinSquareTest, WithoutMixingByAttentionThereIsNoContext) {
 }
 
 TEST(LatinSquareTest, OfTheTwinsThatWithoutPositionsHasNoneAndTheOthersMixThem) {
-  for (const char* twin : {"sinusoidal", "learned", "none", "rotary", "relative"}) {
+  for (const char* twin : {"sinusoidal", "learned", "none", "rotary", "relative", "alibi"}) {
     SCOPED_TRACE(twin);
     const auto model = Model::load(twin);
     Encoder encoder(model);
