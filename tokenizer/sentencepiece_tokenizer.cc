@@ -63,13 +63,15 @@ Vocabulary make_vocabulary(const SentencePieceSpec& spec, const SentencePiecePro
 /// of the whole.
 constexpr size_t kLongestWord = size_t{1} << 16;  // bytes
 
-/// Where the first word of `text` that is too long is cut, at a character; else the end.
+/// Where the first word of `text` that is too long is cut: before its last control character, which
+/// the model may take for a space, or else at any character; the end, where no word is too long.
 size_t end_of_part(std::string_view text) {
-  size_t word = 0;  // where it begins
+  size_t word = 0, control = 0;  // where the word begins, and the last of these characters
   for (size_t i = 0; text.size() - word > kLongestWord && i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte <= ' ') word = i + 1;
-    if (i >= word + kLongestWord && (byte & 0xC0) != 0x80) return i;
+    if (byte == ' ') word = i + 1;
+    if (byte < ' ') control = i;
+    if (i >= word + kLongestWord && (byte & 0xC0) != 0x80) return control > word ? control : i;
   }
   return text.size();
 }

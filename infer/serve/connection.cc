@@ -11,13 +11,17 @@
 namespace infer {
 namespace {
 
-constexpr milliseconds kCancelAgain{100};   // an operation that was between two steps
-constexpr milliseconds kLastWrite{10'000};  // when the server goes down
-constexpr milliseconds kLinger{2'000};      // for a client to read why its request was refused
+constexpr milliseconds kCancelAgain{100};  // an operation that was between two steps
+constexpr milliseconds kLastTime{10'000};  // when the server goes down
+constexpr milliseconds kLinger{2'000};     // for a client to read why its request was refused
 constexpr size_t kReadAtOnce = 8192, kReadAhead = 65536 - kReadAtOnce;
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 std::string string_of(beast::string_view text) { return {text.data(), text.size()}; }
+
+std::string_view text_of(const beast::flat_buffer& buffer) {
+  return {static_cast<const char*>(buffer.data().data()), buffer.size()};
+}
 
 /// "/a b" of "/a%20b".
 std::string decoded(std::string_view path) {
@@ -108,6 +112,11 @@ void HttpServer::Connection::leave() {
   state_->unsent -= std::exchange(unsent_, 0);
 }
 
+/// The server goes down: what is read or written now has little time left.
+void HttpServer::Connection::hurry() {
+  if (!pending_ && socket_.is_open()) end_after(kLastTime, operation_);
+}
+
 void HttpServer::Connection::close() {
   const std::shared_ptr<Connection> self = shared_from_this();
   leave();
@@ -120,6 +129,7 @@ void HttpServer::Connection::close() {
 
 void HttpServer::Connection::wait_for_request() {
   if (state_->draining) return close();
+  while (text_of(buffer_).starts_with("\r\n")) buffer_.consume(2);  // between requests
   if (buffer_.size() > 0) return begin_request({});  // sent before the answer to the last one
   buffer_.shrink_to_fit();
   join(state_->idle);
@@ -163,14 +173,9 @@ void HttpServer::Connection::head_read(error_code error) {
     return refuse(400, "the body's length is unclear: send Content-Length, or chunks");
   if (version_ >= 11 && message.count(http::field::host) != 1)
     return refuse(400, "there must be one Host header");
-  unread_ = static_cast<int64_t>(coded ? state_->options.max_body
-                                       : parser_->content_length().value_or(0));
-  state_->unread += unread_;
-  if (unread_ > 0 && state_->unread > state_->options.max_unread)
-    return refuse(503, "the server is receiving too much; try again later");
   keep_alive_ = message.keep_alive();
-  if (unread_ > 0 && !state_->accepts(request_)) {
-    leave();
+  const bool has_body = coded || parser_->content_length().value_or(0) > 0;
+  if (has_body && !state_->accepts(request_)) {
     keep_alive_ = false;
     return handle();
   }
@@ -182,12 +187,23 @@ void HttpServer::Connection::head_read(error_code error) {
 
 void HttpServer::Connection::continued(error_code error) {
   if (error) return close();
-  http::async_read(socket_, buffer_, *parser_,
-                   within(state_->options.body_time, &Connection::body_read));
+  body_until_ = Clock::now() + state_->options.body_time;
+  parser_->is_done() ? body_read({}) : read_body();
+}
+
+void HttpServer::Connection::read_body() {
+  const auto left = std::chrono::duration_cast<milliseconds>(body_until_ - Clock::now());
+  http::async_read_some(socket_, buffer_, *parser_, within(left, &Connection::body_read));
 }
 
 void HttpServer::Connection::body_read(error_code error) {
   if (error) return refuse(error);
+  const auto size = static_cast<int64_t>(parser_->get().body().size());
+  state_->unread += size - std::exchange(unread_, size);
+  // One alone may be larger.
+  if (state_->unread > state_->options.max_unread && state_->unread > unread_)
+    return refuse(503, "the server is receiving too much; try again later");
+  if (!parser_->is_done()) return read_body();
   leave();
   request_.body = std::move(parser_->get().body());
   parser_.reset();
@@ -297,7 +313,7 @@ void HttpServer::Connection::write(HttpResponse response, bool keep_alive) {
   serializer_.emplace(*response_);
   http::async_write(
       socket_, *serializer_,
-      within(state_->draining ? kLastWrite : state_->options.write_time, &Connection::written));
+      within(state_->draining ? kLastTime : state_->options.write_time, &Connection::written));
 }
 
 void HttpServer::Connection::written(error_code error) {

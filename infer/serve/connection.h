@@ -59,6 +59,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   ~Connection();
 
   void wait_for_request();
+  void hurry();
   void close();
 
  private:
@@ -80,6 +81,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   void begin_request(error_code error);
   void head_read(error_code error);
   void continued(error_code error);
+  void read_body();
   void body_read(error_code error);
   void refuse(error_code error);
   void refuse(int status, std::string problem);
@@ -113,7 +115,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   bool answered_ = true, keep_alive_ = false, head_ = false;
   std::stop_source gone_;
   std::shared_ptr<Connection> pending_;  // this, until it is answered
-  Clock::time_point linger_until_;
+  Clock::time_point body_until_, linger_until_;
 };
 
 }  // namespace infer

@@ -21,8 +21,6 @@ namespace infer {
 using Json = nlohmann::ordered_json;
 using Task = RunKind::Task;
 
-constexpr int64_t kMostTextsOfOpenAi = 2048;  // of a request; Cohere's as well
-
 std::string dump(const Json& json);
 /// Appends "[0.1,-2]": the shortest digits that give the same float32.
 void append(std::string& text, std::span<const float> values);

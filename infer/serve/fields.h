@@ -10,6 +10,8 @@
 
 namespace infer {
 
+constexpr int64_t kMostTextsOfOpenAi = 2048;  // of a request; Cohere's as well
+
 /// Ends a request.
 struct Refusal {
   Failure failure;

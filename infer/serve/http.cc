@@ -42,6 +42,7 @@ void HttpServer::State::drain() {
   acceptor.close(ignored);
   retry.cancel();
   while (!idle.empty()) idle.front()->close();
+  for (Connection* const connection : connections) connection->hurry();
 }
 
 HttpServer::HttpServer(const HttpOptions& options, Handler handler, Accepts accepts)

@@ -44,7 +44,7 @@ struct HttpOptions {
   /// Limits for reading the head, reading the body, and writing the answer.
   std::chrono::milliseconds head_time{10'000}, body_time{30'000}, write_time{60'000};
   std::chrono::milliseconds idle_time{75'000};  // between requests
-  /// Of bodies that are being read, in bytes as announced; more are refused.
+  /// Of bodies that are being read; further ones are refused.
   int64_t max_unread = int64_t{256} << 20;
   /// Of answers that are being written; a further one closes the connection that takes longest.
   int64_t max_unsent = int64_t{256} << 20;

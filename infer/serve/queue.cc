@@ -76,10 +76,10 @@ int64_t ModelQueue::waiting() const {
   return std::ssize(queue_) + answering_;
 }
 
-/// Of the values that may come of a text: no token has less than a byte, but for the special ones.
+/// Of the values that may come of a text. Normalization may make 6 tokens of a byte (U+FDFA).
 int64_t ModelQueue::most_result_bytes(const Work& work, size_t text) const {
   constexpr int64_t kSpecialTokens = 4;
-  const int64_t tokens = static_cast<int64_t>(work.bytes(text)) + kSpecialTokens;
+  const int64_t tokens = 6 * static_cast<int64_t>(work.bytes(text)) + kSpecialTokens;
   constexpr int64_t kFloat = sizeof(float);
   switch (work.kind.task) {
     case RunKind::Task::kEmbed:

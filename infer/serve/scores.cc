@@ -21,7 +21,10 @@ std::vector<size_t> best_first(std::span<const float> numbers) {
 
 void Exchange::by_kind() {
   const nlohmann::json json = body();
-  const ModelQueue& queue = any_model(Fields(json));
+  const Fields fields(json);
+  const bool ranks = fields.find("query") != nullptr;
+  const ModelQueue& queue =
+      model(fields, [ranks](const ModelQueue& each) { return each.is_reranker() == ranks; });
   if (!queue.is_classifier()) return embed();
   queue.is_reranker() ? rerank() : predict();
 }

@@ -55,12 +55,15 @@ const Route* route_of(const HttpRequest& request) {
   return of_path;
 }
 
-/// "name" of "name:8080" and of "http://name"; "[::1]" of "[::1]:8080".
-std::string_view host_of(std::string_view origin) {
+/// "name" of "name:8080" and of "http://Name/"; "[::1]" of "[::1]:8080".
+std::string host_of(std::string_view origin) {
   if (const size_t scheme = origin.find("://"); scheme != origin.npos)
     origin.remove_prefix(scheme + 3);
-  if (origin.starts_with('[')) return origin.substr(0, origin.find(']') + 1);
-  return origin.substr(0, origin.find(':'));
+  const bool is_ipv6 = origin.starts_with('[');
+  std::string name(origin.substr(0, is_ipv6 ? origin.find(']') + 1 : origin.find_first_of(":/")));
+  if (name.ends_with('.')) name.pop_back();
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return name;
 }
 
 }  // namespace
@@ -101,7 +104,7 @@ bool Service::has_key(std::string_view authorization) const {
 /// A name that another site's owner has pointed at this machine makes its pages ours to a browser.
 bool Service::is_rebound(const HttpRequest& request) const {
   if (!request.is_local || request.origin.empty()) return false;
-  const std::string_view name = host_of(request.host);
+  const std::string name = host_of(request.host);
   const bool is_address =
       name.starts_with('[') || name.find_first_not_of("0123456789.") == std::string_view::npos;
   return !is_address && name != "localhost" &&

@@ -207,6 +207,9 @@ TEST(RoutesTest, ARequestThatNamesNoModelGoesToTheFirstThatSuits) {
     Json named = body;
     named["model"] = model;
     EXPECT_EQ(answer.body, server.post(path, named).body) << path;
+    if (path == "/embed" || path == "/rerank") {
+      EXPECT_EQ(server.post("/", body).body, answer.body);
+    }
   }
   // Scores are no vectors.
   EXPECT_EQ(server.post("/embed", {{"inputs", "a"}, {"model", "ranks"}}).status, 422);
@@ -215,7 +218,7 @@ TEST(RoutesTest, ARequestThatNamesNoModelGoesToTheFirstThatSuits) {
 }
 
 TEST(RoutesTest, PagesOfOtherSitesMayNotAsk) {
-  const Server server({.service = {.hosts = {"http://phasor.example"}}});
+  const Server server({.service = {.hosts = {"http://Phasor.example/"}}});
   const auto status = [&](const std::string& host, const std::string& origin) {
     Client client(server.port());
     client.send("GET /info HTTP/1.1\r\nHost: " + host + "\r\n" +
@@ -226,8 +229,8 @@ TEST(RoutesTest, PagesOfOtherSitesMayNotAsk) {
   EXPECT_EQ(status("127.0.0.1.evil.example", "http://evil.example"), 403);
   EXPECT_EQ(status("localhost.evil.example", "http://evil.example"), 403);
   EXPECT_EQ(status("evil.example", ""), 200);  // no browser
-  for (const char* host :
-       {"localhost", "localhost:8080", "127.0.0.1:8080", "[::1]:8080", "phasor.example:443"})
+  for (const char* host : {"localhost", "localhost:8080", "127.0.0.1:8080", "[::1]:8080",
+                           "phasor.example:443", "LOCALHOST:1", "localhost."})
     EXPECT_EQ(status(host, std::string("http://") + host), 200) << host;
 }
 

@@ -183,6 +183,11 @@ TEST(TokenizerTest, AnyNumberOfUnknownCharactersIsOneTokenInLittleTime) {
   const auto unknown = std::ranges::find(few.ids, 1) - few.ids.begin();
   ASSERT_LT(unknown, std::ssize(few.ids));
   EXPECT_TRUE(many.pieces[unknown] == run);
+  // What no model takes for a space ends no word.
+  std::string mixed;
+  while (mixed.size() < run.size())
+    mixed += std::string(60'000, '~') + (mixed.size() % 2 ? '\t' : '\x01');
+  EXPECT_LE(tokenizer->encode(mixed).ids.size(), 100u);
 }
 
 TEST(TokenizerTest, AWordIsCutOnlyWhereItIsTooLong) {
