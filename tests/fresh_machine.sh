@@ -94,6 +94,7 @@ machine() {
   check_image "$root" "$release"
 
   [[ $only != --infer ]] || { say "$release passed, without tests"; return; }
+  [[ $release == bookworm ]] || inside "$root" "./dev need python3-openai" # for RoutesTest.OpenAisAndCoheresClients
   # What takes long and depends on this repository alone is tested where .ci/run runs.
   say "$test, without $elsewhere"
   inside "$root" "$test -E '$elsewhere'" || fail "$test exited with $?"
