@@ -46,8 +46,8 @@ if [[ $mode == installed ]]; then
     [[ $files == "README.md config.json model.safetensors tokenizer.model" ]] ||
       fail "the installed model $model holds $files"
   done
-  [[ $(ls "$prefix/share/phasor/models") == $'learned\nnone\nrelative\nrotary\nsinusoidal' ]] ||
-    fail "other models than the five are installed"
+  [[ $(ls "$prefix/share/phasor/models") == $'alibi\nlearned\nnone\nrelative\nrotary\nsinusoidal' ]] ||
+    fail "other models than the six are installed"
   (cd "$repo/include" && find . -name '*.h') | while read -r header; do
     [[ -f $prefix/include/$header ]] || fail "$header is not installed"
   done
