@@ -20,8 +20,9 @@ Json observed(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), {"infer", "observe", "-q", "--html", file});
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
   testing::internal::CaptureStdout();
-  EXPECT_EQ(run_command(static_cast<int>(argv.size()), argv.data()), 0);
+  EXPECT_EQ(run_command(static_cast<int>(arguments.size()), argv.data()), 0);
   testing::internal::GetCapturedStdout();
   const std::string page = phasor::read_text_file(file), begin = "id=\"data\">";
   const size_t at = page.find(begin) + begin.size();
