@@ -1,7 +1,9 @@
 // infer serve: requests share the engine, wait within limits, and do not spoil one another.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
+#include <future>
 #include <latch>
 #include <list>
 
@@ -35,17 +37,26 @@ TEST(QueueTest, AFullQueueSaysSo) {
 }
 
 TEST(QueueTest, WhoWaitsTooLongIsTold) {
-  const Server server(
-      {.service = {.timeout = 250ms, .max_texts = 1000, .queue = {.max_batch_tokens = 1 << 20}},
-       .http = {.max_body = 1 << 24}});
-  Client busy(server.port());
-  busy.send("POST", "/embed", long_request(800).dump());  // a batch that is longer than that
-  phasor::wait_until([&] { return waiting(server) == 1; });
-  const Answer late = server.post("/embed", {{"inputs", "a"}, {"normalize", false}});
-  EXPECT_EQ(late.status, 504);
-  EXPECT_EQ(late.json()["error_type"], "Timeout");
-  EXPECT_EQ(server.metric("phasor_dropped_total"), 1);
-  EXPECT_EQ(busy.receive().status, 200);  // what has begun is ended
+  std::array<std::promise<int>, 3> statuses;
+  Metrics metrics;
+  ModelQueue queue("one", phasor::Model::load(bundled_model("sinusoidal")), {.threads = 1},
+                   {.max_batch_tokens = 16}, metrics);
+  const auto add = [&](size_t number, int texts, bool normalize, Clock::duration time) {
+    Work work{.kind = {.normalize = normalize},
+              .texts = long_request(texts)["inputs"],
+              .deadline = Clock::now() + time,
+              .done = [&statuses, number](const auto&, const Failure& failure) {
+                statuses[number].set_value(failure.status);
+              }};
+    EXPECT_EQ(queue.add(std::move(work)), ModelQueue::Added::kYes);
+  };
+  add(0, 32, true, 1h);  // of many batches
+  add(1, 1, false, 0ms);
+  add(2, 1, false, 1h);
+  EXPECT_EQ(statuses[0].get_future().get(), 0);
+  EXPECT_EQ(statuses[1].get_future().get(), 504);
+  EXPECT_EQ(statuses[2].get_future().get(), 0);
+  EXPECT_EQ(Server({.service = {.timeout = 0ms}}).post("/embed", {{"inputs", "a"}}).status, 504);
 }
 
 TEST(QueueTest, WhoHasGoneLeavesTheQueue) {
