@@ -49,9 +49,7 @@ void set_target(HttpRequest& request, std::string target) {
     target.erase(0, end);
     if (!target.starts_with('/')) target.insert(0, "/");
   }
-  const size_t mark = std::min(target.find('?'), target.size());
-  request.path = decoded(std::string_view(target).substr(0, mark));
-  request.query = target.substr(std::min(mark + 1, target.size()));
+  request.path = decoded(std::string_view(target).substr(0, target.find('?')));
 }
 
 /// As RFC 9110 has it: "Mon, 23 Nov 2026 13:00:00 GMT".
@@ -77,13 +75,11 @@ HttpServer::Connection::Connection(std::shared_ptr<State> state, tcp::socket soc
   is_local_ = plain(socket_.local_endpoint(ignored).address()).is_loopback();
   socket_.set_option(tcp::no_delay(true), ignored);
   state_->connections.insert(this);
-  ++state_->count;
 }
 
 HttpServer::Connection::~Connection() {
   leave();
   state_->connections.erase(this);
-  --state_->count;
   state_->accept(state_);
 }
 

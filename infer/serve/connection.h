@@ -1,7 +1,6 @@
 // The connections of an HttpServer: what http.cc and connection.cc share.
 #pragma once
 
-#include <atomic>
 #include <boost/asio.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
@@ -48,7 +47,6 @@ struct HttpServer::State {
   int64_t unread = 0, unsent = 0;  // bytes
   std::set<Connection*> connections;
   std::list<Connection*> idle, writing;  // the longest idle first, and that which writes longest
-  std::atomic<int64_t> count = 0;
 };
 
 /// One connection, whose requests come one after the other. Lives on the thread of run(), kept

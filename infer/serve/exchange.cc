@@ -64,14 +64,15 @@ void Exchange::fail(const Failure& failure) {
   answer(std::move(response));
 }
 
-nlohmann::json Exchange::body() const {
+const nlohmann::json& Exchange::body() {
+  if (json) return *json;
   if (request.body.empty()) refuse(400, "Validation", "the body is empty; send JSON");
   if (request.body.find('\0') != std::string::npos)
     refuse(400, "Validation", "the body is not JSON: it holds a zero byte");
   if (!request.encoding.empty() && request.encoding != "identity")
     refuse(415, "Validation", fmt::format("bodies encoded as {} are not read", request.encoding));
   try {
-    return phasor::internal::parse_json(request.body, "the body");
+    return json.emplace(phasor::internal::parse_json(request.body, "the body"));
   } catch (const phasor::ModelError& error) {
     refuse(400, "Validation", error.what());
   }
@@ -132,6 +133,7 @@ void Exchange::run(ModelQueue& queue, Work work, Then then) {
   model_name = queue.name();
   texts = std::ssize(work.texts);
   request.body = {};
+  json.reset();
   work.deadline = start + service.options_.timeout;
   work.gone = gone;
   work.done = [self = shared_from_this(), then = std::move(then)](std::vector<TextResult> results,

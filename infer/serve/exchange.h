@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -27,6 +28,8 @@ void append(std::string& text, std::span<const float> values);
 
 /// "GET, HEAD, POST": what may be sent to a path.
 std::string methods_at(std::string_view path);
+
+constexpr int64_t kMostTextsOfOpenAi = 2048;  // of a request; Cohere's as well
 
 struct Exchange;
 
@@ -54,6 +57,7 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   const Route* route = nullptr;
   std::string model_name;  // empty: none is asked
   int64_t texts = 0, tokens = 0;
+  std::optional<nlohmann::json> json;  // of body()
 
   std::string_view route_name() const { return route != nullptr ? route->path : "other"; }
 
@@ -79,7 +83,8 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
     }
   }
 
-  nlohmann::json body() const;
+  /// The request's JSON, until run().
+  const nlohmann::json& body();
 
   using Suits = std::function<bool(const ModelQueue&)>;
   /// The model that the request names; else the first that suits.

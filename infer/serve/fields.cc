@@ -93,8 +93,7 @@ std::vector<std::string> Fields::checked(std::vector<std::string> texts, const c
     empty(fmt::format("`{}` holds an empty text", key));
   if (std::ssize(texts) > most) {
     refuse(413, "Validation",
-           fmt::format("`{}` has {} texts; a request may have {}{}", key, texts.size(), most,
-                       most == kMostTextsOfOpenAi ? "" : " (--max-texts)"));
+           fmt::format("`{}` has {} texts; a request may have {}", key, texts.size(), most));
   }
   return texts;
 }

@@ -10,8 +10,6 @@
 
 namespace infer {
 
-constexpr int64_t kMostTextsOfOpenAi = 2048;  // of a request; Cohere's as well
-
 /// Ends a request.
 struct Refusal {
   Failure failure;

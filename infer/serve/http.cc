@@ -93,8 +93,6 @@ void HttpServer::drain() {
 
 void HttpServer::stop() { state_->io.stop(); }
 
-int64_t HttpServer::connections() const { return state_->count; }
-
 std::string_view reason_of(int status) {
   const beast::string_view reason = http::obsolete_reason(static_cast<http::status>(status));
   return {reason.data(), reason.size()};

@@ -16,7 +16,7 @@ namespace infer {
 
 struct HttpRequest {
   std::string method;                       // "POST"
-  std::string path, query;                  // "/embed", decoded, and what follows "?"
+  std::string path;                         // "/embed", decoded; what follows "?" is left out
   std::string host, origin, authorization;  // those headers' values
   std::string content_type, encoding;       // of the body
   std::string body;
@@ -80,8 +80,6 @@ class HttpServer {
   /// thread.
   void drain();
   void stop();
-  /// Open now. Any thread.
-  int64_t connections() const;
 
  private:
   struct State;

@@ -45,8 +45,7 @@ void Exchange::observe() {
   constexpr std::string_view kJson = "application/json";
   if (!equal_letters(std::string_view(request.content_type).substr(0, kJson.size()), kJson))
     refuse(415, "Validation", "send \"Content-Type: application/json\"");
-  const nlohmann::json json = body();
-  const Fields fields(json);
+  const Fields fields(body());
   Observation observation{
       .model = &any_model(fields),
       .texts = fields.texts("texts", 2),
@@ -58,6 +57,7 @@ void Exchange::observe() {
   model_name = observation.model->name();
   texts = std::ssize(observation.texts);
   request.body = {};
+  json.reset();
   for (const std::string& text : observation.texts) {
     if (std::ssize(text) > kMostObservedBytes)
       invalid(fmt::format("a text has {} bytes; at most {} are observed", text.size(),

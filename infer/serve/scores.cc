@@ -20,8 +20,7 @@ std::vector<size_t> best_first(std::span<const float> numbers) {
 }  // namespace
 
 void Exchange::by_kind() {
-  const nlohmann::json json = body();
-  const Fields fields(json);
+  const Fields fields(body());
   const bool ranks = fields.find("query") != nullptr;
   const ModelQueue& queue =
       model(fields, [ranks](const ModelQueue& each) { return each.is_reranker() == ranks; });
@@ -30,8 +29,7 @@ void Exchange::by_kind() {
 }
 
 void Exchange::predict() {
-  const nlohmann::json json = body();
-  const Fields fields(json);
+  const Fields fields(body());
   ModelQueue& queue = classifier(fields);
   // "s", ["a", "b"]: one pair, or a list of texts ["s"] and pairs ["a", "b"].
   const nlohmann::json& inputs = fields.at("inputs");
@@ -72,8 +70,7 @@ void Exchange::predict() {
 }
 
 void Exchange::rerank() {
-  const nlohmann::json json = body();
-  const Fields fields(json);
+  const Fields fields(body());
   if (fields.find("texts") == nullptr && fields.find("documents") != nullptr) return rerank_v1();
   ModelQueue& queue = reranker(fields);
   std::vector<std::string> documents = fields.texts("texts", service.options_.max_texts);
@@ -96,8 +93,7 @@ void Exchange::rerank() {
 }
 
 void Exchange::rerank_v1() {
-  const nlohmann::json json = body();
-  const Fields fields(json);
+  const Fields fields(body());
   ModelQueue& queue = reranker(fields);
   const nlohmann::json& items = fields.at("documents");
   if (!items.is_array()) invalid("`documents` must be a list");

@@ -130,9 +130,10 @@ class Signals {
 int serve(int argc, char** argv) {
   ServeArguments arguments;
   CommandLine line("infer serve", "Serves models over HTTP.", kFooter);
-  line.list("-m,--model", "[NAME=]DIR",
-            "a checkpoint's folder; repeatable, the first answers requests that name no model",
-            arguments.models);
+  line.list(
+      "-m,--model", "[NAME=]DIR",
+      "a checkpoint's folder; repeatable: what names no model goes to the first that can answer it",
+      arguments.models);
   line.option("--host", "ADDRESS", "where to listen (default: 127.0.0.1, this machine alone)",
               arguments.http.host);
   line.option("--port", "N", "the port (default: 8080; 0: any that is free)", arguments.http.port,
@@ -189,7 +190,6 @@ int serve(int argc, char** argv) {
     Signals signals(server, service, arguments.common.quiet);
     std::vector<std::string> names;
     for (const std::string& model : arguments.models) {
-      if (service.is_draining()) break;
       const auto [name, folder] = name_and_folder(model);
       names.push_back(name);
       const auto loaded = phasor::Model::load(folder, {.language = arguments.common.language});
@@ -200,8 +200,8 @@ int serve(int argc, char** argv) {
                                  .precision = arguments.common.precision},
           arguments.service.queue, metrics));
     }
-    if (!service.is_draining()) service.ready();
-    if (!arguments.common.quiet && !service.is_draining())
+    service.ready();
+    if (!arguments.common.quiet)
       note(fmt::format("serving {} on {}", fmt::join(names, ", "),
                        url_of(arguments.http.host, port)));
     loop.join();

@@ -68,7 +68,6 @@ std::string host_of(std::string_view origin) {
 
 }  // namespace
 
-/// "GET, HEAD, POST".
 std::string methods_at(std::string_view path) {
   std::vector<std::string_view> methods;
   for (const Route& route : kRoutes) {
@@ -141,7 +140,6 @@ void Service::serve(HttpRequest request, HttpReply reply, std::stop_token gone) 
   });
 }
 
-/// Whatever the case.
 bool equal_letters(std::string_view a, std::string_view b) {
   const auto lower = [](unsigned char c) { return std::tolower(c); };
   return std::ranges::equal(a, b, {}, lower, lower);

@@ -37,15 +37,14 @@ class Service {
   Service(ServiceOptions options, Metrics& metrics)
       : options_(options), metrics_(metrics), observer_(metrics) {}
 
-  /// The first model answers what names none. Before ready(). Throws InvalidArgument, where the
-  /// name is taken.
+  /// What names no model goes to the first that can answer it. Before ready(). Throws
+  /// InvalidArgument, where the name is taken.
   void add_model(std::unique_ptr<ModelQueue> model);
   /// Before this call every request gets 503. Any thread, once.
   void ready();
   bool is_ready() const { return ready_; }
   /// From now on it answers with 503, but for what has been accepted. Any thread.
   void drain() { draining_ = true; }
-  bool is_draining() const { return draining_; }
   /// `log` is called for every answer, on any thread.
   void log_to(std::function<void(const Served&)> log) { log_ = std::move(log); }
 

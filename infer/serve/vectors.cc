@@ -44,8 +44,7 @@ RunKind embed_kind(const Fields& fields, const ModelQueue& queue) {
   RunKind kind{.truncate = fields.flag("truncate", true),
                .normalize = fields.flag("normalize", true),
                .prompt = sentence.prompt};
-  if (fields.text("truncation_direction", "right") != "right" &&
-      fields.text("truncation_direction", "") != "Right")
+  if (!equal_letters(fields.text("truncation_direction", "right"), "right"))
     invalid("`truncation_direction` must be \"Right\": texts are cut at their end");
   if (const std::string name = fields.text("prompt_name", ""); !name.empty()) {
     const auto found = sentence.prompts.find(name);
@@ -64,8 +63,7 @@ std::string base64(const std::vector<float>& values) {
 }
 
 void Exchange::openai_embeddings() {
-  const nlohmann::json json = body();
-  const Fields fields(json);
+  const Fields fields(body());
   ModelQueue& queue = embedder(fields);
   const std::string format = fields.text("encoding_format", "float");
   if (format != "float" && format != "base64")
@@ -92,8 +90,7 @@ void Exchange::openai_embeddings() {
 }
 
 void Exchange::embed() {
-  const nlohmann::json json = body();
-  const Fields fields(json);
+  const Fields fields(body());
   ModelQueue& queue = embedder(fields);
   const RunKind kind = embed_kind(fields, queue);
   const int64_t dimensions = dimensions_of(fields, queue);
@@ -110,8 +107,7 @@ void Exchange::embed() {
 }
 
 void Exchange::embed_all() {
-  const nlohmann::json json = body();
-  const Fields fields(json);
+  const Fields fields(body());
   ModelQueue& queue = any_model(fields);
   const RunKind kind{.task = Task::kStates, .truncate = fields.flag("truncate", true)};
   run(queue, {.kind = kind, .texts = fields.texts("inputs", service.options_.max_texts)},
@@ -131,8 +127,7 @@ void Exchange::embed_all() {
 }
 
 void Exchange::similarity() {
-  const nlohmann::json json = body();
-  const Fields fields(json), inputs(fields.at("inputs"), "`inputs`");
+  const Fields fields(body()), inputs(fields.at("inputs"), "`inputs`");
   ModelQueue& queue = embedder(fields);
   std::vector<std::string> texts = inputs.texts("sentences", service.options_.max_texts);
   texts.insert(texts.begin(), inputs.text("source_sentence"));
@@ -148,8 +143,7 @@ void Exchange::similarity() {
 }
 
 void Exchange::tokenize() {
-  const nlohmann::json json = body();
-  const Fields fields(json);
+  const Fields fields(body());
   ModelQueue& queue = any_model(fields);
   const bool specials = fields.flag("add_special_tokens", true);
   run(queue,

@@ -54,7 +54,7 @@ TEST(MemoryTest, NothingGrowsOnceEveryRowCountHasBeenSeen) {
       const int64_t resident = resident_memory();
       // What leaks grows each time, by the smallest block a run at least. Which of three threads
       // takes a group is chance, and what each keeps for a group's rows grows until it has seen
-      // all.
+      // all; so with three, only a leak of some hundred bytes a run shows.
       bool grows = true;
       for (int pass = 0; pass < 10 && grows; ++pass) {
         const int64_t used = heap_in_use(), runs = encode();
