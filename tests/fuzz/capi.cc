@@ -1,0 +1,411 @@
+// The C interface: its functions in any order, with any arguments that C can pass, null among them.
+// Handles are those that functions gave and nobody has freed.
+#include "phasor/phasor_c.h"
+
+#include <array>
+#include <list>
+#include <string>
+#include <vector>
+
+#include "tests/fuzz/fuzz.h"
+#include "tests/support/bert_folder.h"
+
+namespace phasor::fuzz {
+namespace {
+
+/// Handles of one kind.
+template <typename Handle>
+class Pool {
+ public:
+  explicit Pool(void (*free)(Handle*)) : free_(free) {}
+  ~Pool() {
+    for (Handle* const handle : handles_) free_(handle);
+  }
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  /// One of them, or null.
+  Handle* any(Choices& choices) const {
+    const size_t i = choices.below(handles_.size() + 1);
+    return i == handles_.size() ? nullptr : handles_[i];
+  }
+  void take(phasor_status status, Handle* handle) {
+    require((status == PHASOR_OK) == (handle != nullptr), "a handle comes with success alone");
+    if (handle == nullptr) return;
+    handles_.push_back(handle);
+    if (handles_.size() <= 4) return;
+    free_(handles_.front());
+    handles_.erase(handles_.begin());
+  }
+  void free_any(Choices& choices) {
+    const size_t i = choices.below(handles_.size() + 1);
+    if (i == handles_.size()) return free_(nullptr);
+    free_(handles_[i]);
+    handles_.erase(handles_.begin() + static_cast<ptrdiff_t>(i));
+  }
+
+ private:
+  void (*free_)(Handle*);
+  std::vector<Handle*> handles_;
+};
+
+/// What an input does, call by call.
+class Caller {
+ public:
+  explicit Caller(std::string_view bytes) : choices_(bytes) {}
+
+  void run() {
+    for (int calls = 0; !choices_.empty() && calls < 30; ++calls) call();
+  }
+
+ private:
+  static const std::vector<std::string>& folders() {
+    static const BertFolder vectors({}), labels({"yes", "no"}), ranks({"relevant"});
+    static const std::vector<std::string> all = {vectors.path(), labels.path(), ranks.path(),
+                                                 "/nowhere", "no-such-model", ""};
+    return all;
+  }
+
+  void status(phasor_status status) {
+    require(status >= PHASOR_OK && status <= PHASOR_INTERNAL, "a status is one of those there are");
+    require(status != PHASOR_INTERNAL && status != PHASOR_BACKEND, "no call is phasor's own fault");
+    if (status != PHASOR_OK) require(*phasor_error_message() != '\0', "a failure has a message");
+  }
+
+  /// Words that live as long as the call.
+  const char* word(std::initializer_list<const char*> words) {
+    const size_t i = choices_.below(words.size() + 2);
+    if (i == words.size()) return nullptr;
+    if (i < words.size()) return words.begin()[i];
+    strings_.push_back(choices_.text());
+    return strings_.back().c_str();
+  }
+
+  const phasor_texts* texts() {
+    if (choices_.below(16) == 0) return nullptr;
+    phasor_texts& texts = texts_.emplace_back();
+    auto& data = pointers_.emplace_back();
+    auto& sizes = numbers_.emplace_back();
+    for (size_t count = choices_.below(4); count > 0; --count) {
+      strings_.push_back(choices_.text());
+      data.push_back(strings_.back().c_str());
+      sizes.push_back(static_cast<int64_t>(strings_.back().size()));
+    }
+    if (!data.empty() && choices_.below(16) == 0) data.back() = nullptr;
+    if (!sizes.empty() && choices_.below(16) == 0) sizes.back() = -1;
+    texts.data = choices_.below(16) == 0 ? nullptr : data.data();
+    texts.sizes = choices_.coin() ? sizes.data() : nullptr;
+    texts.count = choices_.below(16) == 0 ? -1 : static_cast<int64_t>(data.size());
+    return &texts;
+  }
+
+  const phasor_positions* positions() {
+    if (choices_.coin()) return nullptr;
+    phasor_positions& positions = positions_.emplace_back();
+    positions.size = size_of(sizeof positions);
+    positions.kind = word({"none", "sinusoidal", "sinusoidal:marian", "learned", "rotary:10000", "alibi"});
+    if (choices_.coin()) {
+      positions.table = table_.data();
+      positions.table_rows = choices_.coin() ? 4 : choices_.below(6) - int64_t{1};
+      positions.table_width = choices_.coin() ? 12 : choices_.below(12);
+    }
+    if (choices_.coin()) {
+      positions.ids = ids_.data();
+      positions.num_ids = count_up_to(ids_.size());
+    }
+    if (choices_.coin()) {
+      auto& edits = pointers_.emplace_back();
+      edits.push_back(word({"reverse", "shift=3", "scale=0.5", "shuffle=1", "zero", "noise=0.1"}));
+      positions.edits = edits.data();
+      positions.num_edits = choices_.below(8) == 0 ? -1 : 1;
+    }
+    return &positions;
+  }
+
+  size_t size_of(size_t size) { return choices_.below(16) == 0 ? choices_.byte() % size : size; }
+  int64_t count_up_to(size_t most) {
+    return choices_.below(16) == 0 ? -1 : static_cast<int64_t>(choices_.below(most + 1));
+  }
+
+  static int32_t on_hook(void* user, const phasor_hook_event* event) {
+    auto& caller = *static_cast<Caller*>(user);
+    if (event->changeable != nullptr && caller.choices_.coin()) event->changeable[0] += 1;
+    if (caller.choices_.below(16) == 0 && caller.running_ != nullptr) {
+      int64_t width = 0;
+      caller.status(phasor_embedding_width(caller.running_, nullptr, &width));
+      phasor_result* result = nullptr;
+      const int32_t id = 5;
+      const int64_t offsets[] = {0, 1};
+      require(phasor_encode_ids(caller.running_, &id, offsets, 1, nullptr, &result) != PHASOR_OK,
+              "an encoder that runs is busy");
+    }
+    return caller.choices_.below(16) == 0 ? 1 : 0;
+  }
+  static int32_t on_progress(void* user, int64_t done, int64_t total) {
+    require(done >= 0 && done <= total, "progress ends with all that there is");
+    return static_cast<Caller*>(user)->choices_.below(16) == 0 ? 1 : 0;
+  }
+
+  const phasor_run_options* run_options() {
+    if (choices_.coin()) return nullptr;
+    phasor_run_options& options = run_options_.emplace_back();
+    options.size = size_of(sizeof options);
+    options.positions = positions();
+    options.overflow = static_cast<int32_t>(choices_.below(8)) - 1;
+    if (choices_.coin()) {
+      cut_ = {choices_.number(), static_cast<int32_t>(choices_.below(5)) - 1};
+      options.cut_residuals = &cut_;
+      options.num_cut_residuals = 1;
+    }
+    if (choices_.coin()) {
+      auto& record = pointers_.emplace_back();
+      record.push_back(word({"all", "attn.hook_pattern", "blocks.0.hook_resid_post", "hook_embed"}));
+      options.record = record.data();
+      options.num_record = 1;
+    }
+    if (choices_.coin()) {
+      hook_ = {word({"all", "hook_pos_embed", "attn.hook_pattern", "blocks.0.hook_mlp_out"}),
+               choices_.below(16) == 0 ? nullptr : on_hook, this, choices_.coin() ? 1 : 0};
+      options.hooks = &hook_;
+      options.num_hooks = 1;
+    }
+    if (choices_.below(4) == 0) {
+      options.hidden = output_.data();
+      options.hidden_size = choices_.coin() ? std::ssize(output_) : count_up_to(60);
+    }
+    if (choices_.below(4) == 0) {
+      options.token_types = types_.data();
+      options.num_token_types = count_up_to(types_.size());
+    }
+    options.stop = stops_.any(choices_);
+    return &options;
+  }
+
+  const phasor_embed_options* embed_options() {
+    if (choices_.coin()) return nullptr;
+    phasor_embed_options& options = embed_options_.emplace_back();
+    options.size = size_of(sizeof options);
+    options.pooling = word({"mean", "cls,max", "last", "weightedmean", "mean_sqrt"});
+    options.prompt = word({"a: ", ""});
+    if (options.prompt != nullptr && choices_.coin())
+      options.prompt_size = static_cast<int64_t>(std::string_view(options.prompt).size());
+    options.normalize = static_cast<int32_t>(choices_.below(4)) - 2;
+    options.overflow = static_cast<int32_t>(choices_.below(8)) - 1;
+    options.max_tokens = choices_.number();
+    options.positions = positions();
+    if (choices_.below(4) == 0) {
+      options.output = output_.data();
+      options.output_size = choices_.coin() ? std::ssize(output_) : count_up_to(60);
+    }
+    if (choices_.coin()) options.progress = on_progress;
+    options.user = this;
+    options.stop = stops_.any(choices_);
+    return &options;
+  }
+
+  const phasor_classify_options* classify_options() {
+    if (choices_.coin()) return nullptr;
+    phasor_classify_options& options = classify_options_.emplace_back();
+    options.size = size_of(sizeof options);
+    options.max_tokens = choices_.number();
+    options.overflow = static_cast<int32_t>(choices_.below(8)) - 1;
+    if (choices_.coin()) options.progress = on_progress;
+    options.user = this;
+    options.stop = stops_.any(choices_);
+    return &options;
+  }
+
+  /// Calls that give a result or none.
+  template <typename Call>
+  void result(const Call& call) {
+    phasor_result* result = nullptr;
+    const bool wanted = choices_.below(16) != 0;
+    const phasor_status status = call(wanted ? &result : nullptr);
+    this->status(status);
+    if (wanted) results_.take(status, result);
+  }
+
+  void call() {
+    switch (choices_.below(20)) {
+      case 0: return load();
+      case 1: return models_.free_any(choices_);
+      case 2: {
+        phasor_encoder* encoder = nullptr;
+        const phasor_encoder_options options = {size_of(sizeof options),
+                                                static_cast<int32_t>(choices_.below(4)) - 1,
+                                                static_cast<int32_t>(choices_.below(6)) - 1};
+        const phasor_status status = phasor_encoder_create(
+            models_.any(choices_), choices_.coin() ? &options : nullptr, &encoder);
+        this->status(status);
+        return encoders_.take(status, encoder);
+      }
+      case 3: {
+        phasor_encoder* replica = nullptr;
+        const phasor_status status = phasor_encoder_replica(encoders_.any(choices_), &replica);
+        this->status(status);
+        return encoders_.take(status, replica);
+      }
+      case 4: return encoders_.free_any(choices_);
+      case 5: {
+        phasor_stop* stop = nullptr;
+        const phasor_status status = phasor_stop_create(&stop);
+        this->status(status);
+        return stops_.take(status, stop);
+      }
+      case 6: return phasor_stop_request(stops_.any(choices_));
+      case 7: return stops_.free_any(choices_);
+      case 8: return results_.free_any(choices_);
+      case 9: return look_at_all(results_.any(choices_));
+      case 10: {
+        const phasor_tokenize_options options = {size_of(sizeof options), choices_.coin() ? 1 : 0, 0,
+                                                 choices_.number()};
+        const auto* const model = models_.any(choices_);
+        const auto *const first = texts(), *const second = choices_.coin() ? texts() : nullptr;
+        return result([&](phasor_result** out) {
+          return phasor_tokenize(model, first, second, choices_.coin() ? &options : nullptr, out);
+        });
+      }
+      case 11: {
+        const auto* const model = models_.any(choices_);
+        const int64_t count = count_up_to(ids_.size());
+        return result([&](phasor_result** out) { return phasor_pieces(model, ids(), count, out); });
+      }
+      case 12: {
+        running_ = encoders_.any(choices_);
+        const auto* const given = texts();
+        const auto* const options = run_options();
+        result([&](phasor_result** out) { return phasor_encode(running_, given, options, out); });
+        running_ = nullptr;
+        return;
+      }
+      case 13: {
+        running_ = encoders_.any(choices_);
+        const auto* const options = run_options();
+        std::array<int64_t, 3> offsets = {0, 3, 8};
+        if (choices_.below(4) == 0) offsets[choices_.below(3)] = choices_.number() % 9;
+        const int64_t count = count_up_to(2);
+        result([&](phasor_result** out) {
+          return phasor_encode_ids(running_, ids(), offsets.data(), count, options, out);
+        });
+        running_ = nullptr;
+        return;
+      }
+      case 14: {
+        auto* const encoder = encoders_.any(choices_);
+        const auto* const given = texts();
+        const auto* const options = embed_options();
+        return result([&](phasor_result** out) { return phasor_embed(encoder, given, options, out); });
+      }
+      case 15: {
+        int64_t width = 0;
+        return status(phasor_embedding_width(encoders_.any(choices_), embed_options(),
+                                             choices_.below(16) == 0 ? nullptr : &width));
+      }
+      case 16: {
+        auto* const encoder = encoders_.any(choices_);
+        const auto *const first = texts(), *const second = choices_.coin() ? texts() : nullptr;
+        const auto* const options = classify_options();
+        const bool ranks = choices_.coin();
+        return result([&](phasor_result** out) {
+          return (ranks ? phasor_rank : phasor_classify)(encoder, first, second, options, out);
+        });
+      }
+      case 17: {
+        std::array<float, 2 * 12> hidden{};
+        return status(phasor_mlm_logits(encoders_.any(choices_), hidden.data(), count_up_to(2),
+                                        output_.data(), std::ssize(output_)));
+      }
+      case 18: {
+        const auto* const model = models_.any(choices_);
+        const auto* const given = positions();
+        const auto overflow = static_cast<int32_t>(choices_.below(8)) - 1;
+        const int64_t count = choices_.number();
+        // What is asked for is made, as long as memory lasts.
+        const int64_t most = int64_t{1} << 12;
+        return result([&](phasor_result** out) {
+          return phasor_position_vectors(model, std::min(count, most), given, overflow, out);
+        });
+      }
+      default:
+        static_cast<void>(phasor_hook_name(static_cast<int32_t>(choices_.number())));
+        static_cast<void>(phasor_model_info(models_.any(choices_)));
+        static_cast<void>(phasor_encoder_threads(encoders_.any(choices_)));
+        static_cast<void>(phasor_encoder_precision(encoders_.any(choices_)));
+    }
+  }
+
+  void load() {
+    phasor_model* model = nullptr;
+    const phasor_load_options options = {size_of(sizeof options), word({"fr", ""}),
+                                         choices_.coin() ? 1 : 0, 0};
+    const size_t i = choices_.below(folders().size() + 1);
+    const phasor_status status =
+        phasor_model_load(i == folders().size() ? nullptr : folders()[i].c_str(),
+                          choices_.coin() ? &options : nullptr, &model);
+    this->status(status);
+    models_.take(status, model);
+  }
+
+  const int32_t* ids() {
+    for (int32_t& id : ids_) id = static_cast<int32_t>(choices_.below(56));
+    if (choices_.below(8) == 0) ids_[1] = static_cast<int32_t>(choices_.number());
+    return ids_.data();
+  }
+
+  /// Every byte that a result says it has.
+  void look_at_all(const phasor_result* result) {
+    for (int64_t i = 0; i < 60; ++i) {
+      const char* const name = phasor_result_array_name(result, i);
+      if (name == nullptr) break;
+      for (const int64_t text : {-1, 0, 1, 99}) {
+        phasor_array array{};
+        if (phasor_result_array(result, name, text, &array) != PHASOR_OK) continue;
+        int64_t bytes = array.type == PHASOR_INT64 ? 8 : 4;
+        for (int32_t axis = 0; axis < array.num_dims; ++axis) bytes *= array.shape[axis];
+        look_at(array.data, static_cast<size_t>(bytes));
+      }
+    }
+    for (const char* const name : {"pieces", "labels", "notes", "json"}) {
+      int64_t size = 0;
+      const char* const text = phasor_result_string(result, name, choices_.number(), &size);
+      if (text != nullptr) look_at(text, static_cast<size_t>(size) + 1);
+    }
+  }
+
+  Choices choices_;
+  Pool<phasor_stop> stops_{phasor_stop_free};
+  Pool<phasor_model> models_{phasor_model_free};
+  Pool<phasor_encoder> encoders_{phasor_encoder_free};
+  Pool<phasor_result> results_{phasor_result_free};
+  phasor_encoder* running_ = nullptr;
+
+  // Arguments, until the last call has ended.
+  std::list<std::string> strings_;
+  std::list<std::vector<const char*>> pointers_;
+  std::list<std::vector<int64_t>> numbers_;
+  std::list<phasor_texts> texts_;
+  std::list<phasor_positions> positions_;
+  std::list<phasor_run_options> run_options_;
+  std::list<phasor_embed_options> embed_options_;
+  std::list<phasor_classify_options> classify_options_;
+  phasor_residual_cut cut_{};
+  phasor_hook hook_{};
+  std::array<int32_t, 8> ids_{}, types_{};
+  std::array<float, 48> table_{};
+  std::array<float, 1024> output_{};
+};
+
+}  // namespace
+
+Fuzzer capi_fuzzer() {
+  return {.name = "capi",
+          .run = [](std::string_view bytes) { Caller(bytes).run(); },
+          .seeds = []() -> std::vector<std::string> {
+            // Loads, makes an encoder, embeds and looks.
+            return {std::string("\0\0\0\0\1\0\2\0\1\1\1\0\x0e\0\1\2\3a b\1c\1\1\1\0\1\x9\0\0\0\0", 32),
+                    std::string("\0\0\0\0\1\0\2\0\1\1\1\0\x0c\0\1\1\3a b\1\1\1\1\0\1\1\1", 26)};
+          },
+          .words = {}};
+}
+
+}  // namespace phasor::fuzz

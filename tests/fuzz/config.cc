@@ -1,0 +1,104 @@
+// config.json and an index of shards, beside small weights of the family that it names: what loads
+// also runs.
+#include "phasor/phasor.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/support/family_files.h"
+
+namespace phasor::fuzz {
+namespace {
+
+constexpr std::string_view kConfigFiles[] = {"config.json",
+                                                            "model.safetensors.index.json"};
+
+std::vector<FamilyCase> families() {
+  std::vector<FamilyCase> all = {bert_case(),          mpnet_case(),          jina_case(),
+                                 deberta_case(),       roformer_case(12),     electra_case(8),
+                                 modernbert_case(true), modernbert_case(false), nomic_case(true),
+                                 nomic_case(false),    gte_case(2),           distilbert_case(true),
+                                 distilbert_case(false), albert_case(),       t5_case(true),
+                                 t5_case(false),       classifier_case("bert"),
+                                 classifier_case("roberta")};
+  for (const char* const type : {"roberta", "xlm-roberta", "camembert"})
+    all.push_back(roberta_case(type));
+  for (const char* const type : {"marian", "bart", "mbart", "pegasus", "m2m_100"})
+    all.push_back(fairseq_case(type));
+  return all;
+}
+
+/// The weights of each family in a file of its own: "0.safetensors", …; those of small_tensors() in
+/// "small.safetensors".
+class Weights {
+ public:
+  Weights() {
+    folder_.write("small.safetensors", safetensors_bytes(small_tensors()));
+    for (const FamilyCase& family : families()) {
+      const auto model = random_model(family.meaning, 5, family.extras);
+      folder_.write(std::to_string(count_++) + ".safetensors",
+                    safetensors_bytes(tensors_of(family, *model)));
+    }
+  }
+  /// By the input's first byte.
+  std::filesystem::path file(uint8_t choice) const {
+    const size_t i = choice % (count_ + 1);
+    return folder_.path() / ((i == count_ ? "small" : std::to_string(i)) + ".safetensors");
+  }
+
+ private:
+  TempFolder folder_;
+  size_t count_ = 0;
+};
+
+void run_config(std::string_view bytes) {
+  static const Weights weights;
+  static const Folder folder;
+  if (bytes.empty()) return;
+  const Parts parts = parts_of(bytes.substr(1), "config.json", kConfigFiles);
+  folder.write(parts, kConfigFiles);
+  std::error_code ignored;
+  const std::filesystem::path at = folder.path() / "model.safetensors";
+  std::filesystem::remove(at, ignored);
+  std::filesystem::copy_file(weights.file(static_cast<uint8_t>(bytes[0])), at, ignored);
+  survive([&] {
+    const auto model = Model::load(folder.path());
+    Encoder encoder(model, {.threads = 1});
+    const auto run = [&](const std::vector<int32_t>& ids, const RunOptions& options) {
+      survive([&] { static_cast<void>(encoder.encode_ids(ids, options)); });
+    };
+    run({1, 2, 3}, {});
+    run({0, 4, 1, 2, 3, 4, 0, 1, 2}, {.overflow = Overflow::kWindow});
+    run({0, 4, 1, 2, 3, 4, 0, 1, 2}, {.overflow = Overflow::kInterpolate});
+    survive([&] { static_cast<void>(model->position_vectors(5)); });
+  });
+}
+
+std::vector<std::string> config_seeds() {
+  std::vector<std::string> inputs;
+  for (const FamilyCase& family : families())
+    inputs.push_back(static_cast<char>(inputs.size()) + family.config.dump());
+  const std::string small = small_config_json().dump();
+  const char place = static_cast<char>(inputs.size());
+  inputs.push_back(place + small);
+  inputs.push_back(
+      place + input_of({{"config.json", small},
+                        {"model.safetensors.index.json",
+                         R"({"weight_map": {"embeddings.token.weight": "model.safetensors"}})"}}));
+  return inputs;
+}
+
+}  // namespace
+
+Fuzzer config_fuzzer() {
+  return {.name = "config",
+          .run = run_config,
+          .seeds = config_seeds,
+          .words = {"=== model.safetensors.index.json\n", "\"weight_map\"", "\"model.safetensors\"",
+                    "\"../config.json\"", "\"model_type\"", "\"architectures\"", "\"hidden_size\"",
+                    "\"num_hidden_layers\"", "\"num_attention_heads\"", "\"vocab_size\"",
+                    "\"max_position_embeddings\"", "\"pad_token_id\"", "\"position_embedding_type\"",
+                    "\"rope_theta\"", "\"rope_scaling\"", "\"local_attention\"",
+                    "\"relative_attention_num_buckets\"", "\"relative_attention_max_distance\"",
+                    "\"layer_norm_eps\"", "\"hidden_act\"", "\"first_position\"", "\"id2label\"",
+                    "null", "true", "0", "-1", "2147483648", "9223372036854775807", "1e308", "1e-320"}};
+}
+
+}  // namespace phasor::fuzz

@@ -1,0 +1,134 @@
+#include "tests/fuzz/fuzz.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+namespace phasor::fuzz {
+namespace {
+
+constexpr std::string_view kMark = "=== ";
+
+}  // namespace
+
+Parts parts_of(std::string_view input, std::string_view first,
+               Names others) {
+  Parts parts;
+  std::string name(input.starts_with(kMark) ? "" : first);
+  bool known = !name.empty();
+  while (true) {
+    // The next mark at the beginning of a line.
+    size_t mark = input.starts_with(kMark) ? 0 : input.find(std::string("\n").append(kMark));
+    if (known) parts[name] = input.substr(0, mark);
+    if (mark == input.npos) return parts;
+    if (input[mark] == '\n') ++mark;
+    input.remove_prefix(mark + kMark.size());
+    const size_t end = std::min(input.find('\n'), input.size());
+    name = input.substr(0, end);
+    known = name == first || std::ranges::find(others, name) != others.end();
+    input.remove_prefix(std::min(end + 1, input.size()));
+  }
+}
+
+std::string input_of(const Parts& parts) {
+  std::string input;
+  for (const auto& [name, bytes] : parts) {
+    input += std::string(input.empty() ? "" : "\n").append(kMark) + name + "\n" + bytes;
+  }
+  return input;
+}
+
+Folder::Folder() {
+  const std::filesystem::path memory = "/dev/shm";
+  const bool is_there = access(memory.c_str(), W_OK) == 0;
+  std::string name = (is_there ? memory : std::filesystem::temp_directory_path()) /
+                     "phasor-fuzz-XXXXXX";
+  require(mkdtemp(name.data()) != nullptr, "a temporary folder can be made");
+  path_ = name;
+}
+
+Folder::~Folder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+void Folder::write(std::string_view name, std::string_view bytes) const {
+  const std::filesystem::path file = path_ / name;
+  std::error_code ignored;
+  std::filesystem::create_directories(file.parent_path(), ignored);
+  std::ofstream out(file, std::ios::binary);
+  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  require(static_cast<bool>(out.flush()), "a temporary file can be written");
+}
+
+void Folder::write(const Parts& parts, Names names) const {
+  for (const std::string_view name : names) {
+    const auto part = parts.find(name);
+    if (part != parts.end()) {
+      write(name, part->second);
+    } else {
+      std::error_code ignored;
+      std::filesystem::remove(path_ / name, ignored);
+    }
+  }
+}
+
+void Folder::clear() const {
+  for (const auto& entry : std::filesystem::directory_iterator(path_))
+    std::filesystem::remove_all(entry.path());
+}
+
+uint8_t Choices::byte() {
+  if (rest_.empty()) return 0;
+  const auto byte = static_cast<uint8_t>(rest_.front());
+  rest_.remove_prefix(1);
+  return byte;
+}
+
+int64_t Choices::number() {
+  constexpr int64_t kEdges[] = {INT64_MIN,        INT64_MIN + 1, INT32_MIN, -1, 256,
+                                int64_t{1} << 31, INT32_MAX,     INT64_MAX};
+  const uint8_t choice = byte();
+  return choice < 240 ? choice % 16 : kEdges[choice % 8];
+}
+
+std::string Choices::text() {
+  const size_t size = std::min<size_t>(byte(), rest_.size());
+  const std::string text(rest_.substr(0, size));
+  rest_.remove_prefix(size);
+  return text;
+}
+
+void look_at(const void* bytes, size_t size) {
+  uint8_t sum = 0;
+  for (size_t i = 0; i < size; ++i) sum ^= static_cast<const uint8_t*>(bytes)[i];
+  __asm__ volatile("" ::"r"(sum));  // it is not left out
+}
+
+void require(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "fuzz: it does not hold that %s\n", what);
+  std::abort();
+}
+
+// ---- The table
+
+Fuzzer capi_fuzzer(), config_fuzzer(), golden_fuzzer(), plan_fuzzer(), safetensors_fuzzer(),
+    sentence_fuzzer(), sentencepiece_fuzzer(), table_fuzzer(), text_fuzzer(), tokenizer_fuzzer(),
+    vocabulary_fuzzer();
+// Of infer.
+Fuzzer http_fuzzer(), options_fuzzer(), server_fuzzer();
+
+std::span<const Fuzzer> fuzzers() {
+  static const std::vector<Fuzzer> all = {
+      capi_fuzzer(),     config_fuzzer(),     golden_fuzzer(),        http_fuzzer(),
+      options_fuzzer(),  plan_fuzzer(),       safetensors_fuzzer(),   sentence_fuzzer(),
+      server_fuzzer(),   table_fuzzer(),      sentencepiece_fuzzer(), text_fuzzer(),
+      tokenizer_fuzzer(), vocabulary_fuzzer()};
+  return all;
+}
+
+}  // namespace phasor::fuzz

@@ -1,0 +1,88 @@
+// What the fuzzers share. Each NAME.cc beside this gives strangers' bytes to one parser. ./dev fuzz
+// NAME runs it under libFuzzer; fuzz_test runs each on its seeds, and on what once made it fail.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "phasor/errors.h"
+
+namespace phasor::fuzz {
+
+struct Fuzzer {
+  const char* name;
+  /// Any bytes. It throws, or ends the program, where they show a defect.
+  void (*run)(std::string_view bytes);
+  /// Inputs to begin with, made from the tests' fixtures.
+  std::vector<std::string> (*seeds)();
+  std::vector<std::string_view> words;  // of the format: libFuzzer's dictionary
+};
+
+std::span<const Fuzzer> fuzzers();
+
+/// Files of an input, by name. An input is a text of parts, each behind a line "=== NAME"; the bytes
+/// before the first such line belong to `first`. Names that are not asked for are left out.
+using Parts = std::map<std::string, std::string, std::less<>>;
+using Names = std::span<const std::string_view>;
+Parts parts_of(std::string_view input, std::string_view first,
+               Names others = {});
+/// The input of these files.
+std::string input_of(const Parts& parts);
+
+/// A folder of this process, in memory where the system has such folders; empty at first.
+class Folder {
+ public:
+  Folder();
+  ~Folder();
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  void write(std::string_view name, std::string_view bytes) const;
+  /// Writes those of `names` that are among the parts, and removes the others.
+  void write(const Parts& parts, Names names) const;
+  void clear() const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Choices that an input makes, from its first byte on; 0 behind its end.
+class Choices {
+ public:
+  explicit Choices(std::string_view bytes) : rest_(bytes) {}
+
+  bool empty() const { return rest_.empty(); }
+  uint8_t byte();
+  /// 0 to count − 1.
+  size_t below(size_t count) { return byte() % count; }
+  bool coin() { return byte() % 2 == 1; }
+  /// Often small or at the edge of what a type can hold.
+  int64_t number();
+  std::string text();
+
+ private:
+  std::string_view rest_;
+};
+
+/// What strangers' bytes may end in, besides a result: an exception of phasor's.
+template <typename Use>
+void survive(const Use& use) {
+  try {
+    use();
+  } catch (const Error&) {
+  }
+}
+
+/// Reads all of them, for the address sanitizer to see.
+void look_at(const void* bytes, size_t size);
+
+/// Says what must hold and does not, and ends the program.
+void require(bool holds, const char* what);
+
+}  // namespace phasor::fuzz

@@ -1,0 +1,96 @@
+// The plan of a corpus in shards, its index, and the records of its shards.
+#include "infer/commands/shard/plan.h"
+
+#include <fstream>
+
+#include "infer/commands/shard/shard_files.h"
+#include "infer/files/fingerprint.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/support/run_program.h"
+
+namespace phasor::fuzz {
+namespace {
+
+constexpr std::string_view kPlanFiles[] = {"plan.json", "index", "000/shard-000000.done",
+                                           "000/shard-000000.npy", "000/shard-000001.done"};
+
+std::string fingerprint_of_text(std::string_view text) {
+  infer::Fingerprint fingerprint;
+  fingerprint.add(std::as_bytes(std::span(text)));
+  return fingerprint.text();
+}
+
+void run_plan(std::string_view bytes) {
+  static const Folder folder;
+  Parts parts = parts_of(bytes, "plan.json", kPlanFiles);
+  folder.clear();
+  // The plan names its index by the fingerprint of what the index holds.
+  const std::string index = parts["index"];
+  const std::string fingerprint = fingerprint_of_text(index);
+  std::string& json = parts["plan.json"];
+  if (const size_t at = json.find("INDEX"); at != json.npos) json.replace(at, 5, fingerprint);
+  folder.write("plan." + fingerprint + ".npy", index);
+  folder.write(parts, kPlanFiles);
+  survive([&] {
+    const infer::Plan made = infer::Plan::read(folder.path());
+    const infer::ShardFiles files(made);
+    static_cast<void>(files.left_text());
+    for (int64_t shard = 0; shard < std::min<int64_t>(made.size(), 3); ++shard) {
+      static_cast<void>(made.lines_of(shard));
+      survive([&] {
+        if (const auto record = infer::ShardRecord::read(made, shard)) record->verify(made, shard);
+      });
+    }
+  });
+}
+
+std::vector<std::string> plan_seeds() {
+  const Folder folder;
+  std::vector<std::string> inputs;
+  for (const auto kind : {infer::VectorFormat::Kind::kNpy, infer::VectorFormat::Kind::kJsonLines}) {
+    infer::Plan plan;
+    plan.folder = folder.path() / std::to_string(inputs.size());
+    plan.format.kind = kind;
+    plan.format.width = 2;
+    plan.inputs = {{"/corpus.txt", 40, 3}};
+    plan.lines = 3;
+    plan.lines_per_shard = 2;
+    plan.shards = {{{0, 0, 0}, 7}, {{0, 20, 2}, 8}};
+    plan.write();
+    Parts parts;
+    for (const auto& entry : std::filesystem::directory_iterator(plan.folder)) {
+      const std::string bytes = read_text_file(entry.path());
+      parts[entry.path().filename() == "plan.json" ? "plan.json" : "index"] = bytes;
+    }
+    std::filesystem::create_directories(plan.group_of(0));
+    std::ofstream(plan.file_of(0)) << "abcd";
+    infer::ShardRecord{.bytes = 4,
+                       .xxh64 = infer::fingerprint_of(plan.file_of(0)),
+                       .plan = plan.id,
+                       .arithmetic = "avx2",
+                       .host = "here"}
+        .write(plan, 0);
+    parts["000/shard-000000.done"] = read_text_file(plan.record_of(0));
+    parts["000/shard-000000.npy"] = "abcd";
+    std::string& json = parts["plan.json"];
+    const std::string fingerprint = fingerprint_of_text(parts["index"]);
+    json.replace(json.find(fingerprint), fingerprint.size(), "INDEX");
+    inputs.push_back(input_of(parts));
+  }
+  return inputs;
+}
+
+}  // namespace
+
+Fuzzer plan_fuzzer() {
+  return {.name = "plan",
+          .run = run_plan,
+          .seeds = plan_seeds,
+          .words = {"=== index\n", "=== 000/shard-000000.done\n", "=== 000/shard-000000.npy\n",
+                    "\"phasor_shards\"", "\"lines\"", "\"lines_per_shard\"", "\"shards\"", "\"width\"",
+                    "\"inputs\"", "\"index\"", "\"INDEX\"", "\"format\"", "\"jsonl\"", "\"npy\"",
+                    "\"safetensors\"", "\"options\"", "\"made_with\"", "68719476736",
+                    "9223372036854775807", "18446744073709551615", "-1"}};
+}
+
+}  // namespace phasor::fuzz

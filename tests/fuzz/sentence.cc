@@ -1,0 +1,68 @@
+// sentence-transformers' files beside a small BERT: what loads also embeds.
+#include "phasor/phasor.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/support/bert_folder.h"
+
+namespace phasor::fuzz {
+namespace {
+
+constexpr std::string_view kSentenceFiles[] = {
+    "modules.json", "sentence_bert_config.json", "config_sentence_transformers.json",
+    "1_Pooling/config.json", "2_Dense/config.json"};
+
+void run_sentence(std::string_view bytes) {
+  static const BertFolder bert({});
+  static const Folder folder;
+  static const bool made = [] {
+    std::filesystem::copy(bert.path(), folder.path(), std::filesystem::copy_options::recursive);
+    folder.write("2_Dense/model.safetensors",
+                 safetensors_bytes({{"linear.weight", {4, 12}}, {"linear.bias", {4}}}));
+    return true;
+  }();
+  static_cast<void>(made);
+  folder.write(parts_of(bytes, "modules.json", kSentenceFiles), kSentenceFiles);
+  survive([&] {
+    Encoder encoder(Model::load(folder.path()), {.threads = 1});
+    static_cast<void>(encoder.embed({"a b", "c"}));
+  });
+}
+
+std::vector<std::string> sentence_seeds() {
+  const std::string pooling = R"({"word_embedding_dimension": 12, "pooling_mode_cls_token": false,
+"pooling_mode_mean_tokens": true})";
+  const std::string modules = R"([
+{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+{"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+{"idx": 2, "name": "2", "path": "2_Dense", "type": "sentence_transformers.models.Dense"},
+{"idx": 3, "name": "3", "path": "3_Normalize", "type": "sentence_transformers.models.Normalize"}])";
+  const Parts all = {
+      {"modules.json", modules},
+      {"1_Pooling/config.json", pooling},
+      {"2_Dense/config.json", R"({"in_features": 12, "out_features": 4, "bias": true,
+"activation_function": "torch.nn.modules.activation.Tanh"})"},
+      {"sentence_bert_config.json", R"({"max_seq_length": 16, "do_lower_case": false})"},
+      {"config_sentence_transformers.json",
+       R"({"prompts": {"query": "q: ", "document": "d: "}, "default_prompt_name": "query",
+"similarity_fn_name": "cosine"})"}};
+  Parts two = all;
+  two.erase("modules.json");
+  two["1_Pooling/config.json"] = R"({"pooling_mode": "cls+max", "word_embedding_dimension": 12})";
+  return {input_of(all), input_of(two)};
+}
+
+}  // namespace
+
+Fuzzer sentence_fuzzer() {
+  return {.name = "sentence",
+          .run = run_sentence,
+          .seeds = sentence_seeds,
+          .words = {"=== modules.json\n", "=== 1_Pooling/config.json\n", "=== 2_Dense/config.json\n",
+                    "=== sentence_bert_config.json\n", "=== config_sentence_transformers.json\n",
+                    "\"path\"", "\"type\"", "\"idx\"", "\"name\"", "\"../\"", "\"/etc\"",
+                    "\"sentence_transformers.models.Pooling\"", "\"pooling_mode\"",
+                    "\"include_prompt\"", "\"prompts\"", "\"max_seq_length\"", "\"pooling_mode_lasttoken\"",
+                    "\"pooling_mode_weightedmean_tokens\"", "\"pooling_mode_mean_sqrt_len_tokens\"",
+                    "\"torch.nn.modules.linear.Identity\"", "null", "9223372036854775807", "1.5"}};
+}
+
+}  // namespace phasor::fuzz

@@ -1,0 +1,43 @@
+// Tables of position vectors in files that other programs wrote.
+#include "infer/files/table_file.h"
+
+#include <array>
+
+#include "infer/files/save.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/support/test_files.h"
+
+namespace phasor::fuzz {
+namespace {
+
+void run_table(std::string_view bytes) {
+  static const Folder folder;
+  for (const char* const name : {"table.npy", "table.safetensors"}) {
+    folder.write(name, bytes);
+    survive([&] {
+      const infer::Matrix matrix = infer::read_table(folder.path() / name, "table");
+      require(std::ssize(matrix.values) == matrix.rows * matrix.columns, "a table is whole");
+    });
+  }
+}
+
+std::string npy(const char* type, std::vector<int64_t> shape, size_t bytes) {
+  return infer::npy_header(type, shape) + std::string(bytes, '?');
+}
+
+}  // namespace
+
+Fuzzer table_fuzzer() {
+  return {.name = "table",
+          .run = run_table,
+          .seeds = []() -> std::vector<std::string> {
+            return {npy("<f4", {2, 3}, 24), npy("<f8", {2, 1}, 16), npy("<i8", {2}, 16),
+                    safetensors_bytes({{"positions", {2, 3}}, {"other", {2, 2}, "F16"}}),
+                    safetensors_bytes({{"a", {2, 3}, "BF16"}})};
+          },
+          .words = {"\x93NUMPY", "'descr': ", "'shape': ", "'fortran_order': ", "'<f4'", "'<f8'",
+                    "False", "True", "(2, 3)", "9223372036854775807", "4611686018427387904", "\"F64\"",
+                    "\"positions\"", "\"shape\"", "\"data_offsets\""}};
+}
+
+}  // namespace phasor::fuzz
