@@ -405,7 +405,7 @@ Fuzzer capi_fuzzer() {
             return {std::string("\0\0\0\0\1\0\2\0\1\1\1\0\x0e\0\1\2\3a b\1c\1\1\1\0\1\x9\0\0\0\0", 32),
                     std::string("\0\0\0\0\1\0\2\0\1\1\1\0\x0c\0\1\1\3a b\1\1\1\1\0\1\1\1", 26)};
           },
-          .words = {}};
+          .words = {"mean", "cls,max", "hook_embed", "[MASK]", "a b", "\xff"}};
 }
 
 }  // namespace phasor::fuzz

@@ -29,7 +29,7 @@ class Folders {
     std::filesystem::copy(bert_.path(), models_.path() / "model", std::filesystem::copy_options::recursive);
     work_.write("lines.txt", "a b\nc\n");
     std::filesystem::create_symlink(models_.path() / "model", work_.path() / "model");
-    require(chdir(work_.path().c_str()) == 0, "the folder can be entered");
+    outside_ = open(".", O_RDONLY | O_DIRECTORY);
     null_ = open("/dev/null", O_RDWR);
     dup2(null_, STDIN_FILENO);
     out_ = dup(STDOUT_FILENO);
@@ -45,6 +45,7 @@ class Folders {
     dup2(null_, STDOUT_FILENO);
     dup2(null_, STDERR_FILENO);
     int code = 0;
+    require(chdir(work_.path().c_str()) == 0, "the folder can be entered");
     try {
       code = infer::run_command(static_cast<int>(words.size()), arguments.data());
     } catch (const std::exception&) {
@@ -53,6 +54,7 @@ class Folders {
     std::fflush(stdout);
     dup2(out_, STDOUT_FILENO);
     dup2(err_, STDERR_FILENO);
+    require(fchdir(outside_) == 0, "the folder can be left");
     for (const auto& entry : std::filesystem::directory_iterator(work_.path())) {
       const auto name = entry.path().filename();
       if (name != "model" && name != "lines.txt") std::filesystem::remove_all(entry.path());
@@ -63,7 +65,7 @@ class Folders {
  private:
   BertFolder bert_{{"yes", "no"}};
   Folder models_, work_;
-  int null_ = -1, out_ = -1, err_ = -1;
+  int null_ = -1, out_ = -1, err_ = -1, outside_ = -1;
 };
 
 /// An input is a word a line.

@@ -13,9 +13,9 @@ void run_safetensors(std::string_view bytes) {
   for (const bool copy : {false, true}) {
     survive([&] {
       const auto file = SafetensorsFile::open(folder.path() / "model.safetensors", copy);
-      for (const auto& [name, entry] : file->entries()) {
-        look_at(entry.data, static_cast<size_t>(entry.num_bytes));
-        survive([&] { static_cast<void>(file->tensor(name).to_float()); });
+      for (const auto& entry : file->entries()) {
+        look_at(entry.second.data, static_cast<size_t>(entry.second.num_bytes));
+        survive([&] { static_cast<void>(file->tensor(entry.first).to_float()); });
       }
     });
   }
