@@ -31,7 +31,7 @@ bool append_merge(std::string_view line, MergeList& merges) {
 
 /// A merge in each line, after a line "#version: …".
 MergeList read_merges_txt(const fs::path& file) {
-  const std::string bytes = read_file(file);
+  const std::string bytes = read_model_file(file);
   if (const std::string_view what = imposter(bytes); !what.empty()) {
     throw ModelError(fmt::format("{}: this is {}", file.string(), what));
   }

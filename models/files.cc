@@ -216,6 +216,35 @@ bool is_there(const std::filesystem::path& file) {
          std::filesystem::file_type::not_found;
 }
 
+void refuse_link_out(const std::filesystem::path& folder, const std::filesystem::path& file) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path home = fs::canonical(folder.empty() ? "." : folder, error);
+  const fs::path target = error ? fs::path() : fs::canonical(file, error);
+  if (error) return;  // whoever opens it says why
+  const auto lies_in = [&target](const fs::path& outer) {
+    return std::mismatch(outer.begin(), outer.end(), target.begin(), target.end()).first ==
+           outer.end();
+  };
+  if (lies_in(home)) return;
+  for (fs::path above = home; above.has_relative_path(); above = above.parent_path()) {
+    if (above.filename() == "snapshots" && lies_in(above.parent_path() / "blobs")) return;
+  }
+  throw ModelError(
+      fmt::format("{}: it is a link to {}, outside its folder; put a copy of the file in its place",
+                  file.string(), target.string()));
+}
+
+const std::filesystem::path& within_folder(const std::filesystem::path& file) {
+  if (std::error_code ignored; std::filesystem::is_symlink(file, ignored))
+    refuse_link_out(file.parent_path(), file);
+  return file;
+}
+
+std::string read_model_file(const std::filesystem::path& file, int64_t max_bytes) {
+  return read_file(within_folder(file), max_bytes);
+}
+
 std::string read_file(const std::filesystem::path& file, int64_t max_bytes) {
   const PlainFile opened(file);
   if (opened.size() > max_bytes) {
@@ -236,7 +265,7 @@ json parse_json_object(std::string_view text, std::string_view what) {
 }
 
 json read_json(const std::filesystem::path& file, int64_t max_bytes) {
-  const std::string text = read_file(file, max_bytes);
+  const std::string text = read_model_file(file, max_bytes);
   if (const std::string_view what = imposter(text); !what.empty()) {
     throw ModelError(fmt::format("{}: this is {}", file.string(), what));
   }

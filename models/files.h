@@ -49,13 +49,25 @@ class PlainFile {
   int64_t size_ = 0;
 };
 
+/// Throws ModelError where a link leads from `folder` to a file or folder outside it: who made the
+/// folder could have others' files read. The files of a hub's cache are links to its blobs, which
+/// may lie beside the folder "snapshots" that holds `folder`. Says nothing of what is not there.
+void refuse_link_out(const std::filesystem::path& folder, const std::filesystem::path& file);
+
+/// `file`, after refuse_link_out() of the folder that it is named in.
+const std::filesystem::path& within_folder(const std::filesystem::path& file);
+
 /// All of `file`. Throws ModelError like PlainFile, and for more than `max_bytes`.
 std::string read_file(const std::filesystem::path& file, int64_t max_bytes = kMaxTokenizerFile);
+
+/// read_file() of a file that must be within_folder().
+std::string read_model_file(const std::filesystem::path& file,
+                            int64_t max_bytes = kMaxTokenizerFile);
 
 /// Like read_json; ModelError if the content is not a JSON object.
 nlohmann::json read_json_object(const std::filesystem::path& file, int64_t max_bytes = kMaxConfig);
 
-/// Any JSON value from a file, like parse_json().
+/// Any JSON value from a file that must be within_folder(), like parse_json().
 nlohmann::json read_json(const std::filesystem::path& file, int64_t max_bytes = kMaxConfig);
 
 /// Parses a value whose objects have no duplicate key, which is nested at most 64 deep, and which

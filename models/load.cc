@@ -97,7 +97,7 @@ bool is_hub_name(const fs::path& path) {
 /// Whether a config.json is a model's: those of Pooling and Dense modules have no model_type.
 bool names_model_type(const fs::path& file) {
   try {
-    return read_file(file, kMaxConfig).find("\"model_type\"") != std::string::npos;
+    return read_model_file(file, kMaxConfig).find("\"model_type\"") != std::string::npos;
   } catch (const ModelError&) {
     return false;
   }

@@ -121,7 +121,7 @@ Projection read_dense(const fs::path& folder, int64_t width) {
                     folder.string()),
         ErrorCode::kUnsupported);
   }
-  const auto file = SafetensorsFile::open(weights);
+  const auto file = SafetensorsFile::open(within_folder(weights));
   const auto read = [&](const std::string& name, std::vector<int64_t> shape) {
     const Tensor tensor = file->tensor(name);
     if (tensor.shape != shape) {
@@ -172,6 +172,7 @@ class ModuleReader {
     if (path.is_absolute() || std::find(path.begin(), path.end(), "..") != path.end()) {
       module.refuse("path", "a folder inside the model's own, without \"..\"");
     }
+    refuse_link_out(folder_, folder_ / path);
     Pooling& pooling = config_.pooling;
     const bool first = config_.source.empty();
     if (kind == "Transformer" && first && !seen_transformer_) {

@@ -20,7 +20,7 @@ constexpr std::string_view kLanguage = "{lang}";
 
 void read_model(const fs::path& file, SentencePieceSpec& spec) {
   spec.file = file.string();
-  spec.model = read_file(file);
+  spec.model = read_model_file(file);
   if (const std::string_view what = imposter(spec.model); !what.empty()) {
     throw ModelError(fmt::format("{}: this is {}", spec.file, what));
   }

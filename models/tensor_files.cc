@@ -92,7 +92,7 @@ std::shared_ptr<const TensorFiles> TensorFiles::open(const fs::path& folder, boo
   const fs::path one = folder / kOneFile, index = folder / kIndex;
   if (is_file(one)) {
     const std::shared_ptr<TensorFiles> opened(new TensorFiles(one));
-    opened->files_.push_back(SafetensorsFile::open(one, copy));
+    opened->files_.push_back(SafetensorsFile::open(within_folder(one), copy));
     for (const auto& [name, entry] : opened->files_.front()->entries()) {
       opened->tensors_.emplace(name, opened->files_.front().get());
     }
@@ -130,7 +130,7 @@ void TensorFiles::add_shards(const fs::path& index, bool copy) {
         throw ModelError(fmt::format("{}: {}, which it names, is not there; get all its files",
                                      where_, value_text(shard)));
       }
-      files_.push_back(SafetensorsFile::open(index.parent_path() / shard, copy));
+      files_.push_back(SafetensorsFile::open(within_folder(index.parent_path() / shard), copy));
       file = files_.back().get();
     }
     if (!file->contains(tensor)) {

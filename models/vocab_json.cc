@@ -72,7 +72,7 @@ class PairReader : public nlohmann::json_sax<json> {
 }  // namespace
 
 std::vector<std::pair<std::string, int32_t>> read_vocab_json(const std::filesystem::path& file) {
-  const std::string text = read_file(file);
+  const std::string text = read_model_file(file);
   if (const std::string_view what = imposter(text); !what.empty()) {
     throw ModelError(fmt::format("{}: this is {}", file.string(), what));
   }

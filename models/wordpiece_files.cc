@@ -22,7 +22,7 @@ constexpr int64_t kMaxWordLength = 10000;
 
 /// One piece a line; its id is the line's number, from 0.
 std::vector<std::pair<std::string, int32_t>> read_vocab_txt(const fs::path& file) {
-  const std::string bytes = read_file(file);
+  const std::string bytes = read_model_file(file);
   if (const std::string_view what = imposter(bytes); !what.empty()) {
     throw ModelError(fmt::format("{}: this is {}", file.string(), what));
   }

@@ -43,7 +43,7 @@ TEST(PlainFileTest, NothingWaitsForAFifoOrReadsADevice) {
   fs::create_symlink("/dev/zero", zero);
   for (const fs::path& file : {fifo, zero, folder.path()}) {
     expect_error<ModelError>([&] { read_file(file); }, {file.string(), "not a plain file"});
-    expect_error<ModelError>([&] { read_json_object(file); }, {file.string(), "not a plain file"});
+    expect_error<ModelError>([&] { read_json_object(file); }, {file.string()});  // the link, too
     EXPECT_EQ(imposter_in(file), "");
   }
   expect_error<ModelError>([&] { find_model(fifo); }, {"not a folder"});
@@ -211,18 +211,66 @@ TEST(VocabJsonTest, OnlyOneFlatObjectOfIdsIsRead) {
                            {"vocab.json", "more than 4194304"});
 }
 
-/// A copy of a bundled model, of links.
-void link_model(const TempFolder& folder) {
-  for (const char* const name : {"config.json", "model.safetensors", "tokenizer.model"}) {
-    fs::create_symlink(bundled_model("learned") / name, folder.path() / name);
+constexpr const char* kModelFiles[] = {"config.json", "model.safetensors", "tokenizer.model"};
+
+void copy_model(const fs::path& folder) {
+  fs::create_directories(folder);
+  for (const char* const name : kModelFiles)
+    fs::copy_file(bundled_model("learned") / name, folder / name);
+}
+
+TEST(ModelFolderTest, ALinkThatLeavesItIsRefused) {
+  const TempFolder outside;
+  copy_model(outside.path());
+  for (const char* const name : kModelFiles) {
+    const TempFolder folder;
+    copy_model(folder.path());
+    fs::remove(folder.path() / name);
+    fs::create_symlink(outside.path() / name, folder.path() / name);
+    expect_error<ModelError>([&] { Model::load(folder.path())->tokenizer(); },
+                             {name, "link", outside.path().string()});
+    fs::remove(folder.path() / name);
+    fs::create_directory(folder.path() / "below");
+    fs::copy_file(outside.path() / name, folder.path() / "below" / name);
+    fs::create_symlink(fs::path("below") / name, folder.path() / name);
+    EXPECT_TRUE(Model::load(folder.path())->has_tokenizer()) << name;
   }
+}
+
+TEST(ModelFolderTest, TheFoldersOfModulesAreItsOwn) {
+  const TempFolder folder, outside;
+  copy_model(folder.path());
+  outside.write("config.json", R"({"word_embedding_dimension": 128, "pooling_mode": "mean"})");
+  fs::create_directory_symlink(outside.path(), folder.path() / "1_Pooling");
+  folder.write("modules.json", R"([{"path": "", "type": "Transformer"},
+{"path": "1_Pooling", "type": "Pooling"}])");
+  expect_error<ModelError>([&] { Model::load(folder.path())->sentence(); },
+                           {"1_Pooling", "link", outside.path().string()});
+}
+
+TEST(ModelFolderTest, AHubsCacheIsReadThroughItsLinks) {
+  const TempFolder cache;
+  copy_model(cache.path() / "blobs");
+  const fs::path snapshot = cache.path() / "snapshots" / "0123abcd";
+  fs::create_directories(snapshot);
+  for (const char* const name : kModelFiles)
+    fs::create_symlink(fs::path("../../blobs") / name, snapshot / name);
+  EXPECT_TRUE(Model::load(snapshot)->has_tokenizer());
+  cache.write("blobs/pooling", R"({"word_embedding_dimension": 128, "pooling_mode": "max"})");
+  fs::create_directory(snapshot / "1_Pooling");
+  fs::create_symlink("../../../blobs/pooling", snapshot / "1_Pooling/config.json");
+  EXPECT_EQ(Model::load(snapshot)->sentence().pooling.modes, std::vector{PoolingMode::kMax});
+  // The folder itself may be reached by a link.
+  const TempFolder elsewhere;
+  fs::create_directory_symlink(snapshot, elsewhere.path() / "model");
+  EXPECT_TRUE(Model::load(elsewhere.path() / "model")->has_tokenizer());
 }
 
 TEST(SentenceFilesTest, ALinkToNothingIsNoMissingFile) {
   for (const char* const name :
        {"modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"}) {
     const TempFolder folder;
-    link_model(folder);
+    copy_model(folder.path());
     EXPECT_TRUE(Model::load(folder.path())->has_sentence());
     fs::create_symlink("../blobs/gone", folder.path() / name);
     expect_error<ModelError>([&] { Model::load(folder.path())->sentence(); }, {name});
@@ -231,7 +279,7 @@ TEST(SentenceFilesTest, ALinkToNothingIsNoMissingFile) {
 
 TEST(SentenceFilesTest, APromptOfManyBytesIsRefused) {
   const TempFolder folder;
-  link_model(folder);
+  copy_model(folder.path());
   const json config = {{"default_prompt_name", "x"}, {"prompts", {{"x", repeat("a", 65537)}}}};
   folder.write("config_sentence_transformers.json", config.dump());
   expect_error<ModelError>([&] { Model::load(folder.path())->sentence(); }, {"65537", "65536"});
@@ -239,7 +287,7 @@ TEST(SentenceFilesTest, APromptOfManyBytesIsRefused) {
 
 TEST(TokenizerFilesTest, ManySpecialTokensRoundATextAreRefused) {
   const TempFolder folder;
-  link_model(folder);
+  copy_model(folder.path());
   json config = json::parse(std::ifstream(bundled_model("learned") / "config.json"));
   config["tokenizer"]["prefix"] = std::vector<std::string>(17, "[CLS]");
   fs::remove(folder.path() / "config.json");

@@ -89,7 +89,7 @@ Golden load_golden(const std::filesystem::path& folder) {
   const bool has_logits =
       std::ranges::any_of(golden.items, [](const auto& item) { return !item.logits.empty(); });
   if (!has_logits || phasor::internal::is_file(tensors)) {
-    golden.tensors = phasor::SafetensorsFile::open(tensors);
+    golden.tensors = phasor::SafetensorsFile::open(phasor::internal::within_folder(tensors));
   }
   return golden;
 }
