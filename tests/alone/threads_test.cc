@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -205,6 +206,55 @@ TEST(ThreadsTest, WhatAnObserverThrowsReachesTheCallerFromEveryThread) {
     EXPECT_THROW(encoder.encode_ids(batch, {.observer = &thrower}), std::logic_error);
     EXPECT_EQ(thrower.calls, 1);
   }
+}
+
+/// What one of many callers does, at random: replicas and encoders of its own come and go, runs are
+/// observed, and some are cancelled while they run.
+void call_at_random(const std::shared_ptr<const Model>& model, const Encoder& original,
+                    const std::vector<TokenIds>& ids,
+                    const std::vector<std::vector<float>>& expected, uint32_t seed) {
+  std::mt19937 random(seed);
+  const int64_t top = model->config().num_layers - 1;
+  std::vector<Encoder> own;
+  own.push_back(original.replica());
+  for (int call = 0; call < 30; ++call) {
+    const size_t i = random() % ids.size();
+    switch (random() % 5) {
+      case 0: own.push_back(own.front().replica()); break;
+      case 1: own.emplace_back(model, EncoderOptions{.threads = 2}); break;
+      case 2: {
+        std::stop_source stop;
+        std::thread stopper([&] { stop.request_stop(); });
+        try {
+          const Encoding all = own.back().encode_ids(ids, {.stop = stop.get_token()});
+          expect_same_bits(all.hidden(static_cast<int64_t>(i)), expected[i], "before the stop");
+        } catch (const Error& error) {
+          EXPECT_EQ(error.code(), ErrorCode::kCancelled);
+        }
+        stopper.join();
+        break;
+      }
+      default: {
+        Witness witness(std::chrono::milliseconds(0));
+        own.back().encode_ids(ids, {.observer = &witness});
+        expect_same_bits(witness.states.at({static_cast<int64_t>(i), top}), expected[i], "observed");
+      }
+    }
+    if (own.size() > 2) own.erase(own.begin());
+    expect_same_bits(hidden_of(own.back().encode_ids(ids[i])), expected[i], "again");
+  }
+}
+
+TEST(ThreadsTest, SixteenCallersOfOneModelDisturbNobody) {
+  const auto model = shared_model();
+  const std::vector<TokenIds> ids = texts(*model);
+  Encoder original(model, {.threads = 2});
+  const auto expected = work(original, ids);
+  std::vector<std::thread> callers;
+  for (uint32_t caller = 0; caller < 16; ++caller)
+    callers.emplace_back([&, caller] { call_at_random(model, original, ids, expected, caller); });
+  for (std::thread& caller : callers) caller.join();
+  expect_same(work(original, ids), expected, "the original");
 }
 
 TEST(ThreadsTest, OneTextOnAllThreadsGivesWhatOneGives) {
