@@ -1,5 +1,6 @@
-// A long life of mixed use: texts of all kinds, policies, observers, errors, cancellations, replicas and
-// models that come and go. $PHASOR_SOAK_TEXTS says how many texts; the tests take a few thousand.
+// A long life of mixed use: texts of all kinds, policies, observers, errors, cancellations,
+// replicas and models that come and go. $PHASOR_SOAK_TEXTS says how many texts; the tests take a
+// few thousand.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -22,11 +23,12 @@ int64_t open_descriptors() {
   return error ? 0 : std::distance(begin(all), end(all));
 }
 
-/// Letters, words of a vocabulary, other scripts, bytes that are no text, and now and then a very long
-/// word.
+/// Letters, words of a vocabulary, other scripts, bytes that are no text, and now and then a very
+/// long word.
 std::string any_text(std::mt19937& random) {
-  const char* const parts[] = {"a", "b ", " ", "ab", "[MASK]", "\xe4\xb8\xad", "\xf0\x9f\x98\x80",
-                               "\xcc\x81", "\xff", "\t", "Tom ", "\xc3\xa9", "##", "1,000 "};
+  const char* const parts[] = {
+      "a",        "b ",   " ",  "ab",   "[MASK]",   "\xe4\xb8\xad", "\xf0\x9f\x98\x80",
+      "\xcc\x81", "\xff", "\t", "Tom ", "\xc3\xa9", "##",           "1,000 "};
   std::string text;
   for (auto size = random() % 60; size > 0; --size) text += parts[random() % std::size(parts)];
   if (random() % 100 == 0) text.append(random() % 5000, 'x');
@@ -73,9 +75,14 @@ class Life {
           encoder_->encode(texts, {.stop = stop.get_token()});
           break;
         }
-        case 2: encoder_->classify(texts); break;
-        case 3: encoder_->encode_ids(std::vector<int32_t>{static_cast<int32_t>(random_() % 70)}); break;
-        default: encoder_->embed(texts);
+        case 2:
+          encoder_->classify(texts);
+          break;
+        case 3:
+          encoder_->encode_ids(std::vector<int32_t>{static_cast<int32_t>(random_() % 70)});
+          break;
+        default:
+          encoder_->embed(texts);
       }
     } catch (const Error&) {  // too long, empty, cancelled, an id that there is not
     }

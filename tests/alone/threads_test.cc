@@ -220,8 +220,12 @@ void call_at_random(const std::shared_ptr<const Model>& model, const Encoder& or
   for (int call = 0; call < 30; ++call) {
     const size_t i = random() % ids.size();
     switch (random() % 5) {
-      case 0: own.push_back(own.front().replica()); break;
-      case 1: own.emplace_back(model, EncoderOptions{.threads = 2}); break;
+      case 0:
+        own.push_back(own.front().replica());
+        break;
+      case 1:
+        own.emplace_back(model, EncoderOptions{.threads = 2});
+        break;
       case 2: {
         std::stop_source stop;
         std::thread stopper([&] { stop.request_stop(); });
@@ -237,7 +241,8 @@ void call_at_random(const std::shared_ptr<const Model>& model, const Encoder& or
       default: {
         Witness witness(std::chrono::milliseconds(0));
         own.back().encode_ids(ids, {.observer = &witness});
-        expect_same_bits(witness.states.at({static_cast<int64_t>(i), top}), expected[i], "observed");
+        expect_same_bits(witness.states.at({static_cast<int64_t>(i), top}), expected[i],
+                         "observed");
       }
     }
     if (own.size() > 2) own.erase(own.begin());

@@ -1,12 +1,11 @@
 // The C interface: its functions in any order, with any arguments that C can pass, null among them.
 // Handles are those that functions gave and nobody has freed.
-#include "phasor/phasor_c.h"
-
 #include <array>
 #include <list>
 #include <string>
 #include <vector>
 
+#include "phasor/phasor_c.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/bert_folder.h"
 
@@ -61,8 +60,8 @@ class Caller {
  private:
   static const std::vector<std::string>& folders() {
     static const BertFolder vectors({}), labels({"yes", "no"}), ranks({"relevant"});
-    static const std::vector<std::string> all = {vectors.path(), labels.path(), ranks.path(),
-                                                 "/nowhere", "no-such-model", ""};
+    static const std::vector<std::string> all = {vectors.path(), labels.path(),   ranks.path(),
+                                                 "/nowhere",     "no-such-model", ""};
     return all;
   }
 
@@ -103,7 +102,8 @@ class Caller {
     if (choices_.coin()) return nullptr;
     phasor_positions& positions = positions_.emplace_back();
     positions.size = size_of(sizeof positions);
-    positions.kind = word({"none", "sinusoidal", "sinusoidal:marian", "learned", "rotary:10000", "alibi"});
+    positions.kind =
+        word({"none", "sinusoidal", "sinusoidal:marian", "learned", "rotary:10000", "alibi"});
     if (choices_.coin()) {
       positions.table = table_.data();
       positions.table_rows = choices_.coin() ? 4 : choices_.below(6) - int64_t{1};
@@ -159,7 +159,8 @@ class Caller {
     }
     if (choices_.coin()) {
       auto& record = pointers_.emplace_back();
-      record.push_back(word({"all", "attn.hook_pattern", "blocks.0.hook_resid_post", "hook_embed"}));
+      record.push_back(
+          word({"all", "attn.hook_pattern", "blocks.0.hook_resid_post", "hook_embed"}));
       options.record = record.data();
       options.num_record = 1;
     }
@@ -227,8 +228,10 @@ class Caller {
 
   void call() {
     switch (choices_.below(20)) {
-      case 0: return load();
-      case 1: return models_.free_any(choices_);
+      case 0:
+        return load();
+      case 1:
+        return models_.free_any(choices_);
       case 2: {
         phasor_encoder* encoder = nullptr;
         const phasor_encoder_options options = {size_of(sizeof options),
@@ -245,20 +248,25 @@ class Caller {
         this->status(status);
         return encoders_.take(status, replica);
       }
-      case 4: return encoders_.free_any(choices_);
+      case 4:
+        return encoders_.free_any(choices_);
       case 5: {
         phasor_stop* stop = nullptr;
         const phasor_status status = phasor_stop_create(&stop);
         this->status(status);
         return stops_.take(status, stop);
       }
-      case 6: return phasor_stop_request(stops_.any(choices_));
-      case 7: return stops_.free_any(choices_);
-      case 8: return results_.free_any(choices_);
-      case 9: return look_at_all(results_.any(choices_));
+      case 6:
+        return phasor_stop_request(stops_.any(choices_));
+      case 7:
+        return stops_.free_any(choices_);
+      case 8:
+        return results_.free_any(choices_);
+      case 9:
+        return look_at_all(results_.any(choices_));
       case 10: {
-        const phasor_tokenize_options options = {size_of(sizeof options), choices_.coin() ? 1 : 0, 0,
-                                                 choices_.number()};
+        const phasor_tokenize_options options = {size_of(sizeof options), choices_.coin() ? 1 : 0,
+                                                 0, choices_.number()};
         const auto* const model = models_.any(choices_);
         const auto *const first = texts(), *const second = choices_.coin() ? texts() : nullptr;
         return result([&](phasor_result** out) {
@@ -294,7 +302,8 @@ class Caller {
         auto* const encoder = encoders_.any(choices_);
         const auto* const given = texts();
         const auto* const options = embed_options();
-        return result([&](phasor_result** out) { return phasor_embed(encoder, given, options, out); });
+        return result(
+            [&](phasor_result** out) { return phasor_embed(encoder, given, options, out); });
       }
       case 15: {
         int64_t width = 0;
@@ -402,8 +411,9 @@ Fuzzer capi_fuzzer() {
           .run = [](std::string_view bytes) { Caller(bytes).run(); },
           .seeds = []() -> std::vector<std::string> {
             // Loads, makes an encoder, embeds and looks.
-            return {std::string("\0\0\0\0\1\0\2\0\1\1\1\0\x0e\0\1\2\3a b\1c\1\1\1\0\1\x9\0\0\0\0", 32),
-                    std::string("\0\0\0\0\1\0\2\0\1\1\1\0\x0c\0\1\1\3a b\1\1\1\1\0\1\1\1", 26)};
+            return {
+                std::string("\0\0\0\0\1\0\2\0\1\1\1\0\x0e\0\1\2\3a b\1c\1\1\1\0\1\x9\0\0\0\0", 32),
+                std::string("\0\0\0\0\1\0\2\0\1\1\1\0\x0c\0\1\1\3a b\1\1\1\1\0\1\1\1", 26)};
           },
           .words = {"mean", "cls,max", "hook_embed", "[MASK]", "a b", "\xff"}};
 }

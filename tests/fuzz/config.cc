@@ -7,16 +7,26 @@
 namespace phasor::fuzz {
 namespace {
 
-constexpr std::string_view kConfigFiles[] = {"config.json",
-                                                            "model.safetensors.index.json"};
+constexpr std::string_view kConfigFiles[] = {"config.json", "model.safetensors.index.json"};
 
 std::vector<FamilyCase> families() {
-  std::vector<FamilyCase> all = {bert_case(),          mpnet_case(),          jina_case(),
-                                 deberta_case(),       roformer_case(12),     electra_case(8),
-                                 modernbert_case(true), modernbert_case(false), nomic_case(true),
-                                 nomic_case(false),    gte_case(2),           distilbert_case(true),
-                                 distilbert_case(false), albert_case(),       t5_case(true),
-                                 t5_case(false),       classifier_case("bert"),
+  std::vector<FamilyCase> all = {bert_case(),
+                                 mpnet_case(),
+                                 jina_case(),
+                                 deberta_case(),
+                                 roformer_case(12),
+                                 electra_case(8),
+                                 modernbert_case(true),
+                                 modernbert_case(false),
+                                 nomic_case(true),
+                                 nomic_case(false),
+                                 gte_case(2),
+                                 distilbert_case(true),
+                                 distilbert_case(false),
+                                 albert_case(),
+                                 t5_case(true),
+                                 t5_case(false),
+                                 classifier_case("bert"),
                                  classifier_case("roberta")};
   for (const char* const type : {"roberta", "xlm-roberta", "camembert"})
     all.push_back(roberta_case(type));
@@ -91,14 +101,36 @@ Fuzzer config_fuzzer() {
   return {.name = "config",
           .run = run_config,
           .seeds = config_seeds,
-          .words = {"=== model.safetensors.index.json\n", "\"weight_map\"", "\"model.safetensors\"",
-                    "\"../config.json\"", "\"model_type\"", "\"architectures\"", "\"hidden_size\"",
-                    "\"num_hidden_layers\"", "\"num_attention_heads\"", "\"vocab_size\"",
-                    "\"max_position_embeddings\"", "\"pad_token_id\"", "\"position_embedding_type\"",
-                    "\"rope_theta\"", "\"rope_scaling\"", "\"local_attention\"",
-                    "\"relative_attention_num_buckets\"", "\"relative_attention_max_distance\"",
-                    "\"layer_norm_eps\"", "\"hidden_act\"", "\"first_position\"", "\"id2label\"",
-                    "null", "true", "0", "-1", "2147483648", "9223372036854775807", "1e308", "1e-320"}};
+          .words = {"=== model.safetensors.index.json\n",
+                    "\"weight_map\"",
+                    "\"model.safetensors\"",
+                    "\"../config.json\"",
+                    "\"model_type\"",
+                    "\"architectures\"",
+                    "\"hidden_size\"",
+                    "\"num_hidden_layers\"",
+                    "\"num_attention_heads\"",
+                    "\"vocab_size\"",
+                    "\"max_position_embeddings\"",
+                    "\"pad_token_id\"",
+                    "\"position_embedding_type\"",
+                    "\"rope_theta\"",
+                    "\"rope_scaling\"",
+                    "\"local_attention\"",
+                    "\"relative_attention_num_buckets\"",
+                    "\"relative_attention_max_distance\"",
+                    "\"layer_norm_eps\"",
+                    "\"hidden_act\"",
+                    "\"first_position\"",
+                    "\"id2label\"",
+                    "null",
+                    "true",
+                    "0",
+                    "-1",
+                    "2147483648",
+                    "9223372036854775807",
+                    "1e308",
+                    "1e-320"}};
 }
 
 }  // namespace phasor::fuzz

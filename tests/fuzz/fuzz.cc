@@ -14,8 +14,7 @@ constexpr std::string_view kMark = "=== ";
 
 }  // namespace
 
-Parts parts_of(std::string_view input, std::string_view first,
-               Names others) {
+Parts parts_of(std::string_view input, std::string_view first, Names others) {
   Parts parts;
   std::string name(input.starts_with(kMark) ? "" : first);
   bool known = !name.empty();
@@ -44,8 +43,8 @@ std::string input_of(const Parts& parts) {
 Folder::Folder() {
   const std::filesystem::path memory = "/dev/shm";
   const bool is_there = access(memory.c_str(), W_OK) == 0;
-  std::string name = (is_there ? memory : std::filesystem::temp_directory_path()) /
-                     "phasor-fuzz-XXXXXX";
+  std::string name =
+      (is_there ? memory : std::filesystem::temp_directory_path()) / "phasor-fuzz-XXXXXX";
   require(mkdtemp(name.data()) != nullptr, "a temporary folder can be made");
   path_ = name;
 }
@@ -89,8 +88,8 @@ uint8_t Choices::byte() {
 }
 
 int64_t Choices::number() {
-  constexpr int64_t kEdges[] = {INT64_MIN,        INT64_MIN + 1, INT32_MIN, -1, 256,
-                                int64_t{1} << 31, INT32_MAX,     INT64_MAX};
+  constexpr int64_t kEdges[] = {INT64_MIN, INT64_MIN + 1,    INT32_MIN, -1,
+                                256,       int64_t{1} << 31, INT32_MAX, INT64_MAX};
   const uint8_t choice = byte();
   return choice < 240 ? choice % 16 : kEdges[choice % 8];
 }
@@ -124,9 +123,9 @@ Fuzzer http_fuzzer(), options_fuzzer(), server_fuzzer();
 
 std::span<const Fuzzer> fuzzers() {
   static const std::vector<Fuzzer> all = {
-      capi_fuzzer(),     config_fuzzer(),     golden_fuzzer(),        http_fuzzer(),
-      options_fuzzer(),  plan_fuzzer(),       safetensors_fuzzer(),   sentence_fuzzer(),
-      server_fuzzer(),   table_fuzzer(),      sentencepiece_fuzzer(), text_fuzzer(),
+      capi_fuzzer(),      config_fuzzer(),    golden_fuzzer(),        http_fuzzer(),
+      options_fuzzer(),   plan_fuzzer(),      safetensors_fuzzer(),   sentence_fuzzer(),
+      server_fuzzer(),    table_fuzzer(),     sentencepiece_fuzzer(), text_fuzzer(),
       tokenizer_fuzzer(), vocabulary_fuzzer()};
   return all;
 }

@@ -25,12 +25,11 @@ struct Fuzzer {
 
 std::span<const Fuzzer> fuzzers();
 
-/// Files of an input, by name. An input is a text of parts, each behind a line "=== NAME"; the bytes
-/// before the first such line belong to `first`. Names that are not asked for are left out.
+/// Files of an input, by name. An input is a text of parts, each behind a line "=== NAME"; the
+/// bytes before the first such line belong to `first`. Names that are not asked for are left out.
 using Parts = std::map<std::string, std::string, std::less<>>;
 using Names = std::span<const std::string_view>;
-Parts parts_of(std::string_view input, std::string_view first,
-               Names others = {});
+Parts parts_of(std::string_view input, std::string_view first, Names others = {});
 /// The input of these files.
 std::string input_of(const Parts& parts);
 

@@ -28,20 +28,21 @@ void run_golden(std::string_view bytes) {
 }  // namespace
 
 Fuzzer golden_fuzzer() {
-  return {.name = "golden",
-          .run = run_golden,
-          .seeds = []() -> std::vector<std::string> {
-            const char* const json =
-                R"({"atol": 1e-5, "rtol": 0, "items": [{"text": "a b", "text_pair": "c", "ids": [0, 7],
+  return {
+      .name = "golden",
+      .run = run_golden,
+      .seeds = []() -> std::vector<std::string> {
+        const char* const json =
+            R"({"atol": 1e-5, "rtol": 0, "items": [{"text": "a b", "text_pair": "c", "ids": [0, 7],
 "token_type_ids": [0, 1], "logits": [0.5, -1e-3]}, {"ids": [1]}]})";
-            return {input_of({{"golden.json", json},
-                              {"golden.safetensors",
-                               safetensors_bytes({{"0.hidden", {2, 2}}, {"1.logits", {1, 3}}})}}),
-                    json};
-          },
-          .words = {"=== golden.safetensors\n", "\"atol\"", "\"rtol\"", "\"items\"", "\"ids\"",
-                    "\"text\"", "\"text_pair\"", "\"token_type_ids\"", "\"logits\"", "\"0.hidden\"",
-                    "4294967301", "-1", "1e999", "1e308"}};
+        return {input_of({{"golden.json", json},
+                          {"golden.safetensors",
+                           safetensors_bytes({{"0.hidden", {2, 2}}, {"1.logits", {1, 3}}})}}),
+                json};
+      },
+      .words = {"=== golden.safetensors\n", "\"atol\"", "\"rtol\"", "\"items\"", "\"ids\"",
+                "\"text\"", "\"text_pair\"", "\"token_type_ids\"", "\"logits\"", "\"0.hidden\"",
+                "4294967301", "-1", "1e999", "1e308"}};
 }
 
 }  // namespace phasor::fuzz

@@ -61,21 +61,41 @@ void run_http(std::string_view bytes) {
 }  // namespace
 
 Fuzzer http_fuzzer() {
-  return {.name = "http",
-          .run = run_http,
-          .seeds = []() -> std::vector<std::string> {
-            return {"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
-                    "POST /%41?b HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcGET / HTTP/1.0\r\n\r\n",
-                    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n",
-                    "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\na",
-                    "HEAD http://a/b HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
-                    "POST /refused HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"};
-          },
-          .words = {"GET ", "POST ", "HEAD ", "OPTIONS ", " HTTP/1.1\r\n", " HTTP/1.0\r\n", "Host: a\r\n",
-                    "Content-Length: ", "Transfer-Encoding: chunked\r\n", "Connection: keep-alive\r\n",
-                    "Connection: close\r\n", "Expect: 100-continue\r\n", "Upgrade: h2c\r\n", "\r\n\r\n",
-                    "0\r\n\r\n", "ffffffffffffffff\r\n", "%00", "%2e%2e/", "18446744073709551616",
-                    "Content-Encoding: gzip\r\n", "Origin: null\r\n", "\r\n ", "http://[::1]/"}};
+  return {
+      .name = "http",
+      .run = run_http,
+      .seeds = []() -> std::vector<std::string> {
+        return {
+            "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+            "POST /%41?b HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcGET / HTTP/1.0\r\n\r\n",
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n",
+            "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\na",
+            "HEAD http://a/b HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+            "POST /refused HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"};
+      },
+      .words = {"GET ",
+                "POST ",
+                "HEAD ",
+                "OPTIONS ",
+                " HTTP/1.1\r\n",
+                " HTTP/1.0\r\n",
+                "Host: a\r\n",
+                "Content-Length: ",
+                "Transfer-Encoding: chunked\r\n",
+                "Connection: keep-alive\r\n",
+                "Connection: close\r\n",
+                "Expect: 100-continue\r\n",
+                "Upgrade: h2c\r\n",
+                "\r\n\r\n",
+                "0\r\n\r\n",
+                "ffffffffffffffff\r\n",
+                "%00",
+                "%2e%2e/",
+                "18446744073709551616",
+                "Content-Encoding: gzip\r\n",
+                "Origin: null\r\n",
+                "\r\n ",
+                "http://[::1]/"}};
 }
 
 }  // namespace phasor::fuzz

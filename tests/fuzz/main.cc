@@ -39,7 +39,8 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   }
   if (chosen == nullptr) {
     std::fprintf(stderr, "there is no fuzzer of the name %s; there are:", program.c_str());
-    for (const Fuzzer& fuzzer : phasor::fuzz::fuzzers()) std::fprintf(stderr, " fuzz_%s", fuzzer.name);
+    for (const Fuzzer& fuzzer : phasor::fuzz::fuzzers())
+      std::fprintf(stderr, " fuzz_%s", fuzzer.name);
     std::fprintf(stderr, "\n");
     std::exit(2);
   }

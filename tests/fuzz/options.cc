@@ -26,7 +26,8 @@ bool is_left_out(const std::vector<std::string>& words) {
 class Folders {
  public:
   Folders() {
-    std::filesystem::copy(bert_.path(), models_.path() / "model", std::filesystem::copy_options::recursive);
+    std::filesystem::copy(bert_.path(), models_.path() / "model",
+                          std::filesystem::copy_options::recursive);
     work_.write("lines.txt", "a b\nc\n");
     std::filesystem::create_symlink(models_.path() / "model", work_.path() / "model");
     outside_ = open(".", O_RDONLY | O_DIRECTORY);
@@ -89,21 +90,63 @@ Fuzzer options_fuzzer() {
   return {.name = "options",
           .run = run_options,
           .seeds = []() -> std::vector<std::string> {
-            return {"-m\nmodel\na b\nc\n--json", "embed\n-m\nmodel\n-i\nlines.txt\n-o\nout.npy",
-                    "tokenize\n-m\nmodel\n--special\n[MASK]", "info\nmodel",
-                    "classify\n-m\nmodel\na\n--top-k\n1", "rank\n-m\nmodel\na\nb",
-                    "positions\nsinusoidal\n--rows\n6\n--width\n4", "positions\nrotary\nalibi",
+            return {"-m\nmodel\na b\nc\n--json",
+                    "embed\n-m\nmodel\n-i\nlines.txt\n-o\nout.npy",
+                    "tokenize\n-m\nmodel\n--special\n[MASK]",
+                    "info\nmodel",
+                    "classify\n-m\nmodel\na\n--top-k\n1",
+                    "rank\n-m\nmodel\na\nb",
+                    "positions\nsinusoidal\n--rows\n6\n--width\n4",
+                    "positions\nrotary\nalibi",
                     "observe\n-m\nmodel\na b\n--edit\nreverse\n--only\nsplit,order",
                     "observe\n-m\nmodel\n--ids\n4,5,6\n--cut-residual\n1.mlp\n--save\nout.npz",
-                    "compare\nmodel\nmodel:none\na b c", "verify\nmodel", "help\nembed",
+                    "compare\nmodel\nmodel:none\na b c",
+                    "verify\nmodel",
+                    "help\nembed",
                     "-m\nmodel\n--positions\nsinusoidal:marian\n--overflow\nwindow\na"};
           },
-          .words = {"\nmodel\n", "-m\n", "--json\n", "--ids\n", "--edit\n", "--only\n", "--positions\n",
-                    "--overflow\n", "--precision\n", "--threads\n", "--save\n", "--hooks\n", "-i\n",
-                    "-o\n", "--html\n", "--cut-residual\n", "--baseline\n", "--pooling\n", "--prefix\n",
-                    "--resume\n", "shift=", "scale=", "table=", "swap=", "noise=", "interpolate", "window",
-                    "truncate", "bf16", "int8", "auto", "--", "\n-\n", "nan", "inf", "-1", "9999",
-                    "1e99", "0x1", "random", "=" , ","}};
+          .words = {"\nmodel\n",
+                    "-m\n",
+                    "--json\n",
+                    "--ids\n",
+                    "--edit\n",
+                    "--only\n",
+                    "--positions\n",
+                    "--overflow\n",
+                    "--precision\n",
+                    "--threads\n",
+                    "--save\n",
+                    "--hooks\n",
+                    "-i\n",
+                    "-o\n",
+                    "--html\n",
+                    "--cut-residual\n",
+                    "--baseline\n",
+                    "--pooling\n",
+                    "--prefix\n",
+                    "--resume\n",
+                    "shift=",
+                    "scale=",
+                    "table=",
+                    "swap=",
+                    "noise=",
+                    "interpolate",
+                    "window",
+                    "truncate",
+                    "bf16",
+                    "int8",
+                    "auto",
+                    "--",
+                    "\n-\n",
+                    "nan",
+                    "inf",
+                    "-1",
+                    "9999",
+                    "1e99",
+                    "0x1",
+                    "random",
+                    "=",
+                    ","}};
 }
 
 }  // namespace phasor::fuzz

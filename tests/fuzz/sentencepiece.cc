@@ -9,8 +9,7 @@
 namespace phasor::fuzz {
 namespace {
 
-constexpr std::string_view kSentencepieceFiles[] = {"tokenizer.model",
-                                                            "tokenizer_config.json"};
+constexpr std::string_view kSentencepieceFiles[] = {"tokenizer.model", "tokenizer_config.json"};
 
 /// A model that an input describes.
 std::string built(Choices choices) {
@@ -42,22 +41,24 @@ void run_sentencepiece(std::string_view bytes) {
   if (!bytes.starts_with(kBuilt)) return encode_in(folder, bytes, kSentencepieceFiles);
   Choices choices(bytes.substr(kBuilt.size()));
   const std::string text = choices.text();
-  encode_in(folder, input_of({{"text", text}, {"tokenizer.model", built(choices)}}), kSentencepieceFiles);
+  encode_in(folder, input_of({{"text", text}, {"tokenizer.model", built(choices)}}),
+            kSentencepieceFiles);
 }
 
 std::vector<std::string> sentencepiece_seeds() {
-  std::vector<std::string> inputs = {"BUILT", std::string("BUILT\3abc\2\1\1a\1\1\2bc\1\1\1\1\1a\1b", 25)};
+  std::vector<std::string> inputs = {"BUILT",
+                                     std::string("BUILT\3abc\2\1\1a\1\1\2bc\1\1\1\1\1a\1b", 25)};
   for (const char* const name : {"albert.model", "fairseq.model", "t5.model"}) {
     const auto file = std::filesystem::path(PHASOR_SOURCE_DIR) / "tests/fixtures" / name;
-    inputs.push_back(input_of({{"text", "Tom bit 9, dogs."}, {"tokenizer.model", read_text_file(file)}}));
+    inputs.push_back(
+        input_of({{"text", "Tom bit 9, dogs."}, {"tokenizer.model", read_text_file(file)}}));
   }
   const TestCharsmap rules = make_charsmap({{"a", "b"}, {"\xc3\xa9", "e"}, {"ab", ""}});
   inputs.push_back(input_of(
       {{"text", "ab\xc3\xa9"},
-       {"tokenizer.model", sentencepiece_bytes({{"<s>", PieceType::kControl},
-                                                {"b"},
-                                                {"ab", PieceType::kUserDefined}},
-                                               rules.bytes())}}));
+       {"tokenizer.model",
+        sentencepiece_bytes({{"<s>", PieceType::kControl}, {"b"}, {"ab", PieceType::kUserDefined}},
+                            rules.bytes())}}));
   return inputs;
 }
 

@@ -10,9 +10,9 @@
 namespace phasor::fuzz {
 namespace {
 
-constexpr const char* kPaths[] = {"/v1/embeddings", "/embed",      "/embed_all",  "/predict",
-                                  "/rerank",        "/v1/rerank",  "/similarity", "/tokenize",
-                                  "/",              "/observe"};
+constexpr const char* kPaths[] = {
+    "/v1/embeddings", "/embed",      "/embed_all", "/predict", "/rerank",
+    "/v1/rerank",     "/similarity", "/tokenize",  "/",        "/observe"};
 
 /// An embedder, a classifier and a reranker.
 class Served {
@@ -27,9 +27,9 @@ class Served {
 
   int status_of(infer::HttpRequest request) {
     std::promise<int> status;
-    service_.serve(
-        std::move(request),
-        [&](const infer::HttpResponse& response) { status.set_value(response.status); }, {});
+    service_.serve(std::move(request),
+                   [&](const infer::HttpResponse& response) { status.set_value(response.status); },
+                   {});
     return status.get_future().get();
   }
 
@@ -79,12 +79,35 @@ Fuzzer server_fuzzer() {
   return {.name = "server",
           .run = run_server,
           .seeds = server_seeds,
-          .words = {"\"input\"", "\"inputs\"", "\"texts\"", "\"query\"", "\"documents\"", "\"model\"",
-                    "\"truncate\"", "\"normalize\"", "\"encoding_format\"", "\"dimensions\"",
-                    "\"top_n\"", "\"return_documents\"", "\"raw_scores\"", "\"source_sentence\"",
-                    "\"sentences\"", "\"text\"", "\"positions\"", "\"edits\"", "\"cut_residual\"",
-                    "\"overflow\"", "\"baseline\"", "\"only\"", "null", "true", "-1",
-                    "9223372036854775807", "\\u0000", "\\ud800", "\xff"}};
+          .words = {"\"input\"",
+                    "\"inputs\"",
+                    "\"texts\"",
+                    "\"query\"",
+                    "\"documents\"",
+                    "\"model\"",
+                    "\"truncate\"",
+                    "\"normalize\"",
+                    "\"encoding_format\"",
+                    "\"dimensions\"",
+                    "\"top_n\"",
+                    "\"return_documents\"",
+                    "\"raw_scores\"",
+                    "\"source_sentence\"",
+                    "\"sentences\"",
+                    "\"text\"",
+                    "\"positions\"",
+                    "\"edits\"",
+                    "\"cut_residual\"",
+                    "\"overflow\"",
+                    "\"baseline\"",
+                    "\"only\"",
+                    "null",
+                    "true",
+                    "-1",
+                    "9223372036854775807",
+                    "\\u0000",
+                    "\\ud800",
+                    "\xff"}};
 }
 
 }  // namespace phasor::fuzz

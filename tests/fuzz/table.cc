@@ -1,9 +1,8 @@
 // Tables of position vectors in files that other programs wrote.
-#include "infer/files/table_file.h"
-
 #include <array>
 
 #include "infer/files/save.h"
+#include "infer/files/table_file.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/test_files.h"
 
@@ -36,8 +35,8 @@ Fuzzer table_fuzzer() {
                     safetensors_bytes({{"a", {2, 3}, "BF16"}})};
           },
           .words = {"\x93NUMPY", "'descr': ", "'shape': ", "'fortran_order': ", "'<f4'", "'<f8'",
-                    "False", "True", "(2, 3)", "9223372036854775807", "4611686018427387904", "\"F64\"",
-                    "\"positions\"", "\"shape\"", "\"data_offsets\""}};
+                    "False", "True", "(2, 3)", "9223372036854775807", "4611686018427387904",
+                    "\"F64\"", "\"positions\"", "\"shape\"", "\"data_offsets\""}};
 }
 
 }  // namespace phasor::fuzz

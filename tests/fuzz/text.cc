@@ -27,7 +27,8 @@ void run_text(std::string_view text) {
   for (const auto& tokenizer : all) {
     encode_all_ways(*tokenizer, text);
     const Tokens whole = tokenizer->encode(text), again = tokenizer->encode(text);
-    require(whole.ids == again.ids && whole.pieces == again.pieces, "the same text has the same tokens");
+    require(whole.ids == again.ids && whole.pieces == again.pieces,
+            "the same text has the same tokens");
   }
 }
 
@@ -37,8 +38,12 @@ Fuzzer text_fuzzer() {
   return {.name = "text",
           .run = run_text,
           .seeds = []() -> std::vector<std::string> {
-            return {"Tom bit a dog.", "ab's 11 <mask> [MASK]", "caf\xc3\xa9 \xe4\xb8\xad\xe2\x80\x8d",
-                    "\xff\xc0\x80\xed\xa0\x80", "\xe2\x96\x81 a\n\tb\r\n", std::string("a\0b", 3)};
+            return {"Tom bit a dog.",
+                    "ab's 11 <mask> [MASK]",
+                    "caf\xc3\xa9 \xe4\xb8\xad\xe2\x80\x8d",
+                    "\xff\xc0\x80\xed\xa0\x80",
+                    "\xe2\x96\x81 a\n\tb\r\n",
+                    std::string("a\0b", 3)};
           },
           .words = {"<s>", "</s>", "<mask>", "[MASK]", "[SEP]", "\xe2\x96\x81", "\xe2\x80\x8b",
                     "\xef\xbb\xbf", "\xcc\x81", "\xf0\x9f\x98\x80", "\xed\xa0\x80", "\xef\xbf\xbd",

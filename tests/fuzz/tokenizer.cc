@@ -12,10 +12,17 @@
 namespace phasor::fuzz {
 namespace {
 
-constexpr std::string_view kTokenizerFiles[] = {
-    "tokenizer.json",    "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
-    "vocab.json",        "dict.txt",              "config.json",             "vocab.txt",
-    "sentencepiece.bpe.model", "spiece.model",    "source.spm"};
+constexpr std::string_view kTokenizerFiles[] = {"tokenizer.json",
+                                                "tokenizer_config.json",
+                                                "special_tokens_map.json",
+                                                "added_tokens.json",
+                                                "vocab.json",
+                                                "dict.txt",
+                                                "config.json",
+                                                "vocab.txt",
+                                                "sentencepiece.bpe.model",
+                                                "spiece.model",
+                                                "source.spm"};
 
 void run_tokenizer(std::string_view bytes) {
   static const Folder folder;
@@ -26,7 +33,8 @@ std::filesystem::path fixtures() {
   return std::filesystem::path(PHASOR_SOURCE_DIR) / "tests/fixtures";
 }
 
-/// Each row of the tests' tokenizers, and tokenizer.json in the form of each model that it may hold.
+/// Each row of the tests' tokenizers, and tokenizer.json in the form of each model that it may
+/// hold.
 std::vector<std::string> tokenizer_seeds() {
   std::vector<std::string> inputs;
   const auto rows = nlohmann::json::parse(read_text_file(fixtures() / "tokenizers.json"));
@@ -62,10 +70,11 @@ std::vector<std::string> tokenizer_seeds() {
   for (size_t i = 0; i < std::size(models); ++i) {
     inputs.push_back(input_of(
         {{"tokenizer.json",
-          std::string(R"({"version": "1.0", "truncation": null, "padding": null, "added_tokens": [)") +
+          std::string(
+              R"({"version": "1.0", "truncation": null, "padding": null, "added_tokens": [)") +
               R"({"id": 0, "content": "<s>", "single_word": false, "lstrip": false, "rstrip": false, )" +
-              R"("normalized": false, "special": true}], )" + around[i] + R"(, "model": )" + models[i] +
-              "}"},
+              R"("normalized": false, "special": true}], )" + around[i] + R"(, "model": )" +
+              models[i] + "}"},
          {"text", "a b ab<s>"}}));
   }
   return inputs;
@@ -77,16 +86,51 @@ Fuzzer tokenizer_fuzzer() {
   return {.name = "tokenizer",
           .run = run_tokenizer,
           .seeds = tokenizer_seeds,
-          .words = {"=== tokenizer.json\n", "=== tokenizer_config.json\n", "=== text\n",
-                    "=== special_tokens_map.json\n", "=== added_tokens.json\n", "\"type\"", "\"BPE\"",
-                    "\"Unigram\"", "\"WordPiece\"", "\"vocab\"", "\"merges\"", "\"added_tokens\"",
-                    "\"content\"", "\"lstrip\"", "\"rstrip\"", "\"single_word\"", "\"normalized\"",
-                    "\"Sequence\"", "\"normalizers\"", "\"pretokenizers\"", "\"Replace\"", "\"pattern\"",
-                    "\"Regex\"", "\"Prepend\"", "\"NFKC\"", "\"StripAccents\"", "\"Lowercase\"",
-                    "\"Precompiled\"", "\"precompiled_charsmap\"", "\"Split\"", "\"behavior\"",
-                    "\"Digits\"", "\"byte_fallback\"", "\"unk_id\"", "\"tokenizer_class\"",
-                    "\"model_max_length\"", "\"added_tokens_decoder\"", "\"ByteLevel\"", "\"single\"",
-                    "\"pair\"", "\"ignore_merges\"", "\"dropout\"", "2147483647", "-1", "16777215"}};
+          .words = {"=== tokenizer.json\n",
+                    "=== tokenizer_config.json\n",
+                    "=== text\n",
+                    "=== special_tokens_map.json\n",
+                    "=== added_tokens.json\n",
+                    "\"type\"",
+                    "\"BPE\"",
+                    "\"Unigram\"",
+                    "\"WordPiece\"",
+                    "\"vocab\"",
+                    "\"merges\"",
+                    "\"added_tokens\"",
+                    "\"content\"",
+                    "\"lstrip\"",
+                    "\"rstrip\"",
+                    "\"single_word\"",
+                    "\"normalized\"",
+                    "\"Sequence\"",
+                    "\"normalizers\"",
+                    "\"pretokenizers\"",
+                    "\"Replace\"",
+                    "\"pattern\"",
+                    "\"Regex\"",
+                    "\"Prepend\"",
+                    "\"NFKC\"",
+                    "\"StripAccents\"",
+                    "\"Lowercase\"",
+                    "\"Precompiled\"",
+                    "\"precompiled_charsmap\"",
+                    "\"Split\"",
+                    "\"behavior\"",
+                    "\"Digits\"",
+                    "\"byte_fallback\"",
+                    "\"unk_id\"",
+                    "\"tokenizer_class\"",
+                    "\"model_max_length\"",
+                    "\"added_tokens_decoder\"",
+                    "\"ByteLevel\"",
+                    "\"single\"",
+                    "\"pair\"",
+                    "\"ignore_merges\"",
+                    "\"dropout\"",
+                    "2147483647",
+                    "-1",
+                    "16777215"}};
 }
 
 }  // namespace phasor::fuzz
