@@ -75,11 +75,6 @@ void Folder::write(const Parts& parts, Names names) const {
   }
 }
 
-void Folder::clear() const {
-  for (const auto& entry : std::filesystem::directory_iterator(path_))
-    std::filesystem::remove_all(entry.path());
-}
-
 uint8_t Choices::byte() {
   if (rest_.empty()) return 0;
   const auto byte = static_cast<uint8_t>(rest_.front());

@@ -45,7 +45,6 @@ class Folder {
   void write(std::string_view name, std::string_view bytes) const;
   /// Writes those of `names` that are among the parts, and removes the others.
   void write(const Parts& parts, Names names) const;
-  void clear() const;
 
  private:
   std::filesystem::path path_;

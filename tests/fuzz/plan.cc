@@ -23,13 +23,16 @@ std::string fingerprint_of_text(std::string_view text) {
 void run_plan(std::string_view bytes) {
   static const Folder folder;
   Parts parts = parts_of(bytes, "plan.json", kPlanFiles);
-  folder.clear();
+  static std::string before = "plan.npy";  // the index of the last input
+  std::error_code ignored;
+  std::filesystem::remove(folder.path() / before, ignored);
   // The plan names its index by the fingerprint of what the index holds.
   const std::string index = parts["index"];
   const std::string fingerprint = fingerprint_of_text(index);
   std::string& json = parts["plan.json"];
   if (const size_t at = json.find("INDEX"); at != json.npos) json.replace(at, 5, fingerprint);
-  folder.write("plan." + fingerprint + ".npy", index);
+  before = "plan." + fingerprint + ".npy";
+  folder.write(before, index);
   folder.write(parts, kPlanFiles);
   survive([&] {
     const infer::Plan made = infer::Plan::read(folder.path());
