@@ -93,7 +93,7 @@ class Tokenized {
   };
 
   Tokens encode(int64_t number) const {
-    const TokenizeOptions options = {.max_tokens = cuts_ ? max_tokens_ : 0};
+    const TokenizeOptions options = {.ids_only = true, .max_tokens = cuts_ ? max_tokens_ : 0};
     const std::string first =
         prompt_ + std::string(input_.first[input_.first.size() == 1 ? 0 : number]);
     return input_.second ? model_.tokenizer().encode_pair(first, (*input_.second)[number], options)

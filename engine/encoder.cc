@@ -241,6 +241,7 @@ int64_t Encoder::embedding_width(const EmbedOptions& options) const {
 Encoding Encoder::encode(const Texts& texts, const RunOptions& options) {
   const bool truncates = options.overflow == Overflow::kTruncate;
   const TokenizeOptions tokenize = {
+      .ids_only = true,
       .max_tokens = truncates ? model().max_tokens(options.positions).value_or(0) : 0};
   const Exclusive mine(impl_->busy);
   const Tokenizer& tokenizer = model().tokenizer();

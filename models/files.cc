@@ -20,14 +20,13 @@ using nlohmann::json;
 
 constexpr int64_t kHeadBytes = 512;
 constexpr size_t kMaxDepth = 64;
-constexpr int64_t kMaxValues = int64_t{1} << 22;
 constexpr size_t kMaxValueText = 60;
 
 /// Builds the value that a parser reads. (nlohmann's own builder, with a callback, scans the whole
 /// parent at the end of each object.)
 class JsonBuilder : public nlohmann::json_sax<json> {
  public:
-  explicit JsonBuilder(std::string_view what) : what_(what) {}
+  JsonBuilder(std::string_view what, int64_t max_values) : what_(what), max_values_(max_values) {}
 
   json take() { return std::move(root_); }
 
@@ -58,7 +57,7 @@ class JsonBuilder : public nlohmann::json_sax<json> {
     throw ModelError(fmt::format("{}: {}", what_, what));
   }
   bool add(json value) {
-    if (++count_ > kMaxValues) fail(fmt::format("more than {} JSON values", kMaxValues));
+    if (++count_ > max_values_) fail(fmt::format("more than {} JSON values", max_values_));
     if (!open_.empty() && open_.back()->is_array()) {
       open_.back()->push_back(std::move(value));
       next_ = &open_.back()->back();
@@ -79,6 +78,7 @@ class JsonBuilder : public nlohmann::json_sax<json> {
   }
 
   const std::string_view what_;
+  const int64_t max_values_;
   json root_;
   json* next_ = &root_;      // the place for a value that is not in an array
   std::vector<json*> open_;  // the enclosing arrays and objects
@@ -254,8 +254,8 @@ std::string read_file(const std::filesystem::path& file, int64_t max_bytes) {
   return opened.read(opened.size());
 }
 
-json parse_json(std::string_view text, std::string_view what) {
-  JsonBuilder builder(what);
+json parse_json(std::string_view text, std::string_view what, int64_t max_values) {
+  JsonBuilder builder(what, max_values);
   json::sax_parse(text, &builder);
   return builder.take();
 }
@@ -269,7 +269,7 @@ json read_json(const std::filesystem::path& file, int64_t max_bytes) {
   if (const std::string_view what = imposter(text); !what.empty()) {
     throw ModelError(fmt::format("{}: this is {}", file.string(), what));
   }
-  return parse_json(text, file.string());
+  return parse_json(text, file.string(), max_bytes > kMaxConfig ? kMaxValues : kMaxConfigValues);
 }
 
 json read_json_object(const std::filesystem::path& file, int64_t max_bytes) {

@@ -67,13 +67,18 @@ std::string read_model_file(const std::filesystem::path& file,
 /// Like read_json; ModelError if the content is not a JSON object.
 nlohmann::json read_json_object(const std::filesystem::path& file, int64_t max_bytes = kMaxConfig);
 
-/// Any JSON value from a file that must be within_folder(), like parse_json().
+/// Any JSON value from a file that must be within_folder(), like parse_json(); of at most
+/// kMaxConfigValues, or kMaxValues where max_bytes is above kMaxConfig.
 nlohmann::json read_json(const std::filesystem::path& file, int64_t max_bytes = kMaxConfig);
 
+/// The most values of a file, as each takes memory: of a tokenizer's four million.
+constexpr int64_t kMaxValues = int64_t{1} << 22;
+constexpr int64_t kMaxConfigValues = int64_t{1} << 20;
+
 /// Parses a value whose objects have no duplicate key, which is nested at most 64 deep, and which
-/// has at most four million values in all, to limit the memory. `what` names it in ModelError's
-/// message.
-nlohmann::json parse_json(std::string_view text, std::string_view what);
+/// has at most `max_values` values in all. `what` names it in ModelError's message.
+nlohmann::json parse_json(std::string_view text, std::string_view what,
+                          int64_t max_values = kMaxConfigValues);
 
 /// Like parse_json; ModelError if it is not an object.
 nlohmann::json parse_json_object(std::string_view text, std::string_view what);

@@ -187,7 +187,7 @@ void read_classifier(const ConfigReader& reader, const Family& family,
 void read_spelled_out(const ConfigReader& reader, CheckpointConfig& checkpoint) {
   ModelConfig& config = checkpoint.config;
   config.norm_order = reader.choice("norm_order", {NormOrder::kPostNorm, NormOrder::kPreNorm});
-  config.embedding_scale = static_cast<float>(reader.number({"embedding_scale"}, 0.0, 1e9, 1.0));
+  config.embedding_scale = static_cast<float>(reader.number({"embedding_scale"}, 1e-9, 1e9, 1.0));
   config.embedding_norm = reader.boolean({"embedding_norm"}, false);
   config.final_norm = reader.boolean({"final_norm"}, false);
   config.max_positions = reader.integer({"max_positions"}, 0, kMaxRows, 0);

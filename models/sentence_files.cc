@@ -20,6 +20,7 @@ using nlohmann::json;
 
 constexpr const char* kModules = "modules.json";
 constexpr int64_t kMaxTokens = int64_t{1} << 30;
+constexpr int64_t kMaxDenseWidth = int64_t{1} << 16;  // of a Dense module
 constexpr size_t kMaxModules = 32;
 
 /// A JSON object and the reader that borrows it; an empty object if the file is missing.
@@ -102,8 +103,8 @@ Projection read_dense(const fs::path& folder, int64_t width) {
   const json object = read_json_object(config);
   const ConfigReader reader(config.string(), object);
   Projection projection;
-  projection.in = reader.integer({"in_features"}, 1, kMaxTokens);
-  projection.out = reader.integer({"out_features"}, 1, kMaxTokens);
+  projection.in = reader.integer({"in_features"}, 1, kMaxDenseWidth);
+  projection.out = reader.integer({"out_features"}, 1, kMaxDenseWidth);
   if (projection.in != width) {
     reader.refuse("in_features", fmt::format("{}, the width of what comes before", width));
   }
@@ -204,6 +205,7 @@ SentenceConfig read_modules(const fs::path& folder, int64_t d_model,
   SentenceConfig config;
   const fs::path pooling = fs::path("1_Pooling") / "config.json";
   if (!is_there(folder / pooling)) return config;
+  refuse_link_out(folder, folder / pooling);
   config.source = pooling.string();
   config.pooling.modes = read_pooling(folder / pooling, d_model);
   notes.push_back(
@@ -231,6 +233,7 @@ int64_t read_max_tokens(const fs::path& folder, const ConfigReader& tokenizer) {
   }
   // Tokenizers without a limit have 1e30.
   const double limit = tokenizer.number({"model_max_length"}, 0, 1e300, 1e30);
+  if (limit > 0 && limit < 1) tokenizer.refuse("model_max_length", "a number of tokens");
   return limit < static_cast<double>(kMaxTokens) ? static_cast<int64_t>(limit) : 0;
 }
 

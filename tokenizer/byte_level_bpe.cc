@@ -204,7 +204,7 @@ class ByteLevelBpeTokenizer : public Tokenizer {
  private:
   SpecialTokens::EncodePart part_encoder() const {
     return
-        [this, merger = WordMerger(merges_)](std::string_view part, bool, Tokens& tokens) mutable {
+        [this, merger = WordMerger(merges_)](std::string_view part, bool, TokenList& tokens) mutable {
           if (part.empty()) return;
           std::string with_space;
           if (add_prefix_space_ && part.front() != ' ') {
@@ -217,12 +217,9 @@ class ByteLevelBpeTokenizer : public Tokenizer {
         };
   }
 
-  void append(int32_t id, Tokens& tokens) const {
-    tokens.ids.push_back(id);
-    tokens.pieces.push_back(vocabulary_.piece(id));
-  }
+  void append(int32_t id, TokenList& tokens) const { tokens.append(id, vocabulary_.piece(id)); }
 
-  void encode_word(std::string_view word, WordMerger& merger, Tokens& tokens) const {
+  void encode_word(std::string_view word, WordMerger& merger, TokenList& tokens) const {
     constexpr size_t kMaxWord = std::numeric_limits<int32_t>::max();
     if (word.size() > kMaxWord) {
       throw InvalidArgument(fmt::format("a word of {} bytes; at most {} are read; split the text",

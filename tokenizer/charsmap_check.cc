@@ -56,9 +56,33 @@ class Trie {
   std::vector<uint32_t> next_;   // by child
 };
 
+uint8_t replacement_size(std::string_view table, size_t value) {
+  return static_cast<uint8_t>(table.find('\0', value) - value);  // at most kMaxReplacement
+}
+
+/// What charsmap_fault() says of a trie without a fault.
+CharsmapGrowth growth_of(const Trie& trie, std::string_view table,
+                         const std::vector<uint8_t>& longest) {
+  CharsmapGrowth growth;
+  const auto label = [](size_t child, size_t base) { return child ^ base; };
+  for (uint32_t one = trie.first_child(trie.base(0)); one != kNone; one = trie.next_child(one)) {
+    const size_t first = label(one, trie.base(0));
+    const uint8_t alone = trie.ends_rule(one) ? replacement_size(table, trie.value(one)) : 0;
+    if (first == ' ' && trie.ends_rule(one)) growth.maps_space = true;
+    std::fill_n(growth.most.begin() + static_cast<int64_t>(256 * first), 256, alone);
+    const size_t base = trie.base(one);
+    for (uint32_t two = trie.first_child(base); two != kNone; two = trie.next_child(two)) {
+      uint8_t& most = growth.most[256 * first + label(two, base)];
+      most = std::max(most, longest[two]);
+    }
+  }
+  return growth;
+}
+
 /// Visits every node that a text can reach. Words may share endings, so a node can have several
-/// parents, but a cycle would let a text match without end.
-std::string trie_fault(const Trie& trie, std::string_view table) {
+/// parents, but a cycle would let a text match without end. `longest`, by node, becomes the bytes of
+/// the longest replacement on any path down from it.
+std::string trie_fault(const Trie& trie, std::string_view table, std::vector<uint8_t>& longest) {
   enum State : uint8_t { kNew, kOpen, kDone };
   struct Visit {
     size_t node;
@@ -67,6 +91,7 @@ std::string trie_fault(const Trie& trie, std::string_view table) {
   std::vector<State> states(trie.size(), kNew);
   std::vector<int32_t> rules(trie.size(), 0);  // the maximum on any path down from the node
   std::vector<Visit> path;
+  longest.assign(trie.size(), 0);
   const auto open = [&](size_t node) {
     if (trie.base(node) >= trie.size()) return false;
     states[node] = kOpen;
@@ -81,6 +106,7 @@ std::string trie_fault(const Trie& trie, std::string_view table) {
     } else if (child != kNone) {
       if (states[child] == kOpen) return "its trie runs in a circle";
       rules[node] = std::max(rules[node], rules[child]);
+      longest[node] = std::max(longest[node], longest[child]);
       path.back().child = trie.next_child(child);
     } else {
       if (trie.ends_rule(node) && node != 0) {
@@ -89,6 +115,7 @@ std::string trie_fault(const Trie& trie, std::string_view table) {
         if (value >= table.size() || (table[value] & 0xc0) == 0x80) {  // 0x80: inside a character
           return fmt::format("no replacement begins at byte {} of {}", value, table.size());
         }
+        longest[node] = std::max(longest[node], replacement_size(table, value));
       }
       if (rules[node] > kMaxRules) {
         return fmt::format("more than {} rules begin with one another", kMaxRules);
@@ -102,7 +129,7 @@ std::string trie_fault(const Trie& trie, std::string_view table) {
 
 }  // namespace
 
-std::string charsmap_fault(std::string_view charsmap) {
+std::string charsmap_fault(std::string_view charsmap, CharsmapGrowth& growth) {
   uint32_t trie_size = 0;
   if (charsmap.size() > kMaxBytes) {
     return fmt::format("it has {} bytes; at most {} are read", charsmap.size(), kMaxBytes);
@@ -128,7 +155,11 @@ std::string charsmap_fault(std::string_view charsmap) {
     begin = end + 1;
   }
   if (to_valid_utf8(table).invalid_bytes > 0) return "a replacement is not valid UTF-8";
-  return trie_fault(Trie(charsmap.substr(0, trie_size)), table);
+  const Trie trie(charsmap.substr(0, trie_size));
+  std::vector<uint8_t> longest;
+  std::string fault = trie_fault(trie, table, longest);
+  if (fault.empty()) growth = growth_of(trie, table, longest);
+  return fault;
 }
 
 }  // namespace phasor::internal

@@ -12,7 +12,7 @@
 namespace phasor::internal {
 namespace {
 
-constexpr size_t kMaxGrowth = 64;  // NFKD's largest factor is 11
+constexpr size_t kMaxGrowth = 16;  // NFKD's largest factor is 11
 
 template <typename Map>
 std::string for_each_character(std::string_view text, const Map& map) {

@@ -78,7 +78,7 @@ class ModelCheck {
  public:
   ModelCheck(std::string_view model, const std::string& file) : model_(model), file_(file) {}
 
-  std::string run();
+  CheckedModel run();
 
  private:
   [[noreturn]] void refuse(const std::string& what) const {
@@ -90,7 +90,7 @@ class ModelCheck {
   template <typename Visit>
   void for_each_field(std::string_view message, const Visit& visit) const;
   void check_piece(std::string_view message);
-  void check_rules(std::string_view normalizer, const char* name) const;
+  void check_rules(std::string_view normalizer, const char* name, CharsmapGrowth& growth) const;
   void check_nesting();
 
   std::string_view model_;
@@ -110,13 +110,20 @@ void ModelCheck::for_each_field(std::string_view message, const Visit& visit) co
   }
 }
 
-std::string ModelCheck::run() {
-  std::string kept;
+CheckedModel ModelCheck::run() {
+  CheckedModel kept;
+  CharsmapGrowth of_denormalizer;
   for_each_field(model_, [&](const Field& field) {
     if (field.is(1, kBytes)) check_piece(field.bytes);
-    if (field.is(3, kBytes)) check_rules(field.bytes, "normalizer_spec");
-    if (field.is(5, kBytes)) check_rules(field.bytes, "denormalizer_spec");
-    if (!field.is(4, kBytes)) kept += field.whole;
+    if (field.is(3, kBytes)) {
+      check_rules(field.bytes, "normalizer_spec", kept.growth);
+      for_each_field(field.bytes, [&](const Field& option) {
+        constexpr uint64_t kEscapeWhitespaces = 5;
+        if (option.is(kEscapeWhitespaces, kVarint)) kept.keeps_spaces = option.value != 0;
+      });
+    }
+    if (field.is(5, kBytes)) check_rules(field.bytes, "denormalizer_spec", of_denormalizer);
+    if (!field.is(4, kBytes)) kept.bytes += field.whole;
   });
   if (num_pieces_ == 0) refuse_format();
   if (num_unknown_ != 1) {
@@ -160,10 +167,11 @@ void ModelCheck::check_piece(std::string_view message) {
   if (type == kUserDefined) user_defined_.push_back(text);
 }
 
-void ModelCheck::check_rules(std::string_view normalizer, const char* name) const {
+void ModelCheck::check_rules(std::string_view normalizer, const char* name,
+                             CharsmapGrowth& growth) const {
   for_each_field(normalizer, [&](const Field& field) {
     if (!field.is(2, kBytes) || field.bytes.empty()) return;
-    const std::string fault = charsmap_fault(field.bytes);
+    const std::string fault = charsmap_fault(field.bytes, growth);
     if (!fault.empty()) refuse(fmt::format("{}.precompiled_charsmap: {}", name, fault));
   });
 }
@@ -184,7 +192,7 @@ void ModelCheck::check_nesting() {
 
 }  // namespace
 
-std::string checked_sentencepiece_model(std::string_view model, const std::string& file) {
+CheckedModel checked_sentencepiece_model(std::string_view model, const std::string& file) {
   return ModelCheck(model, file).run();
 }
 

@@ -1,20 +1,35 @@
 // Checks a SentencePiece model before libsentencepiece reads it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace phasor::internal {
+
+/// How much longer a text can become by a table of normalization rules.
+struct CharsmapGrowth {
+  /// [256·256]: the bytes of the longest replacement of what begins with these two bytes.
+  std::vector<uint8_t> most = std::vector<uint8_t>(size_t{256} * 256);
+  bool maps_space = false;  // ' ' becomes something else
+};
+
+struct CheckedModel {
+  std::string bytes;
+  CharsmapGrowth growth = {};
+  bool keeps_spaces = true;  // ' ' becomes "▁"
+};
 
 /// `model`, the bytes of `file`, without self_test_data: texts that libsentencepiece would tokenize
 /// during loading, for any length of time, printing differences. Throws ModelError if `model` is
 /// not a SentencePiece model, or has something that the library does not check: a table of
 /// normalization rules that points outside itself, more matches at one place than its arrays hold,
 /// pieces that overflow its stack.
-std::string checked_sentencepiece_model(std::string_view model, const std::string& file);
+CheckedModel checked_sentencepiece_model(std::string_view model, const std::string& file);
 
 /// The fault of a table of normalization rules, NormalizerSpec's precompiled_charsmap; empty if
-/// there is none. See tokenizer/charsmap_check.cc.
-std::string charsmap_fault(std::string_view charsmap);
+/// there is none: then `growth` is the table's. See tokenizer/charsmap_check.cc.
+std::string charsmap_fault(std::string_view charsmap, CharsmapGrowth& growth);
 
 }  // namespace phasor::internal

@@ -22,11 +22,11 @@ using sentencepiece::SentencePieceProcessor;
 /// A private-use character in place of a special token; see encode_joined().
 constexpr std::string_view kHole = "\xee\x80\x80";  // U+E000
 
-std::unique_ptr<SentencePieceProcessor> load_processor(const SentencePieceSpec& spec) {
-  const std::string model = checked_sentencepiece_model(spec.model, spec.file);
+std::unique_ptr<SentencePieceProcessor> load_processor(const SentencePieceSpec& spec,
+                                                       const CheckedModel& model) {
   auto processor = std::make_unique<SentencePieceProcessor>();
   // SentencePiece's own message names a line of its source code, so it is not shown.
-  if (!processor->LoadFromSerializedProto(model).ok()) {
+  if (!processor->LoadFromSerializedProto(model.bytes).ok()) {
     throw ModelError(fmt::format("{}: not a SentencePiece model ({} bytes); get the file again",
                                  spec.file, spec.model.size()));
   }
@@ -58,23 +58,47 @@ Vocabulary make_vocabulary(const SentencePieceSpec& spec, const SentencePiecePro
   return vocabulary;
 }
 
-/// SentencePiece makes one piece of a run of unknown characters, in a time that grows with the
-/// square of its length. So a longer word is cut: the tokens beside the cut may differ from those
-/// of the whole.
-constexpr size_t kLongestWord = size_t{1} << 16;  // bytes
-
-/// Where the first word of `text` that is too long is cut: before its last control character, which
-/// the model may take for a space, or else at any character; the end, where no word is too long.
-size_t end_of_part(std::string_view text) {
-  size_t word = 0, control = 0;  // where the word begins, and the last of these characters
-  for (size_t i = 0; text.size() - word > kLongestWord && i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte == ' ') word = i + 1;
-    if (byte < ' ') control = i;
-    if (i >= word + kLongestWord && (byte & 0xC0) != 0x80) return control > word ? control : i;
+/// Cuts texts where SentencePiece would take too long: it makes one piece of a run of unknown
+/// characters, in a time that grows with the square of its length after normalization. So a longer
+/// word is cut: the tokens beside the cut may differ from those of the whole.
+class WordLimit {
+ public:
+  WordLimit(const CheckedModel& model, const SentencePieceProcessor& processor)
+      : most_(model.growth.most), greatest_(1 + *std::ranges::max_element(most_)) {
+    const int space = processor.PieceToId("\xe2\x96\x81");
+    // An unknown character like the others does not end their run.
+    spaces_end_words_ = model.keeps_spaces && !model.growth.maps_space &&
+                        !processor.IsUnknown(space) && !processor.IsControl(space) &&
+                        !processor.IsUnused(space);
   }
-  return text.size();
-}
+
+  /// Where the first word of `text` that is too long is cut: before its last control character,
+  /// which the model may take for a space, or else at any character; the end, where no word is too
+  /// long.
+  size_t end_of_part(std::string_view text) const {
+    size_t word = 0, control = 0;  // where the word begins, and the last of these characters
+    size_t cost = 0;               // the bytes of the word so far, if every rule applies
+    for (size_t i = 0; cost + greatest_ * (text.size() - i) > kLongest && i < text.size(); ++i) {
+      const auto byte = static_cast<unsigned char>(text[i]);
+      const bool begins_character = (byte & 0xC0) != 0x80;
+      if (byte < ' ') control = i;
+      if (cost >= kLongest && begins_character) return control > word ? control : i;
+      const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+      cost += 1 + (begins_character ? most_[256 * size_t{byte} + next] : 0);
+      if (byte != ' ' || !spaces_end_words_) continue;
+      word = i + 1;
+      cost = 0;
+    }
+    return text.size();
+  }
+
+ private:
+  static constexpr size_t kLongest = size_t{1} << 16;  // bytes
+
+  const std::vector<uint8_t> most_;  // CharsmapGrowth's
+  const size_t greatest_;            // of a byte
+  bool spaces_end_words_ = true;
+};
 
 /// The special tokens that are not added to every text.
 std::vector<std::string> other_specials(const SentencePieceSpec& spec, const std::string& unk,
@@ -93,7 +117,7 @@ std::vector<std::string> other_specials(const SentencePieceSpec& spec, const std
 
 class SentencePieceTokenizer : public Tokenizer {
  public:
-  explicit SentencePieceTokenizer(const SentencePieceSpec& spec);
+  SentencePieceTokenizer(const SentencePieceSpec& spec, const CheckedModel& model);
 
   Tokens encode(std::string_view text, const TokenizeOptions& options) const override {
     return specials_.encode(text, options, part_encoder());
@@ -114,15 +138,16 @@ class SentencePieceTokenizer : public Tokenizer {
   int32_t id_of(std::string_view piece, int32_t number) const;
   sentencepiece::ImmutableSentencePieceText cut(std::string_view text) const;
   SpecialTokens::EncodePart part_encoder() const;
-  void encode_part(std::string_view text, bool after_special, Tokens& tokens) const;
-  void encode_rest_of_word(std::string_view text, Tokens& tokens) const;
-  void encode_plain(std::string_view text, Tokens& tokens) const;
-  void encode_joined(std::string_view text, Tokens& tokens) const;
-  void encode_number_with_comma(std::string_view piece, Tokens& tokens) const;
-  std::string_view take_language_code(std::string_view text, Tokens& tokens) const;
-  void append(std::string_view piece, int32_t number, Tokens& tokens) const;
+  void encode_part(std::string_view text, bool after_special, TokenList& tokens) const;
+  void encode_rest_of_word(std::string_view text, TokenList& tokens) const;
+  void encode_plain(std::string_view text, TokenList& tokens) const;
+  void encode_joined(std::string_view text, TokenList& tokens) const;
+  void encode_number_with_comma(std::string_view piece, TokenList& tokens) const;
+  std::string_view take_language_code(std::string_view text, TokenList& tokens) const;
+  void append(std::string_view piece, int32_t number, TokenList& tokens) const;
 
   const std::unique_ptr<SentencePieceProcessor> processor_;
+  const WordLimit limit_;
   const std::string file_;
   const Vocabulary vocabulary_;
   const std::string unk_piece_;
@@ -140,8 +165,10 @@ class SentencePieceTokenizer : public Tokenizer {
   const std::vector<std::string> notes_;
 };
 
-SentencePieceTokenizer::SentencePieceTokenizer(const SentencePieceSpec& spec)
-    : processor_(load_processor(spec)),
+SentencePieceTokenizer::SentencePieceTokenizer(const SentencePieceSpec& spec,
+                                               const CheckedModel& model)
+    : processor_(load_processor(spec, model)),
+      limit_(model, *processor_),
       file_(spec.file),
       vocabulary_(make_vocabulary(spec, *processor_)),
       unk_piece_(spec.unk.empty() ? processor_->IdToPiece(processor_->unk_id()) : spec.unk),
@@ -178,17 +205,17 @@ int64_t SentencePieceTokenizer::text_vocab_size() const {
 }
 
 SpecialTokens::EncodePart SentencePieceTokenizer::part_encoder() const {
-  return [this](std::string_view part, bool after_special, Tokens& tokens) {
+  return [this](std::string_view part, bool after_special, TokenList& tokens) {
     encode_part(prepare_ ? prepare_(part) : std::string(part), after_special, tokens);
   };
 }
 
 void SentencePieceTokenizer::encode_part(std::string_view text, bool after_special,
-                                         Tokens& tokens) const {
+                                         TokenList& tokens) const {
   if (leading_language_code_ && !after_special) text = take_language_code(text, tokens);
   const std::string prepared = albert_ ? prepare_albert_text(text, *albert_) : "";
   if (albert_) text = prepared;
-  const size_t end = end_of_part(text);
+  const size_t end = limit_.end_of_part(text);
   if (!albert_ && after_special && !new_word_after_special_) {
     encode_joined(text.substr(0, end), tokens);
   } else {
@@ -198,27 +225,27 @@ void SentencePieceTokenizer::encode_part(std::string_view text, bool after_speci
 }
 
 /// What follows a cut. A run of unknown characters stays one token.
-void SentencePieceTokenizer::encode_rest_of_word(std::string_view text, Tokens& tokens) const {
+void SentencePieceTokenizer::encode_rest_of_word(std::string_view text, TokenList& tokens) const {
   while (!text.empty()) {
-    const size_t end = end_of_part(text), before = tokens.ids.size();
+    const size_t end = limit_.end_of_part(text), before = tokens.ids.size();
     encode_joined(text.substr(0, end), tokens);
     text.remove_prefix(end);
     if (before == 0 || before == tokens.ids.size()) continue;
     if (tokens.ids[before - 1] != unk_ || tokens.ids[before] != unk_) continue;
-    if (!has_vocabulary_) tokens.pieces[before - 1] += tokens.pieces[before];
     tokens.ids.erase(tokens.ids.begin() + static_cast<int64_t>(before));
+    if (tokens.ids_only) continue;
+    if (!has_vocabulary_) tokens.pieces[before - 1] += tokens.pieces[before];
     tokens.pieces.erase(tokens.pieces.begin() + static_cast<int64_t>(before));
   }
 }
 
 std::string_view SentencePieceTokenizer::take_language_code(std::string_view text,
-                                                            Tokens& tokens) const {
+                                                            TokenList& tokens) const {
   const size_t end = text.find("<<");
   if (!text.starts_with(">>") || end == std::string_view::npos || end == 2) return text;
   const std::string_view code = text.substr(0, end + 2);
   const int32_t id = vocabulary_.lookup(code).value_or(unk_);
-  tokens.ids.push_back(id);
-  tokens.pieces.push_back(vocabulary_.piece(id));
+  tokens.append(id, vocabulary_.piece(id));
   return text.substr(code.size());
 }
 
@@ -229,11 +256,10 @@ int32_t SentencePieceTokenizer::id_of(std::string_view piece, int32_t number) co
   return specials_.contains(piece) ? unk_ : vocabulary_.lookup(piece).value_or(unk_);
 }
 
-void SentencePieceTokenizer::append(std::string_view piece, int32_t number, Tokens& tokens) const {
+void SentencePieceTokenizer::append(std::string_view piece, int32_t number, TokenList& tokens) const {
   const int32_t id = id_of(piece, number);
   const bool by_name = has_vocabulary_ && id == unk_;  // "<unk>" instead of the text's characters
-  tokens.ids.push_back(id);
-  tokens.pieces.emplace_back(by_name ? unk_piece_ : piece);
+  tokens.append(id, by_name ? unk_piece_ : piece);
 }
 
 sentencepiece::ImmutableSentencePieceText SentencePieceTokenizer::cut(std::string_view text) const {
@@ -246,7 +272,7 @@ sentencepiece::ImmutableSentencePieceText SentencePieceTokenizer::cut(std::strin
   return encoded;
 }
 
-void SentencePieceTokenizer::encode_plain(std::string_view text, Tokens& tokens) const {
+void SentencePieceTokenizer::encode_plain(std::string_view text, TokenList& tokens) const {
   const auto encoded = cut(text);
   for (const auto& piece : encoded.pieces()) {
     if (albert_ && is_number_with_comma(piece.piece())) {
@@ -259,7 +285,7 @@ void SentencePieceTokenizer::encode_plain(std::string_view text, Tokens& tokens)
 
 /// Encodes "▁1999," as "▁1999" and then ",", because a piece for all of it would hide the number.
 void SentencePieceTokenizer::encode_number_with_comma(std::string_view piece,
-                                                      Tokens& tokens) const {
+                                                      TokenList& tokens) const {
   constexpr std::string_view kSpace = "\xe2\x96\x81";  // U+2581, as SentencePiece writes a space
   const bool begins_word = piece.starts_with(kSpace);
   std::string_view number = piece.substr(0, piece.size() - 1);
@@ -282,7 +308,7 @@ void SentencePieceTokenizer::encode_number_with_comma(std::string_view piece,
 
 /// Encodes `text` as if it followed something in the same word, so that SentencePiece's space
 /// before every text does not make "[MASK]." end with the piece "▁.".
-void SentencePieceTokenizer::encode_joined(std::string_view text, Tokens& tokens) const {
+void SentencePieceTokenizer::encode_joined(std::string_view text, TokenList& tokens) const {
   if (text.empty()) return;
   const auto encoded = cut(std::string(kHole) + std::string(text));
   bool past_hole = false;
@@ -303,7 +329,8 @@ void SentencePieceTokenizer::encode_joined(std::string_view text, Tokens& tokens
 }  // namespace
 
 std::shared_ptr<const Tokenizer> make_sentencepiece_tokenizer(const SentencePieceSpec& spec) {
-  return std::make_shared<SentencePieceTokenizer>(spec);
+  return std::make_shared<SentencePieceTokenizer>(
+      spec, checked_sentencepiece_model(spec.model, spec.file));
 }
 
 }  // namespace phasor::internal

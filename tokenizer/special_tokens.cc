@@ -82,11 +82,10 @@ std::pair<int64_t, int64_t> cut_longest_first(int64_t a, int64_t b, int64_t room
   return {room / 2, room - room / 2};
 }
 
-int64_t cut_to(int64_t size, Tokens& tokens) {
+int64_t cut_to(int64_t size, TokenList& tokens) {
   const int64_t dropped = std::ssize(tokens.ids) - size;
   if (dropped <= 0) return 0;
-  tokens.ids.resize(size);
-  tokens.pieces.resize(size);
+  tokens.resize(size);
   return dropped;
 }
 
@@ -123,7 +122,7 @@ SpecialTokens::Items SpecialTokens::with_ids(const Template& items, const Vocabu
 Tokens SpecialTokens::encode(std::string_view text, const TokenizeOptions& options,
                              const EncodePart& encode_part) const {
   const int64_t room = room_for_text(single_, options.max_tokens);
-  Tokens tokens = encode_text(text, options.parse_special, encode_part);
+  TokenList tokens = encode_text(text, options, encode_part);
   tokens.dropped = cut_to(room, tokens);
   return fill(single_, std::span(&tokens, 1));
 }
@@ -138,8 +137,8 @@ Tokens SpecialTokens::encode_pair(std::string_view first, std::string_view secon
         ErrorCode::kUnsupported);
   }
   const int64_t room = room_for_text(pair_, options.max_tokens);
-  std::array<Tokens, 2> texts = {encode_text(first, options.parse_special, encode_part),
-                                 encode_text(second, options.parse_special, encode_part)};
+  std::array<TokenList, 2> texts = {encode_text(first, options, encode_part),
+                                    encode_text(second, options, encode_part)};
   const auto [a, b] = cut_longest_first(std::ssize(texts[0].ids), std::ssize(texts[1].ids), room);
   texts[0].dropped = cut_to(a, texts[0]);
   texts[1].dropped = cut_to(b, texts[1]);
@@ -159,32 +158,33 @@ int64_t SpecialTokens::room_for_text(const Items& items, int64_t max_tokens) {
   return max_tokens > 0 ? max_tokens - special : std::numeric_limits<int64_t>::max();
 }
 
-Tokens SpecialTokens::encode_text(std::string_view text, bool parse_special,
-                                  const EncodePart& encode_part) const {
+TokenList SpecialTokens::encode_text(std::string_view text, const TokenizeOptions& options,
+                                     const EncodePart& encode_part) const {
   const ValidText valid = to_valid_utf8(text);
-  Tokens tokens;
+  TokenList tokens;
+  tokens.ids_only = options.ids_only;
   tokens.invalid_bytes = valid.invalid_bytes;
   bool after_special = false;
   const auto encode = [&](std::string_view part, const AddedToken* token) {
     if (token == nullptr) return encode_part(part, after_special, tokens);
-    tokens.ids.push_back(static_cast<int32_t>(token->id));
-    tokens.pieces.push_back(token->piece);
+    tokens.append(static_cast<int32_t>(token->id), token->piece);
     after_special = true;
   };
-  written_.split(valid.text, parse_special, [&](std::string_view part, const AddedToken* token) {
+  written_.split(valid.text, options.parse_special, [&](std::string_view part, const AddedToken* token) {
     if (token != nullptr || !normalizer_) return encode(part, token);
-    written_normalized_.split(normalizer_(part), parse_special, encode);
+    written_normalized_.split(normalizer_(part), options.parse_special, encode);
   });
   return tokens;
 }
 
-Tokens SpecialTokens::fill(const Items& items, std::span<Tokens> texts) {
-  Tokens tokens;
+Tokens SpecialTokens::fill(const Items& items, std::span<TokenList> texts) {
+  TokenList tokens;
+  tokens.ids_only = texts.front().ids_only;
   const bool typed =
       std::any_of(items.begin(), items.end(), [](const Item& item) { return item.item.type != 0; });
   for (const auto& [item, id] : items) {
     if (item.piece.empty()) {
-      Tokens& text = texts.front();
+      TokenList& text = texts.front();
       texts = texts.subspan(1);
       tokens.ids.insert(tokens.ids.end(), text.ids.begin(), text.ids.end());
       tokens.pieces.insert(tokens.pieces.end(), std::make_move_iterator(text.pieces.begin()),
@@ -192,8 +192,7 @@ Tokens SpecialTokens::fill(const Items& items, std::span<Tokens> texts) {
       tokens.invalid_bytes += text.invalid_bytes;
       tokens.dropped += text.dropped;
     } else {
-      tokens.ids.push_back(id);
-      tokens.pieces.push_back(item.piece);
+      tokens.append(id, item.piece);
     }
     if (typed) tokens.token_types.resize(tokens.ids.size(), item.type);
   }

@@ -30,11 +30,27 @@ Template bert_pair(const std::string& cls, const std::string& sep);
 /// <s> a </s></s> b </s>
 Template roberta_pair(const std::string& cls, const std::string& sep);
 
+/// The tokens of a text while they are made.
+struct TokenList : Tokens {
+  bool ids_only = false;  // TokenizeOptions::ids_only
+
+  void append(int32_t id, std::string_view piece) {
+    ids.push_back(id);
+    if (!ids_only) pieces.emplace_back(piece);
+  }
+  /// Keeps the first.
+  void resize(size_t size) {
+    ids.resize(size);
+    if (!ids_only) pieces.resize(size);
+  }
+};
+
 class SpecialTokens {
  public:
   /// Appends the tokens of a part of a text without special tokens. `after_special`: it follows a
   /// special token of the text.
-  using EncodePart = std::function<void(std::string_view part, bool after_special, Tokens& tokens)>;
+  using EncodePart =
+      std::function<void(std::string_view part, bool after_special, TokenList& tokens)>;
 
   /// `prefix` and `suffix` are added to every text, `pair` says what two texts become. Their tokens
   /// and `others` may be written in a text and take the white space before them; `written` have
@@ -64,10 +80,10 @@ class SpecialTokens {
   using Items = std::vector<Item>;
 
   static Items with_ids(const Template& items, const Vocabulary& vocabulary);
-  Tokens encode_text(std::string_view text, bool parse_special,
-                     const EncodePart& encode_part) const;
+  TokenList encode_text(std::string_view text, const TokenizeOptions& options,
+                        const EncodePart& encode_part) const;
   static int64_t room_for_text(const Items& items, int64_t max_tokens);
-  static Tokens fill(const Items& items, std::span<Tokens> texts);
+  static Tokens fill(const Items& items, std::span<TokenList> texts);
 
   const Items single_, pair_;
   const Normalizer normalizer_;

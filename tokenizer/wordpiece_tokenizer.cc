@@ -84,7 +84,7 @@ class WordPieceTokenizer : public Tokenizer {
 
  private:
   SpecialTokens::EncodePart part_encoder() const {
-    return [this, rest = std::string()](std::string_view part, bool, Tokens& tokens) mutable {
+    return [this, rest = std::string()](std::string_view part, bool, TokenList& tokens) mutable {
       for_each_bert_word(part, words_, [&](std::string_view word, int64_t num_characters) {
         append_word(word, num_characters, rest, tokens);
       });
@@ -98,14 +98,11 @@ class WordPieceTokenizer : public Tokenizer {
     return pieces;
   }
 
-  void append(int32_t id, Tokens& tokens) const {
-    tokens.ids.push_back(id);
-    tokens.pieces.push_back(vocabulary_.piece(id));
-  }
+  void append(int32_t id, TokenList& tokens) const { tokens.append(id, vocabulary_.piece(id)); }
 
   /// `rest` is scratch space.
   void append_word(std::string_view word, int64_t num_characters, std::string& rest,
-                   Tokens& tokens) const {
+                   TokenList& tokens) const {
     if (num_characters > max_word_length_) return append(unk_, tokens);
     const size_t before = tokens.ids.size();
     rest = word;
@@ -113,8 +110,7 @@ class WordPieceTokenizer : public Tokenizer {
     while (rest.size() > prefix) {
       const std::optional<int32_t> id = longest_match(rest, prefix);
       if (!id) {
-        tokens.ids.resize(before);
-        tokens.pieces.resize(before);
+        tokens.resize(before);
         return append(unk_, tokens);
       }
       append(*id, tokens);

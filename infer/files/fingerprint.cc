@@ -30,8 +30,11 @@ std::string fingerprint_of(const std::filesystem::path& file) {
   const phasor::internal::PlainFile opened(file);
   Fingerprint fingerprint;
   std::vector<char> buffer(1 << 20);
-  while (const size_t count = opened.read(buffer)) {
+  for (int64_t rest = opened.size(); rest > 0;) {  // files of /proc have no size, and no end
+    const size_t count = opened.read(buffer);
+    if (count == 0) break;
     fingerprint.add(std::as_bytes(std::span(buffer).first(count)));
+    rest -= static_cast<int64_t>(count);
   }
   return fingerprint.text();
 }

@@ -43,8 +43,8 @@ std::string header_of(const VectorFormat& format, int64_t lines) {
 
 }  // namespace
 
-// Links to folders are not followed, and what is no plain file, or a link that leads nowhere, is
-// none of the model's.
+// Links to folders are not followed, and what is no plain file, or a link that leads nowhere or out
+// of the folder, is none of the model's.
 std::string model_fingerprint(const fs::path& folder) {
   constexpr std::array kExtensions = {".json", ".safetensors", ".model", ".spm", ".txt"};
   fs::directory_iterator{folder};  // throws where the folder itself cannot be listed
@@ -62,6 +62,7 @@ std::string model_fingerprint(const fs::path& folder) {
   Fingerprint fingerprint;
   for (const fs::path& file : files) {
     try {
+      phasor::internal::refuse_link_out(folder, file);
       const std::string content = fingerprint_of(file);
       fingerprint.add_piece(file.lexically_relative(folder).string());
       fingerprint.add_piece(content);
@@ -185,8 +186,9 @@ void PartialFile::restore() {
   if (fstat(descriptor_, &partial) != 0) fail(partial_);
   try {
     constexpr int64_t kMostBytes = 1 << 20;
-    const json record = json::parse(
-        as_input("--resume: ", [&] { return phasor::internal::read_file(record_, kMostBytes); }));
+    const json record = as_input("--resume: ", [&] {
+      return phasor::internal::read_json_object(record_, kMostBytes);
+    });
     const auto before = record.at("made_with").get<std::map<std::string, std::string>>();
     for (const auto& [what, now] : format_.made_with) {
       const auto found = before.find(what);
@@ -199,8 +201,8 @@ void PartialFile::restore() {
       if (number.is_number_unsigned() && number.get<uint64_t>() <= most) {
         return number.get<int64_t>();
       }
-      refuse(fmt::format("its \"{}\" is {}; {} has {} bytes", what, number.dump(),
-                         partial_.string(), most));
+      refuse(fmt::format("its \"{}\" is {}; {} has {} bytes", what,
+                         phasor::internal::value_text(number), partial_.string(), most));
     };
     const int64_t lines = count("lines"), bytes = count("bytes");
     const int64_t rows = bytes - std::ssize(format_.header(0)), row = 4 * format_.width;
