@@ -56,6 +56,7 @@ std::optional<int> parse_arguments(int argc, char** argv, CompareArguments& argu
             "given twice: the positions of the first and the second run of one model: own, none, "
             "sinusoidal[:LAYOUT], learned, rotary[:BASE] or alibi",
             arguments.positions);
+  suggest_positions(line);
   add_precisions(line,
                  "f32 (default), bf16, int8 or auto; two with a comma: those of the first and the "
                  "second run of one model",
