@@ -130,6 +130,7 @@ struct CommandLine::Parser {
     if (!flag) {
       described.value = option->get_positional() ? option->get_name() : option->get_type_name();
       described.repeatable = option->get_items_expected_max() > 1;
+      described.takes_words = described.repeatable && option->get_allow_extra_args();
     }
     if (const auto found = values.find(option); found != values.end()) {
       described.values = found->second;

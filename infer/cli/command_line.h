@@ -44,7 +44,8 @@ enum class Values { kWord, kCommas, kWords };
 struct OptionDescription {
   std::vector<std::string> names;  // "-m", "--model"; none: positional
   std::string value;               // "DIR|NAME", a positional's name; empty: a flag
-  bool repeatable = false;         // takes any number of values
+  bool repeatable = false;
+  bool takes_words = false;  // all words up to the next option
   std::string help;
   std::vector<std::string> values;  // that are known by name; others may be allowed
 

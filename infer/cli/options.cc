@@ -40,9 +40,10 @@ void add_model(CommandLine& line, CommonOptions& options) {
               fmt::format("a checkpoint's folder, or a bundled model: {} (default), {}",
                           kBundled[0], fmt::join(std::span(kBundled).subspan(1), ", ")),
               options.model);
-  line.among(kBundled);
+  suggest_models(line);
 }
 
+void suggest_models(CommandLine& line) { line.among(kBundled); }
 void suggest_positions(CommandLine& line) { line.among(kPositions); }
 
 void add_language(CommandLine& line, CommonOptions& options) {

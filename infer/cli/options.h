@@ -27,7 +27,8 @@ struct CommonOptions {
 };
 
 void add_model(CommandLine& line, CommonOptions& options);
-/// The option added last takes the name of positions.
+/// The option added last takes models, or positions, by name.
+void suggest_models(CommandLine& line);
 void suggest_positions(CommandLine& line);
 /// --lang and --prefix: what a model wants to know, or to read, with every text.
 void add_language(CommandLine& line, CommonOptions& options);

@@ -52,6 +52,7 @@ std::optional<int> parse_arguments(int argc, char** argv, CompareArguments& argu
       "WORDS",
       "two models (one, with two --positions or --precision), then texts; - is standard input",
       arguments.words);
+  suggest_models(line);
   line.list("--positions", "KIND",
             "given twice: the positions of the first and the second run of one model: own, none, "
             "sinusoidal[:LAYOUT], learned, rotary[:BASE] or alibi",

@@ -63,12 +63,11 @@ std::vector<std::pair<std::string, const CommandDescription*>> next_commands(
   return next;
 }
 
-/// What the words that are no options' values can be; an option that takes all words up to the next
-/// option counts as well.
+/// What words that follow no option can be: positional arguments, and more values of an option.
 OptionDescription positional(const CommandDescription& command) {
   OptionDescription all;
   for (const OptionDescription& option : command.options) {
-    if (!option.names.empty() && !(option.repeatable && option.takes_file())) continue;
+    if (!option.names.empty() && !option.takes_words) continue;
     all.value += option.value + " ";
     all.values.insert(all.values.end(), option.values.begin(), option.values.end());
   }
@@ -107,9 +106,9 @@ _infer() {{
       fi ;;
   esac
   COMPREPLY=()
-  local done=${{cur%"${{cur##*,}}"}} line
+  local head=${{cur%"${{cur##*,}}"}} line
   [[ ! $words ]] || while IFS= read -r line; do COMPREPLY+=("$line"); done \
-    < <(compgen -P "$done" -W "$words" -- "${{cur##*,}}")
+    < <(compgen -P "$head" -W "$words" -- "${{cur##*,}}")
   if [[ $files ]]; then
     while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen -f -- "$cur")
     compopt -o filenames 2>/dev/null
@@ -210,11 +209,14 @@ std::string bash_completion(Descriptions commands) {
                             bash_action(option.values, option.takes_file()));
     }
     for (const auto& [name, ignored] : next_commands(commands, command)) next.push_back(name);
+    const bool first_word = !next.empty();
     const OptionDescription words = positional(command);
     next.insert(next.end(), words.values.begin(), words.values.end());
     const std::string name = quoted(command.name);
     options += fmt::format("          {}){} ;;\n", name, bash_action(names, false));
-    arguments += fmt::format("          {}){} ;;\n", name, bash_action(next, words.takes_file()));
+    arguments +=
+        fmt::format("          {}){}{} ;;\n", name, first_word ? " ((i < COMP_CWORD)) ||" : "",
+                    bash_action(next, words.takes_file()));
   }
   return fmt::format(kBash, fmt::arg("before", fmt::join(before_command(commands), " | ")),
                      fmt::arg("commands", fmt::join(command_words(commands), " | ")),

@@ -83,7 +83,7 @@ std::string manual_page(Descriptions commands) {
   const CommandDescription& infer = commands[0];
   std::string synopsis, sections;
   for (const CommandDescription& command : commands) {
-    synopsis += fmt::format(".B {}\n{}\n.br\n", roff(command.name), roff(command.arguments));
+    synopsis += fmt::format("\\fB{}\\fR {}\n.br\n", roff(command.name), roff(command.arguments));
     if (&command == &infer) continue;
     sections +=
         fmt::format(".SS {} {}\n{}\n{}{}", roff(command.name), roff(command.arguments),
