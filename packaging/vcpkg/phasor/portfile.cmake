@@ -22,7 +22,9 @@ if("infer" IN_LIST FEATURES)
   vcpkg_copy_tools(TOOL_NAMES infer AUTO_CLEAN)
 endif()
 
-file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/debug/include" "${CURRENT_PACKAGES_DIR}/debug/share"
-                    "${CURRENT_PACKAGES_DIR}/share/doc")
+file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/debug/include" "${CURRENT_PACKAGES_DIR}/debug/share")
+foreach(folder IN ITEMS bash-completion doc fish man zsh)
+  file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/share/${folder}")
+endforeach()
 file(INSTALL "${CMAKE_CURRENT_LIST_DIR}/usage" DESTINATION "${CURRENT_PACKAGES_DIR}/share/${PORT}")
 vcpkg_install_copyright(FILE_LIST "${SOURCE_PATH}/LICENSE" "${SOURCE_PATH}/infer/page/NOTICE")
