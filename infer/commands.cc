@@ -131,7 +131,8 @@ std::string list_of_commands() {
 
 std::vector<CommandDescription> describe_commands() {
   std::vector<CommandDescription> all;
-  describe({"infer", "[OPTIONS] TEXT...", "encoders, and how positions travel through them", run},
+  describe({"infer", "[OPTIONS] TEXT...",
+            "run Transformer encoders, and see how positions travel through them", run},
            all);
   for (const Command& command : kCommands) describe(command, all);
   return all;
