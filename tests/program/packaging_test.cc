@@ -37,8 +37,9 @@ TEST(PackagingTest, DebianBuildsWithThePackagesOfDev) {
   ASSERT_EQ(expected.erase("libbenchmark-dev"), 1u);  // without the benchmarks
   expected.merge(
       std::set<std::string>{"debhelper-compat", "dh-python", "python3", "python3-setuptools"});
-  EXPECT_EQ(packages(found_in(source("packaging/debian/control"), R"(Build-Depends:([\s\S]*?)\n\n)")),
-            expected);
+  EXPECT_EQ(
+      packages(found_in(source("packaging/debian/control"), R"(Build-Depends:([\s\S]*?)\n\n)")),
+      expected);
 }
 
 TEST(PackagingTest, EveryPackageHasTheVersionOfTheHeader) {
