@@ -15,16 +15,10 @@
 namespace infer {
 namespace {
 
-struct Command {
-  std::string_view name;
-  std::string_view arguments;
-  std::string_view summary;
-  int (*function)(int, char**);
-};
-
 constexpr Command kCommands[] = {
     Command{"embed", "[TEXT...]", "one vector for each text or line of a file", embed},
-    Command{"shard", "VERB ...", "embed a corpus with many processes and machines", shard},
+    Command{"shard", "VERB ...", "embed a corpus with many processes and machines", shard,
+            shard_verbs},
 #ifdef PHASOR_SERVE
     Command{"serve", "", "embeddings, rerankers and classifiers over HTTP", serve},
 #endif
@@ -40,6 +34,8 @@ constexpr Command kCommands[] = {
             "tables of position vectors, and what tutorials say of them", positions},
     Command{"verify", "DIR...", "compare with reference activations", verify},
     Command{"bench", "", "latency and tokens a second for shapes, threads and precisions", bench},
+    Command{"completion", "SHELL", "a script that completes commands in bash, zsh or fish",
+            completion},
 };
 
 std::vector<std::string_view> command_names() {
@@ -97,6 +93,18 @@ int run_texts(int argc, char** argv, std::string_view meant) {
   }
 }
 
+void describe(const Command& command, std::vector<CommandDescription>& all) {
+  try {
+    command.function(0, nullptr);
+  } catch (CommandDescription& described) {
+    described.arguments = command.arguments;
+    described.summary = command.summary;
+    all.push_back(described);
+  }
+  if (command.verbs == nullptr) return;
+  for (const Command& verb : command.verbs()) describe(verb, all);
+}
+
 }  // namespace
 
 int run_command(int argc, char** argv) {
@@ -119,6 +127,15 @@ std::string list_of_commands() {
                         command.summary);
   }
   return list;
+}
+
+std::vector<CommandDescription> describe_commands() {
+  std::vector<CommandDescription> all;
+  describe({"infer", "[OPTIONS] TEXT...",
+            "run Transformer encoders, and see how positions travel through them", run},
+           all);
+  for (const Command& command : kCommands) describe(command, all);
+  return all;
 }
 
 std::string short_help() {

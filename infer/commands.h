@@ -1,8 +1,13 @@
 // The subcommands of infer; each parses its own arguments and returns the exit code.
 #pragma once
 
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <vector>
+
+#include "infer/cli/command_line.h"
 
 namespace infer {
 
@@ -19,6 +24,15 @@ class UsageError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A command, or a verb of infer shard.
+struct Command {
+  std::string_view name;
+  std::string_view arguments;
+  std::string_view summary;
+  int (*function)(int, char**);
+  std::span<const Command> (*verbs)() = nullptr;
+};
+
 /// Runs what the command line asks for.
 int run_command(int argc, char** argv);
 
@@ -27,7 +41,11 @@ std::string list_of_commands();
 /// What `infer` by itself prints.
 std::string short_help();
 
-/// argv[0] is the program's or the subcommand's name. Throws phasor's errors and UsageError.
+/// infer itself, then each command, followed by its verbs.
+std::vector<CommandDescription> describe_commands();
+
+/// argv[0] is the program's or the subcommand's name. Throws phasor's errors and UsageError; where
+/// argv is null, a CommandDescription.
 int run(int argc, char** argv);
 int tokenize(int argc, char** argv);
 int embed(int argc, char** argv);
@@ -41,5 +59,8 @@ int compare(int argc, char** argv);
 int observe(int argc, char** argv);
 int positions(int argc, char** argv);
 int verify(int argc, char** argv);
+int completion(int argc, char** argv);
+
+std::span<const Command> shard_verbs();
 
 }  // namespace infer

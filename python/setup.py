@@ -1,4 +1,7 @@
-"""One wheel for every Python: the package calls libphasor_c.so through ctypes."""
+"""One wheel for every Python: the package calls libphasor_c.so through ctypes.
+
+Without phasor/_install, which python/build makes, the package uses the system's library and program.
+"""
 
 import os
 import platform
@@ -12,6 +15,9 @@ except ImportError:  # setuptools before 70.1
     from wheel.bdist_wheel import bdist_wheel
 
 
+WITH_LIBRARY = os.path.isdir("phasor/_install")
+
+
 class Wheel(bdist_wheel):
     """Needs the glibc of this machine or a later one, and no Python's ABI."""
 
@@ -22,10 +28,11 @@ class Wheel(bdist_wheel):
 
 class BinaryDistribution(Distribution):
     def has_ext_modules(self):
-        return True
+        return WITH_LIBRARY
 
 
-with open("phasor/_install/include/phasor/version.h") as header:
+include = "phasor/_install/include" if WITH_LIBRARY else "../include"
+with open(f"{include}/phasor/version.h") as header:
     version = re.search(r'PHASOR_VERSION "(.*)"', header.read()).group(1)
 
 setup(

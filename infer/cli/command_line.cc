@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -78,6 +80,11 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+bool OptionDescription::takes_file() const {
+  return std::ranges::any_of(std::array{"FILE", "DIR", "FOLDER", "CORPUS", "OUT", "TABLE", "MODEL"},
+                             [&](const char* word) { return value.find(word) != value.npos; });
+}
+
 void refuse_number(std::string_view names, const std::string& text, std::optional<Range> range,
                    bool whole, bool from_zero) {
   throw UsageError(fmt::format("{}: '{}' is not a {}number{}", names.substr(names.find(',') + 1),
@@ -115,7 +122,33 @@ struct CommandLine::Parser {
     return fmt::format("there is no option {}{}", name, did_you_mean(name, names));
   }
 
+  OptionDescription describe(const CLI::Option* option) const {
+    OptionDescription described{.help = option->get_description()};
+    for (const std::string& name : option->get_snames()) described.names.push_back("-" + name);
+    for (const std::string& name : option->get_lnames()) described.names.push_back("--" + name);
+    const bool flag = option->get_items_expected_max() == 0;
+    if (!flag) {
+      described.value = option->get_positional() ? option->get_name() : option->get_type_name();
+      described.repeatable = option->get_items_expected_max() > 1;
+      described.takes_words = described.repeatable && option->get_allow_extra_args();
+    }
+    if (const auto found = values.find(option); found != values.end()) {
+      described.values = found->second;
+    }
+    return described;
+  }
+
+  CommandDescription describe() const {
+    CommandDescription described{
+        .name = app.get_name(), .description = app.get_description(), .footer = app.get_footer()};
+    for (const CLI::Option* option : app.get_options()) {
+      described.options.push_back(describe(option));
+    }
+    return described;
+  }
+
   CLI::App app;
+  std::map<const CLI::Option*, std::vector<std::string>> values;  // of among()
 };
 
 CommandLine::CommandLine(const char* name, const char* description, std::string footer)
@@ -148,12 +181,17 @@ void CommandLine::words(const char* name, const char* help, std::vector<std::str
   parser_->add(name, "", help, take)->expected(0, -1)->allow_extra_args();
 }
 
+void CommandLine::among(std::span<const std::string_view> values) {
+  parser_->values[parser_->app.get_options().back()] = {values.begin(), values.end()};
+}
+
 std::optional<int> CommandLine::parse(int argc, char** argv) {
   CLI::App& app = parser_->app;
   app.set_help_flag("-h,--help", "print this help");
   app.set_version_flag(
       "--version", [] { return "infer (" + versions() + ")"; },
       "print phasor's and oneDNN's version");
+  if (argv == nullptr) throw parser_->describe();
   const auto fail = [&](const std::string& what) {
     throw UsageError(fmt::format("{}; {} --help lists the options", what, app.get_name()));
   };

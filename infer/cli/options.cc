@@ -28,14 +28,23 @@ std::vector<std::string> lines_of(std::istream& stream) {
   return lines;
 }
 
+constexpr std::string_view kBundled[] = {"sinusoidal", "learned",  "none",
+                                         "rotary",     "relative", "alibi"};
+constexpr std::string_view kPositions[] = {"own",     "none",   "sinusoidal",
+                                           "learned", "rotary", "alibi"};
+
 }  // namespace
 
 void add_model(CommandLine& line, CommonOptions& options) {
   line.option("-m,--model", "DIR|NAME",
-              "a checkpoint's folder, or a bundled model: sinusoidal (default), learned, none, "
-              "rotary, relative, alibi",
+              fmt::format("a checkpoint's folder, or a bundled model: {} (default), {}",
+                          kBundled[0], fmt::join(std::span(kBundled).subspan(1), ", ")),
               options.model);
+  suggest_models(line);
 }
+
+void suggest_models(CommandLine& line) { line.among(kBundled); }
+void suggest_positions(CommandLine& line) { line.among(kPositions); }
 
 void add_language(CommandLine& line, CommonOptions& options) {
   line.option("--lang", "CODE",
@@ -62,6 +71,7 @@ void add_precisions(CommandLine& line, const std::string& description,
     }
   };
   line.list("--precision", "P", description, take, Values::kCommas);
+  line.among(phasor::names<phasor::Precision>().all);
 }
 
 void add_json_and_quiet(CommandLine& line, CommonOptions& options) {
@@ -77,6 +87,7 @@ void add_run(CommandLine& line, CommonOptions& options) {
               [&](const std::string& name) {
                 options.precision = parse_name<phasor::Precision>("--precision", name);
               });
+  line.among(phasor::names<phasor::Precision>().all);
   add_json_and_quiet(line, options);
 }
 
@@ -91,9 +102,12 @@ void add_html(CommandLine& line, std::string& file) {
               });
 }
 
-void add_only(CommandLine& line, std::string_view what, std::vector<std::string>& only) {
+void add_only(CommandLine& line, std::string_view what, std::vector<std::string_view> names,
+              std::vector<std::string>& only) {
   line.list("--only", "NAME", fmt::format("show only this {}; repeatable, or with commas", what),
             only, Values::kCommas);
+  names.emplace_back("all");
+  line.among(names);
 }
 
 std::vector<size_t> picked(const std::vector<std::string>& only,
@@ -194,9 +208,8 @@ phasor::Positions parse_positions(const std::string& name, const phasor::Positio
   try {
     return phasor::Positions::named(name, own);
   } catch (const phasor::InvalidArgument& error) {
-    constexpr std::string_view kNames[] = {"own",     "none",   "sinusoidal",
-                                           "learned", "rotary", "alibi"};
-    throw UsageError(fmt::format("--positions: {}{}", error.what(), did_you_mean(name, kNames)));
+    throw UsageError(
+        fmt::format("--positions: {}{}", error.what(), did_you_mean(name, kPositions)));
   }
 }
 

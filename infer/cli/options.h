@@ -27,6 +27,9 @@ struct CommonOptions {
 };
 
 void add_model(CommandLine& line, CommonOptions& options);
+/// The option added last takes models, or positions, by name.
+void suggest_models(CommandLine& line);
+void suggest_positions(CommandLine& line);
 /// --lang and --prefix: what a model wants to know, or to read, with every text.
 void add_language(CommandLine& line, CommonOptions& options);
 void add_prefix(CommandLine& line, CommonOptions& options);
@@ -41,7 +44,14 @@ void add_run(CommandLine& line, CommonOptions& options);
 void add_html(CommandLine& line, std::string& file);
 
 /// --only for things of the kind `what` ("view"), repeatable or with commas.
-void add_only(CommandLine& line, std::string_view what, std::vector<std::string>& only);
+void add_only(CommandLine& line, std::string_view what, std::vector<std::string_view> names,
+              std::vector<std::string>& only);
+template <typename Row>
+std::vector<std::string_view> names_of(std::span<const Row> rows) {
+  std::vector<std::string_view> names;
+  for (const Row& row : rows) names.emplace_back(row.name);
+  return names;
+}
 
 /// Which of `names` are shown, by index, ascending: those in `only`; all that can be, where it is
 /// empty or says "all".

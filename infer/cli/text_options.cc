@@ -56,11 +56,13 @@ void add_texts(CommandLine& line, TextOptions& options) {
               "none, sinusoidal[:LAYOUT], learned, rotary[:BASE] or alibi instead of the model's "
               "own; LAYOUT is paper, marian, t2t, fairseq or opennmt; BASE is 10000",
               options.positions);
+  suggest_positions(line);
   line.list("--ids", "IDS", "token ids like \"5 17 9\" instead of texts; repeatable", options.ids);
   line.option("--overflow", "POLICY",
               "a text longer than the table of positions: error (default), truncate, clamp, "
               "interpolate or window",
               options.overflow);
+  line.among(phasor::names<phasor::Overflow>().all);
 }
 
 void add_save(CommandLine& line, TextOptions& options) {

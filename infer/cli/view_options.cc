@@ -62,7 +62,7 @@ std::vector<Observed> as_asked(std::span<const Observed> runs, const Shown& show
 }  // namespace
 
 void add_views(CommandLine& line, ViewOptions& options) {
-  add_only(line, "view", options.only);
+  add_only(line, "view", names_of(views()), options.only);
   line.option("--seed", "N", "seed of the random orders and masks (default: 1)", options.seed);
   line.option("--without", "HOW",
               "what effect and pooled compare with: mean (default), the table's mean row at every "
@@ -91,8 +91,7 @@ void add_top_k(CommandLine& line, ViewOptions& options) {
 
 Shown parse_views(const ViewOptions& options, bool as_text, const phasor::ModelConfig& config,
                   const std::function<std::string(Needs)>& why_not) {
-  std::vector<std::string_view> names;
-  for (const View& view : views()) names.emplace_back(view.name);
+  const std::vector<std::string_view> names = names_of(views());
   Shown shown{.all_rows = !options.only.empty(), .heads = parse_heads(options.heads, config)};
   const auto lacks = [&](size_t i) { return why_not(views()[i].needs); };
   for (const size_t i : picked(options.only, names, lacks)) {

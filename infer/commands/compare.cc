@@ -52,10 +52,12 @@ std::optional<int> parse_arguments(int argc, char** argv, CompareArguments& argu
       "WORDS",
       "two models (one, with two --positions or --precision), then texts; - is standard input",
       arguments.words);
+  suggest_models(line);
   line.list("--positions", "KIND",
             "given twice: the positions of the first and the second run of one model: own, none, "
             "sinusoidal[:LAYOUT], learned, rotary[:BASE] or alibi",
             arguments.positions);
+  suggest_positions(line);
   add_precisions(line,
                  "f32 (default), bf16, int8 or auto; two with a comma: those of the first and the "
                  "second run of one model",

@@ -63,7 +63,7 @@ std::optional<int> parse_arguments(int argc, char** argv, PositionsArguments& ar
               arguments.size.length);
   line.option("--width", "D", "columns of a computed table (default: 32)", arguments.size.width);
   line.option("--base", "N", "n of a sinusoidal table (default: 10000)", arguments.size.base);
-  add_only(line, "section", arguments.only);
+  add_only(line, "section", names_of(table_sections()), arguments.only);
   line.flag("--claims",
             "what well-known tutorials claim, computed and judged; exits 1 where a computed number "
             "is not what theory gives",
@@ -102,8 +102,7 @@ void check(const PositionsArguments& arguments) {
 /// The sections that are named, or else all that can be shown.
 std::vector<TableSection> parse_sections(const std::vector<std::string>& only, size_t num_tables) {
   const std::span<const TableSection> all = table_sections();
-  std::vector<std::string_view> names;
-  for (const TableSection& section : all) names.push_back(section.name);
+  const std::vector<std::string_view> names = names_of(all);
   const auto why_not = [&](size_t i) {
     const bool lacks = all[i].of_two && num_tables < 2;
     return std::string(lacks ? "give two tables, like infer positions paper learned" : "");

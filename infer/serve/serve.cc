@@ -160,6 +160,7 @@ int serve(int argc, char** argv) {
               [&](const std::string& name) {
                 arguments.common.precision = parse_name<phasor::Precision>("--precision", name);
               });
+  line.among(phasor::names<phasor::Precision>().all);
   line.flag("-q,--quiet", "no log and no notes", arguments.common.quiet);
   if (const auto done = line.parse(argc, argv)) return *done;
   if (arguments.models.empty()) arguments.models = {arguments.common.model};

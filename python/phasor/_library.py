@@ -14,8 +14,9 @@ import numpy as np
 
 INTERFACE_VERSION = 1
 
-#: Where the package's library, program and models are.
-PREFIX = pathlib.Path(__file__).parent / "_install"
+_WHEEL = pathlib.Path(__file__).parent / "_install"
+#: Where the program is. The wheel has it with the library and the models; otherwise they are the system's.
+PREFIX = _WHEEL if _WHEEL.is_dir() else pathlib.Path("/usr")
 
 
 class Error(Exception):
@@ -271,8 +272,8 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any], bool]] = {
 
 def _load() -> Any:
     """The library's functions, with their types."""
-    file = PREFIX / "lib" / "libphasor_c.so"
-    with_gil, without = ctypes.PyDLL(str(file)), ctypes.CDLL(str(file))
+    file = str(_WHEEL / "lib" / "libphasor_c.so") if _WHEEL.is_dir() else "libphasor_c.so.1"
+    with_gil, without = ctypes.PyDLL(file), ctypes.CDLL(file)
 
     class Functions:
         pass

@@ -52,6 +52,14 @@ if [[ $mode == installed ]]; then
     [[ -f $prefix/include/$header ]] || fail "$header is not installed"
   done
   (cd / && expect Tom "$prefix/bin/infer" -q "Tom bit a dog.")
+  while read -r kind file; do
+    cmp "$prefix/share/$file" <("$prefix/bin/infer" completion "$kind") || fail "share/$file is not installed as it is"
+  done <<'END'
+man man/man1/infer.1
+bash bash-completion/completions/infer
+zsh zsh/site-functions/_infer
+fish fish/vendor_completions.d/infer.fish
+END
 
   cmake -S "$here" -B "$work/build" -DCMAKE_PREFIX_PATH="$prefix" "$@"
   cmake --build "$work/build"

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <vector>
 
@@ -15,19 +14,13 @@
 namespace infer {
 namespace {
 
-struct Verb {
-  std::string_view name;
-  std::string_view arguments;
-  std::string_view summary;
-  int (*function)(int, char**);
-};
-
-constexpr std::array kVerbs = {
-    Verb{"plan", "-i CORPUS... -o FOLDER", "cut a corpus into shards", shard_plan},
-    Verb{"run", "FOLDER [SHARD...]", "embed shards; those that are done are left alone", shard_run},
-    Verb{"status", "FOLDER", "what is done, and what is left", shard_status},
-    Verb{"merge", "FOLDER -o FILE", "all vectors in one file", shard_merge},
-    Verb{"slurm", "FOLDER", "a script that runs them as a job array of Slurm", shard_slurm},
+constexpr Command kVerbs[] = {
+    Command{"plan", "-i CORPUS... -o FOLDER", "cut a corpus into shards", shard_plan},
+    Command{"run", "FOLDER [SHARD...]", "embed shards; those that are done are left alone",
+            shard_run},
+    Command{"status", "FOLDER", "what is done, and what is left", shard_status},
+    Command{"merge", "FOLDER -o FILE", "all vectors in one file", shard_merge},
+    Command{"slurm", "FOLDER", "a script that runs them as a job array of Slurm", shard_slurm},
 };
 
 constexpr const char* kFooter = R"(
@@ -45,9 +38,12 @@ Example, on one machine:
 infer shard VERB --help says more.
 )";
 
-std::string help() {
-  std::string text = "Embeds a corpus in shards, with any number of processes and machines.\n\n";
-  for (const Verb& verb : kVerbs) {
+constexpr const char* kDescription =
+    "Embeds a corpus in shards, with any number of processes and machines.";
+
+std::string footer() {
+  std::string text;
+  for (const Command& verb : kVerbs) {
     text += fmt::format("  infer shard {:<30}{}\n", fmt::format("{} {}", verb.name, verb.arguments),
                         verb.summary);
   }
@@ -56,16 +52,22 @@ std::string help() {
 
 }  // namespace
 
+std::span<const Command> shard_verbs() { return kVerbs; }
+
 int shard(int argc, char** argv) {
+  if (argv == nullptr) {
+    throw CommandDescription{
+        .name = "infer shard", .description = kDescription, .footer = footer()};
+  }
   const std::string_view word = argc > 1 ? argv[1] : "";
   if (word == "-h" || word == "--help") {
-    Output().write(help());
+    Output().write(fmt::format("{}\n\n{}", kDescription, footer()));
     return 0;
   }
-  const auto verb = std::ranges::find(kVerbs, word, &Verb::name);
-  if (verb != kVerbs.end()) return verb->function(argc - 1, argv + 1);
+  const auto verb = std::ranges::find(kVerbs, word, &Command::name);
+  if (verb != std::end(kVerbs)) return verb->function(argc - 1, argv + 1);
   std::vector<std::string_view> names;
-  for (const Verb& known : kVerbs) names.push_back(known.name);
+  for (const Command& known : kVerbs) names.push_back(known.name);
   throw UsageError(word.empty() ? "shard: say what to do: plan, run, status, merge or slurm"
                                 : fmt::format("shard: there is no '{}'{}; infer shard --help lists "
                                               "what there is",

@@ -290,6 +290,7 @@ int verify(int argc, char** argv) {
                    "Compares each model with the golden.json and golden.safetensors beside it.",
                    kVerifyFooter);
   line.words("DIR", "folders of models, or bundled models' names", folders);
+  suggest_models(line);
   add_run(line, common);
   if (const auto done = line.parse(argc, argv)) return *done;
   if (folders.empty()) throw UsageError("verify: no folder was given");

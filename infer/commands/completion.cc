@@ -1,0 +1,36 @@
+// infer completion: scripts for shells, and the manual page, from what the commands' options are.
+#include <array>
+
+#include "infer/cli/options.h"
+#include "infer/commands.h"
+#include "infer/render/described.h"
+#include "infer/render/terminal.h"
+
+namespace infer {
+namespace {
+
+constexpr const char* kCompletionFooter = R"(Examples:
+  infer completion bash > ~/.local/share/bash-completion/completions/infer
+  infer completion zsh > ~/.zfunc/_infer     with ~/.zfunc in $fpath
+  infer completion fish > ~/.config/fish/completions/infer.fish
+  infer completion man | man -l -)";
+
+constexpr std::array<std::string_view, 4> kKinds = {"bash", "zsh", "fish", "man"};
+constexpr std::array kRender = {bash_completion, zsh_completion, fish_completion, manual_page};
+
+}  // namespace
+
+int completion(int argc, char** argv) {
+  std::string kind;
+  CommandLine line("infer completion",
+                   "Prints a script that completes commands, options and values.",
+                   kCompletionFooter);
+  line.option("SHELL", "", "bash, zsh or fish; or man, for the manual page", kind);
+  line.among(kKinds);
+  if (const auto done = line.parse(argc, argv)) return *done;
+  const size_t i = parse_name("completion", kind, {.what = "shell", .all = kKinds});
+  Output().write(kRender[i](describe_commands()));
+  return 0;
+}
+
+}  // namespace infer
