@@ -211,8 +211,8 @@ bool Plan::write() {
     return false;
   }
   const Json json = as_input("-o: ", [&] {
-    return phasor::internal::parse_json_object(before, (folder / kPlan).string());
-  });
+                      return phasor::internal::parse_json_object(before, (folder / kPlan).string());
+                    }).take();
   throw phasor::InvalidArgument(
       fmt::format("-o: {} holds another plan: {}; choose another folder, or remove that one",
                   folder.string(), difference(json, Json::parse(text))));
@@ -238,8 +238,9 @@ Plan Plan::read(const fs::path& folder) {
   const std::string text = bytes_of(file);
   try {
     // Refuses what is nested too deeply.
-    const Json json =
-        as_input("", [&] { return phasor::internal::parse_json_object(text, file.string()); });
+    const Json json = as_input("", [&] {
+                        return phasor::internal::parse_json_object(text, file.string());
+                      }).take();
     if (json.at("phasor_shards") != kVersion) {
       throw phasor::InvalidArgument(fmt::format("it is of version {}, and this program reads {}",
                                                 json.at("phasor_shards").dump(), kVersion));
