@@ -1,8 +1,6 @@
 // Versions, models and tokenization.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "capi/boundary.h"
 #include "capi/handles.h"
 #include "models/model_info.h"
@@ -87,12 +85,8 @@ void phasor_model_free(phasor_model* model) { delete model; }
 
 const char* phasor_model_info(const phasor_model* model) {
   if (model == nullptr) return nullptr;
-  const phasor_status status = guarded([&] {
-    std::call_once(model->described, [&] {
-      model->info =
-          model_info(*model->model).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    });
-  });
+  const phasor_status status = guarded(
+      [&] { std::call_once(model->described, [&] { model->info = model_info(*model->model); }); });
   return status == PHASOR_OK ? model->info.c_str() : nullptr;
 }
 

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -26,14 +27,14 @@ void* Arena::take(size_t bytes) {
   bytes = round_up(std::max<size_t>(bytes, 1), kAlignment);
   if (bytes > left_) {
     const size_t size = round_up(std::max(bytes, kPieceBytes), kHugePage);
-    void* const piece = std::aligned_alloc(kHugePage, size);
+    std::unique_ptr<void, Free> piece(std::aligned_alloc(kHugePage, size));
     if (piece == nullptr) throw std::bad_alloc();
-    pieces_.emplace_back(piece);
-    next_ = static_cast<std::byte*>(piece);
-    left_ = size;
 #ifdef MADV_HUGEPAGE
-    madvise(piece, size, MADV_HUGEPAGE);  // failure does not matter
+    madvise(piece.get(), size, MADV_HUGEPAGE);  // failure does not matter
 #endif
+    pieces_.push_back(std::move(piece));
+    next_ = static_cast<std::byte*>(pieces_.back().get());
+    left_ = size;
   }
   left_ -= bytes;
   bytes_ += static_cast<int64_t>(bytes);

@@ -11,7 +11,7 @@
 #include <chrono>
 #include <cmath>
 #include <fstream>
-#include <iterator>
+#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -100,8 +100,7 @@ void Team::finish() {
   if (forks_ == count_forks()) {
     for (std::thread& thread : threads_) thread.join();
   } else {  // the parent's: they do not exist here, and can neither be joined nor detached
-    static std::vector<std::thread>& lost = *new std::vector<std::thread>;
-    std::move(threads_.begin(), threads_.end(), std::back_inserter(lost));
+    for (std::thread& thread : threads_) std::construct_at(&thread);
     active_ = 0;
   }
   threads_.clear();

@@ -108,7 +108,7 @@ constexpr std::string_view kRead[] = {"activation",
 
 void check(const ConfigReader& reader, const FixedKey& fixed, const Family& family) {
   const nlohmann::json* const value = reader.value(fixed.key);
-  if (value == nullptr || *value == nlohmann::json::parse(fixed.value)) return;
+  if (value == nullptr || *value == *parse_json(fixed.value, fixed.key)) return;
   reader.refuse(fixed.key,
                 fmt::format("{}: phasor implements nothing else for {} models",
                             fixed.value == "null" ? "absent" : fixed.value, family.model_type),

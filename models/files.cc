@@ -28,7 +28,7 @@ class JsonBuilder : public nlohmann::json_sax<json> {
  public:
   JsonBuilder(std::string_view what, int64_t max_values) : what_(what), max_values_(max_values) {}
 
-  json take() { return std::move(root_); }
+  JsonDocument take() { return std::move(document_); }
 
   bool null() override { return add(nullptr); }
   bool boolean(bool value) override { return add(value); }
@@ -79,9 +79,9 @@ class JsonBuilder : public nlohmann::json_sax<json> {
 
   const std::string_view what_;
   const int64_t max_values_;
-  json root_;
-  json* next_ = &root_;      // the place for a value that is not in an array
-  std::vector<json*> open_;  // the enclosing arrays and objects
+  JsonDocument document_;
+  json* next_ = &*document_;  // the place for a value that is not in an array
+  std::vector<json*> open_;   // the enclosing arrays and objects
   int64_t count_ = 0;
 };
 
@@ -92,12 +92,19 @@ bool is_onnx(std::string_view head) {
          head[2] == '\x12' && head[4] != '\0';
 }
 
-json must_be_object(json parsed, std::string_view what) {
-  if (!parsed.is_object()) {
+JsonDocument must_be_object(JsonDocument parsed, std::string_view what) {
+  if (!parsed->is_object()) {
     throw ModelError(
-        fmt::format("{}: {} where a JSON object {{…}} must be", what, value_text(parsed)));
+        fmt::format("{}: {} where a JSON object {{…}} must be", what, value_text(*parsed)));
   }
   return parsed;
+}
+
+/// Takes all children away, from the inside.
+void empty(json& value) noexcept {
+  if (!value.is_structured()) return;
+  for (json& child : value) empty(child);
+  value.clear();
 }
 
 /// The beginning of a string, in quotation marks and ASCII.
@@ -123,6 +130,8 @@ void append_text(const json& value, std::string& text) {
 }
 
 }  // namespace
+
+JsonDocument::~JsonDocument() { empty(root_); }
 
 std::string_view imposter(std::string_view head) {
   const size_t first = head.find_first_not_of(" \t\r\n");
@@ -254,17 +263,17 @@ std::string read_file(const std::filesystem::path& file, int64_t max_bytes) {
   return opened.read(opened.size());
 }
 
-json parse_json(std::string_view text, std::string_view what, int64_t max_values) {
+JsonDocument parse_json(std::string_view text, std::string_view what, int64_t max_values) {
   JsonBuilder builder(what, max_values);
   json::sax_parse(text, &builder);
   return builder.take();
 }
 
-json parse_json_object(std::string_view text, std::string_view what) {
+JsonDocument parse_json_object(std::string_view text, std::string_view what) {
   return must_be_object(parse_json(text, what), what);
 }
 
-json read_json(const std::filesystem::path& file, int64_t max_bytes) {
+JsonDocument read_json(const std::filesystem::path& file, int64_t max_bytes) {
   const std::string text = read_model_file(file, max_bytes);
   if (const std::string_view what = imposter(text); !what.empty()) {
     throw ModelError(fmt::format("{}: this is {}", file.string(), what));
@@ -272,7 +281,7 @@ json read_json(const std::filesystem::path& file, int64_t max_bytes) {
   return parse_json(text, file.string(), max_bytes > kMaxConfig ? kMaxValues : kMaxConfigValues);
 }
 
-json read_json_object(const std::filesystem::path& file, int64_t max_bytes) {
+JsonDocument read_json_object(const std::filesystem::path& file, int64_t max_bytes) {
   return must_be_object(read_json(file, max_bytes), file.string());
 }
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace phasor::internal {
 
@@ -64,12 +65,34 @@ std::string read_file(const std::filesystem::path& file, int64_t max_bytes = kMa
 std::string read_model_file(const std::filesystem::path& file,
                             int64_t max_bytes = kMaxTokenizerFile);
 
+/// A JSON value, nested at most 64 deep. Its destructor allocates nothing: that of nlohmann::json
+/// does where it has children, and ends the process where there is no memory.
+class JsonDocument {
+ public:
+  JsonDocument() : root_(nlohmann::json::object()) {}
+  explicit JsonDocument(nlohmann::json&& root) : root_(std::move(root)) {}
+  JsonDocument(JsonDocument&&) noexcept = default;
+  JsonDocument& operator=(JsonDocument&& other) noexcept {
+    root_.swap(other.root_);
+    return *this;
+  }
+  ~JsonDocument();
+
+  const nlohmann::json& operator*() const { return root_; }
+  nlohmann::json& operator*() { return root_; }
+  const nlohmann::json* operator->() const { return &root_; }
+  nlohmann::json take() { return std::move(root_); }
+
+ private:
+  nlohmann::json root_;
+};
+
 /// Like read_json; ModelError if the content is not a JSON object.
-nlohmann::json read_json_object(const std::filesystem::path& file, int64_t max_bytes = kMaxConfig);
+JsonDocument read_json_object(const std::filesystem::path& file, int64_t max_bytes = kMaxConfig);
 
 /// Any JSON value from a file that must be within_folder(), like parse_json(); of at most
 /// kMaxConfigValues, or kMaxValues where max_bytes is above kMaxConfig.
-nlohmann::json read_json(const std::filesystem::path& file, int64_t max_bytes = kMaxConfig);
+JsonDocument read_json(const std::filesystem::path& file, int64_t max_bytes = kMaxConfig);
 
 /// The most values of a file, as each takes memory: of a tokenizer's four million.
 constexpr int64_t kMaxValues = int64_t{1} << 22;
@@ -77,11 +100,11 @@ constexpr int64_t kMaxConfigValues = int64_t{1} << 20;
 
 /// Parses a value whose objects have no duplicate key, which is nested at most 64 deep, and which
 /// has at most `max_values` values in all. `what` names it in ModelError's message.
-nlohmann::json parse_json(std::string_view text, std::string_view what,
-                          int64_t max_values = kMaxConfigValues);
+JsonDocument parse_json(std::string_view text, std::string_view what,
+                        int64_t max_values = kMaxConfigValues);
 
 /// Like parse_json; ModelError if it is not an object.
-nlohmann::json parse_json_object(std::string_view text, std::string_view what);
+JsonDocument parse_json_object(std::string_view text, std::string_view what);
 
 /// Whether a plain file of this name exists; false if that cannot be determined.
 bool is_file(const std::filesystem::path& file);

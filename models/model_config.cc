@@ -220,8 +220,8 @@ void read_spelled_out(const ConfigReader& reader, CheckpointConfig& checkpoint) 
 }  // namespace
 
 CheckpointConfig read_model_config(const std::filesystem::path& config_json) {
-  const nlohmann::json json = read_json_object(config_json);
-  const ConfigReader reader(config_json.string(), json);
+  const JsonDocument json = read_json_object(config_json);
+  const ConfigReader reader(config_json.string(), *json);
 
   CheckpointConfig checkpoint;
   const Family& family = family_of(reader);

@@ -4,9 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <initializer_list>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "phasor/errors.h"
@@ -14,7 +19,42 @@
 namespace phasor::internal {
 namespace {
 
-using Json = nlohmann::ordered_json;
+/// The text of a JSON value; empty for null. Not nlohmann's values, whose destructors allocate, and
+/// end the process where there is no memory.
+class Json {
+ public:
+  Json(std::nullptr_t = nullptr) {}
+  template <typename T>
+  requires(std::is_arithmetic_v<T> || std::is_convertible_v<const T&, std::string_view>)
+      Json(const T& value)
+      : text_(
+            nlohmann::json(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)) {}
+  template <typename T>
+  Json(const std::vector<T>& values) {
+    for (const T& value : values) text_ += (text_.empty() ? "" : ",") + Json(value).text_;
+    text_ = "[" + text_ + "]";
+  }
+  template <typename T>
+  Json(const std::map<std::string, T>& members) {
+    for (const auto& [name, value] : members) add(name, value);
+    text_ = "{" + text_ + "}";
+  }
+  /// Members that are null are left out.
+  Json(std::initializer_list<std::pair<std::string_view, Json>> members) {
+    for (const auto& [name, value] : members) add(name, value);
+    text_ = "{" + text_ + "}";
+  }
+
+  const std::string& text() const { return text_; }
+
+ private:
+  void add(std::string_view name, const Json& value) {
+    if (value.text_.empty()) return;
+    text_ += (text_.empty() ? "" : ",") + Json(name).text_ + ":" + value.text_;
+  }
+
+  std::string text_;
+};
 
 /// Null where a model does not have it: then it is left out.
 template <typename T>
@@ -34,13 +74,6 @@ Json described(Make make) {
     return make();
   } catch (const ModelError& error) {
     return {{"problem", error.what()}};
-  }
-}
-
-void drop_nulls(Json& json) {
-  for (auto member = json.begin(); json.is_object() && member != json.end();) {
-    drop_nulls(*member);
-    member = member->is_null() ? json.erase(member) : std::next(member);
   }
 }
 
@@ -67,7 +100,7 @@ Json disentangled(const PositionConfig& position) {
 
 /// Layers that see only a part of the text, counted from 1.
 Json local_layers(const ModelConfig& config) {
-  Json layers = Json::array();
+  std::vector<int64_t> layers;
   Json window, base;
   for (int64_t layer = 0; layer < std::ssize(config.layer_attention); ++layer) {
     if (config.window(layer) == 0) continue;
@@ -160,9 +193,9 @@ Json disk(const Model& model) {
 
 }  // namespace
 
-Json model_info(const Model& model) {
+std::string model_info(const Model& model) {
   const ModelConfig& config = model.config();
-  Json json = {
+  const Json json = {
       {"folder", model.folder().string()},
       {"family", config.family},
       {"sizes",
@@ -201,8 +234,7 @@ Json model_info(const Model& model) {
       {"unused_tensors", model.unused_tensors()},
       {"unused_keys", model.unused_keys()},
       {"notes", model.notes()}};
-  drop_nulls(json);
-  return json;
+  return json.text();
 }
 
 }  // namespace phasor::internal

@@ -213,11 +213,11 @@ void SafetensorsFile::read_header() {
                     "at most {}; the file is cut off or not safetensors, get it again",
                     file_.string(), length, size_, kMaxHeader));
   }
-  const json header =
+  const JsonDocument header =
       parse_json_object(all.substr(kLengthBytes, length), file_.string() + ": header");
   const std::byte* const data = bytes_ + kLengthBytes + length;
   const auto data_size = static_cast<int64_t>(size_ - kLengthBytes - length);
-  for (const auto& [name, value] : header.items()) {
+  for (const auto& [name, value] : header->items()) {
     if (name == "__metadata__") {
       if (!value.is_object()) {
         throw ModelError(

@@ -26,12 +26,12 @@ constexpr size_t kMaxModules = 32;
 /// A JSON object and the reader that borrows it; an empty object if the file is missing.
 struct OptionalFile {
   explicit OptionalFile(const fs::path& file)
-      : json(is_there(file) ? read_json_object(file) : nlohmann::json::object()),
-        reader(file.string(), json) {}
+      : json(is_there(file) ? read_json_object(file) : JsonDocument()),
+        reader(file.string(), *json) {}
   OptionalFile(const OptionalFile&) = delete;
   OptionalFile& operator=(const OptionalFile&) = delete;
 
-  nlohmann::json json;
+  JsonDocument json;
   ConfigReader reader;
 };
 
@@ -68,8 +68,8 @@ std::vector<PoolingMode> modes_by_flags(const ConfigReader& reader) {
 }
 
 std::vector<PoolingMode> read_pooling(const fs::path& file, int64_t width) {
-  const json object = read_json_object(file);
-  const ConfigReader reader(file.string(), object);
+  const JsonDocument object = read_json_object(file);
+  const ConfigReader reader(file.string(), *object);
   constexpr std::string_view kKeys[] = {"word_embedding_dimension",
                                         "embedding_dimension",
                                         "pooling_mode",
@@ -100,8 +100,8 @@ std::vector<PoolingMode> read_pooling(const fs::path& file, int64_t width) {
 
 Projection read_dense(const fs::path& folder, int64_t width) {
   const fs::path config = folder / "config.json";
-  const json object = read_json_object(config);
-  const ConfigReader reader(config.string(), object);
+  const JsonDocument object = read_json_object(config);
+  const ConfigReader reader(config.string(), *object);
   Projection projection;
   projection.in = reader.integer({"in_features"}, 1, kMaxDenseWidth);
   projection.out = reader.integer({"out_features"}, 1, kMaxDenseWidth);
@@ -153,7 +153,8 @@ class ModuleReader {
 
   SentenceConfig read() {
     const fs::path file = folder_ / kModules;
-    const json modules = read_json(file);
+    const JsonDocument document = read_json(file);
+    const json& modules = *document;
     const ConfigReader reader(file.string(), modules);
     if (!modules.is_array()) reader.fail(value_text(modules) + " is no list of modules");
     if (modules.size() > kMaxModules) {

@@ -110,7 +110,8 @@ std::shared_ptr<const TensorFiles> TensorFiles::open(const fs::path& folder, boo
 
 // {"weight_map": {"encoder.layer.0.…": "model-00001-of-00002.safetensors", …}}
 void TensorFiles::add_shards(const fs::path& index, bool copy) {
-  const nlohmann::json json = read_json_object(index);
+  const JsonDocument document = read_json_object(index);
+  const nlohmann::json& json = *document;
   const auto weight_map = json.find("weight_map");
   if (weight_map == json.end() || !weight_map->is_object() || weight_map->empty()) {
     throw ModelError(fmt::format("{}: weight_map is {}; it must name a file for each tensor",

@@ -1,13 +1,16 @@
 // Tokenizer::load: chooses the tokenizer of a folder. The tokenizer's own files decide, and the
 // model's type only if they say nothing: multilingual-e5-small is a BERT with XLM-R's tokenizer.
+#include <dirent.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
-#include <system_error>
 #include <utility>
 
 #include "models/bpe_files.h"
@@ -45,28 +48,30 @@ bool is_among(std::span<const std::string_view> names, std::string_view name) {
 struct Files {
   fs::path folder;
   std::vector<std::string> names;  // sorted
-  json config;                     // config.json, {} if missing
-  json tokenizer_config;           // tokenizer_config.json, likewise
+  JsonDocument config;             // config.json, {} if missing
+  JsonDocument tokenizer_config;   // tokenizer_config.json, likewise
   LoadOptions options;
 
   bool has(std::string_view name) const {
     return std::binary_search(names.begin(), names.end(), name);
   }
-  ConfigReader config_reader() const { return {(folder / "config.json").string(), config}; }
+  ConfigReader config_reader() const { return {(folder / "config.json").string(), *config}; }
   ConfigReader tokenizer_reader() const {
-    return {(folder / "tokenizer_config.json").string(), tokenizer_config};
+    return {(folder / "tokenizer_config.json").string(), *tokenizer_config};
   }
 };
 
+// Not with std::filesystem: libstdc++'s iterators end the process where they get no memory.
 std::vector<std::string> file_names(const fs::path& folder) {
-  std::error_code error;
+  const std::unique_ptr<DIR, int (*)(DIR*)> opened(opendir(folder.c_str()), closedir);
   std::vector<std::string> names;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    names.push_back(entry->path().filename());
+  errno = opened == nullptr ? errno : 0;
+  while (const dirent* const entry = opened != nullptr ? readdir(opened.get()) : nullptr) {
+    names.emplace_back(entry->d_name);
+    errno = 0;
   }
-  if (error) {
-    throw ModelError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
+  if (errno != 0) {
+    throw ModelError(fmt::format("{}: cannot be read: {}", folder.string(), std::strerror(errno)));
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -75,8 +80,8 @@ std::vector<std::string> file_names(const fs::path& folder) {
 Files read_files(const fs::path& folder, const LoadOptions& options) {
   Files files{.folder = folder,
               .names = file_names(folder),
-              .config = json::object(),
-              .tokenizer_config = json::object(),
+              .config = {},
+              .tokenizer_config = {},
               .options = options};
   if (files.has("config.json")) files.config = read_json_object(folder / "config.json");
   if (files.has("tokenizer_config.json")) {
@@ -157,7 +162,8 @@ std::string what_there_is(const Files& files) {
 
 std::shared_ptr<const Tokenizer> load_json(const Files& files) {
   const fs::path file = files.folder / "tokenizer.json";
-  const json root = read_json_object(file, kMaxTokenizerFile);
+  const JsonDocument document = read_json_object(file, kMaxTokenizerFile);
+  const json& root = *document;
   const std::string type = model_of_tokenizer_json(root);
   if (type == "WordPiece") return load_bert_by_type(files);
   refuse_language(files);

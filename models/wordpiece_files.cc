@@ -124,7 +124,8 @@ std::shared_ptr<const Tokenizer> load_wordpiece(const fs::path& folder, std::str
   TokenizerJson parts;
   bool json_says_case = false;
   if (has_json && !(has_vocab_txt && says_case)) {
-    const json root = read_json_object(tokenizer_json, kMaxTokenizerFile);
+    const JsonDocument document = read_json_object(tokenizer_json, kMaxTokenizerFile);
+    const json& root = *document;
     const std::string file = tokenizer_json.string(), model = model_of_tokenizer_json(root);
     if (model == "WordPiece") {
       parts = read_json(ConfigReader(file, root), file, root, !has_vocab_txt, spec);

@@ -35,7 +35,9 @@ namespace [[gnu::visibility("default")]] phasor {
 
 /// How an Encoder runs, chosen when it is made.
 struct EncoderOptions {
-  int threads = 0;  // that share a run, the caller's included; 0: one for each core it may use
+  /// That share a run, the caller's included; 0: one for each core it may use. Where the system
+  /// refuses to start a thread, the others do its work.
+  int threads = 0;
   Precision precision = Precision::kFloat32;  // number format of the linear maps
   /// For how many row counts each thread keeps its plans. The least recently used are dropped first
   /// and rebuilt in 30 µs, because oneDNN keeps what it compiled. For any batches, it compiles a

@@ -3,7 +3,7 @@
 // The line says what is wrong, the offending value, the allowed range, and what to do. The three
 // classes say who has to act. The only other exceptions are std::out_of_range for an index into a
 // result, and std::bad_alloc. After a throw the object is as usable as before. The library never
-// aborts, exits or prints.
+// aborts, exits or prints. Where there is no memory, oneDNN, OpenMP and SentencePiece may.
 #pragma once
 
 #include <stdexcept>

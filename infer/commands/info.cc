@@ -32,7 +32,7 @@ Json precision() {
 }
 
 Json describe(const std::shared_ptr<const phasor::Model>& model) {
-  Json json = phasor::internal::model_info(*model);
+  Json json = Json::parse(phasor::internal::model_info(*model));
   try {  // packs the weights as a run does, which also looks at every one of them
     json["memory"]["packed_bytes"] = phasor::Encoder(model).packed_bytes();
   } catch (const phasor::ModelError& error) {

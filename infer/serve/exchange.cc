@@ -72,7 +72,7 @@ const nlohmann::json& Exchange::body() {
   if (!request.encoding.empty() && request.encoding != "identity")
     refuse(415, "Validation", fmt::format("bodies encoded as {} are not read", request.encoding));
   try {
-    return json.emplace(phasor::internal::parse_json(request.body, "the body"));
+    return json.emplace(phasor::internal::parse_json(request.body, "the body").take());
   } catch (const phasor::ModelError& error) {
     refuse(400, "Validation", error.what());
   }

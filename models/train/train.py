@@ -131,7 +131,8 @@ class Run:
         for name in ("step", "tokens", "epoch", "batch", "seconds"):
             setattr(self, name, state[name])
         with open(self.log, newline="") as rows:  # forget what was logged after the checkpoint
-            kept = [row for row in csv.reader(rows) if row[0] == "step" or int(row[0]) <= self.step]
+            whole = [row for row in csv.reader(rows) if len(row) == len(FIELDS)]
+        kept = [row for row in whole if row[0] == "step" or int(row[0]) <= self.step]
         with open(self.log + ".tmp", "w", newline="") as out:
             csv.writer(out).writerows(kept)
         os.replace(self.log + ".tmp", self.log)
@@ -143,7 +144,10 @@ class Run:
         state["recipe"] = dataclasses.asdict(self.recipe)
         state["model"] = self.model.state_dict()
         state["optimizer"] = self.optimizer.state_dict()
-        torch.save(state, self.checkpoint + ".tmp")
+        with open(self.checkpoint + ".tmp", "wb") as out:
+            torch.save(state, out)
+            out.flush()
+            os.fsync(out.fileno())  # before it takes the place of the old one
         os.replace(self.checkpoint + ".tmp", self.checkpoint)
 
     def train_step(self, token_ids, targets):

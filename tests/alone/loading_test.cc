@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <csignal>
 #include <cstring>
 
 #include "phasor/encoder.h"
@@ -10,6 +11,11 @@
 #include "tests/support/expect_error.h"
 #include "tests/support/family_files.h"
 #include "tests/support/test_files.h"
+
+// GCC has a macro for each sanitizer, clang __has_feature.
+#if !defined(__has_feature)
+#define __has_feature(name) 0
+#endif
 
 namespace phasor {
 namespace {
@@ -80,6 +86,33 @@ TEST(LoadingTest, ReleasingAModelThatIsNoFileKeepsItsWeights) {
   const std::vector<float> embedding = model->weights().token_embedding.to_float();
   model->release_pages();
   expect_same_bits(model->weights().token_embedding.to_float(), embedding, "embedding");
+}
+
+TEST(LoadingTest, ACopySurvivesThatItsFileIsTruncated) {
+  const TempFolder folder;
+  load_bert(folder, bert_tensors(), 0);
+  const auto model = Model::load(folder.path(), {.copy = true});
+  Encoder encoder(model);
+  const Encoding before = encoder.encode_ids(kIds);
+  std::filesystem::resize_file(folder.path() / "model.safetensors", 0);
+  expect_same_bits(hidden_of(encoder.encode_ids(kIds)), before.hidden(0), "after it");
+  expect_same_bits(hidden_of(Encoder(model).encode_ids(kIds)), before.hidden(0), "another encoder");
+}
+
+// Past the end of a mapped file there are no pages, and none of this file stays in memory.
+TEST(LoadingTest, TruncatingAMappedFileEndsTheProcess) {
+  const TempFolder folder;
+  const auto model = load_bert(folder, bert_tensors(), 0);
+  Encoder encoder(model);
+  const auto truncate_and_encode = [&] {
+    std::filesystem::resize_file(folder.path() / "model.safetensors", 0);
+    encoder.encode_ids(kIds);
+  };
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+  EXPECT_DEATH(truncate_and_encode(), "BUS");
+#else
+  EXPECT_EXIT(truncate_and_encode(), testing::KilledBySignal(SIGBUS), "");
+#endif
 }
 
 TEST(LoadingTest, PackedBytesAreThoseOfMatricesAndBiases) {

@@ -80,7 +80,7 @@ Json json_of(const Plan& plan, const std::string& index_fingerprint) {
 int64_t whole(const Json& json, const char* name, int64_t least) {
   const int64_t kMost = std::string_view(name) == "bytes" ? int64_t{1} << 46 : int64_t{1} << 36;
   const Json& number = json.at(name);
-  const bool fits = number.is_number_unsigned() && number.get<uint64_t>() <= kMost;
+  const bool fits = number.is_number_unsigned() && number.get<uint64_t>() <= static_cast<uint64_t>(kMost);
   if (!fits || number.get<int64_t>() < least) {
     throw phasor::InvalidArgument(fmt::format("\"{}\" is {}", name, number.dump()));
   }
@@ -211,8 +211,8 @@ bool Plan::write() {
     return false;
   }
   const Json json = as_input("-o: ", [&] {
-    return phasor::internal::parse_json_object(before, (folder / kPlan).string());
-  });
+                      return phasor::internal::parse_json_object(before, (folder / kPlan).string());
+                    }).take();
   throw phasor::InvalidArgument(
       fmt::format("-o: {} holds another plan: {}; choose another folder, or remove that one",
                   folder.string(), difference(json, Json::parse(text))));
@@ -238,8 +238,9 @@ Plan Plan::read(const fs::path& folder) {
   const std::string text = bytes_of(file);
   try {
     // Refuses what is nested too deeply.
-    const Json json =
-        as_input("", [&] { return phasor::internal::parse_json_object(text, file.string()); });
+    const Json json = as_input("", [&] {
+                        return phasor::internal::parse_json_object(text, file.string());
+                      }).take();
     if (json.at("phasor_shards") != kVersion) {
       throw phasor::InvalidArgument(fmt::format("it is of version {}, and this program reads {}",
                                                 json.at("phasor_shards").dump(), kVersion));

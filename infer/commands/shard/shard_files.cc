@@ -59,7 +59,7 @@ std::optional<ShardRecord> ShardRecord::read(const Plan& plan, int64_t shard) {
   try {
     constexpr int64_t kMostBytes = 1 << 16;
     const Json json =
-        as_input("", [&] { return phasor::internal::read_json_object(path, kMostBytes); });
+        as_input("", [&] { return phasor::internal::read_json_object(path, kMostBytes); }).take();
     record = {.bytes = count_of(json, "bytes"),
               .xxh64 = json.at("xxh64"),
               .plan = json.at("plan"),

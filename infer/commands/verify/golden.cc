@@ -56,8 +56,8 @@ GoldenItem read_item(const ConfigReader& reader) {
 }
 
 Golden read_golden(const std::filesystem::path& path) {
-  const json root = phasor::internal::read_json_object(path);
-  const ConfigReader reader(path.string(), root);
+  const phasor::internal::JsonDocument root = phasor::internal::read_json_object(path);
+  const ConfigReader reader(path.string(), *root);
   Golden golden;
   golden.atol = tolerance(reader, "atol");
   golden.rtol = tolerance(reader, "rtol");

@@ -1,0 +1,710 @@
+// Each allocation of each operation fails: the caller gets std::bad_alloc or an error of phasor's,
+// nothing leaks, and the same object then gives the same bits. A program of its own, because it
+// replaces the allocator.
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <new>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "phasor/encoder.h"
+#include "phasor/errors.h"
+#include "phasor/lens.h"
+#include "phasor/phasor_c.h"
+#include "tests/support/bert_folder.h"
+#include "tests/support/encoder_cases.h"
+#include "tests/support/expect_close.h"
+
+#if !defined(__has_feature)
+#define __has_feature(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#define IS_SANITIZED 1  // by a runtime that has an allocator of its own
+#else
+#define IS_SANITIZED 0
+#endif
+
+namespace {
+
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+std::atomic<int64_t> until_failure = kNever;  // allocations
+std::atomic<bool> goes_on = false;            // all later ones fail too
+std::atomic<int64_t> blocks = 0;              // allocated and not freed
+std::atomic<int64_t> threads_to_refuse = 0;
+
+/// Not in libraries that end the process where they get no memory, which their callers cannot
+/// change: oneDNN writes to what it did not get, SentencePiece's protobuf frees it, libgomp and the
+/// dynamic linker exit.
+bool may_fail() {
+  std::array<void*, 64> frames{};
+  const int depth = backtrace(frames.data(), frames.size());
+  return std::none_of(frames.begin(), frames.begin() + depth, [](const void* frame) {
+    Dl_info info;
+    if (dladdr(frame, &info) == 0 || info.dli_fname == nullptr) return false;
+    constexpr std::array<std::string_view, 6> kUnsafe = {
+        "libdnnl", "libgomp", "libomp", "ld-linux", "libsentencepiece", "libprotobuf"};
+    return std::ranges::any_of(kUnsafe, [file = std::string_view(info.dli_fname)](auto name) {
+      return file.find(name) != file.npos;
+    });
+  });
+}
+
+constexpr int64_t kLater = 20;  // allocations; to find out takes time
+thread_local bool is_deciding = false;
+
+bool fails() {
+  if (is_deciding) return false;
+  const int64_t left = until_failure.fetch_sub(1);
+  if (left > 0 || (left < 0 && !goes_on)) return false;
+  is_deciding = true;
+  const bool failing = may_fail();
+  is_deciding = false;
+  if (!failing) until_failure = kLater;
+  return failing;
+}
+
+template <typename Allocate>
+void* counted(Allocate allocate) {
+  void* const block = fails() ? nullptr : allocate();
+  if (block == nullptr) errno = ENOMEM;
+  if (block != nullptr) ++blocks;
+  return block;
+}
+
+}  // namespace
+
+#define COUNTED(allocation) counted([&] { return allocation; })
+
+#if defined(__GLIBC__) && !IS_SANITIZED
+// malloc() and its like, of every library in the process; operator new calls them.
+extern "C" {
+void* __libc_malloc(size_t size);
+void* __libc_calloc(size_t count, size_t size);
+void* __libc_realloc(void* block, size_t size);
+void* __libc_memalign(size_t alignment, size_t size);
+void __libc_free(void* block);
+
+void* malloc(size_t size) { return COUNTED(__libc_malloc(size)); }
+void* calloc(size_t count, size_t size) { return COUNTED(__libc_calloc(count, size)); }
+void* memalign(size_t alignment, size_t size) { return COUNTED(__libc_memalign(alignment, size)); }
+void* aligned_alloc(size_t alignment, size_t size) {
+  return COUNTED(__libc_memalign(alignment, size));
+}
+int posix_memalign(void** block, size_t alignment, size_t size) {
+  void* const made = COUNTED(__libc_memalign(alignment, size));
+  if (made == nullptr) return ENOMEM;
+  *block = made;
+  return 0;
+}
+void* realloc(void* block, size_t size) {
+  if (block == nullptr) return COUNTED(__libc_malloc(size));
+  if (size > 0 && fails()) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  void* const moved = __libc_realloc(block, size);
+  if (size == 0) --blocks;
+  return moved;
+}
+void free(void* block) {
+  if (block == nullptr) return;
+  --blocks;
+  __libc_free(block);
+}
+void* mmap(void* at, size_t size, int protection, int flags, int file, off_t offset) {
+  if (fails()) {
+    errno = ENOMEM;
+    return MAP_FAILED;
+  }
+  void* const pages =
+      reinterpret_cast<void*>(syscall(SYS_mmap, at, size, protection, flags, file, offset));
+  if (pages != MAP_FAILED) ++blocks;
+  return pages;
+}
+int munmap(void* pages, size_t size) {
+  --blocks;
+  return static_cast<int>(syscall(SYS_munmap, pages, size));
+}
+
+/// Refuses as many threads as it shall.
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
+                   void* argument) {
+  if (threads_to_refuse > 0) {
+    --threads_to_refuse;
+    return EAGAIN;
+  }
+  static const auto real =
+      reinterpret_cast<decltype(&pthread_create)>(dlsym(RTLD_NEXT, "pthread_create"));
+  return real(thread, attributes, start, argument);
+}
+}
+#else
+namespace {
+
+void* new_block(size_t size, size_t alignment = alignof(std::max_align_t)) {
+  return counted([&]() -> void* {
+    void* block = nullptr;
+    return posix_memalign(&block, alignment, size) == 0 ? block : nullptr;
+  });
+}
+void* must(void* block) {
+  if (block == nullptr) throw std::bad_alloc();
+  return block;
+}
+void delete_block(void* block) {
+  if (block == nullptr) return;
+  --blocks;
+  std::free(block);
+}
+
+}  // namespace
+
+using Alignment = std::align_val_t;
+void* operator new(size_t size) { return must(new_block(size)); }
+void* operator new[](size_t size) { return must(new_block(size)); }
+void* operator new(size_t size, const std::nothrow_t&) noexcept { return new_block(size); }
+void* operator new[](size_t size, const std::nothrow_t&) noexcept { return new_block(size); }
+void* operator new(size_t size, Alignment to) { return must(new_block(size, size_t(to))); }
+void* operator new[](size_t size, Alignment to) { return must(new_block(size, size_t(to))); }
+void* operator new(size_t size, Alignment to, const std::nothrow_t&) noexcept {
+  return new_block(size, size_t(to));
+}
+void* operator new[](size_t size, Alignment to, const std::nothrow_t&) noexcept {
+  return new_block(size, size_t(to));
+}
+void operator delete(void* block) noexcept { delete_block(block); }
+void operator delete[](void* block) noexcept { delete_block(block); }
+void operator delete(void* block, size_t) noexcept { delete_block(block); }
+void operator delete[](void* block, size_t) noexcept { delete_block(block); }
+void operator delete(void* block, const std::nothrow_t&) noexcept { delete_block(block); }
+void operator delete[](void* block, const std::nothrow_t&) noexcept { delete_block(block); }
+void operator delete(void* block, Alignment) noexcept { delete_block(block); }
+void operator delete[](void* block, Alignment) noexcept { delete_block(block); }
+void operator delete(void* block, size_t, Alignment) noexcept { delete_block(block); }
+void operator delete[](void* block, size_t, Alignment) noexcept { delete_block(block); }
+void operator delete(void* block, Alignment, const std::nothrow_t&) noexcept {
+  delete_block(block);
+}
+void operator delete[](void* block, Alignment, const std::nothrow_t&) noexcept {
+  delete_block(block);
+}
+#endif
+
+namespace phasor {
+namespace {
+
+/// What a use of an object gave, as bytes.
+class Bytes {
+ public:
+  template <typename T>
+  Bytes& add(const T& value) {
+    if constexpr (std::is_arithmetic_v<T>) {
+      bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+    } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+      bytes_ += std::string_view(value);
+    } else {
+      for (const auto& part : value) add(part);
+    }
+    return *this;
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+using Use = std::function<std::string()>;
+/// Makes the object of an operation, and what uses it.
+using Make = std::function<Use()>;
+
+/// Lets the allocation number `n` of a use fail.
+class Failure {
+ public:
+  Failure(int64_t n, bool all_later) {
+    goes_on = all_later;
+    until_failure = n;
+  }
+  ~Failure() { until_failure = kNever; }
+};
+
+int64_t count_allocations(const Use& use) {
+  Failure none(kNever - 1, false);
+  use();
+  return kNever - 1 - until_failure;
+}
+
+struct Options {
+  int64_t all_of_the_first = IS_SANITIZED ? 50 : 200;
+  int64_t of_the_rest = IS_SANITIZED ? 25 : 100;
+};
+
+/// Uses the object while an allocation fails.
+void expect_ends_well(const Use& use, const std::string& expected, int64_t n, bool all_later) {
+  std::string got;
+  std::exception_ptr thrown;
+  {
+    const Failure failure(n, all_later);
+    try {
+      got = use();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+  }
+  try {
+    if (thrown) std::rethrow_exception(thrown);
+    EXPECT_TRUE(got == expected) << "another result where allocation " << n << " failed";
+  } catch (const std::bad_alloc&) {
+  } catch (const Error& error) {
+    const bool names_it = std::string(error.what()).ends_with(std::strerror(ENOMEM));
+    EXPECT_TRUE(names_it) << "allocation " << n << ": " << error.what();
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << "allocation " << n << ": " << typeid(error).name() << ": " << error.what();
+  }
+}
+
+/// Uses what `make` makes while each allocation of the use fails, alone and with all later ones,
+/// and then once more.
+void expect_survives(const std::string& what, const Make& make, const Options& options = {}) {
+  SCOPED_TRACE(what);
+  const std::string expected = make()();
+  for (const bool all_later : {false, true}) {
+    const auto fail = [&](int64_t n) {
+      const Use use = make();
+      expect_ends_well(use, expected, n, all_later);
+      EXPECT_TRUE(use() == expected) << "another result after allocation " << n << " failed";
+    };
+    const int64_t total = count_allocations(make());
+    const int64_t step =
+        std::max<int64_t>(1, (total - options.all_of_the_first) / options.of_the_rest);
+    for (int64_t n = 0; n < total; n += n < options.all_of_the_first ? 1 : step) {
+      bool leaks = true;
+      // What a cache keeps is allocated once, what leaks each time.
+      for (int attempt = 0; attempt < 3 && leaks; ++attempt) {
+        const int64_t before = blocks;
+        fail(n);
+        leaks = blocks > before;
+      }
+      EXPECT_FALSE(leaks) << "leaks where allocation " << n << " fails";
+    }
+  }
+}
+
+const std::vector<std::string> kTexts = {"abc de f", "de, abc", "q", "a b c d e f g h i j"};
+
+std::string bytes_of(const Model& model) {
+  Bytes bytes;
+  for (const auto& [name, tensor] : model.parameters()) bytes.add(name).add(tensor.to_float());
+  if (model.has_tokenizer()) {
+    for (const std::string& text : kTexts) {
+      const Tokens tokens = model.tokenizer().encode(text);
+      bytes.add(tokens.ids).add(tokens.pieces);
+    }
+  }
+  return bytes.add(model.notes()).add(model.has_sentence()).add(model.unused_keys()).take();
+}
+
+TEST(AllocationsTest, Loading) {
+  const BertFolder bert({"bad", "good"});
+  for (const bool copy : {false, true}) {
+    expect_survives(copy ? "load, copied" : "load, mapped", [&]() -> Use {
+      return [&] { return bytes_of(*Model::load(bert.path(), {.copy = copy})); };
+    });
+  }
+  for (const char* const name : {"sinusoidal", "relative"}) {
+    expect_survives(
+        std::string("load ") + name,
+        [&]() -> Use { return [&] { return bytes_of(*Model::load(bundled_model(name))); }; },
+        {.all_of_the_first = 10, .of_the_rest = 20});
+  }
+}
+
+/// Of every layout of weights and every number of threads.
+TEST(AllocationsTest, Encoders) {
+  const auto model = drawn_model(65);
+  const std::vector<TokenIds> batch = {random_ids(*model, 5, 1), random_ids(*model, 9, 2),
+                                       random_ids(*model, 3, 3), random_ids(*model, 4, 4)};
+  for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16, Precision::kInt8}) {
+    for (const int threads : {1, 3}) {
+      const auto run = [&](Encoder& encoder) {
+        const Encoding encoding = encoder.encode_ids(batch);
+        return Bytes().add(encoding.hidden()).add(encoding.positions()).take();
+      };
+      const EncoderOptions options = {.threads = threads, .precision = precision};
+      const std::string how =
+          std::string(to_string(precision)) + ", threads " + std::to_string(threads);
+      expect_survives("construct " + how, [&]() -> Use {
+        return [&, options] {
+          Encoder encoder(model, options);
+          return run(encoder);
+        };
+      });
+      expect_survives("encode " + how, [&]() -> Use {
+        const auto encoder = std::make_shared<Encoder>(model, options);
+        return [&, encoder] { return run(*encoder); };
+      });
+    }
+  }
+}
+
+/// Encoder functions on text, and everything that keeps something between calls.
+TEST(AllocationsTest, Texts) {
+  const BertFolder classifier_files({"bad", "good"}), reranker_files({"relevant"});
+  const auto classifier = Model::load(classifier_files.path());
+  const auto reranker = Model::load(reranker_files.path());
+  for (const int threads : {1, 3}) {
+    const EncoderOptions options = {.threads = threads};
+    const auto expect = [&](const std::string& what, const std::shared_ptr<const Model>& model,
+                            const std::function<std::string(Encoder&)>& use) {
+      expect_survives(what + ", threads " + std::to_string(threads), [&]() -> Use {
+        const auto encoder = std::make_shared<Encoder>(model, options);
+        return [&, encoder] { return use(*encoder); };
+      });
+    };
+    expect("encode", classifier, [](Encoder& encoder) {
+      const Encoding encoding = encoder.encode(kTexts, {.pooling = Pooling()});
+      return Bytes().add(encoding.hidden()).add(encoding.embeddings()).take();
+    });
+    expect("embed", classifier, [](Encoder& encoder) {
+      const Embeddings embeddings = encoder.embed(kTexts, {.prompt = "query "});
+      return Bytes().add(embeddings.values()).take();
+    });
+    expect("embed, windows", classifier, [](Encoder& encoder) {
+      const Embeddings embeddings =
+          encoder.embed(kTexts, {.max_tokens = 5, .overflow = Overflow::kWindow});
+      return Bytes().add(embeddings.values()).take();
+    });
+    expect("classify", classifier, [](Encoder& encoder) {
+      const Classification classes = encoder.classify(kTexts, kTexts);
+      return Bytes().add(classes.logits()).add(classes.probabilities()).take();
+    });
+    expect("rank by a head", reranker, [](Encoder& encoder) {
+      const Ranking ranking = encoder.rank("a b", kTexts);
+      return Bytes().add(ranking.order).add(ranking.scores).take();
+    });
+    expect("replica", classifier, [](Encoder& encoder) {
+      Encoder replica = encoder.replica();
+      const Embeddings embeddings = replica.embed(kTexts);
+      return Bytes().add(embeddings.values()).add(replica.primitives().size()).take();
+    });
+  }
+}
+
+std::shared_ptr<const Model> lens_model() {
+  ModelConfig config = sinusoidal_config(NormOrder::kPostNorm);
+  return random_model(config, 7, {.token_types = 2, .mlm_head = true});
+}
+
+/// Changes what it sees.
+struct Halving : Observer {
+  bool wants(Hook, int64_t) const override { return true; }
+  void observe(const HookEvent& event) override { sums.add(event.values); }
+  bool changes(Hook hook, int64_t) const override {
+    return hook == Hook::kAttnScores || hook == Hook::kZ;
+  }
+  void change(const HookEvent&, std::span<float> values) override {
+    for (float& value : values) value /= 2;
+  }
+  Bytes sums;
+};
+
+TEST(AllocationsTest, Observers) {
+  const auto model = lens_model();
+  const std::vector<TokenIds> one = {random_ids(*model, 6, 1)};
+  const std::vector<TokenIds> three = {random_ids(*model, 6, 1), random_ids(*model, 3, 2),
+                                       random_ids(*model, 4, 3)};
+  const auto expect = [&](const std::string& what, int threads, const auto& use) {
+    expect_survives(what, [&]() -> Use {
+      const auto encoder = std::make_shared<Encoder>(model, EncoderOptions{.threads = threads});
+      return [&, encoder] { return use(*encoder); };
+    });
+  };
+  expect("observer", 1, [&](Encoder& encoder) {
+    Halving halving;
+    const Encoding encoding = encoder.encode_ids(one, {.observer = &halving});
+    return halving.sums.add(encoding.hidden()).take();
+  });
+  for (const int threads : {1, 3}) {
+    expect("trace, threads " + std::to_string(threads), threads, [&](Encoder& encoder) {
+      Trace trace = Trace::everything();
+      encoder.encode_ids(three, {.observer = &trace});
+      Bytes bytes;
+      for (int64_t i = 0; i < 3; ++i) bytes.add(trace.hidden_state(2, i).values);
+      return bytes.take();
+    });
+  }
+  expect("positions and cuts", 1, [&](Encoder& encoder) {
+    const Encoding encoding =
+        encoder.encode_ids(one, {.positions = Positions::named("alibi", {}).edited("reverse"),
+                                 .cut_residuals = {{.layer = 1}}});
+    return Bytes().add(encoding.hidden()).take();
+  });
+  expect("mlm_logits", 3, [&](Encoder& encoder) {
+    const Encoding encoding = encoder.encode_ids(one);
+    return Bytes().add(encoder.mlm_logits(encoding.hidden())).take();
+  });
+}
+
+TEST(AllocationsTest, Lens) {
+  const auto model = lens_model();
+  const auto encoder = std::make_shared<Encoder>(model, EncoderOptions{.threads = 2});
+  const TokenIds ids = random_ids(*model, 7, 1);
+  const std::vector<int64_t> movable = {1, 2, 3, 5};
+  std::vector<TokenIds> texts;
+  for (int64_t i = 0; i < 5; ++i) texts.push_back(random_ids(*model, 7, i));
+  std::vector<ProbeText> probe_texts;
+  for (const TokenIds& text : texts) probe_texts.push_back({text, movable});
+  Trace trace = Trace::everything();
+  encoder->encode_ids(ids, {.observer = &trace});
+  Trace residuals = residual_trace(true);
+  encoder->encode_ids(ids, {.observer = &residuals});
+  ScoreTrace scores;
+  encoder->encode_ids(ids, {.observer = &scores});
+  const std::vector<float>& pattern = trace.at(Hook::kPattern, 0).values;
+  const std::vector<float>& states = trace.hidden_state(1).values;
+  const int64_t heads = model->config().num_heads, width = model->config().d_model;
+  const std::vector<double> table = sinusoidal_table(SinusoidalLayout::kPaper, 12, 8);
+
+  const auto expect = [&](const std::string& what, const auto& use) {
+    expect_survives(what, [&]() -> Use { return [&] { return use(); }; },
+                    {.all_of_the_first = 60, .of_the_rest = 60});
+  };
+  expect("order", [&] {
+    Bytes bytes;
+    bytes.add(swapped_order(7, movable, 1)).add(reversed_order(7, movable));
+    bytes.add(shuffled_order(7, movable, 1)).add(shuffled_ngrams_order(7, movable, 2, 1));
+    bytes.add(identical_words(ids, movable, 3)).add(reordered(ids, reversed_order(7, movable)));
+    return bytes.add(order_sensitivity(states, states, reversed_order(7, movable), width)).take();
+  });
+  expect("scores", [&] {
+    const ScoreTerms terms = first_layer_scores(*model, scores);
+    return Bytes().add(terms.token_token).add(terms.rest).add(score_shares(terms).rest).take();
+  });
+  expect("relative", [&] {
+    Bytes bytes;
+    for (const OffsetEffect& effect : offset_effects(*model, trace, 0, 3)) {
+      bytes.add(effect.bias.mean).add(effect.rotation.mean);
+    }
+    return bytes.take();
+  });
+  expect("causes", [&] {
+    Bytes bytes;
+    const std::vector<float> rows = random_rows(states, width, 1);
+    Subtraction subtraction(Hook::kResidPost, 0, {rows});
+    const Encoding subtracted = encoder->encode_ids(ids, {.observer = &subtraction});
+    Patch patch(Hook::kZ, 0, trace);
+    const Encoding patched = encoder->encode_ids(ids, {.observer = &patch});
+    for (const auto& part : head_outputs(*model, trace, 1)) bytes.add(part);
+    return bytes.add(subtracted.hidden()).add(patched.hidden()).take();
+  });
+  expect("attention", [&] {
+    Bytes bytes;
+    bytes.add(attention_by_offset(pattern, heads, 7));
+    for (const HeadProfile& head : head_profiles(pattern, heads, 7, std::vector<int64_t>{0})) {
+      bytes.add(head.by_offset).add(head.entropy);
+    }
+    const std::vector<std::vector<float>> patterns = {pattern, pattern};
+    return bytes.add(attention_rollout(patterns, heads, 7)).take();
+  });
+  expect("prediction", [&] {
+    const std::vector<float> logits = logit_lens(*encoder, states);
+    Bytes bytes;
+    for (const TokenScore& score : score_tokens(logits, model->config().vocab_size, ids)) {
+      bytes.add(score.loss).add(score.rank);
+    }
+    return bytes.take();
+  });
+  expect("probe", [&] {
+    Bytes bytes;
+    for (const ProbeReport& report : probe_positions(*encoder, probe_texts, probe_texts)) {
+      bytes.add(report.held_out.r2).add(report.shuffled.r2);
+    }
+    return bytes.add(probe_token_embeddings(*model, probe_texts, probe_texts).r2).take();
+  });
+  expect("bootstrap", [&] {
+    const std::vector<double> sums = {1, 2, 3}, weights = {1, 1, 2};
+    const Interval interval = Bootstrap(3, 50).ratio(sums, weights);
+    return Bytes().add(interval.low).add(interval.high).take();
+  });
+  expect("split", [&] {
+    Bytes bytes;
+    for (const TokenSplit& split : latin_square_split(*encoder, ids, movable, {}, 2)) {
+      bytes.add(split.position_means).add(split.context);
+    }
+    for (const Split& split : corpus_split(*encoder, texts, movable)) {
+      bytes.add(split.position_means).add(split.rest);
+    }
+    return bytes.take();
+  });
+  expect("position components", [&] {
+    const std::vector<Hook> hooks = {Hook::kResidPost, Hook::kMlpOut};
+    return Bytes().add(position_components(*encoder, ids, movable, hooks, {}, 2)).take();
+  });
+  expect("residual", [&] {
+    Bytes bytes;
+    for_each_residual_state(*model, residuals, 0, [&](int64_t, auto parts) {
+      for (const ResidualPart& part : parts) bytes.add(part.values);
+    });
+    for (const DirectPath& path : direct_path(*model, residuals)) bytes.add(path.token.norm);
+    return bytes.take();
+  });
+  expect("position sources", [&] {
+    Bytes bytes;
+    for (const auto& sources : position_sources(*encoder, ids, movable, {}, 2, 1, {}, true)) {
+      for (const SourceShare& part : sources.parts) bytes.add(part.share);
+    }
+    return bytes.take();
+  });
+  expect("table", [&] {
+    Bytes bytes;
+    bytes.add(toeplitz_r2(table, 8)).add(neighbour_likeness(table, 8));
+    bytes.add(mirror_likeness(table, 8)).add(dot_product_by_offset(table, 8));
+    bytes.add(row_matrix(table, 8, RowMeasure::kEuclidean)).add(*first_rise(table, 8));
+    bytes.add(nearest_rows(table, 8).distance).add(local_monotonicity(table, 8, 3).violations);
+    bytes.add(rotation(SinusoidalLayout::kPaper, 8, 2)).add(linear_shift(table, 8, 2).fitted);
+    for (const ColumnPeak& peak : column_peaks(table, 8)) bytes.add(peak.share);
+    bytes.add(linear_cka(table, 8, table, 8)).add(procrustes_distance(table, 8, table, 8));
+    bytes.add(stable_rank(table, 8)).add(principal_plane(table, 8).points);
+    return bytes.add(stationary_tables(table, 8, 2)).take();
+  });
+}
+
+/// A call of the C interface, which fails as the others throw.
+void check(phasor_status status) {
+  if (status == PHASOR_OUT_OF_MEMORY) throw std::bad_alloc();
+  if (status != PHASOR_OK) throw ModelError(phasor_error_message());
+}
+
+template <typename T>
+using Handle = std::unique_ptr<T, void (*)(T*)>;
+
+/// What a result holds.
+std::string bytes_of(const phasor_result* result) {
+  Bytes bytes;
+  for (int64_t i = 0; phasor_result_array_name(result, i) != nullptr; ++i) {
+    const std::string name = phasor_result_array_name(result, i);
+    phasor_array array;
+    phasor_status status = phasor_result_array(result, name.c_str(), -1, &array);
+    if (status == PHASOR_NOT_FOUND) status = phasor_result_array(result, name.c_str(), 0, &array);
+    check(status);
+    size_t size = array.type == PHASOR_INT64 ? 8 : 4;
+    for (int32_t d = 0; d < array.num_dims; ++d) size *= array.shape[d];
+    bytes.add(name).add(std::string_view(static_cast<const char*>(array.data), size));
+  }
+  return bytes.take();
+}
+
+template <typename Call>
+std::string result_of(Call call) {
+  phasor_result* result = nullptr;
+  check(call(&result));
+  const Handle<phasor_result> owner(result, phasor_result_free);
+  return bytes_of(result);
+}
+
+TEST(AllocationsTest, CInterface) {
+  const BertFolder bert({"relevant"});
+  const std::string path = bert.path();
+  const auto load = [&] {
+    phasor_model* model = nullptr;
+    check(phasor_model_load(path.c_str(), nullptr, &model));
+    return Handle<phasor_model>(model, phasor_model_free);
+  };
+  const Handle<phasor_model> model = load();
+  const auto create = [&] {
+    const phasor_encoder_options options = {
+        .size = sizeof options, .threads = 2, .precision = PHASOR_F32};
+    phasor_encoder* encoder = nullptr;
+    check(phasor_encoder_create(model.get(), &options, &encoder));
+    return std::shared_ptr<phasor_encoder>(encoder, phasor_encoder_free);
+  };
+  const char* const data[] = {"abc de f", "de, abc"};
+  const phasor_texts texts = {data, nullptr, 2}, query = {data, nullptr, 1};
+  expect_survives("C: load",
+                  [&]() -> Use { return [&] { return std::to_string(load() != nullptr); }; });
+  expect_survives("C: info", [&]() -> Use {
+    const std::shared_ptr<phasor_model> loaded = load();
+    return [loaded] {
+      const char* const info = phasor_model_info(loaded.get());
+      if (info == nullptr) throw std::bad_alloc();
+      return std::string(info);
+    };
+  });
+  expect_survives("C: tokenize", [&]() -> Use {
+    return [&] {
+      return result_of(
+          [&](auto to) { return phasor_tokenize(model.get(), &texts, &texts, nullptr, to); });
+    };
+  });
+  expect_survives("C: create", [&]() -> Use {
+    return [&] { return std::to_string(phasor_encoder_threads(create().get())); };
+  });
+  const auto expect = [&](const std::string& what, const auto& call) {
+    expect_survives("C: " + what, [&]() -> Use {
+      return [&, encoder = create()] {
+        return result_of([&](phasor_result** to) { return call(encoder.get(), to); });
+      };
+    });
+  };
+  expect("encode", [&](phasor_encoder* encoder, phasor_result** to) {
+    const char* const record[] = {"pattern"};
+    const phasor_hook_function pass = [](void*, const phasor_hook_event*) -> int32_t { return 0; };
+    const phasor_hook hook = {"attn.hook_z", pass, nullptr, 1};
+    phasor_run_options options = {};
+    options.size = sizeof options;
+    options.record = record;
+    options.num_record = 1;
+    options.hooks = &hook;
+    options.num_hooks = 1;
+    return phasor_encode(encoder, &texts, &options, to);
+  });
+  expect("embed", [&](phasor_encoder* encoder, phasor_result** to) {
+    phasor_embed_options options = {};
+    options.size = sizeof options;
+    options.pooling = "cls,max";
+    return phasor_embed(encoder, &texts, &options, to);
+  });
+  expect("classify", [&](phasor_encoder* encoder, phasor_result** to) {
+    return phasor_classify(encoder, &texts, &texts, nullptr, to);
+  });
+  expect("rank", [&](phasor_encoder* encoder, phasor_result** to) {
+    return phasor_rank(encoder, &query, &texts, nullptr, to);
+  });
+}
+
+#if defined(__GLIBC__) && !IS_SANITIZED
+TEST(AllocationsTest, WhereTheSystemRefusesThreadsTheOthersDoTheirWork) {
+  const auto model = drawn_model(65);
+  const std::vector<TokenIds> batch(12, random_ids(*model, 9, 2));
+  Encoder alone(model, {.threads = 1});
+  const Encoding expected = alone.encode_ids(batch);
+  for (const int refused : {1, 2, 100}) {
+    Encoder encoder(model, {.threads = 4});
+    for (int run = 0; run < 2; ++run) {
+      threads_to_refuse = refused;
+      const Encoding encoding = encoder.encode_ids(batch);
+      threads_to_refuse = 0;
+      expect_same_bits(encoding.hidden(), expected.hidden(), "threads refused");
+    }
+  }
+}
+#endif
+
+}  // namespace
+}  // namespace phasor
