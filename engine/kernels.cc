@@ -20,7 +20,7 @@ const Kernels& kernels() {
   return kBaselineKernels;
 }
 
-const AttentionProducts& attention_products(Precision precision) {
+const AttentionProducts& attention_products([[maybe_unused]] Precision precision) {
 #if defined(__x86_64__)
   if (precision != Precision::kFloat32) {
     // oneDNN asks Linux for the permission to use AMX before it says that it may.

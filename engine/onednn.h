@@ -88,7 +88,8 @@ Type type_of(const Desc& desc);
 /// are the beginning of those of the whole, without padding: then others are further parts of it.
 bool is_part(const Desc& part, const Desc& whole);
 
-/// Whether this machine has the instructions, and oneDNN may use them (ONEDNN_MAX_CPU_ISA).
+/// Whether this machine has the instructions, which are x86's, and oneDNN may use them
+/// (ONEDNN_MAX_CPU_ISA).
 bool may_use(dnnl::cpu_isa isa);
 /// Whether four products of bytes are summed in 32 bits (VNNI) instead of two in 16.
 bool has_int8_dot_products();

@@ -6,46 +6,13 @@
 # With --infer it only builds and runs infer, without the tests. Those that take longest and find
 # nothing that depends on the machine are left out; so says the script when it comes to them.
 #
-# Makes the machine with debootstrap in a temporary folder ($TMPDIR, else /var/tmp; about 2 GB) from
-# this machine's own Debian mirror, and clones HEAD into it, without ../shared. Needs root; exits 77
-# where it cannot be done.
-set -euo pipefail
+# The machine is made from HEAD as tests/machine.sh says, which also says what it needs.
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/machine.sh"
 
-repo=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 infer='./dev infer "Tom bit a dog."'
 test='./dev test'
 python='./dev python'
 elsewhere='KilledAtAnyCall|CleaningTakesNothing|install_test.subproject|ReadmePageTest.*(finding|how_position_travels)'
-
-say() { printf '%s: [%d:%02d] %s\n' "${0##*/}" $((SECONDS / 60)) $((SECONDS % 60)) "$*" >&2; }
-skip() {
-  say "skipped: $*"
-  exit 77
-}
-fail() {
-  say "FAILED: $*"
-  exit 1
-}
-
-# The mirror of this machine's apt, or nothing (debootstrap's own choice) where this is no Debian.
-mirror() {
-  apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(LABEL)' 'Created-By: Packages' |
-    awk '$3 == "Debian" && $2 !~ /-/ { print $1; exit }'
-}
-
-# What this machine's apt needs to reach the mirror, the new one needs too.
-copy_network() {
-  local root=$1
-  cp /etc/resolv.conf /etc/hosts "$root/etc/"
-  apt-config dump | grep -E '^Acquire::(Check-|https?::|ForceIPv)' \
-    >"$root/etc/apt/apt.conf.d/90host" || true
-}
-
-# inside ROOT COMMAND: as root in the clone, without stdin.
-inside() {
-  chroot "$1" env -i HOME=/root PATH="$PATH" ${http_proxy:+http_proxy="$http_proxy"} \
-    bash -c "cd /srv/phasor && $2" </dev/null
-}
 
 # The image of packaging/Dockerfile must hold each library that infer links.
 check_image() {
@@ -62,20 +29,9 @@ check_image() {
   done
 }
 
-# Runs in a mount and process namespace of its own: what is mounted and started here ends with it.
 machine() {
   local release=$1 root=$2 only=${3-}
-  say "making a minimal $release"
-  debootstrap --variant=minbase --include=g++,git,ca-certificates "$release" "$root" \
-    $(mirror) >"$root.log" || fail "debootstrap: $(tail -n 3 "$root.log")"
-  copy_network "$root"
-  mount --bind /dev "$root/dev"
-  mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
-  mount -t tmpfs tmpfs "$root/dev/shm"
-  mount -t proc proc "$root/proc"
-
-  say "cloning $(git -C "$repo" log -1 --format='%h (%s)')"
-  git clone --quiet --depth 1 "file://$repo" "$root/srv/phasor"
+  make_machine "$release" "$root"
 
   say "as a user who may not install anything"
   local answer
@@ -110,21 +66,7 @@ fi
 
 [[ "$*" =~ ^(bookworm|trixie|sid)( --infer)?$ ]] ||
   fail "usage: tests/fresh_machine.sh bookworm|trixie|sid [--infer]"
-[[ $(id -u) == 0 ]] || skip "only root can make a machine"
-unshare --mount true 2>/dev/null || skip "this root may not mount"
 for command in "$infer" "$test" "$python"; do
   grep -qF "$command" "$repo/README.md" || fail "README.md does not say: $command"
 done
-"$repo/dev" need debootstrap debian-archive-keyring git
-
-if [[ -z ${http_proxy-} ]]; then
-  eval "$(apt-config shell http_proxy Acquire::http::Proxy)"
-  export http_proxy
-fi
-folder=$(mktemp -d -p "${TMPDIR:-/var/tmp}" "phasor-$1.XXXXXX")
-trap 'rm -rf --one-file-system "$folder"' EXIT
-# Another owner than root's may hold the repository: git would refuse to read it.
-export GIT_CONFIG_GLOBAL=$folder/gitconfig
-git config --global safe.directory '*'
-chmod 755 "$folder"
-unshare --mount --pid --fork --kill-child bash "${BASH_SOURCE[0]}" --machine "$1" "$folder/$1" "${@:2}"
+on_a_machine "$@"

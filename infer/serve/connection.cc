@@ -71,7 +71,7 @@ HttpServer::Connection::Connection(std::shared_ptr<State> state, tcp::socket soc
       timer_(state_->io),
       buffer_(state_->options.max_header + kReadAhead + kReadAtOnce) {
   error_code ignored;
-  client_ = plain(socket_.remote_endpoint(ignored).address()).to_string(ignored);
+  client_ = plain(socket_.remote_endpoint(ignored).address()).to_string();
   is_local_ = plain(socket_.local_endpoint(ignored).address()).is_loopback();
   socket_.set_option(tcp::no_delay(true), ignored);
   state_->connections.insert(this);

@@ -1,5 +1,6 @@
 // infer serve: embeddings, rerankers and classifiers behind HTTP.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>

@@ -1,6 +1,7 @@
 #include "infer/serve/service.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

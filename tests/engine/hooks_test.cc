@@ -280,7 +280,7 @@ TEST(HooksTest, AHookHoldsTheSameValuesWhateverElseIsObserved) {
   const Observed all(NormOrder::kPostNorm);
   for (const std::vector<Hook>& hooks : hook_subsets()) {
     if (hooks.size() != 1) continue;
-    Recorder alone(hooks);
+    Recorder alone({hooks[0]});
     Encoder(all.model).encode_ids(random_ids(*all.model, 9, 1), {.observer = &alone});
     for (const auto& event : alone.events()) {
       expect_close<float, float>(event.values, all.recorder.values(event.hook, event.layer), 1e-5,

@@ -533,5 +533,15 @@ TEST(KernelsChoiceTest, TheSetIsTheBestThatOneDnnMayUse) {
   }
 }
 
+#if !defined(__x86_64__)
+TEST(KernelsChoiceTest, OtherCpusHaveNoneOfX86sSets) {
+  for (const auto isa : {dnnl::cpu_isa::sse41, dnnl::cpu_isa::avx, dnnl::cpu_isa::avx2,
+                         dnnl::cpu_isa::avx2_vnni, dnnl::cpu_isa::avx512_core}) {
+    EXPECT_FALSE(onednn::may_use(isa)) << static_cast<int>(isa);
+  }
+  EXPECT_FALSE(onednn::has_int8_dot_products());
+}
+#endif
+
 }  // namespace
 }  // namespace phasor

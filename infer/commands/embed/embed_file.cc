@@ -187,8 +187,8 @@ void PartialFile::restore() {
   try {
     constexpr int64_t kMostBytes = 1 << 20;
     const json record = as_input("--resume: ", [&] {
-      return phasor::internal::read_json_object(record_, kMostBytes);
-    });
+                          return phasor::internal::read_json_object(record_, kMostBytes);
+                        }).take();
     const auto before = record.at("made_with").get<std::map<std::string, std::string>>();
     for (const auto& [what, now] : format_.made_with) {
       const auto found = before.find(what);
