@@ -203,18 +203,18 @@ class ByteLevelBpeTokenizer : public Tokenizer {
 
  private:
   SpecialTokens::EncodePart part_encoder() const {
-    return
-        [this, merger = WordMerger(merges_)](std::string_view part, bool, TokenList& tokens) mutable {
-          if (part.empty()) return;
-          std::string with_space;
-          if (add_prefix_space_ && part.front() != ' ') {
-            with_space = fmt::format(" {}", part);
-            part = with_space;
-          }
-          const auto encode = [&](std::string_view word) { encode_word(word, merger, tokens); };
-          if (!split_words_) return encode(part);
-          for_each_gpt2_word(part, encode);
-        };
+    return [this, merger = WordMerger(merges_)](std::string_view part, bool,
+                                                TokenList& tokens) mutable {
+      if (part.empty()) return;
+      std::string with_space;
+      if (add_prefix_space_ && part.front() != ' ') {
+        with_space = fmt::format(" {}", part);
+        part = with_space;
+      }
+      const auto encode = [&](std::string_view word) { encode_word(word, merger, tokens); };
+      if (!split_words_) return encode(part);
+      for_each_gpt2_word(part, encode);
+    };
   }
 
   void append(int32_t id, TokenList& tokens) const { tokens.append(id, vocabulary_.piece(id)); }

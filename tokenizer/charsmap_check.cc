@@ -80,8 +80,8 @@ CharsmapGrowth growth_of(const Trie& trie, std::string_view table,
 }
 
 /// Visits every node that a text can reach. Words may share endings, so a node can have several
-/// parents, but a cycle would let a text match without end. `longest`, by node, becomes the bytes of
-/// the longest replacement on any path down from it.
+/// parents, but a cycle would let a text match without end. `longest`, by node, becomes the bytes
+/// of the longest replacement on any path down from it.
 std::string trie_fault(const Trie& trie, std::string_view table, std::vector<uint8_t>& longest) {
   enum State : uint8_t { kNew, kOpen, kDone };
   struct Visit {

@@ -256,7 +256,8 @@ int32_t SentencePieceTokenizer::id_of(std::string_view piece, int32_t number) co
   return specials_.contains(piece) ? unk_ : vocabulary_.lookup(piece).value_or(unk_);
 }
 
-void SentencePieceTokenizer::append(std::string_view piece, int32_t number, TokenList& tokens) const {
+void SentencePieceTokenizer::append(std::string_view piece, int32_t number,
+                                    TokenList& tokens) const {
   const int32_t id = id_of(piece, number);
   const bool by_name = has_vocabulary_ && id == unk_;  // "<unk>" instead of the text's characters
   tokens.append(id, by_name ? unk_piece_ : piece);

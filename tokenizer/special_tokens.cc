@@ -170,10 +170,11 @@ TokenList SpecialTokens::encode_text(std::string_view text, const TokenizeOption
     tokens.append(static_cast<int32_t>(token->id), token->piece);
     after_special = true;
   };
-  written_.split(valid.text, options.parse_special, [&](std::string_view part, const AddedToken* token) {
-    if (token != nullptr || !normalizer_) return encode(part, token);
-    written_normalized_.split(normalizer_(part), options.parse_special, encode);
-  });
+  written_.split(valid.text, options.parse_special,
+                 [&](std::string_view part, const AddedToken* token) {
+                   if (token != nullptr || !normalizer_) return encode(part, token);
+                   written_normalized_.split(normalizer_(part), options.parse_special, encode);
+                 });
   return tokens;
 }
 

@@ -42,12 +42,12 @@ enum class Values { kWord, kCommas, kWords };
 
 /// An option or a positional argument, as completions and the manual page show it.
 struct OptionDescription {
-  std::vector<std::string> names;  // "-m", "--model"; none: positional
-  std::string value;               // "DIR|NAME", a positional's name; empty: a flag
+  std::vector<std::string> names = {};  // "-m", "--model"; none: positional
+  std::string value = {};               // "DIR|NAME", a positional's name; empty: a flag
   bool repeatable = false;
   bool takes_words = false;  // all words up to the next option
-  std::string help;
-  std::vector<std::string> values;  // that are known by name; others may be allowed
+  std::string help = {};
+  std::vector<std::string> values = {};  // that are known by name; others may be allowed
 
   /// Whether a value can be the name of a file or folder, by what help calls it.
   bool takes_file() const;
@@ -55,12 +55,12 @@ struct OptionDescription {
 
 /// What `infer COMMAND --help` has to say.
 struct CommandDescription {
-  std::string name;       // "infer observe"
-  std::string arguments;  // "TEXT..."
-  std::string summary;    // a few words
-  std::string description;
-  std::vector<OptionDescription> options;
-  std::string footer;  // lines that are not to be filled
+  std::string name = {};       // "infer observe"
+  std::string arguments = {};  // "TEXT..."
+  std::string summary = {};    // a few words
+  std::string description = {};
+  std::vector<OptionDescription> options = {};
+  std::string footer = {};  // lines that are not to be filled
 };
 
 /// `names` are an option's, like "-m,--model", or a positional argument's, like "MODEL"; `value` is

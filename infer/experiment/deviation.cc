@@ -29,6 +29,8 @@ double Deviation::relative_error() const {
   return diff_squares_ == 0 ? 0 : std::sqrt(diff_squares_ / want_squares_);
 }
 
-double Deviation::mean_cosine() const { return tokens_ == 0 ? 1 : cosines_ / static_cast<double>(tokens_); }
+double Deviation::mean_cosine() const {
+  return tokens_ == 0 ? 1 : cosines_ / static_cast<double>(tokens_);
+}
 
 }  // namespace infer

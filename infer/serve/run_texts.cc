@@ -33,8 +33,8 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
   } else if (kind.task == RunKind::Task::kStates) {
     std::vector<std::vector<int32_t>> ids;
     for (const std::string_view text : texts) {
-      phasor::Tokens tokens =
-          model_->tokenizer().encode(text, {.ids_only = true, .max_tokens = kind.truncate ? max_tokens_ : 0});
+      phasor::Tokens tokens = model_->tokenizer().encode(
+          text, {.ids_only = true, .max_tokens = kind.truncate ? max_tokens_ : 0});
       if (std::ssize(tokens.ids) > max_tokens_) {
         throw phasor::InvalidArgument(fmt::format("a text has {} tokens; the model takes {}",
                                                   tokens.ids.size(), max_tokens_));

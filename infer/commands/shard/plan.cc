@@ -80,7 +80,8 @@ Json json_of(const Plan& plan, const std::string& index_fingerprint) {
 int64_t whole(const Json& json, const char* name, int64_t least) {
   const int64_t kMost = std::string_view(name) == "bytes" ? int64_t{1} << 46 : int64_t{1} << 36;
   const Json& number = json.at(name);
-  const bool fits = number.is_number_unsigned() && number.get<uint64_t>() <= static_cast<uint64_t>(kMost);
+  const bool fits =
+      number.is_number_unsigned() && number.get<uint64_t>() <= static_cast<uint64_t>(kMost);
   if (!fits || number.get<int64_t>() < least) {
     throw phasor::InvalidArgument(fmt::format("\"{}\" is {}", name, number.dump()));
   }
@@ -260,8 +261,7 @@ Plan Plan::read(const fs::path& folder) {
     plan.lines = whole(json, "lines", 0);
     plan.lines_per_shard = whole(json, "lines_per_shard", 1);
     for (const Json& input : json.at("inputs")) {
-      plan.inputs.push_back(
-          {input.at("file"), whole(input, "bytes", 0), whole(input, "lines", 0)});
+      plan.inputs.push_back({input.at("file"), whole(input, "bytes", 0), whole(input, "lines", 0)});
     }
     const int64_t count = whole(json, "shards", 0);
     if (count != (plan.lines + plan.lines_per_shard - 1) / plan.lines_per_shard) {

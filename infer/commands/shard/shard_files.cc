@@ -21,7 +21,8 @@ using Json = nlohmann::ordered_json;
 int64_t count_of(const Json& json, const char* name) {
   constexpr uint64_t kMost = uint64_t{1} << 46;  // sums of them fit into 64 bits
   const Json& number = json.at(name);
-  return number.is_number_unsigned() && number.get<uint64_t>() <= kMost ? number.get<int64_t>() : -1;
+  return number.is_number_unsigned() && number.get<uint64_t>() <= kMost ? number.get<int64_t>()
+                                                                        : -1;
 }
 
 /// The shards that are not done, as "3" or "9-99"; up to `most`.

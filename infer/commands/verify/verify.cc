@@ -114,7 +114,8 @@ void compare_ids(Verification& v, const phasor::Model& model, int64_t i) {
 
 std::string attentions_of(int64_t layer) { return fmt::format("attentions.{}", layer); }
 
-/// Keeps those patterns alone that the reference has, so that they take no more memory than its file.
+/// Keeps those patterns alone that the reference has, so that they take no more memory than its
+/// file.
 class Recorder : public phasor::Trace {
  public:
   Recorder(const Golden& golden, int64_t item, std::vector<int64_t> shape)
@@ -123,7 +124,8 @@ class Recorder : public phasor::Trace {
         item_(item),
         shape_(std::move(shape)) {}
   bool wants(phasor::Hook hook, int64_t layer) const override {
-    if (!Trace::wants(hook, layer) || hook != phasor::Hook::kPattern) return Trace::wants(hook, layer);
+    if (!Trace::wants(hook, layer) || hook != phasor::Hook::kPattern)
+      return Trace::wants(hook, layer);
     const auto reference = golden_.tensor(item_, attentions_of(layer));
     return reference && reference->shape == shape_;
   }
