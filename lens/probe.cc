@@ -214,7 +214,8 @@ ProbeReport probe_positions(const ProbeData& train, const ProbeData& held_out, i
   check(train, d_model);
   check(held_out, d_model);
   MatrixXd targets(std::ssize(train.targets), 2);
-  targets << column(train.targets), column(shuffled(train.targets, seed));
+  targets.col(0) = column(train.targets);  // not with <<, which asserts that it ends
+  targets.col(1) = column(shuffled(train.targets, seed));
   const std::vector<Probe> probes = fit(train, targets, d_model);
   const Probe& probe = probes.front();
   Probe mean = probe;

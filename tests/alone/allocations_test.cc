@@ -251,8 +251,8 @@ int64_t count_allocations(const Use& use) {
 }
 
 struct Options {
-  int64_t all_of_the_first = IS_SANITIZED ? 50 : 200;
-  int64_t of_the_rest = IS_SANITIZED ? 25 : 100;
+  int64_t all_of_the_first = IS_SANITIZED ? 20 : 200;
+  int64_t of_the_rest = IS_SANITIZED ? 10 : 100;
 };
 
 /// Uses the object while an allocation fails.
@@ -327,15 +327,12 @@ TEST(AllocationsTest, Loading) {
       return [&] { return bytes_of(*Model::load(bert.path(), {.copy = copy})); };
     });
   }
-  for (const char* const name : {"sinusoidal", "relative"}) {
-    expect_survives(
-        std::string("load ") + name,
-        [&]() -> Use { return [&] { return bytes_of(*Model::load(bundled_model(name))); }; },
-        {.all_of_the_first = 10, .of_the_rest = 20});
-  }
+  expect_survives(
+      "load a bundled model",
+      [&]() -> Use { return [&] { return bytes_of(*Model::load(bundled_model("sinusoidal"))); }; },
+      {.all_of_the_first = 10, .of_the_rest = 20});
 }
 
-/// Of every layout of weights and every number of threads.
 TEST(AllocationsTest, Encoders) {
   const auto model = drawn_model(65);
   const std::vector<TokenIds> batch = {random_ids(*model, 5, 1), random_ids(*model, 9, 2),
@@ -363,7 +360,6 @@ TEST(AllocationsTest, Encoders) {
   }
 }
 
-/// Encoder functions on text, and everything that keeps something between calls.
 TEST(AllocationsTest, Texts) {
   const BertFolder classifier_files({"bad", "good"}), reranker_files({"relevant"});
   const auto classifier = Model::load(classifier_files.path());
@@ -483,7 +479,7 @@ TEST(AllocationsTest, Lens) {
 
   const auto expect = [&](const std::string& what, const auto& use) {
     expect_survives(what, [&]() -> Use { return [&] { return use(); }; },
-                    {.all_of_the_first = 60, .of_the_rest = 60});
+                    {.all_of_the_first = 30, .of_the_rest = 30});
   };
   expect("order", [&] {
     Bytes bytes;
