@@ -247,6 +247,8 @@ TEST(ModelFolderTest, TheFoldersOfModulesAreItsOwn) {
   copy_model(folder.path());
   outside.write("config.json", R"({"word_embedding_dimension": 128, "pooling_mode": "mean"})");
   fs::create_directory_symlink(outside.path(), folder.path() / "1_Pooling");
+  expect_error<ModelError>([&] { Model::load(folder.path())->sentence(); },
+                           {"1_Pooling", "link", outside.path().string()});
   folder.write("modules.json", R"([{"path": "", "type": "Transformer"},
 {"path": "1_Pooling", "type": "Pooling"}])");
   expect_error<ModelError>([&] { Model::load(folder.path())->sentence(); },

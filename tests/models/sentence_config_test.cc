@@ -163,6 +163,10 @@ TEST_F(SentenceConfigTest, DenseThatDoesNotFitIsRefused) {
   write_dense(config, {});
   expect_refused({"in_features", "5", "4"});
   config["in_features"] = 4;
+  config["out_features"] = 65537;
+  write_dense(config, {});
+  expect_refused({"out_features", "65537", "65536"});
+  config["out_features"] = 1;
   config.erase("activation_function");
   write("2_Dense/config.json", config);
   std::filesystem::remove(folder_.path() / "2_Dense/model.safetensors");

@@ -488,6 +488,10 @@ TEST_F(EmbedFileTest, ResumingWithOtherOptionsOrInputSaysWhatDiffers) {
   refused({}, {"are not those"});
   folder_.write(fs::path(out()).filename().string() + ".partial.json", "{");
   refused({}, {"damaged"});
+  const std::string deep =
+      "{\"lines\": " + std::string(200'000, '[') + std::string(200'000, ']') + "}";
+  folder_.write(fs::path(out()).filename().string() + ".partial.json", deep);
+  refused({}, {"damaged"});
 }
 
 TEST_F(EmbedFileTest, AFullDiskLeavesNoFileOfThatNameAndCanBeResumed) {

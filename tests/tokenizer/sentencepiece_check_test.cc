@@ -13,6 +13,7 @@
 
 #include "phasor/errors.h"
 #include "phasor/tokenizer.h"
+#include "tests/support/cpu_seconds.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/sentencepiece_files.h"
 #include "tests/support/shared_files.h"
@@ -276,6 +277,31 @@ TEST(SentencePieceCheckTest, AModelCutOffAnywhere) {
 TEST(SentencePieceCheckTest, FieldsOfOtherVersionsAreLeftToTheLibrary) {
   use(sentencepiece_bytes({{"a"}}) + bytes_field(200, "new") + varint_field(201, 7) +
       varint_field(1, 3));
+}
+
+/// A run of unknown characters takes the library the square of its length: minutes, where it is not
+/// cut.
+void expect_soon(const std::string& model, const std::string& text) {
+  const auto tokenizer = load_bytes(model);
+  const double start = cpu_seconds();
+  EXPECT_FALSE(tokenizer->encode(text).ids.empty());
+  EXPECT_LT(cpu_seconds() - start, 20);
+}
+
+TEST(SentencePieceCheckTest, ALongRunOfUnknownCharactersIsCutWhateverMakesIt) {
+  std::string words;
+  for (int n = 0; n < 500'000; ++n) words += "x ";
+  constexpr std::string_view kSpace = "\xe2\x96\x81";
+  const std::string letters(60'000, 'x'), longest(64, 'y');
+  // A space that is unknown itself, or becomes something else, does not end the run.
+  std::string without_space = sentencepiece_bytes({{"q"}});
+  without_space.replace(without_space.find(kSpace), kSpace.size(), "zzz");
+  expect_soon(without_space, words);
+  expect_soon(sentencepiece_bytes({{"q"}}, make_charsmap({{" ", "y"}}).bytes()), words);
+  // Rules that make the text longer.
+  expect_soon(sentencepiece_bytes({{"q"}}, make_charsmap({{"x", longest}}).bytes()), letters);
+  expect_soon(sentencepiece_bytes({{"q"}}, make_charsmap({{"xx", longest}}).bytes()), letters);
+  expect_soon(sentencepiece_bytes({{"q"}}, make_charsmap({{"xxx", longest}}).bytes()), letters);
 }
 
 TEST(SentencePieceCheckTest, EveryRealModelPasses) {

@@ -81,6 +81,11 @@ TEST_P(TokenizerRowTest, MatchesItsReference) {
     const Tokens tokens = tokenizer->encode(item["text"].get<std::string>());
     EXPECT_EQ(tokens.ids, item["ids"].get<Ids>()) << item["text"];
     EXPECT_EQ(tokens.pieces, item["pieces"].get<Pieces>()) << item["text"];
+    const Tokens ids =
+        tokenizer->encode(item["text"].get<std::string>(), {.ids_only = true, .max_tokens = 5});
+    EXPECT_TRUE(std::ranges::equal(
+        ids.ids, tokenizer->encode(item["text"].get<std::string>(), {.max_tokens = 5}).ids));
+    EXPECT_TRUE(ids.pieces.empty());
   }
 }
 

@@ -186,9 +186,9 @@ void PartialFile::restore() {
   if (fstat(descriptor_, &partial) != 0) fail(partial_);
   try {
     constexpr int64_t kMostBytes = 1 << 20;
-    const json record = as_input("--resume: ", [&] {
-                          return phasor::internal::read_json_object(record_, kMostBytes);
-                        }).take();
+    const std::string text =
+        as_input("--resume: ", [&] { return phasor::internal::read_file(record_, kMostBytes); });
+    const json record = phasor::internal::parse_json_object(text, record_.string()).take();
     const auto before = record.at("made_with").get<std::map<std::string, std::string>>();
     for (const auto& [what, now] : format_.made_with) {
       const auto found = before.find(what);
@@ -214,6 +214,8 @@ void PartialFile::restore() {
     state_ = {lines, record.at("input")};
     bytes_ = bytes;
   } catch (const json::exception&) {
+    refuse("it is damaged");
+  } catch (const phasor::ModelError&) {
     refuse("it is damaged");
   }
 }
