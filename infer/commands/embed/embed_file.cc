@@ -186,9 +186,9 @@ void PartialFile::restore() {
   if (fstat(descriptor_, &partial) != 0) fail(partial_);
   try {
     constexpr int64_t kMostBytes = 1 << 20;
-    const std::string text =
+    const std::string written =
         as_input("--resume: ", [&] { return phasor::internal::read_file(record_, kMostBytes); });
-    const json record = phasor::internal::parse_json_object(text, record_.string()).take();
+    const json record = phasor::internal::parse_json_object(written, record_.string()).take();
     const auto before = record.at("made_with").get<std::map<std::string, std::string>>();
     for (const auto& [what, now] : format_.made_with) {
       const auto found = before.find(what);
