@@ -341,7 +341,7 @@ int bench(int argc, char** argv) {
         rows.push_back(same != rows.end() ? Measurement(*same)
                                           : measure(encoder, shape, arguments.seconds));
         rows.back().asked = precision;
-        rows.back().mean_cosine = deviation.tokens() > 0 ? deviation.mean_cosine() : 1;
+        rows.back().mean_cosine = deviation.mean_cosine();
         progress.clear();
         output.write(common.json ? json_row(rows.back(), common.model) : table_row(rows.back()));
         if (output.closed()) return 0;

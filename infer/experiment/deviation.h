@@ -12,12 +12,12 @@ class Deviation {
   /// got and want [T, C]: the same tokens' states, and those of the reference.
   void add(std::span<const float> got, std::span<const float> want, int64_t d_model);
 
-  int64_t tokens() const { return tokens_; }
   /// The largest |got − want|; NaN where one was met.
   double max_diff() const { return max_diff_; }
   /// ‖got − want‖ / ‖want‖, all values as one vector.
   double relative_error() const;
-  /// Of a token's state with its reference: the mean, and the least of all tokens.
+  /// Of a token's state with its reference: the mean, and the least of all tokens; 1 where there
+  /// are none.
   double mean_cosine() const;
   double least_cosine() const { return least_cosine_; }
 

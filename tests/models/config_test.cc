@@ -330,6 +330,8 @@ TEST(ConfigTest, SizesThatNoEncoderHas) {
   expect_config_refused(with(small_config_json(), "max_positions", 0),
                         {"max_positions", "learned"});
   expect_config_refused(with(small_config_json(), "layer_norm_eps", 0), {"layer_norm_eps", "0"});
+  // Above 0, but not in float32.
+  expect_config_refused(with(small_config_json(), "embedding_scale", 1e-300), {"embedding_scale"});
   expect_config_refused(with(bert(), "pad_token_id", 30), {"pad_token_id", "30", "29"});
 }
 

@@ -254,6 +254,9 @@ TEST_F(SentenceConfigTest, TheLengthIsTheSentenceFilesOrElseTheTokenizers) {
   EXPECT_EQ(read().max_tokens, 0);
   write("tokenizer_config.json", {{"model_max_length", 6}});
   EXPECT_EQ(read().max_tokens, 6);
+  write("tokenizer_config.json", {{"model_max_length", 0.5}});
+  expect_refused({"model_max_length is 0.5"});
+  write("tokenizer_config.json", {{"model_max_length", 6}});
   write("sentence_bert_config.json", {{"max_seq_length", nullptr}, {"do_lower_case", false}});
   EXPECT_EQ(read().max_tokens, 6);
   write("sentence_bert_config.json", {{"max_seq_length", 5}});
