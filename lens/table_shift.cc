@@ -72,9 +72,15 @@ LinearShift linear_shift(std::span<const double> table, int64_t d_model, int64_t
     const Matrix other = every_other(rows, 1 - half, pairs);
     const Matrix target = every_other(rows, 1 - half + k, pairs + k);
     const Eigen::RowVectorXd mean = to.colwise().mean();
-    const Matrix map = fit.compute(from).solve(to);  // R
-    add(from * map, to, mean, fitted);
-    add(other * map, target, mean, held_out);
+    fit.compute(from);
+    // x·R = x·from⁺·to, by way of the smaller of from⁺ and R.
+    const bool wide = from.rows() < from.cols();
+    const Matrix map = wide ? Matrix(fit.pseudoInverse()) : Matrix(fit.solve(to));
+    const auto moved = [&](const Matrix& x) {
+      return wide ? Matrix(x * map * to) : Matrix(x * map);
+    };
+    add(moved(from), to, mean, fitted);
+    add(moved(other), target, mean, held_out);
     add(other, target, mean, unmoved);
   }
   return {.fitted = fitted.r2(), .held_out = held_out.r2(), .unmoved = unmoved.r2()};

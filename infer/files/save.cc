@@ -77,19 +77,29 @@ void add(zip_t* archive, const std::filesystem::path& path, const SavedTensor& t
   }
 }
 
+// libzip's own files have no fsync() and stay behind where it is killed: it writes to memory.
 void save_npz(const std::filesystem::path& path, std::span<const SavedTensor> tensors) {
-  refuse_to_replace("--save", path);
+  TemporaryFile file("--save", path);
+  std::unique_ptr<zip_source_t, decltype(&zip_source_free)> bytes(
+      zip_source_buffer_create(nullptr, 0, 0, nullptr), zip_source_free);
   std::unique_ptr<zip_t, decltype(&zip_discard)> archive(
-      zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, nullptr), zip_discard);
-  if (archive == nullptr) fail(path, std::strerror(errno));
+      zip_open_from_source(bytes.get(), ZIP_TRUNCATE, nullptr), zip_discard);
+  if (archive == nullptr) fail(path, std::strerror(ENOMEM));
+  zip_source_keep(bytes.get());
   std::vector<std::string> headers;
   headers.reserve(tensors.size());
   for (const SavedTensor& tensor : tensors) {
     add(archive.get(), path, tensor, headers.emplace_back(npy_header(dtype(tensor), tensor.shape)));
   }
-  // Writes a temporary file beside `path` and renames it; a failure removes it.
   if (zip_close(archive.get()) != 0) fail(path, zip_strerror(archive.get()));
   archive.release();
+  std::vector<std::byte> part(1 << 20);
+  zip_source_open(bytes.get());
+  while (const zip_int64_t size = zip_source_read(bytes.get(), part.data(), part.size())) {
+    if (size < 0) fail(path, zip_error_strerror(zip_source_error(bytes.get())));
+    file.write(std::span(part).first(size));
+  }
+  file.commit();
 }
 
 }  // namespace

@@ -181,6 +181,20 @@ TEST_F(CliFailedCallTest, SavedFilesAreOldOrWhole) {
   }
 }
 
+TEST_F(CliFailedCallTest, AKilledSaveLeavesNothingAfterTheNext) {
+  const Words words = {"positions", "-q", "paper",  "--width",        "8",
+                       "--length",  "9",  "--save", file("table.npz")};
+  int calls = 0;
+  for (bool reached = true; reached; ++calls) {
+    SCOPED_TRACE(calls);
+    remove_all_but({});
+    reached = run_to_call(with_program(words), {.number = calls, .signal = SIGKILL}).reached;
+    EXPECT_EQ(run_infer(words).exit_code, 0);
+    EXPECT_EQ(names(), Words{"table.npz"});
+  }
+  EXPECT_GT(calls, 3);
+}
+
 TEST_F(CliFailedCallTest, PagesAreOldOrWhole) {
   const std::string name = "page.html";
   const Words words = {"positions", "-q", "paper",  "--width", "8",
