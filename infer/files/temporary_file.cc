@@ -97,8 +97,8 @@ bool write_all(int descriptor, std::span<const std::byte> bytes) {
   return true;
 }
 
-bool sync_folder(const fs::path& folder) {
-  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+bool sync_name(const fs::path& file) {
+  const int descriptor = open(folder_of(file).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return errno == EACCES;  // names can be made in folders that cannot be read
   const int problem = fsync(descriptor) == 0 ? 0 : errno;
   close(descriptor);
@@ -133,10 +133,7 @@ bool remove_abandoned(const LeftFile& left) {
 }
 
 TemporaryFile::TemporaryFile(std::string option, const fs::path& path, TemporaryFileOptions options)
-    : option_(std::move(option)),
-      path_(path),
-      temporary_(std::move(options.name)),
-      sync_(options.sync) {
+    : option_(std::move(option)), path_(path), temporary_(std::move(options.name)) {
   refuse_to_replace(option_, path);
   const bool named = !temporary_.empty();
   if (!named) clean(path);
@@ -177,13 +174,13 @@ void TemporaryFile::write(std::span<const std::byte> bytes) {
 // The lock is held until the file has its name.
 void TemporaryFile::commit() {
   // Some file systems say only here that there was no room.
-  if (sync_ && fsync(descriptor_) != 0 && errno != EINVAL) fail();
+  if (fsync(descriptor_) != 0 && errno != EINVAL) fail();
   if (rename(temporary_.c_str(), path_.c_str()) != 0) fail();
   finish();
 }
 
 bool TemporaryFile::commit_if_new() {
-  if (sync_ && fsync(descriptor_) != 0 && errno != EINVAL) fail();
+  if (fsync(descriptor_) != 0 && errno != EINVAL) fail();
   if (link(temporary_.c_str(), path_.c_str()) == 0) {
     unlink(temporary_.c_str());
   } else if (errno == EEXIST) {
@@ -197,7 +194,7 @@ bool TemporaryFile::commit_if_new() {
 
 void TemporaryFile::finish() {
   temporary_.clear();
-  if (sync_ && !sync_folder(folder_of(path_))) fail();
+  if (!sync_name(path_)) fail();
   flock(descriptor_, LOCK_UN);
 }
 

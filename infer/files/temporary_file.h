@@ -16,19 +16,19 @@ void refuse_to_replace(const std::string& option, const std::filesystem::path& p
 /// False, with errno, where not all could be written.
 bool write_all(int descriptor, std::span<const std::byte> bytes);
 
-/// Waits until the names in a folder are on the disk, where the file system can do that. False,
-/// with errno, if that failed.
-bool sync_folder(const std::filesystem::path& folder);
+/// Waits until the name of a file or folder is on the disk, where the file system can do that.
+/// False, with errno, if that failed.
+bool sync_name(const std::filesystem::path& file);
 
 struct TemporaryFileOptions {
   std::string name = {};  // of the new file until then; PATH.tmp.HOST.PID.NUMBER where it is empty
-  bool sync = true;       // commit() waits until bytes and name are on the disk
   int64_t reserve = 0;    // so many bytes of the disk at once, where the file system can do that
 };
 
-/// A new file beside `path` that takes its place on commit(), and is gone without. What killed
-/// processes of this machine have left for the same path is removed. All throw InvalidArgument
-/// naming `option`, the file and the reason; then `path` is as it was.
+/// A new file beside `path` that takes its place on commit(), which waits until bytes and name are
+/// on the disk; without commit() it is gone. What killed processes of this machine have left for
+/// the same path is removed. All throw InvalidArgument naming `option`, the file and the reason;
+/// then `path` is as it was.
 class TemporaryFile {
  public:
   TemporaryFile(std::string option, const std::filesystem::path& path,
@@ -52,7 +52,6 @@ class TemporaryFile {
   std::string option_;
   std::filesystem::path path_;
   std::string temporary_;
-  bool sync_;
   int descriptor_ = -1;  // locked (flock) while somebody writes
 };
 

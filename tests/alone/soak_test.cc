@@ -43,8 +43,11 @@ struct Reader : Observer {
 
 class Life {
  public:
-  /// About `count` texts.
+  /// About `count` texts, of which the first are run by a model loaded anew and by its replica.
   void live(int64_t count) {
+    encoder_.reset();
+    use({"a b"});
+    encoder_ = encoder_->replica();
     for (int64_t done = 0; done < count;) {
       std::vector<std::string> texts(1 + random_() % 16);
       for (std::string& text : texts) text = any_text(random_);
@@ -52,6 +55,9 @@ class Life {
       done += std::ssize(texts);
     }
   }
+
+  int64_t done() const { return done_; }
+  int64_t refused() const { return refused_; }
 
  private:
   void use(const std::vector<std::string>& texts) {
@@ -73,7 +79,7 @@ class Life {
           std::stop_source stop;
           stop.request_stop();
           encoder_->encode(texts, {.stop = stop.get_token()});
-          break;
+          FAIL() << "it did not stop";
         }
         case 2:
           encoder_->classify(texts);
@@ -84,13 +90,16 @@ class Life {
         default:
           encoder_->embed(texts);
       }
+      ++done_;
     } catch (const Error&) {  // too long, empty, cancelled, an id that there is not
+      ++refused_;
     }
   }
 
   std::mt19937 random_{7};
   BertFolder folder_{{"yes", "no"}};
   std::optional<Encoder> encoder_;
+  int64_t done_ = 0, refused_ = 0;
 };
 
 TEST(SoakTest, MemoryAndDescriptorsStayWhereTheyAre) {
@@ -107,6 +116,8 @@ TEST(SoakTest, MemoryAndDescriptorsStayWhereTheyAre) {
     growths += heap_in_use() - before >= 16 * (count / 10) ? 1 : 0;
   }
   EXPECT_LT(growths, 8);
+  EXPECT_GT(life.done(), count / 40);
+  EXPECT_GT(life.refused(), count / 40);
   EXPECT_EQ(open_descriptors(), descriptors);
   if (asked != nullptr)
     std::printf("%ld texts: resident %.1f MB, then %.1f MB\n", static_cast<long>(count),

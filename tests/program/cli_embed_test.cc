@@ -376,6 +376,7 @@ TEST(CliEmbedTest, AFifoThatNobodyWritesIntoCanBeInterrupted) {
 TEST(CliEmbedTest, WhatDoesNotFitTogetherIsAUsageError) {
   expect_infer_fails({"embed", "-i", "a.txt", "Tom"}, 2, {"-i exclude"});
   expect_infer_fails({"embed", "--normalize", "--no-normalize", "a"}, 2, {"exclude"});
+  expect_infer_fails({"embed", "--prefix", "a\xFF", "Tom"}, 2, {"--prefix", "not valid UTF-8"});
   expect_infer_fails({"embed", "--resume"}, 2, {"--resume", "-o"});
   expect_infer_fails({"embed", "--resume", "-o", "a.npy", "Tom"}, 2, {"--resume", "-i"});
   expect_infer_fails({"embed", "--similarity"}, 2, {"--similarity", "give texts"});
@@ -423,12 +424,12 @@ class EmbedFileTest : public testing::Test {
     return read_text_file(file);
   }
   /// Runs until some lines are done, then sends the signal.
-  ProgramResult interrupt(int signal) const {
+  ProgramResult interrupt(int signal, const std::vector<std::string>& more = {}) const {
     const fs::path record = out() + ".partial.json";
     const auto some_done = [&] {
       return fs::exists(record) && json::parse(std::ifstream(record))["lines"] > 0;
     };
-    return run_infer(arguments(), {.signal = signal, .when = some_done});
+    return run_infer(arguments(more), {.signal = signal, .when = some_done});
   }
 
   TempFolder folder_;
@@ -453,6 +454,15 @@ TEST_F(EmbedFileTest, ARunThatIsKilledAndResumedGivesTheSameBytes) {
     EXPECT_EQ(file_names(folder_.path()), (std::vector<std::string>{kName, "in.txt"}));
     fs::remove(out());
   }
+}
+
+TEST_F(EmbedFileTest, ANameThatIsNotUtf8CanBeResumedWith) {
+  const fs::path model = folder_.path() / "model\xFF";
+  fs::copy(PHASOR_SOURCE_DIR "/models/sinusoidal", model);
+  interrupt(SIGINT, {"-m", model.string()});
+  const ProgramResult resumed = run_infer(arguments({"-m", model.string(), "--resume"}));
+  EXPECT_TRUE(contains(resumed.err, "resuming after line ")) << resumed.err;
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
 }
 
 TEST_F(EmbedFileTest, ARunWithoutResumeBeginsAgain) {

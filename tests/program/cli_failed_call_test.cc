@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <map>
 
 #include "tests/support/bert_folder.h"
 #include "tests/support/infer_program.h"
@@ -51,6 +52,17 @@ class CliFailedCallTest : public testing::Test {
       all.push_back(entry.path().filename());
     }
     std::ranges::sort(all);
+    return all;
+  }
+
+  /// By their names below `folder`.
+  static std::map<std::string, std::string> contents(const fs::path& folder) {
+    std::map<std::string, std::string> all;
+    if (!fs::exists(folder)) return all;
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+      if (!entry.is_regular_file()) continue;
+      all[fs::relative(entry, folder).string()] = read_text_file(entry.path());
+    }
     return all;
   }
 
@@ -143,25 +155,35 @@ TEST_F(CliFailedCallTest, ShardsAreWholeOrAbsent) {
   ASSERT_EQ(run_infer({"embed", "-q", "-m", model(), "-i", in, "-o", file("whole.npy")}).exit_code,
             0);
   const std::string whole = read_text_file(file("whole.npy"));
+  ASSERT_EQ(run_infer(plan).exit_code, 0);
+  ASSERT_EQ(run_infer(run).exit_code, 0);
+  const std::map<std::string, std::string> done = contents(shards);
   for (const Words& failing : {plan, run, merge}) {
     int calls = 0;
     for (bool reached = true; reached; ++calls) {
-      const int error = calls % 2 == 0 ? ENOSPC : EIO;
-      SCOPED_TRACE(failing[1] + " " + std::to_string(calls) + ": " + std::strerror(error));
-      remove_all_but({"in.txt", "whole.npy"});
-      for (const Words& words : {plan, run, merge}) {
-        if (words == failing) {
-          const TracedResult result =
-              run_to_call(with_program(words), {.number = calls, .error = error});
-          reached = result.reached;
-          EXPECT_TRUE(result.exit_code == 0 || result.exit_code == 1 || result.exit_code == 3)
-              << result.exit_code << result.err;
-          EXPECT_EQ(result.err.empty(), result.exit_code == 0) << result.err;
+      for (const int error : {ENOSPC, EIO}) {
+        SCOPED_TRACE(failing[1] + " " + std::to_string(calls) + ": " + std::strerror(error));
+        remove_all_but({"in.txt", "whole.npy"});
+        for (const Words& words : {plan, run, merge}) {
+          if (words == failing) {
+            const TracedResult result =
+                run_to_call(with_program(words), {.number = calls, .error = error});
+            reached = result.reached;
+            EXPECT_TRUE(result.exit_code == 0 || result.exit_code == 1 || result.exit_code == 3)
+                << result.exit_code << result.err;
+            EXPECT_EQ(result.err.empty(), result.exit_code == 0) << result.err;
+            for (const auto& [name, bytes] : contents(shards)) {
+              // A record says how long it took; a temporary file stays where it cannot be removed.
+              const bool other = name.ends_with(".done") || name.find(".tmp.") != name.npos;
+              EXPECT_TRUE(other || (done.contains(name) && done.at(name) == bytes)) << name;
+            }
+            EXPECT_TRUE(!fs::exists(file("out.npy")) || read_text_file(file("out.npy")) == whole);
+          }
+          const ProgramResult result = run_infer(words);
+          EXPECT_EQ(result.exit_code, 0) << words[1] << ": " << result.err;
         }
-        const ProgramResult result = run_infer(words);
-        EXPECT_EQ(result.exit_code, 0) << words[1] << ": " << result.err;
+        EXPECT_TRUE(read_text_file(file("out.npy")) == whole);
       }
-      EXPECT_TRUE(read_text_file(file("out.npy")) == whole);
     }
     EXPECT_GT(calls, 3);
   }

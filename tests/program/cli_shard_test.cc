@@ -480,6 +480,11 @@ TEST_F(CliShardTest, RefusalsNameTheFileAndTheWayOut) {
   folder_.write("bad\xFF.txt", "x");
   expect_infer_fails({"shard", "plan", "-q", "-i", file("bad\xFF.txt"), "-o", file("new")}, 3,
                      {"not valid UTF-8"});
+  const fs::path model = folder_.path() / "model\xFF";
+  fs::copy(PHASOR_SOURCE_DIR "/models/sinusoidal", model);
+  expect_infer_fails(
+      {"shard", "plan", "-q", "-m", model.string(), "-i", inputs_[0], "-o", file("new")}, 3,
+      {"not valid UTF-8"});
 }
 
 TEST_F(CliShardTest, LinesAreToldByTheirFile) {

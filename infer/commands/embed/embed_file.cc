@@ -238,7 +238,7 @@ void PartialFile::append(std::span<const float> values, LinesDone state) {
                        {"input", state.input}};
   const std::string text = record.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
   try {
-    TemporaryFile file("-o", record_, {.name = record_.string() + ".tmp", .sync = false});
+    TemporaryFile file("-o", record_, {.name = record_.string() + ".tmp"});
     file.write(std::as_bytes(std::span(text)));
     file.commit();
   } catch (const phasor::InvalidArgument& error) {
@@ -254,6 +254,7 @@ void PartialFile::commit() {
   if (fsync(descriptor_) != 0 && errno != EINVAL) fail(partial_);
   if (rename(partial_.c_str(), path_.c_str()) != 0) fail(path_);
   close(std::exchange(descriptor_, -1));
+  if (!sync_name(path_)) fail(path_);
   unlink(record_.c_str());
 }
 

@@ -6,6 +6,7 @@
 #include "infer/commands/embed/embed_file.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
+#include "tokenizer/utf8.h"
 
 namespace infer {
 namespace {
@@ -33,6 +34,9 @@ phasor::EmbedOptions embed_options(const VectorOptions& given, const phasor::Mod
   }
   if (given.normalize || given.no_normalize) pooling.normalize = given.normalize;
   options.prompt = given.prefix;
+  if (given.prefix && phasor::internal::to_valid_utf8(*given.prefix).invalid_bytes > 0) {
+    throw UsageError("--prefix: it is not valid UTF-8");
+  }
   if (!options.prompt) options.prompt = model.has_sentence() ? model.sentence().prompt : "";
   return options;
 }
@@ -105,14 +109,16 @@ phasor::Embeddings Embedder::run(std::span<const std::string_view> texts,
 }
 
 std::map<std::string, std::string> Embedder::made_with() const {
-  return {{"model", weakly_canonical(model->folder()).filename().string()},
-          {"model_files", model_fingerprint(model->folder())},
-          {"pooling", to_string(*options.pooling)},
-          {"prefix", fmt::format("\"{}\"", *options.prompt)},
-          {"lang", fmt::format("\"{}\"", language)},
-          {"overflow", std::string(to_string(options.overflow))},
-          {"precision", std::string(to_string(encoder.precision()))},
-          {"infer", versions()}};
+  return {
+      {"model",
+       phasor::internal::to_valid_utf8(weakly_canonical(model->folder()).filename().string()).text},
+      {"model_files", model_fingerprint(model->folder())},
+      {"pooling", to_string(*options.pooling)},
+      {"prefix", fmt::format("\"{}\"", *options.prompt)},
+      {"lang", fmt::format("\"{}\"", language)},
+      {"overflow", std::string(to_string(options.overflow))},
+      {"precision", std::string(to_string(encoder.precision()))},
+      {"infer", versions()}};
 }
 
 phasor::SentenceConfig Embedder::sentence() const {

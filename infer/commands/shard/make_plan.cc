@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "infer/cli/progress.h"
@@ -13,6 +12,7 @@
 #include "infer/files/fingerprint.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
+#include "tokenizer/utf8.h"
 
 namespace infer {
 namespace {
@@ -66,6 +66,14 @@ std::optional<int> parse_arguments(int argc, char** argv, PlanArguments& argumen
   return std::nullopt;
 }
 
+/// For plan.json.
+std::string absolute_name(const fs::path& path) {
+  std::string name = fs::absolute(path).string();
+  if (phasor::internal::to_valid_utf8(name).invalid_bytes == 0) return name;
+  throw phasor::InvalidArgument(
+      fmt::format("{}: its name is not valid UTF-8; rename it", printable(name)));
+}
+
 /// The files' absolute names and sizes, which must be there to be read again.
 std::vector<Plan::Input> inputs_of(const std::vector<std::string>& files) {
   std::vector<Plan::Input> inputs;
@@ -76,13 +84,7 @@ std::vector<Plan::Input> inputs_of(const std::vector<std::string>& files) {
           "write it to a file");
     }
     std::error_code problem;
-    const fs::path path = fs::absolute(file);
-    try {
-      nlohmann::json(path.string()).dump();
-    } catch (const nlohmann::json::exception&) {
-      throw phasor::InvalidArgument(
-          fmt::format("{}: its name is not valid UTF-8; rename it", printable(file)));
-    }
+    const fs::path path = absolute_name(file);
     const auto status = fs::status(path, problem);
     if (!problem && exists(status) && !is_regular_file(status)) {
       throw phasor::InvalidArgument(fmt::format(
@@ -166,7 +168,7 @@ int shard_plan(int argc, char** argv) {
     Embedder embedder(arguments);
     // The same on every machine: a folder by its whole name, a precision that is none of "auto".
     if (std::error_code ignored; fs::exists(arguments.common.model, ignored)) {
-      plan.options.common.model = fs::absolute(embedder.model->folder());
+      plan.options.common.model = absolute_name(embedder.model->folder());
     }
     plan.options.common.precision = embedder.encoder.precision();
     plan.format.width = embedder.width();

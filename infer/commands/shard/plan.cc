@@ -24,6 +24,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
 constexpr const char* kPlan = "plan.json";
+constexpr int64_t kMostBytes = 64 << 20;        // of plan.json
+constexpr int64_t kMostIndexBytes = 512 << 20;  // of ten million shards: 320 MB
 
 // ---- plan.json
 
@@ -185,7 +187,7 @@ bool Plan::write() {
         fmt::format("-o: cannot make the folder {}: {}", folder.string(),
                     problem ? problem.message() : "a file has that name"));
   }
-  if (made) sync_folder(fs::absolute(folder).parent_path());
+  if (made) sync_name(fs::absolute(folder));
   const std::string index = index_of(*this), fingerprint = fingerprint_of_text(index);
   const std::string text = json_of(*this, fingerprint).dump(1) + "\n";
   id = fingerprint_of_text(text);
@@ -203,7 +205,6 @@ bool Plan::write() {
     output.write(std::as_bytes(std::span(text)));
     if (output.commit_if_new()) return true;
   }
-  constexpr int64_t kMostBytes = int64_t{1} << 30;
   const std::string before =
       as_input("-o: ", [&] { return phasor::internal::read_file(folder / kPlan, kMostBytes); });
   if (before == text) {
@@ -233,10 +234,10 @@ Plan Plan::read(const fs::path& folder) {
         fmt::format("{}: {}; name the folder that infer shard plan -i CORPUS -o FOLDER has made",
                     folder.string(), what));
   }
-  const auto bytes_of = [&](const fs::path& path) {
-    return as_input("", [&] { return phasor::internal::read_file(path, int64_t{1} << 32); });
+  const auto bytes_of = [&](const fs::path& path, int64_t most) {
+    return as_input("", [&] { return phasor::internal::read_file(path, most); });
   };
-  const std::string text = bytes_of(file);
+  const std::string text = bytes_of(file, kMostBytes);
   try {
     // Refuses what is nested too deeply.
     const Json json = as_input("", [&] {
@@ -271,7 +272,7 @@ Plan Plan::read(const fs::path& folder) {
     const bool is_fingerprint =
         fingerprint.find_first_not_of("0123456789abcdef") == fingerprint.npos;
     const fs::path index_path = index_file(folder, is_fingerprint ? fingerprint : "");
-    const std::string index = bytes_of(index_path);
+    const std::string index = bytes_of(index_path, kMostIndexBytes);
     if (fingerprint_of_text(index) != fingerprint) {
       throw phasor::InvalidArgument(fmt::format("{} is damaged", index_path.string()));
     }

@@ -289,7 +289,7 @@ class Runner {
   void make_group(int64_t shard) const {
     const fs::path group = plan_.group_of(shard);
     if (mkdir(group.c_str(), 0777) == 0) {
-      sync_folder(plan_.folder);
+      sync_name(plan_.group_of(shard));
     } else if (errno != EEXIST) {
       throw phasor::InvalidArgument(
           fmt::format("cannot make the folder {}: {}", group.string(), std::strerror(errno)));
