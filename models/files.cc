@@ -214,6 +214,12 @@ std::string_view imposter_in(const std::filesystem::path& file) {
   }
 }
 
+std::pair<uint64_t, uint64_t> file_id(const std::filesystem::path& file) {
+  struct stat status {};
+  if (stat(file.c_str(), &status) != 0) return {};
+  return {status.st_dev, status.st_ino};
+}
+
 bool is_file(const std::filesystem::path& file) {
   std::error_code ignored;
   return std::filesystem::is_regular_file(file, ignored);

@@ -106,6 +106,9 @@ JsonDocument parse_json(std::string_view text, std::string_view what,
 /// Like parse_json; ModelError if it is not an object.
 JsonDocument parse_json_object(std::string_view text, std::string_view what);
 
+/// Equal for the names of one file, which links may give it; {} where there is none.
+std::pair<uint64_t, uint64_t> file_id(const std::filesystem::path& file);
+
 /// Whether a plain file of this name exists; false if that cannot be determined.
 bool is_file(const std::filesystem::path& file);
 

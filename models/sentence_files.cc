@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "models/config_reader.h"
 #include "models/files.h"
@@ -166,7 +167,7 @@ class ModuleReader {
       add(module, module_kind(module.text({"type"})), module.text({"path"}, ""));
     }
     if (config_.source.empty()) reader.fail("no Pooling module is in it");
-    return config_;
+    return std::move(config_);
   }
 
  private:
@@ -183,6 +184,9 @@ class ModuleReader {
       config_.source = (path / "config.json").string();
       pooling.modes = read_pooling(folder_ / config_.source, d_model_);
     } else if (kind == "Dense" && !first && !pooling.normalize) {
+      if (!dense_.insert(file_id(folder_ / path / "model.safetensors")).second) {
+        module.refuse("path", "a folder with weights of its own");
+      }
       pooling.projections.push_back(read_dense(folder_ / path, pooling.width(d_model_)));
     } else if (kind == "Normalize" && !first) {
       pooling.normalize = true;
@@ -197,6 +201,7 @@ class ModuleReader {
   const fs::path& folder_;
   int64_t d_model_;
   bool seen_transformer_ = false;
+  std::set<std::pair<uint64_t, uint64_t>> dense_;  // the weights that were read
   SentenceConfig config_;
 };
 

@@ -119,6 +119,7 @@ void TensorFiles::add_shards(const fs::path& index, bool copy) {
                                  weight_map == json.end() ? "missing" : value_text(*weight_map)));
   }
   std::map<std::string, const SafetensorsFile*> opened;
+  std::map<std::pair<uint64_t, uint64_t>, const SafetensorsFile*> by_id;
   for (const auto& [tensor, value] : weight_map->items()) {
     const std::string shard = value.is_string() ? value.get<std::string>() : "";
     if (shard.empty() || fs::path(shard).filename() != shard) {
@@ -131,8 +132,12 @@ void TensorFiles::add_shards(const fs::path& index, bool copy) {
         throw ModelError(fmt::format("{}: {}, which it names, is not there; get all its files",
                                      where_, value_text(shard)));
       }
-      files_.push_back(SafetensorsFile::open(within_folder(index.parent_path() / shard), copy));
-      file = files_.back().get();
+      const SafetensorsFile*& same = by_id[file_id(index.parent_path() / shard)];
+      if (same == nullptr) {
+        files_.push_back(SafetensorsFile::open(within_folder(index.parent_path() / shard), copy));
+        same = files_.back().get();
+      }
+      file = same;
     }
     if (!file->contains(tensor)) {
       throw ModelError(

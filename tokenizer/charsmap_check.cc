@@ -44,6 +44,7 @@ class Trie {
     const uint32_t unit = units_[node];
     return node ^ (size_t{unit >> 10} << ((unit & 0x200) >> 6));
   }
+  uint8_t label(size_t node) const { return static_cast<uint8_t>(units_[node]); }
   bool ends_rule(size_t node) const { return (units_[node] & 0x100) != 0; }
   size_t value(size_t node) const { return units_[base(node)] & 0x7fffffff; }
   /// The children of the nodes with this base, one after another; kNone at the end.
@@ -60,29 +61,26 @@ uint8_t replacement_size(std::string_view table, size_t value) {
   return static_cast<uint8_t>(table.find('\0', value) - value);  // at most kMaxReplacement
 }
 
-/// What charsmap_fault() says of a trie without a fault.
-CharsmapGrowth growth_of(const Trie& trie, std::string_view table,
-                         const std::vector<uint8_t>& longest) {
-  CharsmapGrowth growth;
-  const auto label = [](size_t child, size_t base) { return child ^ base; };
+/// What CharsmapGrowth::most says of a trie without a fault.
+void find_most(const Trie& trie, std::string_view table, const std::vector<uint8_t>& longest,
+               std::vector<uint8_t>& most) {
   for (uint32_t one = trie.first_child(trie.base(0)); one != kNone; one = trie.next_child(one)) {
-    const size_t first = label(one, trie.base(0));
+    const size_t first = size_t{256} * trie.label(one);
     const uint8_t alone = trie.ends_rule(one) ? replacement_size(table, trie.value(one)) : 0;
-    if (first == ' ' && trie.ends_rule(one)) growth.maps_space = true;
-    std::fill_n(growth.most.begin() + static_cast<int64_t>(256 * first), 256, alone);
-    const size_t base = trie.base(one);
-    for (uint32_t two = trie.first_child(base); two != kNone; two = trie.next_child(two)) {
-      uint8_t& most = growth.most[256 * first + label(two, base)];
-      most = std::max(most, longest[two]);
+    std::fill_n(most.begin() + static_cast<int64_t>(first), 256, alone);
+    for (uint32_t two = trie.first_child(trie.base(one)); two != kNone;
+         two = trie.next_child(two)) {
+      uint8_t& bytes = most[first + trie.label(two)];
+      bytes = std::max(bytes, longest[two]);
     }
   }
-  return growth;
 }
 
 /// Visits every node that a text can reach. Words may share endings, so a node can have several
 /// parents, but a cycle would let a text match without end. `longest`, by node, becomes the bytes
-/// of the longest replacement on any path down from it.
-std::string trie_fault(const Trie& trie, std::string_view table, std::vector<uint8_t>& longest) {
+/// of the longest replacement on any path down from it, and `maps_space` CharsmapGrowth's.
+std::string trie_fault(const Trie& trie, std::string_view table, std::vector<uint8_t>& longest,
+                       bool& maps_space) {
   enum State : uint8_t { kNew, kOpen, kDone };
   struct Visit {
     size_t node;
@@ -95,6 +93,7 @@ std::string trie_fault(const Trie& trie, std::string_view table, std::vector<uin
   const auto open = [&](size_t node) {
     if (trie.base(node) >= trie.size()) return false;
     states[node] = kOpen;
+    if (node != 0 && trie.label(node) == ' ') maps_space = true;
     path.push_back({node, trie.first_child(trie.base(node))});
     return true;
   };
@@ -157,8 +156,8 @@ std::string charsmap_fault(std::string_view charsmap, CharsmapGrowth& growth) {
   if (to_valid_utf8(table).invalid_bytes > 0) return "a replacement is not valid UTF-8";
   const Trie trie(charsmap.substr(0, trie_size));
   std::vector<uint8_t> longest;
-  std::string fault = trie_fault(trie, table, longest);
-  if (fault.empty()) growth = growth_of(trie, table, longest);
+  std::string fault = trie_fault(trie, table, longest, growth.maps_space);
+  if (fault.empty()) find_most(trie, table, longest, growth.most);
   return fault;
 }
 

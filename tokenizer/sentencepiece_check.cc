@@ -10,9 +10,11 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <unordered_set>
 #include <vector>
 
 #include "phasor/errors.h"
+#include "tokenizer/crowding.h"
 #include "tokenizer/utf8.h"
 
 namespace phasor::internal {
@@ -74,6 +76,15 @@ std::optional<Field> take_field(std::string_view& message) {
   return field;
 }
 
+/// The library's hash of a piece, Bernstein's.
+struct PieceHash {
+  size_t operator()(std::string_view piece) const {
+    size_t hash = 5381;
+    for (const char c : piece) hash = 33 * hash + static_cast<size_t>(c);
+    return hash;
+  }
+};
+
 class ModelCheck {
  public:
   ModelCheck(std::string_view model, const std::string& file) : model_(model), file_(file) {}
@@ -99,6 +110,7 @@ class ModelCheck {
   int64_t num_unknown_ = 0;
   size_t total_bytes_ = 0;
   std::vector<std::string_view> user_defined_;
+  std::unordered_set<std::string_view, PieceHash> pieces_;  // as the library's table has them
 };
 
 template <typename Visit>
@@ -113,13 +125,20 @@ void ModelCheck::for_each_field(std::string_view message, const Visit& visit) co
 CheckedModel ModelCheck::run() {
   CheckedModel kept;
   CharsmapGrowth of_denormalizer;
+  bool of_words = false;
   for_each_field(model_, [&](const Field& field) {
     if (field.is(1, kBytes)) check_piece(field.bytes);
+    if (field.is(2, kBytes)) {
+      for_each_field(field.bytes, [&](const Field& option) {
+        constexpr uint64_t kModelType = 3, kWord = 3;
+        if (option.is(kModelType, kVarint)) of_words = option.value == kWord;
+      });
+    }
     if (field.is(3, kBytes)) {
       check_rules(field.bytes, "normalizer_spec", kept.growth);
       for_each_field(field.bytes, [&](const Field& option) {
         constexpr uint64_t kEscapeWhitespaces = 5;
-        if (option.is(kEscapeWhitespaces, kVarint)) kept.keeps_spaces = option.value != 0;
+        if (option.is(kEscapeWhitespaces, kVarint)) kept.spaces_are_pieces = option.value != 0;
       });
     }
     if (field.is(5, kBytes)) check_rules(field.bytes, "denormalizer_spec", of_denormalizer);
@@ -130,6 +149,7 @@ CheckedModel ModelCheck::run() {
     refuse(fmt::format("{} pieces are of the type UNKNOWN, where there must be one", num_unknown_));
   }
   check_nesting();
+  kept.spaces_are_pieces = kept.spaces_are_pieces && !of_words;
   return kept;
 }
 
@@ -163,6 +183,8 @@ void ModelCheck::check_piece(std::string_view message) {
   if ((total_bytes_ += text.size()) > kMaxTotalBytes) {
     refuse(fmt::format("its pieces have more than {} bytes together", kMaxTotalBytes));
   }
+  pieces_.insert(text);
+  refuse_crowding(pieces_, text, file_);
   if (type == kUnknown) ++num_unknown_;
   if (type == kUserDefined) user_defined_.push_back(text);
 }

@@ -12,13 +12,14 @@ namespace phasor::internal {
 struct CharsmapGrowth {
   /// [256·256]: the bytes of the longest replacement of what begins with these two bytes.
   std::vector<uint8_t> most = std::vector<uint8_t>(size_t{256} * 256);
-  bool maps_space = false;  // ' ' becomes something else
+  bool maps_space = false;  // a rule has ' ', which may become something else
 };
 
 struct CheckedModel {
   std::string bytes;
   CharsmapGrowth growth = {};
-  bool keeps_spaces = true;  // ' ' becomes "▁"
+  /// ' ' becomes "▁", which is a piece by itself: not so in a model of whole words.
+  bool spaces_are_pieces = true;
 };
 
 /// `model`, the bytes of `file`, without self_test_data: texts that libsentencepiece would tokenize

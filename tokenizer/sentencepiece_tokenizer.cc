@@ -67,7 +67,7 @@ class WordLimit {
       : most_(model.growth.most), greatest_(1 + *std::ranges::max_element(most_)) {
     const int space = processor.PieceToId("\xe2\x96\x81");
     // An unknown character like the others does not end their run.
-    spaces_end_words_ = model.keeps_spaces && !model.growth.maps_space &&
+    spaces_end_words_ = model.spaces_are_pieces && !model.growth.maps_space &&
                         !processor.IsUnknown(space) && !processor.IsControl(space) &&
                         !processor.IsUnused(space);
   }

@@ -108,32 +108,37 @@ class WordPieceTokenizer : public Tokenizer {
     rest = word;
     size_t prefix = 0;  // bytes of rest that are the continuation mark
     while (rest.size() > prefix) {
-      const std::optional<int32_t> id = longest_match(rest, prefix);
-      if (!id) {
+      const Match match = longest_match(rest, prefix);
+      if (match.size == 0) {
         tokens.resize(before);
         return append(unk_, tokens);
       }
-      append(*id, tokens);
-      rest.replace(0, vocabulary_.piece(*id).size(), continuation_);
+      append(match.id, tokens);
+      rest.replace(0, match.size, continuation_);
       prefix = continuation_.size();
     }
   }
 
-  /// The longest piece at the front of `rest` that is longer than `prefix`.
-  std::optional<int32_t> longest_match(std::string_view rest, size_t prefix) const {
+  struct Match {
+    int32_t id = 0;
+    size_t size = 0;  // in bytes; not that of piece(id), for pieces may share an id
+  };
+
+  /// The longest piece at the front of `rest` that is longer than `prefix`; of size 0, if none is.
+  Match longest_match(std::string_view rest, size_t prefix) const {
     const auto fits = [&](size_t size) {
       return size > prefix && (size == rest.size() || !is_inside_character(rest[size]));
     };
     for (const auto* piece = long_pieces_.find(rest); piece != nullptr; piece = piece->shorter) {
-      if (fits(piece->text.size())) return piece->id;
+      if (fits(piece->text.size())) return {piece->id, piece->text.size()};
     }
     size_t size =
         std::min({rest.size(), static_cast<size_t>(vocabulary_.longest_piece()), kShortPiece});
     for (; size > prefix; --size) {
       if (!fits(size)) continue;
-      if (const auto id = vocabulary_.lookup(rest.substr(0, size))) return id;
+      if (const auto id = vocabulary_.lookup(rest.substr(0, size))) return {*id, size};
     }
-    return std::nullopt;
+    return {};
   }
 
   const Vocabulary vocabulary_;

@@ -56,6 +56,10 @@ void LineReader::open_file(int64_t number) {
   const std::string& file = files_[number];
   descriptor_ = file == "-" ? STDIN_FILENO : open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (descriptor_ < 0) fail(std::strerror(errno));
+  struct stat status {};
+  if (!takes_pipes_ && (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode))) {
+    fail("it is not a regular file");
+  }
   begun_ = false;
   decompressor_.reset();
   file_bytes_ = 0;

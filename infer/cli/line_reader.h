@@ -65,6 +65,8 @@ class LineReader {
   /// The next line is the one at `place`. Forward in a compressed file, and back to its beginning
   /// and from there, this reads all that is before it; at once elsewhere.
   void go_to(const Place& place);
+  /// Files that are not regular, in which lines may come for ever, are errors.
+  void refuse_pipes() { takes_pipes_ = false; }
   /// next() gives so many lines more.
   void stop_after(int64_t lines) { lines_left_ = lines; }
 
@@ -88,6 +90,7 @@ class LineReader {
   std::vector<int64_t> sizes_;      // of the files
   int64_t size_ = 0;
   Place place_;
+  bool takes_pipes_ = true;
   int64_t lines_left_ = std::numeric_limits<int64_t>::max();
 
   int descriptor_ = -1;

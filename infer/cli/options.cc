@@ -6,11 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <iostream>
 #include <sstream>
 #include <system_error>
 
+#include "infer/cli/line_reader.h"
 #include "infer/commands.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
@@ -18,12 +17,15 @@
 namespace infer {
 namespace {
 
-std::vector<std::string> lines_of(std::istream& stream) {
+std::vector<std::string> all_lines(const std::string& file) {
+  LineReader reader(file, true);
   std::vector<std::string> lines;
-  for (std::string line; std::getline(stream, line);) {
-    if (lines.empty() && line.starts_with("\uFEFF")) line.erase(0, 3);  // a byte-order mark
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    lines.push_back(std::move(line));
+  while (std::optional<Line> line = reader.next()) {
+    if (line->left_out > 0) {
+      throw phasor::InvalidArgument(fmt::format("{}: {} has more than {} bytes", reader.name(),
+                                                reader.where(*line), kMaxLineBytes));
+    }
+    lines.push_back(std::move(line->text));
   }
   return lines;
 }
@@ -155,7 +157,7 @@ std::vector<std::string> read_texts(const std::vector<std::string>& words,
   std::vector<std::string> texts;
   for (const std::string& word : words) {
     const bool reads = word == "-";
-    for (const std::string& text : reads ? lines_of(std::cin) : std::vector{word}) {
+    for (const std::string& text : reads ? all_lines(word) : std::vector{word}) {
       texts.push_back(prefix + text);
     }
   }
@@ -163,15 +165,7 @@ std::vector<std::string> read_texts(const std::vector<std::string>& words,
 }
 
 std::vector<std::string> read_lines(const std::string& file) {
-  std::ifstream stream;
-  if (file != "-") stream.open(file, std::ios::binary);
-  std::error_code ignored;
-  if (!stream || (file != "-" && std::filesystem::is_directory(file, ignored))) {
-    throw phasor::InvalidArgument(fmt::format(
-        "cannot read the text file '{}': {}", file,
-        std::filesystem::exists(file, ignored) ? "not a readable file" : "there is none"));
-  }
-  std::vector<std::string> lines = lines_of(file == "-" ? std::cin : stream);
+  std::vector<std::string> lines = all_lines(file);
   std::erase_if(lines, [](const std::string& line) {
     return line.find_first_not_of(" \t\r\v\f") == std::string::npos;
   });

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstring>
 #include <random>
+#include <regex>
 #include <system_error>
 #include <utility>
 
@@ -115,14 +116,13 @@ std::string host_name() {
 }
 
 bool is_temporary(const fs::path& file, LeftFile& found) {
+  static const std::regex kName(
+      R"(.+\.tmp\.(.+)\.\d+\.[0-9a-f]{8})");  // a host's name may have dots
   const std::string name = file.filename().string();
-  const size_t place = name.find(kInfix);
-  if (place == name.npos) return false;
+  std::smatch parts;
+  if (!std::regex_match(name, parts, kName)) return false;
   found.file = file;
-  found.host = name.substr(place + kInfix.size());
-  for (int i = 0; i < 2; ++i) {  // HOST.PID.NUMBER, and a host's name may have dots
-    found.host.resize(std::min(found.host.rfind('.'), found.host.size()));
-  }
+  found.host = parts[1];
   found.abandoned = is_abandoned(file, found.host, Opened(file).lock);
   return true;
 }

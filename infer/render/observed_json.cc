@@ -141,7 +141,7 @@ Json views_json() {
 }
 
 std::string one_line(const Json& json) {
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return escaped(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 std::string csv_head() { return "text,run,layer,head,measure,value\n"; }

@@ -17,20 +17,19 @@
 
 #include "infer/commands.h"
 #include "phasor/errors.h"
+#include "tokenizer/utf8.h"
 
 namespace infer {
 namespace {
 
 constexpr std::string_view kReplacement = "\uFFFD";
 
-/// Takes the first character off `text`; U+FFFD where its bytes are no UTF-8.
-wchar_t next_character(std::string_view& text) {
-  std::mbstate_t state{};
-  wchar_t character = 0;
-  const size_t length = std::mbrtowc(&character, text.data(), text.size(), &state);
-  const bool valid = length != static_cast<size_t>(-1) && length != static_cast<size_t>(-2);
-  text.remove_prefix(valid ? std::max<size_t>(length, 1) : 1);
-  return valid ? character : L'\uFFFD';
+using phasor::internal::take_character;
+
+/// Control characters, and those that end lines or turn the direction of writing.
+bool is_obeyed(char32_t c) {
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x2028 && c <= 0x202e) ||
+         (c >= 0x2066 && c <= 0x2069);
 }
 
 }  // namespace
@@ -102,14 +101,30 @@ void report_note(std::string_view message) {
   write_stderr(fmt::format("note: {}\n", printable(message)));
 }
 
+std::string escaped(std::string json) {
+  const auto is_odd = [](char c) { return static_cast<unsigned char>(c) >= 0x7f; };
+  if (std::ranges::none_of(json, is_odd)) return json;
+  std::string out;
+  for (std::string_view text = json; !text.empty();) {
+    const std::string_view before = text;
+    const char32_t character = take_character(text);
+    if (is_obeyed(character)) {
+      out += fmt::format("\\u{:04x}", static_cast<uint32_t>(character));
+    } else {
+      out += before.substr(0, before.size() - text.size());
+    }
+  }
+  return out;
+}
+
 std::string printable(std::string_view text) {
   std::string out;
   while (!text.empty()) {
     const std::string_view before = text;
-    const wchar_t character = next_character(text);
-    if (character == L'\uFFFD') {
+    const char32_t character = take_character(text);
+    if (character == U'\uFFFD') {
       out += kReplacement;
-    } else if (character < 0x20 || (character >= 0x7f && character < 0xa0)) {
+    } else if (is_obeyed(character)) {
       out += ' ';
     } else {
       out += before.substr(0, before.size() - text.size());
@@ -120,7 +135,7 @@ std::string printable(std::string_view text) {
 
 int display_width(std::string_view text) {
   int width = 0;
-  while (!text.empty()) width += std::max(wcwidth(next_character(text)), 0);
+  while (!text.empty()) width += std::max(wcwidth(static_cast<wchar_t>(take_character(text))), 0);
   return width;
 }
 
@@ -157,7 +172,7 @@ std::string cut_right(std::string_view text, int width) {
   std::string_view rest = text;
   for (int used = 0; used < width;) {
     std::string_view after = rest;
-    next_character(after);
+    take_character(after);
     used += display_width(rest.substr(0, rest.size() - after.size()));
     if (used < width) rest = after;
   }
@@ -166,7 +181,7 @@ std::string cut_right(std::string_view text, int width) {
 
 std::string cut_left(std::string_view text, int width) {
   if (display_width(text) <= width) return std::string(text);
-  while (!text.empty() && display_width(text) >= width) next_character(text);
+  while (!text.empty() && display_width(text) >= width) take_character(text);
   return "…" + std::string(text);
 }
 

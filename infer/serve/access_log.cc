@@ -44,8 +44,8 @@ void AccessLog::add(const Served& served) {
   const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   std::string line = one_line({{"time", fmt::format("{:%FT%TZ}", fmt::gmtime(now))},
                                {"client", served.client},
-                               {"method", served.method},
-                               {"path", served.path},
+                               {"method", served.method.substr(0, 16)},
+                               {"path", served.path.substr(0, 256)},
                                {"model", served.model},
                                {"status", served.status},
                                {"ms", std::round(served.seconds * 1e5) / 100},

@@ -25,10 +25,6 @@ std::string_view openai_type(int status) {
 
 }  // namespace
 
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
 void append(std::string& text, std::span<const float> values) {
   text += '[';
   for (size_t i = 0; i < values.size(); ++i) {
@@ -56,7 +52,7 @@ void Exchange::fail(const Failure& failure) {
                                     {"param", nullptr},
                                     {"code", failure.type}}}}
                            : Json{{"error", failure.message}, {"error_type", failure.type}};
-  HttpResponse response{.status = failure.status, .body = dump(json)};
+  HttpResponse response{.status = failure.status, .body = one_line(json)};
   if (failure.status == 429 || failure.status == 503)
     response.headers.emplace_back("Retry-After", "1");
   if (failure.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "infer/render/observed_json.h"
 #include "infer/serve/fields.h"
 #include "infer/serve/http.h"
 #include "infer/serve/queue.h"
@@ -22,7 +23,6 @@ namespace infer {
 using Json = nlohmann::ordered_json;
 using Task = RunKind::Task;
 
-std::string dump(const Json& json);
 /// Appends "[0.1,-2]": the shortest digits that give the same float32.
 void append(std::string& text, std::span<const float> values);
 
@@ -62,7 +62,7 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   std::string_view route_name() const { return route != nullptr ? route->path : "other"; }
 
   void answer(HttpResponse response);
-  void answer(const Json& json) { answer(HttpResponse{.body = dump(json)}); }
+  void answer(const Json& json) { answer(HttpResponse{.body = one_line(json)}); }
   void answer(std::string body) { answer(HttpResponse{.body = std::move(body)}); }
 
   void fail(const Failure& failure);

@@ -84,7 +84,7 @@ void Exchange::openai_embeddings() {
           text += '}';
         }
         text += fmt::format(R"(],"model":{},"usage":{{"prompt_tokens":{},"total_tokens":{}}}}})",
-                            dump(queue.name()), tokens, tokens);
+                            one_line(queue.name()), tokens, tokens);
         answer(std::move(text));
       });
 }
@@ -159,8 +159,8 @@ void Exchange::tokenize() {
             if (special && !specials) continue;
             fmt::format_to(std::back_inserter(text),
                            R"({}{{"id":{},"text":{},"special":{},"start":null,"stop":null}})",
-                           text.ends_with('}') ? "," : "", tokens.ids[t], dump(tokens.pieces[t]),
-                           special);
+                           text.ends_with('}') ? "," : "", tokens.ids[t],
+                           one_line(tokens.pieces[t]), special);
           }
         }
         answer(text + "]]");

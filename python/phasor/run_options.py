@@ -71,6 +71,8 @@ class RunPositions:
 
 def int32(array: npt.NDArray[Any], what: str) -> npt.NDArray[Any]:
     info = np.iinfo(np.int32)
+    if array.size and array.dtype.kind not in "iu":
+        raise InvalidArgument(f"{what} must be integers, not {array.dtype}")
     if array.size and (array.min() < info.min or array.max() > info.max):
         raise InvalidArgument(f"{what} must be 32-bit integers")
     return np.ascontiguousarray(array, np.int32)

@@ -23,7 +23,7 @@ def test_pieces_are_those_of_the_tokens(encoder, texts):
     for tokens in encoder.tokenize(texts):
         assert encoder.pieces(tokens.ids) == tokens.pieces
     assert encoder.pieces(2) == ["[CLS]"]
-    for wrong in (-1, 8192, [2**31]):
+    for wrong in (-1, 8192, [2**31], [1.5], [True], ["1"]):
         with pytest.raises(phasor.InvalidArgument):
             encoder.pieces(wrong)
 

@@ -145,6 +145,15 @@ TEST_F(SentenceConfigTest, DenseWithoutBiasOrActivation) {
   EXPECT_EQ(pool(std::vector<float>{1, 1, 1, 2}, 4, read().pooling), std::vector<float>{14});
 }
 
+TEST_F(SentenceConfigTest, DenseIsReadOnce) {
+  write_modules({"Transformer", "Pooling", "Dense", "Dense"});
+  write("1_Pooling/config.json", json::object());
+  write_dense({{"in_features", 4}, {"out_features", 4}, {"bias", false}},
+              {{kDense, {4, 4}, "F32", float_bytes(std::vector<float>(16))}});
+  std::filesystem::create_directory_symlink("2_Dense", folder_.path() / "3_Dense");
+  expect_refused({"modules.json", "3_Dense", "weights of its own"});
+}
+
 TEST_F(SentenceConfigTest, DenseThatDoesNotFitIsRefused) {
   write_modules({"Transformer", "Pooling", "Dense"});
   write("1_Pooling/config.json", json::object());

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 
 #include "phasor/errors.h"
+#include "tests/support/cpu_seconds.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/test_files.h"
 
@@ -14,6 +16,7 @@ using namespace internal;
 
 namespace {
 
+namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr const char* kIndex = "model.safetensors.index.json";
@@ -44,6 +47,24 @@ TEST(TensorFilesTest, ShardsAreReadAsOneFile) {
   EXPECT_EQ(files->metadata().at("format"), "pt");
   EXPECT_FALSE(files->contains("c"));
   expect_error<ModelError>([&] { files->tensor("c"); }, {kIndex, "'c'", "missing"});
+}
+
+TEST(TensorFilesTest, AFileOfSeveralNamesIsReadOnce) {
+  const TempFolder folder;
+  std::vector<TestTensor> tensors;
+  for (int n = 0; n < 20'000; ++n) tensors.push_back({.name = std::to_string(n), .shape = {1}});
+  const fs::path file = folder.write("1.safetensors", safetensors_bytes(tensors));
+  json map;
+  for (int n = 0; n < 200; ++n) {
+    const std::string name = "link" + std::to_string(n) + ".safetensors";
+    if (n % 2 == 0) fs::create_symlink("1.safetensors", folder.path() / name);
+    if (n % 2 == 1) fs::create_hard_link(file, folder.path() / name);
+    map[std::to_string(n)] = name;
+  }
+  folder.write(kIndex, index_of(map).dump());
+  const double start = cpu_seconds();
+  EXPECT_EQ(TensorFiles::open(folder.path())->tensors().size(), 200u);
+  EXPECT_LT(cpu_seconds() - start, 5);
 }
 
 TEST(TensorFilesTest, OneFileWinsOverShards) {

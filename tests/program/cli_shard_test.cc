@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <future>
 #include <thread>
 
+#include "infer/files/fingerprint.h"
 #include "tests/support/compressed.h"
 #include "tests/support/infer_program.h"
 #include "tests/support/kill_at_call.h"
@@ -282,6 +284,63 @@ TEST_F(CliShardTest, MergeRefusesGapsAndDamage) {
                 fs::copy_options::overwrite_existing);
   expect_infer_fails(merging, 3, {"shard-000002.done belongs to another plan"});
   EXPECT_EQ(run({"2"}).out, "shard 2: written, 60 lines\n");
+}
+
+TEST_F(CliShardTest, AShardOfOtherLinesIsNotMerged) {
+  for (const std::string extension : {"npy", "jsonl"}) {
+    plan({"--lines", "60", "--format", extension});
+    EXPECT_EQ(run().exit_code, 0);
+    const std::string more = read_text_file(shard_file(1, extension)) + "{}\n";
+    std::ofstream(shard_file(1, extension), std::ios::binary) << more;
+    json record = json::parse(read_text_file(shard_file(1, "done")));
+    infer::Fingerprint fingerprint;
+    fingerprint.add(std::as_bytes(std::span(more)));
+    record["bytes"] = more.size();
+    record["xxh64"] = fingerprint.text();
+    std::ofstream(shard_file(1, "done")) << record.dump();
+    expect_infer_fails({"shard", "merge", shards(), "-o", file("merged." + extension)}, 3,
+                       {"shard-000001." + extension});
+    fs::remove_all(shards());
+  }
+}
+
+TEST_F(CliShardTest, NothingIsReadOrWrittenWhereAPlansFolderLeads) {
+  plan();
+  const fs::path group = fs::path(shards()) / "000";
+  const fs::path foreign = folder_.write("foreign/thesis.tmp.docx", "mine");
+  fs::remove_all(group);
+  fs::create_directory_symlink(foreign.parent_path(), group);
+  for (const char* const command : {"run", "status", "merge"}) {
+    Words words = {"shard", command, shards()};
+    if (words[1] == "merge") words.insert(words.end(), {"-o", file("merged.npy")});
+    expect_infer_fails(words, 3, {"000", "it is a link"});
+  }
+  // Old files whose names are only like those of shards stay.
+  fs::remove(group);
+  fs::create_directory(group);
+  const Words others = {"thesis.tmp.docx", "shard-000001.npy.tmp.old", "x.tmp.h.1.0000abcd"};
+  for (const std::string& name : others) {
+    fs::last_write_time(folder_.write("shards/000/" + name, "mine"),
+                        fs::file_time_type::clock::now() - std::chrono::hours(2));
+  }
+  EXPECT_EQ(status({"--clean"})["abandoned"], 0);
+  for (const std::string& name : others) EXPECT_TRUE(fs::exists(group / name)) << name;
+}
+
+TEST_F(CliShardTest, LinesAreNotWaitedForInAnInputThatIsNoFile) {
+  plan();
+  json plan = json::parse(read_text_file(file("shards/plan.json")));
+  plan["inputs"][0]["lines"] = 1000;
+  const std::string fifo = file("fifo");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  for (const std::string& input : {fifo, std::string("/dev/zero")}) {
+    plan["inputs"][1]["file"] = input;
+    folder_.write("shards/plan.json", plan.dump());
+    expect_infer_fails({"shard", "run", "-q", shards()}, 3, {input + ": it is not a regular file"});
+  }
+  plan["inputs"][1]["file"] = "-";
+  folder_.write("shards/plan.json", plan.dump());
+  expect_infer_fails({"shard", "run", shards()}, 3, {"the input \"-\" is no absolute name"});
 }
 
 TEST_F(CliShardTest, ChangedInputsAreRefusedAndTheOtherShardsRun) {

@@ -155,6 +155,25 @@ TEST(CliTest, ControlCharactersDoNotReachTheTerminal) {
   EXPECT_EQ(lines_of(run_infer({"-q", "a\nb"}).out)[0], "a b");
 }
 
+TEST(CliTest, WhatATerminalObeysIsEscapedInJsonAndLeftOutOfText) {
+  // DEL, CSI, a line's end, and what turns the direction of writing
+  const std::string text = "a\x7f\u009b\u2028\u202e\u2066é\u200d";
+  const std::string json = run_infer({"tokenize", "--json", text}).out;
+  EXPECT_TRUE(contains(json, R"(a\u007f\u009b\u2028\u202e\u2066é)"
+                             "\u200d"))
+      << json;
+  EXPECT_EQ(nlohmann::json::parse(json)["text"], text);
+}
+
+TEST(CliTest, ALineThatIsTooLongIsRefused) {
+  const TempFolder folder;
+  const std::string file =
+      folder.write("long.txt", "a\n" + std::string((1 << 20) + 1, 'b')).string();
+  const std::string why = "long.txt: line 2 has more than 1048576 bytes";
+  expect_infer_fails({"observe", "-i", file}, 3, {why});
+  expect_infer_fails({"compare", "sinusoidal", "none", "-i", file}, 3, {why});
+}
+
 TEST(CliTest, WideCharactersKeepColumnsAligned) {
   const std::vector<std::string> lines = lines_of(run_infer({"-q", "日本語の文 and x"}).out);
   // Both rows put the closing token in the same column: 5 characters that are 2 wide, 3 bytes each.

@@ -111,11 +111,13 @@ TEST(ServeProgramTest, LogsEachAnswerAndNoText) {
   Client client(program.port());
   client.send("GET", "/no%0Athing?secret");
   EXPECT_EQ(client.receive().status, 404);
+  client.send("GET", "/%C2%9B31m" + std::string(5000, 'x'));  // begins a command to a terminal
+  EXPECT_EQ(client.receive().status, 404);
   program.signal(SIGTERM);
   EXPECT_EQ(program.end(), 0);
   const std::string log = program.log();
   const std::vector<std::string> lines = phasor::lines_of(log);
-  ASSERT_EQ(lines.size(), 2u);
+  ASSERT_EQ(lines.size(), 3u);
   const Json first = Json::parse(lines[0]), second = Json::parse(lines[1]);
   EXPECT_EQ(first["client"], "127.0.0.1");
   EXPECT_EQ(first["method"], "POST");
@@ -128,6 +130,8 @@ TEST(ServeProgramTest, LogsEachAnswerAndNoText) {
   EXPECT_EQ(second["status"], 404);
   EXPECT_EQ(second["path"], "/no\nthing");
   EXPECT_EQ(log.find("secret"), log.npos);
+  EXPECT_EQ(log.find('\x9b'), log.npos);
+  EXPECT_LT(lines[2].size(), 500u);
 }
 
 TEST(ServeProgramTest, ALogThatNobodyTakesHoldsNothingUp) {

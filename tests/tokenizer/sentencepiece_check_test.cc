@@ -210,6 +210,18 @@ TEST(SentencePieceCheckTest, PiecesThatAreNoText) {
   refuse("\xc3", {"piece 3", "UTF-8"});
 }
 
+TEST(SentencePieceCheckTest, PiecesThatAreMadeToHaveOneHash) {
+  std::vector<TestPiece> pieces;
+  for (int n = 0; n < 128; ++n) {
+    std::string piece;
+    for (int bit = 0; bit < 7; ++bit) piece += (n >> bit & 1) != 0 ? "aB" : "b!";  // 33·97 + 66
+    pieces.push_back({piece});
+  }
+  expect_refused(sentencepiece_bytes(pieces), {"the same hash"});
+  pieces.resize(50);
+  use(sentencepiece_bytes(pieces));
+}
+
 TEST(SentencePieceCheckTest, ScoresThatAreNoNumbers) {
   using Limits = std::numeric_limits<float>;
   for (const float score : {Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity()}) {
@@ -290,7 +302,7 @@ void expect_soon(const std::string& model, const std::string& text) {
 
 TEST(SentencePieceCheckTest, ALongRunOfUnknownCharactersIsCutWhateverMakesIt) {
   std::string words;
-  for (int n = 0; n < 500'000; ++n) words += "x ";
+  for (int n = 0; n < 300'000; ++n) words += "x ";
   constexpr std::string_view kSpace = "\xe2\x96\x81";
   const std::string letters(60'000, 'x'), longest(64, 'y');
   // A space that is unknown itself, or becomes something else, does not end the run.
@@ -298,6 +310,10 @@ TEST(SentencePieceCheckTest, ALongRunOfUnknownCharactersIsCutWhateverMakesIt) {
   without_space.replace(without_space.find(kSpace), kSpace.size(), "zzz");
   expect_soon(without_space, words);
   expect_soon(sentencepiece_bytes({{"q"}}, make_charsmap({{" ", "y"}}).bytes()), words);
+  expect_soon(sentencepiece_bytes({{"q"}}, make_charsmap({{" x", "yyyyyyyy"}}).bytes()), words);
+  expect_soon(sentencepiece_bytes({{"q"}}, make_charsmap({{"x ", "yyyyyyyy"}}).bytes()), words);
+  const uint64_t of_words = 3;
+  expect_soon(sentencepiece_bytes({{"q"}}) + bytes_field(2, varint_field(3, of_words)), words);
   // Rules that make the text longer.
   expect_soon(sentencepiece_bytes({{"q"}}, make_charsmap({{"x", longest}}).bytes()), letters);
   expect_soon(sentencepiece_bytes({{"q"}}, make_charsmap({{"xx", longest}}).bytes()), letters);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "phasor/errors.h"
@@ -358,6 +359,36 @@ TEST(WordPieceTest, AnEmptyAddedIdIsNone) {
         },
         {"added_tokens_decoder", "\"" + std::string(id) + "\"", "no token id"});
   }
+}
+
+TEST(WordPieceTest, PiecesThatShareAnIdTakeWhatTheyMatch) {
+  json root = tokenizer_json({{"lowercase", true}});
+  json& vocab = root["model"]["vocab"];
+  const int64_t next = std::ssize(vocab);
+  // In the order of their names, so that the id's first piece is the shorter one.
+  vocab["qa"] = vocab["qabc"] = next;
+  vocab["@@d"] = vocab["@@de"] = next + 1;
+  const auto tokenizer = tokenizer_of({{"tokenizer.json", root}});
+  const auto a = static_cast<int32_t>(next), d = static_cast<int32_t>(next + 1);
+  EXPECT_EQ(tokenizer->encode("qabcd qade").ids, (Ids{3, a, d, a, d, 2}));
+}
+
+TEST(WordPieceTest, PiecesThatAreMadeToHaveOneHashAreRefused) {
+  std::unordered_set<std::string_view> table;
+  table.reserve(100);
+  Pieces pieces;
+  for (int n = 0; pieces.size() < 66; ++n) {
+    const std::string piece = "x" + std::to_string(n);
+    if (table.bucket(piece) == 0) pieces.push_back(piece);
+  }
+  const Pieces most(pieces.begin(), pieces.begin() + 30);
+  EXPECT_EQ(tokenizer_of({{"vocab.txt", vocab_txt(most)}})->vocab_size(), 34);
+  for (int n = 0; pieces.size() < 96; ++n) pieces.push_back("y" + std::to_string(n));
+  expect_error<ModelError>(
+      [&] {
+        tokenizer_of({{"vocab.txt", vocab_txt(pieces)}});
+      },
+      {"vocab.txt", "the same hash"});
 }
 
 TEST(WordPieceTest, OneFarIdMakesNoLargeTable) {

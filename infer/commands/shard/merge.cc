@@ -59,12 +59,17 @@ std::string append(const Plan& plan, int64_t shard, TemporaryFile& file, Merged&
   if (opened.read(std::ssize(header)) != header) return damaged;
   Fingerprint fingerprint;
   fingerprint.add(std::as_bytes(std::span(header)));
+  int64_t lines = 0;  // of .jsonl
   while (const size_t count = opened.read(buffer)) {
+    lines += std::ranges::count(std::span(buffer).first(count), '\n');
     const auto bytes = std::as_bytes(std::span(buffer).first(count));
     fingerprint.add(bytes);
     file.write(bytes);
   }
-  if (fingerprint.text() != record->xxh64) return damaged;
+  const bool text = plan.format.kind == Kind::kJsonLines;
+  if (fingerprint.text() != record->xxh64 || (text && lines != plan.lines_of(shard))) {
+    return damaged;
+  }
   merged.hosts[record->arithmetic].insert(record->host);
   merged.lines_cut += record->lines_cut;
   merged.lines_invalid += record->lines_invalid;

@@ -162,6 +162,11 @@ int64_t Plan::lines_of(int64_t shard) const {
   return std::min(lines_per_shard, lines - first_line(shard));
 }
 
+std::optional<int64_t> Plan::bytes_of(int64_t shard) const {
+  if (format.kind == VectorFormat::Kind::kJsonLines) return std::nullopt;
+  return std::ssize(format.header(lines_of(shard))) + 4 * format.width * lines_of(shard);
+}
+
 fs::path Plan::group_of(int64_t shard) const {
   return folder / fmt::format("{:03}", shard / kGroupSize);
 }
@@ -263,6 +268,10 @@ Plan Plan::read(const fs::path& folder) {
     plan.lines_per_shard = whole(json, "lines_per_shard", 1);
     for (const Json& input : json.at("inputs")) {
       plan.inputs.push_back({input.at("file"), whole(input, "bytes", 0), whole(input, "lines", 0)});
+      if (!plan.inputs.back().file.starts_with('/')) {
+        throw phasor::InvalidArgument(
+            fmt::format("the input {} is no absolute name", input.at("file").dump()));
+      }
     }
     const int64_t count = whole(json, "shards", 0);
     if (count != (plan.lines + plan.lines_per_shard - 1) / plan.lines_per_shard) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,8 @@ struct Plan {
   int64_t size() const { return std::ssize(shards); }
   int64_t first_line(int64_t shard) const { return shard * lines_per_shard; }  // from 0
   int64_t lines_of(int64_t shard) const;
+  /// Of the shard's file; nothing for .jsonl.
+  std::optional<int64_t> bytes_of(int64_t shard) const;
   /// FOLDER/000/shard-000007.npy; the folder 000 holds the first thousand shards.
   std::filesystem::path file_of(int64_t shard) const;
   std::filesystem::path record_of(int64_t shard) const;  // likewise, shard-000007.done

@@ -198,15 +198,17 @@ class Runner {
     const int64_t lines = plan_.lines_of(shard);
     make_group(shard);
     const std::string inputs = check_inputs(shard);
-    if (!reader_) reader_.emplace(plan_.files(), true);
+    if (!reader_) {
+      reader_.emplace(plan_.files(), true);
+      reader_->refuse_pipes();
+    }
     reader_->go_to(plan_.shards[shard].begin);
     reader_->stop_after(lines);
 
     const std::string header = plan_.format.header(lines);
     const bool text = plan_.format.kind == VectorFormat::Kind::kJsonLines;
-    const int64_t size = std::ssize(header) + 4 * plan_.format.width * lines;
     TemporaryFile file(fmt::format("shard {}", shard), plan_.file_of(shard),
-                       {.reserve = text ? 0 : size});
+                       {.reserve = plan_.bytes_of(shard).value_or(0)});
     Fingerprint fingerprint;
     ShardRecord record;
     const auto append = [&](std::string_view bytes) {
@@ -288,6 +290,7 @@ class Runner {
 
   void make_group(int64_t shard) const {
     const fs::path group = plan_.group_of(shard);
+    ShardFiles::refuse_link(group);
     if (mkdir(group.c_str(), 0777) == 0) {
       sync_name(plan_.group_of(shard));
     } else if (errno != EEXIST) {

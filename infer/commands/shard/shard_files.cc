@@ -79,9 +79,10 @@ std::optional<ShardRecord> ShardRecord::read(const Plan& plan, int64_t shard) {
   if (problem) {
     throw phasor::InvalidArgument(fmt::format("{}: {}", file.string(), problem.message()));
   }
-  if (bytes != static_cast<uint64_t>(record.bytes)) {
+  for (const int64_t wanted : {record.bytes, plan.bytes_of(shard).value_or(record.bytes)}) {
+    if (bytes == static_cast<uint64_t>(wanted)) continue;
     throw phasor::InvalidArgument(
-        fmt::format("{} has {} bytes, and not {}", file.string(), bytes, record.bytes));
+        fmt::format("{} has {} bytes, and not {}", file.string(), bytes, wanted));
   }
   return record;
 }
@@ -98,12 +99,14 @@ ShardFiles::ShardFiles(const Plan& plan) : done(plan.size()) {
   for (int64_t first = 0; first < plan.size(); first += Plan::kGroupSize) {
     const fs::path group = plan.group_of(first);
     std::error_code problem;
+    refuse_link(group);
     for (fs::directory_iterator entry(group, problem), end; !problem && entry != end;
          entry.increment(problem)) {
       const std::string name = entry->path().filename().string();
+      if (!name.starts_with(kBegin)) continue;
       if (LeftFile left; is_temporary(entry->path(), left)) {
         temporary.push_back(std::move(left));
-      } else if (name.starts_with(kBegin) && name.ends_with(kDone)) {
+      } else if (name.ends_with(kDone)) {
         const auto digits = std::string_view(name).substr(
             kBegin.size(), name.size() - kBegin.size() - kDone.size());
         const int64_t shard = parse_number<int64_t>(digits).value_or(-1);
@@ -117,6 +120,15 @@ ShardFiles::ShardFiles(const Plan& plan) : done(plan.size()) {
       throw phasor::InvalidArgument(fmt::format("{}: {}", group.string(), problem.message()));
     }
   }
+}
+
+void ShardFiles::refuse_link(const fs::path& group) {
+  std::error_code ignored;
+  if (!fs::is_symlink(group, ignored)) return;
+  throw phasor::InvalidArgument(
+      fmt::format("{}: it is a link, and files would be written and removed where it leads; put "
+                  "a folder in its place",
+                  group.string()));
 }
 
 std::vector<std::string> ShardFiles::left() const { return ranges_left(done, done.size()); }

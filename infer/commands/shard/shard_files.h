@@ -33,6 +33,9 @@ struct ShardRecord {
 struct ShardFiles {
   explicit ShardFiles(const Plan& plan);
 
+  /// Throws InvalidArgument where a group's folder is a link.
+  static void refuse_link(const std::filesystem::path& group);
+
   /// "3 9-99 …": the first ranges of shards that are not done.
   std::string left_text() const;
   /// All of them.
