@@ -38,20 +38,22 @@ bool run_plan(std::string_view bytes) {
   before = "plan." + fingerprint + ".npy";
   folder.write(before, index);
   folder.write(parts, kPlanFiles);
-  bool records = true;
-  return survive([&] {
-           const infer::Plan made = infer::Plan::read(folder.path());
-           const infer::ShardFiles files(made);
-           static_cast<void>(files.left_text());
-           for (int64_t shard = 0; shard < std::min<int64_t>(made.size(), 3); ++shard) {
-             static_cast<void>(made.lines_of(shard));
-             records &= survive([&] {
-               if (const auto record = infer::ShardRecord::read(made, shard))
-                 record->verify(made, shard);
-             });
-           }
-         }) &&
-         records;
+  bool verified = false;  // a record
+  survive([&] {
+    const infer::Plan made = infer::Plan::read(folder.path());
+    const infer::ShardFiles files(made);
+    static_cast<void>(files.left_text());
+    for (int64_t shard = 0; shard < std::min<int64_t>(made.size(), 3); ++shard) {
+      static_cast<void>(made.lines_of(shard));
+      survive([&] {
+        const auto record = infer::ShardRecord::read(made, shard);
+        if (!record) return;
+        record->verify(made, shard);
+        verified = true;
+      });
+    }
+  });
+  return verified;
 }
 
 std::vector<std::string> plan_seeds() {
