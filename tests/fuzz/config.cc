@@ -1,5 +1,8 @@
 // config.json and an index of shards, beside small weights of the family that it names: what loads
 // also runs.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
 #include "phasor/phasor.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/family_files.h"
@@ -58,27 +61,52 @@ class Weights {
   size_t count_ = 0;
 };
 
-void run_config(std::string_view bytes) {
+/// The files that an index names, as far as they lie in its folder: its shards. All that is in it
+/// would be read from model.safetensors, if that were there.
+std::vector<std::string> shards_of(const std::string& index) {
+  std::vector<std::string> shards;
+  const auto json = nlohmann::json::parse(index, nullptr, false);
+  if (!json.is_object() || !json.contains("weight_map")) return shards;
+  for (const auto& file : json["weight_map"]) {
+    const std::string name = file.is_string() ? file.get<std::string>() : "";
+    const bool plain = !name.empty() && name.size() < 100 && name[0] != '.' &&
+                       name.find_first_of(std::string("/\0", 2)) == name.npos &&
+                       name.find(".json") == name.npos && name != "model.safetensors";
+    if (plain && std::ranges::find(shards, name) == shards.end()) shards.push_back(name);
+  }
+  if (shards.size() > 3) shards.resize(3);
+  return shards;
+}
+
+bool run_config(std::string_view bytes) {
   static const Weights weights;
   static const Folder folder;
-  if (bytes.empty()) return;
+  static std::vector<std::string> before;  // the weights' files of the last input
+  if (bytes.empty()) return false;
   const Parts parts = parts_of(bytes.substr(1), "config.json", kConfigFiles);
   folder.write(parts, kConfigFiles);
   std::error_code ignored;
-  const std::filesystem::path at = folder.path() / "model.safetensors";
-  std::filesystem::remove(at, ignored);
-  std::filesystem::copy_file(weights.file(static_cast<uint8_t>(bytes[0])), at, ignored);
+  for (const std::string& file : before) std::filesystem::remove(folder.path() / file, ignored);
+  const auto index = parts.find("model.safetensors.index.json");
+  before = index == parts.end() ? std::vector<std::string>{"model.safetensors"}
+                                : shards_of(index->second);
+  for (const std::string& file : before) {
+    std::filesystem::copy_file(weights.file(static_cast<uint8_t>(bytes[0])), folder.path() / file,
+                               ignored);
+  }
+  bool ran = false;
   survive([&] {
     const auto model = Model::load(folder.path());
     Encoder encoder(model, {.threads = 1});
     const auto run = [&](const std::vector<int32_t>& ids, const RunOptions& options) {
-      survive([&] { static_cast<void>(encoder.encode_ids(ids, options)); });
+      return survive([&] { static_cast<void>(encoder.encode_ids(ids, options)); });
     };
-    run({1, 2, 3}, {});
+    ran = run({1, 2, 3}, {});
     run({0, 4, 1, 2, 3, 4, 0, 1, 2}, {.overflow = Overflow::kWindow});
     run({0, 4, 1, 2, 3, 4, 0, 1, 2}, {.overflow = Overflow::kInterpolate});
     survive([&] { static_cast<void>(model->position_vectors(5)); });
   });
+  return ran;
 }
 
 std::vector<std::string> config_seeds() {
@@ -88,10 +116,13 @@ std::vector<std::string> config_seeds() {
   const std::string small = small_config_json().dump();
   const char place = static_cast<char>(inputs.size());
   inputs.push_back(place + small);
+  nlohmann::json index;
+  for (const TestTensor& tensor : small_tensors()) {
+    const bool odd = index["weight_map"].size() % 2 == 1;
+    index["weight_map"][tensor.name] = odd ? "b.safetensors" : "a.safetensors";
+  }
   inputs.push_back(
-      place + input_of({{"config.json", small},
-                        {"model.safetensors.index.json",
-                         R"({"weight_map": {"embeddings.token.weight": "model.safetensors"}})"}}));
+      place + input_of({{"config.json", small}, {"model.safetensors.index.json", index.dump()}}));
   return inputs;
 }
 
@@ -103,7 +134,7 @@ Fuzzer config_fuzzer() {
           .seeds = config_seeds,
           .words = {"=== model.safetensors.index.json\n",
                     "\"weight_map\"",
-                    "\"model.safetensors\"",
+                    "\"a.safetensors\"",
                     "\"../config.json\"",
                     "\"model_type\"",
                     "\"architectures\"",

@@ -75,22 +75,31 @@ void Folder::write(const Parts& parts, Names names) const {
   }
 }
 
-uint8_t Choices::byte() {
+uint8_t Choices::byte(uint8_t usual) {
+  if (written_ != nullptr) {
+    written_->push_back(static_cast<char>(usual));
+    return usual;
+  }
   if (rest_.empty()) return 0;
   const auto byte = static_cast<uint8_t>(rest_.front());
   rest_.remove_prefix(1);
   return byte;
 }
 
-int64_t Choices::number() {
+int64_t Choices::number(uint8_t usual) {
   constexpr int64_t kEdges[] = {INT64_MIN, INT64_MIN + 1,    INT32_MIN, -1,
                                 256,       int64_t{1} << 31, INT32_MAX, INT64_MAX};
-  const uint8_t choice = byte();
+  const uint8_t choice = byte(usual);
   return choice < 240 ? choice % 16 : kEdges[choice % 8];
 }
 
-std::string Choices::text() {
-  const size_t size = std::min<size_t>(byte(), rest_.size());
+std::string Choices::text(std::string_view usual) {
+  size_t size = byte(static_cast<uint8_t>(usual.size()));
+  if (written_ != nullptr) {
+    written_->append(usual);
+    return std::string(usual);
+  }
+  size = std::min(size, rest_.size());
   const std::string text(rest_.substr(0, size));
   rest_.remove_prefix(size);
   return text;
@@ -114,14 +123,14 @@ Fuzzer capi_fuzzer(), config_fuzzer(), golden_fuzzer(), plan_fuzzer(), safetenso
     sentence_fuzzer(), sentencepiece_fuzzer(), table_fuzzer(), text_fuzzer(), tokenizer_fuzzer(),
     vocabulary_fuzzer();
 // Of infer.
-Fuzzer http_fuzzer(), options_fuzzer(), server_fuzzer();
+Fuzzer http_fuzzer(), lines_fuzzer(), options_fuzzer(), resume_fuzzer(), server_fuzzer();
 
 std::span<const Fuzzer> fuzzers() {
   static const std::vector<Fuzzer> all = {
-      capi_fuzzer(),      config_fuzzer(),    golden_fuzzer(),        http_fuzzer(),
-      options_fuzzer(),   plan_fuzzer(),      safetensors_fuzzer(),   sentence_fuzzer(),
-      server_fuzzer(),    table_fuzzer(),     sentencepiece_fuzzer(), text_fuzzer(),
-      tokenizer_fuzzer(), vocabulary_fuzzer()};
+      capi_fuzzer(),          config_fuzzer(),   golden_fuzzer(),    http_fuzzer(),
+      lines_fuzzer(),         options_fuzzer(),  plan_fuzzer(),      resume_fuzzer(),
+      safetensors_fuzzer(),   sentence_fuzzer(), server_fuzzer(),    table_fuzzer(),
+      sentencepiece_fuzzer(), text_fuzzer(),     tokenizer_fuzzer(), vocabulary_fuzzer()};
   return all;
 }
 

@@ -16,11 +16,15 @@ namespace phasor::fuzz {
 
 struct Fuzzer {
   const char* name;
-  /// Any bytes. It throws, or ends the program, where they show a defect.
-  void (*run)(std::string_view bytes);
-  /// Inputs to begin with, made from the tests' fixtures.
+  /// Any bytes. Whether they were accepted: nothing refused them before the work was done. It
+  /// throws, or ends the program, where they show a defect.
+  bool (*run)(std::string_view bytes);
+  /// Inputs to begin with, made from the tests' fixtures. All are accepted, so that what comes
+  /// behind a parser is fuzzed, too.
   std::vector<std::string> (*seeds)();
   std::vector<std::string_view> words;  // of the format: libFuzzer's dictionary
+  /// Further seeds, which are refused. Null: none.
+  std::vector<std::string> (*refused)() = nullptr;
 };
 
 std::span<const Fuzzer> fuzzers();
@@ -50,30 +54,38 @@ class Folder {
   std::filesystem::path path_;
 };
 
-/// Choices that an input makes, from its first byte on; 0 behind its end.
+/// Choices that an input makes, from its first byte on; 0 behind its end. Or else an input is being
+/// written: then each choice is the usual one, and the input will make it when it is read.
 class Choices {
  public:
   explicit Choices(std::string_view bytes) : rest_(bytes) {}
+  explicit Choices(std::string& written) : written_(&written) {}
 
   bool empty() const { return rest_.empty(); }
-  uint8_t byte();
+  uint8_t byte(uint8_t usual = 0);
   /// 0 to count − 1.
-  size_t below(size_t count) { return byte() % count; }
-  bool coin() { return byte() % 2 == 1; }
+  size_t below(size_t count, size_t usual = 0) { return byte(static_cast<uint8_t>(usual)) % count; }
+  bool coin(bool usual = false) { return below(2, usual ? 1 : 0) == 1; }
+  /// Once in 16 times; never the usual choice.
+  bool rarely() { return below(16) == 15; }
   /// Often small or at the edge of what a type can hold.
-  int64_t number();
-  std::string text();
+  int64_t number(uint8_t usual = 0);
+  std::string text(std::string_view usual = {});
 
  private:
   std::string_view rest_;
+  std::string* written_ = nullptr;
 };
 
-/// What strangers' bytes may end in, besides a result: an exception of phasor's.
+/// What strangers' bytes may end in, besides a result: an exception of phasor's. False where they
+/// do.
 template <typename Use>
-void survive(const Use& use) {
+bool survive(const Use& use) {
   try {
     use();
+    return true;
   } catch (const Error&) {
+    return false;
   }
 }
 

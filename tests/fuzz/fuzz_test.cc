@@ -15,8 +15,12 @@ TEST_P(FuzzerTest, TakesItsSeedsAndWhatOnceMadeItFail) {
   const std::vector<std::string> seeds = fuzzer.seeds();
   EXPECT_FALSE(seeds.empty());
   for (const std::string& seed : seeds) {
-    SCOPED_TRACE(seed.substr(0, 200));
-    fuzzer.run(seed);
+    EXPECT_TRUE(fuzzer.run(seed)) << "refused: " << testing::PrintToString(seed.substr(0, 1000));
+  }
+  if (fuzzer.refused != nullptr) {
+    for (const std::string& seed : fuzzer.refused())
+      EXPECT_FALSE(fuzzer.run(seed))
+          << "accepted: " << testing::PrintToString(seed.substr(0, 1000));
   }
   const auto found = std::filesystem::path(PHASOR_SOURCE_DIR) / "tests/fuzz/found" / fuzzer.name;
   if (!std::filesystem::exists(found)) return;

@@ -9,10 +9,10 @@ namespace {
 
 constexpr std::string_view kGoldenFiles[] = {"golden.json", "golden.safetensors"};
 
-void run_golden(std::string_view bytes) {
+bool run_golden(std::string_view bytes) {
   static const Folder folder;
   folder.write(parts_of(bytes, "golden.json", kGoldenFiles), kGoldenFiles);
-  survive([&] {
+  return survive([&] {
     const infer::Golden golden = infer::load_golden(folder.path());
     for (size_t item = 0; item < golden.items.size(); ++item) {
       for (const char* const name : {"hidden", "logits"}) {

@@ -1,10 +1,13 @@
-// Bytes of a connection to the HTTP server: whatever they are, the next client is answered.
+// Bytes of a connection to infer serve: they are answered if they are a request, and whatever they
+// are, the next client is answered.
 #include "infer/serve/http.h"
 
+#include <charconv>
 #include <thread>
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/serve/client.h"
+#include "tests/support/bert_folder.h"
 
 namespace phasor::fuzz {
 namespace {
@@ -20,20 +23,21 @@ infer::HttpOptions fuzzed_options() {
           .idle_time = milliseconds(200)};
 }
 
-/// Answers with the size of the body that came.
+/// A service with a key and a model.
 class Listening {
  public:
   Listening()
-      : server_(
-            fuzzed_options(),
-            [](const infer::HttpRequest& request, const infer::HttpReply& reply, std::stop_token) {
-              if (request.status != 0)
-                reply({.status = request.status});
-              else
-                reply({.body = std::to_string(request.body.size())});
-            },
-            [](const infer::HttpRequest& request) { return request.path != "/refused"; }),
-        thread_([this] { server_.run(); }) {}
+      : service_({.keys = {"key"}, .hosts = {"ours"}}, metrics_),
+        server_(
+            fuzzed_options(), [this](auto&&... request) { service_.serve(std::move(request)...); },
+            [this](const infer::HttpRequest& request) { return service_.accepts(request); }),
+        thread_([this] { server_.run(); }) {
+    const BertFolder folder({});
+    service_.add_model(std::make_unique<infer::ModelQueue>(
+        "small", Model::load(folder.path(), {.copy = true}), EncoderOptions{.threads = 1},
+        infer::QueueOptions{}, metrics_));
+    service_.ready();
+  }
   ~Listening() {
     server_.stop();
     thread_.join();
@@ -41,61 +45,118 @@ class Listening {
   uint16_t port() const { return server_.port(); }
 
  private:
+  infer::Metrics metrics_;
+  infer::Service service_;
   infer::HttpServer server_;
   std::thread thread_;
 };
 
-void run_http(std::string_view bytes) {
-  static const Listening server;
+/// The status of the first answer; 0 where there is none. "100 Continue" may come before it.
+int status_of(std::string_view answer) {
+  constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+  while (answer.starts_with(kContinue)) answer.remove_prefix(kContinue.size());
+  if (answer.empty()) return 0;
+  const bool known = answer.starts_with("HTTP/1.1 ") || answer.starts_with("HTTP/1.0 ");
+  int status = 0;
+  const char* const digits = answer.data() + std::min<size_t>(answer.size(), 9);
+  const auto end = std::from_chars(digits, answer.data() + answer.size(), status).ptr;
+  require(known && end == digits + 3 && end != answer.data() + answer.size() && *end == ' ',
+          "an answer begins with a status line");
+  return status;
+}
+
+bool run_http(std::string_view bytes) {
+  static Listening server;
   infer::Client stranger(server.port());
   const size_t half = bytes.empty() ? 0 : static_cast<uint8_t>(bytes[0]) % bytes.size();
   stranger.send(bytes.substr(0, half));
   stranger.send(bytes.substr(half));
   stranger.end();
-  while (!stranger.is_closed()) continue;  // it reads what comes
+  const int status = status_of(stranger.rest());
+  // Nothing is answered where a request has no end. No model is being loaded, and no queue is full.
+  require(status == 0 || (status >= 200 && status < 500 && status != 424),
+          "an answer puts no blame on the server");
   infer::Client next(server.port());
-  next.send("POST", "/", "12345");
-  require(next.receive().body == "5", "the next client gets its answer");
+  next.send("GET", "/health");
+  require(next.receive().status == 200, "the next client gets its answer");
+  return status == 200;
+}
+
+std::string request(std::string_view line, std::string_view headers, std::string_view body = {}) {
+  return fmt::format(
+      "{} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer key\r\nContent-Length: {}\r\n"
+      "{}\r\n{}",
+      line, body.size(), headers, body);
+}
+
+std::vector<std::string> http_seeds() {
+  constexpr std::string_view kBody = R"({"inputs": "a b"})";
+  constexpr std::string_view kAuthorized = "Host: a\r\nAuthorization: bearer key\r\n";
+  return {
+      "GET /health HTTP/1.1\r\nHost: a\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: 127.0.0.1:80\r\nOrigin: null\r\n\r\n",
+      "GET /ping HTTP/1.0\r\n\r\n",
+      "HEAD http://a/health?b HTTP/1.1\r\nHost: b\r\nConnection: close\r\n\r\n",
+      request("GET /v1/mod%65ls?a=b", "Origin: http://a:1\r\n"),
+      request("GET /v1/models/small", ""),
+      request("GET http://[::1]:80/info", "Origin: http://a\r\nReferer: http://a/\r\n"),
+      request("GET http://Ours./metrics", "Origin: http://ours\r\n"),
+      request("POST /embed", "Content-Type: application/json\r\n", kBody) +
+          request("POST /tokenize", "Content-Encoding: identity\r\n", kBody) +
+          "GET /health HTTP/1.0\r\n\r\n",
+      fmt::format("POST /embed HTTP/1.1\r\n{}Transfer-Encoding: chunked\r\n\r\n{:x};a=b\r\n{}\r\n"
+                  "0\r\nTrailer: a\r\n\r\n",
+                  kAuthorized, kBody.size(), kBody),
+      request("POST /embed", "Expect: 100-continue\r\n", kBody)};
 }
 
 }  // namespace
 
 Fuzzer http_fuzzer() {
-  return {
-      .name = "http",
-      .run = run_http,
-      .seeds = []() -> std::vector<std::string> {
-        return {
-            "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
-            "POST /%41?b HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcGET / HTTP/1.0\r\n\r\n",
-            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n",
-            "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\na",
-            "HEAD http://a/b HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
-            "POST /refused HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"};
-      },
-      .words = {"GET ",
-                "POST ",
-                "HEAD ",
-                "OPTIONS ",
-                " HTTP/1.1\r\n",
-                " HTTP/1.0\r\n",
-                "Host: a\r\n",
-                "Content-Length: ",
-                "Transfer-Encoding: chunked\r\n",
-                "Connection: keep-alive\r\n",
-                "Connection: close\r\n",
-                "Expect: 100-continue\r\n",
-                "Upgrade: h2c\r\n",
-                "\r\n\r\n",
-                "0\r\n\r\n",
-                "ffffffffffffffff\r\n",
-                "%00",
-                "%2e%2e/",
-                "18446744073709551616",
-                "Content-Encoding: gzip\r\n",
-                "Origin: null\r\n",
-                "\r\n ",
-                "http://[::1]/"}};
+  return {.name = "http",
+          .run = run_http,
+          .seeds = http_seeds,
+          .words = {"GET ",
+                    "POST ",
+                    "HEAD ",
+                    "OPTIONS ",
+                    " HTTP/1.1\r\n",
+                    " HTTP/1.0\r\n",
+                    "Host: a\r\n",
+                    "Content-Length: ",
+                    "Transfer-Encoding: chunked\r\n",
+                    "Connection: keep-alive\r\n",
+                    "Connection: close\r\n",
+                    "Expect: 100-continue\r\n",
+                    "Upgrade: h2c\r\n",
+                    "\r\n\r\n",
+                    "0\r\n\r\n",
+                    "ffffffffffffffff\r\n",
+                    "%00",
+                    "%2e%2e/",
+                    "18446744073709551616",
+                    "Content-Encoding: gzip\r\n",
+                    "Origin: null\r\n",
+                    "\r\n ",
+                    "http://[::1]/",
+                    "Host: ours\r\n",
+                    "Origin: http://a\r\n",
+                    "Authorization: Bearer key\r\n",
+                    "/v1/models/",
+                    "/health",
+                    "/metrics",
+                    "/info",
+                    "?"},
+          // Without a key; another site's page; no such path or method; coded; of no clear length.
+          .refused = []() -> std::vector<std::string> {
+            return {"GET /info HTTP/1.1\r\nHost: a\r\n\r\n",
+                    "GET /health HTTP/1.1\r\nHost: a\r\nOrigin: http://a\r\n\r\n",
+                    request("GET /nowhere", ""),
+                    request("DELETE /embed", ""),
+                    request("POST /embed", "Content-Encoding: gzip\r\n", "{}"),
+                    request("POST /embed", "Transfer-Encoding: chunked\r\n", "{}"),
+                    "POST /embed HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"};
+          }};
 }
 
 }  // namespace phasor::fuzz

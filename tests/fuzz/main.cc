@@ -14,10 +14,12 @@ const Fuzzer* chosen = nullptr;
 
 void write_seeds(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
-  for (const std::string& seed : chosen->seeds()) {
-    static int number = 0;
-    std::ofstream(folder / std::to_string(number++), std::ios::binary) << seed;
+  std::vector<std::string> seeds = chosen->seeds();
+  if (chosen->refused != nullptr) {
+    for (std::string& seed : chosen->refused()) seeds.push_back(std::move(seed));
   }
+  for (size_t i = 0; i < seeds.size(); ++i)
+    std::ofstream(folder / std::to_string(i), std::ios::binary) << seeds[i];
   std::ofstream dictionary(folder.string() + ".dict");
   for (const std::string_view word : chosen->words) {
     dictionary << '"';

@@ -1,4 +1,4 @@
-// Command lines of infer, run on a small model in a folder of their own.
+// Command lines of infer, run one after another on small models in a folder of their own.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -13,11 +13,11 @@
 namespace phasor::fuzz {
 namespace {
 
-/// A file outside the folder, a server, a measurement that takes its time, many processes.
+/// A file outside the folder, a server, a measurement that takes its time.
 bool is_left_out(const std::vector<std::string>& words) {
   return std::ranges::any_of(words, [](const std::string& word) {
     return word.find("..") != word.npos || word.find('/') != word.npos || word.starts_with('~') ||
-           word == "serve" || word == "bench" || word == "shard" ||
+           word == "serve" || word == "bench" ||
            // What a user asks for may take long: numbers have four digits at most.
            std::ranges::count_if(word, [](unsigned char c) { return std::isdigit(c); }) > 4;
   });
@@ -26,10 +26,11 @@ bool is_left_out(const std::vector<std::string>& words) {
 class Folders {
  public:
   Folders() {
-    std::filesystem::copy(bert_.path(), models_.path() / "model",
-                          std::filesystem::copy_options::recursive);
-    work_.write("lines.txt", "a b\nc\n");
-    std::filesystem::create_symlink(models_.path() / "model", work_.path() / "model");
+    const BertFolder labels({"yes", "no"}), ranks({"relevant"});
+    add("model", labels);
+    add("ranker", ranks);
+    models_.write("model/golden.json", R"({"atol": 100, "rtol": 0, "items": [{"text": "a b",
+"ids": [2, 4, 6, 3], "logits": [0, 0]}]})");
     outside_ = open(".", O_RDONLY | O_DIRECTORY);
     null_ = open("/dev/null", O_RDWR);
     dup2(null_, STDIN_FILENO);
@@ -38,7 +39,15 @@ class Folders {
     std::signal(SIGPIPE, SIG_IGN);
   }
 
-  int run(std::vector<std::string>& words) {
+  /// What the last lines of an input left is removed.
+  void begin() const {
+    for (const auto& entry : std::filesystem::directory_iterator(work_.path())) {
+      if (!entry.is_symlink()) std::filesystem::remove_all(entry.path());
+    }
+    work_.write("lines.txt", "a b\nc\n");
+  }
+
+  int run(std::vector<std::string>& words) const {
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
@@ -56,32 +65,43 @@ class Folders {
     dup2(out_, STDOUT_FILENO);
     dup2(err_, STDERR_FILENO);
     require(fchdir(outside_) == 0, "the folder can be left");
-    for (const auto& entry : std::filesystem::directory_iterator(work_.path())) {
-      const auto name = entry.path().filename();
-      if (name != "model" && name != "lines.txt") std::filesystem::remove_all(entry.path());
-    }
     return code;
   }
 
  private:
-  BertFolder bert_{{"yes", "no"}};
+  void add(const char* name, const BertFolder& model) const {
+    std::filesystem::copy(model.path(), models_.path() / name,
+                          std::filesystem::copy_options::recursive);
+    std::filesystem::create_symlink(models_.path() / name, work_.path() / name);
+  }
+
   Folder models_, work_;
   int null_ = -1, out_ = -1, err_ = -1, outside_ = -1;
 };
 
-/// An input is a word a line.
-void run_options(std::string_view bytes) {
-  static Folders folders;
-  std::vector<std::string> words = {"infer"};
-  for (size_t begin = 0; begin < bytes.size() && words.size() < 30;) {
+/// An input is a word a line; between two command lines there is a line ";".
+bool run_options(std::string_view bytes) {
+  static const Folders folders;
+  folders.begin();
+  std::vector<std::vector<std::string>> lines = {{"infer"}};
+  for (size_t begin = 0; begin < bytes.size() && lines.back().size() < 30;) {
     const size_t end = std::min(bytes.find('\n', begin), bytes.size());
-    words.emplace_back(bytes.substr(begin, end - begin));
-    std::erase(words.back(), '\0');
+    const std::string_view word = bytes.substr(begin, end - begin);
     begin = end + 1;
+    if (word != ";") {
+      std::erase(lines.back().emplace_back(word), '\0');
+    } else if (lines.size() < 4) {
+      lines.push_back({"infer"});
+    }
   }
-  if (is_left_out(words)) return;
-  const int code = folders.run(words);
-  require(code >= 0 && code <= infer::kBadModel, "a command line is not the backend's fault");
+  bool accepted = true;
+  for (std::vector<std::string>& words : lines) {
+    if (is_left_out(words)) return false;
+    const int code = folders.run(words);
+    require(code >= 0 && code <= infer::kBadModel, "a command line is not the backend's fault");
+    accepted &= code == 0;
+  }
+  return accepted;
 }
 
 }  // namespace
@@ -94,18 +114,31 @@ Fuzzer options_fuzzer() {
                     "embed\n-m\nmodel\n-i\nlines.txt\n-o\nout.npy",
                     "tokenize\n-m\nmodel\n--special\n[MASK]",
                     "info\nmodel",
-                    "classify\n-m\nmodel\na\n--top-k\n1",
-                    "rank\n-m\nmodel\na\nb",
-                    "positions\nsinusoidal\n--rows\n6\n--width\n4",
-                    "positions\nrotary\nalibi",
+                    "classify\n-m\nmodel\na\n--top\n1",
+                    "rank\n-m\nranker\na\nb\nc",
+                    "positions\npaper\n--length\n6\n--width\n4",
+                    "positions\npaper\nmodel",
                     "observe\n-m\nmodel\na b\n--edit\nreverse\n--only\nsplit,order",
                     "observe\n-m\nmodel\n--ids\n4,5,6\n--cut-residual\n1.mlp\n--save\nout.npz",
-                    "compare\nmodel\nmodel:none\na b c",
+                    "compare\nmodel\nranker\na b c",
                     "verify\nmodel",
                     "help\nembed",
-                    "-m\nmodel\n--positions\nsinusoidal:marian\n--overflow\nwindow\na"};
+                    "-m\nmodel\n--positions\nsinusoidal:marian\n--overflow\nwindow\na",
+                    "shard\nplan\n-m\nmodel\n-i\nlines.txt\n-o\nshards\n--lines\n1\n;\n"
+                    "shard\nrun\nshards\n;\nshard\nstatus\nshards\n--verify\n--json\n;\n"
+                    "shard\nmerge\nshards\n-o\nall.npy",
+                    "shard\nplan\n-m\nmodel\n-i\nlines.txt\n-o\nshards\n--format\njsonl\n;\n"
+                    "shard\nslurm\nshards\n;\nshard\nrun\nshards\n0-0\n;\n"
+                    "shard\nrun\nshards\n--verify"};
           },
           .words = {"\nmodel\n",
+                    "ranker\n",
+                    "\n;\n",
+                    "shard\n",
+                    "shards\n",
+                    "--left\n",
+                    "--clean\n",
+                    "--verify\n",
                     "-m\n",
                     "--json\n",
                     "--ids\n",
@@ -146,7 +179,10 @@ Fuzzer options_fuzzer() {
                     "0x1",
                     "random",
                     "=",
-                    ","}};
+                    ","},
+          .refused = []() -> std::vector<std::string> {
+            return {"rank\n-m\nmodel\na\nb", "shard\nrun\nshards"};
+          }};
 }
 
 }  // namespace phasor::fuzz

@@ -11,8 +11,12 @@
 namespace phasor::fuzz {
 namespace {
 
-constexpr std::string_view kPlanFiles[] = {"plan.json", "index", "000/shard-000000.done",
-                                           "000/shard-000000.npy", "000/shard-000001.done"};
+constexpr std::string_view kPlanFiles[] = {"plan.json",
+                                           "index",
+                                           "000/shard-000000.done",
+                                           "000/shard-000000.npy",
+                                           "000/shard-000000.jsonl",
+                                           "000/shard-000001.done"};
 
 std::string fingerprint_of_text(std::string_view text) {
   infer::Fingerprint fingerprint;
@@ -20,7 +24,7 @@ std::string fingerprint_of_text(std::string_view text) {
   return fingerprint.text();
 }
 
-void run_plan(std::string_view bytes) {
+bool run_plan(std::string_view bytes) {
   static const Folder folder;
   Parts parts = parts_of(bytes, "plan.json", kPlanFiles);
   static std::string before = "plan.npy";  // the index of the last input
@@ -34,6 +38,7 @@ void run_plan(std::string_view bytes) {
   before = "plan." + fingerprint + ".npy";
   folder.write(before, index);
   folder.write(parts, kPlanFiles);
+  bool verified = false;  // a record
   survive([&] {
     const infer::Plan made = infer::Plan::read(folder.path());
     const infer::ShardFiles files(made);
@@ -41,10 +46,14 @@ void run_plan(std::string_view bytes) {
     for (int64_t shard = 0; shard < std::min<int64_t>(made.size(), 3); ++shard) {
       static_cast<void>(made.lines_of(shard));
       survive([&] {
-        if (const auto record = infer::ShardRecord::read(made, shard)) record->verify(made, shard);
+        const auto record = infer::ShardRecord::read(made, shard);
+        if (!record) return;
+        record->verify(made, shard);
+        verified = true;
       });
     }
   });
+  return verified;
 }
 
 std::vector<std::string> plan_seeds() {
@@ -74,7 +83,7 @@ std::vector<std::string> plan_seeds() {
                        .host = "here"}
         .write(plan, 0);
     parts["000/shard-000000.done"] = read_text_file(plan.record_of(0));
-    parts["000/shard-000000.npy"] = "abcd";
+    parts["000/" + plan.file_of(0).filename().string()] = "abcd";
     std::string& json = parts["plan.json"];
     const std::string fingerprint = fingerprint_of_text(parts["index"]);
     json.replace(json.find(fingerprint), fingerprint.size(), "INDEX");
@@ -92,6 +101,7 @@ Fuzzer plan_fuzzer() {
           .words = {"=== index\n",
                     "=== 000/shard-000000.done\n",
                     "=== 000/shard-000000.npy\n",
+                    "=== 000/shard-000000.jsonl\n",
                     "\"phasor_shards\"",
                     "\"lines\"",
                     "\"lines_per_shard\"",

@@ -35,19 +35,18 @@ std::string built(Choices choices) {
   return sentencepiece_bytes(pieces, charsmap.bytes());
 }
 
-void run_sentencepiece(std::string_view bytes) {
+bool run_sentencepiece(std::string_view bytes) {
   constexpr std::string_view kBuilt = "BUILT";
   static const Folder folder;
   if (!bytes.starts_with(kBuilt)) return encode_in(folder, bytes, kSentencepieceFiles);
   Choices choices(bytes.substr(kBuilt.size()));
   const std::string text = choices.text();
-  encode_in(folder, input_of({{"text", text}, {"tokenizer.model", built(choices)}}),
-            kSentencepieceFiles);
+  return encode_in(folder, input_of({{"text", text}, {"tokenizer.model", built(choices)}}),
+                   kSentencepieceFiles);
 }
 
 std::vector<std::string> sentencepiece_seeds() {
-  std::vector<std::string> inputs = {"BUILT",
-                                     std::string("BUILT\3abc\2\1\1a\1\1\2bc\1\1\1\1\1a\1b", 25)};
+  std::vector<std::string> inputs = {std::string("BUILT\3abc\2\1\1a\1\1\2bc\1\1\1\1\1a\1b", 25)};
   for (const char* const name : {"albert.model", "fairseq.model", "t5.model"}) {
     const auto file = std::filesystem::path(PHASOR_SOURCE_DIR) / "tests/fixtures" / name;
     inputs.push_back(
@@ -69,7 +68,8 @@ Fuzzer sentencepiece_fuzzer() {
           .run = run_sentencepiece,
           .seeds = sentencepiece_seeds,
           .words = {"=== text\n", "=== tokenizer.model\n", "BUILT", "\xe2\x96\x81", "<unk>", "<s>",
-                    "<0x41>", "\x18\x01", "\x18\x02", "\x18\x03", "\x18\x04", "\x18\x06"}};
+                    "<0x41>", "\x18\x01", "\x18\x02", "\x18\x03", "\x18\x04", "\x18\x06"},
+          .refused = []() -> std::vector<std::string> { return {"BUILT"}; }};
 }
 
 }  // namespace phasor::fuzz

@@ -19,6 +19,7 @@ class Served {
  public:
   Served() : service_({}, metrics_) {
     const BertFolder vectors({}), labels({"yes", "no"}), ranks({"relevant"});
+    vectors.folder().write("config_sentence_transformers.json", R"({"prompts": {"query": "a: "}})");
     add("vectors", vectors);
     add("labels", labels);
     add("ranks", ranks);
@@ -44,9 +45,9 @@ class Served {
   infer::Service service_;
 };
 
-void run_server(std::string_view bytes) {
+bool run_server(std::string_view bytes) {
   static Served server;
-  if (bytes.empty()) return;
+  if (bytes.empty()) return false;
   infer::HttpRequest request;
   request.method = "POST";
   request.path = kPaths[static_cast<uint8_t>(bytes[0]) % std::size(kPaths)];
@@ -54,12 +55,13 @@ void run_server(std::string_view bytes) {
   request.body = bytes.substr(1);
   const int status = server.status_of(std::move(request));
   require(status >= 200 && status < 500 && status != 424, "an answer puts no blame on the server");
+  return status == 200;
 }
 
 std::vector<std::string> server_seeds() {
   const std::pair<char, const char*> bodies[] = {
       {'\0', R"({"input": ["a b", "c"], "model": "vectors", "encoding_format": "base64"})"},
-      {'\0', R"({"input": [[5, 7]], "dimensions": 12, "user": "u"})"},
+      {'\0', R"({"input": "a", "dimensions": 5, "user": "u"})"},
       {'\1', R"({"inputs": "a b", "truncate": true, "normalize": false, "prompt_name": "query"})"},
       {'\2', R"({"inputs": ["a", "b c"], "truncation_direction": "Right"})"},
       {'\3', R"({"inputs": [["a", "b"]], "raw_scores": true})"},
@@ -67,7 +69,8 @@ std::vector<std::string> server_seeds() {
       {'\5', R"({"model": "ranks", "query": "a", "documents": ["b", {"text": "c"}], "top_n": 1})"},
       {'\6', R"({"inputs": {"source_sentence": "a", "sentences": ["b", "c"]}})"},
       {'\7', R"({"inputs": "a b", "add_special_tokens": false})"},
-      {'\x9', R"({"model": "vectors", "text": "a b", "only": ["split"], "edits": ["reverse"]})"}};
+      {'\x9', R"({"model": "vectors", "texts": ["a b"], "positions": "sinusoidal",
+"edits": ["reverse"], "cut_residuals": ["1.mlp"]})"}};
   std::vector<std::string> inputs;
   for (const auto& [path, body] : bodies) inputs.push_back(std::string(1, path) + body);
   return inputs;
@@ -107,7 +110,12 @@ Fuzzer server_fuzzer() {
                     "9223372036854775807",
                     "\\u0000",
                     "\\ud800",
-                    "\xff"}};
+                    "\xff"},
+          // Token ids; no model of this name.
+          .refused = []() -> std::vector<std::string> {
+            return {std::string("\0{\"input\": [[5, 7]]}", 20),
+                    "\1{\"inputs\": \"a\", \"model\": \"none\"}"};
+          }};
 }
 
 }  // namespace phasor::fuzz

@@ -1,7 +1,6 @@
 // tokenizer.json, and the JSON files beside it and beside SentencePiece's models.
 #include "phasor/tokenizer.h"
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/fuzz/fuzz.h"
@@ -24,9 +23,9 @@ constexpr std::string_view kTokenizerFiles[] = {"tokenizer.json",
                                                 "spiece.model",
                                                 "source.spm"};
 
-void run_tokenizer(std::string_view bytes) {
+bool run_tokenizer(std::string_view bytes) {
   static const Folder folder;
-  encode_in(folder, bytes, kTokenizerFiles);
+  return encode_in(folder, bytes, kTokenizerFiles);
 }
 
 std::filesystem::path fixtures() {

@@ -9,9 +9,9 @@ namespace {
 constexpr std::string_view kVocabularyFiles[] = {"vocab.txt", "vocab.json", "merges.txt",
                                                  "tokenizer_config.json", "config.json"};
 
-void run_vocabulary(std::string_view bytes) {
+bool run_vocabulary(std::string_view bytes) {
   static const Folder folder;
-  encode_in(folder, bytes, kVocabularyFiles);
+  return encode_in(folder, bytes, kVocabularyFiles);
 }
 
 std::vector<std::string> vocabulary_seeds() {

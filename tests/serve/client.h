@@ -99,6 +99,11 @@ class Client {
     received_.erase(0, size);
     return answer;
   }
+  /// All that comes before the server ends the connection.
+  std::string rest() {
+    while (more()) continue;
+    return std::exchange(received_, {});
+  }
   /// Whether the server ends the connection, and sends nothing before.
   bool is_closed() {
     char byte;
