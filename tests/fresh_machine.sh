@@ -7,6 +7,7 @@
 # nothing that depends on the machine are left out; so says the script when it comes to them.
 #
 # The machine is made from HEAD as tests/machine.sh says, which also says what it needs.
+# shellcheck source-path=SCRIPTDIR source=machine.sh
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/machine.sh"
 
 infer='./dev infer "Tom bit a dog."'

@@ -6,15 +6,8 @@ set -euo pipefail
 
 repo=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 
-say() { printf '%s: [%d:%02d] %s\n' "${0##*/}" $((SECONDS / 60)) $((SECONDS % 60)) "$*" >&2; }
-skip() {
-  say "skipped: $*"
-  exit 77
-}
-fail() {
-  say "FAILED: $*"
-  exit 1
-}
+# shellcheck source-path=SCRIPTDIR source=say.sh
+source "$repo/tests/say.sh"
 
 # The mirror of this machine's apt, or nothing (debootstrap's own choice) where this is no Debian.
 mirror() {
@@ -40,6 +33,7 @@ inside() {
 make_machine() {
   local release=$1 root=$2
   say "making a minimal $release"
+  # shellcheck disable=SC2046 # one word or none
   debootstrap --variant=minbase --include=g++,git,ca-certificates "$release" "$root" \
     $(mirror) >"$root.log" || fail "debootstrap: $(tail -n 3 "$root.log")"
   copy_network "$root"

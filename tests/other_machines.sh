@@ -7,6 +7,7 @@
 # qemu multiplies floats in software: the tests that would take minutes are left out, and those that ask
 # for an amount of time. The machine for arm64 is made from HEAD as tests/machine.sh says, which also says
 # what it needs.
+# shellcheck source-path=SCRIPTDIR source=machine.sh
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/machine.sh"
 
 programs=(tokenizer_test models_test lens_test engine_test)

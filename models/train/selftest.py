@@ -6,8 +6,11 @@
 import dataclasses
 import os
 import random
+import signal
+import subprocess
 import sys
 import tempfile
+import time
 
 import numpy as np
 import torch
@@ -55,8 +58,9 @@ class Work:
     def __init__(self, folder):
         self.folder = folder
         self.tokenizer_file = self.path("tokenizer.model")
-        make_prose(self.path("corpus.txt"))
-        tok.train(self.path("corpus.txt"), self.tokenizer_file, vocab_size=120, num_threads=1)
+        if not os.path.exists(self.tokenizer_file):
+            make_prose(self.path("corpus.txt"))
+            tok.train(self.path("corpus.txt"), self.tokenizer_file, vocab_size=120, num_threads=1)
         self.tokenizer = tok.load(self.tokenizer_file)
         with open(self.path("corpus.txt"), encoding="utf-8") as lines:
             self.corpus = data.Corpus.encode(self.tokenizer, lines)
@@ -83,6 +87,20 @@ class Work:
         run.kill_at = kill_at
         run.train(self.corpus, self.corpus, log_every=5, valid_every=10, save_seconds=0)
         return run.model.state_dict()
+
+
+    def train_through_signals(self, name, kind):
+        """The same in processes that signals end at random times; how many it took."""
+        code = "import sys, selftest; selftest.Work(sys.argv[1]).train(*sys.argv[2:])"
+        command = [sys.executable, "-c", code, self.folder, name, kind]
+        rng, number, status = random.Random(kind), 0, None
+        while status != 0:
+            number += 1
+            with subprocess.Popen(command, cwd=os.path.dirname(os.path.abspath(__file__))) as child:
+                time.sleep(rng.uniform(0, 2 * 1.1**number))  # more each time, until it is enough
+                child.send_signal(rng.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
+                status = child.wait()
+        return number
 
 
 class Killed(Exception):
@@ -195,6 +213,12 @@ def check_training(work):
             cut_log.write("999,1,1,1,,,1\n")  # logged after the checkpoint, before the kill
         check(same(whole, work.train(cut, kind)), f"{kind}: a resumed run equals an uninterrupted one")
         check(read(work.path(cut + ".csv")) == read(log), f"{kind}: and so does its log")
+    processes = work.train_through_signals("learned-signals", "learned")
+    check(processes > 1, f"a run in {processes} processes, of which signals ended all but one")
+    whole, last = work.path("learned-whole"), work.path("learned-signals")
+    states = [torch.load(file + ".pt")["model"] for file in (whole, last)]
+    check(same(*states), "equals an uninterrupted one")
+    check(read(whole + ".csv") == read(last + ".csv"), "and so does its log")
     other = dataclasses.replace(RECIPE, seed=8)
     try:
         work.train("learned-cut", "learned", other)

@@ -1,6 +1,6 @@
-// Each allocation of each operation fails: the caller gets std::bad_alloc or an error of phasor's,
-// nothing leaks, and the same object then gives the same bits. A program of its own, because it
-// replaces the allocator.
+// The allocations of each operation fail, one at a time (the first 200, and a hundred of the
+// others): the caller gets std::bad_alloc or an error of phasor's, nothing leaks, and the same
+// object then gives the same bits. A program of its own, because it replaces the allocator.
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <gtest/gtest.h>
@@ -20,6 +20,8 @@
 #include <memory>
 #include <new>
 #include <numeric>
+#include <ranges>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,15 +33,7 @@
 #include "tests/support/bert_folder.h"
 #include "tests/support/encoder_cases.h"
 #include "tests/support/expect_close.h"
-
-#if !defined(__has_feature)
-#define __has_feature(name) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-#define IS_SANITIZED 1  // by a runtime that has an allocator of its own
-#else
-#define IS_SANITIZED 0
-#endif
+#include "tests/support/sanitizer.h"
 
 namespace {
 
@@ -92,7 +86,7 @@ void* counted(Allocate allocate) {
 
 #define COUNTED(allocation) counted([&] { return allocation; })
 
-#if defined(__GLIBC__) && !IS_SANITIZED
+#if defined(__GLIBC__) && !HAS_ADDRESS_SANITIZER
 // malloc() and its like, of every library in the process; operator new calls them.
 extern "C" {
 void* __libc_malloc(size_t size);
@@ -219,6 +213,9 @@ class Bytes {
       bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
     } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
       bytes_ += std::string_view(value);
+    } else if constexpr (std::is_arithmetic_v<std::ranges::range_value_t<T>>) {
+      const auto bytes = std::as_bytes(std::span(value));
+      bytes_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     } else {
       for (const auto& part : value) add(part);
     }
@@ -251,8 +248,8 @@ int64_t count_allocations(const Use& use) {
 }
 
 struct Options {
-  int64_t all_of_the_first = IS_SANITIZED ? 20 : 200;
-  int64_t of_the_rest = IS_SANITIZED ? 10 : 100;
+  int64_t all_of_the_first = HAS_ADDRESS_SANITIZER ? 20 : 200;
+  int64_t of_the_rest = HAS_ADDRESS_SANITIZER ? 10 : 100;
 };
 
 /// Uses the object while an allocation fails.
@@ -684,7 +681,7 @@ TEST(AllocationsTest, CInterface) {
   });
 }
 
-#if defined(__GLIBC__) && !IS_SANITIZED
+#if defined(__GLIBC__) && !HAS_ADDRESS_SANITIZER
 TEST(AllocationsTest, WhereTheSystemRefusesThreadsTheOthersDoTheirWork) {
   const auto model = drawn_model(65);
   const std::vector<TokenIds> batch(12, random_ids(*model, 9, 2));

@@ -10,12 +10,8 @@
 #include "tests/support/expect_close.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/family_files.h"
+#include "tests/support/sanitizer.h"
 #include "tests/support/test_files.h"
-
-// GCC has a macro for each sanitizer, clang __has_feature.
-#if !defined(__has_feature)
-#define __has_feature(name) 0
-#endif
 
 namespace phasor {
 namespace {
@@ -108,7 +104,7 @@ TEST(LoadingTest, TruncatingAMappedFileEndsTheProcess) {
     std::filesystem::resize_file(folder.path() / "model.safetensors", 0);
     encoder.encode_ids(kIds);
   };
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#if HAS_ADDRESS_SANITIZER
   EXPECT_DEATH(truncate_and_encode(), "BUS");
 #else
   EXPECT_EXIT(truncate_and_encode(), testing::KilledBySignal(SIGBUS), "");

@@ -7,17 +7,13 @@
 #include "phasor/encoder.h"
 #include "tests/support/encoder_cases.h"
 #include "tests/support/resident_memory.h"
+#include "tests/support/sanitizer.h"
 
 namespace phasor {
 namespace {
 
-// GCC has a macro for each sanitizer, clang __has_feature.
-#if !defined(__has_feature)
-#define __has_feature(name) 0
-#endif
-
 TEST(MemoryTest, NothingGrowsOnceEveryRowCountHasBeenSeen) {
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#if HAS_ADDRESS_SANITIZER
   GTEST_SKIP() << "the sanitizer keeps what is freed";
 #endif
   if (resident_memory() == 0) GTEST_SKIP() << "there is no /proc/self/statm here";

@@ -5,15 +5,8 @@
 sentences=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../../examples/sentences.txt
 address=192.0.2.1 # not of 127.0.0.0/8, with which alone names are not resolved
 
-say() { printf '%s: [%d:%02d] %s\n' "${0##*/}" $((SECONDS / 60)) $((SECONDS % 60)) "$*" >&2; }
-skip() {
-  say "skipped: $*"
-  exit 77
-}
-fail() {
-  say "FAILED: $*"
-  exit 1
-}
+# shellcheck source-path=SCRIPTDIR source=../say.sh
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../say.sh"
 
 # alone INFER COMMAND...: runs this program again, as `--inside INFER FOLDER`, where these commands are.
 alone() {

@@ -75,15 +75,17 @@ std::vector<std::string> plan_seeds() {
       parts[entry.path().filename() == "plan.json" ? "plan.json" : "index"] = bytes;
     }
     std::filesystem::create_directories(plan.group_of(0));
-    std::ofstream(plan.file_of(0)) << "abcd";
-    infer::ShardRecord{.bytes = 4,
+    const std::string shard =
+        plan.format.header(2) + plan.format.rows(std::vector<float>{1, 2, 3, 4}, 1);
+    std::ofstream(plan.file_of(0)) << shard;
+    infer::ShardRecord{.bytes = std::ssize(shard),
                        .xxh64 = infer::fingerprint_of(plan.file_of(0)),
                        .plan = plan.id,
                        .arithmetic = "avx2",
                        .host = "here"}
         .write(plan, 0);
     parts["000/shard-000000.done"] = read_text_file(plan.record_of(0));
-    parts["000/" + plan.file_of(0).filename().string()] = "abcd";
+    parts["000/" + plan.file_of(0).filename().string()] = shard;
     std::string& json = parts["plan.json"];
     const std::string fingerprint = fingerprint_of_text(parts["index"]);
     json.replace(json.find(fingerprint), fingerprint.size(), "INDEX");

@@ -52,6 +52,13 @@ if [[ $mode == installed ]]; then
     [[ -f $prefix/include/$header ]] || fail "$header is not installed"
   done
   (cd / && expect Tom "$prefix/bin/infer" -q "Tom bit a dog.")
+  for package in infer libphasor-c1 libphasor-dev phasor-models; do
+    while read -r path _; do
+      path=${path#usr/}
+      compgen -G "$prefix/${path/#lib\/\*/lib*}" >/dev/null ||
+        fail "packaging/debian/$package.install names $path, which is not installed"
+    done <"$repo/packaging/debian/$package.install"
+  done
   while read -r kind file; do
     cmp "$prefix/share/$file" <("$prefix/bin/infer" completion "$kind") || fail "share/$file is not installed as it is"
   done <<'END'

@@ -29,7 +29,7 @@ hidden=$(grep -E '^phasor::(internal::|[A-Za-z]*::(Impl|State)\b)' <<<"$names" |
 [[ -z $hidden ]] || fail "exported, but internal: ${hidden//$'\n'/, }"
 
 # Each name that is exported stands in a public header.
-headers=$(cat $(find "$include" -name '*.h'))
+headers=$(find "$include" -name '*.h' -exec cat {} +)
 sed -E 's/^phasor::([A-Za-z_0-9]+::)*~?([A-Za-z_0-9]+).*/\2/' <<<"$names" | sort -u | while read -r name; do
   grep -qwF -- "$name" <<<"$headers" || fail "$name is exported, but in no public header"
 done

@@ -173,9 +173,9 @@ TEST(CliObserveTest, InterventionsSaveBothRuns) {
   expect_saved(*file, "0.after.hidden_states.6", {7, 128}, after.hidden(0));
 }
 
-/// Runs infer with --html; the texts on the page. What is printed may not change but for a note: as
-/// text, for the last bits of numbers do, see expect_same().
-json texts_on_page(std::vector<std::string> arguments) {
+/// Runs infer with --html; the texts on the page. What is printed, and put into `printed`, may not
+/// change but for a note.
+json texts_on_page(std::vector<std::string> arguments, std::string* printed = nullptr) {
   const TempFolder folder;
   const std::string file = (folder.path() / "page.html").string();
   const ProgramResult without = run_infer(arguments);
@@ -183,6 +183,7 @@ json texts_on_page(std::vector<std::string> arguments) {
   const ProgramResult result = run_infer(arguments);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out, without.out);
+  if (printed != nullptr) *printed = result.out;
   EXPECT_TRUE(contains(result.err, "note: wrote " + file + " (")) << result.err;
   const std::string page = read_text_file(file), mark = "id=\"data\">";
   const size_t from = page.find(mark) + mark.size();
@@ -210,14 +211,17 @@ TEST(CliHtmlTest, ThePageOfTextsAndAFileHasTheNumbersOfTheJson) {
   std::string lines;  // enough for "longer"
   for (int i = 0; i < 20; ++i) lines += "Tom bit a dog, and the old man gave the boy a book.\n";
   const std::vector<std::string> arguments = {"observe",
+                                              "--json",
                                               "--cut-residual",
                                               "1.attn",
                                               kText,
                                               kOther,
                                               "-i",
                                               folder.write("lines.txt", lines).string()};
-  const json texts = texts_on_page(arguments);
-  const std::vector<json> observed = infer_json(arguments);
+  std::string printed;
+  const json texts = texts_on_page(arguments, &printed);
+  std::vector<json> observed;
+  for (const std::string& line : lines_of(printed)) observed.push_back(json::parse(line));
   ASSERT_EQ(texts.size(), 3u);
   for (size_t i = 0; i < 3; ++i) {
     for (size_t side = 0; side < 2; ++side) {

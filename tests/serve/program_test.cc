@@ -10,14 +10,10 @@
 
 #include "tests/serve/client.h"
 #include "tests/support/run_program.h"
+#include "tests/support/sanitizer.h"
 
 namespace infer {
 namespace {
-
-// GCC has a macro for each sanitizer, clang __has_feature.
-#if !defined(__has_feature)
-#define __has_feature(name) 0
-#endif
 
 /// A running infer serve, on a free port.
 class Program {
@@ -203,8 +199,7 @@ void send_something(const Program& program, std::optional<Client>& kept, int num
 
 // PHASOR_SOAK_REQUESTS says how many; each of them could lose 100 bytes, and it would be seen.
 TEST(ServeProgramTest, MemoryDoesNotGrowWithRequests) {
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer) || \
-    __has_feature(thread_sanitizer)
+#if HAS_ADDRESS_SANITIZER || HAS_THREAD_SANITIZER
   GTEST_SKIP() << "the sanitizer keeps what is freed";
 #endif
   const char* const wanted = std::getenv("PHASOR_SOAK_REQUESTS");

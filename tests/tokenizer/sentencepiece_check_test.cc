@@ -15,6 +15,7 @@
 #include "phasor/tokenizer.h"
 #include "tests/support/cpu_seconds.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/sanitizer.h"
 #include "tests/support/sentencepiece_files.h"
 #include "tests/support/shared_files.h"
 #include "tests/support/test_files.h"
@@ -293,11 +294,11 @@ TEST(SentencePieceCheckTest, FieldsOfOtherVersionsAreLeftToTheLibrary) {
 
 /// A run of unknown characters takes the library the square of its length: minutes, where it is not
 /// cut.
-void expect_soon(const std::string& model, const std::string& text) {
+void expect_soon(const std::string& model, const std::string& text, double seconds = 20) {
   const auto tokenizer = load_bytes(model);
   const double start = cpu_seconds();
   EXPECT_FALSE(tokenizer->encode(text).ids.empty());
-  EXPECT_LT(cpu_seconds() - start, 20);
+  EXPECT_LT(cpu_seconds() - start, seconds);
 }
 
 TEST(SentencePieceCheckTest, ALongRunOfUnknownCharactersIsCutWhateverMakesIt) {
@@ -312,8 +313,9 @@ TEST(SentencePieceCheckTest, ALongRunOfUnknownCharactersIsCutWhateverMakesIt) {
   expect_soon(sentencepiece_bytes({{"q"}}, make_charsmap({{" ", "y"}}).bytes()), words);
   expect_soon(sentencepiece_bytes({{"q"}}, make_charsmap({{" x", "yyyyyyyy"}}).bytes()), words);
   expect_soon(sentencepiece_bytes({{"q"}}, make_charsmap({{"x ", "yyyyyyyy"}}).bytes()), words);
-  const uint64_t of_words = 3;
-  expect_soon(sentencepiece_bytes({{"q"}}) + bytes_field(2, varint_field(3, of_words)), words);
+  const std::string type_word = bytes_field(2, varint_field(3, 3));
+  expect_soon(sentencepiece_bytes({{"q"}}) + type_word, words + words,
+              HAS_ADDRESS_SANITIZER ? 20 : 5);
   // Rules that make the text longer.
   expect_soon(sentencepiece_bytes({{"q"}}, make_charsmap({{"x", longest}}).bytes()), letters);
   expect_soon(sentencepiece_bytes({{"q"}}, make_charsmap({{"xx", longest}}).bytes()), letters);
