@@ -12,16 +12,7 @@
 namespace phasor::fuzz {
 namespace {
 
-infer::HttpOptions fuzzed_options() {
-  using std::chrono::milliseconds;
-  return {.port = 0,
-          .max_body = 4096,
-          .max_header = 1024,
-          .head_time = milliseconds(200),
-          .body_time = milliseconds(200),
-          .write_time = milliseconds(200),
-          .idle_time = milliseconds(200)};
-}
+infer::HttpOptions fuzzed_options() { return {.port = 0, .max_body = 4096, .max_header = 1024}; }
 
 /// A service with a key and a model.
 class Listening {
