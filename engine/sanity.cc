@@ -96,9 +96,9 @@ void check_finite(std::span<const float> hidden, const Model& model) {
   read_finite("token embedding", model.weights().token_embedding);
   read_finite("position table", model.weights().position_table);
   throw InvalidArgument(
-      "the hidden states are not finite although the weights are: the positions of this run, or "
-      "what "
-      "its observer changed, are NaN, infinite or too large");
+      "the hidden states are not finite although the weights are: the weights are too large, or "
+      "the "
+      "positions of this run or what its observer changed are NaN, infinite or too large");
 }
 
 void check_finite_logits(std::span<const float> logits) {

@@ -117,13 +117,14 @@ _infer() {{
 complete -F _infer infer
 )";
 
-std::string zsh_action(const OptionDescription& option) {
+/// `nothing`: where no value is offered. A space shows what is to be typed.
+std::string zsh_action(const OptionDescription& option, const char* nothing = " ") {
   std::string action = option.values.empty() ? ""
                                              : fmt::format("compset -P \"*,\"; compadd - {}; ",
                                                            fmt::join(option.values, " "));
   if (option.takes_file()) action += "_files; ";
   return fmt::format(":{}:{}", replaced(option.value, ":", "\\"),
-                     action.empty() ? " " : "{" + action + "}");
+                     action.empty() ? nothing : "{" + action + "}");
 }
 
 /// An argument of zsh's _arguments.
@@ -238,7 +239,8 @@ std::string zsh_completion(Descriptions commands) {
     for (const OptionDescription& option : command.options) {
       if (!option.names.empty()) specs += zsh_option(option);
     }
-    specs += fmt::format(" \\\n        {}", quoted("*" + zsh_action(positional(command))));
+    // With " " an option's only match would be shown, and not be completed.
+    specs += fmt::format(" \\\n        {}", quoted("*" + zsh_action(positional(command), "{ }")));
     cases +=
         fmt::format("    ({})\n{}      _arguments -s{} ;;\n", quoted(command.name), list, specs);
   }

@@ -14,6 +14,7 @@
 
 #include "infer/cli/options.h"
 #include "infer/commands.h"
+#include "infer/files/plain_file.h"
 #include "infer/render/terminal.h"
 #include "infer/serve/access_log.h"
 #include "infer/serve/service.h"
@@ -64,7 +65,8 @@ std::string url_of(const std::string& host, uint16_t port) {
 std::vector<std::string> read_keys(const std::string& file) {
   constexpr std::string_view kMark = "\xef\xbb\xbf", kSpace = " \t\r";
   std::vector<std::string> keys;
-  std::string text = phasor::internal::read_file(file, kMostKeyBytes);
+  std::string text = as_input("--api-key-file: ",
+                              [&] { return phasor::internal::read_file(file, kMostKeyBytes); });
   if (text.starts_with(kMark)) text.erase(0, kMark.size());
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
