@@ -3,18 +3,32 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "phasor/errors.h"
 
 namespace phasor::internal {
 
-/// Throws ModelError, naming `file`, where more keys than chance puts there share the bucket of
-/// `key`, which is in `table`: each look-up would compare all of them.
-template <typename Table, typename Key>
-void refuse_crowding(const Table& table, const Key& key, const std::string& file) {
+/// Puts `entry` into `table` if its key is new. Throws ModelError, naming `file`, where more keys
+/// share a bucket than chance puts there: each look-up would compare all of them.
+template <typename Table>
+void insert_uncrowded(Table& table, typename Table::value_type entry, const std::string& file) {
   constexpr size_t kMost = 64;  // of four million keys at random, none has more than 15
-  if (table.bucket_size(table.bucket(key)) <= kMost) return;
+  const size_t buckets = table.bucket_count();
+  const auto key = [](const auto& value) {
+    if constexpr (requires { value.first; })
+      return value.first;
+    else
+      return value;
+  };
+  const auto place = table.insert(std::move(entry)).first;
+  size_t most = table.bucket_size(table.bucket(key(*place)));
+  if (table.bucket_count() != buckets) {  // all are in other buckets now
+    for (size_t i = 0; i < table.bucket_count(); ++i) most = std::max(most, table.bucket_size(i));
+  }
+  if (most <= kMost) return;
   throw ModelError(fmt::format("{}: more than {} of its pieces have the same hash", file, kMost));
 }
 

@@ -26,7 +26,7 @@ constexpr size_t kMaxTotalBytes = size_t{1} << 24;  // the library takes about 3
 constexpr size_t kMaxNested = 64;                   // the size of an array of its PrefixMatcher
 
 enum WireType { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
-enum PieceType { kNormal = 1, kUnknown = 2, kUserDefined = 4, kLastType = 6 };
+enum PieceType { kNormal = 1, kUnknown = 2, kUserDefined = 4, kUnused = 5, kLastType = 6 };
 
 struct Field {
   uint64_t number = 0;
@@ -76,15 +76,6 @@ std::optional<Field> take_field(std::string_view& message) {
   return field;
 }
 
-/// The library's hash of a piece, Bernstein's.
-struct PieceHash {
-  size_t operator()(std::string_view piece) const {
-    size_t hash = 5381;
-    for (const char c : piece) hash = 33 * hash + static_cast<size_t>(c);
-    return hash;
-  }
-};
-
 class ModelCheck {
  public:
   ModelCheck(std::string_view model, const std::string& file) : model_(model), file_(file) {}
@@ -110,7 +101,7 @@ class ModelCheck {
   int64_t num_unknown_ = 0;
   size_t total_bytes_ = 0;
   std::vector<std::string_view> user_defined_;
-  std::unordered_set<std::string_view, PieceHash> pieces_;  // as the library's table has them
+  std::unordered_set<std::string_view> pieces_, reserved_;  // as in the library's two tables
 };
 
 template <typename Visit>
@@ -130,8 +121,10 @@ CheckedModel ModelCheck::run() {
     if (field.is(1, kBytes)) check_piece(field.bytes);
     if (field.is(2, kBytes)) {
       for_each_field(field.bytes, [&](const Field& option) {
-        constexpr uint64_t kModelType = 3, kWord = 3;
-        if (option.is(kModelType, kVarint)) of_words = option.value == kWord;
+        constexpr uint64_t kModelType = 3, kUnigram = 1, kBpe = 2, kCharacter = 4;
+        const bool is_type = option.is(kModelType, kVarint);  // the library may ignore some
+        of_words |= is_type && option.value != kUnigram && option.value != kBpe &&
+                    option.value != kCharacter;
       });
     }
     if (field.is(3, kBytes)) {
@@ -183,8 +176,8 @@ void ModelCheck::check_piece(std::string_view message) {
   if ((total_bytes_ += text.size()) > kMaxTotalBytes) {
     refuse(fmt::format("its pieces have more than {} bytes together", kMaxTotalBytes));
   }
-  pieces_.insert(text);
-  refuse_crowding(pieces_, text, file_);
+  const bool in_text = type == kNormal || type == kUserDefined || type == kUnused;
+  insert_uncrowded(in_text ? pieces_ : reserved_, text, file_);
   if (type == kUnknown) ++num_unknown_;
   if (type == kUserDefined) user_defined_.push_back(text);
 }

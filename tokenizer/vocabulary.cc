@@ -43,8 +43,7 @@ void Vocabulary::set(std::string_view piece, int64_t id) {
   if (piece.empty()) return;
   std::string& place = pieces_[id].empty() ? pieces_[id] : aliases_.emplace_back();
   place = piece;
-  ids_.emplace(place, static_cast<int32_t>(id));
-  refuse_crowding(ids_, std::string_view(place), file_);
+  insert_uncrowded(ids_, {place, static_cast<int32_t>(id)}, file_);
   longest_piece_ = std::max(longest_piece_, static_cast<int64_t>(piece.size()));
 }
 

@@ -60,7 +60,7 @@ void LineReader::open_file(int64_t number) {
   if (!takes_pipes_ && (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode))) {
     fail("it is not a regular file");
   }
-  begun_ = false;
+  begun_ = ended_ = false;
   decompressor_.reset();
   file_bytes_ = 0;
   compressed_ = unread_ = {};
@@ -81,6 +81,7 @@ bool LineReader::ready() const {
 // and where a signal came.
 size_t LineReader::read_into(size_t begin) {
   constexpr int kMilliseconds = 100;  // between two looks at the signals
+  if (ended_) return 0;
   pollfd input{.fd = descriptor_, .events = POLLIN, .revents = 0};
   ssize_t count = -1;
   do {
@@ -91,6 +92,7 @@ size_t LineReader::read_into(size_t begin) {
   } while (count < 0 && (errno == EINTR || errno == EAGAIN));
   if (count < 0) fail(fmt::format("cannot be read: {}", std::strerror(errno)));
   file_bytes_ += count;
+  ended_ = count == 0;
   return static_cast<size_t>(count);
 }
 
@@ -184,6 +186,7 @@ void LineReader::go_to(const Place& place) {
     place_.offset += skipped;
     if (unread_.empty() && !decompressor_) {
       lseek(descriptor_, place.offset, SEEK_SET);
+      ended_ = false;
       break;
     }
   }

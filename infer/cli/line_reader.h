@@ -95,6 +95,7 @@ class LineReader {
 
   int descriptor_ = -1;
   bool begun_ = false;  // the file is known to be compressed or not
+  bool ended_ = false;  // it has been read: a terminal gives its end once
   std::unique_ptr<Decompressor> decompressor_;
   int64_t file_bytes_ = 0;  // read of the file
   std::vector<char> buffer_, text_buffer_;

@@ -315,6 +315,8 @@ TEST_F(CliShardTest, NothingIsReadOrWrittenWhereAPlansFolderLeads) {
     if (words[1] == "merge") words.insert(words.end(), {"-o", file("merged.npy")});
     expect_infer_fails(words, 3, {"000", "it is a link"});
   }
+  fs::create_directory_symlink(foreign.parent_path(), fs::path(shards()) / "slurm");
+  expect_infer_fails({"shard", "slurm", shards()}, 3, {"slurm", "it is a link"});
   // Old files whose names are only like those of shards stay.
   fs::remove(group);
   fs::create_directory(group);

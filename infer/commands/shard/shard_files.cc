@@ -122,13 +122,13 @@ ShardFiles::ShardFiles(const Plan& plan) : done(plan.size()) {
   }
 }
 
-void ShardFiles::refuse_link(const fs::path& group) {
+void ShardFiles::refuse_link(const fs::path& folder) {
   std::error_code ignored;
-  if (!fs::is_symlink(group, ignored)) return;
+  if (!fs::is_symlink(folder, ignored)) return;
   throw phasor::InvalidArgument(
       fmt::format("{}: it is a link, and files would be written and removed where it leads; put "
                   "a folder in its place",
-                  group.string()));
+                  folder.string()));
 }
 
 std::vector<std::string> ShardFiles::left() const { return ranges_left(done, done.size()); }

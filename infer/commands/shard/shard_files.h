@@ -33,8 +33,8 @@ struct ShardRecord {
 struct ShardFiles {
   explicit ShardFiles(const Plan& plan);
 
-  /// Throws InvalidArgument where a group's folder is a link.
-  static void refuse_link(const std::filesystem::path& group);
+  /// Throws InvalidArgument where a folder within a plan's is a link.
+  static void refuse_link(const std::filesystem::path& folder);
 
   /// "3 9-99 …": the first ranges of shards that are not done.
   std::string left_text() const;

@@ -8,6 +8,7 @@
 #include "infer/cli/command_line.h"
 #include "infer/commands/shard/plan.h"
 #include "infer/commands/shard/shard.h"
+#include "infer/commands/shard/shard_files.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
 
@@ -95,6 +96,7 @@ std::string without_patterns(const std::string& path) {
 
 std::filesystem::path make_log_folder(const std::filesystem::path& folder) {
   std::error_code error;
+  ShardFiles::refuse_link(folder / "slurm");
   std::filesystem::create_directory(folder / "slurm", error);
   if (!error) return folder / "slurm";
   throw phasor::InvalidArgument(
