@@ -131,7 +131,8 @@ PartialFile::PartialFile(const fs::path& path, VectorFormat format, bool resume)
 
 PartialFile::~PartialFile() {
   if (descriptor_ < 0) return;
-  if (state_.lines == 0) unlink(partial_.c_str());
+  // A record may have got its name and failed after that.
+  if (state_.lines == 0 && access(record_.c_str(), F_OK) != 0) unlink(partial_.c_str());
   close(descriptor_);
 }
 
