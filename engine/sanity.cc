@@ -97,8 +97,7 @@ void check_finite(std::span<const float> hidden, const Model& model) {
   read_finite("position table", model.weights().position_table);
   throw InvalidArgument(
       "the hidden states are not finite although the weights are: the weights are too large, or "
-      "the "
-      "positions of this run or what its observer changed are NaN, infinite or too large");
+      "the positions of this run or what its observer changed are NaN, infinite or too large");
 }
 
 void check_finite_logits(std::span<const float> logits) {

@@ -2,9 +2,10 @@
 
     python3 docs/data/seeds.py MEASURE[@LAYER] … [--tokens 64M] [--norm post] [--less KIND]
 
-Without --tokens the runs are those of the schedule that has the most. ± is half of the 95 % interval over
-seeds (Student's t). --less prints differences from a kind, seed by seed: runs of one seed share their batches,
-masks and the initial values of shared parameters.
+A name stands for all that begin with it: sources for sources.mlp, sources.mlp for its layers.
+Without --tokens the runs are those of the schedule that has the most. ± is half of the 95 % interval
+over seeds (Student's t). --less prints differences from a kind, seed by seed: runs of one seed share
+their batches, masks and the initial values of shared parameters.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import collections
 import csv
 import math
 import os
+import re
 import statistics
 
 KINDS = ["sinusoidal", "learned", "none", "rotary", "relative", "alibi"]
@@ -54,9 +56,13 @@ def main():
     for row in rows:
         name = row["measure"] + (f"@{row['layer']}" if row["layer"] else "")
         found.setdefault(name, {}).setdefault(row["kind"], {})[row["seed"]] = float(row["value"])
-    names = [name for asked in args.measures for name in found if asked in (name, name.split("@")[0])]
-    if not names:
-        parser.error(f"no such measures; there are {', '.join(sorted({name.split('@')[0] for name in found}))}")
+    names = []
+    for asked in args.measures:
+        matching = [name for name in found if re.match(re.escape(asked) + "(?![^.@])", name)]
+        if not matching:
+            measures = sorted({name.split("@")[0] for name in found})
+            parser.error(f"there is no measure {asked}; there are {', '.join(measures)}")
+        names += matching
     seeds = [len({row["seed"] for row in rows if row["kind"] == kind}) for kind in kinds]
     table = [[f"{tokens} tokens"] + kinds, ["seeds"] + [str(count) for count in seeds]]
     for name in names:

@@ -125,7 +125,6 @@ void HttpServer::Connection::close() {
 
 void HttpServer::Connection::wait_for_request() {
   if (state_->draining) return close();
-  while (text_of(buffer_).starts_with("\r\n")) buffer_.consume(2);  // between requests
   if (buffer_.size() > 0) return begin_request({});  // sent before the answer to the last one
   buffer_.shrink_to_fit();
   join(state_->idle);
@@ -136,7 +135,11 @@ void HttpServer::Connection::wait_for_request() {
 
 void HttpServer::Connection::begin_request(error_code error) {
   leave();
+  if (!error && buffer_.size() == 0)
+    buffer_.commit(socket_.read_some(buffer_.prepare(kReadAtOnce), error));
   if (error) return close();
+  while (text_of(buffer_).starts_with("\r\n")) buffer_.consume(2);  // RFC 9112, section 2.2
+  if (buffer_.size() == 0) return wait_for_request();
   request_ = {};
   request_.client = client_;
   request_.is_local = is_local_;

@@ -284,6 +284,17 @@ TEST_F(CliShardTest, MergeRefusesGapsAndDamage) {
                 fs::copy_options::overwrite_existing);
   expect_infer_fails(merging, 3, {"shard-000002.done belongs to another plan"});
   EXPECT_EQ(run({"2"}).out, "shard 2: written, 60 lines\n");
+
+  // A record whose counts are none.
+  const json record = json::parse(read_text_file(shard_file(1, "done")));
+  for (const char* count : {"bytes", "lines_cut", "lines_invalid"}) {
+    for (const json& wrong : {json(-1), json(int64_t{1} << 47), json("1"), json(1.5)}) {
+      json damaged = record;
+      damaged[count] = wrong;
+      std::ofstream(shard_file(1, "done")) << damaged.dump();
+      expect_infer_fails(merging, 3, {"shard-000001.done is damaged"});
+    }
+  }
 }
 
 TEST_F(CliShardTest, AShardOfOtherLinesIsNotMerged) {

@@ -243,11 +243,11 @@ Plan Plan::read(const fs::path& folder) {
     return as_input("", [&] { return phasor::internal::read_file(path, most); });
   };
   const std::string text = bytes_of(file, kMostBytes);
+  // Refuses what is nested too deeply.
+  const Json json = as_input("", [&] {
+                      return phasor::internal::parse_json_object(text, file.string());
+                    }).take();
   try {
-    // Refuses what is nested too deeply.
-    const Json json = as_input("", [&] {
-                        return phasor::internal::parse_json_object(text, file.string());
-                      }).take();
     if (json.at("phasor_shards") != kVersion) {
       throw phasor::InvalidArgument(fmt::format("it is of version {}, and this program reads {}",
                                                 json.at("phasor_shards").dump(), kVersion));

@@ -18,11 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-int64_t count_of(const Json& json, const char* name) {
-  constexpr uint64_t kMost = uint64_t{1} << 46;  // sums of them fit into 64 bits
-  const Json& number = json.at(name);
-  return number.is_number_unsigned() && number.get<uint64_t>() <= kMost ? number.get<int64_t>()
-                                                                        : -1;
+[[noreturn]] void refuse_damaged(const fs::path& file) {
+  throw phasor::InvalidArgument(fmt::format("{} is damaged", file.string()));
 }
 
 /// The shards that are not done, as "3" or "9-99"; up to `most`.
@@ -61,16 +58,22 @@ std::optional<ShardRecord> ShardRecord::read(const Plan& plan, int64_t shard) {
     constexpr int64_t kMostBytes = 1 << 16;
     const Json json =
         as_input("", [&] { return phasor::internal::read_json_object(path, kMostBytes); }).take();
-    record = {.bytes = count_of(json, "bytes"),
+    const auto count_of = [&](const char* name) {
+      constexpr uint64_t kMost = uint64_t{1} << 46;  // sums of them fit into 64 bits
+      const Json& number = json.at(name);
+      if (!number.is_number_unsigned() || number.get<uint64_t>() > kMost) refuse_damaged(path);
+      return number.get<int64_t>();
+    };
+    record = {.bytes = count_of("bytes"),
               .xxh64 = json.at("xxh64"),
               .plan = json.at("plan"),
               .arithmetic = json.at("arithmetic"),
               .host = json.at("host"),
               .seconds = json.at("seconds"),
-              .lines_cut = count_of(json, "lines_cut"),
-              .lines_invalid = count_of(json, "lines_invalid")};
+              .lines_cut = count_of("lines_cut"),
+              .lines_invalid = count_of("lines_invalid")};
   } catch (const nlohmann::json::exception&) {
-    throw phasor::InvalidArgument(fmt::format("{} is damaged", path.string()));
+    refuse_damaged(path);
   }
   if (record.plan != plan.id) {
     throw phasor::InvalidArgument(fmt::format("{} belongs to another plan", path.string()));
@@ -90,7 +93,7 @@ std::optional<ShardRecord> ShardRecord::read(const Plan& plan, int64_t shard) {
 void ShardRecord::verify(const Plan& plan, int64_t shard) const {
   const fs::path file = plan.file_of(shard);
   if (as_input("", [&] { return fingerprint_of(file); }) != xxh64) {
-    throw phasor::InvalidArgument(fmt::format("{} is damaged", file.string()));
+    refuse_damaged(file);
   }
 }
 
