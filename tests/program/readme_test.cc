@@ -88,11 +88,19 @@ bool runs_infer(const std::string& line) {
   return !serves(line) && (line.starts_with("infer ") || line.starts_with("./dev infer "));
 }
 
+/// A script of docs/data, where there is a Python that runs it.
+bool runs_script(const std::string& line) {
+  static const bool kHasPython = run_program({"/bin/sh", "-c", "python3 --version"}).exit_code == 0;
+  return kHasPython && line.starts_with("python3 docs/data/");
+}
+
 /// Runs a line of a page, where `infer` is the binary under test, in a folder that holds examples/
 /// and, in place of the models that the README downloads, a bundled one and a tiny reranker.
 ProgramResult run_line(std::string line, const TempFolder& folder = {}) {
   if (line.starts_with("./dev infer")) line.erase(0, 6);
-  fs::create_directory_symlink(kSource / "examples", folder.path() / "examples");
+  for (const char* part : {"docs", "examples"}) {
+    fs::create_directory_symlink(kSource / part, folder.path() / part);
+  }
   fs::create_directory_symlink(kSource / "models" / "sinusoidal",
                                folder.path() / "all-MiniLM-L6-v2");
   static const BertFolder kReranker({"relevant"});
@@ -132,7 +140,7 @@ std::optional<std::vector<std::string>> expected(const Page& page, size_t b) {
     return lines_of(run_program({(fs::path(EXAMPLES_DIR) / program).string()}).out);
   }
   const std::string& line = page.lines.at(before.begin);
-  if (before.language != "sh" || !runs_infer(line)) return std::nullopt;
+  if (before.language != "sh" || (!runs_infer(line) && !runs_script(line))) return std::nullopt;
   EXPECT_EQ(before.end - before.begin, 1u) << page.path << ": whose output is shown? " << line;
   const ProgramResult result = run_line(line);
   EXPECT_EQ(result.exit_code, 0) << line << "\n" << result.err;
