@@ -1,15 +1,14 @@
 """Prints measures of docs/data/seeds.csv by kind of positions, as means over training seeds.
 
-    python3 docs/data/seeds.py MEASURE[@LAYER] … [--tokens 64M] [--norm post] [--less KIND]
+    python3 docs/data/seeds.py MEASURE[@LAYER] … [--tokens 64M] [--then 64M] [--norm post] [--less KIND]
 
 A name stands for all that begin with it: sources for sources.mlp, sources.mlp for its layers.
 Without --tokens the runs are those of the schedule that has the most. ± is half of the 95 % interval
-over seeds (Student's t). --less prints differences from a kind, seed by seed: runs of one seed share
+over seeds (Student's t). --then prints "a → b", for the seeds that have both schedules. --less prints differences from a kind, seed by seed: runs of one seed share
 their batches, masks and the initial values of shared parameters.
 """
 
 import argparse
-import collections
 import csv
 import math
 import os
@@ -28,56 +27,90 @@ def half_interval(values):
 def mean_of(values):
     if not values:
         return "—"
-    mean = f"{statistics.mean(values):.3f}"
+    mean = f"{round(statistics.mean(values), 3) + 0:.3f}"  # no -0.000
     return f"{mean} ±{half_interval(values):.3f}" if len(values) > 1 else mean
+
+
+def read_runs(norm):
+    """By schedule, measure and layer, kind and seed: the value."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "seeds.csv")
+    runs = {}
+    with open(path, newline="") as file:
+        for row in csv.DictReader(file):
+            if row["norm"] != norm:
+                continue
+            name = row["measure"] + (f"@{row['layer']}" if row["layer"] else "")
+            kinds = runs.setdefault(row["tokens"], {}).setdefault(name, {})
+            kinds.setdefault(row["kind"], {})[row["seed"]] = float(row["value"])
+    return runs
+
+
+def seeds_of(run):
+    """By kind."""
+    found = {}
+    for kinds in run.values():
+        for kind, values in kinds.items():
+            found.setdefault(kind, set()).update(values)
+    return found
+
+
+def matching(asked, names):
+    """The names that begin with `asked`, the layers of a measure in order."""
+    found = [name for name in names if re.match(re.escape(asked) + "(?![^.@ ])", name)]
+    measures = [name.split("@")[0] for name in found]
+    return sorted(found, key=lambda name: (measures.index(name.split("@")[0]), name))
+
+
+def less(values, base):
+    return {seed: value - base[seed] for seed, value in values.items() if seed in base}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("measures", nargs="+", metavar="MEASURE")
     parser.add_argument("--tokens")
+    parser.add_argument("--then", metavar="TOKENS")
     parser.add_argument("--norm", default="post", choices=["post", "pre"])
-    parser.add_argument("--less", choices=KINDS)
+    parser.add_argument("--less", choices=KINDS, metavar="KIND")
     args = parser.parse_args()
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "seeds.csv"), newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["norm"] == args.norm]
-    runs = collections.Counter(tokens for tokens, _, _ in {(r["tokens"], r["kind"], r["seed"]) for r in rows})
-    tokens = args.tokens or max(runs, key=lambda tokens: (runs[tokens], tokens), default=None)
-    if tokens not in runs:
-        others = f" of {tokens} tokens; there are {', '.join(sorted(runs))}" if runs else ""
-        parser.error(f"seeds.csv has no {args.norm}-norm runs{others}")
-    rows = [row for row in rows if row["tokens"] == tokens]
-    kinds = [kind for kind in KINDS if any(row["kind"] == kind for row in rows)]
-    if args.less:
-        if args.less not in kinds:
-            parser.error(f"seeds.csv has no such runs of {args.less}; there are {', '.join(kinds)}")
-        kinds.remove(args.less)
-    found = {}  # by measure and layer, kind, seed
-    for row in rows:
-        name = row["measure"] + (f"@{row['layer']}" if row["layer"] else "")
-        found.setdefault(name, {}).setdefault(row["kind"], {})[row["seed"]] = float(row["value"])
+    runs = read_runs(args.norm)
+    most = {tokens: (sum(map(len, seeds_of(run).values())), tokens) for tokens, run in runs.items()}
+    tokens = args.tokens or max(runs, key=most.get, default=None)
+    schedules = [tokens, args.then] if args.then else [tokens]
+    for wanted in schedules:
+        if wanted not in runs:
+            parser.error(f"seeds.csv has no {args.norm}-norm runs of {wanted} tokens; there are {', '.join(runs)}")
+    seeds = {kind: set.intersection(*(seeds_of(runs[tokens]).get(kind, set()) for tokens in schedules))
+             for kind in KINDS}
+    kinds = [kind for kind in KINDS if seeds[kind]]
+    if args.less and args.less not in kinds:
+        parser.error(f"seeds.csv has no such runs of {args.less}; there are {', '.join(kinds)}")
+    kinds = [kind for kind in kinds if kind != args.less]
+    known = runs[tokens]
     names = []
     for asked in args.measures:
-        matching = [name for name in found if re.match(re.escape(asked) + "(?![^.@])", name)]
-        if not matching:
-            measures = sorted({name.split("@")[0] for name in found})
-            parser.error(f"there is no measure {asked}; there are {', '.join(measures)}")
-        names += matching
-    seeds = [len({row["seed"] for row in rows if row["kind"] == kind}) for kind in kinds]
-    table = [[f"{tokens} tokens"] + kinds, ["seeds"] + [str(count) for count in seeds]]
-    for name in names:
-        cells = [name]
-        for kind in kinds:
-            values = found[name].get(kind, {})
+        if not (found := matching(asked, known)):
+            view = asked.split(".")[0]
+            others = {name.split("@")[0] for name in matching(view, known)} or {name.split(".")[0] for name in known}
+            parser.error(f"there is no measure {asked}; there are {', '.join(sorted(others))}")
+        names += found
+
+    def cell(name, kind):
+        steps = []
+        for schedule in schedules:
+            values = runs[schedule][name].get(kind, {})
+            values = {seed: value for seed, value in values.items() if seed in seeds[kind]}
             if args.less:
-                base = found[name].get(args.less, {})
-                values = {seed: value - base[seed] for seed, value in values.items() if seed in base}
-            cells.append(mean_of(list(values.values())))
-        table.append(cells)
+                values = less(values, runs[schedule][name].get(args.less, {}))
+            steps.append(mean_of(list(values.values())))
+        return " → ".join(steps) if steps[0] != "—" else "—"
+
+    table = [[" → ".join(schedules) + " tokens"] + kinds, ["seeds"] + [str(len(seeds[kind])) for kind in kinds]]
+    table += [[name] + [cell(name, kind) for kind in kinds] for name in names]
     widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
     for row in table:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
-    if any(cell != "—" and "±" not in cell for row in table[2:] for cell in row[1:]):
+        print("  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip())
+    if any(text != "—" and "±" not in text for row in table[2:] for text in row[1:]):
         print("One seed alone has no interval.")
 
 
