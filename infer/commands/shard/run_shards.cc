@@ -206,7 +206,6 @@ class Runner {
     reader_->stop_after(lines);
 
     const std::string header = plan_.format.header(lines);
-    const bool text = plan_.format.kind == VectorFormat::Kind::kJsonLines;
     TemporaryFile file(fmt::format("shard {}", shard), plan_.file_of(shard),
                        {.reserve = plan_.bytes_of(shard).value_or(0)});
     Fingerprint fingerprint;
