@@ -11,11 +11,16 @@
 
 namespace phasor::internal {
 
+constexpr size_t kMostOfOneHash = 16;  // of four million keys at random, none has more than 15
+
+[[noreturn]] inline void refuse_crowded(const std::string& file, size_t most) {
+  throw ModelError(fmt::format("{}: more than {} of its pieces have the same hash", file, most));
+}
+
 /// Puts `entry` into `table` if its key is new. Throws ModelError, naming `file`, where more keys
 /// share a bucket than chance puts there: each look-up would compare all of them.
 template <typename Table>
 void insert_uncrowded(Table& table, typename Table::value_type entry, const std::string& file) {
-  constexpr size_t kMost = 64;  // of four million keys at random, none has more than 15
   const size_t buckets = table.bucket_count();
   const auto key = [](const auto& value) {
     if constexpr (requires { value.first; })
@@ -28,8 +33,7 @@ void insert_uncrowded(Table& table, typename Table::value_type entry, const std:
   if (table.bucket_count() != buckets) {  // all are in other buckets now
     for (size_t i = 0; i < table.bucket_count(); ++i) most = std::max(most, table.bucket_size(i));
   }
-  if (most <= kMost) return;
-  throw ModelError(fmt::format("{}: more than {} of its pieces have the same hash", file, kMost));
+  if (most > kMostOfOneHash) refuse_crowded(file, kMostOfOneHash);
 }
 
 }  // namespace phasor::internal

@@ -8,9 +8,11 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "phasor/errors.h"
@@ -94,6 +96,7 @@ class ModelCheck {
   void check_piece(std::string_view message);
   void check_rules(std::string_view normalizer, const char* name, CharsmapGrowth& growth) const;
   void check_nesting();
+  void check_unused() const;
 
   std::string_view model_;
   const std::string& file_;
@@ -101,6 +104,7 @@ class ModelCheck {
   int64_t num_unknown_ = 0;
   size_t total_bytes_ = 0;
   std::vector<std::string_view> user_defined_;
+  std::vector<size_t> unused_;                              // the hashes of pieces
   std::unordered_set<std::string_view> pieces_, reserved_;  // as in the library's two tables
 };
 
@@ -142,6 +146,7 @@ CheckedModel ModelCheck::run() {
     refuse(fmt::format("{} pieces are of the type UNKNOWN, where there must be one", num_unknown_));
   }
   check_nesting();
+  check_unused();
   kept.spaces_are_pieces = kept.spaces_are_pieces && !of_words;
   return kept;
 }
@@ -180,6 +185,7 @@ void ModelCheck::check_piece(std::string_view message) {
   insert_uncrowded(in_text ? pieces_ : reserved_, text, file_);
   if (type == kUnknown) ++num_unknown_;
   if (type == kUserDefined) user_defined_.push_back(text);
+  if (type == kUnused) unused_.push_back(std::hash<std::string_view>()(text));
 }
 
 void ModelCheck::check_rules(std::string_view normalizer, const char* name,
@@ -201,6 +207,22 @@ void ModelCheck::check_nesting() {
     if (nested.size() > kMaxNested) {
       refuse(fmt::format("more than {} user-defined pieces begin with one another, '{}' the first",
                          kMaxNested, nested.front()));
+    }
+  }
+}
+
+/// Of a BPE model, the library puts the unused pieces that a text makes into a table that grows
+/// with them. So they must not collide in a table of any size that it may have.
+void ModelCheck::check_unused() const {
+  std::unordered_set<size_t> sizes;  // grows as that table does
+  std::vector<size_t> pieces;        // of each bucket
+  for (size_t i = 0, buckets = sizes.bucket_count(); i < unused_.size(); ++i) {
+    sizes.insert(i);
+    if (sizes.bucket_count() == std::exchange(buckets, sizes.bucket_count())) continue;
+    pieces.assign(buckets, 0);
+    const size_t most = kMostOfOneHash + 2 * unused_.size() / buckets;
+    for (const size_t hash : unused_) {
+      if (++pieces[hash % buckets] > most) refuse_crowded(file_, most);
     }
   }
 }

@@ -1,6 +1,7 @@
 // The connections of an HttpServer: what http.cc and connection.cc share.
 #pragma once
 
+#include <atomic>
 #include <boost/asio.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
@@ -36,6 +37,7 @@ struct HttpServer::State {
 
   void accept(const std::shared_ptr<State>& self);
   void drain();
+  void stop();  // from any thread
 
   const HttpOptions options;
   const Handler handler;
@@ -44,6 +46,7 @@ struct HttpServer::State {
   tcp::acceptor acceptor;
   asio::steady_timer retry;
   bool accepting = false, draining = false;
+  std::atomic<bool> stopped = false;
   int64_t unread = 0, unsent = 0;  // bytes
   std::set<Connection*> connections;
   std::list<Connection*> idle, writing;  // the longest idle first, and that which writes longest

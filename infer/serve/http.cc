@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <thread>
 
 #include "infer/serve/connection.h"
 #include "phasor/errors.h"
@@ -11,6 +12,7 @@ namespace infer {
 namespace {
 
 constexpr milliseconds kRetryAccept{100};  // where descriptors have run out
+constexpr milliseconds kMemoryPause{1};    // where memory has
 
 }  // namespace
 
@@ -18,7 +20,6 @@ void HttpServer::State::accept(const std::shared_ptr<State>& self) {
   if (accepting || !acceptor.is_open()) return;
   // Goes on when one has ended or is idle.
   if (std::ssize(connections) >= options.max_connections && idle.empty()) return;
-  accepting = true;
   acceptor.async_accept([self](error_code error, tcp::socket socket) {
     self->accepting = false;
     if (!self->acceptor.is_open()) return;
@@ -34,6 +35,12 @@ void HttpServer::State::accept(const std::shared_ptr<State>& self) {
       if (!error) self->accept(self);
     });
   });
+  accepting = true;  // it has not thrown
+}
+
+void HttpServer::State::stop() {
+  stopped = true;
+  io.stop();
 }
 
 void HttpServer::State::drain() {
@@ -77,21 +84,33 @@ HttpServer::~HttpServer() {
 uint16_t HttpServer::port() const { return state_->acceptor.local_endpoint().port(); }
 
 void HttpServer::run() {
-  state_->accept(state_);
-  while (true) {
+  while (!state_->stopped) {
     try {
+      state_->accept(state_);
       state_->io.run();
-      return;
+      if (!state_->acceptor.is_open()) return;  // drained
+      state_->io.restart();
     } catch (const std::bad_alloc&) {  // the connection that asked for it has ended
+      std::this_thread::sleep_for(kMemoryPause);
     }
   }
 }
 
 void HttpServer::drain() {
-  asio::post(state_->io, [state = state_] { state->drain(); });
+  try {
+    asio::post(state_->io, [state = state_] {
+      try {
+        state->drain();
+      } catch (const std::bad_alloc&) {
+        state->stop();
+      }
+    });
+  } catch (const std::bad_alloc&) {
+    stop();
+  }
 }
 
-void HttpServer::stop() { state_->io.stop(); }
+void HttpServer::stop() { state_->stop(); }
 
 std::string_view reason_of(int status) {
   const beast::string_view reason = http::obsolete_reason(static_cast<http::status>(status));

@@ -110,9 +110,13 @@ class Signals {
         if (signal == SIGUSR1) continue;
         if (++count > 1) _exit(128 + signal);  // as the system would have ended it
         if (!service.is_ready()) _exit(0);     // nothing has been accepted
-        service.drain();
-        server.drain();
-        if (!quiet) note("shutting down; accepted requests are answered first");
+        try {
+          service.drain();
+          server.drain();
+          if (!quiet) note("shutting down; accepted requests are answered first");
+        } catch (const std::bad_alloc&) {
+          server.stop();
+        }
       }
     });
   }

@@ -504,6 +504,16 @@ TEST_F(EmbedFileTest, ResumingWithOtherOptionsOrInputSaysWhatDiffers) {
   refused({}, {"damaged"});
 }
 
+TEST_F(EmbedFileTest, TheInputIsNoFileThatIsWritten) {
+  for (const char* extension : {"", ".partial", ".partial.json"}) {
+    const fs::path input = folder_.write(std::string(kName) + extension, "Tom bit.\n");
+    expect_infer_fails({"embed", "-i", input.string(), "-o", out()}, 2,
+                       {input.string(), "is the input"});
+    EXPECT_EQ(read_text_file(input), "Tom bit.\n");
+    fs::remove(input);
+  }
+}
+
 TEST_F(EmbedFileTest, AFullDiskLeavesNoFileOfThatNameAndCanBeResumed) {
   const std::string expected = whole();
   // Room for one window of 1024 lines, not for two.

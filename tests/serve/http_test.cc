@@ -36,10 +36,14 @@ TEST(HttpTest, HttpIsReadAndRefusedAsItShould) {
     const std::string get = "GET /health HTTP/1.1\r\nHost: a\r\n\r\n";
     client.send("\r\n\r\n" + get + "\r\n" + get);
     for (int i = 0; i < 2; ++i) EXPECT_EQ(client.receive().status, 200);
-    client.send("\r\n");
-    std::this_thread::sleep_for(20ms);
-    client.send(get);
-    EXPECT_EQ(client.receive().status, 200);
+    std::string lines;
+    for (int i = 0; i < 50'000; ++i) lines += "\r\n";
+    for (const size_t cut : {size_t{2}, size_t{1}, lines.size() - 1}) {
+      client.send(lines.substr(0, cut));
+      std::this_thread::sleep_for(20ms);
+      client.send(lines.substr(cut) + get);
+      EXPECT_EQ(client.receive().status, 200);
+    }
   }
   {  // in pieces
     Client client(server.port());
@@ -80,9 +84,20 @@ TEST(HttpTest, HttpIsReadAndRefusedAsItShould) {
   EXPECT_EQ(refused("GET / HTTP/1.1\r\nHost: a\r\nX: " + std::string(300'000, 'x')), 431);
   const std::string ext = "POST /embed HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1;";
   EXPECT_EQ(refused(ext + std::string(300'000, 'x')), 431);
+  std::string short_headers = "POST /embed HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n";
+  for (int i = 0; i < 100; ++i) short_headers += "X:\r\n";  // each takes more than its bytes
+  EXPECT_EQ(refused(short_headers + "\r\n"), 431);
+  for (const char* extension : {"a=\"\n\"", "a=\"\nGET /health HTTP/1.1\""}) {
+    EXPECT_EQ(refused("POST /embed HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nf;" +
+                      std::string(extension) + "\r\n" + ok + "\r\n0\r\n\r\n"),
+              400);
+  }
   EXPECT_EQ(refused("nonsense\r\n\r\n"), 400);
   EXPECT_EQ(refused("GET /health HTTP/1.1\r\n\r\n"), 400);
-  EXPECT_EQ(refused("GET /health HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"), 400);
+  for (const char* twice : {"1.1\r\nHost: a\r\nHost: b", "1.0\r\nHost: a\r\nHost: b",
+                            "1.1\r\nHost: a\r\nOrigin: \r\nOrigin: http://b"}) {
+    EXPECT_EQ(refused(fmt::format("GET /health HTTP/{}\r\n\r\n", twice)), 400) << twice;
+  }
   for (const char* coding : {"gzip", "gzip, chunked", "chunked, chunked", "identity"}) {
     EXPECT_EQ(
         refused(fmt::format(

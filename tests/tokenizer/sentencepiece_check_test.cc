@@ -219,10 +219,32 @@ TEST(SentencePieceCheckTest, PiecesThatAreMadeToHaveOneHash) {
       const std::string piece = "x" + std::to_string(n);
       if (std::hash<std::string_view>()(piece) % buckets == 0) pieces.push_back({piece});
     }
-    const std::vector<TestPiece> some(pieces.begin(), pieces.begin() + 50);
+    const std::vector<TestPiece> some(pieces.begin(), pieces.begin() + 15);
     while (pieces.size() < 140) pieces.push_back({"y" + std::to_string(pieces.size())});
     expect_refused(sentencepiece_bytes(pieces), {"the same hash"});
     use(sentencepiece_bytes(some));
+  }
+}
+
+TEST(SentencePieceCheckTest, UnusedPiecesThatAreMadeToHaveOneHashInATableOfAnySize) {
+  // The model's pieces have more buckets than the unused ones of a text.
+  std::vector<TestPiece> others;
+  for (int n = 0; n < 3000; ++n) others.push_back({"y" + std::to_string(n)});
+  for (const size_t buckets : {127, 1109}) {
+    for (const bool collide : {true, false}) {
+      std::vector<TestPiece> pieces = others;
+      const size_t size = others.size() + buckets * 3 / 4;
+      for (int n = 0; pieces.size() < size; ++n) {
+        const std::string piece = "x" + std::to_string(n);
+        if (collide && std::hash<std::string_view>()(piece) % buckets != 7) continue;
+        pieces.push_back({piece, PieceType::kUnused});
+      }
+      if (collide) {
+        expect_refused(sentencepiece_bytes(pieces), {"the same hash"});
+      } else {
+        use(sentencepiece_bytes(pieces));
+      }
+    }
   }
 }
 

@@ -285,9 +285,11 @@ int embed(int argc, char** argv) {
     }
     return 0;
   }
-  if (std::error_code ignored;
-      std::filesystem::equivalent(arguments.input, arguments.output, ignored)) {
-    throw UsageError(fmt::format("-o: {} is the input; choose another name", arguments.output));
+  for (const char* extension : {"", ".partial", ".partial.json"}) {  // that are written
+    const std::string file = arguments.output + extension;
+    if (std::error_code ignored; std::filesystem::equivalent(arguments.input, file, ignored)) {
+      throw UsageError(fmt::format("-o: {} is the input; choose another name", file));
+    }
   }
   const bool from_file = arguments.nearest > 0 || arguments.words.empty() ||
                          arguments.words == std::vector<std::string>{"-"};

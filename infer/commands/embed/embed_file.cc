@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
@@ -60,10 +61,12 @@ std::string model_fingerprint(const fs::path& folder) {
   }
   std::ranges::sort(files);
   Fingerprint fingerprint;
+  std::map<std::pair<uint64_t, uint64_t>, std::string> contents;  // links may lead to one file
   for (const fs::path& file : files) {
     try {
       phasor::internal::refuse_link_out(folder, file);
-      const std::string content = fingerprint_of(file);
+      std::string& content = contents[phasor::internal::file_id(file)];
+      if (content.empty()) content = fingerprint_of(file);
       fingerprint.add_piece(file.lexically_relative(folder).string());
       fingerprint.add_piece(content);
     } catch (const phasor::ModelError&) {
@@ -212,6 +215,9 @@ void PartialFile::restore() {
       refuse(fmt::format("the {} bytes of {} are not {} vectors of {} numbers", bytes,
                          partial_.string(), lines, format_.width));
     }
+    if (text && lines_in(bytes) != lines) {
+      refuse(fmt::format("the {} bytes of {} are not {} lines", bytes, partial_.string(), lines));
+    }
     state_ = {lines, record.at("input")};
     bytes_ = bytes;
   } catch (const json::exception&) {
@@ -219,6 +225,23 @@ void PartialFile::restore() {
   } catch (const phasor::ModelError&) {
     refuse("it is damaged");
   }
+}
+
+/// The lines in the first `bytes` of the file; -1 where the last of them has no end.
+int64_t PartialFile::lines_in(int64_t bytes) const {
+  std::vector<char> piece(size_t{1} << 20);
+  int64_t lines = 0;
+  char last = '\n';
+  for (int64_t done = 0; done < bytes;) {
+    const auto size = std::min(std::ssize(piece), bytes - done);
+    const ssize_t got = pread(descriptor_, piece.data(), static_cast<size_t>(size), done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) fail(partial_);
+    lines += std::count(piece.begin(), piece.begin() + got, '\n');
+    last = piece[static_cast<size_t>(got) - 1];
+    done += got;
+  }
+  return last == '\n' ? lines : -1;
 }
 
 void PartialFile::write(std::string_view bytes) const {

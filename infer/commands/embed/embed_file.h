@@ -65,6 +65,7 @@ class PartialFile {
   }
   void open_partial();
   void restore();
+  int64_t lines_in(int64_t bytes) const;
   void write(std::string_view bytes) const;
 
   std::filesystem::path path_, partial_, record_;

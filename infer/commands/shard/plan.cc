@@ -244,9 +244,8 @@ Plan Plan::read(const fs::path& folder) {
   };
   const std::string text = bytes_of(file, kMostBytes);
   // Refuses what is nested too deeply.
-  const Json json = as_input("", [&] {
-                      return phasor::internal::parse_json_object(text, file.string());
-                    }).take();
+  const Json json =
+      as_input("", [&] { return phasor::internal::parse_json_object(text, file.string()); }).take();
   try {
     if (json.at("phasor_shards") != kVersion) {
       throw phasor::InvalidArgument(fmt::format("it is of version {}, and this program reads {}",
