@@ -261,35 +261,34 @@ void HttpServer::Connection::handle() {
     if (!alive) return;
     // What keeps a connection alive is held on the thread of run() alone.
     asio::post(alive->io, [weak, number, response = std::move(response)]() mutable {
-      if (const auto self = weak.lock()) self->reply(number, std::move(response));
+      if (const auto self = weak.lock())
+        self->or_close([&] { self->reply(number, std::move(response)); });
     });
   };
   if (request_.status == 0) watch();
-  try {
-    state_->handler(std::move(request_), std::move(reply), gone_.get_token());
-  } catch (...) {
-    close();
-    throw;
-  }
+  state_->handler(std::move(request_), std::move(reply), gone_.get_token());
 }
 
 /// Notices that the client closes the connection while its request is being answered.
 void HttpServer::Connection::watch() {
   if (buffer_.size() >= kReadAhead) return watch_for_reset();
-  socket_.async_wait(
-      tcp::socket::wait_read, [self = shared_from_this(), number = number_](error_code error) {
-        if (error || !self->waits_for(number)) return;
-        tcp::socket& socket = self->socket_;
-        error_code problem;
-        socket.non_blocking(true, problem);
-        const size_t got = socket.receive(self->buffer_.prepare(kReadAtOnce), 0, problem);
-        self->buffer_.commit(got);  // the next request, already
-        if (got > 0 || problem == asio::error::would_block) return self->watch();
-        if (problem != asio::error::eof) return self->close();
-        if (self->buffer_.size() == 0) self->keep_alive_ = false;
-        if (self->version_ >= 11) socket.send(asio::buffer(kContinue), 0, problem);
-        self->watch_for_reset();
-      });
+  socket_.async_wait(tcp::socket::wait_read,
+                     [self = shared_from_this(), number = number_](error_code error) {
+                       if (!error && self->waits_for(number))
+                         self->or_close([&] { self->watched(); });
+                     });
+}
+
+void HttpServer::Connection::watched() {
+  error_code problem;
+  socket_.non_blocking(true, problem);
+  const size_t got = socket_.receive(buffer_.prepare(kReadAtOnce), 0, problem);
+  buffer_.commit(got);  // the next request, already
+  if (got > 0 || problem == asio::error::would_block) return watch();
+  if (problem != asio::error::eof) return close();
+  if (buffer_.size() == 0) keep_alive_ = false;
+  if (version_ >= 11) socket_.send(asio::buffer(kContinue), 0, problem);
+  watch_for_reset();
 }
 
 void HttpServer::Connection::watch_for_reset() {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <new>
 #include <optional>
 #include <set>
 #include <stop_token>
@@ -59,11 +60,23 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   Connection(std::shared_ptr<State> state, tcp::socket socket);
   ~Connection();
 
-  void wait_for_request();
+  void begin() {
+    or_close([this] { wait_for_request(); });
+  }
   void hurry();
   void close();
 
  private:
+  /// What is left of a step that has thrown, such as its timer, must not keep the connection.
+  template <typename Step>
+  void or_close(const Step& step) {
+    try {
+      step();
+    } catch (const std::bad_alloc&) {
+      close();
+      throw;
+    }
+  }
   /// Calls `then(error)` for the end of an operation; asio::error::timed_out where it took longer.
   template <typename Then>
   auto within(milliseconds time, Then then) {
@@ -72,13 +85,15 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
     return [self = shared_from_this(), then](error_code error, size_t = 0) {
       ++self->operation_;
       self->timer_.cancel();
-      (self.get()->*then)(self->timed_out_ ? asio::error::timed_out : error);
+      self->or_close(
+          [&] { (self.get()->*then)(self->timed_out_ ? asio::error::timed_out : error); });
     };
   }
   void end_after(milliseconds time, uint64_t operation);
   void join(std::list<Connection*>& list);
   void leave();
 
+  void wait_for_request();
   void begin_request(error_code error);
   void head_read(error_code error);
   void continued(error_code error);
@@ -88,6 +103,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   void refuse(int status, std::string problem);
   void handle();
   void watch();
+  void watched();
   void watch_for_reset();
   bool waits_for(uint64_t number) const { return number == number_ && !answered_; }
   void reply(uint64_t number, HttpResponse response);

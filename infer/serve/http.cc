@@ -27,7 +27,7 @@ void HttpServer::State::accept(const std::shared_ptr<State>& self) {
     if (is_full && !self->idle.empty()) self->idle.front()->close();
     if (!error) {
       self->accept(self);  // first, for there may be no memory for this one
-      std::make_shared<Connection>(self, std::move(socket))->wait_for_request();
+      std::make_shared<Connection>(self, std::move(socket))->begin();
       return;
     }
     self->retry.expires_after(kRetryAccept);
