@@ -63,9 +63,12 @@ class Program {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   }
   /// Bytes that it has resident.
-  int64_t memory() const {
-    const std::string status = phasor::read_text_file(fmt::format("/proc/{}/status", process_));
-    return 1024 * std::stoll(status.substr(status.find("VmRSS:") + 6));
+  int64_t memory() const { return status("VmRSS:"); }
+  /// Lets it have so many bytes of addresses more than it has.
+  void limit_memory(int64_t more) const {
+    const auto bytes = static_cast<rlim_t>(status("VmSize:") + more);
+    const rlimit limit{.rlim_cur = bytes, .rlim_max = bytes};
+    if (prlimit(process_, RLIMIT_AS, &limit, nullptr) != 0) throw std::runtime_error("no limit");
   }
   int64_t num_descriptors() const {
     const std::filesystem::directory_iterator open(fmt::format("/proc/{}/fd", process_));
@@ -75,6 +78,10 @@ class Program {
   std::string log() const { return read_to(out_, {}); }
 
  private:
+  int64_t status(std::string_view what) const {
+    const std::string text = phasor::read_text_file(fmt::format("/proc/{}/status", process_));
+    return 1024 * std::stoll(text.substr(text.find(what) + what.size()));
+  }
   /// Up to the first `mark`, or to the end.
   static std::string read_to(int end, std::string_view mark) {
     std::string text;
@@ -99,6 +106,28 @@ double metric(const Program& program, const std::string& name) {
   client.send("GET", "/metrics");
   const std::string text = client.receive().body, line = "\nphasor_" + name + " ";
   return std::stod(text.substr(text.find(line) + line.size()));
+}
+
+TEST(ServeProgramTest, ItGoesOnWhereMemoryHasRunOut) {
+  if (HAS_ADDRESS_SANITIZER || HAS_THREAD_SANITIZER) GTEST_SKIP() << "a sanitizer needs addresses";
+  Program program({"-m", "sinusoidal", "-t", "1"});
+  const int64_t descriptors = program.num_descriptors();
+  program.limit_memory(int64_t{2} << 20);
+  std::list<Client> clients;
+  const std::string part = "POST /embed HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n" +
+                           std::string(100'000, 'x');
+  for (int i = 0; i < 200; ++i) clients.emplace_back(program.port()).send(part);
+  std::this_thread::sleep_for(1s);
+  EXPECT_LT(program.num_descriptors(), descriptors + 200);  // some found no memory
+  clients.clear();
+  for (int i = 0; i < 100 && program.num_descriptors() > descriptors; ++i)
+    std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(program.num_descriptors(), descriptors);
+  Client client(program.port());
+  client.send("GET", "/health");
+  EXPECT_EQ(client.receive().status, 200);
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.end(), 0);
 }
 
 TEST(ServeProgramTest, LogsEachAnswerAndNoText) {
