@@ -119,6 +119,7 @@ void HttpServer::Connection::leave() {
 
 /// The server goes down: what is read or written now has little time left.
 void HttpServer::Connection::hurry() {
+  body_until_ = std::min(body_until_, Clock::now() + kLastTime);
   if (!pending_ && socket_.is_open()) end_after(kLastTime, operation_);
 }
 
@@ -187,7 +188,10 @@ void HttpServer::Connection::head_read(error_code error) {
   const size_t hosts = message.count(http::field::host);
   if (hosts > 1 || (version_ >= 11 && hosts == 0))
     return refuse(400, "there must be one Host header");
-  if (message.count(http::field::origin) > 1) return refuse(400, "there must be one Origin header");
+  for (const auto name : {http::field::origin, http::field::authorization}) {
+    if (message.count(name) > 1)
+      return refuse(400, fmt::format("there must be one {} header", string_of(to_string(name))));
+  }
   keep_alive_ = message.keep_alive();
   const bool has_body = coded || parser_->content_length().value_or(0) > 0;
   if (has_body && !state_->accepts(request_)) {
@@ -204,7 +208,7 @@ void HttpServer::Connection::head_read(error_code error) {
 
 void HttpServer::Connection::continued(error_code error) {
   if (error) return close();
-  body_until_ = Clock::now() + state_->options.body_time;
+  body_until_ = Clock::now() + (state_->draining ? kLastTime : state_->options.body_time);
   parser_->is_done() ? body_read({}) : read_body();
 }
 
@@ -234,7 +238,8 @@ void HttpServer::Connection::refuse(error_code error) {
     return refuse(413,
                   fmt::format("the body is larger than {} bytes (--max-body)", options.max_body));
   if (error == http::error::header_limit || error == http::error::buffer_overflow)
-    return refuse(431, fmt::format("the headers are larger than {} bytes", options.max_header));
+    return refuse(431, fmt::format("the headers are larger than {} bytes, with {} more for each",
+                                   options.max_header, kFieldSize));
   const bool is_http =
       error.category() == http::make_error_code(http::error::bad_method).category();
   if (is_http && error != http::error::end_of_stream && error != http::error::partial_message)

@@ -95,7 +95,8 @@ TEST(HttpTest, HttpIsReadAndRefusedAsItShould) {
   EXPECT_EQ(refused("nonsense\r\n\r\n"), 400);
   EXPECT_EQ(refused("GET /health HTTP/1.1\r\n\r\n"), 400);
   for (const char* twice : {"1.1\r\nHost: a\r\nHost: b", "1.0\r\nHost: a\r\nHost: b",
-                            "1.1\r\nHost: a\r\nOrigin: \r\nOrigin: http://b"}) {
+                            "1.1\r\nHost: a\r\nOrigin: \r\nOrigin: http://b",
+                            "1.1\r\nHost: a\r\nAuthorization: a\r\nAuthorization: b"}) {
     EXPECT_EQ(refused(fmt::format("GET /health HTTP/{}\r\n\r\n", twice)), 400) << twice;
   }
   for (const char* coding : {"gzip", "gzip, chunked", "chunked, chunked", "identity"}) {
