@@ -79,7 +79,8 @@ def main():
     schedules = [tokens, args.then] if args.then else [tokens]
     for wanted in schedules:
         if wanted not in runs:
-            parser.error(f"seeds.csv has no {args.norm}-norm runs of {wanted} tokens; there are {', '.join(runs)}")
+            others = f" of {wanted} tokens; there are {', '.join(runs)}" if runs else ""
+            parser.error(f"seeds.csv has no {args.norm}-norm runs{others}")
     seeds = {kind: set.intersection(*(seeds_of(runs[tokens]).get(kind, set()) for tokens in schedules))
              for kind in KINDS}
     kinds = [kind for kind in KINDS if seeds[kind]]

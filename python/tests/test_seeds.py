@@ -91,13 +91,34 @@ def test_the_schedule_with_the_most_runs_is_shown(made):
     assert printed("valid.loss", "--tokens", "64M", folder=folder)[0]["valid.loss"]["none"] == "5.900"
 
 
+def test_from_one_schedule_to_the_next_over_the_seeds_that_have_both(made):
+    runs = {("none", "16M", seed): 6.0 + seed / 10 for seed in (1, 2)}
+    folder = made({**runs, ("none", "64M", 1): 5.9, ("rotary", "16M", 1): 4.2})
+    table, _ = printed("valid", "--tokens", "16M", "--then", "64M", folder=folder)
+    assert table == {"seeds": {"none": "1"}, "valid.loss": {"none": "6.100 → 5.900"}}
+
+
+def test_a_name_stands_for_all_that_begin_with_it():
+    whole, _ = printed("sources", "--tokens", "16M")
+    layers = [f"sources.mlp@{layer}" for layer in range(7)]
+    assert list(printed("sources.mlp", "--tokens", "16M")[0]) == ["seeds", *layers]
+    assert set(layers) < set(whole) and len(whole) == 1 + 3 * 7
+    assert list(printed("causes.MLP 1.cost", "causes.MLP 2.cost")[0])[1:] == [
+        "causes.MLP 1.cost",
+        "causes.MLP 2.cost",
+    ]
+
+
 def test_errors_say_what_there_is(made):
     folder = made({("none", "64M", 1): 5.9})
     for arguments, message in [
         (("valid.loss", "--tokens", "16M"), "no post-norm runs of 16M tokens; there are 64M"),
-        (("valid.loss", "--norm", "pre"), "no pre-norm runs"),
+        (("valid.loss", "--then", "16M"), "no post-norm runs of 16M tokens; there are 64M"),
+        (("valid.loss", "--norm", "pre"), "no pre-norm runs\n"),
         (("valid.loss", "--less", "alibi"), "no such runs of alibi; there are none"),
-        (("loss",), "no such measures; there are valid.loss"),
+        (("loss",), "there is no measure loss; there are valid\n"),
+        (("valid.loss", "val"), "there is no measure val; there are valid\n"),
+        (("valid.los",), "there is no measure valid.los; there are valid.loss\n"),
     ]:
         assert message in printed(*arguments, folder=folder, status=2)[1]
 
