@@ -44,7 +44,7 @@ class Client {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     const auto* const at = reinterpret_cast<const sockaddr*>(&address);
     connected_ = ::connect(socket_, at, sizeof address) == 0;
-    const timeval limit{.tv_sec = 30, .tv_usec = 0};
+    const timeval limit{.tv_sec = 240, .tv_usec = 0};  // for a sanitizer on a slow machine
     setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   }
   ~Client() { close(); }
