@@ -2,10 +2,10 @@
 
     python3 docs/data/seeds.py MEASURE[@LAYER] … [--tokens 64M] [--then 64M] [--norm post] [--less KIND]
 
-A name stands for all that begin with it: sources for sources.mlp, sources.mlp for its layers.
-Without --tokens the runs are those of the schedule that has the most. ± is half of the 95 % interval
-over seeds (Student's t). --then prints "a → b", for the seeds that have both schedules. --less prints differences from a kind, seed by seed: runs of one seed share
-their batches, masks and the initial values of shared parameters.
+A name stands for all that begin with it: sources for sources.mlp, sources.mlp for its layers. Without --tokens
+the runs are those of the schedule that has the most. ± is half of the 95 % interval over seeds (Student's t).
+--then prints "a → b", for the seeds that have both schedules. --less prints differences from a kind, seed by seed:
+runs of one seed share their batches, masks and the initial values of shared parameters.
 """
 
 import argparse
@@ -61,10 +61,6 @@ def matching(asked, names):
     return sorted(found, key=lambda name: (measures.index(name.split("@")[0]), name))
 
 
-def less(values, base):
-    return {seed: value - base[seed] for seed, value in values.items() if seed in base}
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("measures", nargs="+", metavar="MEASURE")
@@ -102,7 +98,8 @@ def main():
             values = runs[schedule][name].get(kind, {})
             values = {seed: value for seed, value in values.items() if seed in seeds[kind]}
             if args.less:
-                values = less(values, runs[schedule][name].get(args.less, {}))
+                base = runs[schedule][name].get(args.less, {})
+                values = {seed: value - base[seed] for seed, value in values.items() if seed in base}
             steps.append(mean_of(list(values.values())))
         return " → ".join(steps) if steps[0] != "—" else "—"
 

@@ -24,7 +24,8 @@ std::string_view text_of(const beast::flat_buffer& buffer) {
   return {static_cast<const char*>(buffer.data().data()), buffer.size()};
 }
 
-/// Beast lets a line end stand in quotes, where another server may see the end of the line.
+/// Beast lets a line end stand in quotes, where another server may see the end of the line. Not
+/// const, for Beast takes no const function.
 auto check_extensions = [](uint64_t, beast::string_view extensions, error_code& error) {
   if (extensions.find('\n') != extensions.npos) error = http::error::bad_chunk_extension;
 };
