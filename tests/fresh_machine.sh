@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Runs the README's commands as a newcomer would: on a minimal Debian with g++ and git only.
 #
-#   tests/fresh_machine.sh bookworm|trixie|sid [--infer]
+#   tests/fresh_machine.sh bookworm|trixie|sid [library|packages]
 #
-# With --infer it only builds and runs infer, without the tests. Those that take longest and find
-# nothing that depends on the machine are left out; so says the script when it comes to them.
+# Tests that take long and find nothing that depends on the machine are left out; so says the script when it
+# comes to them. With "library" it builds infer, the Python package and the tests of the library, the server
+# and that package; with "packages" it installs what ./dev installs, and configures.
 #
 # The machine is made from HEAD as tests/machine.sh says, which also says what it needs.
 # shellcheck source-path=SCRIPTDIR source=machine.sh
@@ -33,6 +34,11 @@ check_image() {
 machine() {
   local release=$1 root=$2 only=${3-}
   make_machine "$release" "$root"
+  if [[ $only == packages ]]; then
+    inside "$root" './dev build build.ninja' || fail "configuring exited with $?"
+    say "$release has the packages"
+    return
+  fi
 
   say "as a user who may not install anything"
   local answer
@@ -50,11 +56,18 @@ machine() {
   cmp "$root/first" "$root/second"
   check_image "$root" "$release"
 
-  [[ $only != --infer ]] || { say "$release passed, without tests"; return; }
   [[ $release == bookworm ]] || inside "$root" "./dev need python3-openai" # for RoutesTest.OpenAisAndCoheresClients
-  # What takes long and depends on this repository alone is tested where .ci/run runs.
-  say "$test, without $elsewhere"
-  inside "$root" "$test -E '$elsewhere'" || fail "$test exited with $?"
+  if [[ $only == library ]]; then
+    local programs='engine_test models_test tokenizer_test lens_test serve_test'
+    say "$programs"
+    inside "$root" "./dev build $programs &&
+      ctest --test-dir build/release --parallel $(nproc) --no-label-summary --output-on-failure -L '^(${programs// /|})$'" ||
+      fail "a test failed"
+  else
+    # What takes long and depends on this repository alone is tested where .ci/run runs.
+    say "$test, without $elsewhere"
+    inside "$root" "$test -E '$elsewhere'" || fail "$test exited with $?"
+  fi
   say "$python"
   inside "$root" "$python" || fail "$python exited with $?"
   say "$release passed"
@@ -65,8 +78,8 @@ if [[ ${1-} == --machine ]]; then
   exit
 fi
 
-[[ "$*" =~ ^(bookworm|trixie|sid)( --infer)?$ ]] ||
-  fail "usage: tests/fresh_machine.sh bookworm|trixie|sid [--infer]"
+[[ "$*" =~ ^(bookworm|trixie|sid)( library| packages)?$ ]] ||
+  fail "usage: tests/fresh_machine.sh bookworm|trixie|sid [library|packages]"
 for command in "$infer" "$test" "$python"; do
   grep -qF "$command" "$repo/README.md" || fail "README.md does not say: $command"
 done

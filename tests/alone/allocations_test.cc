@@ -41,7 +41,7 @@ constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 std::atomic<int64_t> until_failure = kNever;  // allocations
 std::atomic<bool> goes_on = false;            // all later ones fail too
 std::atomic<int64_t> blocks = 0;              // allocated and not freed
-std::atomic<int64_t> threads_to_refuse = 0;
+[[maybe_unused]] std::atomic<int64_t> threads_to_refuse = 0;
 
 /// Not in libraries that end the process where they get no memory, which their callers cannot
 /// change: oneDNN writes to what it did not get, SentencePiece's protobuf frees it, libgomp and the

@@ -62,9 +62,8 @@ TEST(TensorFilesTest, AFileOfSeveralNamesIsReadOnce) {
     map[std::to_string(n)] = name;
   }
   folder.write(kIndex, index_of(map).dump());
-  const double start = cpu_seconds();
-  EXPECT_EQ(TensorFiles::open(folder.path())->tensors().size(), 200u);
-  EXPECT_LT(cpu_seconds() - start, 5);
+  expect_cpu_seconds_below(
+      5, [&] { EXPECT_EQ(TensorFiles::open(folder.path())->tensors().size(), 200u); });
 }
 
 TEST(TensorFilesTest, OneFileWinsOverShards) {

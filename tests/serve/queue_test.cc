@@ -10,6 +10,7 @@
 #include "tests/serve/client.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/run_program.h"
+#include "tests/support/sanitizer.h"
 
 namespace infer {
 namespace {
@@ -120,7 +121,8 @@ TEST(QueueTest, ASmallRequestDoesNotWaitForALargeOne) {
 TEST(QueueTest, WhatWaitsIsRunTogether) {
   const Server server({.service = {.max_texts = 1000, .queue = {.max_batch_tokens = 1 << 20}},
                        .http = {.max_body = 1 << 24}});
-  Json large = long_request(500);
+  const int texts = HAS_ADDRESS_SANITIZER ? 50 : 500;
+  Json large = long_request(texts);
   large["normalize"] = false;  // another kind, which shares no batch with the others
   Client busy(server.port());
   busy.send("POST", "/embed", large.dump());
@@ -132,7 +134,7 @@ TEST(QueueTest, WhatWaitsIsRunTogether) {
   for (Client& client : clients) EXPECT_EQ(client.receive().status, 200);
   EXPECT_EQ(busy.receive().status, 200);
   EXPECT_EQ(server.metric("phasor_batch_texts_count"), 2);
-  EXPECT_EQ(server.metric("phasor_texts_total"), 516);
+  EXPECT_EQ(server.metric("phasor_texts_total"), texts + 16);
 }
 
 TEST(QueueTest, ManyClientsGetTheirOwnAnswersAndAMistakeIsItsOwn) {

@@ -321,14 +321,12 @@ TEST(SentencePieceCheckTest, FieldsOfOtherVersionsAreLeftToTheLibrary) {
 /// cut.
 void expect_soon(const std::string& model, const std::string& text, double seconds = 20) {
   const auto tokenizer = load_bytes(model);
-  const double start = cpu_seconds();
-  EXPECT_FALSE(tokenizer->encode(text).ids.empty());
-  EXPECT_LT(cpu_seconds() - start, seconds);
+  expect_cpu_seconds_below(seconds, [&] { EXPECT_FALSE(tokenizer->encode(text).ids.empty()); });
 }
 
 TEST(SentencePieceCheckTest, ALongRunOfUnknownCharactersIsCutWhateverMakesIt) {
   std::string words;
-  constexpr int kSlower = HAS_ADDRESS_SANITIZER ? 3 : 1;
+  constexpr int kSlower = HAS_ADDRESS_SANITIZER ? 10 : 1;
   for (int n = 0; n < 300'000 / kSlower; ++n) words += "x ";
   constexpr std::string_view kSpace = "\xe2\x96\x81";
   const std::string letters(60'000 / kSlower, 'x'), longest(64, 'y');
@@ -342,8 +340,7 @@ TEST(SentencePieceCheckTest, ALongRunOfUnknownCharactersIsCutWhateverMakesIt) {
   // Of words, as the library reads it: it ignores the type 7 and the upper bits.
   for (const auto& type : {varint_field(3, 3), varint_field(3, 3) + varint_field(3, 7),
                            varint_field(3, 3 + (uint64_t{1} << 32))}) {
-    expect_soon(sentencepiece_bytes({{"q"}}) + bytes_field(2, type), words + words,
-                HAS_ADDRESS_SANITIZER ? 20 : 5);
+    expect_soon(sentencepiece_bytes({{"q"}}) + bytes_field(2, type), words + words, 5);
   }
   // Rules that make the text longer.
   expect_soon(sentencepiece_bytes({{"q"}}, make_charsmap({{"x", longest}}).bytes()), letters);
