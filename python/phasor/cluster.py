@@ -13,6 +13,7 @@ import atexit
 import collections
 import dataclasses
 import hashlib
+import heapq
 import json
 import logging
 import os
@@ -45,6 +46,7 @@ except ImportError:
 _AGAIN = "run it again for the shards that are left"
 _IN_FLIGHT = 2  # shards for each worker: one runs, one waits
 _TICK = 0.1  # seconds between two looks at the cluster
+_LONGEST_PAUSE = 5.0  # seconds before a failed shard is tried again; the first is two ticks, each next twice as long
 _MOST_LOST = 30  # attempts at a shard that may end because Dask has lost its workers
 _HOPELESS = 10  # failed shards that end a run in which none was made
 _VISIBLE = 60.0  # seconds until the last files are visible; NFS shows them late
@@ -180,6 +182,7 @@ class _Run:
         self.folder, self.client, self.retries = folder, client, retries
         self.plan, self.name = _plan(folder), uuid.uuid4().hex[:8]
         self.waiting = collections.deque(left)
+        self.later: List[Tuple[float, int]] = []  # a heap: when a failed shard waits again, the shard
         self.running: Dict[distributed.Future, Tuple[int, Optional[Set[str]]]] = {}
         self.workers: Set[str] = set()  # that have phasor
         self.checks: Dict[str, distributed.Future] = {}  # worker → whether it has
@@ -193,7 +196,9 @@ class _Run:
 
     def run(self, bar: Optional[_ProgressBar]) -> None:
         try:
-            while self.waiting or self.running:
+            while self.waiting or self.running or self.later:
+                while self.later and self.later[0][0] <= time.monotonic():
+                    self.waiting.appendleft(heapq.heappop(self.later)[1])
                 self.look_at_workers()
                 room = _IN_FLIGHT * len(self.workers) - len(self.running)
                 for _ in range(min(room, len(self.waiting))):
@@ -270,13 +275,16 @@ class _Run:
             self.made += 1
             return
         error = future.exception() if future.status == "error" else "Dask lost its worker"
-        if isinstance(error, (str, ImportError, KilledWorker)):  # of a worker that came just now
+        lost = isinstance(error, (str, ImportError, KilledWorker))  # of a worker that came just now
+        if lost:
             self.lost[shard] += 1
         else:
             self.failed[shard][error.args[1] if isinstance(error, ShardError) else ""] += 1
         failures = sum(self.failed[shard].values())
         if failures <= self.retries and self.lost[shard] <= _MOST_LOST:
-            self.waiting.appendleft(shard)
+            # A worker on a full disk fails within a tick, and may be the only one until others come back.
+            pause = 0.0 if lost else min(_TICK * 2 ** min(failures, 10), _LONGEST_PAUSE)
+            heapq.heappush(self.later, (time.monotonic() + pause, shard))
             return
         self.errors[shard] = str(error) or repr(error)
         if not self.made and len(self.errors) == _HOPELESS:
@@ -296,8 +304,8 @@ def run(
     process makes one shard at a time, with as many threads as Dask gave it, and keeps the model of
     one folder: two runs at a time on the same workers load their models again and again. Workers
     may come and go; the shards of a lost worker are made by others. A shard that fails is tried
-    ``retries`` times more, on other workers if there are any; the others are made all the same, and
-    ShardsFailed is raised in the end. If the first ten shards to end all fail, the run stops.
+    ``retries`` times more, on other workers if there are any, after pauses that grow from 0.2 to 5
+    seconds; the others are made all the same, and ShardsFailed is raised in the end. If the first ten shards to end all fail, the run stops.
     """
     folder = os.path.abspath(folder)
     before, start = _status(folder), time.monotonic()

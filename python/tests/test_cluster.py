@@ -155,6 +155,16 @@ def test_a_failing_shard_does_not_stop_the_others(client, planned):
     check(folder, corpus)
 
 
+def test_retries_outlast_a_trouble_of_two_seconds(client, planned):
+    folder, corpus = planned
+    text = corpus.read_text()
+    corpus.write_text(text.replace("number 305,", "number 999,"))
+    Meanwhile(folder, lambda: (time.sleep(2), corpus.write_text(text)))
+    result = cluster.run(folder, client, retries=6)
+    assert result.shards == SHARDS and result.failed_attempts > 1
+    check(folder, corpus)
+
+
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_killed_worker_or_its_program(client, workers, planned, whole):
     """allowed-failures is 0: Dask gives up every shard of a killed worker."""
