@@ -11,10 +11,10 @@
 
 namespace phasor::internal {
 
-constexpr size_t kMostOfOneHash = 16;  // of four million keys at random, none has more than 15
+constexpr size_t kMostInOneBucket = 16;  // of four million keys at random, none has more than 15
 
 [[noreturn]] inline void refuse_crowded(const std::string& file, size_t most) {
-  throw ModelError(fmt::format("{}: more than {} of its pieces have the same hash", file, most));
+  throw ModelError(fmt::format("{}: more than {} of its pieces fall into one bucket of a hash table", file, most));
 }
 
 /// Puts `entry` into `table` if its key is new. Throws ModelError, naming `file`, where more keys
@@ -33,7 +33,7 @@ void insert_uncrowded(Table& table, typename Table::value_type entry, const std:
   if (table.bucket_count() != buckets) {  // all are in other buckets now
     for (size_t i = 0; i < table.bucket_count(); ++i) most = std::max(most, table.bucket_size(i));
   }
-  if (most > kMostOfOneHash) refuse_crowded(file, kMostOfOneHash);
+  if (most > kMostInOneBucket) refuse_crowded(file, kMostInOneBucket);
 }
 
 }  // namespace phasor::internal

@@ -126,7 +126,8 @@ CheckedModel ModelCheck::run() {
     if (field.is(2, kBytes)) {
       for_each_field(field.bytes, [&](const Field& option) {
         constexpr uint64_t kModelType = 3, kUnigram = 1, kBpe = 2, kCharacter = 4;
-        const bool is_type = option.is(kModelType, kVarint);  // the library may ignore some
+        // Each that the library may read as words: it keeps the one before an unknown value.
+        const bool is_type = option.is(kModelType, kVarint);
         of_words |= is_type && option.value != kUnigram && option.value != kBpe &&
                     option.value != kCharacter;
       });
@@ -220,7 +221,7 @@ void ModelCheck::check_unused() const {
     sizes.insert(i);
     if (sizes.bucket_count() == std::exchange(buckets, sizes.bucket_count())) continue;
     pieces.assign(buckets, 0);
-    const size_t most = kMostOfOneHash + 2 * unused_.size() / buckets;
+    const size_t most = kMostInOneBucket + 2 * unused_.size() / buckets;
     for (const size_t hash : unused_) {
       if (++pieces[hash % buckets] > most) refuse_crowded(file_, most);
     }

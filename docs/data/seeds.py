@@ -80,9 +80,13 @@ def main():
     seeds = {kind: set.intersection(*(seeds_of(runs[tokens]).get(kind, set()) for tokens in schedules))
              for kind in KINDS}
     kinds = [kind for kind in KINDS if seeds[kind]]
-    if args.less and args.less not in kinds:
-        parser.error(f"seeds.csv has no such runs of {args.less}; there are {', '.join(kinds)}")
-    kinds = [kind for kind in kinds if kind != args.less]
+    if not kinds:
+        parser.error(f"no seed has runs of {' and of '.join(schedules)} tokens")
+    if args.less:
+        if args.less not in kinds:
+            parser.error(f"seeds.csv has no such runs of {args.less}; there are {', '.join(kinds)}")
+        seeds = {kind: seeds[kind] & seeds[args.less] for kind in KINDS if kind != args.less}
+        kinds = [kind for kind in KINDS if seeds.get(kind)]
     known = runs[tokens]
     names = []
     for asked in args.measures:
@@ -95,10 +99,10 @@ def main():
     def cell(name, kind):
         steps = []
         for schedule in schedules:
-            values = runs[schedule][name].get(kind, {})
+            by_kind = runs[schedule].get(name, {})
+            values, base = by_kind.get(kind, {}), by_kind.get(args.less, {})
             values = {seed: value for seed, value in values.items() if seed in seeds[kind]}
             if args.less:
-                base = runs[schedule][name].get(args.less, {})
                 values = {seed: value - base[seed] for seed, value in values.items() if seed in base}
             steps.append(mean_of(list(values.values())))
         return " → ".join(steps) if steps[0] != "—" else "—"

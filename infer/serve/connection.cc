@@ -24,12 +24,6 @@ std::string_view text_of(const beast::flat_buffer& buffer) {
   return {static_cast<const char*>(buffer.data().data()), buffer.size()};
 }
 
-/// Beast lets a line end stand in quotes, where another server may see the end of the line. Not
-/// const, for Beast takes no const function.
-auto check_extensions = [](uint64_t, beast::string_view extensions, error_code& error) {
-  if (extensions.find('\n') != extensions.npos) error = http::error::bad_chunk_extension;
-};
-
 /// "/a b" of "/a%20b".
 std::string decoded(std::string_view path) {
   std::string text;
@@ -81,6 +75,7 @@ HttpServer::Connection::Connection(std::shared_ptr<State> state, tcp::socket soc
   client_ = plain(socket_.remote_endpoint(ignored).address()).to_string();
   is_local_ = plain(socket_.local_endpoint(ignored).address()).is_loopback();
   socket_.set_option(tcp::no_delay(true), ignored);
+  socket_.non_blocking(true, ignored);  // what is there is read at once
   state_->connections.insert(this);
 }
 
@@ -136,7 +131,8 @@ void HttpServer::Connection::close() {
 
 void HttpServer::Connection::wait_for_request() {
   if (state_->draining) return close();
-  if (buffer_.size() > 1) return begin_request({});  // sent before the answer to the last one
+  // One byte may be the CR of an empty line; more were sent before the last answer.
+  if (buffer_.size() > 1) return begin_request({});
   buffer_.shrink_to_fit();
   join(state_->idle);
   state_->accept(state_);
@@ -148,6 +144,7 @@ void HttpServer::Connection::begin_request(error_code error) {
   leave();
   if (!error && buffer_.size() <= 1)
     buffer_.commit(socket_.read_some(buffer_.prepare(kReadAtOnce), error));
+  if (error == asio::error::would_block) return wait_for_request();
   if (error) return close();
   while (text_of(buffer_).starts_with("\r\n")) buffer_.consume(2);  // RFC 9112, section 2.2
   if (buffer_.size() == 0 || text_of(buffer_) == "\r") return wait_for_request();
@@ -158,7 +155,7 @@ void HttpServer::Connection::begin_request(error_code error) {
   parser_.emplace();
   parser_->body_limit(state_->options.max_body);
   parser_->header_limit(static_cast<uint32_t>(state_->options.max_header));
-  parser_->on_chunk_header(check_extensions);
+  parser_->on_chunk_header(check_extensions_);
   http::async_read_header(socket_, buffer_, *parser_,
                           within(state_->options.head_time, &Connection::head_read));
 }
@@ -239,7 +236,7 @@ void HttpServer::Connection::refuse(error_code error) {
     return refuse(413,
                   fmt::format("the body is larger than {} bytes (--max-body)", options.max_body));
   if (error == http::error::header_limit || error == http::error::buffer_overflow)
-    return refuse(431, fmt::format("the headers are larger than {} bytes, with {} more for each",
+    return refuse(431, fmt::format("the headers have more than {} bytes, each counted with {} more",
                                    options.max_header, kFieldSize));
   const bool is_http =
       error.category() == http::make_error_code(http::error::bad_method).category();
@@ -287,7 +284,6 @@ void HttpServer::Connection::watch() {
 
 void HttpServer::Connection::watched() {
   error_code problem;
-  socket_.non_blocking(true, problem);
   const size_t got = socket_.receive(buffer_.prepare(kReadAtOnce), 0, problem);
   buffer_.commit(got);  // the next request, already
   if (got > 0 || problem == asio::error::would_block) return watch();

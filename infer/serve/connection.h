@@ -112,6 +112,13 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   void linger();
   void lingered(error_code error);
 
+  /// Beast accepts a line feed within the quotes of a chunk's extension; a proxy may end the line there.
+  struct CheckExtensions {
+    void operator()(uint64_t, beast::string_view extensions, error_code& error) const {
+      if (extensions.find('\n') != extensions.npos) error = http::error::bad_chunk_extension;
+    }
+  };
+
   std::shared_ptr<State> state_;
   tcp::socket socket_;
   asio::steady_timer timer_;
@@ -123,6 +130,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   std::string client_;
   bool is_local_ = false;
   beast::flat_buffer buffer_;
+  CheckExtensions check_extensions_;
   std::optional<http::request_parser<http::string_body>> parser_;
   std::optional<http::response<http::string_body>> response_;
   std::optional<http::response_serializer<http::string_body>> serializer_;

@@ -46,7 +46,7 @@ except ImportError:
 _AGAIN = "run it again for the shards that are left"
 _IN_FLIGHT = 2  # shards for each worker: one runs, one waits
 _TICK = 0.1  # seconds between two looks at the cluster
-_LONGEST_PAUSE = 5.0  # seconds before a failed shard is tried again; the first is two ticks, each next twice as long
+_LONGEST_PAUSE = 5.0  # seconds before a failed shard is tried again; each is twice the one before
 _MOST_LOST = 30  # attempts at a shard that may end because Dask has lost its workers
 _HOPELESS = 10  # failed shards that end a run in which none was made
 _VISIBLE = 60.0  # seconds until the last files are visible; NFS shows them late
@@ -304,8 +304,9 @@ def run(
     process makes one shard at a time, with as many threads as Dask gave it, and keeps the model of
     one folder: two runs at a time on the same workers load their models again and again. Workers
     may come and go; the shards of a lost worker are made by others. A shard that fails is tried
-    ``retries`` times more, on other workers if there are any, after pauses that grow from 0.2 to 5
-    seconds; the others are made all the same, and ShardsFailed is raised in the end. If the first ten shards to end all fail, the run stops.
+    ``retries`` times more, on other workers if there are any, after pauses of 0.2, 0.4, 0.8, 1.6,
+    3.2 and then 5 seconds; the others are made all the same, and ShardsFailed is raised in the end.
+    If the first ten shards to end all fail, the run stops.
     """
     folder = os.path.abspath(folder)
     before, start = _status(folder), time.monotonic()

@@ -155,13 +155,20 @@ def test_a_failing_shard_does_not_stop_the_others(client, planned):
     check(folder, corpus)
 
 
-def test_retries_outlast_a_trouble_of_two_seconds(client, planned):
+def test_retries_outlast_a_trouble_of_two_seconds(client, planned, monkeypatch):
     folder, corpus = planned
     text = corpus.read_text()
     corpus.write_text(text.replace("number 305,", "number 999,"))
-    Meanwhile(folder, lambda: (time.sleep(2), corpus.write_text(text)))
-    result = cluster.run(folder, client, retries=6)
-    assert result.shards == SHARDS and result.failed_attempts > 1
+    end_of_trouble = threading.Timer(2, corpus.write_text, [text])
+    settle = cluster._Run.settle
+
+    def settle_and_see(run, future, shard):
+        settle(run, future, shard)
+        if run.failed and end_of_trouble.ident is None:
+            end_of_trouble.start()
+
+    monkeypatch.setattr(cluster._Run, "settle", settle_and_see)
+    assert cluster.run(folder, client, retries=6).shards == SHARDS
     check(folder, corpus)
 
 

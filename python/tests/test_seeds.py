@@ -87,7 +87,7 @@ def test_the_schedule_with_the_most_runs_is_shown(made):
     assert table["valid.loss"]["rotary"] == "4.200"
     assert "One seed alone has no interval." in text
     table, _ = printed("valid.loss", "--less", "rotary", folder=folder)
-    assert table["valid.loss"] == {"none": "2.000"}  # of the seed that both have
+    assert table == {"seeds": {"none": "1"}, "valid.loss": {"none": "2.000"}}  # of the seed that both have
     assert printed("valid.loss", "--tokens", "64M", folder=folder)[0]["valid.loss"]["none"] == "5.900"
 
 
@@ -96,6 +96,9 @@ def test_from_one_schedule_to_the_next_over_the_seeds_that_have_both(made):
     folder = made({**runs, ("none", "64M", 1): 5.9, ("rotary", "16M", 1): 4.2})
     table, _ = printed("valid", "--tokens", "16M", "--then", "64M", folder=folder)
     assert table == {"seeds": {"none": "1"}, "valid.loss": {"none": "6.100 → 5.900"}}
+    folder = made({("none", "16M", 1): 6.1, ("none", "64M", 2): 5.9})
+    error = printed("valid", "--tokens", "16M", "--then", "64M", folder=folder, status=2)[1]
+    assert "no seed has runs of 16M and of 64M tokens" in error
 
 
 def test_a_name_stands_for_all_that_begin_with_it():

@@ -505,7 +505,7 @@ TEST_F(EmbedFileTest, ResumingWithOtherOptionsOrInputSaysWhatDiffers) {
 }
 
 TEST_F(EmbedFileTest, TheInputIsNoFileThatIsWritten) {
-  for (const char* extension : {"", ".partial", ".partial.json"}) {
+  for (const char* extension : {"", ".partial", ".partial.json", ".partial.json.tmp"}) {
     const fs::path input = folder_.write(std::string(kName) + extension, "Tom bit.\n");
     expect_infer_fails({"embed", "-i", input.string(), "-o", out()}, 2,
                        {input.string(), "is the input"});

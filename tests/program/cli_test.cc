@@ -157,9 +157,9 @@ TEST(CliTest, ControlCharactersDoNotReachTheTerminal) {
 
 TEST(CliTest, WhatATerminalObeysIsEscapedInJsonAndLeftOutOfText) {
   // DEL, CSI, a line's end, and what turns the direction of writing
-  const std::string text = "a\x7f\u009b\u2028\u202e\u2066é\u200d";
+  const std::string text = "a\x7f\u009b\u061c\u200e\u200f\u2028\u202e\u2066é\u200d";
   const std::string json = run_infer({"tokenize", "--json", text}).out;
-  EXPECT_TRUE(contains(json, R"(a\u007f\u009b\u2028\u202e\u2066é)"
+  EXPECT_TRUE(contains(json, R"(a\u007f\u009b\u061c\u200e\u200f\u2028\u202e\u2066é)"
                              "\u200d"))
       << json;
   EXPECT_EQ(nlohmann::json::parse(json)["text"], text);

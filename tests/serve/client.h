@@ -19,6 +19,7 @@
 
 #include "infer/serve/service.h"
 #include "phasor/phasor.h"
+#include "tests/support/sanitizer.h"
 #include "tests/support/test_files.h"
 
 namespace infer {
@@ -44,7 +45,8 @@ class Client {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     const auto* const at = reinterpret_cast<const sockaddr*>(&address);
     connected_ = ::connect(socket_, at, sizeof address) == 0;
-    const timeval limit{.tv_sec = 240, .tv_usec = 0};  // for a sanitizer on a slow machine
+    const bool slow = HAS_ADDRESS_SANITIZER || HAS_THREAD_SANITIZER;
+    const timeval limit{.tv_sec = slow ? 240 : 60, .tv_usec = 0};
     setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   }
   ~Client() { close(); }
@@ -105,9 +107,9 @@ class Client {
     return std::exchange(received_, {});
   }
   /// Whether the server ends the connection, and sends nothing before.
-  bool is_closed() {
+  bool is_closed(int flags = 0) {
     char byte;
-    const ssize_t got = received_.empty() ? recv(socket_, &byte, 1, 0) : 1;
+    const ssize_t got = received_.empty() ? recv(socket_, &byte, 1, flags) : 1;
     return got == 0 || (got < 0 && errno == ECONNRESET);
   }
 

@@ -121,7 +121,7 @@ TEST(QueueTest, ASmallRequestDoesNotWaitForALargeOne) {
 TEST(QueueTest, WhatWaitsIsRunTogether) {
   const Server server({.service = {.max_texts = 1000, .queue = {.max_batch_tokens = 1 << 20}},
                        .http = {.max_body = 1 << 24}});
-  const int texts = HAS_ADDRESS_SANITIZER ? 50 : 500;
+  const int texts = HAS_ADDRESS_SANITIZER ? 200 : 500;
   Json large = long_request(texts);
   large["normalize"] = false;  // another kind, which shares no batch with the others
   Client busy(server.port());

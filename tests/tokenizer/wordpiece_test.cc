@@ -388,7 +388,7 @@ TEST(WordPieceTest, PiecesThatAreMadeToHaveOneHashAreRefused) {
       [&] {
         tokenizer_of({{"vocab.txt", vocab_txt(pieces)}});
       },
-      {"vocab.txt", "the same hash"});
+      {"vocab.txt", "one bucket"});
 }
 
 TEST(WordPieceTest, OneFarIdMakesNoLargeTable) {

@@ -285,7 +285,8 @@ int embed(int argc, char** argv) {
     }
     return 0;
   }
-  for (const char* extension : {"", ".partial", ".partial.json"}) {  // that are written
+  // What is written must not be the input.
+  for (const char* extension : {"", ".partial", ".partial.json", ".partial.json.tmp"}) {
     const std::string file = arguments.output + extension;
     if (std::error_code ignored; std::filesystem::equivalent(arguments.input, file, ignored)) {
       throw UsageError(fmt::format("-o: {} is the input; choose another name", file));

@@ -236,7 +236,8 @@ int64_t PartialFile::lines_in(int64_t bytes) const {
     const auto size = std::min(std::ssize(piece), bytes - done);
     const ssize_t got = pread(descriptor_, piece.data(), static_cast<size_t>(size), done);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) fail(partial_);
+    if (got < 0) fail(partial_);
+    if (got == 0) refuse(fmt::format("{} has become shorter", partial_.string()));
     lines += std::count(piece.begin(), piece.begin() + got, '\n');
     last = piece[static_cast<size_t>(got) - 1];
     done += got;
