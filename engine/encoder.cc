@@ -175,7 +175,7 @@ Classification Encoder::Impl::classify(const EmbedInput& input, const ClassifyOp
                             .stop = options.stop};
   auto data = std::make_shared<ClassificationData>();
   data->logits = internal::embed(*model, Threads(team), input, how, encode(), &logits);
-  check_finite_logits(data->logits->values);
+  check_finite_logits(data->logits->values, "classification");
   data->probabilities = probabilities(data->logits->values, logits.width, head.output);
   return Classification(std::move(data));
 }
@@ -273,8 +273,10 @@ std::vector<float> Encoder::mlm_logits(std::span<const float> hidden) {
     impl_->mlm_scorer = std::make_unique<HeadScorer>(
         model().config(), impl_->engine, impl_->weights->mlm_head(model(), impl_->engine));
   }
-  return impl_->mlm_scorer->logits(
+  std::vector<float> logits = impl_->mlm_scorer->logits(
       threads_for(std::ssize(hidden) * model().config().vocab_size, impl_->team), hidden);
+  if (all_finite(hidden)) check_finite_logits(logits, "masked-language-model");
+  return logits;
 }
 
 std::vector<float> Encoder::classifier_logits(std::span<const float> pooled) {

@@ -133,6 +133,12 @@ std::vector<float> pool(std::span<const float> hidden, int64_t d_model, const Po
     pooled.insert(pooled.end(), part.begin(), part.end());
   }
   for (const Projection& projection : pooling.projections) pooled = project(pooled, projection);
+  const auto finite = [](auto x) { return std::isfinite(static_cast<float>(x)); };
+  if (!std::ranges::all_of(pooled, finite) && std::ranges::all_of(hidden, finite)) {
+    throw ModelError(
+        "the pooled vector is not finite although the hidden states are: they, or the weights of "
+        "a Dense module, are too large");
+  }
   if (pooling.normalize) normalize(pooled);
   return std::vector<float>(pooled.begin(), pooled.end());
 }

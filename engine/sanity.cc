@@ -10,7 +10,6 @@
 #include "phasor/errors.h"
 
 namespace phasor::internal {
-namespace {
 
 bool all_finite(std::span<const float> values) {
   float sum = 0;  // of zeros, or NaN
@@ -18,8 +17,6 @@ bool all_finite(std::span<const float> values) {
   for (size_t i = 0; i < values.size(); ++i) sum += values[i] * 0.0f;
   return sum == 0.0f;
 }
-
-}  // namespace
 
 void check_token_types(const TokenBatch& batch, const Tensor& table) {
   const int64_t num_tokens = std::ssize(batch.token_ids);
@@ -100,13 +97,13 @@ void check_finite(std::span<const float> hidden, const Model& model) {
       "the positions of this run or what its observer changed are NaN, infinite or too large");
 }
 
-void check_finite_logits(std::span<const float> logits) {
+void check_finite_logits(std::span<const float> logits, std::string_view head) {
   const auto bad = std::ranges::find_if(logits, [](float x) { return !std::isfinite(x); });
   if (bad == logits.end()) return;
   throw ModelError(
-      fmt::format("the classification head makes the logit {}: its weights are too large; the file "
-                  "is damaged or was saved from a diverged training run",
-                  *bad));
+      fmt::format("the {} head makes the logit {}: its weights are too large; the file is damaged "
+                  "or was saved from a diverged training run",
+                  head, *bad));
 }
 
 FiniteValues::FiniteValues(const std::string& name, const Tensor& tensor) {

@@ -21,12 +21,16 @@ void check_token_types(const TokenBatch& batch, const Tensor& table);
 /// Throws InvalidArgument for options that cannot apply to this model and batch.
 void check_run(const RunOptions& options, int64_t num_sequences, const ModelConfig& config);
 
+/// Whether no value is NaN or infinite.
+bool all_finite(std::span<const float> values);
+
 /// If a hidden state is NaN or infinite, throws ModelError if an embedding of the model is the
 /// cause, and otherwise InvalidArgument, because then the run's positions are.
 void check_finite(std::span<const float> hidden, const Model& model);
 
-/// If a logit is NaN or infinite, throws ModelError: the head's finite weights are too large.
-void check_finite_logits(std::span<const float> logits);
+/// If a logit of the head ("classification") is NaN or infinite, throws ModelError: the head's
+/// finite weights are too large.
+void check_finite_logits(std::span<const float> logits, std::string_view head);
 
 /// A tensor's values as float32, none of them NaN or infinite: the tensor's memory, which is
 /// borrowed, or a widened copy. Empty if the tensor is absent.

@@ -167,7 +167,8 @@ class Binder {
         const std::string prefix = name.substr(0, name.size() - wanted.name.size());
         const bool whole_word = prefix.empty() || prefix.ends_with('.');
         if (!whole_word || prefix.ends_with("decoder.")) continue;
-        if (std::ranges::find(prefixes, prefix) == prefixes.end()) prefixes.push_back(prefix);
+        const bool is_new = prefixes.empty() || prefixes.front() != prefix;
+        if (is_new && prefixes.size() < 2) prefixes.push_back(prefix);
       }
     }
     if (prefixes.empty()) {

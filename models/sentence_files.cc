@@ -244,11 +244,16 @@ int64_t read_max_tokens(const fs::path& folder, const ConfigReader& tokenizer) {
 }
 
 void read_prompts(const fs::path& folder, SentenceConfig& config) {
-  constexpr size_t kMostBytes = 1 << 16;
+  constexpr size_t kMostBytes = 1 << 16, kMostPrompts = 1024;
   const OptionalFile file(folder / "config_sentence_transformers.json");
   if (file.reader.has("prompts")) {
     const ConfigReader prompts = file.reader.object("prompts");
-    for (const std::string& name : prompts.keys_besides({})) {
+    const std::vector<std::string> names = prompts.keys_besides({});
+    if (names.size() > kMostPrompts) {
+      prompts.fail(
+          fmt::format("it has {} prompts; at most {} are read", names.size(), kMostPrompts));
+    }
+    for (const std::string& name : names) {
       const std::string prompt = prompts.text({name}, "");
       if (prompt.size() > kMostBytes) {
         prompts.fail(fmt::format("the prompt {} has {} bytes; at most {} are read",

@@ -54,12 +54,16 @@ void read_strip(const ConfigReader& part, const std::string&, TokenizerJson& res
 }
 
 void read_replace(const ConfigReader& part, const std::string&, TokenizerJson& result) {
-  constexpr size_t kMostBytes = 16;
+  constexpr size_t kMostBytes = 16, kMostOfPattern = 64;  // which is looked for at every place
   const std::string content = part.text({"content"});
   const ConfigReader pattern = part.object("pattern");
   const std::string text = pattern.text({"String"}, "");
   if (content.size() > kMostBytes) {
     part.fail(fmt::format("content has {} bytes; at most {} are read", content.size(), kMostBytes));
+  }
+  if (text.size() > kMostOfPattern) {
+    pattern.fail(
+        fmt::format("String has {} bytes; at most {} are read", text.size(), kMostOfPattern));
   }
   if (!text.empty()) {
     add_step(part, result,

@@ -286,7 +286,8 @@ class Encoder {
                       const RunOptions& options = {});
 
   /// Scores over the vocabulary for `hidden` [n, C]: [n, V], before the softmax. Throws ModelError
-  /// if the checkpoint has no masked-language-model head.
+  /// if the checkpoint has no masked-language-model head, or one whose scores of finite states are
+  /// not finite.
   std::vector<float> mlm_logits(std::span<const float> hidden);
 
   /// Logits of the labels for `pooled` [n, C], states pooled by ClassifierHead::pooling:

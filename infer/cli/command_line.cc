@@ -165,8 +165,13 @@ void CommandLine::flag(const char* names, const char* help, bool& target) {
 }
 
 void CommandLine::option(const char* names, const char* value, const std::string& help, Take take) {
-  parser_->add(names, value, help,
-               [take = std::move(take)](const auto& values) { take(values.at(0)); });
+  const bool is_file = OptionDescription{.value = value}.takes_file();
+  parser_->add(names, value, help, [take = std::move(take), is_file, names](const auto& values) {
+    if (is_file && values.at(0).empty()) {  // as "$FILE" is where the shell knows no FILE
+      throw UsageError(fmt::format("{}: the name is empty", names));
+    }
+    take(values.at(0));
+  });
 }
 
 void CommandLine::list(const char* names, const char* value, const std::string& help, TakeAll take,

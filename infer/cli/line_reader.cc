@@ -148,7 +148,8 @@ std::optional<Line> LineReader::next() {
     return line;
   }
   while (unread_.empty() && !fill()) {
-    if (interrupts_.pending() || place_.file + 1 >= std::ssize(files_)) return std::nullopt;
+    const bool is_last = place_.file >= last_file_ || place_.file + 1 >= std::ssize(files_);
+    if (interrupts_.pending() || is_last) return std::nullopt;
     open_file(place_.file + 1);
   }
   const bool first = place_.offset == 0;
@@ -170,6 +171,9 @@ std::optional<Line> LineReader::next() {
     line.text.pop_back();
   }
   if (first && line.text.starts_with("\uFEFF")) line.text.erase(0, 3);
+  if (first && (line.text.starts_with("\xFF\xFE") || line.text.starts_with("\xFE\xFF"))) {
+    fail("it is UTF-16; iconv -f UTF-16 -t UTF-8 makes UTF-8 of it");
+  }
   line.file = place_.file;
   line.number = ++place_.line;
   --lines_left_;

@@ -67,8 +67,13 @@ class LineReader {
   void go_to(const Place& place);
   /// Files that are not regular, in which lines may come for ever, are errors.
   void refuse_pipes() { takes_pipes_ = false; }
-  /// next() gives so many lines more.
-  void stop_after(int64_t lines) { lines_left_ = lines; }
+  /// next() gives so many lines more, of files up to this one.
+  void stop_after(int64_t lines, int64_t last_file = std::numeric_limits<int64_t>::max()) {
+    lines_left_ = lines;
+    last_file_ = last_file;
+  }
+  /// After an exception, go_to() begins anew.
+  void close_file();
 
   int64_t bytes_read() const;                 // of the files, for the lines that next() gave
   int64_t size() const { return size_; }      // of the files together; 0 where that is not known
@@ -79,7 +84,6 @@ class LineReader {
  private:
   [[noreturn]] void fail(const std::string& what) const;
   void open_file(int64_t number);
-  void close_file();
   size_t read_into(size_t begin);
   bool begin_file();
   bool fill();
@@ -92,6 +96,7 @@ class LineReader {
   Place place_;
   bool takes_pipes_ = true;
   int64_t lines_left_ = std::numeric_limits<int64_t>::max();
+  int64_t last_file_ = std::numeric_limits<int64_t>::max();
 
   int descriptor_ = -1;
   bool begun_ = false;  // the file is known to be compressed or not

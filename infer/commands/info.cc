@@ -4,6 +4,8 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "infer/cli/input.h"
@@ -52,7 +54,7 @@ std::string text_of(const Json& value) {
   if (!value.is_structured()) return value.dump();
   std::vector<std::string> parts;
   for (const auto& [key, member] : value.items()) {
-    const bool bytes = key.ends_with("_bytes");
+    const bool bytes = key.ends_with("_bytes") && member.is_number();
     const std::string name = bytes ? key.substr(0, key.size() - 6) : key;
     const std::string text =
         bytes ? fmt::format("{:.1f} MB", member.get<double>() / 1e6) : text_of(member);
@@ -75,18 +77,24 @@ constexpr const char* kInfoFooter = R"(Examples:
 
 int info(int argc, char** argv) {
   CommonOptions common;
+  const std::string default_model = std::exchange(common.model, "");
+  std::string model;
   CommandLine line("infer info",
                    "Says what a model is: family, sizes, norms, positions, tokenizer.",
                    kInfoFooter);
-  line.option("MODEL", "", "the same as --model", common.model);
+  line.option("MODEL", "", "the same as --model", model);
   suggest_models(line);
   add_model(line, common);
   add_language(line, common);
   add_json_and_quiet(line, common);
   if (const auto done = line.parse(argc, argv)) return *done;
+  if (!model.empty() && !common.model.empty()) {
+    throw UsageError(fmt::format("info: {} and --model {}: name one of them", model, common.model));
+  }
+  if (model.empty()) model = common.model.empty() ? default_model : common.model;
 
   Output output;
-  const Json json = describe(phasor::Model::load(common.model, {.language = common.language}));
+  const Json json = describe(phasor::Model::load(model, {.language = common.language}));
   if (common.json) {
     output.write(one_line(json) + "\n");
     return 0;

@@ -77,11 +77,12 @@ std::vector<Number> numbers_of(const Matrix& table, const std::function<void()>&
   return numbers;
 }
 
-/// Random tables that are as smooth; none of a table so long that it would take minutes.
+/// Random tables that are as smooth; none of a table so large that it would take minutes.
 std::vector<Matrix> as_smooth(const Matrix& table) {
-  constexpr int64_t kDraws = 8, kMostRows = 1024;
+  constexpr int64_t kDraws = 8, kMostRows = 1024, kMostProducts = int64_t{1} << 30;
   std::vector<Matrix> tables;
   if (table.rows > kMostRows) return tables;
+  if (table.rows * table.rows * table.columns > kMostProducts) return tables;
   for (auto& values : phasor::stationary_tables(table.values, table.columns, kDraws)) {
     tables.push_back({std::move(values), table.rows, table.columns});
   }

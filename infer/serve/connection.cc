@@ -115,8 +115,10 @@ void HttpServer::Connection::leave() {
 
 /// The server goes down: what is read or written now has little time left.
 void HttpServer::Connection::hurry() {
-  body_until_ = std::min(body_until_, Clock::now() + kLastTime);
-  if (!pending_ && socket_.is_open()) end_after(kLastTime, operation_);
+  const Clock::time_point end = Clock::now() + kLastTime;
+  body_until_ = std::min(body_until_, end);
+  if (pending_ || !socket_.is_open() || timer_.expiry() <= end) return;
+  end_after(kLastTime, operation_);
 }
 
 void HttpServer::Connection::close() {

@@ -65,6 +65,10 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   }
   void hurry();
   void close();
+  /// Of one that is in the list of idle connections: for how long.
+  Clock::duration waited() const {
+    return Clock::now() - (timer_.expiry() - state_->options.idle_time);
+  }
 
  private:
   /// What is left of a step that has thrown, such as its timer, must not keep the connection.
@@ -77,12 +81,28 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
       throw;
     }
   }
+  /// Closes the connection of an operation that ends with an exception: Beast may find no memory
+  /// in the middle of one.
+  class Operation {
+   public:
+    explicit Operation(std::shared_ptr<Connection> connection)
+        : connection_(std::move(connection)) {}
+    Operation(Operation&&) = default;
+    ~Operation() {
+      if (connection_) connection_->close();
+    }
+    std::shared_ptr<Connection> end() { return std::move(connection_); }
+
+   private:
+    std::shared_ptr<Connection> connection_;
+  };
   /// Calls `then(error)` for the end of an operation; asio::error::timed_out where it took longer.
   template <typename Then>
   auto within(milliseconds time, Then then) {
     timed_out_ = false;
     end_after(time, ++operation_);
-    return [self = shared_from_this(), then](error_code error, size_t = 0) {
+    return [operation = Operation(shared_from_this()), then](error_code error, size_t = 0) mutable {
+      const std::shared_ptr<Connection> self = operation.end();
       ++self->operation_;
       self->timer_.cancel();
       self->or_close(
@@ -112,7 +132,8 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   void linger();
   void lingered(error_code error);
 
-  /// Beast accepts a line feed within the quotes of a chunk's extension; a proxy may end the line there.
+  /// Beast accepts a line feed within the quotes of a chunk's extension; a proxy may end the line
+  /// there.
   struct CheckExtensions {
     void operator()(uint64_t, beast::string_view extensions, error_code& error) const {
       if (extensions.find('\n') != extensions.npos) error = http::error::bad_chunk_extension;

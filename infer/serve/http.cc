@@ -23,8 +23,12 @@ void HttpServer::State::accept(const std::shared_ptr<State>& self) {
   acceptor.async_accept([self](error_code error, tcp::socket socket) {
     self->accepting = false;
     if (!self->acceptor.is_open()) return;
-    const bool is_full = error || std::ssize(self->connections) >= self->options.max_connections;
-    if (is_full && !self->idle.empty()) self->idle.front()->close();
+    const bool is_full = std::ssize(self->connections) >= self->options.max_connections;
+    if (!self->idle.empty()) {
+      // Without descriptors nobody may be waiting: one that has just come can send its request.
+      Connection* const first = self->idle.front();
+      if (is_full || (error && first->waited() >= kRetryAccept)) first->close();
+    }
     if (!error) {
       self->accept(self);  // first, for there may be no memory for this one
       std::make_shared<Connection>(self, std::move(socket))->begin();

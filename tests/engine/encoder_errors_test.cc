@@ -161,6 +161,17 @@ TEST(EncoderErrorsTest, NaNInTheHeadIsAModelErrorWhereTheHeadIsUsed) {
                            {"MLM head dense weight", "nan", "element 2"});
 }
 
+TEST(EncoderErrorsTest, AHeadThatMakesNoFiniteScoresIsAModelError) {
+  const auto model = random_model(small_config(), 56, {.mlm_head = true});
+  const float most = std::numeric_limits<float>::max();
+  Encoder encoder(spoiled(
+      *model, [](Weights& w) -> Tensor& { return w.mlm_head->dense.weight; }, 2, most));
+  std::vector<float> hidden(15, most);
+  expect_error<ModelError>([&] { encoder.mlm_logits(hidden); }, {"masked-language-model head"});
+  hidden[0] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_TRUE(std::isnan(encoder.mlm_logits(hidden)[0]));  // the caller's
+}
+
 TEST(EncoderErrorsTest, NaNPositionsAreTheCallersFault) {
   const auto model = random_model(small_config(), 53);
   Encoder encoder(model);

@@ -37,6 +37,15 @@ std::string problem_of(const std::string& file) {
   return "";
 }
 
+TEST(LineReaderTest, Utf16IsRefused) {
+  const TempFolder folder;
+  EXPECT_NE(problem_of(folder.write("little", std::string("\xFF\xFEa\0\n\0", 6))).find("iconv"),
+            std::string::npos);
+  EXPECT_NE(problem_of(folder.write("big", std::string("\xFE\xFF\0a\0\n", 6))).find("UTF-16"),
+            std::string::npos);
+  EXPECT_EQ(problem_of(folder.write("later", std::string("a\n\xFF\xFE"))), "");
+}
+
 std::string many_lines(int count) {
   std::string text;
   for (int i = 0; i < count; ++i)
@@ -119,6 +128,9 @@ TEST_P(CompressedTest, AnyPlaceCanBeGoneTo) {
   EXPECT_EQ(rest_of(reader), (std::vector<std::string>{lines[2], lines[3]}));
   reader.stop_after(1);
   EXPECT_EQ(rest_of(reader), (std::vector<std::string>{lines[4]}));
+  reader.go_to(places[2]);
+  reader.stop_after(4000, places[2].file);
+  EXPECT_LT(rest_of(reader).size(), lines.size() - 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CompressedTest,

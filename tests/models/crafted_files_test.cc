@@ -288,6 +288,32 @@ TEST(SentenceFilesTest, ALinkToNothingIsNoMissingFile) {
   }
 }
 
+TEST(CheckpointTest, ManyEncodersInAFileAreRefusedInLinearTime) {
+  const TempFolder folder;
+  copy_model(folder.path());
+  folder.write("config.json", R"({"model_type": "bert", "hidden_size": 4, "intermediate_size": 4,
+      "num_hidden_layers": 1, "num_attention_heads": 1, "vocab_size": 8})");
+  std::vector<TestTensor> tensors;
+  for (int i = 0; i < 20'000; ++i) {
+    tensors.push_back({.name = repeat("x", 500) + std::to_string(i) +
+                               ".encoder.layer.0.attention.self.query.weight",
+                       .shape = {0}});
+  }
+  fs::remove(folder.path() / "model.safetensors");
+  folder.write("model.safetensors", safetensors_bytes(tensors));
+  expect_cpu_seconds_below(
+      5, [&] { expect_error<ModelError>([&] { Model::load(folder.path()); }, {"encoders"}); });
+}
+
+TEST(SentenceFilesTest, ManyPromptsAreRefused) {
+  const TempFolder folder;
+  copy_model(folder.path());
+  json config;
+  for (int i = 0; i <= 1024; ++i) config["prompts"][std::to_string(i)] = "";
+  folder.write("config_sentence_transformers.json", config.dump());
+  expect_error<ModelError>([&] { Model::load(folder.path())->sentence(); }, {"1025", "1024"});
+}
+
 TEST(SentenceFilesTest, APromptOfManyBytesIsRefused) {
   const TempFolder folder;
   copy_model(folder.path());

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <random>
 
 #include "phasor/encoder.h"
@@ -183,6 +184,21 @@ TEST(PoolingTest, ARunPoolsAsItIsTold) {
   }
   expect_error<InvalidArgument>(
       [&] { encoder.encode_ids(batch, {.pooling = Pooling{.modes = {}}}); }, {"no pooling mode"});
+}
+
+TEST(PoolingTest, FiniteStatesGiveAFiniteVectorOrAModelError) {
+  const float most = std::numeric_limits<float>::max();
+  const std::vector<float> states(3, most);
+  EXPECT_EQ(pool(states, 1, {.modes = {PoolingMode::kMean}}), std::vector<float>{most});
+  for (const bool normalize : {false, true}) {
+    const Pooling sum{.modes = {PoolingMode::kMeanSqrtLen}, .normalize = normalize};
+    expect_error<ModelError>([&] { pool(states, 1, sum); }, {"not finite"});
+    Pooling dense{.modes = {PoolingMode::kMean}, .normalize = normalize};
+    dense.projections = {{.in = 1, .out = 1, .weight = {2}, .bias = {0}}};
+    expect_error<ModelError>([&] { pool(states, 1, dense); }, {"Dense"});
+  }
+  const std::vector<float> bad = {1, std::numeric_limits<float>::quiet_NaN()};
+  EXPECT_TRUE(std::isnan(pool(bad, 1, {.modes = {PoolingMode::kMean}})[0]));
 }
 
 TEST(CosineTest, IsTheProductOfDirections) {

@@ -91,6 +91,7 @@ TEST(CliRankTest, WhatCannotBeRankedIsSaidInOneLine) {
   expect_infer_fails({"rank"}, 2, {"query is missing"});
   expect_infer_fails({"rank", "-m", one.path(), " ", "a"}, 2, {"query is empty"});
   expect_infer_fails({"rank", "-m", one.path(), "q"}, 2, {"no text", "-i FILE"});
+  expect_infer_fails({"rank", "q", "a"}, 2, {"rank: which model? -m DIR"});
   expect_infer_fails({"rank", "-m", one.path(), "-i", "f", "q", "a"}, 2, {"texts and -i"});
   expect_infer_fails({"rank", "-m", one.path(), "-i", "no/such", "q"}, 3, {"no/such"});
   expect_infer_fails({"rank", "-m", one.path(), "--top", "0", "q", "a"}, 2, {"--top", "'0'"});

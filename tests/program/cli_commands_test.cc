@@ -94,6 +94,8 @@ TEST(CliInfoTest, SaysWhatABundledModelIs) {
       "mlm_head": true, "classifier": false, "parameters": 2279552, "disk": {"F16_bytes": 4559104},
       "memory": {"packed_bytes": 4746240, "mapped_bytes": 2129920},
       "unused_tensors": [], "unused_keys": [], "notes": []})json");
+  expect_infer_fails({"info", "-m", "learned", "none"}, 2, {"none and --model learned"});
+  expect_infer_fails({"info", "-m", ""}, 2, {"-m,--model: the name is empty"});
   json learned = infer_json({"info", "-m", "learned"}).at(0);
   for (const char* const elsewhere : {"folder", "precision", "versions"}) {
     EXPECT_EQ(learned.erase(elsewhere), 1u);
@@ -167,6 +169,8 @@ TEST(CliInfoTest, ShowsWhatSentenceTransformersFilesSay) {
                   {"prompts", {{"query", "query: "}}},
                   {"query_prompt", "query: "},
                   {"source", "1_Pooling/config.json"}}));
+  write("config_sentence_transformers.json", {{"prompts", {{"a_bytes", "b"}}}});
+  EXPECT_EQ(run_infer({"info", copy.string()}).exit_code, 0);
   write("1_Pooling/config.json", {{"pooling_mode", "attention"}});
   EXPECT_TRUE(infer_json({"info", copy.string()}).at(0)["sentence"].contains("problem"));
 }
@@ -281,6 +285,10 @@ TEST(CliVerifyTest, ReferenceFilesThatAreMissingOrBrokenAreNamed) {
   expect_infer_fails({"verify", copy.string()}, 3, {"golden.json"});
   folder.write("none/golden.json", R"({"atol": 1, "rtol": 1, "items": [{"ids": ["x"]}]})");
   expect_infer_fails({"verify", copy.string()}, 3, {"golden.json"});
+  const std::string text(1'048'577, 'a');
+  folder.write("none/golden.json",
+               json{{"atol", 1}, {"rtol", 1}, {"items", {{{"text", text}, {"ids", {5}}}}}}.dump());
+  expect_infer_fails({"verify", copy.string()}, 3, {"text has 1048577 bytes"});
   folder.write("none/golden.json", R"({"atol": 1, "rtol": 1, "items": [{"ids": [5]}]})");
   folder.write("none/golden.safetensors", safetensors_bytes(std::vector<TestTensor>{}));
   expect_infer_fails({"verify", copy.string()}, 3, {"0.hidden_states.0"});

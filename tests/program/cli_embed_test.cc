@@ -504,6 +504,18 @@ TEST_F(EmbedFileTest, ResumingWithOtherOptionsOrInputSaysWhatDiffers) {
   refused({}, {"damaged"});
 }
 
+TEST_F(EmbedFileTest, AFileWithHolesIsNotReadToItsEnd) {
+  const std::string name = (folder_.path() / "v.jsonl").string();
+  const std::vector<std::string> command = {"embed",    "-q", "-i", in_.string(),
+                                            "--resume", "-o", name};
+  ASSERT_EQ(run_infer(command, {.file_size_limit = 3'000'000}).exit_code, 3);
+  json record = json::parse(read_text_file(name + ".partial.json"));
+  record["bytes"] = int64_t{1} << 42;
+  folder_.write("v.jsonl.partial.json", record.dump());
+  fs::resize_file(name + ".partial", int64_t{1} << 42);
+  expect_infer_fails(command, 3, {"--resume", "4398046511104 bytes", "are not"});
+}
+
 TEST_F(EmbedFileTest, TheInputIsNoFileThatIsWritten) {
   for (const char* extension : {"", ".partial", ".partial.json", ".partial.json.tmp"}) {
     const fs::path input = folder_.write(std::string(kName) + extension, "Tom bit.\n");

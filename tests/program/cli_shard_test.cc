@@ -150,6 +150,20 @@ TEST_F(CliShardTest, AnEmptyCorpusIsAnEmptyMatrix) {
   expect_whole();
 }
 
+TEST_F(CliShardTest, InputsWithoutALineAreLeftOut) {
+  folder_.write("empty.txt", "");
+  inputs_.insert(inputs_.begin() + 1, file("empty.txt"));
+  inputs_.push_back(file("empty.txt"));
+  plan();
+  json plan = json::parse(read_text_file(fs::path(shards()) / "plan.json"));
+  EXPECT_EQ(plan["inputs"].size(), inputs_.size() - 2);
+  EXPECT_EQ(run().exit_code, 0);
+  expect_whole();
+  plan["inputs"][0]["lines"] = 0;  // each shard would pass by any number of them
+  folder_.write("shards/plan.json", plan.dump());
+  expect_infer_fails({"shard", "run", shards()}, 3, {"plan.json", "lines"});
+}
+
 TEST_F(CliShardTest, TheSamePlanAgainChangesNothingAndAnotherIsRefused) {
   plan();
   EXPECT_EQ(run({"1"}).exit_code, 0);

@@ -242,6 +242,17 @@ TEST(HttpTest, TheLongestIdleConnectionMakesRoom) {
   }
 }
 
+TEST(HttpTest, ARefusedClientThatStaysDoesNotHoldUpTheEnd) {
+  Server server;
+  Client refused(server.port());
+  refused.send("xx\r\n\r\n");
+  EXPECT_EQ(refused.receive().status, 400);
+  const auto start = std::chrono::steady_clock::now();
+  server.drain();
+  server.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 8s);  // its two seconds, not the last ten
+}
+
 TEST(HttpTest, BeforeItIsReadyAndWhileItGoesDown) {
   Server server({.service = {.max_texts = 1000, .queue = {.max_batch_tokens = 16}},
                  .http = {.max_body = 1 << 24},

@@ -71,6 +71,12 @@ class Program {
     const rlimit limit{.rlim_cur = bytes, .rlim_max = bytes};
     if (prlimit(process_, RLIMIT_AS, &limit, nullptr) != 0) throw std::runtime_error("no limit");
   }
+  void limit_descriptors(int64_t more) const {
+    const auto most = static_cast<rlim_t>(num_descriptors() + more);
+    const rlimit limit{.rlim_cur = most, .rlim_max = most};
+    if (prlimit(process_, RLIMIT_NOFILE, &limit, nullptr) != 0)
+      throw std::runtime_error("no limit");
+  }
   int64_t num_descriptors() const {
     const std::filesystem::directory_iterator open(fmt::format("/proc/{}/fd", process_));
     return std::distance(std::filesystem::begin(open), std::filesystem::end(open));
@@ -114,22 +120,37 @@ TEST(ServeProgramTest, ItGoesOnWhereMemoryHasRunOut) {
   Program program({"-m", "sinusoidal", "-t", "1"});
   const int64_t descriptors = program.num_descriptors();
   program.limit_memory(int64_t{2} << 20);
-  std::list<Client> clients;
-  const std::string part = "POST /embed HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n" +
-                           std::string(100'000, 'x');
-  for (int i = 0; i < 200; ++i) clients.emplace_back(program.port()).send(part);
-  phasor::wait_until([&] {  // one has found no memory
-    return std::ranges::any_of(clients, [](Client& c) { return c.is_closed(MSG_DONTWAIT); });
-  });
-  clients.clear();
-  for (int i = 0; i < 100 && program.num_descriptors() > descriptors; ++i)
-    std::this_thread::sleep_for(50ms);
-  EXPECT_EQ(program.num_descriptors(), descriptors);
+  const std::string head = "POST /embed HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n";
+  // Memory is asked for when the body begins: in the step that has read the head, or in a later
+  // one.
+  for (const bool at_once : {true, false}) {
+    std::list<Client> clients;
+    for (int i = 0; i < 200; ++i) {
+      clients.emplace_back(program.port()).send(at_once ? head + std::string(100'000, 'x') : head);
+    }
+    if (!at_once) std::this_thread::sleep_for(500ms);
+    for (Client& client : clients) client.send("x");
+    phasor::wait_until([&] {  // one has found no memory
+      return std::ranges::any_of(clients, [](Client& c) { return c.is_closed(MSG_DONTWAIT); });
+    });
+    clients.clear();
+    for (int i = 0; i < 100 && program.num_descriptors() > descriptors; ++i)
+      std::this_thread::sleep_for(50ms);
+    EXPECT_EQ(program.num_descriptors(), descriptors);
+  }
   Client client(program.port());
   client.send("GET", "/health");
   EXPECT_EQ(client.receive().status, 200);
   program.signal(SIGTERM);
   EXPECT_EQ(program.end(), 0);
+}
+
+TEST(ServeProgramTest, TheLastDescriptorIsForWhoeverComes) {
+  const Program program({});
+  program.limit_descriptors(20);
+  std::list<Client> busy;
+  for (int i = 0; i < 19; ++i) busy.emplace_back(program.port()).send("G");
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(status_of(program), 200);
 }
 
 TEST(ServeProgramTest, LogsEachAnswerAndNoText) {

@@ -271,6 +271,9 @@ TEST(TokenizerJsonTest, ComponentsThatAreNotFollowedAreNamed) {
   refuse(
       {{"normalizer", {{"type", "Replace"}, {"pattern", {{"Regex", "[ab]+"}}}, {"content", "a"}}}},
       {"normalizer", "pattern", "[ab]+"});
+  const json pattern = {{"String", std::string(65, 'a')}};
+  refuse({{"normalizer", {{"type", "Replace"}, {"pattern", pattern}, {"content", "a"}}}},
+         {"normalizer", "65", "64"});
   refuse({{"pre_tokenizer", {{"type", "Whitespace"}}}}, {"pre_tokenizer", "\"Whitespace\""});
   refuse({{"pre_tokenizer", {{"type", "Metaspace"}}}}, {"pre_tokenizer", "ByteLevel"});
   refuse({{"pre_tokenizer",

@@ -24,6 +24,7 @@ const phasor::ClassifierHead& head_of(phasor::Encoder& encoder, const char* with
 }  // namespace
 
 void add_options(CommandLine& line, ClassifyArguments& arguments) {
+  arguments.common.model.clear();  // no bundled model has a head
   line.option("-m,--model", "DIR", "a checkpoint's folder, with a classification head",
               arguments.common.model);
   line.option("-i,--input", "FILE", "the lines of a file instead of TEXT; - is standard input",
@@ -39,6 +40,10 @@ LineReader lines_of(const char* command, const ClassifyArguments& arguments) {
   if (!arguments.input && arguments.words.empty()) {
     throw UsageError(
         fmt::format("{}: no text was given; -i FILE reads lines, -i - standard input", command));
+  }
+  if (arguments.common.model.empty()) {
+    throw UsageError(
+        fmt::format("{}: which model? -m DIR names one with a classification head", command));
   }
   note_file_as_text(arguments.words, "-i", arguments.common);
   const bool reads = arguments.input || arguments.words == std::vector<std::string>{"-"};

@@ -27,7 +27,7 @@ struct ClassifyArguments {
 
 void add_options(CommandLine& line, ClassifyArguments& arguments);
 
-/// The texts or the lines. Throws UsageError where there are both or neither.
+/// The texts or the lines. Throws UsageError where there are both or neither, or no model is named.
 LineReader lines_of(const char* command, const ClassifyArguments& arguments);
 
 /// A model with a classification head.

@@ -227,8 +227,11 @@ void PartialFile::restore() {
   }
 }
 
-/// The lines in the first `bytes` of the file; -1 where the last of them has no end.
+/// The lines in the first `bytes` of the file; -1 where the last of them has no end, or one is
+/// longer than a line can be: a file with holes may say that it has any number of bytes.
 int64_t PartialFile::lines_in(int64_t bytes) const {
+  constexpr int64_t kMostOfRow = 64, kMostOfNumber = 24;
+  const int64_t longest = kMostOfRow + kMostOfNumber * format_.width;
   std::vector<char> piece(size_t{1} << 20);
   int64_t lines = 0;
   char last = '\n';
@@ -241,6 +244,7 @@ int64_t PartialFile::lines_in(int64_t bytes) const {
     lines += std::count(piece.begin(), piece.begin() + got, '\n');
     last = piece[static_cast<size_t>(got) - 1];
     done += got;
+    if (done / longest > lines) return -1;
   }
   return last == '\n' ? lines : -1;
 }

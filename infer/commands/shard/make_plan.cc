@@ -137,6 +137,15 @@ bool read_corpus(Plan& plan, bool quiet) {
   return !reader.interrupted();
 }
 
+/// Files without a line belong to no shard.
+void leave_out_empty(Plan& plan) {
+  std::vector<int64_t> numbers;  // without them
+  int64_t kept = 0;
+  for (const Plan::Input& input : plan.inputs) numbers.push_back(input.lines > 0 ? kept++ : -1);
+  for (ShardLines& shard : plan.shards) shard.begin.file = numbers[shard.begin.file];
+  std::erase_if(plan.inputs, [](const Plan::Input& input) { return input.lines == 0; });
+}
+
 void note_compressed(const Plan& plan) {
   constexpr int64_t kMany = 100;
   std::vector<int64_t> shards(plan.inputs.size());
@@ -189,6 +198,7 @@ int shard_plan(int argc, char** argv) {
           fmt::format("{}: it changed while it was read; plan when it is complete", now.file));
     }
   }
+  leave_out_empty(plan);
   const bool is_new = plan.write();
   if (!quiet) {
     note_compressed(plan);

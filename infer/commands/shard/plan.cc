@@ -266,7 +266,7 @@ Plan Plan::read(const fs::path& folder) {
     plan.lines = whole(json, "lines", 0);
     plan.lines_per_shard = whole(json, "lines_per_shard", 1);
     for (const Json& input : json.at("inputs")) {
-      plan.inputs.push_back({input.at("file"), whole(input, "bytes", 0), whole(input, "lines", 0)});
+      plan.inputs.push_back({input.at("file"), whole(input, "bytes", 1), whole(input, "lines", 1)});
       if (!plan.inputs.back().file.starts_with('/')) {
         throw phasor::InvalidArgument(
             fmt::format("the input {} is no absolute name", input.at("file").dump()));

@@ -166,7 +166,7 @@ class Runner {
     try {
       if (!write(shard, seconds)) return false;
     } catch (const std::exception& error) {
-      reader_.reset();  // it may be in the middle of anything
+      if (reader_) reader_->close_file();  // it may be in the middle of anything
       ++failed_;
       tell(shard, "failed", seconds(), error.what());
       const int code = report_current_exception();
@@ -197,13 +197,13 @@ class Runner {
   bool write(int64_t shard, const Seconds& seconds) {
     const int64_t lines = plan_.lines_of(shard);
     make_group(shard);
-    const std::string inputs = check_inputs(shard);
+    const auto [inputs, last_file] = check_inputs(shard);
     if (!reader_) {
       reader_.emplace(plan_.files(), true);
       reader_->refuse_pipes();
     }
     reader_->go_to(plan_.shards[shard].begin);
-    reader_->stop_after(lines);
+    reader_->stop_after(lines, last_file);
 
     const std::string header = plan_.format.header(lines);
     TemporaryFile file(fmt::format("shard {}", shard), plan_.file_of(shard),
@@ -267,14 +267,16 @@ class Runner {
         fmt::format("{}: {}; put back the file as it was, or plan into a new folder", file, why));
   }
 
-  /// The names of the files that hold the shard's lines, which must be as long as they were.
-  std::string check_inputs(int64_t shard) const {
+  /// The names of the files that hold the shard's lines, which must be as long as they were, and
+  /// the number of the last.
+  std::pair<std::string, int64_t> check_inputs(int64_t shard) const {
     std::string names;
     int64_t left = plan_.lines_of(shard);
     const Place& begin = plan_.shards[shard].begin;
-    for (auto i = static_cast<size_t>(begin.file); i < plan_.inputs.size() && left > 0; ++i) {
+    int64_t i = begin.file;
+    for (; i < std::ssize(plan_.inputs) && left > 0; ++i) {
       const Plan::Input& input = plan_.inputs[i];
-      left -= input.lines - (i == static_cast<size_t>(begin.file) ? begin.line : 0);
+      left -= input.lines - (i == begin.file ? begin.line : 0);
       struct stat status {};
       if (stat(input.file.c_str(), &status) != 0) refuse_input(input.file, std::strerror(errno));
       if (!S_ISREG(status.st_mode)) refuse_input(input.file, "it is not a regular file");
@@ -284,7 +286,7 @@ class Runner {
       }
       names += (names.empty() ? "" : ", ") + input.file;
     }
-    return names;
+    return {names, i - 1};
   }
 
   void make_group(int64_t shard) const {

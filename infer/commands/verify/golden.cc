@@ -35,8 +35,14 @@ std::vector<int32_t> whole_numbers(const ConfigReader& reader, const json& list,
 
 GoldenItem read_item(const ConfigReader& reader) {
   GoldenItem item;
-  if (reader.has("text")) item.text = reader.text({"text"});
-  if (reader.has("text_pair")) item.text_pair = reader.text({"text_pair"});
+  const auto text = [&](const char* name) {
+    constexpr size_t kMostBytes = 1 << 20;
+    std::string text = reader.text({name});
+    if (text.size() <= kMostBytes) return text;
+    reader.fail(fmt::format("{} has {} bytes; at most {} are read", name, text.size(), kMostBytes));
+  };
+  if (reader.has("text")) item.text = text("text");
+  if (reader.has("text_pair")) item.text_pair = text("text_pair");
   const json* const ids = reader.value("ids");
   if (ids == nullptr || !ids->is_array()) reader.refuse("ids", "a list of token ids");
   item.ids = whole_numbers(reader, *ids, "token id");
