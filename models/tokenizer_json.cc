@@ -62,8 +62,8 @@ void read_replace(const ConfigReader& part, const std::string&, TokenizerJson& r
     part.fail(fmt::format("content has {} bytes; at most {} are read", content.size(), kMostBytes));
   }
   if (text.size() > kMostOfPattern) {
-    pattern.fail(
-        fmt::format("String has {} bytes; at most {} are read", text.size(), kMostOfPattern));
+    part.fail(
+        fmt::format("pattern has {} bytes; at most {} are read", text.size(), kMostOfPattern));
   }
   if (!text.empty()) {
     add_step(part, result,

@@ -39,11 +39,10 @@ std::string problem_of(const std::string& file) {
 
 TEST(LineReaderTest, Utf16IsRefused) {
   const TempFolder folder;
-  EXPECT_NE(problem_of(folder.write("little", std::string("\xFF\xFEa\0\n\0", 6))).find("iconv"),
-            std::string::npos);
-  EXPECT_NE(problem_of(folder.write("big", std::string("\xFE\xFF\0a\0\n", 6))).find("UTF-16"),
-            std::string::npos);
-  EXPECT_EQ(problem_of(folder.write("later", std::string("a\n\xFF\xFE"))), "");
+  const std::string little("\xFF\xFET\0\n\0", 6), big("\xFE\xFF\0T\0\n", 6);
+  EXPECT_NE(problem_of(folder.write("little", little)).find("iconv"), std::string::npos);
+  EXPECT_NE(problem_of(folder.write("big", big)).find("it is UTF-16"), std::string::npos);
+  EXPECT_EQ(problem_of(folder.write("later", "T\n\xFF\xFE")), "");
 }
 
 std::string many_lines(int count) {

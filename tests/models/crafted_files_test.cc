@@ -292,7 +292,8 @@ TEST(CheckpointTest, ManyEncodersInAFileAreRefusedInLinearTime) {
   const TempFolder folder;
   copy_model(folder.path());
   folder.write("config.json", R"({"model_type": "bert", "hidden_size": 4, "intermediate_size": 4,
-      "num_hidden_layers": 1, "num_attention_heads": 1, "vocab_size": 8})");
+      "num_hidden_layers": 1, "num_attention_heads": 1, "vocab_size": 8,
+      "max_position_embeddings": 8, "type_vocab_size": 2})");
   std::vector<TestTensor> tensors;
   for (int i = 0; i < 20'000; ++i) {
     tensors.push_back({.name = repeat("x", 500) + std::to_string(i) +
