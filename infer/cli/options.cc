@@ -96,9 +96,8 @@ void add_run(CommandLine& line, CommonOptions& options) {
 void add_html(CommandLine& line, std::string& file) {
   line.option("--html", "FILE", "write a page of figures for a browser; it needs no network",
               [&file](const std::string& name) {
-                if (name.empty() || name == "-") {
-                  throw UsageError(
-                      fmt::format("--html: '{}' is no file; write a name like page.html", name));
+                if (name == "-") {
+                  throw UsageError("--html: '-' is no file; write a name like page.html");
                 }
                 file = name;
               });

@@ -413,7 +413,7 @@ TEST(CliObserveTest, WhatItRefusesIsOneLine) {
   fails({"--html", "/nowhere/page.html", kText}, 3, {"--html", "/nowhere/page.html"});
   fails({"--max-tokens", "0", kText}, 2, {"--max-tokens"});
   fails({"--html", "-", kText}, 2, {"--html", "'-'", "page.html"});
-  fails({"--html", "", kText}, 2, {"--html", "''", "page.html"});
+  fails({"--html", "", kText}, 2, {"--html: the name is empty"});
   fails({"--html", "/tmp", kText}, 3, {"--html", "/tmp"});
   fails({"--ids", "5", kText}, 2, {"exclude"});
   fails({"--only", "pattern", "-i", kSentences}, 2, {"give a text"});
