@@ -87,6 +87,8 @@ def main():
             parser.error(f"seeds.csv has no such runs of {args.less}; there are {', '.join(kinds)}")
         seeds = {kind: seeds[kind] & seeds[args.less] for kind in KINDS if kind != args.less}
         kinds = [kind for kind in KINDS if seeds.get(kind)]
+        if not kinds:
+            parser.error(f"no seed has runs of {args.less} and of another kind")
     known = runs[tokens]
     names = []
     for asked in args.measures:

@@ -262,8 +262,8 @@ class Encoder {
   /// projections and normalisation. Texts of similar length are run together, in batches and on all
   /// threads, so that any number of texts takes little more memory than their vectors. Throws
   /// InvalidArgument (an output of the wrong size, a text that is too long under Overflow::kError,
-  /// positions that do not suit the model), ModelError (no tokenizer, or what Model::sentence()
-  /// throws if it is used), and Error with kCancelled.
+  /// positions that do not suit the model), ModelError (no tokenizer, what Model::sentence()
+  /// throws if it is used, or a vector that is not finite), and Error with kCancelled.
   Embeddings embed(const Texts& texts, const EmbedOptions& options = {});
   /// W, the width of embed()'s vectors with these options: that of the pooled vector, not of the
   /// token embedding. Throws what Model::sentence() throws if it is used.
@@ -286,8 +286,8 @@ class Encoder {
                       const RunOptions& options = {});
 
   /// Scores over the vocabulary for `hidden` [n, C]: [n, V], before the softmax. Throws ModelError
-  /// if the checkpoint has no masked-language-model head, or one whose scores of finite states are
-  /// not finite.
+  /// if the checkpoint has no masked-language-model head, or if its scores of finite states are not
+  /// finite.
   std::vector<float> mlm_logits(std::span<const float> hidden);
 
   /// Logits of the labels for `pooled` [n, C], states pooled by ClassifierHead::pooling:

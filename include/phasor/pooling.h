@@ -49,7 +49,8 @@ struct Pooling {
 
 /// The vector of one sequence: hidden [T, C] -> [pooling.width(C)]. Computed in double. Throws
 /// InvalidArgument if `hidden` is not a whole number of rows (at least one), if there is no mode,
-/// or if a projection does not fit, and ModelError if finite states give a vector that is not.
+/// or if a projection does not fit, and ModelError if finite states give a
+/// vector that is not finite (before it is normalised).
 std::vector<float> pool(std::span<const float> hidden, int64_t d_model, const Pooling& pooling);
 
 /// "cls,mean" for several modes. Throws InvalidArgument listing the valid names, which are

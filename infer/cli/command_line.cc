@@ -99,8 +99,15 @@ struct CommandLine::Parser {
 
   CLI::Option* add(const char* names, const char* value, const std::string& help,
                    CommandLine::TakeAll take) {
-    const CLI::callback_t callback = [take = std::move(take)](CLI::results_t values) {
-      for (std::string& text : values) text = unguarded(text);
+    const bool is_file = OptionDescription{.value = *value != '\0' ? value : names}.takes_file();
+    const CLI::callback_t callback = [take = std::move(take), is_file,
+                                      names](CLI::results_t values) {
+      for (std::string& text : values) {
+        text = unguarded(text);
+        if (is_file && text.empty()) {  // as "$FILE" is where the shell knows no FILE
+          throw UsageError(fmt::format("{}: the name is empty", names));
+        }
+      }
       take(values);
       return true;
     };
@@ -165,13 +172,8 @@ void CommandLine::flag(const char* names, const char* help, bool& target) {
 }
 
 void CommandLine::option(const char* names, const char* value, const std::string& help, Take take) {
-  const bool is_file = OptionDescription{.value = value}.takes_file();
-  parser_->add(names, value, help, [take = std::move(take), is_file, names](const auto& values) {
-    if (is_file && values.at(0).empty()) {  // as "$FILE" is where the shell knows no FILE
-      throw UsageError(fmt::format("{}: the name is empty", names));
-    }
-    take(values.at(0));
-  });
+  parser_->add(names, value, help,
+               [take = std::move(take)](const auto& values) { take(values.at(0)); });
 }
 
 void CommandLine::list(const char* names, const char* value, const std::string& help, TakeAll take,

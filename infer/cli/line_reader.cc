@@ -172,7 +172,7 @@ std::optional<Line> LineReader::next() {
   }
   if (first && line.text.starts_with("\uFEFF")) line.text.erase(0, 3);
   if (first && (line.text.starts_with("\xFF\xFE") || line.text.starts_with("\xFE\xFF"))) {
-    fail("it is UTF-16; iconv -f UTF-16 -t UTF-8 makes UTF-8 of it");
+    fail("it is not in UTF-8 but in UTF-16 or UTF-32; iconv converts it");
   }
   line.file = place_.file;
   line.number = ++place_.line;

@@ -22,7 +22,7 @@ struct Property {
 };
 
 /// Every measure of phasor/lens/table.h, beside that of random_like() and of stationary_tables(),
-/// these for up to 1024 rows.
+/// these for up to 1024 rows, and rows² × columns up to 2^30.
 std::vector<Property> properties(const NamedTable& table, Progress& progress);
 /// How like each other two tables of as many rows are, beside the first and such random tables like
 /// the second.

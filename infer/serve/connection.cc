@@ -96,7 +96,7 @@ void HttpServer::Connection::end_after(milliseconds time, uint64_t operation) {
     self->timed_out_ = true;
     error_code ignored;
     self->socket_.cancel(ignored);
-    self->end_after(kCancelAgain, operation);
+    self->or_close([&] { self->end_after(kCancelAgain, operation); });
   });
 }
 

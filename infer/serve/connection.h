@@ -88,6 +88,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
     explicit Operation(std::shared_ptr<Connection> connection)
         : connection_(std::move(connection)) {}
     Operation(Operation&&) = default;
+    Operation& operator=(Operation&&) = delete;
     ~Operation() {
       if (connection_) connection_->close();
     }

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <new>
 #include <numeric>
+#include <thread>
 
 #include "models/files.h"
 #include "phasor/errors.h"
@@ -42,6 +45,17 @@ void Exchange::answer(HttpResponse response) {
                   std::chrono::duration<double>(duration).count(), texts, tokens});
   }
   reply(std::move(response));
+}
+
+void Exchange::reply_in_the_end() {
+  for (int tries = 100;; --tries) {
+    try {
+      return reply({.status = 500});
+    } catch (const std::bad_alloc&) {
+      if (tries == 0) throw;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
 }
 
 void Exchange::fail(const Failure& failure) {

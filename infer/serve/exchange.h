@@ -67,6 +67,8 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
 
   void fail(const Failure& failure);
 
+  /// Where there is no memory for it, there may be soon.
+  void reply_in_the_end();
   /// Runs `step`, and fails with what it throws.
   template <typename Step>
   void attempt(const Step& step) {
@@ -79,7 +81,7 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
         fail(failure_of(std::current_exception()));
       }
     } catch (...) {  // there is not even memory to say so
-      reply({.status = 500});
+      reply_in_the_end();
     }
   }
 

@@ -240,20 +240,34 @@ void ModelQueue::run(const std::vector<Part>& batch) {
 
 void ModelQueue::answer(Requests ended) {
   if (ended.empty()) return;
-  auto send = [this, ended = std::move(ended)]() mutable {
-    for (Pending& pending : ended) {
-      {  // before its client can send the next
-        const std::lock_guard lock(mutex_);
-        --answering_;
-        bytes_ -= pending.bytes;
-      }
-      const bool failed = pending.failure.status != 0;
-      pending.work.done(failed ? std::vector<TextResult>() : std::move(pending.results),
-                        pending.failure);
+  {
+    const std::lock_guard lock(mutex_);
+    ended_.splice(ended_.end(), ended);
+  }
+  if (is_idle()) return send_answers();
+  try {
+    boost::asio::post(answers_, [this] { send_answers(); });
+  } catch (const std::bad_alloc&) {
+    send_answers();
+  }
+}
+
+void ModelQueue::send_answers() {
+  Requests ended;
+  {
+    const std::lock_guard lock(mutex_);
+    ended.swap(ended_);
+  }
+  for (Pending& pending : ended) {
+    {  // before its client can send the next
+      const std::lock_guard lock(mutex_);
+      --answering_;
+      bytes_ -= pending.bytes;
     }
-  };
-  if (is_idle()) return send();
-  boost::asio::post(answers_, std::move(send));
+    const bool failed = pending.failure.status != 0;
+    pending.work.done(failed ? std::vector<TextResult>() : std::move(pending.results),
+                      pending.failure);
+  }
 }
 
 /// Whether the engine's thread may write an answer as well as wait.

@@ -121,6 +121,7 @@ class ModelQueue {
   void run(const std::vector<Part>& batch);
   void run_parts(std::span<const Part> parts);
   void answer(Requests ended);
+  void send_answers();
   bool is_idle() const;
   std::vector<TextResult> run_texts(const RunKind& kind, const std::vector<std::string_view>& texts,
                                     const std::vector<std::string_view>& second);
@@ -134,6 +135,7 @@ class ModelQueue {
   mutable std::mutex mutex_;
   std::condition_variable_any ready_;
   Requests queue_;
+  Requests ended_;                       // their answers are not sent yet
   int64_t answering_ = 0;                // requests that have left the queue
   int64_t bytes_ = 0;                    // of both
   boost::asio::thread_pool answers_{1};  // writes answers while the engine goes on

@@ -46,7 +46,7 @@ except ImportError:
 _AGAIN = "run it again for the shards that are left"
 _IN_FLIGHT = 2  # shards for each worker: one runs, one waits
 _TICK = 0.1  # seconds between two looks at the cluster
-_LONGEST_PAUSE = 5.0  # seconds before a failed shard is tried again; each is twice the one before
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 10.0  # seconds before a failed shard is tried again; each is twice the last
 _MOST_LOST = 30  # attempts at a shard that may end because Dask has lost its workers
 _HOPELESS = 10  # failed shards that end a run in which none was made
 _VISIBLE = 60.0  # seconds until the last files are visible; NFS shows them late
@@ -256,7 +256,7 @@ class _Run:
         self.attempts += 1
         workers: Optional[Set[str]] = None
         if self.checks.keys() - self.workers or shard in self.failed:
-            failures = self.failed[shard]
+            failures = self.failed.get(shard, collections.Counter())
             least = min(failures[worker] for worker in self.workers)
             workers = {worker for worker in self.workers if failures[worker] == least}
         future = self.client.submit(
@@ -283,7 +283,7 @@ class _Run:
         failures = sum(self.failed[shard].values())
         if failures <= self.retries and self.lost[shard] <= _MOST_LOST:
             # A worker on a full disk fails within a tick, and may be the only one until others come back.
-            pause = 0.0 if lost else min(_TICK * 2 ** min(failures, 10), _LONGEST_PAUSE)
+            pause = 0.0 if lost else min(_FIRST_PAUSE * 2 ** min(failures - 1, 10), _LONGEST_PAUSE)
             heapq.heappush(self.later, (time.monotonic() + pause, shard))
             return
         self.errors[shard] = str(error) or repr(error)
@@ -304,9 +304,8 @@ def run(
     process makes one shard at a time, with as many threads as Dask gave it, and keeps the model of
     one folder: two runs at a time on the same workers load their models again and again. Workers
     may come and go; the shards of a lost worker are made by others. A shard that fails is tried
-    ``retries`` times more, on other workers if there are any, after pauses of 0.2, 0.4, 0.8, 1.6,
-    3.2 and then 5 seconds; the others are made all the same, and ShardsFailed is raised in the end.
-    If the first ten shards to end all fail, the run stops.
+    ``retries`` times more, on other workers if there are any, after pauses of 1, 2, 4, 8 and then
+    10 seconds; the others are made all the same, and ShardsFailed is raised in the end. If the first ten shards to end all fail, the run stops.
     """
     folder = os.path.abspath(folder)
     before, start = _status(folder), time.monotonic()

@@ -96,6 +96,8 @@ TEST(CliInfoTest, SaysWhatABundledModelIs) {
       "unused_tensors": [], "unused_keys": [], "notes": []})json");
   expect_infer_fails({"info", "-m", "learned", "none"}, 2, {"none and --model learned"});
   expect_infer_fails({"info", "-m", ""}, 2, {"-m,--model: the name is empty"});
+  expect_infer_fails({"info", ""}, 2, {"MODEL: the name is empty"});
+  expect_infer_fails({"shard", "plan", "-i", ""}, 2, {"--input: the name is empty"});
   json learned = infer_json({"info", "-m", "learned"}).at(0);
   for (const char* const elsewhere : {"folder", "precision", "versions"}) {
     EXPECT_EQ(learned.erase(elsewhere), 1u);

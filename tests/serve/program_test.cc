@@ -147,10 +147,12 @@ TEST(ServeProgramTest, ItGoesOnWhereMemoryHasRunOut) {
 
 TEST(ServeProgramTest, TheLastDescriptorIsForWhoeverComes) {
   const Program program({});
+  const int64_t descriptors = program.num_descriptors();
   program.limit_descriptors(20);
   std::list<Client> busy;
   for (int i = 0; i < 19; ++i) busy.emplace_back(program.port()).send("G");
   for (int i = 0; i < 5; ++i) EXPECT_EQ(status_of(program), 200);
+  EXPECT_GE(program.num_descriptors(), descriptors + 19);  // the others still had theirs
 }
 
 TEST(ServeProgramTest, LogsEachAnswerAndNoText) {

@@ -137,13 +137,13 @@ bool read_corpus(Plan& plan, bool quiet) {
   return !reader.interrupted();
 }
 
-/// Files without a line belong to no shard.
-void leave_out_empty(Plan& plan) {
+/// Files without a line belong to no shard. Returns how many there were.
+int64_t leave_out_empty(Plan& plan) {
   std::vector<int64_t> numbers;  // without them
   int64_t kept = 0;
   for (const Plan::Input& input : plan.inputs) numbers.push_back(input.lines > 0 ? kept++ : -1);
   for (ShardLines& shard : plan.shards) shard.begin.file = numbers[shard.begin.file];
-  std::erase_if(plan.inputs, [](const Plan::Input& input) { return input.lines == 0; });
+  return std::erase_if(plan.inputs, [](const Plan::Input& input) { return input.lines == 0; });
 }
 
 void note_compressed(const Plan& plan) {
@@ -198,10 +198,11 @@ int shard_plan(int argc, char** argv) {
           fmt::format("{}: it changed while it was read; plan when it is complete", now.file));
     }
   }
-  leave_out_empty(plan);
+  const int64_t empty = leave_out_empty(plan);
   const bool is_new = plan.write();
   if (!quiet) {
     note_compressed(plan);
+    if (empty > 0) report_note(fmt::format("left out, without a line: {} of the files", empty));
     report_note(fmt::format("{}: {} lines in {} shard{} of {}{}", arguments.folder, plan.lines,
                             plan.size(), plan.size() == 1 ? "" : "s", plan.lines_per_shard,
                             is_new ? "" : "; the same plan was already there"));
