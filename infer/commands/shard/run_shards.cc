@@ -9,6 +9,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "infer/cli/line_stream.h"
 #include "infer/cli/progress.h"
