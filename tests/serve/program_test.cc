@@ -306,7 +306,9 @@ TEST(ServeProgramTest, TenThousandConnectionsKeepNobodyWaiting) {
       clients.back().send("GET", "/health");
       EXPECT_EQ(clients.back().receive().status, 200);
     }
-    EXPECT_LT(program.memory() - memory, static_cast<int64_t>(count) * 20'000);
+    if (!HAS_THREAD_SANITIZER) {  // which has four bytes of its own for each
+      EXPECT_LT(program.memory() - memory, static_cast<int64_t>(count) * 20'000);
+    }
   }
   limit.rlim_cur = before;
   setrlimit(RLIMIT_NOFILE, &limit);
