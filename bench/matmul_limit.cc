@@ -108,9 +108,8 @@ double fastest_run(const dnnl::engine& engine, int threads, int64_t rows, const 
 double seconds_per_row(const dnnl::engine& engine, int threads, const LinearShape& shape,
                        const onednn::MatmulTypes& types, double seconds) {
   const auto layout = onednn::preferred_weights(engine, shape.in, shape.out, types);
-  const std::vector<float> plain(shape.in * shape.out, 0.25f);
-  const dnnl::memory weights =
-      onednn::pack(engine, plain.data(), onednn::Type::f32, shape.in, shape.out, layout);
+  const std::vector<float> plain(shape.in * shape.out, 0.25f);  // as wide as any of the types
+  const dnnl::memory weights = onednn::pack(engine, plain.data(), layout);
   double best = std::numeric_limits<double>::max();
   constexpr int64_t kRows[] = {128, 256, 512};
   for (const int64_t rows : kRows) {

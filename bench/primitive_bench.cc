@@ -62,8 +62,7 @@ void linear(benchmark::State& state, int64_t in, int64_t out) {
   const auto x = values(rows * in), weight = values(in * out), bias = values(out);
   auto y = values(rows * out);
   const auto layout = onednn::preferred_weights(cpu(), in, out);
-  const dnnl::memory packed =
-      onednn::pack(cpu(), weight.data(), onednn::Type::f32, in, out, layout);
+  const dnnl::memory packed = onednn::pack(cpu(), weight.data(), layout);
   auto matmul = onednn::make_matmul(cpu(), onednn::dense({rows, in}), layout,
                                     onednn::dense({1, out}), onednn::dense({rows, out}));
   matmul.set(DNNL_ARG_SRC, x.data());

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
-#include "engine/scratch.h"
 #include "phasor/errors.h"
 
 namespace phasor::internal::onednn {
@@ -82,19 +82,74 @@ Dims dims_of(const Desc& desc) {
 #endif
 }
 
-/// Strides and inner blocks.
-std::vector<int64_t> blocks_of(const Desc& desc) {
+/// A blocked layout: strides of the dimensions' blocks, then blocks within blocks, the last of
+/// which is contiguous. In elements.
+struct Blocks {
+  Dims strides;
+  Dims sizes;
+  Dims dims;  // which dimension each block divides
+
+  bool operator==(const Blocks&) const = default;
+};
+
+Blocks blocks_of(const Desc& desc) {
 #if DNNL_VERSION_MAJOR >= 3
-  std::vector<int64_t> all = desc.get_strides();
-  for (const int64_t block : desc.get_inner_blks()) all.push_back(block);
-  for (const int64_t index : desc.get_inner_idxs()) all.push_back(index);
+  return {desc.get_strides(), desc.get_inner_blks(), desc.get_inner_idxs()};
 #else
   const dnnl_blocking_desc_t& blocking = desc.data.format_desc.blocking;
-  std::vector<int64_t> all(blocking.strides, blocking.strides + desc.data.ndims);
-  all.insert(all.end(), blocking.inner_blks, blocking.inner_blks + blocking.inner_nblks);
-  all.insert(all.end(), blocking.inner_idxs, blocking.inner_idxs + blocking.inner_nblks);
+  const auto inner = [&](const dnnl_dims_t& values) {
+    return Dims(values, values + blocking.inner_nblks);
+  };
+  return {Dims(blocking.strides, blocking.strides + desc.data.ndims), inner(blocking.inner_blks),
+          inner(blocking.inner_idxs)};
 #endif
-  return all;
+}
+
+bool is_blocked(const Desc& desc) {
+#if DNNL_VERSION_MAJOR >= 3
+  return desc.get_format_kind() == dnnl::memory::format_kind::blocked;
+#else
+  return desc.data.format_kind == dnnl_blocked;
+#endif
+}
+
+/// Where each index of dimension `dim` is, in elements: an element is at the sum over dimensions.
+std::vector<int64_t> places_of(const Blocks& blocks, int64_t dim, int64_t size) {
+  std::vector<int64_t> places(size);
+  for (int64_t i = 0; i < size; ++i) {
+    int64_t rest = i, stride = 1;
+    for (size_t k = blocks.sizes.size(); k-- > 0; stride *= blocks.sizes[k]) {
+      if (blocks.dims[k] != dim) continue;
+      places[i] += rest % blocks.sizes[k] * stride;
+      rest /= blocks.sizes[k];
+    }
+    places[i] += rest * blocks.strides[dim];
+  }
+  return places;
+}
+
+/// Writes rows [out, in] of `Value`s to their places as [in, out].
+template <typename Value>
+void transpose(const void* from, const std::vector<int64_t>& in_places,
+               const std::vector<int64_t>& out_places, void* to) {
+  constexpr int64_t kTile = 16;  // rows read side by side, so that cache lines are written whole
+  const int64_t in = std::ssize(in_places), out = std::ssize(out_places);
+  for (int64_t first = 0; first < out; first += kTile) {
+    const Value* rows[kTile];
+    int64_t columns[kTile];
+    const auto write = [&](int64_t count) {
+      for (int64_t i = 0; i < in; ++i) {
+        Value* const place = static_cast<Value*>(to) + in_places[i];
+        for (int64_t k = 0; k < count; ++k) place[columns[k]] = rows[k][i];
+      }
+    };
+    const int64_t count = std::min(kTile, out - first);
+    for (int64_t k = 0; k < count; ++k) {
+      rows[k] = static_cast<const Value*>(from) + (first + k) * in;
+      columns[k] = out_places[first + k];
+    }
+    count == kTile ? write(kTile) : write(count);  // the former unrolled
+  }
 }
 
 }  // namespace
@@ -197,21 +252,30 @@ Desc preferred_weights(const dnnl::engine& engine, int64_t in, int64_t out,
       .desc(DNNL_ARG_WEIGHTS);
 }
 
-dnnl::memory pack(const dnnl::engine& engine, const void* weight, Type type, int64_t in,
-                  int64_t out, const Desc& layout, void* place) {
+// Not by oneDNN's reorder: that of 3.7 transposes wrongly with AVX-512 (its issue 3280).
+dnnl::memory pack(const dnnl::engine& engine, const void* weight, const Desc& layout, void* place) {
   return guarded("pack weights", [&] {
-    const Desc transposed = strided({in, out}, {1, in}, type);
-    const dnnl::memory from(transposed, engine, const_cast<void*>(weight));
-    const dnnl::memory to(layout, engine, place);
-    const dnnl::reorder::primitive_desc pd(engine, transposed, engine, layout, attributes());
-    Primitive reorder(engine, dnnl::reorder(pd),
-                      {{DNNL_ARG_FROM, transposed}, {DNNL_ARG_TO, layout}}, pd.scratchpad_desc(),
-                      pd.impl_info_str());
-    reorder.set(DNNL_ARG_FROM, from);
-    reorder.set(DNNL_ARG_TO, to);
-    ScratchBuffer scratchpad;
-    reorder.run(scratchpad.reserve_bytes(reorder.scratchpad_bytes()));
-    return to;
+    if (!is_blocked(layout)) throw BackendError("oneDNN wants weights in an unknown layout");
+    const Dims dims = dims_of(layout);
+    const Blocks blocks = blocks_of(layout);
+    const std::vector<int64_t> in_places = places_of(blocks, 0, dims.at(0));
+    const std::vector<int64_t> out_places = places_of(blocks, 1, dims.at(1));
+    const dnnl::memory packed(layout, engine, place);
+    void* const to = packed.get_data_handle();
+    const size_t value_bytes = dnnl::memory::data_type_size(type_of(layout));
+    const bool padded = layout.get_size() != dims[0] * dims[1] * value_bytes;
+    if (padded) std::memset(to, 0, layout.get_size());
+    switch (value_bytes) {
+      case 1:
+        transpose<uint8_t>(weight, in_places, out_places, to);
+        break;
+      case 2:
+        transpose<uint16_t>(weight, in_places, out_places, to);
+        break;
+      default:
+        transpose<float>(weight, in_places, out_places, to);
+    }
+    return packed;
   });
 }
 

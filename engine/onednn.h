@@ -77,10 +77,10 @@ struct MatmulTypes {
 Desc preferred_weights(const dnnl::engine& engine, int64_t in, int64_t out,
                        const MatmulTypes& types = {});
 
-/// Copies `weight` [out, in], as PyTorch stores it, into `layout`: to `place`, which is borrowed,
-/// or into new memory. If the layout's type is not `type`, values are converted.
-dnnl::memory pack(const dnnl::engine& engine, const void* weight, Type type, int64_t in,
-                  int64_t out, const Desc& layout, void* place = DNNL_MEMORY_ALLOCATE);
+/// Copies `weight` [out, in], as PyTorch stores it, of the layout's type, into `layout` [in, out]:
+/// to `place`, which is borrowed, or into new memory.
+dnnl::memory pack(const dnnl::engine& engine, const void* weight, const Desc& layout,
+                  void* place = DNNL_MEMORY_ALLOCATE);
 
 Type type_of(const Desc& desc);
 

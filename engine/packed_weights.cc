@@ -104,29 +104,32 @@ class Packer {
                         .out = out,
                         .weight = {},
                         .bias = dnnl::memory(onednn::dense({1, out}), engine_, packed_bias)};
-    const auto pack = [&](const void* values, onednn::Type type) {
-      const int64_t row_bytes = in * dnnl::memory::data_type_size(type);
+    const auto pack = [&](const auto* values) {
+      const int64_t row_bytes = in * sizeof(*values);
       if (takes_panels(row_bytes)) {
-        packed.panels = pack_panels(static_cast<const std::byte*>(values), row_bytes, out);
+        packed.panels = pack_panels(reinterpret_cast<const std::byte*>(values), row_bytes, out);
         return;
       }
       const onednn::Desc& desc = layout(in, out);
-      packed.weight =
-          onednn::pack(engine_, values, type, in, out, desc, arena_.take(desc.get_size()));
+      packed.weight = onednn::pack(engine_, values, desc, arena_.take(desc.get_size()));
     };
     if (precision_ == Precision::kInt8) {
       auto* const scales = take_zeros<float>(arena_, columns);
       auto* const zero_points = take_zeros<int32_t>(arena_, columns);
       const Int8Rows rows(weight, in, out, scales, zero_points);
-      pack(rows.values.data(), onednn::Type::s8);
+      pack(rows.values.data());
       packed.column_scale = scales;
       packed.zero_point = zero_points;
-    } else if (precision_ == Precision::kBfloat16 && !onednn::has_fast_bfloat16()) {
+    } else if (matmul_types(precision_).weights == onednn::Type::bf16) {
+      halves_.resize(weight.size());
+      kernels().to_bfloat16(weight.data(), std::ssize(weight), halves_.data());
+      pack(halves_.data());
+    } else if (precision_ == Precision::kBfloat16) {
       std::vector<float> rounded(weight.size());
       kernels().round_to_bfloat16(weight.data(), std::ssize(weight), rounded.data());
-      pack(rounded.data(), onednn::Type::f32);
+      pack(rounded.data());
     } else {
-      pack(weight.data(), onednn::Type::f32);
+      pack(weight.data());
     }
     return packed;
   }
@@ -168,6 +171,7 @@ class Packer {
   Arena& arena_;
   Precision precision_;
   std::vector<float> joined_;           // reused for all blocks: new pages are slow
+  std::vector<uint16_t> halves_;        // the same
   std::optional<onednn::Desc> layout_;  // of the last shape
   int64_t in_ = 0;
   int64_t out_ = 0;

@@ -1,13 +1,17 @@
 // Which of oneDNN's implementations the linear maps are compiled to.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <random>
 #include <set>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "engine/kernels.h"
 #include "engine/onednn.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
@@ -71,6 +75,62 @@ TEST(PrimitivesTest, APrimitiveIsMovedAndNeverCopied) {
   other.matmul.run(product.scratchpad.data());
   EXPECT_EQ(product.dst, 31);
   EXPECT_EQ(other.dst, 0);
+}
+
+/// That dst [in, out] = I [in, in] · packed weights is the transpose of the weights [out, in]:
+/// whole numbers, of which `source` and `weight` make the matmul's values.
+template <typename Result, typename ToSource, typename ToWeight>
+void expect_packed(const onednn::MatmulTypes& types, ToSource source, ToWeight weight) {
+  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  std::mt19937 random(1);
+  const std::vector<int64_t> sizes = {1, 2, 3, 5, 8, 15, 16, 17, 31, 33, 64, 65, 100, 200, 257};
+  for (const int64_t in : sizes) {
+    std::vector<decltype(source(0))> identity(in * in, source(0));
+    for (int64_t i = 0; i < in; ++i) identity[i * in + i] = source(1);
+    for (const int64_t out : sizes) {
+      SCOPED_TRACE(fmt::format("{} x {}", in, out));
+      std::vector<int> numbers(out * in);
+      std::vector<decltype(weight(0))> weights;
+      for (int& number : numbers) {
+        number = static_cast<int>(random() % 255) - 127;
+        weights.push_back(weight(number));
+      }
+      const onednn::Desc layout = onednn::preferred_weights(engine, in, out, types);
+      std::vector<std::byte> place(layout.get_size(), std::byte{0xff});  // NaN, where not written
+      const dnnl::memory packed = onednn::pack(engine, weights.data(), layout, place.data());
+      onednn::Primitive matmul =
+          onednn::make_matmul(engine, onednn::dense({in, in}, types.src), layout, {},
+                              onednn::dense({in, out}, types.dst));
+      std::vector<Result> dst(in * out);
+      std::vector<std::byte> scratchpad(matmul.scratchpad_bytes());
+      matmul.set(DNNL_ARG_SRC, identity.data());
+      matmul.set(DNNL_ARG_WEIGHTS, packed);
+      matmul.set(DNNL_ARG_DST, dst.data());
+      matmul.run(scratchpad.data());
+      for (int64_t i = 0; i < in; ++i) {
+        for (int64_t o = 0; o < out; ++o) {
+          ASSERT_EQ(dst[i * out + o], numbers[o * in + i]) << i << ' ' << o;
+        }
+      }
+    }
+  }
+}
+
+TEST(PrimitivesTest, PackedWeightsAreTheWeights) {
+  using onednn::Type;
+  const auto to_float = [](int number) { return static_cast<float>(number); };
+  expect_packed<float>({}, to_float, to_float);
+  expect_packed<int32_t>(
+      {Type::u8, Type::s8, Type::s32}, [](int number) { return static_cast<uint8_t>(number); },
+      [](int number) { return static_cast<int8_t>(number); });
+  if (!onednn::has_fast_bfloat16()) return;
+  const auto to_bfloat16 = [](int number) {
+    const auto value = static_cast<float>(number);
+    uint16_t half = 0;
+    kernels().to_bfloat16(&value, 1, &half);
+    return half;
+  };
+  expect_packed<float>({Type::bf16, Type::bf16, Type::f32}, to_bfloat16, to_bfloat16);
 }
 
 TEST(PrimitivesTest, AnEncoderSaysWhatItsLastRunWasCompiledTo) {
