@@ -1,4 +1,4 @@
-// Which of oneDNN's implementations the linear maps are compiled to.
+// That weights are packed as oneDNN expects, and what its matmuls are compiled to.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
