@@ -171,7 +171,10 @@ std::optional<Line> LineReader::next() {
     line.text.pop_back();
   }
   if (first && line.text.starts_with("\uFEFF")) line.text.erase(0, 3);
-  if (first && (line.text.starts_with("\xFF\xFE") || line.text.starts_with("\xFE\xFF"))) {
+  using namespace std::string_view_literals;
+  const bool is_wide = line.text.starts_with("\xFF\xFE") || line.text.starts_with("\xFE\xFF") ||
+                       line.text.starts_with("\0\0\xFE\xFF"sv);
+  if (first && is_wide) {
     fail("it is not in UTF-8 but in UTF-16 or UTF-32; iconv converts it");
   }
   line.file = place_.file;

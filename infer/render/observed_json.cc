@@ -144,6 +144,8 @@ std::string one_line(const Json& json) {
   return escaped(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
+std::string json_string(std::string_view text) { return one_line(Json(text)); }
+
 std::string csv_head() { return "text,run,layer,head,measure,value\n"; }
 
 std::string to_csv(std::span<const Observed> runs, size_t number) {

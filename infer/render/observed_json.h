@@ -17,6 +17,9 @@ nlohmann::ordered_json to_json(std::span<const Observed> runs);
 nlohmann::ordered_json views_json();
 /// JSON in one line, without its end; U+FFFD for bytes that are no UTF-8.
 std::string one_line(const nlohmann::ordered_json& json);
+/// A string of JSON. Where there is no memory, throws; the destructor of a larger value would end
+/// the process.
+std::string json_string(std::string_view text);
 
 /// Every number in a line of its own: text,run,layer,head,measure,value. Texts and heads count from
 /// 1, layer 0 is the embedding; a measure is VIEW.COLUMN, in named rows VIEW.ROW.COLUMN.

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <climits>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "infer/render/observed_json.h"
 
@@ -42,15 +41,12 @@ AccessLog::AccessLog(Metrics& metrics)
 
 void AccessLog::add(const Served& served) {
   const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::string line = one_line({{"time", fmt::format("{:%FT%TZ}", fmt::gmtime(now))},
-                               {"client", served.client},
-                               {"method", served.method.substr(0, 16)},
-                               {"path", served.path.substr(0, 256)},
-                               {"model", served.model},
-                               {"status", served.status},
-                               {"ms", std::round(served.seconds * 1e5) / 100},
-                               {"texts", served.texts},
-                               {"tokens", served.tokens}});
+  std::string line = fmt::format(
+      R"({{"time":"{:%FT%TZ}","client":{},"method":{},"path":{},"model":{},"status":{},"ms":{},)"
+      R"("texts":{},"tokens":{}}})",
+      fmt::gmtime(now), json_string(served.client), json_string(served.method.substr(0, 16)),
+      json_string(served.path.substr(0, 256)), json_string(served.model), served.status,
+      std::round(served.seconds * 1e5) / 100, served.texts, served.tokens);
   {
     const std::lock_guard lock(mutex_);
     if (lines_.size() >= kMostLines) return metrics_.lost_line();

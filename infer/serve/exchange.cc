@@ -8,7 +8,6 @@
 #include <numeric>
 #include <thread>
 
-#include "models/files.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -60,13 +59,12 @@ void Exchange::reply_in_the_end() {
 
 void Exchange::fail(const Failure& failure) {
   const bool openai = route != nullptr ? route->openai : request.path.starts_with("/v1/");
-  const Json json = openai ? Json{{"error",
-                                   {{"message", failure.message},
-                                    {"type", openai_type(failure.status)},
-                                    {"param", nullptr},
-                                    {"code", failure.type}}}}
-                           : Json{{"error", failure.message}, {"error_type", failure.type}};
-  HttpResponse response{.status = failure.status, .body = one_line(json)};
+  const std::string message = json_string(failure.message), type = json_string(failure.type);
+  HttpResponse response{.status = failure.status};
+  response.body =
+      openai ? fmt::format(R"({{"error":{{"message":{},"type":"{}","param":null,"code":{}}}}})",
+                           message, openai_type(failure.status), type)
+             : fmt::format(R"({{"error":{},"error_type":{}}})", message, type);
   if (failure.status == 429 || failure.status == 503)
     response.headers.emplace_back("Retry-After", "1");
   if (failure.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
@@ -75,14 +73,14 @@ void Exchange::fail(const Failure& failure) {
 }
 
 const nlohmann::json& Exchange::body() {
-  if (json) return *json;
+  if (json) return **json;
   if (request.body.empty()) refuse(400, "Validation", "the body is empty; send JSON");
   if (request.body.find('\0') != std::string::npos)
     refuse(400, "Validation", "the body is not JSON: it holds a zero byte");
   if (!request.encoding.empty() && request.encoding != "identity")
     refuse(415, "Validation", fmt::format("bodies encoded as {} are not read", request.encoding));
   try {
-    return json.emplace(phasor::internal::parse_json(request.body, "the body").take());
+    return *json.emplace(phasor::internal::parse_json(request.body, "the body"));
   } catch (const phasor::ModelError& error) {
     refuse(400, "Validation", error.what());
   }

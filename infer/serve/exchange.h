@@ -17,6 +17,7 @@
 #include "infer/serve/http.h"
 #include "infer/serve/queue.h"
 #include "infer/serve/service.h"
+#include "models/files.h"
 
 namespace infer {
 
@@ -57,7 +58,7 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   const Route* route = nullptr;
   std::string model_name;  // empty: none is asked
   int64_t texts = 0, tokens = 0;
-  std::optional<nlohmann::json> json;  // of body()
+  std::optional<phasor::internal::JsonDocument> json;  // of body()
 
   std::string_view route_name() const { return route != nullptr ? route->path : "other"; }
 

@@ -160,6 +160,20 @@ TEST_P(KernelsTest, NormsAreThoseOfEachRow) {
   }
 }
 
+TEST_P(KernelsTest, ARowWhoseSquaresOverflowHasNoNorm) {
+  for (const int64_t width : kSizes) {
+    if (width == 1) continue;  // its variance is 0
+    for (const bool centred : {true, false}) {
+      std::vector<float> x(width, 1e20f), out(width);
+      x[0] = -1e20f;
+      const std::vector<float> ones(width, 1.0f);
+      kernels_.norm(nullptr, x.data(), 1, width, ones.data(), ones.data(), centred, 1e-5f,
+                    out.data());
+      for (const float value : out) EXPECT_TRUE(std::isnan(value)) << width;
+    }
+  }
+}
+
 TEST_P(KernelsTest, QuantizingRoundsToTheNearestLevel) {
   constexpr int64_t kRows = 3;
   for (const int64_t width : kSizes) {

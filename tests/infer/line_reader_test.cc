@@ -42,6 +42,8 @@ TEST(LineReaderTest, Utf16IsRefused) {
   const std::string little("\xFF\xFET\0\n\0", 6), big("\xFE\xFF\0T\0\n", 6);
   EXPECT_NE(problem_of(folder.write("little", little)).find("iconv"), std::string::npos);
   EXPECT_NE(problem_of(folder.write("big", big)).find("in UTF-16"), std::string::npos);
+  const std::string bigger("\0\0\xFE\xFF\0\0\0T\0\0\0\n", 12);
+  EXPECT_NE(problem_of(folder.write("bigger", bigger)).find("UTF-32"), std::string::npos);
   EXPECT_EQ(problem_of(folder.write("later", "T\n\xFF\xFE")), "");
 }
 

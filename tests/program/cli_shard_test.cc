@@ -565,6 +565,8 @@ TEST_F(CliShardTest, RefusalsNameTheFileAndTheWayOut) {
   expect_infer_fails({"shard", "run", shards()}, 3, {".npy is damaged", "plan into a new folder"});
   folder_.write("shards/plan.json", std::string(200000, '['));
   expect_infer_fails({"shard", "status", shards()}, 3, {"plan.json"});
+  expect_infer_fails({"shard", "plan", "-q", "-i", "/proc/cpuinfo", "-o", file("new")}, 3,
+                     {"/proc/cpuinfo: it has lines but no size", "copy it"});
   folder_.write("bad\xFF.txt", "x");
   expect_infer_fails({"shard", "plan", "-q", "-i", file("bad\xFF.txt"), "-o", file("new")}, 3,
                      {"not valid UTF-8"});

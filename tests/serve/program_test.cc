@@ -4,10 +4,13 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <list>
 #include <optional>
+#include <thread>
+#include <vector>
 
 #include "tests/serve/client.h"
 #include "tests/support/run_program.h"
@@ -137,6 +140,43 @@ TEST(ServeProgramTest, ItGoesOnWhereMemoryHasRunOut) {
     for (int i = 0; i < 100 && program.num_descriptors() > descriptors; ++i)
       std::this_thread::sleep_for(50ms);
     EXPECT_EQ(program.num_descriptors(), descriptors);
+  }
+  Client client(program.port());
+  client.send("GET", "/health");
+  EXPECT_EQ(client.receive().status, 200);
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.end(), 0);
+}
+
+TEST(ServeProgramTest, ItAnswersWhatItCanWhereMemoryIsShort) {
+  if (HAS_ADDRESS_SANITIZER || HAS_THREAD_SANITIZER) GTEST_SKIP() << "a sanitizer needs addresses";
+  Program program({"-m", "sinusoidal", "-t", "1"});
+  EXPECT_EQ(status_of(program), 200);
+  program.limit_memory(int64_t{2} << 20);
+  const auto until = std::chrono::steady_clock::now() + 3s;
+  const auto each = [&](const auto& step) {
+    return std::jthread([&program, until, step] {
+      for (uint32_t i = 0; std::chrono::steady_clock::now() < until; ++i) step(program.port(), i);
+    });
+  };
+  {
+    std::list<Client> held;  // take and give back memory
+    std::vector<std::jthread> threads;
+    threads.push_back(each([&](uint16_t port, uint32_t i) {
+      held.emplace_back(port).send(fmt::format(
+          "POST /embed HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\nx", 3000 << i % 10));
+      if (held.size() > 400) held.pop_front();
+      std::this_thread::sleep_for(2ms);
+    }));
+    for (int t = 0; t < 12; ++t) {
+      threads.push_back(each([](uint16_t port, uint32_t i) {
+        Client client(port);
+        if (i % 2 == 0) client.send("POST", "/tokenize", R"({"inputs":"Tom bit"})");
+        if (i % 2 == 1) client.send("POST", "/nothing", "{}");
+        client.end();
+        client.rest();
+      }));
+    }
   }
   Client client(program.port());
   client.send("GET", "/health");

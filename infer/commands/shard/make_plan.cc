@@ -137,6 +137,22 @@ bool read_corpus(Plan& plan, bool quiet) {
   return !reader.interrupted();
 }
 
+/// That the files still have the sizes that they had before they were read.
+void expect_unchanged(const Plan& plan) {
+  const std::vector<Plan::Input> now = inputs_of(plan.files());
+  for (size_t i = 0; i < now.size(); ++i) {
+    const auto& [file, bytes, lines] = plan.inputs[i];
+    if (now[i].bytes != bytes) {
+      throw phasor::InvalidArgument(
+          fmt::format("{}: it changed while it was read; plan when it is complete", file));
+    }
+    if (bytes == 0 && lines > 0) {
+      throw phasor::InvalidArgument(
+          fmt::format("{}: it has lines but no size, as files of the system have; copy it", file));
+    }
+  }
+}
+
 /// Files without a line belong to no shard. Returns how many there were.
 int64_t leave_out_empty(Plan& plan) {
   std::vector<int64_t> numbers;  // without them
@@ -191,13 +207,7 @@ int shard_plan(int argc, char** argv) {
     complete = read_corpus(plan, quiet);
   }
   if (!complete) return report_error("interrupted; nothing was written", kBadInput);
-  for (const Plan::Input& now : inputs_of(plan.files())) {
-    const auto before = std::ranges::find(plan.inputs, now.file, &Plan::Input::file);
-    if (now.bytes != before->bytes) {
-      throw phasor::InvalidArgument(
-          fmt::format("{}: it changed while it was read; plan when it is complete", now.file));
-    }
-  }
+  expect_unchanged(plan);
   const int64_t empty = leave_out_empty(plan);
   const bool is_new = plan.write();
   if (!quiet) {
