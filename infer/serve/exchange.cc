@@ -46,8 +46,8 @@ void Exchange::answer(HttpResponse response) {
   reply(std::move(response));
 }
 
-void Exchange::reply_in_the_end() {
-  for (int tries = 100;; --tries) {
+void Exchange::reply_in_the_end(int tries) {
+  for (;; --tries) {
     try {
       return reply({.status = 500});
     } catch (const std::bad_alloc&) {
@@ -146,7 +146,7 @@ void Exchange::run(ModelQueue& queue, Work work, Then then) {
   work.gone = gone;
   work.done = [self = shared_from_this(), then = std::move(then)](std::vector<TextResult> results,
                                                                   const Failure& failure) {
-    self->attempt([&] {
+    self->attempt(kAnyTries, [&] {
       if (failure.status != 0) return self->fail(failure);
       self->tokens = sum_of_tokens(results);
       then(std::move(results));

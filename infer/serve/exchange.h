@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -68,11 +69,14 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
 
   void fail(const Failure& failure);
 
-  /// Where there is no memory for it, there may be soon.
-  void reply_in_the_end();
+  /// How often a reply that finds no memory is tried, each a millisecond after the other: on the
+  /// connections' thread, which then closes the connection, and on any other, which nobody could
+  /// tell, while the former makes room.
+  static constexpr int kSomeTries = 100, kAnyTries = std::numeric_limits<int>::max();
+  void reply_in_the_end(int tries);
   /// Runs `step`, and fails with what it throws.
   template <typename Step>
-  void attempt(const Step& step) {
+  void attempt(int tries, const Step& step) {
     try {
       try {
         step();
@@ -82,7 +86,7 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
         fail(failure_of(std::current_exception()));
       }
     } catch (...) {  // there is not even memory to say so
-      reply_in_the_end();
+      reply_in_the_end(tries);
     }
   }
 

@@ -68,7 +68,7 @@ void Exchange::observe() {
   }
   observation.done = [self = shared_from_this()](std::string body, int64_t tokens,
                                                  const Failure& failure) {
-    self->attempt([&] {
+    self->attempt(kAnyTries, [&] {
       if (failure.status != 0) return self->fail(in_fields(failure));
       self->tokens = tokens;
       self->answer(std::move(body));
