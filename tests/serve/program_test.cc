@@ -314,7 +314,7 @@ TEST(ServeProgramTest, MemoryDoesNotGrowWithRequests) {
     for (std::thread& client : clients) client.join();
   };
   const auto settled = [&] { return metric(program, "queue_requests{model=\"sinusoidal\"}") == 0; };
-  send(4000);
+  send(requests / 2);
   phasor::wait_until(settled);
   const int64_t memory = program.memory(), descriptors = program.num_descriptors();
   send(requests);
