@@ -252,7 +252,7 @@ Desc preferred_weights(const dnnl::engine& engine, int64_t in, int64_t out,
       .desc(DNNL_ARG_WEIGHTS);
 }
 
-// Not by oneDNN's reorder: that of 3.7 transposes wrongly with AVX-512 (its issue 3280).
+// Not by oneDNN's reorder, which transposes wrongly in 3.7 to 3.8.0 with AVX-512.
 dnnl::memory pack(const dnnl::engine& engine, const void* weight, const Desc& layout, void* place) {
   return guarded("pack weights", [&] {
     if (!is_blocked(layout)) throw BackendError("oneDNN wants weights in an unknown layout");

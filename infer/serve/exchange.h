@@ -69,9 +69,10 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
 
   void fail(const Failure& failure);
 
-  /// How often a reply that finds no memory is tried, each a millisecond after the other: on the
-  /// connections' thread, which then closes the connection, and on any other, which nobody could
-  /// tell, while the former makes room.
+  /// How often a reply that finds no memory is tried, with a millisecond between: on the
+  /// connections' thread, which closes the connection where all fail, and on other threads, where
+  /// an exception would end the server, and which can wait until connections end and give their
+  /// memory back.
   static constexpr int kSomeTries = 100, kAnyTries = std::numeric_limits<int>::max();
   void reply_in_the_end(int tries);
   /// Runs `step`, and fails with what it throws.

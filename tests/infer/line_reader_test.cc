@@ -37,7 +37,7 @@ std::string problem_of(const std::string& file) {
   return "";
 }
 
-TEST(LineReaderTest, Utf16IsRefused) {
+TEST(LineReaderTest, Utf16AndUtf32AreRefused) {
   const TempFolder folder;
   const std::string little("\xFF\xFET\0\n\0", 6), big("\xFE\xFF\0T\0\n", 6);
   EXPECT_NE(problem_of(folder.write("little", little)).find("iconv"), std::string::npos);
