@@ -99,6 +99,15 @@ Overflow overflow_of(int32_t overflow, Overflow otherwise) {
   return value_of<Overflow>(overflow, PHASOR_OVERFLOW_ERROR);
 }
 
+TruncationSide side_of(int32_t side) {
+  static_assert(static_cast<int>(TruncationSide::kRight) == PHASOR_TRUNCATION_RIGHT &&
+                static_cast<int>(TruncationSide::kLeft) == PHASOR_TRUNCATION_LEFT);
+  if (side < PHASOR_TRUNCATION_TOKENIZER || side > PHASOR_TRUNCATION_LEFT) {
+    throw InvalidArgument(fmt::format("truncation_side is {}; it must be 0, 1 or 2", side));
+  }
+  return static_cast<TruncationSide>(side);
+}
+
 Progress progress_of(phasor_progress progress, void* user) {
   if (progress == nullptr) return {};
   return [progress, user](int64_t done, int64_t total) {

@@ -27,6 +27,7 @@ struct Run {
     options.hidden = array_if_given(c.hidden, c.hidden_size, "floats for hidden states");
     options.token_types = array_if_given(c.token_types, c.num_token_types, "token types");
     options.stop = stop_of(c.stop);
+    options.parse_special = c.parse_special != 0;
   }
 
   void finish(Encoding encoding, int64_t d_model, phasor_result& result) {
@@ -83,6 +84,8 @@ EmbedOptions embed_options(const phasor_embed_options* given, const Model& model
   options.output = array_at(c.output, c.output_size, "floats for vectors");
   options.progress = progress_of(c.progress, c.user);
   options.stop = stop_of(c.stop);
+  options.parse_special = c.parse_special != 0;
+  options.truncation_side = side_of(c.truncation_side);
   return options;
 }
 
@@ -92,7 +95,9 @@ ClassifyOptions classify_options(const phasor_classify_options* given) {
   return {.max_tokens = c.max_tokens,
           .overflow = overflow_of(c.overflow, Overflow::kTruncate),
           .progress = progress_of(c.progress, c.user),
-          .stop = stop_of(c.stop)};
+          .stop = stop_of(c.stop),
+          .parse_special = c.parse_special != 0,
+          .truncation_side = side_of(c.truncation_side)};
 }
 
 }  // namespace

@@ -123,7 +123,12 @@ phasor_status phasor_tokenize(const phasor_model* model, const phasor_texts* fir
       }
     }
     tokenize(model->model->tokenizer(), texts, second != nullptr ? &seconds : nullptr,
-             {.parse_special = how.parse_special != 0, .max_tokens = how.max_tokens}, made);
+             {.parse_special = how.parse_special != 0,
+              .max_tokens = how.max_tokens,
+              .prompt_bytes = how.prompt_bytes,
+              .truncation_side = side_of(how.truncation_side),
+              .no_special_tokens = how.no_special_tokens != 0},
+             made);
   });
 }
 

@@ -24,12 +24,7 @@ const Pooling& pooling_of(const EmbedOptions& options, const Model& model) {
   return options.pooling ? *options.pooling : model.sentence().pooling;
 }
 
-std::string prompt_of(const EmbedOptions& options, const Model& model) {
-  if (options.prompt) return *options.prompt;
-  return model.has_sentence() ? model.sentence().prompt : std::string();
-}
-
-/// As sentence-transformers: max_seq_length, or else what the model was trained on. 0: no limit.
+/// As sentence-transformers: the files' length, or else what the model was trained on. 0: no limit.
 int64_t longest_text(const EmbedOptions& options, const Model& model) {
   const bool runs_all =
       options.overflow == Overflow::kClamp || options.overflow == Overflow::kInterpolate;
@@ -39,7 +34,7 @@ int64_t longest_text(const EmbedOptions& options, const Model& model) {
   }
   int64_t longest = options.max_tokens;
   if (runs_all) return longest;
-  if (longest == 0 && model.has_sentence()) longest = model.sentence().max_tokens;
+  if (longest == 0) longest = model.text().max_tokens;
   if (longest == 0) longest = model.config().max_positions;
   if (longest == 0) longest = kLongestText;
   return std::min(longest, model.max_tokens(options.positions).value_or(longest));
@@ -54,10 +49,16 @@ class Tokenized {
       : model_(model),
         input_(input),
         takes_empty_(takes_empty),
-        prompt_(prompt_of(options, model)),
+        prompt_(options.prompt.value_or(model.text().prompt)),
         max_tokens_(longest_text(options, model)),
         cuts_(options.overflow != Overflow::kError && options.overflow != Overflow::kWindow),
-        refuses_(options.overflow == Overflow::kError) {}
+        refuses_(options.overflow == Overflow::kError),
+        how_{.parse_special = options.parse_special,
+             .ids_only = true,
+             .max_tokens = cuts_ ? max_tokens_ : 0,
+             .prompt_bytes = std::ssize(prompt_),
+             .truncation_side = options.truncation_side,
+             .no_special_tokens = !model.text().special_tokens} {}
 
   /// 0: no limit.
   int64_t max_tokens() const { return max_tokens_; }
@@ -93,11 +94,10 @@ class Tokenized {
   };
 
   Tokens encode(int64_t number) const {
-    const TokenizeOptions options = {.ids_only = true, .max_tokens = cuts_ ? max_tokens_ : 0};
     const std::string first =
         prompt_ + std::string(input_.first[input_.first.size() == 1 ? 0 : number]);
-    return input_.second ? model_.tokenizer().encode_pair(first, (*input_.second)[number], options)
-                         : model_.tokenizer().encode(first, options);
+    return input_.second ? model_.tokenizer().encode_pair(first, (*input_.second)[number], how_)
+                         : model_.tokenizer().encode(first, how_);
   }
 
   TextReport tokenize(int64_t number, Sequence& sequence) const {
@@ -137,6 +137,7 @@ class Tokenized {
   const std::string prompt_;
   const int64_t max_tokens_;
   const bool cuts_, refuses_;
+  const TokenizeOptions how_;
   std::vector<Sequence> sequences_;
 };
 

@@ -168,11 +168,13 @@ Classification Encoder::Impl::classify(const EmbedInput& input, const ClassifyOp
   const EmbedHead logits = {.width = std::ssize(head.labels),
                             .apply = [this](auto pooled) { return classifier_logits(pooled); }};
   const EmbedOptions how = {.pooling = Pooling{.modes = {head.pooling}},
-                            .prompt = "",
+                            .prompt = options.prompt,
                             .max_tokens = options.max_tokens,
                             .overflow = options.overflow,
                             .progress = options.progress,
-                            .stop = options.stop};
+                            .stop = options.stop,
+                            .parse_special = options.parse_special,
+                            .truncation_side = options.truncation_side};
   auto data = std::make_shared<ClassificationData>();
   data->logits = internal::embed(*model, Threads(team), input, how, encode(), &logits);
   check_finite_logits(data->logits->values, "classification");
@@ -241,6 +243,7 @@ int64_t Encoder::embedding_width(const EmbedOptions& options) const {
 Encoding Encoder::encode(const Texts& texts, const RunOptions& options) {
   const bool truncates = options.overflow == Overflow::kTruncate;
   const TokenizeOptions tokenize = {
+      .parse_special = options.parse_special,
       .ids_only = true,
       .max_tokens = truncates ? model().max_tokens(options.positions).value_or(0) : 0};
   const Exclusive mine(impl_->busy);

@@ -52,6 +52,10 @@ std::vector<float> probabilities(std::span<const float> logits, int64_t num_labe
       std::transform(row, end, row, [](double x) { return 1 / (1 + std::exp(-x)); });
       continue;
     }
+    if (output == ClassifierHead::Output::kTanh) {
+      std::transform(row, end, row, [](double x) { return std::tanh(x); });
+      continue;
+    }
     const double largest = *std::max_element(row, end);
     double sum = 0;
     for (auto x = row; x != end; ++x) sum += std::exp(*x - largest);

@@ -43,8 +43,8 @@ size_t index_of(const EnumNames& names, std::string_view name) {
 
 PHASOR_NAMES(Activation, Activation::kTanh, "activation", "gelu", "gelu_tanh", "relu", "silu",
              "tanh")
-PHASOR_NAMES(ClassifierHead::Output, ClassifierHead::Output::kIdentity, "output of a classifier",
-             "softmax", "sigmoid", "identity")
+PHASOR_NAMES(ClassifierHead::Output, ClassifierHead::Output::kTanh, "output of a classifier",
+             "softmax", "sigmoid", "identity", "tanh")
 PHASOR_NAMES(DType, DType::kBFloat16, "dtype", "F32", "F16", "BF16")
 PHASOR_NAMES(ErrorCode, ErrorCode::kBackend, "error code", "invalid_argument", "empty_text",
              "too_long", "busy", "cancelled", "not_found", "invalid_model", "unsupported",

@@ -185,11 +185,11 @@ double cosine(std::span<const float> a, std::span<const float> b) {
   return lengths > 0 ? ab / lengths : 0;
 }
 
-std::optional<std::string> SentenceConfig::query_prompt() const {
+std::optional<std::string> TextConfig::query_prompt() const {
   return first_of(prompts, {"query"});
 }
 
-std::optional<std::string> SentenceConfig::document_prompt() const {
+std::optional<std::string> TextConfig::document_prompt() const {
   return first_of(prompts, {"document", "passage", "corpus"});
 }
 

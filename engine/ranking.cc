@@ -35,7 +35,9 @@ Ranking Encoder::rank(std::string_view query, const Texts& documents,
   EmbedOptions how = {.prompt = sentence.query_prompt().value_or(sentence.prompt),
                       .max_tokens = options.max_tokens,
                       .overflow = options.overflow,
-                      .stop = options.stop};
+                      .stop = options.stop,
+                      .parse_special = options.parse_special,
+                      .truncation_side = options.truncation_side};
   const Embeddings one = embed(query, how);
   how.prompt = sentence.document_prompt().value_or(sentence.prompt);
   how.progress = options.progress;

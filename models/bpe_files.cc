@@ -85,12 +85,32 @@ void refuse_options(const ConfigReader& model) {
   if (dropout != nullptr && *dropout != 0) refuse_component(model, "dropout", "null");
 }
 
+/// The older files of the same tokenizer, where they say something else.
+void note_other_files(const fs::path& folder, ByteLevelBpeSpec& spec) {
+  const fs::path vocab = folder / "vocab.json", merges = folder / "merges.txt";
+  const auto sorted = [](std::vector<std::pair<std::string, int32_t>> pieces) {
+    std::ranges::sort(pieces);
+    return pieces;
+  };
+  bool same = true;
+  try {
+    if (is_file(vocab)) same = sorted(read_vocab_json(vocab)) == sorted(spec.pieces);
+    if (is_file(merges)) same = same && read_merges_txt(merges) == spec.merges;
+  } catch (const ModelError&) {
+    same = false;
+  }
+  if (same) return;
+  spec.notes.push_back(
+      "vocab.json or merges.txt differs from tokenizer.json, which is followed");
+}
+
 }  // namespace
 
-std::shared_ptr<const Tokenizer> load_bpe_json(const fs::path& file, const json& root,
-                                               const ConfigReader& config) {
-  const ConfigReader reader(file.string(), root);
-  const TokenizerJson parts = read_tokenizer_json(file.string(), root);
+std::shared_ptr<const Tokenizer> load_bpe_json(ModelFolder& folder,
+                                               const TokenizerSettings& settings) {
+  const ConfigReader reader = folder.object(kTokenizerJson);
+  const std::string& file = reader.where();
+  const TokenizerJson parts = read_tokenizer_json(reader);
   const bool other_words = parts.bert_words || parts.whitespace_split || parts.metaspace;
   if (!parts.byte_level || other_words) {
     refuse_component(reader, "pre_tokenizer", "ByteLevel in BPE");
@@ -99,33 +119,36 @@ std::shared_ptr<const Tokenizer> load_bpe_json(const fs::path& file, const json&
     refuse_component(reader, "normalizer", "no BertNormalizer and no Precompiled in BPE");
   }
   const bool add_prefix_space =
-      config.boolean({"add_prefix_space"}, parts.byte_level->add_prefix_space);
+      settings.config.boolean({"add_prefix_space"}, parts.byte_level->add_prefix_space);
   if (parts.gpt2_split && add_prefix_space) {
     refuse_component(reader, "pre_tokenizer", "no add_prefix_space after a Split");
   }
   const ConfigReader model = reader.object("model");
   refuse_options(model);
-  const auto tokenizer =
-      make_byte_level_bpe({.file = file.string(),
-                           .pieces = read_vocab_object(model),
-                           .merges_file = file.string(),
-                           .merges = read_merges(model),
-                           .ignore_merges = model.boolean({"ignore_merges"}, false),
-                           .add_prefix_space = add_prefix_space,
-                           .split_words = parts.byte_level->split_words || parts.gpt2_split,
-                           .unk = model.text({"unk_token"}, ""),
-                           .prefix = parts.prefix,
-                           .suffix = parts.suffix,
-                           .pair = parts.pair,
-                           .mask = mask_of(config, parts),
-                           .added = parts.added,
-                           .normalizer = in_order(parts.steps, file.string())});
-  check_named(parts, *tokenizer, file.string());
+  ByteLevelBpeSpec spec{.file = file,
+                        .pieces = read_vocab_object(model),
+                        .merges_file = file,
+                        .merges = read_merges(model),
+                        .ignore_merges = model.boolean({"ignore_merges"}, false),
+                        .add_prefix_space = add_prefix_space,
+                        .split_words = parts.byte_level->split_words || parts.gpt2_split,
+                        .unk = model.text({"unk_token"}, ""),
+                        .prefix = parts.prefix,
+                        .suffix = parts.suffix,
+                        .pair = parts.pair,
+                        .mask = mask_of(settings, parts),
+                        .added = settings.added,
+                        .written = parts.added,
+                        .truncate_left = cuts_left(settings, parts),
+                        .normalizer = in_order(steps_of(settings, parts), file)};
+  note_other_files(folder.path(), spec);
+  const auto tokenizer = make_byte_level_bpe(spec);
+  check_named(parts, *tokenizer, file);
   return tokenizer;
 }
 
-std::shared_ptr<const Tokenizer> load_bpe(const fs::path& folder, const ConfigReader& config,
-                                          std::vector<AddedToken> added) {
+std::shared_ptr<const Tokenizer> load_bpe(const fs::path& folder,
+                                          const TokenizerSettings& settings) {
   const fs::path vocab = folder / "vocab.json", merges = folder / "merges.txt";
   std::string cls = "<s>", sep = "</s>", unk = "<unk>", pad = "<pad>", mask = "<mask>";
   for (const auto& [key, piece] : {std::pair("cls_token", &cls),
@@ -133,25 +156,27 @@ std::shared_ptr<const Tokenizer> load_bpe(const fs::path& folder, const ConfigRe
                                    {"unk_token", &unk},
                                    {"pad_token", &pad},
                                    {"mask_token", &mask}}) {
-    read_special(config, key, *piece);
+    read_special(settings, key, *piece);
   }
   ByteLevelBpeSpec spec{.file = vocab.string(),
                         .pieces = read_vocab_json(vocab),
                         .merges_file = merges.string(),
                         .merges = read_merges_txt(merges),
-                        .add_prefix_space = config.boolean({"add_prefix_space"}, false),
+                        .add_prefix_space = settings.config.boolean({"add_prefix_space"}, false),
                         .prefix = {cls},
                         .suffix = {sep},
                         .pair = roberta_pair(cls, sep),
                         .mask = mask,
-                        .added = std::move(added)};
+                        .added = settings.added,
+                        .truncate_left = settings.truncate_left.value_or(false),
+                        .normalizer = in_order(steps_of(settings, {}), vocab.string())};
   for (const std::string& special : {cls, sep, unk, pad, mask}) {
-    const bool known = std::any_of(spec.added.begin(), spec.added.end(),
-                                   [&](const AddedToken& t) { return t.piece == special; });
+    const bool known = std::ranges::any_of(
+        spec.written, [&](const AddedToken& t) { return t.piece == special; });
     const auto entry = std::find_if(spec.pieces.rbegin(), spec.pieces.rend(),  // the last counts
                                     [&](const auto& piece) { return piece.first == special; });
     if (known || entry == spec.pieces.rend()) continue;
-    spec.added.push_back({.piece = special, .id = entry->second, .lstrip = special == mask});
+    spec.written.push_back({.piece = special, .id = entry->second, .lstrip = special == mask});
   }
   return make_byte_level_bpe(spec);
 }

@@ -3,24 +3,19 @@
 
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <vector>
 
-#include "models/config_reader.h"
+#include "models/model_folder.h"
+#include "models/tokenizer_settings.h"
 #include "phasor/tokenizer.h"
-#include "tokenizer/vocabulary.h"
 
 namespace phasor::internal {
 
-/// `root` is the content of `file`, a tokenizer.json; `config` is tokenizer_config.json.
-std::shared_ptr<const Tokenizer> load_bpe_json(const std::filesystem::path& file,
-                                               const nlohmann::json& root,
-                                               const ConfigReader& config);
+/// The tokenizer.json of `folder`.
+std::shared_ptr<const Tokenizer> load_bpe_json(ModelFolder& folder,
+                                               const TokenizerSettings& settings);
 
-/// vocab.json and merges.txt, with RoBERTa's special tokens unless `config`, tokenizer_config.json,
-/// names others; `added` are its added tokens.
+/// vocab.json and merges.txt, with RoBERTa's special tokens unless `settings` name others.
 std::shared_ptr<const Tokenizer> load_bpe(const std::filesystem::path& folder,
-                                          const ConfigReader& config,
-                                          std::vector<AddedToken> added);
+                                          const TokenizerSettings& settings);
 
 }  // namespace phasor::internal

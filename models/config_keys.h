@@ -1,8 +1,5 @@
-// The keys of a config.json that phasor follows, refuses, or ignores.
+// The family of a config.json, and the keys that phasor refuses.
 #pragma once
-
-#include <string>
-#include <vector>
 
 #include "models/config_reader.h"
 #include "models/families.h"
@@ -14,8 +11,5 @@ const Family& family_of(const ConfigReader& reader);
 
 /// Throws ModelError naming a key that needs something phasor does not implement.
 void refuse_other_architectures(const ConfigReader& reader, const Family& family);
-
-/// The keys that phasor ignores for a family of Transformers, sorted.
-std::vector<std::string> unread_keys(const ConfigReader& reader, const Family& family);
 
 }  // namespace phasor::internal

@@ -10,12 +10,38 @@
 
 namespace phasor::internal {
 
+std::set<std::string> AskedKeys::others(const nlohmann::json& root) const {
+  std::set<std::string> others;
+  find_others(root, "", others);
+  return others;
+}
+
+void AskedKeys::find_others(const nlohmann::json& value, const std::string& path,
+                            std::set<std::string>& others) const {
+  if (value.is_array()) {
+    for (const nlohmann::json& element : value) find_others(element, path, others);
+  }
+  const auto asked = asked_.find(&value);
+  if (!value.is_object() || (asked == asked_.end() && !path.empty())) return;
+  for (const auto& [key, member] : value.items()) {
+    const std::string name = path.empty() ? key : fmt::format("{}.{}", path, key);
+    if (asked != asked_.end() && asked->second.contains(key)) {
+      find_others(member, name, others);
+    } else if (!member.empty()) {  // null is empty, too
+      others.insert(name);
+    }
+  }
+}
+
 ConfigReader::Found ConfigReader::find(Keys keys) const {
+  Found first;
   for (const std::string_view key : keys) {
     const auto found = object_.find(std::string(key));
-    if (found != object_.end() && !found->is_null()) return {key, &*found};
+    if (found == object_.end()) continue;
+    if (asked_ != nullptr) asked_->add(object_, found.key());
+    if (first.value == nullptr && !found->is_null()) first = {key, &*found};
   }
-  return {};
+  return first;
 }
 
 void ConfigReader::fail(std::string_view what, ErrorCode code) const {
@@ -94,8 +120,33 @@ ConfigReader ConfigReader::object(std::string_view key) const {
   const auto [found, value] = find({key});
   if (value == nullptr) missing({key});
   if (!value->is_object()) refuse(key, "an object {…}");
-  return ConfigReader(fmt::format("{}: {}", where_, key), *value);
+  return inside(key, *value);
 }
+
+ConfigReader ConfigReader::inside(std::string_view name, const nlohmann::json& object) const {
+  return ConfigReader(fmt::format("{}: {}", where_, name), object, asked_);
+}
+
+void ConfigReader::for_each_object(std::string_view key,
+                                   const std::function<void(const ConfigReader&)>& visit) const {
+  const nlohmann::json* const list = value(key);
+  if (list == nullptr) return;
+  const bool good =
+      list->is_array() && std::ranges::all_of(*list, [](const auto& v) { return v.is_object(); });
+  if (!good) refuse(key, "a list of objects [{…}, …]");
+  for (size_t i = 0; i < list->size(); ++i) {
+    visit(inside(fmt::format("{} {}", key, i), (*list)[i]));
+  }
+}
+
+void ConfigReader::for_each_object(const std::function<void(const ConfigReader&)>& visit) const {
+  for (const nlohmann::json& element : object_) {
+    if (!element.is_object()) fail(fmt::format("{} is no object {{…}}", value_text(element)));
+    visit(ConfigReader(where_, element, asked_));
+  }
+}
+
+std::vector<std::string> ConfigReader::keys() const { return keys_besides({}); }
 
 std::vector<std::string> ConfigReader::keys_besides(std::span<const std::string_view> known) const {
   std::vector<std::string> others;

@@ -1,16 +1,20 @@
-// Typed, checked access to the keys of a config.json, with messages that name key and value.
+// Typed, checked access to the keys of a JSON object, with messages that name key and value, and a
+// record of the keys that were asked for.
 #pragma once
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "phasor/errors.h"
@@ -20,6 +24,24 @@ namespace phasor::internal {
 
 inline constexpr int64_t kMaxRows = int64_t{1} << 24;  // of vocabularies and position tables
 
+/// The keys that were asked for in the objects of one JSON document, which must outlive it.
+class AskedKeys {
+ public:
+  /// `key` is the document's own string.
+  void add(const nlohmann::json& object, std::string_view key) { asked_[&object].insert(key); }
+  /// The keys of `root` that nobody asked for, except those whose value is null or
+  /// empty. A key of an object
+  /// inside it is written "rope_parameters.beta_fast"; such an object is looked into if one of its
+  /// own keys was asked for.
+  std::set<std::string> others(const nlohmann::json& root) const;
+
+ private:
+  void find_others(const nlohmann::json& value, const std::string& path,
+                   std::set<std::string>& others) const;
+
+  std::unordered_map<const nlohmann::json*, std::set<std::string_view>> asked_;
+};
+
 /// Reads keys from one JSON object. A key whose value is null counts as missing. All functions
 /// throw ModelError: for a value of the wrong type or out of range, and for a missing key without a
 /// fallback.
@@ -28,9 +50,10 @@ class ConfigReader {
   /// Alternative names of one key; the first that exists is read.
   using Keys = std::initializer_list<std::string_view>;
 
-  /// `object` is borrowed; `where` names it in messages ("models/x/config.json").
-  ConfigReader(std::string where, const nlohmann::json& object)
-      : where_(std::move(where)), object_(object) {}
+  /// `object` is borrowed; `where` names it in messages ("models/x/config.json"). Every key that is
+  /// asked for, also of the objects inside it, is added to `asked`, borrowed, if that is given.
+  ConfigReader(std::string where, const nlohmann::json& object, AskedKeys* asked = nullptr)
+      : where_(std::move(where)), object_(object), asked_(asked) {}
 
   int64_t integer(Keys keys, int64_t min, int64_t max, std::optional<int64_t> fallback = {}) const;
   double number(Keys keys, double above, double max, std::optional<double> fallback = {}) const;
@@ -55,6 +78,15 @@ class ConfigReader {
   const nlohmann::json* value(std::string_view key) const { return find({key}).value; }
   /// The object under `key`, read with "where: key" in messages.
   ConfigReader object(std::string_view key) const;
+  /// Visits the objects of the list under `key`, named "where: key 3" in messages; none if it is
+  /// missing.
+  void for_each_object(std::string_view key,
+                       const std::function<void(const ConfigReader&)>& visit) const;
+  /// Visits the objects of this reader of a list.
+  void for_each_object(const std::function<void(const ConfigReader&)>& visit) const;
+  const std::string& where() const { return where_; }
+  /// All keys. Does not count as asking for them.
+  std::vector<std::string> keys() const;
   /// The keys that are not among `known`.
   std::vector<std::string> keys_besides(std::span<const std::string_view> known) const;
 
@@ -69,10 +101,12 @@ class ConfigReader {
     const nlohmann::json* value = nullptr;
   };
   Found find(Keys keys) const;
+  ConfigReader inside(std::string_view name, const nlohmann::json& object) const;
   [[noreturn]] void missing(Keys keys) const;
 
   std::string where_;
   const nlohmann::json& object_;
+  AskedKeys* asked_;
 };
 
 }  // namespace phasor::internal

@@ -6,8 +6,11 @@
 namespace phasor::internal {
 namespace {
 
+constexpr std::string_view kAbsolute = "\"absolute\"";
+
 constexpr Family kRoberta = {
     .model_type = {},
+    .position_embedding_type = kAbsolute,
     .position_kind = PositionKind::kLearned,
     .first_position = FirstPosition::kAfterPad,
     .pad_is_uncounted = true,
@@ -52,6 +55,7 @@ constexpr Family kFamilies[] = {
     },
     {
         .model_type = "bert",
+        .position_embedding_type = kAbsolute,
         .position_kind = PositionKind::kLearned,
         .embedding_norm = true,
         .needs_token_types = true,
@@ -77,6 +81,7 @@ constexpr Family kFamilies[] = {
     },
     {
         .model_type = "electra",
+        .position_embedding_type = kAbsolute,
         .position_kind = PositionKind::kLearned,
         .embedding_norm = true,
         .embedding_map = EmbeddingMap::kIfWidthsDiffer,
@@ -178,6 +183,7 @@ constexpr Family kFamilies[] = {
     },
     {
         .model_type = "albert",
+        .position_embedding_type = kAbsolute,
         .position_kind = PositionKind::kLearned,
         .embedding_norm = true,
         .embedding_map = EmbeddingMap::kAlways,

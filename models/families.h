@@ -38,8 +38,9 @@ enum class FirstPosition { kZero, kTwo, kAfterPad };
 /// A model family: a row of data. The config.json of `spelled_out` families states all of this.
 struct Family {
   std::string_view model_type;
-  /// Families of one model_type differ in this key of config.json; its value is JSON.
-  std::string_view position_embedding_type = "\"absolute\"";
+  /// What this key of config.json must be, as JSON; empty: the family does not read it. Families of
+  /// one model_type differ in it.
+  std::string_view position_embedding_type = {};
   std::string_view code = {};  // what the model's own Python classes begin with, if it has such
   bool spelled_out = false;    // phasor's own: config.json states every choice below
 

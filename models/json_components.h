@@ -1,29 +1,23 @@
 // Parts of tokenizer.json that are of one of several types: {"type": "NFC"}, or a Sequence of such.
 #pragma once
 
-#include <functional>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "models/tokenizer_json.h"
 
 namespace phasor::internal {
 
-/// A type of component and how it is read. `where` names `part` in messages.
+/// A type of component and how it is read.
 struct Component {
   std::string_view type;
-  void (*read)(const ConfigReader& part, const std::string& where, TokenizerJson& result);
+  void (*read)(const ConfigReader& part, TokenizerJson& result);
 };
 
 /// Reads `part`, which is of one of the types in `known`, or a Sequence with a list of such parts
 /// under `list`.
-void read_component(const ConfigReader& part, const std::string& where, std::string_view list,
+void read_component(const ConfigReader& part, std::string_view list,
                     std::span<const Component> known, TokenizerJson& result);
-
-/// Visits the objects in the list under `key`.
-void for_each_object(const ConfigReader& owner, const std::string& where, std::string_view key,
-                     const std::function<void(const ConfigReader&)>& visit);
 
 /// The types of post_processor; see models/json_template.cc.
 std::span<const Component> post_processors();

@@ -36,7 +36,7 @@ std::string read_framing(const ConfigReader& part, std::string_view key, Tokeniz
 }
 
 template <Template (*pair)(const std::string&, const std::string&)>
-void read_cls_and_sep(const ConfigReader& part, const std::string&, TokenizerJson& result) {
+void read_cls_and_sep(const ConfigReader& part, TokenizerJson& result) {
   begin_template(part, result);
   const std::string cls = read_framing(part, "cls", result);
   const std::string sep = read_framing(part, "sep", result);
@@ -69,11 +69,11 @@ void append_special(const ConfigReader& part, const std::string& name, int32_t t
 
 /// Reads [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
 /// …], in which `texts` are "A" or "A" and "B".
-Template read_template(const ConfigReader& part, const std::string& where, std::string_view key,
-                       std::string_view texts, TokenizerJson& result) {
+Template read_template(const ConfigReader& part, std::string_view key, std::string_view texts,
+                       TokenizerJson& result) {
   Template items;
   std::string found;
-  for_each_object(part, where, key, [&](const ConfigReader& item) {
+  part.for_each_object(key, [&](const ConfigReader& item) {
     const bool is_text = item.has("Sequence");
     const ConfigReader what = item.object(is_text ? "Sequence" : "SpecialToken");
     const auto type = static_cast<int32_t>(what.integer({"type_id"}, 0, kMaxTokenType, 0));
@@ -95,11 +95,10 @@ Template read_template(const ConfigReader& part, const std::string& where, std::
   return items;
 }
 
-void read_template_processing(const ConfigReader& part, const std::string& where,
-                              TokenizerJson& result) {
+void read_template_processing(const ConfigReader& part, TokenizerJson& result) {
   begin_template(part, result);
   std::vector<std::string>* side = &result.prefix;
-  for (const TemplateItem& item : read_template(part, where, "single", "A", result)) {
+  for (const TemplateItem& item : read_template(part, "single", "A", result)) {
     if (item.type != 0) refuse_component(part, "single", "a template with type_id 0 throughout");
     if (item.piece.empty()) {
       side = &result.suffix;
@@ -107,10 +106,10 @@ void read_template_processing(const ConfigReader& part, const std::string& where
       side->push_back(item.piece);
     }
   }
-  result.pair = read_template(part, where, "pair", "AB", result);
+  result.pair = read_template(part, "pair", "AB", result);
 }
 
-void read_nothing(const ConfigReader&, const std::string&, TokenizerJson&) {}
+void read_nothing(const ConfigReader&, TokenizerJson&) {}
 
 constexpr Component kPostProcessors[] = {{"TemplateProcessing", read_template_processing},
                                          {"BertProcessing", read_cls_and_sep<bert_pair>},

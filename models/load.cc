@@ -12,9 +12,11 @@
 
 #include "models/checkpoint.h"
 #include "models/files.h"
+#include "models/known_keys.h"
 #include "models/model_config.h"
 #include "models/sentence_files.h"
 #include "models/tensor_files.h"
+#include "models/tokenizer_files.h"
 #include "phasor/errors.h"
 #include "phasor/model.h"
 
@@ -142,6 +144,17 @@ std::vector<std::string> models_below(const fs::path& folder) {
                    found.code);
 }
 
+/// Transformers adds such a file's weights to those of another folder that it names.
+void refuse_adapter(const fs::path& folder) {
+  const fs::path file = folder / "adapter_config.json";
+  if (!is_there(file)) return;
+  throw ModelError(fmt::format("{}: an adapter (PEFT) changes the weights, and phasor runs none; "
+                               "merge it into the model (merge_and_unload), or, if the weights "
+                               "have it already, remove this file",
+                               file.string()),
+                   ErrorCode::kUnsupported);
+}
+
 /// Throws ModelError if plain text gives ids without a row in the embedding.
 void check_fits(const Tokenizer& tokenizer, const ModelConfig& config) {
   if (tokenizer.text_vocab_size() <= config.vocab_size) return;
@@ -152,22 +165,28 @@ void check_fits(const Tokenizer& tokenizer, const ModelConfig& config) {
 }
 
 /// Throws ModelError where the special tokens round a text are more than a text may have.
-void check_length(const SentenceConfig& sentence, const Tokenizer& tokenizer) {
-  if (sentence.max_tokens == 0) return;
+void check_length(const TextConfig& config, const Tokenizer& tokenizer) {
+  if (config.max_tokens == 0) return;
   try {
-    tokenizer.encode("a", {.max_tokens = sentence.max_tokens});
+    tokenizer.encode(
+        "a", {.max_tokens = config.max_tokens, .no_special_tokens = !config.special_tokens});
   } catch (const InvalidArgument& error) {
     if (error.code() == ErrorCode::kEmptyText) return;
     throw ModelError(
         fmt::format("max_seq_length is {}, fewer than the special tokens that every "
                     "text gets; correct sentence_bert_config.json or the tokenizer's "
                     "model_max_length",
-                    sentence.max_tokens));
+                    config.max_tokens));
   }
 }
 
-std::string special_tokens_note(const Tokenizer& tokenizer, const ModelConfig& config) {
-  if (tokenizer.vocab_size() <= config.vocab_size) return {};
+/// Where the tokenizer and the token embedding differ in size.
+std::string rows_note(const Tokenizer& tokenizer, const ModelConfig& config) {
+  const int64_t rows = config.vocab_size, pieces = tokenizer.vocab_size();
+  if (pieces == rows) return {};
+  if (pieces < rows) {
+    return fmt::format("the token embedding has {} rows, the tokenizer {} pieces", rows, pieces);
+  }
   const auto first = static_cast<int32_t>(config.vocab_size);
   return fmt::format("special tokens from id {} ('{}') on have no row in the token embedding",
                      first, tokenizer.piece(first));
@@ -226,7 +245,9 @@ std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
                                          const LoadOptions& options) {
   const fs::path folder = find_model(folder_or_name);
   if (!is_file(folder / "config.json")) no_config(folder);
-  CheckpointConfig checkpoint = read_model_config(folder / "config.json");
+  ModelFolder json_files(folder);
+  refuse_adapter(folder);
+  CheckpointConfig checkpoint = read_model_config(json_files);
   const std::shared_ptr<const TensorFiles> files = TensorFiles::open(folder, options.copy);
   BoundWeights bound = bind_weights(*files, checkpoint);
 
@@ -238,7 +259,6 @@ std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
   model->folder_ = folder;
   model->metadata_ = files->metadata();
   model->unused_tensors_ = std::move(bound.unused);
-  model->unused_keys_ = std::move(checkpoint.unused_keys);
   model->notes_ = std::move(checkpoint.notes);
   const auto add_note = [&](std::string note) {
     if (!note.empty()) model->notes_.push_back(std::move(note));
@@ -246,21 +266,29 @@ std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
   for (std::string& note : bound.notes) add_note(std::move(note));
   add_note(compare_with_formula(model->config_, model->weights_.position_table));
   try {
-    std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::load(folder, options);
+    std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(json_files, options);
     check_fits(*tokenizer, model->config_);
     for (const std::string& note : tokenizer->notes()) add_note(note);
-    add_note(special_tokens_note(*tokenizer, model->config_));
+    add_note(rows_note(*tokenizer, model->config_));
     model->tokenizer_ = std::move(tokenizer);
   } catch (const ModelError& error) {
     model->tokenizer_problem_ = error;
+    json_files.forget(kTokenizerJson);  // its keys were not all asked for
   }
   try {
-    model->sentence_ = read_sentence_config(folder, model->config_.d_model, model->notes_);
+    static_cast<TextConfig&>(model->sentence_) = read_text_config(json_files);
     if (model->tokenizer_) check_length(model->sentence_, *model->tokenizer_);
+  } catch (const ModelError& error) {
+    model->text_problem_ = error;
+  }
+  try {
+    model->sentence_ =
+        read_sentence_config(json_files, model->config_.d_model, model->text(), model->notes_);
   } catch (const ModelError& error) {
     model->sentence_problem_ = error;
     add_note(fmt::format("no sentence vectors: {}", error.what()));
   }
+  report_others(json_files, model->unused_keys_, model->notes_);
   return model;
 }
 

@@ -65,6 +65,11 @@ const Tokenizer& Model::tokenizer() const {
   return *tokenizer_;
 }
 
+const TextConfig& Model::text() const {
+  if (text_problem_) throw *text_problem_;
+  return sentence_;
+}
+
 const SentenceConfig& Model::sentence() const {
   if (!has_sentence()) throw *sentence_problem_;
   return sentence_;

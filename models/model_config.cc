@@ -137,29 +137,45 @@ std::vector<std::string> read_labels(const ConfigReader& reader) {
   return labels;
 }
 
-/// What turns logits into probabilities, if config.json says.
+/// What turns logits into probabilities, if the files say: sentence-transformers' own file, or
+/// config.json under its new or old name.
 std::optional<ClassifierHead::Output> read_output(const ConfigReader& reader,
+                                                  const ConfigReader& sentence,
                                                   std::vector<std::string>& notes) {
-  std::string function;  // a class of torch
-  if (reader.has("sentence_transformers")) {
-    function = reader.object("sentence_transformers").text({"activation_fn"}, "");
+  using Output = ClassifierHead::Output;
+  constexpr std::string_view kKey = "activation_fn";
+  constexpr std::pair<std::string_view, Output> kFunctions[] = {{".Identity", Output::kIdentity},
+                                                                {".Sigmoid", Output::kSigmoid},
+                                                                {".Softmax", Output::kSoftmax},
+                                                                {".Tanh", Output::kTanh}};
+  std::string function = sentence.text({kKey}, "");  // a class of torch
+  if (function.empty() && reader.has("sentence_transformers")) {
+    function = reader.object("sentence_transformers").text({kKey}, "");
   }
   if (function.empty()) function = reader.text({"sbert_ce_default_activation_function"}, "");
-  if (function.ends_with(".Identity")) return ClassifierHead::Output::kIdentity;
-  if (function.ends_with(".Sigmoid")) return ClassifierHead::Output::kSigmoid;
+  if (function.starts_with("torch.")) {
+    for (const auto& [name, output] : kFunctions) {
+      if (function.ends_with(name)) return output;
+    }
+    reader.fail(fmt::format("its activation_fn is {}; it must be torch's Identity, Sigmoid, "
+                            "Softmax or Tanh",
+                            value_text(function)),
+                ErrorCode::kUnsupported);
+  }
   if (!function.empty()) {
-    notes.push_back(fmt::format("config.json: the activation_fn {} is not known and not used",
+    notes.push_back(fmt::format("the activation_fn {} is Python code of the model's own, which is "
+                                "not run",
                                 value_text(function)));
   }
   const std::string type = reader.text({"problem_type"}, "");
-  if (type == "regression") return ClassifierHead::Output::kIdentity;
-  if (type == "multi_label_classification") return ClassifierHead::Output::kSigmoid;
+  if (type == "regression") return Output::kIdentity;
+  if (type == "multi_label_classification") return Output::kSigmoid;
   return {};
 }
 
 /// What is wrong here costs the head, not the encoder.
-void read_classifier(const ConfigReader& reader, const Family& family,
-                     CheckpointConfig& checkpoint) {
+void read_classifier(const ConfigReader& reader, const ConfigReader& sentence,
+                     const Family& family, CheckpointConfig& checkpoint) {
   ClassifierHead& head = checkpoint.classifier;
   head.activation = family.classifier_activation.value_or(checkpoint.config.activation);
   try {
@@ -177,7 +193,7 @@ void read_classifier(const ConfigReader& reader, const Family& family,
       head.pooling = reader.choice("classifier_pooling", {PoolingMode::kCls, PoolingMode::kMean});
     }
     head.labels = read_labels(reader);
-    checkpoint.classifier_output = read_output(reader, checkpoint.notes);
+    checkpoint.classifier_output = read_output(reader, sentence, checkpoint.notes);
   } catch (const ModelError& error) {
     checkpoint.classifier_problem = error.what();
   }
@@ -200,29 +216,16 @@ void read_spelled_out(const ConfigReader& reader, CheckpointConfig& checkpoint) 
   config.linear_bias = reader.boolean({"linear_bias"}, true);
   config.scale_scores = reader.boolean({"scale_scores"}, true);
   checkpoint.needs_mlm_head = reader.boolean({"mlm_head"}, false);
-  config.position = read_position(reader.object("position"), checkpoint.notes);
+  config.position = read_position(reader.object("position"));
   if (config.position.kind == PositionKind::kLearned && config.max_positions == 0) {
     reader.refuse("max_positions", "at least 1 where positions are learned");
-  }
-
-  constexpr std::string_view kKeys[] = {
-      "model_type",      "d_model",        "d_ff",        "num_layers",     "num_heads",
-      "vocab_size",      "max_positions",  "norm_order",  "layer_norm_eps", "activation",
-      "embedding_scale", "embedding_norm", "final_norm",  "position",       "mlm_head",
-      "tokenizer",       "norm",           "d_head",      "d_embedding",    "num_layer_groups",
-      "gated_mlp",       "linear_bias",    "scale_scores"};
-  for (const std::string& key : reader.keys_besides(kKeys)) {
-    checkpoint.notes.push_back(
-        fmt::format("config.json: the key {} is not known and not used", key));
   }
 }
 
 }  // namespace
 
-CheckpointConfig read_model_config(const std::filesystem::path& config_json) {
-  const JsonDocument json = read_json_object(config_json);
-  const ConfigReader reader(config_json.string(), *json);
-
+CheckpointConfig read_model_config(ModelFolder& folder) {
+  const ConfigReader reader = folder.object("config.json");
   CheckpointConfig checkpoint;
   const Family& family = family_of(reader);
   refuse_other_architectures(reader, family);
@@ -244,8 +247,9 @@ CheckpointConfig read_model_config(const std::filesystem::path& config_json) {
     checkpoint.needs_token_types =
         family.needs_token_types && reader.integer({"type_vocab_size"}, 0, kMaxRows, 1) > 0;
     checkpoint.ties_decoder = reader.boolean({"tie_word_embeddings"}, true);
-    if (!family.classifier.empty()) read_classifier(reader, family, checkpoint);
-    checkpoint.unused_keys = unread_keys(reader, family);
+    if (!family.classifier.empty()) {
+      read_classifier(reader, folder.object(kSentenceConfig), family, checkpoint);
+    }
     if (reader.has("auto_map") &&
         (family.code.empty() ||
          reader.value("auto_map")->dump().find(family.code) == std::string::npos)) {

@@ -1,12 +1,12 @@
 // From a folder's config.json to a ModelConfig.
 #pragma once
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "models/families.h"
+#include "models/model_folder.h"
 #include "phasor/config.h"
 #include "phasor/model.h"
 
@@ -21,12 +21,11 @@ struct CheckpointConfig {
   Activation head_activation = Activation::kGeluErf;
   ClassifierHead classifier;  // without tensors; without labels if config.json names none
   std::optional<ClassifierHead::Output> classifier_output;  // empty: by the number of labels
-  std::string classifier_problem;        // why the files' head cannot be used; usually empty
-  std::vector<std::string> notes;        // see Model::notes()
-  std::vector<std::string> unused_keys;  // see Model::unused_keys()
+  std::string classifier_problem;  // why the files' head cannot be used; usually empty
+  std::vector<std::string> notes;  // see Model::notes()
 };
 
 /// Throws ModelError naming the file, the key, its value and what is supported.
-CheckpointConfig read_model_config(const std::filesystem::path& config_json);
+CheckpointConfig read_model_config(ModelFolder& folder);
 
 }  // namespace phasor::internal

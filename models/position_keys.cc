@@ -168,7 +168,14 @@ std::vector<std::string> attention_types(const ConfigReader& reader) {
 
 /// DeBERTa.
 void read_disentangled(const ConfigReader& reader, ModelConfig& config) {
-  if (!reader.boolean({"relative_attention"}, false)) return;
+  if (!reader.boolean({"relative_attention"}, false)) {
+    // Transformers then scales the scores as if these terms were there.
+    if (!attention_types(reader).empty()) {
+      reader.refuse("pos_att_type", "empty where relative_attention is false",
+                    ErrorCode::kUnsupported);
+    }
+    return;
+  }
   DisentangledConfig& terms = config.position.disentangled.emplace();
   terms.content_to_position = terms.position_to_content = false;
   for (const std::string& type : attention_types(reader)) {
@@ -219,7 +226,7 @@ void read_positions(const ConfigReader& reader, const Family& family, ModelConfi
   if (family.disentangled) read_disentangled(reader, config);
 }
 
-PositionConfig read_position(const ConfigReader& reader, std::vector<std::string>& notes) {
+PositionConfig read_position(const ConfigReader& reader) {
   PositionConfig position;
   position.kind = reader.choice(
       "kind", {PositionKind::kSinusoidal, PositionKind::kLearned, PositionKind::kNone});
@@ -239,22 +246,12 @@ PositionConfig read_position(const ConfigReader& reader, std::vector<std::string
     position.base = reader.number({"base"}, 1.0, kMaxBase, 10000.0);
   }
   position.first_position = reader.integer({"first_position"}, 0, kMaxFirstPosition, 0);
-  constexpr std::string_view kKeys[] = {"kind", "layout",      "base",         "first_position",
-                                        "bias", "num_buckets", "max_distance", "rotary"};
-  for (const std::string& key : reader.keys_besides(kKeys)) {
-    notes.push_back(fmt::format("config.json: the key position.{} is not known and not used", key));
-  }
   if (!reader.has("rotary")) return position;
   const ConfigReader keys = reader.object("rotary");
   RotaryConfig& rotary = position.rotary.emplace();
   rotary.base = keys.number({"base"}, 1.0, kMaxBase, rotary.base);
   rotary.dims = keys.integer({"dims"}, 0, kMaxRows, 0);
   rotary.interleaved = keys.boolean({"interleaved"}, false);
-  constexpr std::string_view kRotary[] = {"base", "dims", "interleaved"};
-  for (const std::string& key : keys.keys_besides(kRotary)) {
-    notes.push_back(
-        fmt::format("config.json: the key position.rotary.{} is not known and not used", key));
-  }
   return position;
 }
 

@@ -1,9 +1,7 @@
 // The positions of a model, from its config.json.
 #pragma once
 
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "models/config_reader.h"
 #include "models/families.h"
@@ -17,7 +15,7 @@ void read_positions(const ConfigReader& reader, const Family& family, ModelConfi
 /// The keys of rotary positions that read_positions() follows, in families that have those.
 bool is_rotary_key(std::string_view key);
 
-/// The object "position" of phasor's own type, which states everything. Unknown keys become notes.
-PositionConfig read_position(const ConfigReader& reader, std::vector<std::string>& notes);
+/// The object "position" of phasor's own type, which states everything.
+PositionConfig read_position(const ConfigReader& reader);
 
 }  // namespace phasor::internal

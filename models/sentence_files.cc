@@ -1,6 +1,7 @@
 #include "models/sentence_files.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +11,7 @@
 #include "models/config_reader.h"
 #include "models/files.h"
 #include "models/parameters.h"
+#include "models/tokenizer_settings.h"
 #include "phasor/errors.h"
 #include "phasor/safetensors.h"
 
@@ -23,18 +25,6 @@ constexpr const char* kModules = "modules.json";
 constexpr int64_t kMaxTokens = int64_t{1} << 30;
 constexpr int64_t kMaxDenseWidth = int64_t{1} << 16;  // of a Dense module
 constexpr size_t kMaxModules = 32;
-
-/// A JSON object and the reader that borrows it; an empty object if the file is missing.
-struct OptionalFile {
-  explicit OptionalFile(const fs::path& file)
-      : json(is_there(file) ? read_json_object(file) : JsonDocument()),
-        reader(file.string(), *json) {}
-  OptionalFile(const OptionalFile&) = delete;
-  OptionalFile& operator=(const OptionalFile&) = delete;
-
-  JsonDocument json;
-  ConfigReader reader;
-};
 
 /// The newer form: "pooling_mode": "mean", or a list of such names.
 std::vector<PoolingMode> modes_by_name(const ConfigReader& reader) {
@@ -220,35 +210,92 @@ SentenceConfig read_modules(const fs::path& folder, int64_t d_model,
   return config;
 }
 
-/// The maximum length of a text: from sentence_bert_config.json, otherwise the tokenizer's.
-int64_t read_max_tokens(const fs::path& folder, const ConfigReader& tokenizer) {
-  for (const char* const family :
-       {"bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"}) {
-    const fs::path file = folder / fmt::format("sentence_{}_config.json", family);
-    if (!is_there(file)) continue;
-    const OptionalFile sentence(file);
-    if (sentence.reader.boolean({"do_lower_case"}, false) &&
-        !tokenizer.boolean({"do_lower_case"}, false)) {
-      sentence.reader.refuse("do_lower_case",
-                             "false where the tokenizer does not lower-case by itself; lower-case "
-                             "the texts and change the file");
-    }
-    if (sentence.reader.has("max_seq_length")) {
-      return sentence.reader.integer({"max_seq_length"}, 1, kMaxTokens);
-    }
-  }
-  // Tokenizers without a limit have 1e30.
-  const double limit = tokenizer.number({"model_max_length"}, 0, 1e300, 1e30);
-  if (limit > 0 && limit < 1) tokenizer.refuse("model_max_length", "a number of tokens");
+/// A length in tokens that a tokenizer or a call is given; those without a limit have 1e30.
+int64_t read_length(const ConfigReader& reader, ConfigReader::Keys keys) {
+  const double limit = reader.number(keys, 0, 1e300, 1e30);
+  if (limit < 1) reader.refuse(*keys.begin(), "a number of tokens");
   return limit < static_cast<double>(kMaxTokens) ? static_cast<int64_t>(limit) : 0;
 }
 
-void read_prompts(const fs::path& folder, SentenceConfig& config) {
+/// What sentence-transformers gives the tokenizer when it loads it.
+void read_loading(const ConfigReader& sentence, TextConfig& config) {
+  for (const char* const key : {"processor_kwargs", "tokenizer_args"}) {
+    if (!sentence.has(key)) continue;
+    const ConfigReader options = sentence.object(key);
+    if (options.has("model_max_length")) config.max_tokens = read_length(options, {"model_max_length"});
+    for (const std::string& other : options.keys()) {
+      if (other == "model_max_length" || other == "use_fast" || other == "padding_side") continue;
+      options.refuse(other, "absent: phasor takes the tokenizer as its own files have it",
+                     ErrorCode::kUnsupported);
+    }
+  }
+  for (const char* const key : {"config_kwargs", "config_args"}) {
+    const nlohmann::json* const options = sentence.value(key);
+    if (options != nullptr && !options->empty()) {
+      sentence.refuse(key, "empty: phasor takes config.json as it is", ErrorCode::kUnsupported);
+    }
+  }
+}
+
+/// What it gives the tokenizer with every text: {"text": {"max_length": 128, …}, …}.
+void read_processing(const ConfigReader& sentence, TextConfig& config) {
+  if (!sentence.has("processing_kwargs")) return;
+  const ConfigReader all = sentence.object("processing_kwargs");
+  for (const char* const key : {"common", "text"}) {
+    if (!all.has(key)) continue;
+    const ConfigReader options = all.object(key);
+    if (options.has("max_length")) config.max_tokens = read_length(options, {"max_length"});
+    config.special_tokens = options.boolean({"add_special_tokens"}, config.special_tokens);
+    const nlohmann::json* const truncation = options.value("truncation");
+    if (truncation != nullptr && *truncation != true && *truncation != "longest_first") {
+      options.refuse("truncation", "true or \"longest_first\"", ErrorCode::kUnsupported);
+    }
+    for (const std::string& other : options.keys()) {
+      constexpr std::string_view kFollowed[] = {
+          "add_special_tokens", "max_length", "padding", "padding_side", "pad_to_multiple_of",
+          "return_tensors",     "truncation"};
+      if (std::ranges::find(kFollowed, other) != std::end(kFollowed)) continue;
+      options.refuse(other, "absent: phasor does not follow it", ErrorCode::kUnsupported);
+    }
+  }
+}
+
+/// What the Transformer module computes: one row of the last hidden state for each token, or logits.
+void check_task(const ConfigReader& sentence) {
+  const auto check = [](const ConfigReader& reader, const char* key,
+                        std::initializer_list<std::string_view> allowed) {
+    const std::string value = reader.text({key}, std::string(*allowed.begin()));
+    if (std::ranges::find(allowed, value) != allowed.end()) return;
+    reader.refuse(key, fmt::format("one of: {}", fmt::join(allowed, ", ")),
+                  ErrorCode::kUnsupported);
+  };
+  check(sentence, "transformer_task", {"feature-extraction", "sequence-classification", "fill-mask"});
+  check(sentence, "module_output_name", {"token_embeddings", "scores"});
+  if (!sentence.has("modality_config")) return;
+  const ConfigReader modalities = sentence.object("modality_config");
+  if (!modalities.has("text")) modalities.refuse("text", "there: phasor runs texts alone");
+  const ConfigReader text = modalities.object("text");
+  check(text, "method", {"forward"});
+  check(text, "method_output_name", {"last_hidden_state", "logits"});
+}
+
+/// How many tokens of a text are run: sentence_bert_config.json's, otherwise the tokenizer's own.
+void read_lengths(ModelFolder& folder, TextConfig& config) {
+  config.max_tokens = read_length(folder.object(kTokenizerConfig), {"model_max_length", "max_len"});
+  const ConfigReader sentence = folder.object(sentence_file(folder));
+  check_task(sentence);
+  read_loading(sentence, config);
+  if (sentence.has("max_seq_length")) {
+    config.max_tokens = sentence.integer({"max_seq_length"}, 1, kMaxTokens);
+  }
+  read_processing(sentence, config);
+}
+
+void read_prompts(const ConfigReader& file, TextConfig& config) {
   constexpr size_t kMostBytes = 1 << 16, kMostPrompts = 1024;
-  const OptionalFile file(folder / "config_sentence_transformers.json");
-  if (file.reader.has("prompts")) {
-    const ConfigReader prompts = file.reader.object("prompts");
-    const std::vector<std::string> names = prompts.keys_besides({});
+  if (file.has("prompts")) {
+    const ConfigReader prompts = file.object("prompts");
+    const std::vector<std::string> names = prompts.keys();
     if (names.size() > kMostPrompts) {
       prompts.fail(
           fmt::format("it has {} prompts; at most {} are read", names.size(), kMostPrompts));
@@ -262,23 +309,28 @@ void read_prompts(const fs::path& folder, SentenceConfig& config) {
       config.prompts.emplace(name, prompt);
     }
   }
-  const std::string name = file.reader.text({"default_prompt_name"}, "");
+  const std::string name = file.text({"default_prompt_name"}, "");
   if (name.empty()) return;
   const auto found = config.prompts.find(name);
   if (found == config.prompts.end()) {
-    file.reader.refuse("default_prompt_name", "a name of one of its prompts");
+    file.refuse("default_prompt_name", "a name of one of its prompts");
   }
   config.prompt = found->second;
 }
 
 }  // namespace
 
-SentenceConfig read_sentence_config(const fs::path& folder, int64_t d_model,
+TextConfig read_text_config(ModelFolder& folder) {
+  TextConfig config;
+  read_lengths(folder, config);
+  read_prompts(folder.object(kSentenceConfig), config);
+  return config;
+}
+
+SentenceConfig read_sentence_config(ModelFolder& folder, int64_t d_model, const TextConfig& text,
                                     std::vector<std::string>& notes) {
-  SentenceConfig config = read_modules(folder, d_model, notes);
-  const OptionalFile tokenizer(folder / "tokenizer_config.json");
-  config.max_tokens = read_max_tokens(folder, tokenizer.reader);
-  read_prompts(folder, config);
+  SentenceConfig config = read_modules(folder.path(), d_model, notes);
+  static_cast<TextConfig&>(config) = text;
   return config;
 }
 

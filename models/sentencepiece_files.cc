@@ -80,9 +80,13 @@ std::optional<TokenizerFamily> find_tokenizer_family(std::string_view tokenizer_
 }
 
 std::shared_ptr<const Tokenizer> load_family(const fs::path& folder, TokenizerFamily family,
-                                             const ConfigReader& config,
+                                             const TokenizerSettings& settings,
                                              const LoadOptions& options) {
   SentencePieceSpec& spec = family.spec;
+  const ConfigReader& config = settings.config;
+  spec.added = settings.added;
+  spec.truncate_left = settings.truncate_left.value_or(false);
+  if (settings.lower_case) spec.normalizer = lower_case;
   if (family.read_options) family.read_options(config, spec);
   read_model(folder / family.model_file, spec);
   if (family.has_vocab_json) spec.vocabulary = read_vocab_json(folder / "vocab.json");

@@ -8,6 +8,7 @@
 
 #include "models/config_reader.h"
 #include "models/tokenizer_families.h"
+#include "models/tokenizer_settings.h"
 #include "phasor/tokenizer.h"
 
 namespace phasor::internal {
@@ -15,9 +16,10 @@ namespace phasor::internal {
 /// The row of the class, without "Fast".
 std::optional<TokenizerFamily> find_tokenizer_family(std::string_view tokenizer_class);
 
-/// `config` is tokenizer_config.json. Throws InvalidArgument for an unknown language.
+/// Throws InvalidArgument for an unknown language.
 std::shared_ptr<const Tokenizer> load_family(const std::filesystem::path& folder,
-                                             TokenizerFamily family, const ConfigReader& config,
+                                             TokenizerFamily family,
+                                             const TokenizerSettings& settings,
                                              const LoadOptions& options);
 
 /// phasor's own format: everything is in config.json's "tokenizer".

@@ -18,6 +18,7 @@
 #include "models/files.h"
 #include "models/sentencepiece_files.h"
 #include "models/tokenizer_families.h"
+#include "models/tokenizer_files.h"
 #include "models/tokenizer_json.h"
 #include "models/unigram_json.h"
 #include "models/wordpiece_files.h"
@@ -44,25 +45,28 @@ bool is_among(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+/// Models whose tokenizer is BERT's in Transformers, where no file names a class.
+constexpr std::string_view kBertTypes[] = {"bert",       "distilbert", "electra",
+                                           "mobilebert", "nomic_bert", "roformer"};
+
 /// What all kinds of tokenizers need of the folder.
 struct Files {
-  fs::path folder;
+  ModelFolder& folder;
   std::vector<std::string> names;  // sorted
-  JsonDocument config;             // config.json, {} if missing
-  JsonDocument tokenizer_config;   // tokenizer_config.json, likewise
-  LoadOptions options;
+  TokenizerSettings settings;
+  const LoadOptions& options;
 
   bool has(std::string_view name) const {
     return std::binary_search(names.begin(), names.end(), name);
   }
-  ConfigReader config_reader() const { return {(folder / "config.json").string(), *config}; }
-  ConfigReader tokenizer_reader() const {
-    return {(folder / "tokenizer_config.json").string(), *tokenizer_config};
+  std::string where() const { return folder.path().string(); }
+  std::string model_type() const {
+    return folder.object("config.json").text({"model_type"}, "");
   }
 };
 
 // Not with std::filesystem: libstdc++'s iterators end the process where they get no memory.
-std::vector<std::string> file_names(const fs::path& folder) {
+std::vector<std::string> names_in(const fs::path& folder) {
   const std::unique_ptr<DIR, int (*)(DIR*)> opened(opendir(folder.c_str()), closedir);
   std::vector<std::string> names;
   errno = opened == nullptr ? errno : 0;
@@ -77,57 +81,26 @@ std::vector<std::string> file_names(const fs::path& folder) {
   return names;
 }
 
-Files read_files(const fs::path& folder, const LoadOptions& options) {
-  Files files{.folder = folder,
-              .names = file_names(folder),
-              .config = {},
-              .tokenizer_config = {},
-              .options = options};
-  if (files.has("config.json")) files.config = read_json_object(folder / "config.json");
-  if (files.has("tokenizer_config.json")) {
-    files.tokenizer_config = read_json_object(folder / "tokenizer_config.json");
-  }
-  return files;
-}
-
-/// tokenizer_config.json's added_tokens_decoder: {"103": {"content": "[MASK]", …}, …}.
-std::vector<AddedToken> added_tokens(const ConfigReader& reader) {
-  std::vector<AddedToken> added;
-  if (!reader.has("added_tokens_decoder")) return added;
-  const ConfigReader list = reader.object("added_tokens_decoder");
-  for (const std::string& id : list.keys_besides({})) {
-    const bool is_id =
-        !id.empty() && id.size() < 10 && id.find_first_not_of("0123456789") == id.npos;
-    if (!is_id) list.fail(fmt::format("{} is no token id", value_text(id)));
-    added.push_back(read_added_token(list.object(id), std::stoll(id)));
-  }
-  return added;
-}
-
 void refuse_language(const Files& files) {
   if (files.options.language.empty()) return;
   throw InvalidArgument(fmt::format("{}: its tokenizer knows no languages; leave out '{}'",
-                                    files.folder.string(), files.options.language));
+                                    files.where(), files.options.language));
 }
 
-/// `name` is a class's, without "Tokenizer".
+/// `name` is a class's, without "Tokenizer"; empty: config.json's model_type says which.
 std::shared_ptr<const Tokenizer> load_bert(const Files& files, std::string_view name) {
   refuse_language(files);
-  const ConfigReader reader = files.tokenizer_reader();
-  return load_wordpiece(files.folder, name, reader, added_tokens(reader));
-}
-
-std::shared_ptr<const Tokenizer> load_bert_by_type(const Files& files) {
-  const bool mpnet = files.config_reader().text({"model_type"}, "") == "mpnet";
-  return load_bert(files, mpnet ? "MPNet" : "BERT");
+  TokenizerSettings settings = files.settings;
+  const std::string type = files.model_type();
+  if (name.empty() && type == "mpnet") name = "MPNet";
+  settings.follows_json |= name.empty() && !type.empty() && !is_among(kBertTypes, type);
+  return load_wordpiece(files.folder, name.empty() ? "BERT" : name, settings);
 }
 
 std::shared_ptr<const Tokenizer> load_sentencepiece(const Files& files, TokenizerFamily family,
                                                     std::vector<std::string> notes = {}) {
-  const ConfigReader reader = files.tokenizer_reader();
   family.spec.notes = std::move(notes);
-  family.spec.added = added_tokens(reader);
-  return load_family(files.folder, std::move(family), reader, files.options);
+  return load_family(files.folder.path(), std::move(family), files.settings, files.options);
 }
 
 std::vector<std::string> class_names() {
@@ -156,27 +129,8 @@ std::string what_there_is(const Files& files) {
           "{}: found {}; phasor reads WordPiece (vocab.txt), byte-level BPE (vocab.json and "
           "merges.txt) and SentencePiece tokenizers, and tokenizer.json; or give token ids "
           "instead of text (infer --ids \"5 17 9\")",
-          files.folder.string(), what_there_is(files)),
+          files.where(), what_there_is(files)),
       ErrorCode::kUnsupported);
-}
-
-std::shared_ptr<const Tokenizer> load_json(const Files& files) {
-  const fs::path file = files.folder / "tokenizer.json";
-  const JsonDocument document = read_json_object(file, kMaxTokenizerFile);
-  const json& root = *document;
-  const std::string type = model_of_tokenizer_json(root);
-  if (type == "WordPiece") return load_bert_by_type(files);
-  refuse_language(files);
-  if (type == "BPE") return load_bpe_json(file, root, files.tokenizer_reader());
-  if (type == "Unigram") return load_unigram_json(file, root, files.tokenizer_reader());
-  unsupported(files);
-}
-
-std::shared_ptr<const Tokenizer> load_byte_level(const Files& files) {
-  if (files.has("tokenizer.json")) return load_json(files);
-  refuse_language(files);
-  const ConfigReader reader = files.tokenizer_reader();
-  return load_bpe(files.folder, reader, added_tokens(reader));
 }
 
 /// The only SentencePiece model of a folder without a tokenizer configuration.
@@ -184,7 +138,7 @@ std::optional<fs::path> bare_model(const Files& files) {
   std::optional<fs::path> model;
   if (files.has("config.json") || files.has("tokenizer_config.json")) return std::nullopt;
   for (const std::string& file : files.names) {
-    const fs::path path = files.folder / file;
+    const fs::path path = files.folder.path() / file;
     if (path.extension() != ".model" && path.extension() != ".spm") continue;
     if (model) return std::nullopt;
     model = path;
@@ -194,7 +148,7 @@ std::optional<fs::path> bare_model(const Files& files) {
 
 /// The family with these files; if several have the same, config.json's model_type decides.
 std::optional<TokenizerFamily> family_by_files(const Files& files) {
-  const std::string model_type = files.config_reader().text({"model_type"}, "");
+  const std::string model_type = files.model_type();
   std::vector<TokenizerFamily> candidates = tokenizer_families();
   std::erase_if(candidates, [&](const TokenizerFamily& family) {
     return !files.has(family.model_file) || family.has_vocab_json != files.has("vocab.json");
@@ -207,8 +161,13 @@ std::optional<TokenizerFamily> family_by_files(const Files& files) {
   return std::nullopt;
 }
 
+std::shared_ptr<const Tokenizer> load_byte_level(const Files& files) {
+  refuse_language(files);
+  return load_bpe(files.folder.path(), files.settings);
+}
+
 std::shared_ptr<const Tokenizer> load_by_files(const Files& files) {
-  if (files.has("vocab.txt")) return load_bert_by_type(files);
+  if (files.has("vocab.txt")) return load_bert(files, "");
   if (const auto family = family_by_files(files)) return load_sentencepiece(files, *family);
   if (files.has("sentencepiece.bpe.model") && !files.has("vocab.json")) {
     return load_sentencepiece(files, *find_tokenizer_family("XLMRobertaTokenizer"),
@@ -219,22 +178,8 @@ std::shared_ptr<const Tokenizer> load_by_files(const Files& files) {
     refuse_language(files);
     return load_plain(*model);
   }
-  if (files.has("tokenizer.json") || (files.has("vocab.json") && files.has("merges.txt"))) {
-    return load_byte_level(files);
-  }
+  if (files.has("vocab.json") && files.has("merges.txt")) return load_byte_level(files);
   unsupported(files);
-}
-
-/// The tokenizer's class without "Fast"; empty if no specific one is named.
-std::string tokenizer_class(const Files& files) {
-  for (const ConfigReader& reader : {files.tokenizer_reader(), files.config_reader()}) {
-    std::string name = reader.text({"tokenizer_class"}, "");
-    if (name.ends_with("Fast")) name.resize(name.size() - 4);
-    const bool says_nothing = name.empty() || name == "PreTrainedTokenizer" ||
-                              name == "AutoTokenizer" || name == "TokenizersBackend";
-    if (!says_nothing) return name;
-  }
-  return {};
 }
 
 std::shared_ptr<const Tokenizer> load_by_class(const Files& files, const std::string& name) {
@@ -244,16 +189,60 @@ std::shared_ptr<const Tokenizer> load_by_class(const Files& files, const std::st
   if (is_among(kByteLevelClasses, name)) return load_byte_level(files);
   const std::optional<TokenizerFamily> family = find_tokenizer_family(name);
   if (family && files.has(family->model_file)) return load_sentencepiece(files, *family);
-  if (files.has("tokenizer.json")) return load_json(files);
   if (family) {
     throw ModelError(fmt::format("{}: no such file; {} needs it",
-                                 (files.folder / family->model_file).string(), name));
+                                 (files.folder.path() / family->model_file).string(), name));
   }
   throw ModelError(
       fmt::format("{}: the tokenizer_class \"{}\" is none that phasor reads: {}; or give token ids "
                   "instead of text (infer --ids \"5 17 9\")",
-                  files.folder.string(), name, fmt::join(class_names(), ", ")),
+                  files.where(), name, fmt::join(class_names(), ", ")),
       ErrorCode::kUnsupported);
+}
+
+/// The family of the class, otherwise of the files, whose SentencePiece model is there.
+std::optional<TokenizerFamily> family_beside_json(const Files& files) {
+  const std::string& name = files.settings.tokenizer_class;
+  const auto family = name.empty() ? family_by_files(files) : find_tokenizer_family(name);
+  return family && files.has(family->model_file) ? family : std::nullopt;
+}
+
+/// tokenizer.json goes before the SentencePiece model, except where texts have a language, which
+/// only the table of families knows, and where phasor does not read it.
+std::shared_ptr<const Tokenizer> load_unigram(const Files& files) {
+  std::optional<TokenizerFamily> family = family_beside_json(files);
+  if (family && !(family->languages.codes.empty() && family->languages.before.empty())) {
+    Files with_added = files;
+    for (AddedToken& token : read_added_tokens(files.folder.object(kTokenizerJson))) {
+      with_added.settings.added.push_back(std::move(token));
+    }
+    return load_sentencepiece(with_added, *family,
+                              {fmt::format("{} is followed, with the added tokens of {}",
+                                           family->model_file, kTokenizerJson)});
+  }
+  try {
+    refuse_language(files);
+    return load_unigram_json(files.folder, files.settings, family ? family->model_file : "");
+  } catch (const ModelError& error) {
+    if (!family || error.code() != ErrorCode::kUnsupported) throw;
+    return load_sentencepiece(
+        files, *family, {fmt::format("{} is followed: {}", family->model_file, error.what())});
+  }
+}
+
+std::shared_ptr<const Tokenizer> load_json(const Files& files) {
+  const std::string& name = files.settings.tokenizer_class;
+  const std::string type = model_of_tokenizer_json(files.folder.object(kTokenizerJson));
+  if (is_among(kWordPieceClasses, name)) {
+    return load_bert(files, name.substr(0, name.size() - std::string_view("Tokenizer").size()));
+  }
+  if (type == "WordPiece") return load_bert(files, "");
+  if (type == "Unigram") return load_unigram(files);
+  if (type == "BPE") {
+    refuse_language(files);
+    return load_bpe_json(files.folder, files.settings);
+  }
+  unsupported(files);
 }
 
 }  // namespace
@@ -262,15 +251,29 @@ Tokens Tokenizer::encode_pair(std::string_view, std::string_view, const Tokenize
   throw InvalidArgument("this tokenizer does not read pairs of texts", ErrorCode::kUnsupported);
 }
 
+namespace internal {
+
+std::shared_ptr<const Tokenizer> load_tokenizer(ModelFolder& folder, const LoadOptions& options) {
+  const ConfigReader config = folder.object("config.json");
+  const Files files{.folder = folder,
+                    .names = names_in(folder.path()),
+                    .settings = read_tokenizer_settings(folder),
+                    .options = options};
+  if (config.has("tokenizer")) {
+    refuse_language(files);
+    return load_spelled_out(folder.path(), config.object("tokenizer"));
+  }
+  const std::string& name = files.settings.tokenizer_class;
+  if (files.has(kTokenizerJson)) return load_json(files);
+  return name.empty() ? load_by_files(files) : load_by_class(files, name);
+}
+
+}  // namespace internal
+
 std::shared_ptr<const Tokenizer> Tokenizer::load(const fs::path& folder,
                                                  const LoadOptions& options) {
-  const Files files = read_files(folder, options);
-  if (files.config_reader().has("tokenizer")) {
-    refuse_language(files);
-    return load_spelled_out(folder, files.config_reader().object("tokenizer"));
-  }
-  const std::string name = tokenizer_class(files);
-  return name.empty() ? load_by_files(files) : load_by_class(files, name);
+  ModelFolder files(folder);
+  return load_tokenizer(files, options);
 }
 
 }  // namespace phasor

@@ -35,25 +35,25 @@ void add_step(const ConfigReader& part, TokenizerJson& result, Normalizer step) 
 }
 
 template <NormalForm form>
-void read_normal_form(const ConfigReader& part, const std::string&, TokenizerJson& result) {
+void read_normal_form(const ConfigReader& part, TokenizerJson& result) {
   add_step(part, result, [](std::string_view text) { return to_normal_form(text, form); });
 }
 
-void read_lower_case(const ConfigReader& part, const std::string&, TokenizerJson& result) {
+void read_lower_case(const ConfigReader& part, TokenizerJson& result) {
   add_step(part, result, lower_case);
 }
 
-void read_strip_accents(const ConfigReader& part, const std::string&, TokenizerJson& result) {
+void read_strip_accents(const ConfigReader& part, TokenizerJson& result) {
   add_step(part, result, without_marks);
 }
 
-void read_strip(const ConfigReader& part, const std::string&, TokenizerJson& result) {
+void read_strip(const ConfigReader& part, TokenizerJson& result) {
   const bool left = part.boolean({"strip_left"}, true), right = part.boolean({"strip_right"}, true);
   add_step(part, result,
            [=](std::string_view text) { return without_outer_spaces(text, left, right); });
 }
 
-void read_replace(const ConfigReader& part, const std::string&, TokenizerJson& result) {
+void read_replace(const ConfigReader& part, TokenizerJson& result) {
   constexpr size_t kMostBytes = 16, kMostOfPattern = 64;  // which is looked for at every place
   const std::string content = part.text({"content"});
   const ConfigReader pattern = part.object("pattern");
@@ -82,12 +82,12 @@ void read_replace(const ConfigReader& part, const std::string&, TokenizerJson& r
   }
 }
 
-void read_precompiled(const ConfigReader& part, const std::string&, TokenizerJson& result) {
+void read_precompiled(const ConfigReader& part, TokenizerJson& result) {
   if (result.charsmap) refuse_second(part, "Precompiled");
   result.charsmap = part.text({"precompiled_charsmap"}, "");
 }
 
-void read_bert_normalizer(const ConfigReader& part, const std::string&, TokenizerJson& result) {
+void read_bert_normalizer(const ConfigReader& part, TokenizerJson& result) {
   if (result.bert) refuse_second(part, "BertNormalizer");
   if (!part.boolean({"clean_text"}, true)) refuse_component(part, "clean_text", "true");
   BertWordOptions words;
@@ -110,16 +110,16 @@ constexpr Component kNormalizers[] = {{"BertNormalizer", read_bert_normalizer},
 
 // ---------------------------------------------------------------- pre_tokenizer
 
-void read_bert_words(const ConfigReader&, const std::string&, TokenizerJson& result) {
+void read_bert_words(const ConfigReader&, TokenizerJson& result) {
   result.bert_words = true;
 }
 
-void read_byte_level(const ConfigReader& part, const std::string&, TokenizerJson& result) {
+void read_byte_level(const ConfigReader& part, TokenizerJson& result) {
   if (result.byte_level) refuse_second(part, "ByteLevel");
   result.byte_level = {part.boolean({"add_prefix_space"}, true), part.boolean({"use_regex"}, true)};
 }
 
-void read_split(const ConfigReader& part, const std::string&, TokenizerJson& result) {
+void read_split(const ConfigReader& part, TokenizerJson& result) {
   const bool known = part.object("pattern").text({"Regex"}, "") == kGpt2Pattern &&
                      part.text({"behavior"}, "") == "Isolated" &&
                      !part.boolean({"invert"}, false) && !result.byte_level;
@@ -127,12 +127,12 @@ void read_split(const ConfigReader& part, const std::string&, TokenizerJson& res
   result.gpt2_split = true;
 }
 
-void read_whitespace_split(const ConfigReader& part, const std::string&, TokenizerJson& result) {
+void read_whitespace_split(const ConfigReader& part, TokenizerJson& result) {
   if (result.metaspace) refuse_component(part, "type", "WhitespaceSplit only before Metaspace");
   result.whitespace_split = true;
 }
 
-void read_metaspace(const ConfigReader& part, const std::string&, TokenizerJson& result) {
+void read_metaspace(const ConfigReader& part, TokenizerJson& result) {
   if (result.metaspace) refuse_second(part, "Metaspace");
   if (part.text({"replacement"}, "\u2581") != "\u2581") {
     refuse_component(part, "replacement", "\"\u2581\"");
@@ -155,60 +155,57 @@ constexpr Component kPreTokenizers[] = {{"BertPreTokenizer", read_bert_words},
 
 }  // namespace
 
-void read_component(const ConfigReader& part, const std::string& where, std::string_view list,
+void read_component(const ConfigReader& part, std::string_view list,
                     std::span<const Component> known, TokenizerJson& result) {
   const std::string type = part.text({"type"}, "");
   if (type == "Sequence") {
-    for_each_object(part, where, list, [&](const ConfigReader& step) {
-      read_component(step, where, list, known, result);
-    });
+    part.for_each_object(
+        list, [&](const ConfigReader& step) { read_component(step, list, known, result); });
     return;
   }
   for (const Component& component : known) {
-    if (component.type == type) return component.read(part, where, result);
+    if (component.type == type) return component.read(part, result);
   }
   std::string types = "Sequence";
   for (const Component& component : known) types += fmt::format(", {}", component.type);
   refuse_component(part, "type", types);
 }
 
-void for_each_object(const ConfigReader& owner, const std::string& where, std::string_view key,
-                     const std::function<void(const ConfigReader&)>& visit) {
-  const json* const list = owner.value(key);
-  if (list == nullptr) return;
-  const bool good = list->is_array() && std::all_of(list->begin(), list->end(),
-                                                    [](const json& v) { return v.is_object(); });
-  if (!good) owner.refuse(key, "a list of objects [{…}, …]");
-  for (size_t i = 0; i < list->size(); ++i) {
-    visit(ConfigReader(fmt::format("{}: {} {}", where, key, i), (*list)[i]));
-  }
-}
-
-std::string model_of_tokenizer_json(const json& root) {
-  const auto model = root.find("model");
-  if (model == root.end() || !model->is_object()) return {};
+std::string model_of_tokenizer_json(const ConfigReader& root) {
+  const json* const model = root.value("model");
+  if (model == nullptr || !model->is_object()) return {};
   const auto type = model->find("type");
   if (type != model->end()) return type->is_string() ? type->get<std::string>() : "";
   if (model->contains("max_input_chars_per_word")) return "WordPiece";  // files of 2020
   return model->contains("merges") ? "BPE" : "";
 }
 
-TokenizerJson read_tokenizer_json(const std::string& file, const json& root, bool only_words) {
+TokenizerJson read_tokenizer_json(const ConfigReader& root) {
   TokenizerJson result;
-  const ConfigReader reader(file, root);
   const auto read = [&](std::string_view key, std::string_view list,
                         std::span<const Component> known) {
-    if (!reader.has(key)) return;
-    read_component(reader.object(key), fmt::format("{}: {}", file, key), list, known, result);
+    if (root.has(key)) read_component(root.object(key), list, known, result);
   };
   read("normalizer", "normalizers", kNormalizers);
   read("pre_tokenizer", "pretokenizers", kPreTokenizers);
-  if (only_words) return result;
   read("post_processor", "processors", post_processors());
-  for_each_object(reader, file, "added_tokens", [&](const ConfigReader& entry) {
-    result.added.push_back(read_added_token(entry, entry.integer({"id"}, 0, kMaxPieces - 1)));
-  });
+  result.added = read_added_tokens(root);
+  if (root.has("truncation")) {
+    const std::string side = root.object("truncation").text({"direction"}, "Right");
+    if (side != "Right" && side != "Left") {
+      refuse_component(root.object("truncation"), "direction", "\"Right\" or \"Left\"");
+    }
+    result.truncate_left = side == "Left";
+  }
   return result;
+}
+
+std::vector<AddedToken> read_added_tokens(const ConfigReader& root) {
+  std::vector<AddedToken> added;
+  root.for_each_object("added_tokens", [&](const ConfigReader& entry) {
+    added.push_back(read_added_token(entry, entry.integer({"id"}, 0, kMaxPieces - 1)));
+  });
+  return added;
 }
 
 std::vector<std::pair<std::string, int32_t>> read_vocab_object(const ConfigReader& model) {
@@ -229,30 +226,23 @@ std::vector<std::pair<std::string, int32_t>> read_vocab_object(const ConfigReade
   return pieces;
 }
 
-AddedToken read_added_token(const ConfigReader& entry, int64_t id) {
-  AddedToken token{.piece = entry.text({"content"}), .id = id};
-  token.special = entry.boolean({"special"}, false);
-  token.lstrip = entry.boolean({"lstrip"}, false);
-  token.rstrip = entry.boolean({"rstrip"}, false);
-  token.single_word = entry.boolean({"single_word"}, false);
-  token.normalized = entry.boolean({"normalized"}, !token.special);
-  return token;
-}
-
-void read_special(const ConfigReader& config, std::string_view key, std::string& piece) {
-  const json* const value = config.value(key);
-  if (value == nullptr) return;
-  piece = value->is_object() ? config.object(key).text({"content"}) : config.text({key});
-  if (piece.empty()) config.refuse(key, "a piece of the vocabulary");
-}
-
-std::string mask_of(const ConfigReader& config, const TokenizerJson& parts) {
+std::string mask_of(const TokenizerSettings& settings, const TokenizerJson& parts) {
   std::string mask;
   for (const AddedToken& token : parts.added) {
     if (token.piece == "[MASK]" || token.piece == "<mask>") mask = token.piece;
   }
-  read_special(config, "mask_token", mask);
+  read_special(settings, "mask_token", mask);
   return mask;
+}
+
+std::vector<Normalizer> steps_of(const TokenizerSettings& settings, const TokenizerJson& parts) {
+  std::vector<Normalizer> steps = parts.steps;
+  if (settings.lower_case) steps.insert(steps.begin(), lower_case);
+  return steps;
+}
+
+bool cuts_left(const TokenizerSettings& settings, const TokenizerJson& parts) {
+  return settings.truncate_left.value_or(parts.truncate_left);
 }
 
 void check_named(const TokenizerJson& parts, const Tokenizer& tokenizer, const std::string& file) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "models/config_reader.h"
+#include "models/tokenizer_settings.h"
 #include "phasor/tokenizer.h"
 #include "tokenizer/bert_words.h"
 #include "tokenizer/normalizer.h"
@@ -47,29 +48,32 @@ struct TokenizerJson {
   Template pair = {};
   std::vector<AddedToken> named = {};  // the templates' tokens and their ids
   std::vector<AddedToken> added = {};
+  bool truncate_left = false;
 };
 
 /// "WordPiece", "Unigram", "BPE", …: the model's type in a tokenizer.json; empty if it has none.
-std::string model_of_tokenizer_json(const nlohmann::json& root);
+std::string model_of_tokenizer_json(const ConfigReader& root);
 
-/// Reads normalizer, pre_tokenizer, and unless `only_words` post_processor and added_tokens. `file`
-/// is the path, for messages. Throws ModelError with the name of a component that is not known.
-TokenizerJson read_tokenizer_json(const std::string& file, const nlohmann::json& root,
-                                  bool only_words = false);
+/// Reads normalizer, pre_tokenizer, post_processor, truncation and added_tokens. Throws ModelError
+/// with the name of a component that is not known.
+TokenizerJson read_tokenizer_json(const ConfigReader& root);
+
+/// "added_tokens": [{"id": 0, "content": "[PAD]", …}, …].
+std::vector<AddedToken> read_added_tokens(const ConfigReader& root);
 
 /// The model's "vocab": {"piece": id, …}.
 std::vector<std::pair<std::string, int32_t>> read_vocab_object(const ConfigReader& model);
 
-/// An entry of a list of added tokens, whose id is `id`.
-AddedToken read_added_token(const ConfigReader& entry, int64_t id);
-
-/// The name of the special token under `key` of tokenizer_config.json, which may be written as
-/// {"content": "[MASK]", …}; `piece` stays if it has none.
-void read_special(const ConfigReader& config, std::string_view key, std::string& piece);
-
 /// The token that stands for a hidden one, by tokenizer_config.json or by its usual names; empty if
 /// there is none.
-std::string mask_of(const ConfigReader& config, const TokenizerJson& parts);
+std::string mask_of(const TokenizerSettings& settings, const TokenizerJson& parts);
+
+/// The normalizer's steps, after the lower-casing that sentence-transformers may ask for.
+std::vector<Normalizer> steps_of(const TokenizerSettings& settings, const TokenizerJson& parts);
+
+/// Whether texts are cut at their beginning: tokenizer_config.json's truncation_side, otherwise
+/// tokenizer.json's direction.
+bool cuts_left(const TokenizerSettings& settings, const TokenizerJson& parts);
 
 /// Throws ModelError if a template's token has another id in `tokenizer`.
 void check_named(const TokenizerJson& parts, const Tokenizer& tokenizer, const std::string& file);

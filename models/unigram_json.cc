@@ -16,6 +16,7 @@
 #include "models/files.h"
 #include "models/tokenizer_json.h"
 #include "phasor/errors.h"
+#include "tokenizer/sentencepiece_check.h"
 #include "tokenizer/sentencepiece_tokenizer.h"
 
 namespace phasor::internal {
@@ -130,12 +131,25 @@ std::string with_leading_space(std::string_view text) {
   return fmt::format("{}{}", has_one ? "" : " ", text);
 }
 
+/// Whether the SentencePiece model in `file`, if it is there, has the pieces and scores of `spec`.
+bool same_pieces(const std::filesystem::path& file, const SentencePieceSpec& spec) {
+  if (!is_file(file)) return true;
+  try {
+    return checked_sentencepiece_model(read_model_file(file), file.string()).pieces ==
+           checked_sentencepiece_model(spec.model, spec.file).pieces;
+  } catch (const ModelError&) {
+    return false;
+  }
+}
+
 }  // namespace
 
-std::shared_ptr<const Tokenizer> load_unigram_json(const std::filesystem::path& file,
-                                                   const json& root, const ConfigReader& config) {
-  const ConfigReader reader(file.string(), root);
-  const TokenizerJson parts = read_tokenizer_json(file.string(), root);
+std::shared_ptr<const Tokenizer> load_unigram_json(ModelFolder& folder,
+                                                   const TokenizerSettings& settings,
+                                                   const std::string& model_file) {
+  const ConfigReader reader = folder.object(kTokenizerJson);
+  const std::string& file = reader.where();
+  const TokenizerJson parts = read_tokenizer_json(reader);
   if (!parts.metaspace || parts.bert_words || parts.byte_level || parts.gpt2_split) {
     refuse_component(reader, "pre_tokenizer", "Metaspace in Unigram");
   }
@@ -158,14 +172,16 @@ std::shared_ptr<const Tokenizer> load_unigram_json(const std::filesystem::path& 
   }
 
   SentencePieceSpec spec{.kind = "Unigram",
-                         .file = file.string(),
+                         .file = file,
                          .prefix = parts.prefix,
                          .suffix = parts.suffix,
                          .pair = parts.pair,
-                         .mask = mask_of(config, parts),
+                         .mask = mask_of(settings, parts),
                          .new_word_after_special = others || !first,
+                         .added = settings.added,
                          .written = parts.added,
-                         .normalizer = in_order(parts.steps, file.string())};
+                         .truncate_left = cuts_left(settings, parts),
+                         .normalizer = in_order(steps_of(settings, parts), file)};
   if (parts.whitespace_split) spec.prepare = with_plain_spaces;
   if (first && !collapse) spec.prepare = with_leading_space;
   spec.model = pieces_message(model, *vocab, unk_id, parts);
@@ -174,8 +190,12 @@ std::shared_ptr<const Tokenizer> load_unigram_json(const std::filesystem::path& 
   append_bytes(45, (*vocab)[unk_id][0].get_ref<const std::string&>(), trainer);
   append_bytes(2, trainer, spec.model);
   append_bytes(3, normalizer_spec(reader, parts, first && collapse, collapse), spec.model);
+  if (!same_pieces(folder.path() / model_file, spec)) {
+    spec.notes.push_back(
+        fmt::format("{} has other pieces than tokenizer.json, which is followed", model_file));
+  }
   const auto tokenizer = make_sentencepiece_tokenizer(spec);
-  check_named(parts, *tokenizer, file.string());
+  check_named(parts, *tokenizer, file);
   return tokenizer;
 }
 

@@ -1,18 +1,19 @@
 // A Unigram model of tokenizer.json, which SentencePiece runs.
 #pragma once
 
-#include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <string>
 
-#include "models/config_reader.h"
+#include "models/model_folder.h"
+#include "models/tokenizer_settings.h"
 #include "phasor/tokenizer.h"
 
 namespace phasor::internal {
 
-/// `root` is the content of `file`, a tokenizer.json; `config` is tokenizer_config.json.
-std::shared_ptr<const Tokenizer> load_unigram_json(const std::filesystem::path& file,
-                                                   const nlohmann::json& root,
-                                                   const ConfigReader& config);
+/// The tokenizer.json of `folder`. `model_file` is the SentencePiece model beside it, which may be
+/// missing or empty; a note says so where it has other pieces.
+std::shared_ptr<const Tokenizer> load_unigram_json(ModelFolder& folder,
+                                                   const TokenizerSettings& settings,
+                                                   const std::string& model_file);
 
 }  // namespace phasor::internal

@@ -40,13 +40,6 @@ std::vector<std::pair<std::string, int32_t>> read_vocab_txt(const fs::path& file
   return pieces;
 }
 
-/// The special tokens round a text.
-struct Framing {
-  std::string cls = "[CLS]";
-  std::string sep = "[SEP]";
-  Template (*pair)(const std::string& cls, const std::string& sep) = bert_pair;
-};
-
 /// If tokenizer.json has other rules than BERT's, texts would be split wrongly.
 void check_rules(const ConfigReader& root, const TokenizerJson& parts) {
   const bool other_words =
@@ -59,105 +52,153 @@ void check_rules(const ConfigReader& root, const TokenizerJson& parts) {
   }
 }
 
-/// The options, and if `whole` also the pieces and special tokens.
-TokenizerJson read_json(const ConfigReader& root, const std::string& file, const json& content,
-                        bool whole, WordPieceSpec& spec) {
-  const ConfigReader model = root.object("model");
-  spec.unk = model.text({"unk_token"}, spec.unk);
-  spec.continuation = model.text({"continuing_subword_prefix"}, spec.continuation);
-  spec.max_word_length =
-      model.integer({"max_input_chars_per_word"}, 1, kMaxWordLength, spec.max_word_length);
-  const TokenizerJson parts = read_tokenizer_json(file, content, !whole);
-  check_rules(root, parts);
-  spec.words = *parts.bert;
-  if (!whole) return parts;
-  spec.pieces = read_vocab_object(model);
-  spec.prefix = parts.prefix;
-  spec.suffix = parts.suffix;
-  spec.pair = parts.pair;
-  spec.written = parts.added;
-  return parts;
-}
-
-void read_config(const ConfigReader& config, Framing& framing, WordPieceSpec& spec) {
-  for (const auto& [key, piece] : {std::pair("cls_token", &framing.cls),
-                                   {"sep_token", &framing.sep},
+/// As the class of Transformers has it, whatever tokenizer.json says.
+void read_class(const TokenizerSettings& settings, std::string_view kind, WordPieceSpec& spec) {
+  const bool mpnet = kind == "MPNet";
+  std::string cls = mpnet ? "<s>" : "[CLS]", sep = mpnet ? "</s>" : "[SEP]";
+  if (mpnet) {
+    spec.mask = "<mask>";
+    spec.pad = "<pad>";
+  }
+  for (const auto& [key, piece] : {std::pair("cls_token", &cls),
+                                   {"sep_token", &sep},
                                    {"unk_token", &spec.unk},
                                    {"mask_token", &spec.mask},
                                    {"pad_token", &spec.pad}}) {
-    read_special(config, key, *piece);
+    read_special(settings, key, *piece);
   }
+  spec.prefix = {cls};
+  spec.suffix = {sep};
+  spec.pair = mpnet ? roberta_pair(cls, sep) : bert_pair(cls, sep);
+
+  const ConfigReader& config = settings.config;
   BertWordOptions& words = spec.words;
-  if (config.has("do_lower_case")) {
-    words.lower_case = config.boolean({"do_lower_case"});
-    words.strip_accents = words.lower_case;
-  }
-  words.strip_accents = config.boolean({"strip_accents"}, words.strip_accents);
-  words.split_han = config.boolean({"tokenize_chinese_chars"}, words.split_han);
+  words.lower_case = config.boolean({"do_lower_case"}, true);
+  words.strip_accents = config.boolean({"strip_accents"}, words.lower_case);
+  words.split_han = config.boolean({"tokenize_chinese_chars"}, true);
   if (!config.boolean({"do_basic_tokenize"}, true)) config.refuse("do_basic_tokenize", "true");
   const json* const never_split = config.value("never_split");
   if (never_split != nullptr && !never_split->empty()) config.refuse("never_split", "empty");
 }
 
+bool same_words(const BertWordOptions& a, const BertWordOptions& b) {
+  return a.lower_case == b.lower_case && a.strip_accents == b.strip_accents &&
+         a.split_han == b.split_han;
+}
+
+/// tokenizer.json; what a class does in its place is set already.
+void read_json(const ConfigReader& root, bool follows_json, const TokenizerJson& parts,
+               WordPieceSpec& spec) {
+  const ConfigReader model = root.object("model");
+  check_rules(root, parts);
+  spec.continuation = model.text({"continuing_subword_prefix"}, spec.continuation);
+  spec.max_word_length =
+      model.integer({"max_input_chars_per_word"}, 1, kMaxWordLength, spec.max_word_length);
+  spec.pieces = read_vocab_object(model);
+  spec.written = parts.added;
+  if (follows_json) {
+    spec.unk = model.text({"unk_token"}, spec.unk);
+    spec.words = *parts.bert;
+    spec.prefix = parts.prefix;
+    spec.suffix = parts.suffix;
+    spec.pair = parts.pair;
+    return;
+  }
+  if (!same_words(spec.words, *parts.bert)) {
+    spec.notes.push_back(
+        "tokenizer.json and tokenizer_config.json differ in do_lower_case, strip_accents or "
+        "tokenize_chinese_chars; tokenizer_config.json is followed, as Transformers does");
+  }
+  if (parts.has_template && (parts.prefix != spec.prefix || parts.suffix != spec.suffix)) {
+    spec.notes.push_back(fmt::format(
+        "tokenizer.json puts other special tokens round a text than {}'s class in Transformers, "
+        "which is followed",
+        spec.kind));
+  }
+}
+
+/// Whether vocab.txt, if it is there, has the pieces of tokenizer.json.
+bool same_vocabulary(const fs::path& vocab_txt, const WordPieceSpec& spec) {
+  if (!is_file(vocab_txt)) return true;
+  const auto by_id = [](const auto& a, const auto& b) { return a.second < b.second; };
+  std::vector<std::pair<std::string, int32_t>> pieces = spec.pieces;
+  std::ranges::sort(pieces, by_id);
+  try {
+    return pieces == read_vocab_txt(vocab_txt);
+  } catch (const ModelError&) {
+    return false;
+  }
+}
+
 bool has_capitals(const WordPieceSpec& spec) {
-  return std::any_of(spec.pieces.begin(), spec.pieces.end(), [](const auto& entry) {
+  return std::ranges::any_of(spec.pieces, [](const auto& entry) {
     return !entry.first.empty() && entry.first.front() >= 'A' && entry.first.front() <= 'Z';
   });
 }
 
+void read_vocab_txt_alone(const fs::path& vocab_txt, const TokenizerSettings& settings,
+                          WordPieceSpec& spec) {
+  spec.file = vocab_txt.string();
+  spec.pieces = read_vocab_txt(vocab_txt);
+  if (settings.config.has("do_lower_case") || !has_capitals(spec)) return;
+  spec.notes.push_back(
+      "texts are lower-cased, as nothing says do_lower_case, but the vocabulary has capitals; if "
+      "this is a cased model, put \"do_lower_case\": false into tokenizer_config.json");
+}
+
+/// Token types 0 throughout, where the tokenizer's class gives none.
+void drop_types(bool follows_json, WordPieceSpec& spec) {
+  bool typed = false;
+  for (TemplateItem& item : spec.pair) typed |= std::exchange(item.type, 0) != 0;
+  if (!typed || !follows_json) return;
+  spec.notes.push_back(
+      "the second text of a pair has token type 0, as in Transformers: tokenizer_config.json names "
+      "a class without token types, and no model_input_names with token_type_ids");
+}
+
 }  // namespace
 
-std::shared_ptr<const Tokenizer> load_wordpiece(const fs::path& folder, std::string_view kind,
-                                                const ConfigReader& config,
-                                                std::vector<AddedToken> added) {
-  const fs::path vocab_txt = folder / "vocab.txt", tokenizer_json = folder / "tokenizer.json";
-  const bool has_vocab_txt = is_file(vocab_txt), has_json = is_there(tokenizer_json);
-  const bool says_case = config.has("do_lower_case");
-  WordPieceSpec spec{.kind = "BERT", .added = std::move(added)};
-  Framing framing;
-  if (kind == "MPNet") {
-    framing = {"<s>", "</s>", roberta_pair};
-    spec.kind = "MPNet";
-    spec.mask = "<mask>";
-    spec.pad = "<pad>";
-  }
+std::shared_ptr<const Tokenizer> load_wordpiece(ModelFolder& folder, std::string_view kind,
+                                                const TokenizerSettings& settings) {
+  const fs::path vocab_txt = folder.path() / "vocab.txt";
+  WordPieceSpec spec{.kind = kind == "MPNet" ? "MPNet" : "BERT", .added = settings.added};
+  if (!settings.follows_json) read_class(settings, kind, spec);
   TokenizerJson parts;
-  bool json_says_case = false;
-  if (has_json && !(has_vocab_txt && says_case)) {
-    const JsonDocument document = read_json_object(tokenizer_json, kMaxTokenizerFile);
-    const json& root = *document;
-    const std::string file = tokenizer_json.string(), model = model_of_tokenizer_json(root);
-    if (model == "WordPiece") {
-      parts = read_json(ConfigReader(file, root), file, root, !has_vocab_txt, spec);
-      json_says_case = true;
-    } else if (!has_vocab_txt) {
-      throw ModelError(fmt::format("{}: its model is {}; a {} tokenizer needs WordPiece, or a "
-                                   "vocab.txt beside it",
-                                   file, value_text(model), spec.kind),
-                       ErrorCode::kUnsupported);
+  const ConfigReader root = folder.object(kTokenizerJson);
+  const std::string model = model_of_tokenizer_json(root);
+  if (model == "WordPiece") {
+    spec.file = root.where();
+    parts = read_tokenizer_json(root);
+    read_json(root, settings.follows_json, parts, spec);
+    spec.mask = mask_of(settings, parts);
+    if (!same_vocabulary(vocab_txt, spec)) {
+      spec.notes.push_back("vocab.txt has other pieces than tokenizer.json, which is followed");
     }
+  } else if (is_file(vocab_txt) || !folder.has(kTokenizerJson)) {
+    if (settings.follows_json) read_class(settings, kind, spec);
+    read_vocab_txt_alone(vocab_txt, settings, spec);
+    if (!model.empty()) {
+      spec.notes.push_back(fmt::format(
+          "vocab.txt is followed: the model in tokenizer.json is {}, not WordPiece", model));
+    }
+  } else {
+    root.fail(fmt::format("its model is {}; a {} tokenizer needs WordPiece, or a vocab.txt beside "
+                          "it",
+                          value_text(model), spec.kind),
+              ErrorCode::kUnsupported);
   }
-  const bool from_txt = has_vocab_txt || !has_json;
-  spec.file = (from_txt ? vocab_txt : tokenizer_json).string();
-  if (from_txt) spec.pieces = read_vocab_txt(vocab_txt);
-  read_config(config, framing, spec);
-  if (!parts.has_template) {
-    spec.prefix = {framing.cls};
-    spec.suffix = {framing.sep};
-    spec.pair = framing.pair(framing.cls, framing.sep);
+  if (!settings.gives_types.value_or(!settings.follows_json && kind != "DistilBert")) {
+    drop_types(settings.follows_json, spec);
   }
-  if (!says_case && !json_says_case && has_capitals(spec)) {
-    spec.notes.push_back(
-        "texts are lower-cased, as nothing says do_lower_case, but the vocabulary has capitals; if "
-        "this is a cased model, put \"do_lower_case\": false into tokenizer_config.json");
-  }
+  spec.words.lower_case |= settings.lower_case;
+  spec.truncate_left = cuts_left(settings, parts);
   if (kind == "RoFormer") {
     spec.notes.push_back(
         "RoFormer's tokenizer cuts Chinese into words with jieba, phasor into characters: Chinese "
         "texts get other ids");
   }
   const auto tokenizer = make_wordpiece_tokenizer(spec);
-  check_named(parts, *tokenizer, spec.file);
+  if (settings.follows_json) check_named(parts, *tokenizer, spec.file);
   return tokenizer;
 }
 

@@ -40,10 +40,11 @@ AddedTokens::AddedTokens(std::vector<Spelled> tokens)
       has_plain_(std::any_of(tokens_.begin(), tokens_.end(),
                              [](const Spelled& spelled) { return !spelled.token.special; })) {}
 
-void AddedTokens::split(std::string_view text, bool parse_special, const Visit& visit) const {
-  if (!parse_special && !has_plain_) return visit(text, nullptr);
+void AddedTokens::split(std::string_view text, size_t special_bytes, const Visit& visit) const {
+  if (special_bytes == 0 && !has_plain_) return visit(text, nullptr);
   size_t begin = 0;
-  for (size_t at = 0; at < text.size();) {
+  const size_t last = has_plain_ ? text.size() : std::min(special_bytes, text.size());
+  for (size_t at = 0; at < last;) {
     const LongestPrefix::Piece* const found = spellings_.find(text.substr(at));
     if (found == nullptr) {
       ++at;
@@ -53,7 +54,7 @@ void AddedTokens::split(std::string_view text, bool parse_special, const Visit& 
     const size_t end = at + found->text.size();
     const bool inside_word = token.single_word && (ends_with_word(text.substr(0, at)) ||
                                                    begins_with_word(text.substr(end)));
-    if (inside_word || (token.special && !parse_special)) {
+    if (inside_word || (token.special && end > special_bytes)) {
       at = end;
       continue;
     }

@@ -26,13 +26,14 @@ std::string byte_spelling(unsigned char byte) {
 
 Vocabulary make_bpe_vocabulary(const ByteLevelBpeSpec& spec) {
   Vocabulary vocabulary(spec.file);
-  vocabulary.reserve(std::ssize(spec.pieces) + std::ssize(spec.added));
+  vocabulary.reserve(std::ssize(spec.pieces) + std::ssize(spec.written) + std::ssize(spec.added));
   // Backwards, so that the last of equal pieces counts.
   for (auto entry = spec.pieces.rbegin(); entry != spec.pieces.rend(); ++entry) {
     check_length(entry->first, spec.file);
     vocabulary.set(entry->first, entry->second);
   }
-  add_tokens(spec.added, vocabulary);
+  add_tokens(spec.written, vocabulary);
+  add_fitting_tokens(spec.added, vocabulary);
   return vocabulary;
 }
 
@@ -164,15 +165,17 @@ class ByteLevelBpeTokenizer : public Tokenizer {
   explicit ByteLevelBpeTokenizer(const ByteLevelBpeSpec& spec)
       : vocabulary_(make_bpe_vocabulary(spec)),
         merges_(spec, vocabulary_),
-        specials_(vocabulary_, spec.prefix, spec.suffix, {}, spec.pair, spec.added,
-                  spec.normalizer),
+        specials_(vocabulary_, spec.prefix, spec.suffix, {}, spec.pair,
+                  all_added(spec.added, spec.written, vocabulary_), spec.normalizer,
+                  spec.truncate_left),
         ignore_merges_(spec.ignore_merges),
         add_prefix_space_(spec.add_prefix_space),
         split_words_(spec.split_words),
         has_unk_(!spec.unk.empty()),
         mask_id_(spec.mask.empty() ? std::nullopt : vocabulary_.lookup(spec.mask)),
         description_(fmt::format("Byte-level BPE ({})",
-                                 std::filesystem::path(spec.file).filename().string())) {
+                                 std::filesystem::path(spec.file).filename().string())),
+        notes_(all_notes(spec.notes, spec.added, vocabulary_)) {
     const int32_t unk = has_unk_ ? vocabulary_.find(spec.unk) : -1;
     for (int byte = 0; byte < 256; ++byte) {
       spellings_[byte] = byte_spelling(static_cast<unsigned char>(byte));
@@ -196,9 +199,13 @@ class ByteLevelBpeTokenizer : public Tokenizer {
   std::optional<int32_t> mask_id() const override { return mask_id_; }
   std::string description() const override { return description_; }
   std::vector<std::string> notes() const override {
-    if (missing_bytes_ == 0) return {};
-    return {fmt::format("bytes without a piece in the vocabulary: {}; texts {}", missing_bytes_,
-                        has_unk_ ? "have an unknown token in their place" : "lose them")};
+    std::vector<std::string> notes = notes_;
+    if (missing_bytes_ > 0) {
+      notes.push_back(fmt::format("bytes without a piece in the vocabulary: {}; texts {}",
+                                  missing_bytes_,
+                                  has_unk_ ? "have an unknown token in their place" : "lose them"));
+    }
+    return notes;
   }
 
  private:
@@ -244,6 +251,7 @@ class ByteLevelBpeTokenizer : public Tokenizer {
   const bool ignore_merges_, add_prefix_space_, split_words_, has_unk_;
   const std::optional<int32_t> mask_id_;
   const std::string description_;
+  const std::vector<std::string> notes_;
   std::array<std::string, 256> spellings_;
   std::array<int32_t, 256> byte_ids_ = {};  // -1: none
   int missing_bytes_ = 0;

@@ -28,8 +28,11 @@ struct ByteLevelBpeSpec {
   std::vector<std::string> prefix = {};  // special tokens before a text
   std::vector<std::string> suffix = {};  // and after it
   Template pair = {};
-  std::string mask = {};  // empty: none
-  std::vector<AddedToken> added = {};
+  std::string mask = {};                 // empty: none
+  std::vector<std::string> notes = {};   // see Tokenizer::notes()
+  std::vector<AddedToken> added = {};    // tokens that tokenizer_config.json adds or repeats
+  std::vector<AddedToken> written = {};  // tokens that tokenizer.json adds, with their rules
+  bool truncate_left = false;  // see TruncationSide::kTokenizer
   Normalizer normalizer = {};
 };
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -26,6 +27,8 @@ constexpr int64_t kMostPieces = int64_t{1} << 21;
 constexpr size_t kMaxPieceBytes = 1024;             // the library recurses once for each byte
 constexpr size_t kMaxTotalBytes = size_t{1} << 24;  // the library takes about 35 bytes for each
 constexpr size_t kMaxNested = 64;                   // the size of an array of its PrefixMatcher
+
+constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;       // spreads a score's bits
 
 enum WireType { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 enum PieceType { kNormal = 1, kUnknown = 2, kUserDefined = 4, kUnused = 5, kLastType = 6 };
@@ -101,6 +104,7 @@ class ModelCheck {
   std::string_view model_;
   const std::string& file_;
   int64_t num_pieces_ = 0;
+  uint64_t fingerprint_ = 0;
   int64_t num_unknown_ = 0;
   size_t total_bytes_ = 0;
   std::vector<std::string_view> user_defined_;
@@ -149,6 +153,7 @@ CheckedModel ModelCheck::run() {
   check_nesting();
   check_unused();
   kept.spaces_are_pieces = kept.spaces_are_pieces && !of_words;
+  kept.pieces = fingerprint_;
   return kept;
 }
 
@@ -183,6 +188,9 @@ void ModelCheck::check_piece(std::string_view message) {
     refuse(fmt::format("its pieces have more than {} bytes together", kMaxTotalBytes));
   }
   const bool in_text = type == kNormal || type == kUserDefined || type == kUnused;
+  if (in_text) {
+    fingerprint_ += std::hash<std::string_view>()(text) ^ std::bit_cast<uint32_t>(score) * kOdd;
+  }
   insert_uncrowded(in_text ? pieces_ : reserved_, text, file_);
   if (type == kUnknown) ++num_unknown_;
   if (type == kUserDefined) user_defined_.push_back(text);

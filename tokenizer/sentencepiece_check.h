@@ -20,6 +20,8 @@ struct CheckedModel {
   CharsmapGrowth growth = {};
   /// ' ' becomes "▁", which is a piece by itself: not so in a model of whole words.
   bool spaces_are_pieces = true;
+  /// A fingerprint of the pieces that texts are cut into and their scores, in any order.
+  uint64_t pieces = 0;
 };
 
 /// `model`, the bytes of `file`, without self_test_data: texts that libsentencepiece would tokenize

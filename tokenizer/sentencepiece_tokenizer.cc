@@ -42,19 +42,21 @@ Vocabulary make_vocabulary(const SentencePieceSpec& spec, const SentencePiecePro
   Vocabulary vocabulary(spec.file);
   for (const auto& [piece, id] : spec.fixed) vocabulary.set(piece, id);
   if (spec.vocabulary) {
-    vocabulary.reserve(std::ssize(*spec.vocabulary));
+    vocabulary.reserve(std::ssize(*spec.vocabulary) + std::ssize(spec.added));
     // Backwards, so that the last of equal pieces counts.
     for (auto entry = spec.vocabulary->rbegin(); entry != spec.vocabulary->rend(); ++entry) {
       vocabulary.set(entry->first, entry->second);
     }
   } else {
-    vocabulary.reserve(processor.GetPieceSize() + std::ssize(spec.written));
+    vocabulary.reserve(processor.GetPieceSize() + std::ssize(spec.written) +
+                       std::ssize(spec.added));
     for (int n = 0; n < processor.GetPieceSize(); ++n) {
       vocabulary.set(processor.IdToPiece(n), int64_t{n} + spec.offset);
     }
   }
   for (const std::string& piece : spec.appended) vocabulary.append(piece);
   add_tokens(spec.written, vocabulary);
+  add_fitting_tokens(spec.added, vocabulary);
   return vocabulary;
 }
 
@@ -174,8 +176,9 @@ SentencePieceTokenizer::SentencePieceTokenizer(const SentencePieceSpec& spec,
       unk_piece_(spec.unk.empty() ? processor_->IdToPiece(processor_->unk_id()) : spec.unk),
       unk_(vocabulary_.find(unk_piece_)),
       specials_(vocabulary_, spec.prefix, spec.suffix,
-                other_specials(spec, unk_piece_, vocabulary_, *processor_), spec.pair, spec.written,
-                spec.normalizer),
+                other_specials(spec, unk_piece_, vocabulary_, *processor_), spec.pair,
+                all_added(spec.added, spec.written, vocabulary_), spec.normalizer,
+                spec.truncate_left),
       id_of_number_(number_ids()),
       mask_id_(spec.mask.empty() ? std::nullopt : std::optional(vocabulary_.find(spec.mask))),
       albert_(spec.albert),
@@ -183,7 +186,7 @@ SentencePieceTokenizer::SentencePieceTokenizer(const SentencePieceSpec& spec,
       leading_language_code_(spec.leading_language_code),
       new_word_after_special_(spec.new_word_after_special),
       has_vocabulary_(spec.vocabulary.has_value()),
-      has_written_(!spec.written.empty()),
+      has_written_(!spec.written.empty() || !spec.added.empty()),
       description_(fmt::format("{} (SentencePiece, {})", spec.kind,
                                std::filesystem::path(spec.file).filename().string())),
       notes_(all_notes(spec.notes, spec.added, vocabulary_)) {}

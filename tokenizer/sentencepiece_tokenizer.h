@@ -46,6 +46,7 @@ struct SentencePieceSpec {
   std::vector<std::string> notes = {};   // see Tokenizer::notes()
   std::vector<AddedToken> added = {};    // tokens that tokenizer_config.json adds or repeats
   std::vector<AddedToken> written = {};  // tokens that tokenizer.json adds, with their rules
+  bool truncate_left = false;            // see TruncationSide::kTokenizer
   Normalizer normalizer = {};            // before SentencePiece's own
   Normalizer prepare = {};               // after it, for each part between added tokens
 };

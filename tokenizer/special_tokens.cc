@@ -82,11 +82,14 @@ std::pair<int64_t, int64_t> cut_longest_first(int64_t a, int64_t b, int64_t room
   return {room / 2, room - room / 2};
 }
 
-int64_t cut_to(int64_t size, TokenList& tokens) {
-  const int64_t dropped = std::ssize(tokens.ids) - size;
-  if (dropped <= 0) return 0;
-  tokens.resize(size);
-  return dropped;
+/// Of the valid text, how many bytes are those of the prompt; all, where special tokens count
+/// everywhere.
+size_t bytes_of_prompt(std::string_view text, const ValidText& valid,
+                       const TokenizeOptions& options) {
+  if (options.parse_special) return valid.text.size();
+  if (options.prompt_bytes <= 0) return 0;
+  const std::string_view prompt = text.substr(0, static_cast<size_t>(options.prompt_bytes));
+  return valid.invalid_bytes == 0 ? prompt.size() : to_valid_utf8(prompt).text.size();
 }
 
 }  // namespace
@@ -102,14 +105,16 @@ Template roberta_pair(const std::string& cls, const std::string& sep) {
 SpecialTokens::SpecialTokens(const Vocabulary& vocabulary, const std::vector<std::string>& prefix,
                              const std::vector<std::string>& suffix,
                              const std::vector<std::string>& others, const Template& pair,
-                             const std::vector<AddedToken>& written, Normalizer normalizer)
+                             const std::vector<AddedToken>& written, Normalizer normalizer,
+                             bool cut_left)
     : single_(with_ids(around(prefix, suffix), vocabulary)),
       pair_(with_ids(pair, vocabulary)),
       normalizer_(std::move(normalizer)),
       all_(all_written(written, around(prefix, suffix), pair, others, vocabulary)),
       written_(spelled(all_, false, normalizer_, vocabulary.file())),
       written_normalized_(spelled(all_, true, normalizer_, vocabulary.file())),
-      specials_(special_pieces(all_)) {}
+      specials_(special_pieces(all_)),
+      cut_left_(cut_left) {}
 
 SpecialTokens::Items SpecialTokens::with_ids(const Template& items, const Vocabulary& vocabulary) {
   Items result;
@@ -121,10 +126,10 @@ SpecialTokens::Items SpecialTokens::with_ids(const Template& items, const Vocabu
 
 Tokens SpecialTokens::encode(std::string_view text, const TokenizeOptions& options,
                              const EncodePart& encode_part) const {
-  const int64_t room = room_for_text(single_, options.max_tokens);
+  const int64_t room = room_for_text(single_, options);
   TokenList tokens = encode_text(text, options, encode_part);
-  tokens.dropped = cut_to(room, tokens);
-  return fill(single_, std::span(&tokens, 1));
+  tokens.dropped = cut_to(room, options, tokens);
+  return fill(single_, options, std::span(&tokens, 1));
 }
 
 Tokens SpecialTokens::encode_pair(std::string_view first, std::string_view second,
@@ -136,19 +141,23 @@ Tokens SpecialTokens::encode_pair(std::string_view first, std::string_view secon
         "choose a model whose tokenizer makes pairs, like BERT's or RoBERTa's",
         ErrorCode::kUnsupported);
   }
-  const int64_t room = room_for_text(pair_, options.max_tokens);
+  const int64_t room = room_for_text(pair_, options);
+  TokenizeOptions without_prompt = options;
+  without_prompt.prompt_bytes = 0;
   std::array<TokenList, 2> texts = {encode_text(first, options, encode_part),
-                                    encode_text(second, options, encode_part)};
+                                    encode_text(second, without_prompt, encode_part)};
   const auto [a, b] = cut_longest_first(std::ssize(texts[0].ids), std::ssize(texts[1].ids), room);
-  texts[0].dropped = cut_to(a, texts[0]);
-  texts[1].dropped = cut_to(b, texts[1]);
-  return fill(pair_, texts);
+  texts[0].dropped = cut_to(a, options, texts[0]);
+  texts[1].dropped = cut_to(b, options, texts[1]);
+  return fill(pair_, options, texts);
 }
 
 /// How many tokens the texts may have.
-int64_t SpecialTokens::room_for_text(const Items& items, int64_t max_tokens) {
-  const int64_t special = std::count_if(items.begin(), items.end(),
-                                        [](const Item& item) { return !item.item.piece.empty(); });
+int64_t SpecialTokens::room_for_text(const Items& items, const TokenizeOptions& options) {
+  const int64_t max_tokens = options.max_tokens;
+  const int64_t special = std::count_if(items.begin(), items.end(), [&](const Item& item) {
+    return !item.item.piece.empty() && !options.no_special_tokens;
+  });
   if (max_tokens < 0 || (max_tokens > 0 && max_tokens < special)) {
     throw InvalidArgument(
         fmt::format("max_tokens is {}; it must be 0 (no limit) or at least {}, the number of "
@@ -156,6 +165,21 @@ int64_t SpecialTokens::room_for_text(const Items& items, int64_t max_tokens) {
                     max_tokens, std::max<int64_t>(special, 1)));
   }
   return max_tokens > 0 ? max_tokens - special : std::numeric_limits<int64_t>::max();
+}
+
+int64_t SpecialTokens::cut_to(int64_t size, const TokenizeOptions& options,
+                              TokenList& tokens) const {
+  const int64_t dropped = std::ssize(tokens.ids) - size;
+  if (dropped <= 0) return 0;
+  const bool left = options.truncation_side == TruncationSide::kTokenizer
+                        ? cut_left_
+                        : options.truncation_side == TruncationSide::kLeft;
+  if (left) {
+    tokens.drop_front(dropped);
+  } else {
+    tokens.resize(size);
+  }
+  return dropped;
 }
 
 TokenList SpecialTokens::encode_text(std::string_view text, const TokenizeOptions& options,
@@ -170,15 +194,18 @@ TokenList SpecialTokens::encode_text(std::string_view text, const TokenizeOption
     tokens.append(static_cast<int32_t>(token->id), token->piece);
     after_special = true;
   };
-  written_.split(valid.text, options.parse_special,
-                 [&](std::string_view part, const AddedToken* token) {
-                   if (token != nullptr || !normalizer_) return encode(part, token);
-                   written_normalized_.split(normalizer_(part), options.parse_special, encode);
-                 });
+  const size_t special_bytes = bytes_of_prompt(text, valid, options);
+  written_.split(valid.text, special_bytes, [&](std::string_view part, const AddedToken* token) {
+    if (token != nullptr || !normalizer_) return encode(part, token);
+    const size_t end = static_cast<size_t>(part.data() - valid.text.data()) + part.size();
+    const std::string normalized = normalizer_(part);
+    written_normalized_.split(normalized, end <= special_bytes ? normalized.size() : 0, encode);
+  });
   return tokens;
 }
 
-Tokens SpecialTokens::fill(const Items& items, std::span<TokenList> texts) {
+Tokens SpecialTokens::fill(const Items& items, const TokenizeOptions& options,
+                           std::span<TokenList> texts) {
   TokenList tokens;
   tokens.ids_only = texts.front().ids_only;
   const bool typed =
@@ -192,7 +219,7 @@ Tokens SpecialTokens::fill(const Items& items, std::span<TokenList> texts) {
                            std::make_move_iterator(text.pieces.end()));
       tokens.invalid_bytes += text.invalid_bytes;
       tokens.dropped += text.dropped;
-    } else {
+    } else if (!options.no_special_tokens) {
       tokens.append(id, item.piece);
     }
     if (typed) tokens.token_types.resize(tokens.ids.size(), item.type);

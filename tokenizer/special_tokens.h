@@ -43,6 +43,11 @@ struct TokenList : Tokens {
     ids.resize(size);
     if (!ids_only) pieces.resize(size);
   }
+  /// Keeps all but the first.
+  void drop_front(int64_t count) {
+    ids.erase(ids.begin(), ids.begin() + count);
+    if (!ids_only) pieces.erase(pieces.begin(), pieces.begin() + count);
+  }
 };
 
 class SpecialTokens {
@@ -54,12 +59,13 @@ class SpecialTokens {
 
   /// `prefix` and `suffix` are added to every text, `pair` says what two texts become. Their tokens
   /// and `others` may be written in a text and take the white space before them; `written` have
-  /// rules of their own. Parts are normalized before they are encoded. Throws ModelError for a
-  /// token that is not in `vocabulary`.
+  /// rules of their own. Parts are normalized before they are encoded. `cut_left`: what
+  /// TruncationSide::kTokenizer stands for. Throws ModelError for a token that is not in
+  /// `vocabulary`.
   SpecialTokens(const Vocabulary& vocabulary, const std::vector<std::string>& prefix,
                 const std::vector<std::string>& suffix, const std::vector<std::string>& others,
-                const Template& pair = {}, const std::vector<AddedToken>& written = {},
-                Normalizer normalizer = {});
+                const Template& pair, const std::vector<AddedToken>& written, Normalizer normalizer,
+                bool cut_left);
 
   Tokens encode(std::string_view text, const TokenizeOptions& options,
                 const EncodePart& encode_part) const;
@@ -82,14 +88,18 @@ class SpecialTokens {
   static Items with_ids(const Template& items, const Vocabulary& vocabulary);
   TokenList encode_text(std::string_view text, const TokenizeOptions& options,
                         const EncodePart& encode_part) const;
-  static int64_t room_for_text(const Items& items, int64_t max_tokens);
-  static Tokens fill(const Items& items, std::span<TokenList> texts);
+  static int64_t room_for_text(const Items& items, const TokenizeOptions& options);
+  /// Drops tokens of the text beyond `size`; returns their number.
+  int64_t cut_to(int64_t size, const TokenizeOptions& options, TokenList& tokens) const;
+  static Tokens fill(const Items& items, const TokenizeOptions& options,
+                     std::span<TokenList> texts);
 
   const Items single_, pair_;
   const Normalizer normalizer_;
   const std::vector<AddedToken> all_;  // that may be written in a text
   const AddedTokens written_, written_normalized_;
   const std::set<std::string, std::less<>> specials_;
+  const bool cut_left_;
 };
 
 }  // namespace phasor::internal

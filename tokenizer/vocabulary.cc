@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "phasor/errors.h"
 #include "tokenizer/crowding.h"
@@ -91,6 +92,34 @@ void add_tokens(const std::vector<AddedToken>& added, Vocabulary& vocabulary) {
   }
 }
 
+void add_fitting_tokens(const std::vector<AddedToken>& added, Vocabulary& vocabulary) {
+  const int64_t most = vocabulary.size() + std::ssize(added);
+  for (const AddedToken& token : added) {
+    check_length(token.piece, vocabulary.file());
+    if (token.piece.empty() || vocabulary.lookup(token.piece)) continue;
+    const int64_t id = token.id < 0 ? vocabulary.size() : token.id;
+    const bool taken =
+        id < vocabulary.size() && !vocabulary.piece(static_cast<int32_t>(id)).empty();
+    if (!taken && id < most) vocabulary.set(token.piece, id);
+  }
+}
+
+std::vector<AddedToken> all_added(const std::vector<AddedToken>& added,
+                                  const std::vector<AddedToken>& written,
+                                  const Vocabulary& vocabulary) {
+  std::vector<AddedToken> all;
+  std::unordered_set<std::string_view> pieces;
+  for (const std::vector<AddedToken>* const list : {&added, &written}) {
+    for (AddedToken token : *list) {
+      const std::optional<int32_t> id = vocabulary.lookup(token.piece);
+      if (!id || (token.id >= 0 && token.id != *id)) continue;
+      token.id = *id;
+      if (pieces.insert(vocabulary.piece(*id)).second) all.push_back(std::move(token));
+    }
+  }
+  return all;
+}
+
 void check_length(std::string_view piece, const std::string& file) {
   constexpr size_t kMostBytes = 1024;
   if (piece.size() <= kMostBytes) return;
@@ -104,13 +133,14 @@ std::vector<std::string> all_notes(std::vector<std::string> notes,
   constexpr size_t kNamed = 5;
   std::vector<std::string> unread;
   for (const AddedToken& token : added) {
-    if (vocabulary.lookup(token.piece) == token.id) continue;
+    if (vocabulary.lookup(token.piece) == token.id || token.id < 0) continue;
     unread.push_back(fmt::format("'{}' ({})", in_one_line(token.piece), token.id));
   }
   if (unread.empty()) return notes;
   const size_t named = std::min(kNamed, unread.size());
   notes.push_back(fmt::format(
-      "tokenizer_config.json adds tokens that phasor reads as plain text: {}{}",
+      "tokenizer_config.json adds tokens whose ids are other pieces', and which phasor reads as plain "
+      "text: {}{}",
       fmt::join(unread.begin(), unread.begin() + static_cast<std::ptrdiff_t>(named), ", "),
       unread.size() > named ? fmt::format(", … ({} in all)", unread.size()) : ""));
   return notes;

@@ -52,7 +52,7 @@ class Vocabulary {
 /// A token added to a tokenizer's own ones, as files list it; see tokenizer/added_tokens.h.
 struct AddedToken {
   std::string piece;
-  int64_t id = 0;
+  int64_t id = 0;            // −1: see add_fitting_tokens()
   bool special = true;       // counts only where special tokens do
   bool lstrip = false;       // takes the white space before it
   bool rstrip = false;       // and after it
@@ -63,6 +63,15 @@ struct AddedToken {
 /// Adds those that `vocabulary` lacks. Throws ModelError for a piece or an id that it has
 /// otherwise.
 void add_tokens(const std::vector<AddedToken>& added, Vocabulary& vocabulary);
+
+/// Like add_tokens(), but leaves out those that do not fit. An id of −1 is the piece's own, or the
+/// next one.
+void add_fitting_tokens(const std::vector<AddedToken>& added, Vocabulary& vocabulary);
+
+/// Of `added`, those that `vocabulary` has, with its ids; then those of `written` with other pieces.
+std::vector<AddedToken> all_added(const std::vector<AddedToken>& added,
+                                  const std::vector<AddedToken>& written,
+                                  const Vocabulary& vocabulary);
 
 /// Throws ModelError for a piece of more than a kilobyte: each token holds its own copy.
 void check_length(std::string_view piece, const std::string& file);

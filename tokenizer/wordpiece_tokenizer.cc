@@ -18,13 +18,14 @@ namespace {
 
 Vocabulary make_vocabulary(const WordPieceSpec& spec) {
   Vocabulary vocabulary(spec.file);
-  vocabulary.reserve(std::ssize(spec.pieces) + std::ssize(spec.written));
+  vocabulary.reserve(std::ssize(spec.pieces) + std::ssize(spec.written) + std::ssize(spec.added));
   // Backwards, so that the last of equal pieces comes first.
   for (auto entry = spec.pieces.rbegin(); entry != spec.pieces.rend(); ++entry) {
     check_length(entry->first, spec.file);
     vocabulary.set(entry->first, entry->second);
   }
   add_tokens(spec.written, vocabulary);
+  add_fitting_tokens(spec.added, vocabulary);
   return vocabulary;
 }
 
@@ -42,8 +43,9 @@ std::vector<std::pair<std::string, int32_t>> long_pieces(const WordPieceSpec& sp
 
 /// Words are normalized as they are cut; the text before that only to find added tokens in it.
 Normalizer normalizer(const WordPieceSpec& spec) {
-  const bool needed = std::any_of(spec.written.begin(), spec.written.end(),
-                                  [](const AddedToken& token) { return token.normalized; });
+  const auto normalized = [](const AddedToken& token) { return token.normalized; };
+  const bool needed = std::ranges::any_of(spec.written, normalized) ||
+                      std::ranges::any_of(spec.added, normalized);
   if (!needed) return {};
   return [words = spec.words](std::string_view text) { return bert_normalized(text, words); };
 }
@@ -56,7 +58,8 @@ class WordPieceTokenizer : public Tokenizer {
       : vocabulary_(make_vocabulary(spec)),
         long_pieces_(long_pieces(spec, vocabulary_)),
         specials_(vocabulary_, spec.prefix, spec.suffix, spelled_specials(spec), spec.pair,
-                  spec.written, normalizer(spec)),
+                  all_added(spec.added, spec.written, vocabulary_), normalizer(spec),
+                  spec.truncate_left),
         words_(spec.words),
         continuation_(spec.continuation),
         max_word_length_(spec.max_word_length),

@@ -31,6 +31,7 @@ struct WordPieceSpec {
   std::vector<std::string> notes = {};   // see Tokenizer::notes()
   std::vector<AddedToken> added = {};    // tokens that tokenizer_config.json adds or repeats
   std::vector<AddedToken> written = {};  // tokens that tokenizer.json adds, with their rules
+  bool truncate_left = false;            // see TruncationSide::kTokenizer
 };
 
 /// Throws ModelError if `unk` or a token of a template is not among the pieces.

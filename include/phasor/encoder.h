@@ -97,14 +97,15 @@ struct RunOptions {
   /// Rows of the model's token type table, such as Tokens::token_types of a pair: [N], borrowed for
   /// the call. Empty: all 0.
   std::span<const int32_t> token_types = {};
-  std::array<uint64_t, 6> reserved = {};
+  bool parse_special = false;  // as in TokenizeOptions, of encode()
+  std::array<uint64_t, 5> reserved = {};
 };
 
 /// How embed() makes vectors. The defaults are the checkpoint's own.
 struct EmbedOptions {
   std::optional<Pooling> pooling = {};     // empty: Model::sentence().pooling
-  std::optional<std::string> prompt = {};  // put before every text; empty: Model::sentence().prompt
-  /// The length of a text in tokens, special tokens included. 0: Model::sentence().max_tokens, or
+  std::optional<std::string> prompt = {};  // put before every text; empty: Model::text().prompt
+  /// The length of a text in tokens, special tokens included. 0: Model::text().max_tokens, or
   /// else ModelConfig::max_positions, or else 2048; never more than the positions reach.
   int64_t max_tokens = 0;
   /// Of a longer text. kTruncate cuts it to that length, kError refuses it, and kWindow runs all of
@@ -117,17 +118,26 @@ struct EmbedOptions {
   std::span<float> output = {};
   Progress progress = {};     // counts texts; must not use the Encoder
   std::stop_token stop = {};  // ends the call with ErrorCode::kCancelled
-  std::array<uint64_t, 8> reserved = {};
+  /// As in TokenizeOptions. Special tokens in the prompt always count.
+  bool parse_special = false;
+  TruncationSide truncation_side = TruncationSide::kTokenizer;
+  std::array<uint64_t, 7> reserved = {};
 };
 
 /// How classify() and score() run texts. The defaults are the checkpoint's own.
 struct ClassifyOptions {
-  /// As in EmbedOptions. Of a pair the longer text is cut, and both once they are equally long.
+  /// These are as in EmbedOptions. Of a pair the longer text is cut, and both once they are equally
+  /// long.
   int64_t max_tokens = 0;
   Overflow overflow = Overflow::kTruncate;
   Progress progress = {};     // counts texts or pairs; must not use the Encoder
   std::stop_token stop = {};  // ends the call with ErrorCode::kCancelled
-  std::array<uint64_t, 8> reserved = {};
+  bool parse_special = false;
+  TruncationSide truncation_side = TruncationSide::kTokenizer;
+  /// Put before every text, and before the first of a pair; empty: Model::text().prompt. rank() with
+  /// vectors takes the model's prompts for queries and documents.
+  std::optional<std::string> prompt = {};
+  std::array<uint64_t, 2> reserved = {};
 };
 
 /// A step of the forward pass and the oneDNN implementation that runs it on this machine.

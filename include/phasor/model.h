@@ -73,8 +73,9 @@ struct MlmHead {
 /// Turns the states of a text, or of a pair of texts, into a logit for each label:
 /// W·LN(f(V·h + c)) + b, where h is the states pooled.
 struct ClassifierHead {
-  /// What turns logits into probabilities: softmax over the labels, sigmoid of each, or nothing.
-  enum class Output { kSoftmax, kSigmoid, kIdentity };
+  /// What turns logits into probabilities or scores: softmax over the labels, sigmoid of each,
+  /// nothing, or tanh of each.
+  enum class Output { kSoftmax, kSigmoid, kIdentity, kTanh };
 
   PoolingMode pooling = PoolingMode::kCls;
   LinearWeights dense = {};                   // [C, C]; absent: neither V nor f
@@ -133,6 +134,9 @@ class Model {
   bool has_tokenizer() const;
   /// Throws ModelError with the reason if the folder has no tokenizer that phasor reads.
   const Tokenizer& tokenizer() const;
+  /// How its texts are prepared: length, prompts. Throws ModelError with the reason if the folder's
+  /// files ask for something that phasor does not do.
+  const TextConfig& text() const;
   /// How it makes one vector of a text; the mean for create(). Throws ModelError with the reason if
   /// the folder's sentence-transformers files ask for something that phasor does not do.
   const SentenceConfig& sentence() const;
@@ -152,7 +156,8 @@ class Model {
   const std::map<std::string, std::string>& metadata() const;
   /// Tensors of the file that the encoder does not use (decoders, other heads), by name.
   const std::vector<std::string>& unused_tensors() const;
-  /// Keys of config.json that phasor does not read because they do not change the result.
+  /// Keys of the folder's JSON files that phasor does not read because they do not change the
+  /// result: "config.json: hidden_dropout_prob".
   const std::vector<std::string>& unused_keys() const;
   /// Notes on the files, one sentence each: a stored sinusoidal table that differs from the
   /// formula, the tokenizer's notes, …
@@ -175,6 +180,7 @@ class Model {
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::optional<ModelError> tokenizer_problem_;  // why tokenizer_ is null
   SentenceConfig sentence_;
+  std::optional<ModelError> text_problem_;      // what text() throws
   std::optional<ModelError> sentence_problem_;  // what sentence() throws
   std::filesystem::path folder_;
   std::map<std::string, std::string> metadata_;

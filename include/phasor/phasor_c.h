@@ -121,12 +121,19 @@ typedef struct phasor_texts {
   int64_t count;
 } phasor_texts;
 
+/// Where a text that is too long is cut: where the tokenizer's files say, at its end, or at its
+/// beginning.
+enum { PHASOR_TRUNCATION_TOKENIZER = 0, PHASOR_TRUNCATION_RIGHT = 1, PHASOR_TRUNCATION_LEFT = 2 };
+
 /// How phasor_tokenize() reads texts.
 typedef struct phasor_tokenize_options {
   size_t size;            ///< sizeof(phasor_tokenize_options)
   int32_t parse_special;  ///< not 0: special tokens written in the text ("[MASK]") count as such
   int32_t reserved;
   int64_t max_tokens;  ///< above 0: texts are cut to this many tokens, special ones included
+  int64_t prompt_bytes;  ///< the first bytes of a text in which special tokens always count
+  int32_t truncation_side;  ///< PHASOR_TRUNCATION_…
+  int32_t no_special_tokens;  ///< not 0: none are added round a text
 } phasor_tokenize_options;
 
 /// Arrays: "offsets" int64 [B + 1], "token_ids" int32 [N], "dropped_tokens" and "invalid_bytes"
@@ -275,7 +282,9 @@ typedef struct phasor_run_options {
   int64_t hidden_size;         ///< in numbers: N·C
   const int32_t* token_types;  ///< [num_token_types], of phasor_encode_ids(); NULL: all 0
   int64_t num_token_types;
-  phasor_stop* stop;  ///< may be NULL
+  phasor_stop* stop;      ///< may be NULL
+  int32_t parse_special;  ///< as in phasor_tokenize_options, of phasor_encode()
+  int32_t reserved2;
 } phasor_run_options;
 
 /// The hidden states of texts as they are. Arrays: "hidden" float32 [N, C], "offsets" int64 [B + 1]
@@ -305,6 +314,8 @@ typedef struct phasor_embed_options {
   phasor_progress progress;  ///< may be NULL
   void* user;                ///< handed to `progress`
   phasor_stop* stop;         ///< may be NULL
+  int32_t parse_special;     ///< as in phasor_tokenize_options; in a prompt they always count
+  int32_t truncation_side;   ///< PHASOR_TRUNCATION_…
 } phasor_embed_options;
 
 /// One vector of each text. Arrays: "vectors" float32 [B, W], "num_tokens", "dropped_tokens" and
@@ -325,6 +336,8 @@ typedef struct phasor_classify_options {
   phasor_progress progress;  ///< may be NULL
   void* user;                ///< handed to `progress`
   phasor_stop* stop;         ///< may be NULL
+  int32_t parse_special;     ///< as in phasor_embed_options
+  int32_t truncation_side;   ///< PHASOR_TRUNCATION_…
 } phasor_classify_options;
 
 /// What the checkpoint's classification head says of texts, or of pairs where `second` is not NULL;

@@ -65,16 +65,21 @@ std::string to_string(const Pooling& pooling);
 /// if their widths differ.
 double cosine(std::span<const float> a, std::span<const float> b);
 
-/// What a checkpoint's files say about making one vector of a text.
-struct SentenceConfig {
-  Pooling pooling;
-  int64_t max_tokens = 0;  // texts are cut to this many, special tokens included; 0: not given
-  std::string prompt;      // put before every text
+/// What a checkpoint's files say about preparing texts, for vectors and for a classification head.
+struct TextConfig {
+  int64_t max_tokens = 0;      // texts are cut to this many, special tokens included; 0: not given
+  bool special_tokens = true;  // whether the tokenizer's special tokens are put round a text
+  std::string prompt;          // put before every text, and before the first of a pair
   std::map<std::string, std::string> prompts;  // by name
   /// The prompt for what is searched for, which is named "query", and for what is found, named
   /// "document", "passage" or "corpus"; empty: there is none.
   std::optional<std::string> query_prompt() const;
   std::optional<std::string> document_prompt() const;
+};
+
+/// What a checkpoint's files say about making one vector of a text.
+struct SentenceConfig : TextConfig {
+  Pooling pooling;
   std::string source;  // the file of the pooling: "1_Pooling/config.json"; empty: none
 };
 

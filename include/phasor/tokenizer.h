@@ -22,6 +22,10 @@ struct LoadOptions {
   std::array<uint64_t, 8> reserved = {};  // for future fields, see encoder.h
 };
 
+/// Where a text that is too long is cut: where the tokenizer's files say (truncation_side, usually
+/// at its end), at its end, or at its beginning.
+enum class TruncationSide : int32_t { kTokenizer, kRight, kLeft };
+
 /// How Tokenizer::encode() and Tokenizer::encode_pair() read a text.
 struct TokenizeOptions {
   /// Special tokens written in the text ("[MASK]", "</s>") count as such instead of as plain text.
@@ -29,10 +33,16 @@ struct TokenizeOptions {
   bool parse_special = false;
   /// Leaves Tokens::pieces empty; they take ten times the memory of the ids, and some time.
   bool ids_only = false;
-  /// If above 0, text tokens are dropped from the end so that at most this many remain, special
-  /// tokens included. Of a pair the longer text is cut, and both once they are equally long.
+  /// If above 0, text tokens are dropped so that at most this many remain, special tokens included.
+  /// Of a pair the longer text is cut, and both once they are equally long.
   int64_t max_tokens = 0;
-  std::array<uint64_t, 4> reserved = {};
+  /// The first bytes of the (first) text that are the maker's own, such as a model's prompt: special
+  /// tokens written in them always count.
+  int64_t prompt_bytes = 0;
+  TruncationSide truncation_side = TruncationSide::kTokenizer;
+  /// Adds no special tokens around the text; pairs are then joined without a separator.
+  bool no_special_tokens = false;
+  std::array<uint64_t, 2> reserved = {};
 };
 
 /// The tokens of a text, or of a pair of texts.

@@ -40,19 +40,20 @@ std::optional<int32_t> mask_to_fill(const phasor::Model& model) {
   return model.tokenizer().mask_id();
 }
 
-Input input_from_text(const phasor::Model& model, const std::string& text, int64_t max_tokens) {
+Input input_from_text(const phasor::Model& model, const std::string& text,
+                      phasor::TokenizeOptions how) {
   const phasor::Tokenizer& tokenizer = model.tokenizer();
   const std::optional<int32_t> mask = tokenizer.mask_id();
   const bool has_mask = text.find(mask ? tokenizer.piece(*mask) : "[MASK]") != std::string::npos;
   const bool fills = has_mask && mask_to_fill(model);
-  phasor::Tokens tokens =
-      tokenizer.encode(text, {.parse_special = fills, .max_tokens = max_tokens});
+  how.parse_special |= fills;
+  phasor::Tokens tokens = tokenizer.encode(text, how);
   return {.text = text,
           .token_ids = std::move(tokens.ids),
           .pieces = std::move(tokens.pieces),
           .invalid_bytes = tokens.invalid_bytes,
           .dropped = tokens.dropped,
-          .mask_as_text = has_mask && !fills};
+          .mask_as_text = has_mask && !how.parse_special};
 }
 
 Input input_from_ids(const phasor::Model& model, std::vector<int32_t> token_ids) {

@@ -20,9 +20,10 @@ struct Input {
   bool mask_as_text = false;        // a mask that the model cannot fill, read as plain text
 };
 
-/// max_tokens above 0: the text is cut so that its special tokens still fit. Special tokens written
-/// in the text count as such only where one is a mask that the model can fill.
-Input input_from_text(const phasor::Model& model, const std::string& text, int64_t max_tokens);
+/// Special tokens written in the text count as such, whatever `how` says, where one is a mask that
+/// the model can fill.
+Input input_from_text(const phasor::Model& model, const std::string& text,
+                      phasor::TokenizeOptions how = {});
 
 /// Takes the ids as they are; finds their pieces where there is a tokenizer.
 Input input_from_ids(const phasor::Model& model, std::vector<int32_t> token_ids);

@@ -59,6 +59,17 @@ void add_prefix(CommandLine& line, CommonOptions& options) {
   line.option("--prefix", "TEXT", "put before every text, like \"query: \"", options.prefix);
 }
 
+void add_special(CommandLine& line, CommonOptions& options) {
+  line.flag("--special", "special tokens written in a text, like [SEP], are read as such",
+            options.special);
+}
+
+phasor::TokenizeOptions tokenize_options(const CommonOptions& options, int64_t max_tokens) {
+  return {.parse_special = options.special,
+          .max_tokens = max_tokens,
+          .prompt_bytes = std::ssize(options.prefix)};
+}
+
 void add_threads(CommandLine& line, CommonOptions& options) {
   line.option("-t,--threads", "N", "worker threads (default: one for each core)", options.threads,
               Range{0, 1024});

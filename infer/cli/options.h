@@ -13,6 +13,7 @@
 #include "phasor/names.h"
 #include "phasor/positions.h"
 #include "phasor/precision.h"
+#include "phasor/tokenizer.h"
 
 namespace infer {
 
@@ -20,6 +21,7 @@ struct CommonOptions {
   std::string model = "sinusoidal";
   std::string language;
   std::string prefix;
+  bool special = false;  // special tokens written in a text are read as such
   int threads = 0;
   phasor::Precision precision = phasor::Precision::kFloat32;
   bool json = false;
@@ -33,6 +35,10 @@ void suggest_positions(CommandLine& line);
 /// --lang and --prefix: what a model wants to know, or to read, with every text.
 void add_language(CommandLine& line, CommonOptions& options);
 void add_prefix(CommandLine& line, CommonOptions& options);
+/// --special.
+void add_special(CommandLine& line, CommonOptions& options);
+/// How the texts of read_texts(), after --prefix, are tokenized.
+phasor::TokenizeOptions tokenize_options(const CommonOptions& options, int64_t max_tokens = 0);
 void add_threads(CommandLine& line, CommonOptions& options);
 /// --precision for several, with commas or repeated.
 void add_precisions(CommandLine& line, const std::string& description,

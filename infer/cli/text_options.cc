@@ -52,6 +52,7 @@ void add_texts(CommandLine& line, TextOptions& options) {
   add_model(line, options.common);
   add_language(line, options.common);
   add_prefix(line, options.common);
+  add_special(line, options.common);
   line.option("--positions", "KIND",
               "none, sinusoidal[:LAYOUT], learned, rotary[:BASE] or alibi instead of the model's "
               "own; LAYOUT is paper, marian, t2t, fairseq or opennmt; BASE is 10000",
@@ -77,9 +78,10 @@ void take_texts(TextOptions& options, const std::string& how) {
   if (!options.words.empty() && !options.ids.empty()) {
     throw UsageError("--ids and texts exclude each other; give one of them");
   }
-  const bool for_texts = !options.common.language.empty() || !options.common.prefix.empty();
+  const bool for_texts = !options.common.language.empty() || !options.common.prefix.empty() ||
+                         options.common.special;
   if (for_texts && !options.ids.empty()) {
-    throw UsageError("--lang and --prefix are for texts, not for --ids; leave them out");
+    throw UsageError("--lang, --prefix and --special are for texts, not for --ids; leave them out");
   }
   if (!options.hooks.empty() && options.save.empty()) {
     throw UsageError("--hooks says what to write into a file; name it with --save");
@@ -138,14 +140,15 @@ std::vector<Subject> before_and_after(Subject run, const Interventions& interven
 }
 
 std::vector<Input> make_inputs(const phasor::Model& model, std::span<const std::string> ids,
-                               std::span<const std::string> texts, int64_t max_tokens) {
+                               std::span<const std::string> texts,
+                               const phasor::TokenizeOptions& how) {
   std::vector<Input> inputs;
   for (const std::string& list : ids) {
     Input& input = inputs.emplace_back(input_from_ids(model, parse_ids(list)));
-    const bool longer = max_tokens > 0 && std::ssize(input.token_ids) > max_tokens;
-    if (longer) keep_leading_tokens(input, max_tokens);
+    const bool longer = how.max_tokens > 0 && std::ssize(input.token_ids) > how.max_tokens;
+    if (longer) keep_leading_tokens(input, how.max_tokens);
   }
-  for (const std::string& text : texts) inputs.push_back(input_from_text(model, text, max_tokens));
+  for (const std::string& text : texts) inputs.push_back(input_from_text(model, text, how));
   return inputs;
 }
 
@@ -156,7 +159,7 @@ std::vector<Input> read_inputs(const phasor::Model& model, const TextOptions& op
     max_tokens = model.max_tokens(run.positions).value_or(0);
   }
   const std::vector<std::string> texts = read_texts(options.words, options.common.prefix);
-  return make_inputs(model, options.ids, texts, max_tokens);
+  return make_inputs(model, options.ids, texts, tokenize_options(options.common, max_tokens));
 }
 
 void note_inputs(const std::string& what, std::span<const Input> inputs, int64_t max_tokens) {

@@ -26,7 +26,7 @@ struct TextOptions {
   bool has_input() const { return !words.empty() || !ids.empty(); }
 };
 
-/// The texts, -m, --lang, --prefix, --positions, --ids, --overflow.
+/// The texts, -m, --lang, --prefix, --special, --positions, --ids, --overflow.
 void add_texts(CommandLine& line, TextOptions& options);
 /// --save and --hooks.
 void add_save(CommandLine& line, TextOptions& options);
@@ -54,9 +54,10 @@ phasor::RunOptions intervened(const phasor::RunOptions& run, const Interventions
 /// The run, alone; or "before" and "after" the interventions. Throws what intervened() throws.
 std::vector<Subject> before_and_after(Subject run, const Interventions& interventions);
 
-/// The ids and the texts, tokenized, and cut to `max_tokens` where that is above 0.
+/// The ids and the texts, tokenized; both are cut to how.max_tokens where that is above 0.
 std::vector<Input> make_inputs(const phasor::Model& model, std::span<const std::string> ids,
-                               std::span<const std::string> texts, int64_t max_tokens);
+                               std::span<const std::string> texts,
+                               const phasor::TokenizeOptions& how);
 /// Those of the command line.
 std::vector<Input> read_inputs(const phasor::Model& model, const TextOptions& options,
                                const phasor::RunOptions& run);

@@ -225,8 +225,8 @@ int compare(int argc, char** argv) {
   request.max_tokens = max_tokens;
   const std::vector<std::string> texts = texts_of(arguments, request.lines);
   const std::array<std::vector<Input>, 2> inputs = {
-      make_inputs(*first, arguments.ids, texts, max_tokens),
-      make_inputs(*second, arguments.ids, texts, max_tokens)};
+      make_inputs(*first, arguments.ids, texts, tokenize_options(common, max_tokens)),
+      make_inputs(*second, arguments.ids, texts, tokenize_options(common, max_tokens))};
   std::optional<HtmlReport> page;
   if (!arguments.views.html.empty()) page.emplace(arguments.views.html);
   std::vector<Observed> runs;

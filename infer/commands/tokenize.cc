@@ -26,7 +26,6 @@ constexpr const char* kTokenizeFooter = R"(Examples:
 
 int tokenize(int argc, char** argv) {
   CommonOptions common;
-  bool special = false;
   std::optional<std::string> pair;
   std::vector<std::string> texts;
   CommandLine line("infer tokenize", "Prints the pieces and ids of each TEXT.", kTokenizeFooter);
@@ -35,7 +34,7 @@ int tokenize(int argc, char** argv) {
   add_language(line, common);
   add_prefix(line, common);
   line.option("--pair", "TEXT", "make a pair of every text and this one, which comes second", pair);
-  line.flag("--special", "special tokens written in the text are read as special tokens", special);
+  add_special(line, common);
   add_json_and_quiet(line, common);
   if (const auto done = line.parse(argc, argv)) return *done;
   if (texts.empty()) throw UsageError("tokenize: no text was given; - reads stdin");
@@ -49,7 +48,7 @@ int tokenize(int argc, char** argv) {
   Output output;
   bool first = true;
   for (const std::string& text : read_texts(texts, common.prefix)) {
-    const phasor::TokenizeOptions options = {.parse_special = special};
+    const phasor::TokenizeOptions options = tokenize_options(common);
     phasor::Tokens tokens =
         pair ? tokenizer->encode_pair(text, *pair, options) : tokenizer->encode(text, options);
     if (tokens.invalid_bytes > 0 && !common.quiet) {

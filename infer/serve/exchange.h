@@ -125,4 +125,7 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   void observe();
 };
 
+/// What the fields say of a run of this task: truncate, truncation_direction, parse_special.
+RunKind run_kind(const Fields& fields, RunKind::Task task);
+
 }  // namespace infer

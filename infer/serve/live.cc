@@ -96,7 +96,9 @@ std::pair<std::string, int64_t> LiveObserver::observe(const Observation& observa
   run.options.stop = std::move(stop);
   const int64_t trained = trained_length(encoder, run.options).value_or(Observation::kMostTokens);
   const std::vector<Input> inputs =
-      make_inputs(model, {}, observation.texts, std::min(trained, Observation::kMostTokens));
+      make_inputs(model, {}, observation.texts,
+                  {.parse_special = observation.parse_special,
+                   .max_tokens = std::min(trained, Observation::kMostTokens)});
   Progress progress(true);
   nlohmann::ordered_json texts = nlohmann::ordered_json::array();
   int64_t tokens = 0;

@@ -26,6 +26,7 @@ struct Observation {
   const ModelQueue* model = nullptr;
   std::vector<std::string> texts;  // are cut to kMostTokens, and to what the model was trained on
   std::string positions = {};      // as --positions has them
+  bool parse_special = false;      // as TokenizeOptions has it
   Interventions interventions = {};
   Clock::time_point deadline;  // of the whole
   std::stop_token gone;        // nobody waits any more

@@ -50,6 +50,7 @@ void Exchange::observe() {
       .model = &any_model(fields),
       .texts = fields.texts("texts", 2),
       .positions = fields.text("positions", ""),
+      .parse_special = fields.flag("parse_special", false),
       .interventions = {.edits = fields.list("edits", kMostInterventions),
                         .cuts = fields.list("cut_residuals", kMostInterventions)},
       .deadline = start + service.options_.timeout,

@@ -17,7 +17,7 @@ constexpr int64_t kSmallAnswer = 65536;   // bytes; takes no longer than to wake
 constexpr std::chrono::milliseconds kNoMemory{100};  // until others may have freed some
 
 int64_t max_tokens_of(const phasor::Model& model) {
-  const int64_t own = model.has_sentence() ? model.sentence().max_tokens : 0;
+  const int64_t own = model.text().max_tokens;
   const int64_t trained = model.config().max_positions;
   const int64_t most = own > 0 ? own : trained > 0 ? trained : kDefaultTokens;
   return std::min(most, model.max_tokens().value_or(most));

@@ -39,6 +39,8 @@ struct RunKind {
   bool truncate = true;     // false: a text that is too long is refused
   bool normalize = true;    // of kEmbed
   std::string prompt = {};  // put before each text of kEmbed
+  bool parse_special = false;
+  phasor::TruncationSide side = phasor::TruncationSide::kTokenizer;
 
   bool operator==(const RunKind&) const = default;
 };

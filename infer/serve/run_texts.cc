@@ -19,12 +19,16 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
   std::vector<TextResult> results;
   if (kind.task == RunKind::Task::kTokenize) {
     for (const std::string_view text : texts) {
-      phasor::Tokens tokens = model_->tokenizer().encode(text);
+      phasor::Tokens tokens =
+          model_->tokenizer().encode(text, {.parse_special = kind.parse_special});
       const int64_t num_tokens = std::ssize(tokens.ids);
       results.push_back({.values = {}, .num_tokens = num_tokens, .tokens = std::move(tokens)});
     }
   } else if (kind.task == RunKind::Task::kEmbed) {
-    phasor::EmbedOptions options{.prompt = kind.prompt, .overflow = overflow};
+    phasor::EmbedOptions options{.prompt = kind.prompt,
+                                 .overflow = overflow,
+                                 .parse_special = kind.parse_special,
+                                 .truncation_side = kind.side};
     options.pooling = model_->sentence().pooling;
     options.pooling->normalize = kind.normalize;
     const phasor::Embeddings embeddings = encoder_.embed(texts, options);
@@ -34,7 +38,10 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
     std::vector<std::vector<int32_t>> ids;
     for (const std::string_view text : texts) {
       phasor::Tokens tokens = model_->tokenizer().encode(
-          text, {.ids_only = true, .max_tokens = kind.truncate ? max_tokens_ : 0});
+          text, {.parse_special = kind.parse_special,
+                 .ids_only = true,
+                 .max_tokens = kind.truncate ? max_tokens_ : 0,
+                 .truncation_side = kind.side});
       if (std::ssize(tokens.ids) > max_tokens_) {
         throw phasor::InvalidArgument(fmt::format("a text has {} tokens; the model takes {}",
                                                   tokens.ids.size(), max_tokens_));
@@ -45,7 +52,9 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
     for (int64_t i = 0; i < encoding.num_sequences(); ++i)
       results.push_back({copy(encoding.hidden(i)), {}, encoding.num_tokens(i)});
   } else {
-    const phasor::ClassifyOptions options{.overflow = overflow};
+    const phasor::ClassifyOptions options{.overflow = overflow,
+                                          .parse_special = kind.parse_special,
+                                          .truncation_side = kind.side};
     const phasor::Classification classes = second.empty()
                                                ? encoder_.classify(texts, options)
                                                : encoder_.classify(texts, second, options);

@@ -53,8 +53,7 @@ void Exchange::predict() {
     invalid("`inputs` mixes texts and pairs; send them in two requests");
   Fields::checked(first, "inputs", service.options_.max_texts);
   const bool raw = fields.flag("raw_scores", false);
-  const RunKind kind{.task = second.empty() ? Task::kClassify : Task::kClassifyPairs,
-                     .truncate = fields.flag("truncate", true)};
+  const RunKind kind = run_kind(fields, second.empty() ? Task::kClassify : Task::kClassifyPairs);
   run(queue, {.kind = kind, .texts = std::move(first), .second = std::move(second)},
       [this, &queue, raw, flat](const std::vector<TextResult>& results) {
         const std::vector<std::string>& labels = queue.model().weights().classifier->labels;
@@ -74,7 +73,7 @@ void Exchange::rerank() {
   if (fields.find("texts") == nullptr && fields.find("documents") != nullptr) return rerank_v1();
   ModelQueue& queue = reranker(fields);
   std::vector<std::string> documents = fields.texts("texts", service.options_.max_texts);
-  const RunKind kind{.task = Task::kRerank, .truncate = fields.flag("truncate", true)};
+  const RunKind kind = run_kind(fields, Task::kRerank);
   const bool raw = fields.flag("raw_scores", false);
   std::vector<std::string> shown;
   if (fields.flag("return_text", false)) shown = documents;
@@ -110,7 +109,7 @@ void Exchange::rerank_v1() {
   std::vector<std::string> shown;
   if (fields.flag("return_documents", false)) shown = documents;
   run(queue,
-      {.kind = {.task = Task::kRerank},
+      {.kind = run_kind(fields, Task::kRerank),
        .texts = std::move(documents),
        .query = fields.text("query")},
       [this, &queue, top, shown](const std::vector<TextResult>& results) {

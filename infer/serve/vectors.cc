@@ -41,11 +41,9 @@ void cut(std::vector<TextResult>& results, int64_t dimensions, bool normalize) {
 /// Of TEI's shapes.
 RunKind embed_kind(const Fields& fields, const ModelQueue& queue) {
   const phasor::SentenceConfig& sentence = queue.model().sentence();
-  RunKind kind{.truncate = fields.flag("truncate", true),
-               .normalize = fields.flag("normalize", true),
-               .prompt = sentence.prompt};
-  if (!equal_letters(fields.text("truncation_direction", "right"), "right"))
-    invalid("`truncation_direction` must be \"Right\": texts are cut at their end");
+  RunKind kind = run_kind(fields, RunKind::Task::kEmbed);
+  kind.normalize = fields.flag("normalize", true);
+  kind.prompt = sentence.prompt;
   if (const std::string name = fields.text("prompt_name", ""); !name.empty()) {
     const auto found = sentence.prompts.find(name);
     if (found == sentence.prompts.end())
@@ -56,6 +54,20 @@ RunKind embed_kind(const Fields& fields, const ModelQueue& queue) {
 }
 
 }  // namespace
+
+RunKind run_kind(const Fields& fields, RunKind::Task task) {
+  RunKind kind{.task = task,
+               .truncate = fields.flag("truncate", true),
+               .parse_special = fields.flag("parse_special", false)};
+  const std::string side = fields.text("truncation_direction", "");
+  if (equal_letters(side, "left"))
+    kind.side = phasor::TruncationSide::kLeft;
+  else if (equal_letters(side, "right"))
+    kind.side = phasor::TruncationSide::kRight;
+  else if (!side.empty())
+    invalid("`truncation_direction` must be \"Left\" or \"Right\"");
+  return kind;
+}
 
 std::string base64(const std::vector<float>& values) {
   static_assert(std::endian::native == std::endian::little);
@@ -69,7 +81,8 @@ void Exchange::openai_embeddings() {
   if (format != "float" && format != "base64")
     invalid("`encoding_format` must be \"float\" or \"base64\"");
   const int64_t dimensions = dimensions_of(fields, queue);
-  const RunKind kind{.prompt = queue.model().sentence().prompt};
+  RunKind kind = run_kind(fields, Task::kEmbed);
+  kind.prompt = queue.model().sentence().prompt;
   run(queue, {.kind = kind, .texts = fields.texts("input", kMostTextsOfOpenAi)},
       [this, &queue, dimensions, format](std::vector<TextResult> results) {
         cut(results, dimensions, true);
@@ -109,7 +122,7 @@ void Exchange::embed() {
 void Exchange::embed_all() {
   const Fields fields(body());
   ModelQueue& queue = any_model(fields);
-  const RunKind kind{.task = Task::kStates, .truncate = fields.flag("truncate", true)};
+  const RunKind kind = run_kind(fields, Task::kStates);
   run(queue, {.kind = kind, .texts = fields.texts("inputs", service.options_.max_texts)},
       [this](const std::vector<TextResult>& results) {
         std::string text;
@@ -131,7 +144,8 @@ void Exchange::similarity() {
   ModelQueue& queue = embedder(fields);
   std::vector<std::string> texts = inputs.texts("sentences", service.options_.max_texts);
   texts.insert(texts.begin(), inputs.text("source_sentence"));
-  const RunKind kind{.prompt = queue.model().sentence().prompt};
+  RunKind kind = run_kind(fields, Task::kEmbed);
+  kind.prompt = queue.model().sentence().prompt;
   run(queue, {.kind = kind, .texts = std::move(texts)}, [this](const auto& results) {
     std::vector<float> cosines;
     for (size_t i = 1; i < results.size(); ++i)
@@ -147,7 +161,7 @@ void Exchange::tokenize() {
   ModelQueue& queue = any_model(fields);
   const bool specials = fields.flag("add_special_tokens", true);
   run(queue,
-      {.kind = {.task = Task::kTokenize},
+      {.kind = run_kind(fields, Task::kTokenize),
        .texts = fields.texts("inputs", service.options_.max_texts)},
       [this, &queue, specials](const std::vector<TextResult>& results) {
         std::string text;

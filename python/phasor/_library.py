@@ -124,6 +124,9 @@ class TokenizeOptions(_Options):
         ("parse_special", c_int32),
         ("reserved", c_int32),
         ("max_tokens", c_int64),
+        ("prompt_bytes", c_int64),
+        ("truncation_side", c_int32),
+        ("no_special_tokens", c_int32),
     ]
 
 
@@ -186,6 +189,8 @@ class RunOptions(_Options):
         ("token_types", c_void_p),
         ("num_token_types", c_int64),
         ("stop", c_void_p),
+        ("parse_special", c_int32),
+        ("reserved2", c_int32),
     ]
 
 
@@ -204,6 +209,8 @@ class EmbedOptions(_Options):
         ("progress", ProgressFunction),
         ("user", c_void_p),
         ("stop", c_void_p),
+        ("parse_special", c_int32),
+        ("truncation_side", c_int32),
     ]
 
 
@@ -216,6 +223,8 @@ class ClassifyOptions(_Options):
         ("progress", ProgressFunction),
         ("user", c_void_p),
         ("stop", c_void_p),
+        ("parse_special", c_int32),
+        ("truncation_side", c_int32),
     ]
 
 

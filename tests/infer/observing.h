@@ -46,7 +46,7 @@ inline Request request_of(const std::vector<std::string>& names = {}) {
 inline std::vector<Input> inputs_of(const phasor::Encoder& encoder,
                                     const std::vector<std::string>& texts) {
   std::vector<Input> inputs;
-  for (const std::string& text : texts) inputs.push_back(input_from_text(encoder.model(), text, 0));
+  for (const std::string& text : texts) inputs.push_back(input_from_text(encoder.model(), text));
   return inputs;
 }
 
@@ -60,7 +60,7 @@ inline Observed observe(phasor::Encoder& encoder, const Input& input,
 inline Observed observe(phasor::Encoder& encoder, const std::string& text,
                         const Request& request = request_of(),
                         const phasor::RunOptions& options = {}) {
-  return observe(encoder, input_from_text(encoder.model(), text, 0), request, options);
+  return observe(encoder, input_from_text(encoder.model(), text), request, options);
 }
 inline Observed observe_ids(phasor::Encoder& encoder, const std::vector<int32_t>& ids,
                             const Request& request = request_of(),

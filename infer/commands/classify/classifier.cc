@@ -30,6 +30,7 @@ void add_options(CommandLine& line, ClassifyArguments& arguments) {
   line.option("-i,--input", "FILE", "the lines of a file instead of TEXT; - is standard input",
               arguments.input);
   add_language(line, arguments.common);
+  add_special(line, arguments.common);
   add_run(line, arguments.common);
 }
 
@@ -55,10 +56,15 @@ Classifier::Classifier(const ClassifyArguments& arguments, const char* without)
     : model(phasor::Model::load(arguments.common.model, {.language = arguments.common.language})),
       encoder(model,
               {.threads = arguments.common.threads, .precision = arguments.common.precision}),
-      head(head_of(encoder, without)) {
+      head(head_of(encoder, without)),
+      parse_special(arguments.common.special) {
   model->tokenizer();  // or the sentence why there is none
   if (arguments.common.quiet) return;
   note_slow(arguments.common.precision);
+  if (!model->text().prompt.empty()) {
+    report_note(fmt::format("before every text: \"{}\" (config_sentence_transformers.json)",
+                            model->text().prompt));
+  }
   for (const std::string& note : model->notes()) report_note(note);
 }
 
@@ -66,7 +72,7 @@ int Classifier::run(LineReader& lines, StreamOptions options, const Run& run_tex
                     const Sink& sink, const std::function<void()>& finish) {
   LineStream stream(lines, options);
   const auto classify = [&](auto texts, const phasor::Progress& progress, const auto& stop) {
-    return run_texts(texts, {.progress = progress, .stop = stop});
+    return run_texts(texts, {.progress = progress, .stop = stop, .parse_special = parse_special});
   };
   if (!stream.run<phasor::Classification>(classify, sink)) {
     return report_error("interrupted", kBadInput);  // the signal that came ends the program

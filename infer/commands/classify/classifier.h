@@ -46,6 +46,7 @@ struct Classifier {
   std::shared_ptr<const phasor::Model> model;
   phasor::Encoder encoder;
   const phasor::ClassifierHead& head;
+  bool parse_special;  // --special
 };
 
 }  // namespace infer

@@ -192,7 +192,7 @@ std::vector<Query> queries_of(const EmbedArguments& arguments, Embedder& embedde
   const bool quiet = arguments.common.quiet;
   phasor::EmbedOptions how = embedder.options;
   how.prompt =
-      arguments.query_prefix.value_or(embedder.sentence().query_prompt().value_or(*how.prompt));
+      arguments.query_prefix.value_or(embedder.model->text().query_prompt().value_or(*how.prompt));
   if (!quiet && !how.prompt->empty() && !arguments.query_prefix &&
       how.prompt != embedder.options.prompt) {
     report_note(

@@ -37,7 +37,8 @@ phasor::EmbedOptions embed_options(const VectorOptions& given, const phasor::Mod
   if (given.prefix && phasor::internal::to_valid_utf8(*given.prefix).invalid_bytes > 0) {
     throw UsageError("--prefix: it is not valid UTF-8");
   }
-  if (!options.prompt) options.prompt = model.has_sentence() ? model.sentence().prompt : "";
+  if (!options.prompt) options.prompt = model.text().prompt;
+  options.parse_special = given.common.special;
   return options;
 }
 
@@ -54,6 +55,7 @@ void add_vector_options(CommandLine& line, VectorOptions& options) {
   line.flag("--no-normalize", "do not normalise, whatever the model's files say",
             options.no_normalize);
   add_language(line, options.common);
+  add_special(line, options.common);
   line.option("--prefix", "TEXT",
               "put before every text, like \"query: \", instead of the model's own prompt",
               options.prefix);
@@ -74,7 +76,7 @@ Embedder::Embedder(const VectorOptions& given, bool finds)
       language(given.common.language) {
   model->tokenizer();  // or the sentence why there is none
   if (finds && !given.prefix) {
-    options.prompt = sentence().document_prompt().value_or(*options.prompt);
+    options.prompt = model->text().document_prompt().value_or(*options.prompt);
   }
   if (given.common.quiet) return;
   const std::string source = given.pooling.empty() ? model->sentence().source : "--pooling";
@@ -86,7 +88,7 @@ Embedder::Embedder(const VectorOptions& given, bool finds)
     report_note(fmt::format("before every text: \"{}\" (config_sentence_transformers.json)",
                             *options.prompt));
   }
-  const int64_t longest = model->has_sentence() ? model->sentence().max_tokens : 0;
+  const int64_t longest = model->text().max_tokens;
   const bool runs_all = options.overflow == phasor::Overflow::kClamp ||
                         options.overflow == phasor::Overflow::kInterpolate;
   if (longest > 0 && runs_all && model->max_tokens().value_or(longest + 1) > longest) {
@@ -116,13 +118,10 @@ std::map<std::string, std::string> Embedder::made_with() const {
       {"pooling", to_string(*options.pooling)},
       {"prefix", fmt::format("\"{}\"", *options.prompt)},
       {"lang", fmt::format("\"{}\"", language)},
+      {"special", options.parse_special ? "read" : "plain text"},
       {"overflow", std::string(to_string(options.overflow))},
       {"precision", std::string(to_string(encoder.precision()))},
       {"infer", versions()}};
-}
-
-phasor::SentenceConfig Embedder::sentence() const {
-  return model->has_sentence() ? model->sentence() : phasor::SentenceConfig();
 }
 
 }  // namespace infer

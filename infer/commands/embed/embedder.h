@@ -28,7 +28,7 @@ struct VectorOptions {
   bool strict = false;
 };
 
-/// --pooling, --normalize, --no-normalize, --lang, --prefix, --overflow and --strict.
+/// --pooling, --normalize, --no-normalize, --lang, --special, --prefix, --overflow and --strict.
 void add_vector_options(CommandLine& line, VectorOptions& options);
 
 /// Tells the user how vectors are made, unless it is to be quiet.
@@ -44,8 +44,6 @@ struct Embedder {
   int64_t width() const { return encoder.embedding_width(options); }
   /// Equal where equal texts have equal vectors, but for the last digits on other machines.
   std::map<std::string, std::string> made_with() const;
-  /// What the model's files say; nothing where they do not.
-  phasor::SentenceConfig sentence() const;
 
   std::shared_ptr<const phasor::Model> model;
   phasor::EmbedOptions options;
