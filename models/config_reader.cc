@@ -124,6 +124,7 @@ ConfigReader ConfigReader::object(std::string_view key) const {
 }
 
 ConfigReader ConfigReader::inside(std::string_view name, const nlohmann::json& object) const {
+  if (asked_ != nullptr) asked_->open(object);
   return ConfigReader(fmt::format("{}: {}", where_, name), object, asked_);
 }
 
@@ -142,6 +143,7 @@ void ConfigReader::for_each_object(std::string_view key,
 void ConfigReader::for_each_object(const std::function<void(const ConfigReader&)>& visit) const {
   for (const nlohmann::json& element : object_) {
     if (!element.is_object()) fail(fmt::format("{} is no object {{…}}", value_text(element)));
+    if (asked_ != nullptr) asked_->open(element);
     visit(ConfigReader(where_, element, asked_));
   }
 }

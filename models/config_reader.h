@@ -27,12 +27,14 @@ inline constexpr int64_t kMaxRows = int64_t{1} << 24;  // of vocabularies and po
 /// The keys that were asked for in the objects of one JSON document, which must outlive it.
 class AskedKeys {
  public:
+  /// A reader looks into `object`.
+  void open(const nlohmann::json& object) { asked_[&object]; }
   /// `key` is the document's own string.
   void add(const nlohmann::json& object, std::string_view key) { asked_[&object].insert(key); }
   /// The keys of `root` that nobody asked for, except those whose value is null or
   /// empty. A key of an object
-  /// inside it is written "rope_parameters.beta_fast"; such an object is looked into if one of its
-  /// own keys was asked for.
+  /// inside it is written "rope_parameters.beta_fast"; such an object is looked into if a reader
+  /// looked into it.
   std::set<std::string> others(const nlohmann::json& root) const;
 
  private:

@@ -53,6 +53,8 @@ constexpr KnownKeys kConfigKeys[] = {
      "pooler_hidden_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head "
      "pooler_type position_embedding_type rotary_value save_step static_position_embeddings "
      "summary_activation summary_type summary_use_proj vocab_type"},
+    {"relative attention, which config.json turns off",
+     "max_relative_positions norm_rel_ebd pos_att_type position_buckets share_att_key"},
     {"the weights' file says it",
      "attention_bias classifier_bias decoder_bias layer_norm_bias mlp_bias mlp_fc1_bias "
      "mlp_fc2_bias norm_bias qkv_proj_bias"},
@@ -100,16 +102,18 @@ constexpr KnownKeys kTokenizerJsonKeys[] = {
      "post_processor.trim_offsets post_processor.use_regex "
      "pre_tokenizer.pretokenizers.trim_offsets pre_tokenizer.trim_offsets"},
     {"phasor does not pad, and cuts texts as a call asks",
-     "padding* truncation*"},
-    {"the rules of this class of Transformers stand in place of it",
-     "normalizer* post_processor* pre_tokenizer*"},
-    {"nothing of it is asked for",
-     "model.continuing_subword_prefix model.dropout model.end_of_word_suffix model.fuse_unk"},
+     "padding* truncation.max_length truncation.strategy truncation.stride"},
+    {"the rules of the tokenizer's class in Transformers stand in place of it",
+     "model.unk_token"},
+    {"a special token that no template puts round a text",
+     "post_processor.special_tokens.* post_processor.processors.special_tokens.*"},
+    {"the tokenizer's older files are followed",
+     "model normalizer post_processor pre_tokenizer truncation"},
 };
 
 constexpr KnownKeys kSentenceKeys[] = {
     {"how the file was made",
-     "__version__* config_kwargs.attn_implementation* version"},
+     "__version__* model_type version"},
     {"how Transformers computes",
      "backend keep_in_fp32_modules unpad_inputs"},
     {"other inputs than texts",

@@ -155,15 +155,21 @@ std::string frame_of(const Tokenizer& tokenizer) {
   return fmt::format("{}", fmt::join(frame, " "));
 }
 
+/// How texts are prepared for vectors and for a classification head.
+Json text(const Model& model) {
+  const TextConfig& text = model.text();
+  return {{"max_tokens", value_if(text.max_tokens > 0, text.max_tokens)},
+          {"special_tokens", text.special_tokens},
+          {"prompt", value_if(!text.prompt.empty(), text.prompt)},
+          {"prompts", value_if(!text.prompts.empty(), text.prompts)},
+          {"query_prompt", value_of(text.query_prompt())},
+          {"document_prompt", value_of(text.document_prompt())}};
+}
+
 Json sentence(const Model& model) {
   const SentenceConfig& sentence = model.sentence();
   return {{"pooling", to_string(sentence.pooling)},
           {"width", sentence.pooling.width(model.config().d_model)},
-          {"max_tokens", value_if(sentence.max_tokens > 0, sentence.max_tokens)},
-          {"prompt", value_if(!sentence.prompt.empty(), sentence.prompt)},
-          {"prompts", value_if(!sentence.prompts.empty(), sentence.prompts)},
-          {"query_prompt", value_of(sentence.query_prompt())},
-          {"document_prompt", value_of(sentence.document_prompt())},
           {"source", sentence.source.empty() ? "default" : sentence.source}};
 }
 
@@ -223,6 +229,7 @@ std::string model_info(const Model& model) {
          const Tokenizer& tokenizer = model.tokenizer();
          return {{"kind", tokenizer.description()}, {"frame", frame_of(tokenizer)}};
        })},
+      {"text", described([&] { return text(model); })},
       {"sentence", described([&] { return sentence(model); })},
       {"mlm_head", model.weights().mlm_head.has_value()},
       {"classifier", classifier(model)},

@@ -229,6 +229,9 @@ void read_loading(const ConfigReader& sentence, TextConfig& config) {
                      ErrorCode::kUnsupported);
     }
   }
+  for (const char* const key : {"model_kwargs", "model_args"}) {
+    if (sentence.has(key)) sentence.object(key);  // its keys are known, or noted
+  }
   for (const char* const key : {"config_kwargs", "config_args"}) {
     const nlohmann::json* const options = sentence.value(key);
     if (options != nullptr && !options->empty()) {

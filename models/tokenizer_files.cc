@@ -93,7 +93,7 @@ std::shared_ptr<const Tokenizer> load_bert(const Files& files, std::string_view 
   TokenizerSettings settings = files.settings;
   const std::string type = files.model_type();
   if (name.empty() && type == "mpnet") name = "MPNet";
-  settings.follows_json |= name.empty() && !type.empty() && !is_among(kBertTypes, type);
+  settings.follows_json |= name.empty() && !is_among(kBertTypes, type);
   return load_wordpiece(files.folder, name.empty() ? "BERT" : name, settings);
 }
 

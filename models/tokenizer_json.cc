@@ -211,14 +211,13 @@ std::vector<AddedToken> read_added_tokens(const ConfigReader& root) {
 std::vector<std::pair<std::string, int32_t>> read_vocab_object(const ConfigReader& model) {
   const json* const vocab = model.value("vocab");
   if (vocab == nullptr || !vocab->is_object()) model.refuse("vocab", "an object {\"piece\": id}");
-  const ConfigReader reader = model.object("vocab");
   const auto limit = static_cast<uint64_t>(id_limit(std::ssize(*vocab)));
   std::vector<std::pair<std::string, int32_t>> pieces;
   pieces.reserve(vocab->size());
   for (const auto& [piece, id] : vocab->items()) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= limit) {
-      reader.fail(
-          fmt::format("{} is {}; it must be a whole number below {}, as there are {} pieces",
+      model.fail(
+          fmt::format("vocab: {} is {}; it must be a whole number below {}, as there are {} pieces",
                       value_text(piece), value_text(id), limit, vocab->size()));
     }
     pieces.emplace_back(piece, id.get<int32_t>());

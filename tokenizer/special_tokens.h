@@ -64,8 +64,8 @@ class SpecialTokens {
   /// `vocabulary`.
   SpecialTokens(const Vocabulary& vocabulary, const std::vector<std::string>& prefix,
                 const std::vector<std::string>& suffix, const std::vector<std::string>& others,
-                const Template& pair, const std::vector<AddedToken>& written, Normalizer normalizer,
-                bool cut_left);
+                const Template& pair = {}, const std::vector<AddedToken>& written = {},
+                Normalizer normalizer = {}, bool cut_left = false);
 
   Tokens encode(std::string_view text, const TokenizeOptions& options,
                 const EncodePart& encode_part) const;

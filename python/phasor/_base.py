@@ -102,5 +102,6 @@ class Base:
         finally:
             turn.give_back()
 
-    def _sentence(self) -> Dict[str, Any]:
-        return cast(Dict[str, Any], self.info.get("sentence", {}))
+    def _text(self) -> Dict[str, Any]:
+        """How texts are prepared: length, prompts."""
+        return cast(Dict[str, Any], self.info.get("text", {}))

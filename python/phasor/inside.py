@@ -132,14 +132,23 @@ class Inside(Base):
         """Ids and pieces of a text, or of each of several, or of pairs. ``parse_special`` reads
         special tokens in the text ("[MASK]") as such; ``max_tokens`` cuts."""
         self._open()
-        model = self._model  # kept by this call
         one = isinstance(texts, str)
-        first = c.BorrowedTexts([cast(str, texts)] if one else c.strs(texts, "texts"))
-        second = None
+        pairs = None
         if text_pairs is not None:
             pairs = [text_pairs] if one else c.strs(text_pairs, "text_pairs")
-            second = c.BorrowedTexts(cast(List[str], pairs))
-        options = c.TokenizeOptions(parse_special=bool(parse_special), max_tokens=max_tokens)
+        tokens = self._tokenize(
+            [cast(str, texts)] if one else c.strs(texts, "texts"),
+            cast(Optional[List[str]], pairs),
+            c.TokenizeOptions(parse_special=bool(parse_special), max_tokens=max_tokens),
+        )
+        return tokens[0] if one else tokens
+
+    def _tokenize(
+        self, texts: Sequence[str], pairs: Optional[List[str]], options: c.TokenizeOptions
+    ) -> List[Tokens]:
+        model = self._model  # kept by this call
+        first = c.BorrowedTexts(texts)
+        second = None if pairs is None else c.BorrowedTexts(pairs)
         result = c.Result()
         check(
             lib.tokenize(
@@ -154,7 +163,7 @@ class Inside(Base):
         types = result.array("token_types") if second is not None else None
         dropped, invalid = result.array("dropped_tokens"), result.array("invalid_bytes")
         pieces = result.strings("pieces")
-        tokens = []
+        tokens: List[Tokens] = []
         for i, (begin, end) in enumerate(zip(offsets, offsets[1:])):
             tokens.append(
                 Tokens(
@@ -165,7 +174,7 @@ class Inside(Base):
                     int(invalid[i]),
                 )
             )
-        return tokens[0] if one else tokens
+        return tokens
 
     @property
     def hook_names(self) -> List[str]:

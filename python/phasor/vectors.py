@@ -84,6 +84,7 @@ class Vectors(Inside):
         pooling: Optional[str] = None,
         max_tokens: int = 0,
         overflow: Optional[str] = None,
+        parse_special: bool = False,
         positions: PositionsLike = None,
         edit: Union[str, Sequence[str]] = (),
     ) -> Any:
@@ -98,7 +99,9 @@ class Vectors(Inside):
         [B, W] receives the vectors, such as a ``numpy.memmap``; then ``sentences`` may be any
         iterable, of which 16384 texts are in memory at a time. ``pooling``, ``max_tokens`` and
         ``overflow`` ("truncate", "error", "window", "clamp", "interpolate") replace what the
-        model's files say; ``positions`` and ``edit`` are those of :meth:`run_with_cache`.
+        model's files say. ``parse_special`` reads special tokens written in a text ("[SEP]") as
+        such, as ``SentenceTransformer`` does; without it they are plain text, and count only in a
+        prompt. ``positions`` and ``edit`` are those of :meth:`run_with_cache`.
         """
         self._open()
         if isinstance(output_value, str) and output_value == "token_embeddings":
@@ -106,16 +109,18 @@ class Vectors(Inside):
             others += [x is not None for x in (truncate_dim, out, pooling, overflow, positions)]
             if any(others):
                 raise InvalidArgument(
-                    "token_embeddings takes a prompt and max_tokens, no other options; "
+                    "token_embeddings takes a prompt, max_tokens and parse_special, no other options; "
                     "run_with_cache() has those of positions"
                 )
-            return self._token_embeddings(sentences, prompt_name, prompt, max_tokens)
+            return self._token_embeddings(
+                sentences, prompt_name, prompt, max_tokens, parse_special
+            )
         if not isinstance(output_value, str) or output_value != "sentence_embedding":
             raise InvalidArgument(
                 f"output_value is {str(output_value)[:40]!r}; it may be 'sentence_embedding' or "
                 "'token_embeddings'"
             )
-        options = c.EmbedOptions(max_tokens=max_tokens)
+        options = c.EmbedOptions(max_tokens=max_tokens, parse_special=bool(parse_special))
         if overflow is not None:
             options.overflow = choice("overflow policy", overflow, OVERFLOWS)
         if pooling is not None:
@@ -218,21 +223,29 @@ class Vectors(Inside):
         prompt_name: Optional[str],
         prompt: Optional[str],
         max_tokens: int,
+        parse_special: bool,
     ) -> Any:
         one = isinstance(sentences, str)
         texts = [cast(str, sentences)] if one else c.strs(sentences, "sentences")
         before = self._prompt(prompt_name, prompt)
         if before is None:
-            before = cast(str, self._sentence().get("prompt", ""))
+            before = cast(str, self._text().get("prompt", ""))
         # The length of phasor_embed(), which the C interface does not tell.
         position = self.info["position"]
-        longest = max_tokens or self._sentence().get("max_tokens", 0)
+        longest = max_tokens or self._text().get("max_tokens", 0)
         longest = longest or position.get("trained_length", 2048)
         longest = min(longest, position.get("usable_positions", longest))
         states: List[FloatArray] = []
         for start in range(0, len(texts), 1024):
-            tokens = self.tokenize(
-                [before + text for text in texts[start : start + 1024]], max_tokens=longest
+            tokens = self._tokenize(
+                [before + text for text in texts[start : start + 1024]],
+                None,
+                c.TokenizeOptions(
+                    parse_special=bool(parse_special),
+                    max_tokens=longest,
+                    prompt_bytes=len(c.utf8(before)),
+                    no_special_tokens=not self._text().get("special_tokens", True),
+                ),
             )
             states += self.forward([t.ids for t in tokens])
         return states[0] if one else states
@@ -258,7 +271,7 @@ class Vectors(Inside):
         self, kind: str, sentences: Union[str, Iterable[str]], options: Dict[str, Any]
     ) -> Any:
         if options.get("prompt") is None and options.get("prompt_name") is None:
-            options["prompt"] = self._sentence().get(f"{kind}_prompt")
+            options["prompt"] = self._text().get(f"{kind}_prompt")
         return self.encode(sentences, **options)
 
     def similarity(self, a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
@@ -278,17 +291,22 @@ class Vectors(Inside):
         top_k: Optional[int] = None,
         return_documents: bool = False,
         show_progress_bar: Optional[bool] = None,
+        *,
+        parse_special: bool = False,
     ) -> List[Dict[str, Any]]:
         """Documents by relevance, best first, as ``CrossEncoder.rank`` gives them: dicts with
         ``corpus_id``, ``score`` and, on request, ``text``. A reranker reads query and document
-        together; of other models the score is the cosine of their vectors."""
+        together; of other models the score is the cosine of their vectors. ``parse_special`` is
+        that of :meth:`encode`."""
         self._open()
         if top_k is not None and integer("top_k", top_k) < 0:
             raise InvalidArgument(f"top_k is {top_k}; it must be 0 or more")
         texts = c.strs(documents, "documents")
         if not texts:
             return []
-        result = self._classify_call(lib.rank, [query], texts, show_progress_bar)
+        result = self._classify_call(
+            lib.rank, [query], texts, show_progress_bar, parse_special
+        )
         order, scores = result.array("order"), result.array("scores")
         ranking: List[Dict[str, Any]] = []
         for i in cast(List[int], order[:top_k].tolist()):
@@ -302,11 +320,16 @@ class Vectors(Inside):
         texts: Union[str, Sequence[str]],
         text_pairs: Union[None, str, Sequence[str]] = None,
         show_progress_bar: Optional[bool] = None,
+        *,
+        parse_special: bool = False,
     ) -> Classification:
-        """What the model's classification head says of texts, or of pairs."""
+        """What the model's classification head says of texts, or of pairs. ``parse_special`` is
+        that of :meth:`encode`."""
         second = None if text_pairs is None else strings(text_pairs, "text_pairs")
         first = strings(texts, "texts")
-        result = self._classify_call(lib.classify, first, second, show_progress_bar)
+        result = self._classify_call(
+            lib.classify, first, second, show_progress_bar, parse_special
+        )
         return Classification(
             result.strings("labels"), result.array("logits"), result.array("probabilities")
         )
@@ -317,6 +340,7 @@ class Vectors(Inside):
         first: List[str],
         second: Optional[List[str]],
         show_progress_bar: Optional[bool],
+        parse_special: bool,
     ) -> c.Result:
         a = c.BorrowedTexts(first)
         b = None if second is None else c.BorrowedTexts(second)
@@ -324,7 +348,9 @@ class Vectors(Inside):
         result = c.Result()
         bar = _ProgressBar(None) if show_progress_bar else None
         call = Call(self._open(), None if bar is None else bar.shower())
-        options = c.ClassifyOptions(stop=call.stop, user=id(call))
+        options = c.ClassifyOptions(
+            stop=call.stop, user=id(call), parse_special=bool(parse_special)
+        )
         if bar is not None:
             options.progress = call_progress
         call.keep = (a, b, options, result)
@@ -353,7 +379,7 @@ class Vectors(Inside):
     def _prompt(self, name: Optional[str], prompt: Optional[str]) -> Optional[str]:
         if prompt is not None or name is None:
             return prompt
-        prompts = self._sentence().get("prompts", {})
+        prompts = self._text().get("prompts", {})
         if name not in prompts:
             raise InvalidArgument(
                 f"the model has no prompt {name!r}; there are: {', '.join(prompts) or 'none'}"

@@ -19,10 +19,10 @@ namespace {
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"  // supported where it matters: GCC and clang
 static_assert(sizeof(EncoderOptions) == 80 && offsetof(EncoderOptions, reserved) == 32);
 static_assert(sizeof(LoadOptions) == 104 && offsetof(LoadOptions, reserved) == 40);
-static_assert(sizeof(RunOptions) == 208 && offsetof(RunOptions, reserved) == 160);
-static_assert(sizeof(EmbedOptions) == 256 && offsetof(EmbedOptions, reserved) == 192);
-static_assert(sizeof(ClassifyOptions) == 120 && offsetof(ClassifyOptions, reserved) == 56);
-static_assert(sizeof(TokenizeOptions) == 48 && offsetof(TokenizeOptions, reserved) == 16);
+static_assert(sizeof(RunOptions) == 208 && offsetof(RunOptions, reserved) == 168);
+static_assert(sizeof(EmbedOptions) == 256 && offsetof(EmbedOptions, reserved) == 200);
+static_assert(sizeof(ClassifyOptions) == 120 && offsetof(ClassifyOptions, reserved) == 104);
+static_assert(sizeof(TokenizeOptions) == 48 && offsetof(TokenizeOptions, reserved) == 32);
 static_assert(sizeof(TextReport) == 40);
 static_assert(sizeof(Encoder) == 8 && sizeof(Encoding) == 16 && sizeof(Embeddings) == 16 &&
               sizeof(Positions) == 16 && sizeof(Classification) == 16);

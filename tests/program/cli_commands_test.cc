@@ -90,6 +90,7 @@ TEST(CliInfoTest, SaysWhatABundledModelIs) {
       "position": {"kind": "learned", "first_position": 0, "table_rows": 128,
                    "usable_positions": 128, "trained_length": 128},
       "tokenizer": {"kind": "phasor (SentencePiece, tokenizer.model)", "frame": "[CLS] … [SEP]"},
+      "text": {"special_tokens": true},
       "sentence": {"pooling": "mean, not normalised", "width": 128, "source": "default"},
       "mlm_head": true, "classifier": false, "parameters": 2279552, "disk": {"F16_bytes": 4559104},
       "memory": {"packed_bytes": 4746240, "mapped_bytes": 2129920},
@@ -163,14 +164,15 @@ TEST(CliInfoTest, ShowsWhatSentenceTransformersFilesSay) {
   write("sentence_bert_config.json", {{"max_seq_length", 64}});
   write("config_sentence_transformers.json",
         {{"prompts", {{"query", "query: "}}}, {"default_prompt_name", "query"}});
-  EXPECT_EQ(infer_json({"info", copy.string()}).at(0)["sentence"],
-            (json{{"pooling", "cls,mean, normalised"},
-                  {"width", 256},
-                  {"max_tokens", 64},
-                  {"prompt", "query: "},
-                  {"prompts", {{"query", "query: "}}},
-                  {"query_prompt", "query: "},
-                  {"source", "1_Pooling/config.json"}}));
+  const json info = infer_json({"info", copy.string()}).at(0);
+  EXPECT_EQ(info["sentence"], (json{{"pooling", "cls,mean, normalised"},
+                                    {"width", 256},
+                                    {"source", "1_Pooling/config.json"}}));
+  EXPECT_EQ(info["text"], (json{{"max_tokens", 64},
+                                {"special_tokens", true},
+                                {"prompt", "query: "},
+                                {"prompts", {{"query", "query: "}}},
+                                {"query_prompt", "query: "}}));
   write("config_sentence_transformers.json", {{"prompts", {{"a_bytes", "b"}}}});
   EXPECT_EQ(run_infer({"info", copy.string()}).exit_code, 0);
   write("1_Pooling/config.json", {{"pooling_mode", "attention"}});
