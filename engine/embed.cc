@@ -57,10 +57,14 @@ class Tokenized {
         prompt_(prompt_of(options, model)),
         max_tokens_(longest_text(options, model)),
         cuts_(options.overflow != Overflow::kError && options.overflow != Overflow::kWindow),
-        refuses_(options.overflow == Overflow::kError) {}
+        refuses_(options.overflow == Overflow::kError),
+        prompt_tokens_(pooling_of(options, model).include_prompt ? 0 : count_prompt()) {}
 
   /// 0: no limit.
   int64_t max_tokens() const { return max_tokens_; }
+  /// How many of each text's tokens are the prompt's, as sentence-transformers counts them: those
+  /// of the prompt alone, but for a special one at its end. 0 where it makes no difference.
+  int64_t prompt_tokens() const { return prompt_tokens_; }
 
   /// Tokenizes the texts from number `first` on, on these threads, replacing the previous ones.
   /// Writes a report for each to `reports`.
@@ -92,8 +96,25 @@ class Tokenized {
     std::vector<int32_t> types;  // empty: all 0
   };
 
+  TokenizeOptions how() const { return {.ids_only = true, .max_tokens = cuts_ ? max_tokens_ : 0}; }
+
+  int64_t count_prompt() const {
+    const auto ids_of = [&](const std::string& text) -> std::vector<int32_t> {
+      try {
+        return model_.tokenizer().encode(text, how()).ids;
+      } catch (const InvalidArgument& error) {
+        if (error.code() != ErrorCode::kEmptyText) throw;
+        return {};
+      }
+    };
+    if (prompt_.empty()) return 0;
+    const std::vector<int32_t> ids = ids_of(prompt_), special = ids_of("");
+    const bool ends = !special.empty() && ids.back() == special.back();
+    return std::ssize(ids) - (ends ? 1 : 0);
+  }
+
   Tokens encode(int64_t number) const {
-    const TokenizeOptions options = {.ids_only = true, .max_tokens = cuts_ ? max_tokens_ : 0};
+    const TokenizeOptions options = how();
     const std::string first =
         prompt_ + std::string(input_.first[input_.first.size() == 1 ? 0 : number]);
     return input_.second ? model_.tokenizer().encode_pair(first, (*input_.second)[number], options)
@@ -137,6 +158,7 @@ class Tokenized {
   const std::string prompt_;
   const int64_t max_tokens_;
   const bool cuts_, refuses_;
+  const int64_t prompt_tokens_;
   std::vector<Sequence> sequences_;
 };
 
@@ -201,7 +223,8 @@ class EmbedRun {
     hidden_.resize(token_ids_.size() * model_.config().d_model);
     run_.hidden = hidden_;
     const Encoding encoding =
-        encode_({token_ids_, offsets_, token_types_}, run_, tokenized_.max_tokens());
+        encode_({token_ids_, offsets_, token_types_, tokenized_.prompt_tokens()}, run_,
+                tokenized_.max_tokens());
     const int64_t count = encoding.num_sequences();
     std::vector<float> results;
     if (head_ != nullptr) results = head_->apply(encoding.embeddings());
