@@ -274,11 +274,34 @@ TEST(ConfigTest, SomeFamiliesCodeFixesTheEpsilon) {
   EXPECT_EQ(read(with(bert(), "layer_norm_eps", 0.5)).config.norm_eps, 0.5f);
 }
 
-TEST(ConfigTest, ActivationsHaveManyNames) {
-  EXPECT_EQ(read(with(bert(), "hidden_act", "gelu_new")).config.activation, Activation::kGeluTanh);
-  EXPECT_EQ(read(with(bert(), "hidden_act", "gelu_pytorch_tanh")).config.activation,
-            Activation::kGeluTanh);
-  EXPECT_EQ(read(with(bert(), "hidden_act", "relu")).config.activation, Activation::kRelu);
+TEST(ConfigTest, ActivationsHaveTheNamesOfTransformers) {
+  const std::pair<const char*, Activation> all[] = {{"gelu", Activation::kGeluErf},
+                                                    {"gelu_10", Activation::kGelu10},
+                                                    {"gelu_accurate", Activation::kGeluTanh},
+                                                    {"gelu_fast", Activation::kGeluTanh},
+                                                    {"gelu_new", Activation::kGeluTanh},
+                                                    {"gelu_python", Activation::kGeluErf},
+                                                    {"gelu_python_tanh", Activation::kGeluTanh},
+                                                    {"gelu_pytorch_tanh", Activation::kGeluTanh},
+                                                    {"hardswish", Activation::kHardswish},
+                                                    {"laplace", Activation::kLaplace},
+                                                    {"leaky_relu", Activation::kLeakyRelu},
+                                                    {"linear", Activation::kIdentity},
+                                                    {"mish", Activation::kMish},
+                                                    {"quick_gelu", Activation::kQuickGelu},
+                                                    {"relu", Activation::kRelu},
+                                                    {"relu2", Activation::kRelu2},
+                                                    {"relu6", Activation::kRelu6},
+                                                    {"sigmoid", Activation::kSigmoid},
+                                                    {"silu", Activation::kSilu},
+                                                    {"swish", Activation::kSilu},
+                                                    {"tanh", Activation::kTanh}};
+  for (const auto& [name, activation] : all) {
+    EXPECT_EQ(read(with(bert(), "hidden_act", name)).config.activation, activation) << name;
+  }
+  for (const char* const name : {"prelu", "xielu", "sqrtsoftplus", "GELU"}) {
+    expect_config_refused(with(bert(), "hidden_act", name), {"hidden_act", name, "leaky_relu"});
+  }
   EXPECT_EQ(read(with(small_config_json(), "activation", "gelu_tanh")).config.activation,
             Activation::kGeluTanh);
 }

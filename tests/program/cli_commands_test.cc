@@ -90,7 +90,7 @@ TEST(CliInfoTest, SaysWhatABundledModelIs) {
       "position": {"kind": "learned", "first_position": 0, "table_rows": 128,
                    "usable_positions": 128, "trained_length": 128},
       "tokenizer": {"kind": "phasor (SentencePiece, tokenizer.model)", "frame": "[CLS] … [SEP]"},
-      "sentence": {"pooling": "mean, not normalised", "width": 128, "source": "default"},
+      "sentence": {"pooling": "mean, not normalised", "width": 128, "similarity": "cosine", "source": "default"},
       "mlm_head": true, "classifier": false, "parameters": 2279552, "disk": {"F16_bytes": 4559104},
       "memory": {"packed_bytes": 4746240, "mapped_bytes": 2129920},
       "unused_tensors": [], "unused_keys": [], "notes": []})json");
@@ -164,12 +164,13 @@ TEST(CliInfoTest, ShowsWhatSentenceTransformersFilesSay) {
   write("config_sentence_transformers.json",
         {{"prompts", {{"query", "query: "}}}, {"default_prompt_name", "query"}});
   EXPECT_EQ(infer_json({"info", copy.string()}).at(0)["sentence"],
-            (json{{"pooling", "cls,mean, normalised"},
-                  {"width", 256},
+            (json{{"pooling", "cls, normalised"},
+                  {"width", 128},
                   {"max_tokens", 64},
                   {"prompt", "query: "},
                   {"prompts", {{"query", "query: "}}},
                   {"query_prompt", "query: "},
+                  {"similarity", "cosine"},
                   {"source", "1_Pooling/config.json"}}));
   write("config_sentence_transformers.json", {{"prompts", {{"a_bytes", "b"}}}});
   EXPECT_EQ(run_infer({"info", copy.string()}).exit_code, 0);
