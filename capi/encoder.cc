@@ -65,8 +65,9 @@ EmbedOptions embed_options(const phasor_embed_options* given, const Model& model
       options_of(given, "phasor_embed_options", &phasor_embed_options::stop);
   EmbedOptions options;
   if (c.pooling != nullptr) {
-    options.pooling = {.modes = parse_pooling_modes(c.pooling),
-                       .normalize = model.has_sentence() && model.sentence().pooling.normalize};
+    options.pooling = model.has_sentence() ? model.sentence().pooling : Pooling();
+    options.pooling->modes = parse_pooling_modes(c.pooling);
+    options.pooling->steps.clear();
   } else if (c.normalize != 0) {
     options.pooling = model.sentence().pooling;
   }

@@ -14,6 +14,7 @@ struct TokenBatch {
   std::span<const int32_t> token_ids;         // [N]
   std::span<const int64_t> offsets;           // [B + 1]
   std::span<const int32_t> token_types = {};  // [N]; empty: all 0
+  int64_t prompt_tokens = 0;                  // the first of each sequence; see pool()
 
   int64_t size() const { return std::ssize(offsets) - 1; }
   std::span<const int32_t> sequence(int64_t s) const {

@@ -58,10 +58,14 @@ class Tokenized {
              .max_tokens = cuts_ ? max_tokens_ : 0,
              .prompt_bytes = std::ssize(prompt_),
              .truncation_side = options.truncation_side,
-             .no_special_tokens = !model.text().special_tokens} {}
+             .no_special_tokens = !model.text().special_tokens},
+        prompt_tokens_(pooling_of(options, model).include_prompt ? 0 : count_prompt()) {}
 
   /// 0: no limit.
   int64_t max_tokens() const { return max_tokens_; }
+  /// How many of each text's tokens are the prompt's, as sentence-transformers counts them: those
+  /// of the prompt alone, but for a special one at its end. 0 where it makes no difference.
+  int64_t prompt_tokens() const { return prompt_tokens_; }
 
   /// Tokenizes the texts from number `first` on, on these threads, replacing the previous ones.
   /// Writes a report for each to `reports`.
@@ -92,6 +96,21 @@ class Tokenized {
     std::vector<int32_t> ids;
     std::vector<int32_t> types;  // empty: all 0
   };
+
+  int64_t count_prompt() const {
+    const auto ids_of = [&](const std::string& text) -> std::vector<int32_t> {
+      try {
+        return model_.tokenizer().encode(text, how_).ids;
+      } catch (const InvalidArgument& error) {
+        if (error.code() != ErrorCode::kEmptyText) throw;
+        return {};
+      }
+    };
+    if (prompt_.empty()) return 0;
+    const std::vector<int32_t> ids = ids_of(prompt_), special = ids_of("");
+    const bool ends = !special.empty() && ids.back() == special.back();
+    return std::ssize(ids) - (ends ? 1 : 0);
+  }
 
   Tokens encode(int64_t number) const {
     const std::string first =
@@ -138,6 +157,7 @@ class Tokenized {
   const int64_t max_tokens_;
   const bool cuts_, refuses_;
   const TokenizeOptions how_;
+  const int64_t prompt_tokens_;
   std::vector<Sequence> sequences_;
 };
 
@@ -202,7 +222,8 @@ class EmbedRun {
     hidden_.resize(token_ids_.size() * model_.config().d_model);
     run_.hidden = hidden_;
     const Encoding encoding =
-        encode_({token_ids_, offsets_, token_types_}, run_, tokenized_.max_tokens());
+        encode_({token_ids_, offsets_, token_types_, tokenized_.prompt_tokens()}, run_,
+                tokenized_.max_tokens());
     const int64_t count = encoding.num_sequences();
     std::vector<float> results;
     if (head_ != nullptr) results = head_->apply(encoding.embeddings());

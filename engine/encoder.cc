@@ -140,7 +140,7 @@ Encoding Encoder::Impl::encode_ids(const TokenBatch& batch, const RunOptions& op
   run({*model, *weights, positions, watch, options.cut_residuals, options.stop}, segments,
       parts.rows());
   check_finite(parts.rows(), *model);
-  return Encoding(parts.finish(options.pooling, Threads(team)));
+  return Encoding(parts.finish(options.pooling, batch.prompt_tokens, Threads(team)));
 }
 
 Encoding Encoder::Impl::encode_ids(std::span<const std::vector<int32_t>> sequences,

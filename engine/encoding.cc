@@ -59,6 +59,7 @@ EncodingParts::EncodingParts(const std::vector<Segment>& segments, int64_t d_mod
 }
 
 std::shared_ptr<const EncodingData> EncodingParts::finish(const std::optional<Pooling>& pooling,
+                                                          int64_t prompt_tokens,
                                                           const Threads& threads) {
   EncodingData& data = *data_;
   if (!window_rows_.empty()) {
@@ -72,7 +73,8 @@ std::shared_ptr<const EncodingData> EncodingParts::finish(const std::optional<Po
     for (int64_t i = first; i < first + count; ++i) {
       const int64_t begin = data.offsets[i] * data.d_model;
       const int64_t end = data.offsets[i + 1] * data.d_model;
-      pooled[i] = pool(data.hidden.subspan(begin, end - begin), data.d_model, *pooling);
+      pooled[i] =
+          pool(data.hidden.subspan(begin, end - begin), data.d_model, *pooling, prompt_tokens);
     }
   });
   for (const std::vector<float>& vector : pooled) {

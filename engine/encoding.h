@@ -35,7 +35,7 @@ class EncodingParts {
   std::span<float> rows() { return rows_; }
   /// Averages windows where they overlap, then pools on `threads` if `pooling` is given.
   std::shared_ptr<const EncodingData> finish(const std::optional<Pooling>& pooling,
-                                             const Threads& threads);
+                                             int64_t prompt_tokens, const Threads& threads);
 
  private:
   const std::vector<Segment>& segments_;

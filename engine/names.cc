@@ -41,11 +41,12 @@ size_t index_of(const EnumNames& names, std::string_view name) {
     return kNames;                                                                        \
   }
 
-PHASOR_NAMES(Activation, Activation::kTanh, "activation", "gelu", "gelu_tanh", "relu", "silu",
-             "tanh")
+PHASOR_NAMES(Activation, Activation::kLaplace, "activation", "gelu", "gelu_tanh", "relu", "silu",
+             "tanh", "linear", "sigmoid", "quick_gelu", "gelu_10", "relu2", "relu6", "leaky_relu",
+             "hardswish", "mish", "laplace")
 PHASOR_NAMES(ClassifierHead::Output, ClassifierHead::Output::kTanh, "output of a classifier",
              "softmax", "sigmoid", "identity", "tanh")
-PHASOR_NAMES(DType, DType::kBFloat16, "dtype", "F32", "F16", "BF16")
+PHASOR_NAMES(DType, DType::kFloat64, "dtype", "F32", "F16", "BF16", "F64")
 PHASOR_NAMES(ErrorCode, ErrorCode::kBackend, "error code", "invalid_argument", "empty_text",
              "too_long", "busy", "cancelled", "not_found", "invalid_model", "unsupported",
              "backend")
@@ -54,7 +55,7 @@ PHASOR_NAMES(NormOrder, NormOrder::kPostNorm, "norm order", "pre", "post")
 PHASOR_NAMES(Overflow, Overflow::kWindow, "overflow policy", "error", "truncate", "clamp",
              "interpolate", "window")
 PHASOR_NAMES(PoolingMode, PoolingMode::kLastToken, "pooling mode", "cls", "max", "mean",
-             "mean_sqrt_len", "weightedmean", "lasttoken")
+             "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
 PHASOR_NAMES(PositionKind, PositionKind::kLearned, "kind of positions", "none", "sinusoidal",
              "learned")
 PHASOR_NAMES(Positions::Source, Positions::Source::kAlibi, "source of positions", "model", "none",
@@ -67,6 +68,8 @@ PHASOR_NAMES(ResidualSource, ResidualSource::kBiases, "part of the residual stre
              "position", "token_type", "attention", "mlp", "biases")
 PHASOR_NAMES(RowMeasure, RowMeasure::kDotProduct, "measure of rows", "cosine_distance", "euclidean",
              "dot_product")
+PHASOR_NAMES(Similarity, Similarity::kManhattan, "similarity", "cosine", "dot", "euclidean",
+             "manhattan")
 PHASOR_NAMES(SinusoidalLayout, SinusoidalLayout::kOpenNmt, "sinusoidal layout", "paper", "marian",
              "t2t", "fairseq", "opennmt")
 

@@ -1,4 +1,4 @@
-// The six pooling modes, projections and normalisation, with sums in double.
+// The six pooling modes and the steps after them, with sums in double.
 
 #include "phasor/pooling.h"
 
@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <numeric>
+#include <utility>
 
+#include "engine/activation.h"
 #include "phasor/errors.h"
 
 namespace phasor {
@@ -21,13 +24,13 @@ Vector row(std::span<const float> hidden, int64_t d_model, int64_t t) {
   return Vector(values.begin(), values.end());
 }
 
-// Σ_t weight(t)·x_t / divisor, t from 1.
+// Σ_t weight(t)·x_t / divisor, t from 0.
 template <typename Weight>
 Vector weighted_sum(std::span<const float> hidden, int64_t d_model, Weight weight, double divisor) {
   Vector sum(d_model);
   const int64_t num_tokens = std::ssize(hidden) / d_model;
-  for (int64_t t = 1; t <= num_tokens; ++t) {
-    const float* x = &hidden[(t - 1) * d_model];
+  for (int64_t t = 0; t < num_tokens; ++t) {
+    const float* x = &hidden[t * d_model];
     const double w = weight(t);
     for (int64_t c = 0; c < d_model; ++c) sum[c] += w * x[c];
   }
@@ -43,11 +46,12 @@ Vector largest(std::span<const float> hidden, int64_t d_model) {
   return best;
 }
 
-Vector pool(std::span<const float> hidden, int64_t d_model, PoolingMode mode) {
+// The first row is the token at place `first`, counted from 1.
+Vector pool(std::span<const float> hidden, int64_t d_model, PoolingMode mode, int64_t first) {
   const int64_t num_tokens = std::ssize(hidden) / d_model;
   const auto T = static_cast<double>(num_tokens);
   const auto one = [](int64_t) { return 1.0; };
-  const auto place = [](int64_t t) { return static_cast<double>(t); };
+  const auto place = [first](int64_t t) { return static_cast<double>(first + t); };
   switch (mode) {
     case PoolingMode::kCls:
       return row(hidden, d_model, 0);
@@ -58,14 +62,14 @@ Vector pool(std::span<const float> hidden, int64_t d_model, PoolingMode mode) {
     case PoolingMode::kMeanSqrtLen:
       return weighted_sum(hidden, d_model, one, std::sqrt(T));
     case PoolingMode::kWeightedMean:
-      return weighted_sum(hidden, d_model, place, T * (T + 1) / 2);
+      return weighted_sum(hidden, d_model, place, T * (place(0) + place(num_tokens - 1)) / 2);
     case PoolingMode::kLastToken:
       return row(hidden, d_model, num_tokens - 1);
   }
   throw InvalidArgument(fmt::format("no pooling mode has number {}", static_cast<int>(mode)));
 }
 
-Vector project(const Vector& x, const Projection& projection) {
+Vector run(const Projection& projection, const Vector& x) {
   const auto [in, out] = std::pair(projection.in, projection.out);
   if (std::ssize(x) != in || std::ssize(projection.weight) != in * out ||
       std::ssize(projection.bias) != out) {
@@ -78,30 +82,52 @@ Vector project(const Vector& x, const Projection& projection) {
   for (int64_t o = 0; o < out; ++o) {
     double sum = projection.bias[o];
     for (int64_t i = 0; i < in; ++i) sum += projection.weight[o * in + i] * x[i];
-    y[o] = projection.tanh ? std::tanh(sum) : sum;
+    y[o] = internal::activated(projection.activation, sum);
   }
   return y;
 }
 
-void normalize(Vector& x) {
-  double sum = 0;
-  for (const double value : x) sum += value * value;
-  const double norm = std::max(std::sqrt(sum), 1e-12);
-  for (double& value : x) value /= norm;
-}
-
-bool has(const std::vector<PoolingMode>& modes, PoolingMode mode) {
-  return std::find(modes.begin(), modes.end(), mode) != modes.end();
-}
-
-// The modes in the enum's order, each once.
-std::vector<PoolingMode> in_order(const std::vector<PoolingMode>& modes) {
-  std::vector<PoolingMode> ordered;
-  for (size_t i = 0; i < names<PoolingMode>().all.size(); ++i) {
-    const auto mode = static_cast<PoolingMode>(i);
-    if (has(modes, mode)) ordered.push_back(mode);
+Vector run(const VectorNorm& norm, Vector x) {
+  const auto width = static_cast<double>(x.size());
+  if (norm.weight.size() != x.size() || norm.bias.size() != x.size()) {
+    throw InvalidArgument(
+        fmt::format("a norm with {} weights and {} biases does not fit a pooled vector of {}",
+                    norm.weight.size(), norm.bias.size(), x.size()));
   }
-  return ordered;
+  const double mean = std::accumulate(x.begin(), x.end(), 0.0) / width;
+  for (double& value : x) value -= mean;
+  const double variance = std::inner_product(x.begin(), x.end(), x.begin(), 0.0) / width;
+  for (size_t i = 0; i < x.size(); ++i) {
+    x[i] = x[i] / std::sqrt(variance + 1e-5) * norm.weight[i] + norm.bias[i];
+  }
+  return x;
+}
+
+Vector run(const UnitLength&, Vector x) {
+  const double squares = std::inner_product(x.begin(), x.end(), x.begin(), 0.0);
+  for (double& value : x) value /= std::max(std::sqrt(squares), 1e-12);
+  return x;
+}
+
+Vector run(const FirstNumbers& first, Vector x) {
+  const auto count = static_cast<size_t>(first.count);
+  if (first.count < 1 || count > x.size()) {
+    throw InvalidArgument(fmt::format("the first {} numbers of a pooled vector of {} are not there",
+                                      first.count, x.size()));
+  }
+  x.resize(count);
+  return x;
+}
+
+std::string text_of(const Projection& projection) {
+  const bool linear = projection.activation == Activation::kIdentity;
+  return fmt::format("Dense to {}{}{}", projection.out, linear ? "" : " with ",
+                     linear ? "" : to_string(projection.activation));
+}
+std::string text_of(const VectorNorm&) { return "LayerNorm"; }
+std::string text_of(const UnitLength&) { return "normalised"; }
+std::string text_of(const FirstNumbers& first) {
+  return fmt::format("the first {} numbers", first.count);
 }
 
 std::optional<std::string> first_of(const std::map<std::string, std::string>& prompts,
@@ -115,10 +141,16 @@ std::optional<std::string> first_of(const std::map<std::string, std::string>& pr
 }  // namespace
 
 int64_t Pooling::width(int64_t d_model) const {
-  return projections.empty() ? std::ssize(in_order(modes)) * d_model : projections.back().out;
+  int64_t width = std::ssize(modes) * d_model;
+  for (const PoolingStep& step : steps) {
+    if (const auto* const dense = std::get_if<Projection>(&step)) width = dense->out;
+    if (const auto* const first = std::get_if<FirstNumbers>(&step)) width = first->count;
+  }
+  return width;
 }
 
-std::vector<float> pool(std::span<const float> hidden, int64_t d_model, const Pooling& pooling) {
+std::vector<float> pool(std::span<const float> hidden, int64_t d_model, const Pooling& pooling,
+                        int64_t prompt_tokens) {
   if (d_model < 1 || hidden.empty() || std::ssize(hidden) % d_model != 0) {
     throw InvalidArgument(
         fmt::format("{} values are no whole hidden states of width {}", hidden.size(), d_model));
@@ -127,32 +159,39 @@ std::vector<float> pool(std::span<const float> hidden, int64_t d_model, const Po
     throw InvalidArgument(fmt::format("no pooling mode is given; there are: {}",
                                       fmt::join(names<PoolingMode>().all, ", ")));
   }
+  const int64_t left_out = pooling.include_prompt ? 0 : prompt_tokens;
+  const bool some_left = left_out < std::ssize(hidden) / d_model;
   Vector pooled;
-  for (const PoolingMode mode : in_order(pooling.modes)) {
-    const Vector part = pool(hidden, d_model, mode);
+  for (const PoolingMode mode : pooling.modes) {
+    const Vector part = some_left
+                            ? pool(hidden.subspan(left_out * d_model), d_model, mode, left_out + 1)
+                            : Vector(d_model);
     pooled.insert(pooled.end(), part.begin(), part.end());
   }
-  for (const Projection& projection : pooling.projections) pooled = project(pooled, projection);
+  for (const PoolingStep& step : pooling.steps) {
+    pooled = std::visit([&](const auto& each) { return run(each, pooled); }, step);
+  }
   const auto finite = [](auto x) { return std::isfinite(static_cast<float>(x)); };
   if (!std::ranges::all_of(pooled, finite) && std::ranges::all_of(hidden, finite)) {
     throw ModelError(
         "the pooled vector is not finite although the hidden states are: they, or the weights of "
         "a Dense module, are too large");
   }
-  if (pooling.normalize) normalize(pooled);
+  if (pooling.normalize) pooled = run(UnitLength(), std::move(pooled));
   return std::vector<float>(pooled.begin(), pooled.end());
 }
 
 std::string to_string(const std::vector<PoolingMode>& modes) {
-  std::vector<std::string_view> ordered;
-  for (const PoolingMode mode : in_order(modes)) ordered.push_back(to_string(mode));
-  return fmt::format("{}", fmt::join(ordered, ","));
+  std::vector<std::string_view> all;
+  for (const PoolingMode mode : modes) all.push_back(to_string(mode));
+  return fmt::format("{}", fmt::join(all, ","));
 }
 
 std::string to_string(const Pooling& pooling) {
   std::string text = to_string(pooling.modes);
-  for (const Projection& projection : pooling.projections) {
-    text += fmt::format(", Dense to {}{}", projection.out, projection.tanh ? " with tanh" : "");
+  if (!pooling.include_prompt) text += " after the prompt";
+  for (const PoolingStep& step : pooling.steps) {
+    text += ", " + std::visit([](const auto& each) { return text_of(each); }, step);
   }
   return text + (pooling.normalize ? ", normalised" : ", not normalised");
 }
@@ -161,28 +200,37 @@ std::vector<PoolingMode> parse_pooling_modes(std::string_view text) {
   std::vector<PoolingMode> modes;
   for (;;) {
     const std::string_view name = text.substr(0, text.find(','));
-    modes.push_back(parse<PoolingMode>(name));
-    if (name.size() == text.size()) return in_order(modes);
+    modes.push_back(name == "mean_sqrt_len" ? PoolingMode::kMeanSqrtLen : parse<PoolingMode>(name));
+    if (name.size() == text.size()) return modes;
     text.remove_prefix(name.size() + 1);
   }
 }
 
-double cosine(std::span<const float> a, std::span<const float> b) {
+double similarity(std::span<const float> a, std::span<const float> b, Similarity kind) {
+  check_value(names<Similarity>(), static_cast<size_t>(kind));
   if (a.size() != b.size()) {
     throw InvalidArgument(
-        fmt::format("vectors of widths {} and {} have no cosine; give two of the "
-                    "same width",
+        fmt::format("vectors of widths {} and {} cannot be compared; give two of the same width",
                     a.size(), b.size()));
   }
-  double ab = 0, aa = 0, bb = 0;
+  double ab = 0, aa = 0, bb = 0, squares = 0, sizes = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     const double x = a[i], y = b[i];
     ab += x * y;
     aa += x * x;
     bb += y * y;
+    squares += (x - y) * (x - y);
+    sizes += std::abs(x - y);
   }
+  if (kind == Similarity::kDot) return ab;
+  if (kind == Similarity::kEuclidean) return -std::sqrt(squares);
+  if (kind == Similarity::kManhattan) return -sizes;
   const double lengths = std::sqrt(aa * bb);
   return lengths > 0 ? ab / lengths : 0;
+}
+
+double cosine(std::span<const float> a, std::span<const float> b) {
+  return similarity(a, b, Similarity::kCosine);
 }
 
 std::optional<std::string> TextConfig::query_prompt() const {

@@ -42,11 +42,11 @@ Ranking Encoder::rank(std::string_view query, const Texts& documents,
   how.prompt = sentence.document_prompt().value_or(sentence.prompt);
   how.progress = options.progress;
   const Embeddings vectors = embed(documents, how);
-  std::vector<float> cosines;
+  std::vector<float> scores;
   for (int64_t i = 0; i < vectors.size(); ++i) {
-    cosines.push_back(static_cast<float>(cosine(one[0], vectors[i])));
+    scores.push_back(static_cast<float>(similarity(one[0], vectors[i], sentence.similarity)));
   }
-  return {.order = best_first(cosines), .scores = cosines};
+  return {.order = best_first(scores), .scores = scores};
 }
 
 }  // namespace phasor

@@ -152,8 +152,7 @@ class Binder {
   static Tensor part_of(Tensor tensor, const Stored& stored) {
     if (stored.parts == 1) return tensor;
     tensor.shape.front() /= stored.parts;
-    const int64_t size = tensor.dtype == DType::kFloat32 ? 4 : 2;
-    tensor.data += stored.part * tensor.num_elements() * size;
+    tensor.data += stored.part * tensor.num_bytes();
     return tensor;
   }
 

@@ -138,6 +138,11 @@ constexpr KnownKeys kModuleKeys[] = {
      "kwargs*"},
 };
 
+constexpr KnownKeys kModuleConfigKeys[] = {
+    {"pooling_mode says it", "pooling_mode_*"},
+    {"how the file was made", "transformers_version"},
+};
+
 struct KnownFile {
   std::string_view file;  // or the end of its path
   std::span<const KnownKeys> keys;
@@ -155,7 +160,7 @@ std::span<const KnownKeys> keys_of(std::string_view file) {
   }
   if (file.starts_with("sentence_")) return kSentenceKeys;
   if (file == "config.json") return kConfigKeys;
-  return {};  // of a module
+  return kModuleConfigKeys;
 }
 
 bool matches(std::string_view key, std::string_view known) {

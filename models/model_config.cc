@@ -22,19 +22,24 @@ constexpr int64_t kMaxLayers = 1000;
 
 /// `name` is the value of `key` or a part of it.
 Activation activation_of(const ConfigReader& reader, std::string_view key, std::string_view name) {
-  constexpr std::pair<std::string_view, Activation> kNames[] = {
-      {"gelu", Activation::kGeluErf},       {"gelu_python", Activation::kGeluErf},
-      {"gelu_tanh", Activation::kGeluTanh}, {"gelu_new", Activation::kGeluTanh},
-      {"gelu_fast", Activation::kGeluTanh}, {"gelu_pytorch_tanh", Activation::kGeluTanh},
-      {"relu", Activation::kRelu},          {"silu", Activation::kSilu},
-      {"swish", Activation::kSilu},         {"swiglu", Activation::kSilu},
-      {"geglu", Activation::kGeluErf},      {"tanh", Activation::kTanh}};
-  std::vector<std::string_view> names;
-  for (const auto& [known, activation] : kNames) {
-    if (known == name) return activation;
-    names.push_back(known);
+  constexpr std::pair<std::string_view, Activation> kOtherNames[] = {
+      {"gelu_python", Activation::kGeluErf},
+      {"geglu", Activation::kGeluErf},
+      {"gelu_new", Activation::kGeluTanh},
+      {"gelu_fast", Activation::kGeluTanh},
+      {"gelu_accurate", Activation::kGeluTanh},
+      {"gelu_python_tanh", Activation::kGeluTanh},
+      {"gelu_pytorch_tanh", Activation::kGeluTanh},
+      {"swish", Activation::kSilu},
+      {"swiglu", Activation::kSilu}};
+  const auto& all = phasor::names<Activation>().all;
+  std::vector<std::string_view> known(all.begin(), all.end());
+  if (std::ranges::find(known, name) != known.end()) return parse<Activation>(name);
+  for (const auto& [other, activation] : kOtherNames) {
+    if (other == name) return activation;
+    known.push_back(other);
   }
-  reader.refuse(key, fmt::format("one of: {}", fmt::join(names, ", ")));
+  reader.refuse(key, fmt::format("one of: {}", fmt::join(known, ", ")));
 }
 
 void read_activation(const ConfigReader& reader, const Family& family, ModelConfig& config) {

@@ -22,6 +22,13 @@ ConfigReader ModelFolder::object(const std::string& name) {
   return ConfigReader((path_ / name).string(), *file.document, &file.asked);
 }
 
+ConfigReader ModelFolder::needed(const std::string& name) {
+  if (!has(name)) {
+    throw ModelError(fmt::format("{}: no such file", (path_ / name).string()));
+  }
+  return object(name);
+}
+
 ConfigReader ModelFolder::list(const std::string& name) {
   File& file = open(name, false);
   const ConfigReader reader((path_ / name).string(), *file.document, &file.asked);

@@ -28,7 +28,9 @@ class ModelFolder {
   /// The file "config.json", "1_Pooling/config.json", …; an empty object if it is not there. What
   /// it reads lives as long as the folder. Throws ModelError if the file is no JSON object.
   ConfigReader object(const std::string& name);
-  /// Like object(), of a list; see ConfigReader::elements(). Throws ModelError if there is none.
+  /// Like object(), of a file that must be there.
+  ConfigReader needed(const std::string& name);
+  /// Like object(), of a list; see ConfigReader::for_each_object(). Throws ModelError if there is none.
   ConfigReader list(const std::string& name);
 
   /// Leaves a file out of others().

@@ -170,6 +170,7 @@ Json sentence(const Model& model) {
   const SentenceConfig& sentence = model.sentence();
   return {{"pooling", to_string(sentence.pooling)},
           {"width", sentence.pooling.width(model.config().d_model)},
+          {"similarity", to_string(sentence.similarity)},
           {"source", sentence.source.empty() ? "default" : sentence.source}};
 }
 
@@ -183,16 +184,11 @@ Json classifier(const Model& model) {
           {"output", to_string(head.output)}};
 }
 
-int64_t bytes_of(const Tensor& tensor) {
-  if (!tensor.present()) return 0;
-  return tensor.num_elements() * (tensor.dtype == DType::kFloat32 ? 4 : 2);
-}
-
 /// Of the tensors that are used, by their dtype.
 Json disk(const Model& model) {
   std::map<std::string, int64_t> bytes;
   for (const auto& [name, tensor] : model.parameters()) {
-    bytes[fmt::format("{}_bytes", to_string(tensor.dtype))] += bytes_of(tensor);
+    bytes[fmt::format("{}_bytes", to_string(tensor.dtype))] += tensor.num_bytes();
   }
   return bytes;
 }
@@ -236,8 +232,8 @@ std::string model_info(const Model& model) {
       {"parameters", model.num_parameters()},
       {"disk", disk(model)},
       {"memory",  // embeddings are read from the mapped file as needed
-       {{"mapped_bytes",
-         bytes_of(model.weights().token_embedding) + bytes_of(model.weights().position_table)}}},
+       {{"mapped_bytes", model.weights().token_embedding.num_bytes() +
+                             model.weights().position_table.num_bytes()}}},
       {"unused_tensors", model.unused_tensors()},
       {"unused_keys", model.unused_keys()},
       {"notes", model.notes()}};

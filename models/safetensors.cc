@@ -2,6 +2,7 @@
 #include "phasor/safetensors.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -245,17 +246,13 @@ Tensor SafetensorsFile::tensor(const std::string& name) const {
     throw ModelError(fmt::format("{}: the tensor '{}' is missing", file_.string(), name));
   }
   const Entry& entry = found->second;
-  Tensor tensor{.shape = entry.shape, .data = entry.data};
-  if (entry.dtype == "F16") {
-    tensor.dtype = DType::kFloat16;
-  } else if (entry.dtype == "BF16") {
-    tensor.dtype = DType::kBFloat16;
-  } else if (entry.dtype != "F32") {
-    throw ModelError(fmt::format("{}: the tensor '{}' has dtype {}; phasor reads F32, F16 and BF16",
-                                 file_.string(), name, entry.dtype),
+  const auto& read = names<DType>().all;
+  if (std::ranges::find(read, entry.dtype) == read.end()) {
+    throw ModelError(fmt::format("{}: the tensor '{}' has dtype {}; phasor reads {}",
+                                 file_.string(), name, entry.dtype, fmt::join(read, ", ")),
                      ErrorCode::kUnsupported);
   }
-  return tensor;
+  return {.dtype = parse<DType>(entry.dtype), .shape = entry.shape, .data = entry.data};
 }
 
 }  // namespace phasor

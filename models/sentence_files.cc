@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "models/config_reader.h"
 #include "models/files.h"
@@ -26,6 +27,9 @@ constexpr int64_t kMaxTokens = int64_t{1} << 30;
 constexpr int64_t kMaxDenseWidth = int64_t{1} << 16;  // of a Dense module
 constexpr size_t kMaxModules = 32;
 
+/// "sentence_transformers.models.Pooling" -> "Pooling".
+std::string module_kind(const std::string& type) { return type.substr(type.rfind('.') + 1); }
+
 /// The newer form: "pooling_mode": "mean", or a list of such names.
 std::vector<PoolingMode> modes_by_name(const ConfigReader& reader) {
   const bool list = reader.value("pooling_mode")->is_array();
@@ -34,15 +38,16 @@ std::vector<PoolingMode> modes_by_name(const ConfigReader& reader) {
   std::vector<PoolingMode> modes;
   for (const std::string& name : names) {
     try {
-      const std::vector<PoolingMode> parsed = parse_pooling_modes(name);
-      modes.insert(modes.end(), parsed.begin(), parsed.end());
+      modes.push_back(parse<PoolingMode>(name));
     } catch (const InvalidArgument& error) {
       reader.fail(fmt::format("pooling_mode: {}", error.what()));
     }
   }
+  if (modes.empty()) reader.fail("pooling_mode is an empty list; name one mode at least");
   return modes;
 }
 
+/// The older form. Where no flag is true it is the mean.
 std::vector<PoolingMode> modes_by_flags(const ConfigReader& reader) {
   constexpr std::pair<std::string_view, PoolingMode> kFlags[] = {
       {"pooling_mode_cls_token", PoolingMode::kCls},
@@ -53,14 +58,12 @@ std::vector<PoolingMode> modes_by_flags(const ConfigReader& reader) {
       {"pooling_mode_lasttoken", PoolingMode::kLastToken}};
   std::vector<PoolingMode> modes;
   for (const auto& [key, mode] : kFlags) {
-    if (reader.boolean({key}, mode == PoolingMode::kMean)) modes.push_back(mode);
+    if (reader.boolean({key}, false)) modes.push_back(mode);
   }
-  return modes;
+  return modes.empty() ? std::vector{PoolingMode::kMean} : modes;
 }
 
-std::vector<PoolingMode> read_pooling(const fs::path& file, int64_t width) {
-  const JsonDocument object = read_json_object(file);
-  const ConfigReader reader(file.string(), *object);
+Pooling read_pooling(const ConfigReader& reader, int64_t width) {
   constexpr std::string_view kKeys[] = {"word_embedding_dimension",
                                         "embedding_dimension",
                                         "pooling_mode",
@@ -80,31 +83,13 @@ std::vector<PoolingMode> read_pooling(const fs::path& file, int64_t width) {
   if (stated != width) {
     reader.fail(fmt::format("it pools vectors of {}; this model's are {} wide", stated, width));
   }
-  const std::vector<PoolingMode> modes =
-      reader.has("pooling_mode") ? modes_by_name(reader) : modes_by_flags(reader);
-  if (modes.empty()) reader.fail("every pooling mode is false; one at least must be true");
-  if (!reader.boolean({"include_prompt"}, true)) {
-    reader.refuse("include_prompt", "true: phasor pools all tokens", ErrorCode::kUnsupported);
-  }
-  return modes;
+  return {.modes = reader.has("pooling_mode") ? modes_by_name(reader) : modes_by_flags(reader),
+          .include_prompt = reader.boolean({"include_prompt"}, true)};
 }
 
-Projection read_dense(const fs::path& folder, int64_t width) {
-  const fs::path config = folder / "config.json";
-  const JsonDocument object = read_json_object(config);
-  const ConfigReader reader(config.string(), *object);
-  Projection projection;
-  projection.in = reader.integer({"in_features"}, 1, kMaxDenseWidth);
-  projection.out = reader.integer({"out_features"}, 1, kMaxDenseWidth);
-  if (projection.in != width) {
-    reader.refuse("in_features", fmt::format("{}, the width of what comes before", width));
-  }
-  const std::string function =
-      reader.text({"activation_function"}, "torch.nn.modules.activation.Tanh");
-  projection.tanh = function.ends_with(".Tanh");
-  if (!projection.tanh && !function.ends_with(".Identity")) {
-    reader.refuse("activation_function", "Tanh or Identity", ErrorCode::kUnsupported);
-  }
+/// Reads a tensor of a module's model.safetensors, which must have this shape.
+std::vector<float> read_tensor(const fs::path& folder, const std::string& name,
+                               const std::vector<int64_t>& shape) {
   const fs::path weights = folder / "model.safetensors";
   if (!is_file(weights) && is_file(folder / "pytorch_model.bin")) {
     throw ModelError(
@@ -114,49 +99,92 @@ Projection read_dense(const fs::path& folder, int64_t width) {
         ErrorCode::kUnsupported);
   }
   const auto file = SafetensorsFile::open(within_folder(weights));
-  const auto read = [&](const std::string& name, std::vector<int64_t> shape) {
-    const Tensor tensor = file->tensor(name);
-    if (tensor.shape != shape) {
-      throw ModelError(fmt::format("{}: the tensor '{}' has shape {}; config.json asks for {}",
-                                   weights.string(), name, shape_text(tensor.shape),
-                                   shape_text(shape)));
+  const Tensor tensor = file->tensor(name);
+  if (tensor.shape != shape) {
+    throw ModelError(fmt::format("{}: the tensor '{}' has shape {}; config.json asks for {}",
+                                 weights.string(), name, shape_text(tensor.shape),
+                                 shape_text(shape)));
+  }
+  std::vector<float> values = tensor.to_float();
+  if (!std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); })) {
+    throw ModelError(fmt::format(
+        "{}: the tensor '{}' holds NaN, an infinity or a number that is too large for float32",
+        weights.string(), name));
+  }
+  return values;
+}
+
+/// Refuses a module that reads or makes anything but the vector of the text.
+void require_sentence_embedding(const ConfigReader& reader) {
+  constexpr const char* kVector = "sentence_embedding";
+  for (const char* const key : {"module_input_name", "module_output_name"}) {
+    if (reader.text({key}, kVector) != kVector) {
+      reader.refuse(key, fmt::format("\"{}\"", kVector), ErrorCode::kUnsupported);
     }
-    std::vector<float> values = tensor.to_float();
-    if (!std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); })) {
-      throw ModelError(
-          fmt::format("{}: the tensor '{}' holds NaN or an infinity", weights.string(), name));
-    }
-    return values;
-  };
-  projection.weight = read("linear.weight", {projection.out, projection.in});
-  projection.bias = reader.boolean({"bias"}, true) ? read("linear.bias", {projection.out})
-                                                   : std::vector<float>(projection.out);
+  }
+}
+
+/// Of a class of torch: "torch.nn.modules.activation.Tanh".
+Activation read_function(const ConfigReader& reader) {
+  constexpr std::string_view kKey = "activation_function", kTorch = "torch.nn.";
+  constexpr std::pair<std::string_view, Activation> kClasses[] = {
+      {"Tanh", Activation::kTanh},           {"Identity", Activation::kIdentity},
+      {"GELU", Activation::kGeluErf},        {"ReLU", Activation::kRelu},
+      {"SiLU", Activation::kSilu},           {"Sigmoid", Activation::kSigmoid},
+      {"ReLU6", Activation::kRelu6},         {"LeakyReLU", Activation::kLeakyRelu},
+      {"Hardswish", Activation::kHardswish}, {"Mish", Activation::kMish}};
+  const std::string function = reader.text({kKey}, "torch.nn.modules.activation.Tanh");
+  std::vector<std::string_view> known;
+  for (const auto& [name, activation] : kClasses) {
+    if (function.starts_with(kTorch) && module_kind(function) == name) return activation;
+    known.push_back(name);
+  }
+  reader.refuse(kKey, fmt::format("one of torch.nn's {}", fmt::join(known, ", ")),
+                ErrorCode::kUnsupported);
+}
+
+Projection read_dense(const ConfigReader& reader, const fs::path& folder, int64_t width) {
+  require_sentence_embedding(reader);
+  if (reader.boolean({"use_residual"}, false)) {
+    reader.refuse("use_residual", "false", ErrorCode::kUnsupported);
+  }
+  Projection projection;
+  projection.in = reader.integer({"in_features"}, 1, kMaxDenseWidth);
+  projection.out = reader.integer({"out_features"}, 1, kMaxDenseWidth);
+  if (projection.in != width) {
+    reader.refuse("in_features", fmt::format("{}, the width of what comes before", width));
+  }
+  projection.activation = read_function(reader);
+  projection.weight = read_tensor(folder, "linear.weight", {projection.out, projection.in});
+  projection.bias = reader.boolean({"bias"}, true)
+                        ? read_tensor(folder, "linear.bias", {projection.out})
+                        : std::vector<float>(projection.out);
   return projection;
 }
 
-/// "sentence_transformers.models.Pooling" -> "Pooling".
-std::string module_kind(const std::string& type) { return type.substr(type.rfind('.') + 1); }
+VectorNorm read_norm(const ConfigReader& reader, const fs::path& folder, int64_t width) {
+  if (reader.integer({"dimension"}, 1, kMaxDenseWidth) != width) {
+    reader.refuse("dimension", fmt::format("{}, the width of what comes before", width));
+  }
+  return {.weight = read_tensor(folder, "norm.weight", {width}),
+          .bias = read_tensor(folder, "norm.bias", {width})};
+}
 
 /// modules.json: a list of {"path", "type"}, in the order in which they run.
 class ModuleReader {
  public:
-  ModuleReader(const fs::path& folder, int64_t d_model) : folder_(folder), d_model_(d_model) {}
+  ModuleReader(ModelFolder& folder, int64_t d_model) : folder_(folder), d_model_(d_model) {}
 
   SentenceConfig read() {
-    const fs::path file = folder_ / kModules;
-    const JsonDocument document = read_json(file);
-    const json& modules = *document;
-    const ConfigReader reader(file.string(), modules);
-    if (!modules.is_array()) reader.fail(value_text(modules) + " is no list of modules");
-    if (modules.size() > kMaxModules) {
-      reader.fail(fmt::format("{} modules; at most {} are read", modules.size(), kMaxModules));
-    }
-    for (const json& entry : modules) {
-      if (!entry.is_object()) reader.fail(value_text(entry) + " is no module");
-      const ConfigReader module(file.string(), entry);
+    const ConfigReader list = folder_.list(kModules);
+    size_t count = 0;
+    list.for_each_object([&](const ConfigReader& module) {
+      if (++count > kMaxModules) {
+        list.fail(fmt::format("more than {} modules", kMaxModules));
+      }
       add(module, module_kind(module.text({"type"})), module.text({"path"}, ""));
-    }
-    if (config_.source.empty()) reader.fail("no Pooling module is in it");
+    });
+    if (config_.source.empty()) list.fail("no Pooling module is in it");
     return std::move(config_);
   }
 
@@ -165,49 +193,75 @@ class ModuleReader {
     if (path.is_absolute() || std::find(path.begin(), path.end(), "..") != path.end()) {
       module.refuse("path", "a folder inside the model's own, without \"..\"");
     }
-    refuse_link_out(folder_, folder_ / path);
+    const fs::path where = folder_.path() / path;
+    refuse_link_out(folder_.path(), where);
+    const std::string config = (path / "config.json").string();
     Pooling& pooling = config_.pooling;
     const bool first = config_.source.empty();
     if (kind == "Transformer" && first && !seen_transformer_) {
       seen_transformer_ = true;
     } else if (kind == "Pooling" && first && seen_transformer_) {
-      config_.source = (path / "config.json").string();
-      pooling.modes = read_pooling(folder_ / config_.source, d_model_);
-    } else if (kind == "Dense" && !first && !pooling.normalize) {
-      if (!dense_.insert(file_id(folder_ / path / "model.safetensors")).second) {
+      config_.source = config;
+      pooling = read_pooling(folder_.needed(config), d_model_);
+    } else if ((kind == "Dense" || kind == "LayerNorm") && !first) {
+      if (!weights_.insert(file_id(where / "model.safetensors")).second) {
         module.refuse("path", "a folder with weights of its own");
       }
-      pooling.projections.push_back(read_dense(folder_ / path, pooling.width(d_model_)));
+      const int64_t width = pooling.width(d_model_);
+      if (std::exchange(pooling.normalize, false)) pooling.steps.emplace_back(UnitLength());
+      const ConfigReader reader = folder_.needed(config);
+      if (kind == "Dense") {
+        pooling.steps.emplace_back(read_dense(reader, where, width));
+      } else {
+        pooling.steps.emplace_back(read_norm(reader, where, width));
+      }
     } else if (kind == "Normalize" && !first) {
+      if (!path.empty()) require_sentence_embedding(folder_.object(config));
       pooling.normalize = true;
-    } else {
+    } else if (kind != "Dropout" || first) {  // which does nothing in a trained model
       module.refuse("type",
-                    "a Transformer, then a Pooling, then Dense modules and Normalize: phasor runs "
-                    "no others and no other order",
+                    "a Transformer, then a Pooling, then any of Dense, LayerNorm, Normalize and "
+                    "Dropout: phasor runs no others and no other order",
                     ErrorCode::kUnsupported);
     }
   }
 
-  const fs::path& folder_;
+  ModelFolder& folder_;
   int64_t d_model_;
   bool seen_transformer_ = false;
-  std::set<std::pair<uint64_t, uint64_t>> dense_;  // the weights that were read
+  std::set<std::pair<uint64_t, uint64_t>> weights_;  // the files that were read
   SentenceConfig config_;
 };
 
-SentenceConfig read_modules(const fs::path& folder, int64_t d_model,
+SentenceConfig read_modules(ModelFolder& folder, int64_t d_model,
                             std::vector<std::string>& notes) {
-  if (is_there(folder / kModules)) return ModuleReader(folder, d_model).read();
+  if (folder.has(kModules)) return ModuleReader(folder, d_model).read();
   SentenceConfig config;
-  const fs::path pooling = fs::path("1_Pooling") / "config.json";
-  if (!is_there(folder / pooling)) return config;
-  refuse_link_out(folder, folder / pooling);
-  config.source = pooling.string();
-  config.pooling.modes = read_pooling(folder / pooling, d_model);
+  const std::string pooling = "1_Pooling/config.json";
+  if (!folder.has(pooling)) return config;
+  refuse_link_out(folder.path(), folder.path() / pooling);
+  config.source = pooling;
+  config.pooling = read_pooling(folder.needed(pooling), d_model);
   notes.push_back(
       "1_Pooling is here and modules.json is not: whether sentence vectors are normalised is not "
       "said; they are not");
   return config;
+}
+
+/// What is said of the vectors beside the modules: how many numbers are kept, how to compare them.
+void read_vectors(const ConfigReader& file, int64_t d_model, SentenceConfig& config) {
+  Pooling& pooling = config.pooling;
+  if (constexpr const char* kKey = "similarity_fn_name"; file.has(kKey)) {
+    config.similarity = file.choice(kKey, {Similarity::kCosine, Similarity::kDot,
+                                           Similarity::kEuclidean, Similarity::kManhattan});
+  }
+  if (constexpr const char* kKey = "truncate_dim"; file.has(kKey)) {
+    const int64_t width = pooling.width(d_model);
+    const int64_t kept = file.integer({kKey}, 1, kMaxTokens);
+    if (kept >= width) return;
+    if (std::exchange(pooling.normalize, false)) pooling.steps.emplace_back(UnitLength());
+    pooling.steps.emplace_back(FirstNumbers{kept});
+  }
 }
 
 /// A length in tokens that a tokenizer or a call is given; those without a limit have 1e30.
@@ -332,7 +386,8 @@ TextConfig read_text_config(ModelFolder& folder) {
 
 SentenceConfig read_sentence_config(ModelFolder& folder, int64_t d_model, const TextConfig& text,
                                     std::vector<std::string>& notes) {
-  SentenceConfig config = read_modules(folder.path(), d_model, notes);
+  SentenceConfig config = read_modules(folder, d_model, notes);
+  read_vectors(folder.object(kSentenceConfig), d_model, config);
   static_cast<TextConfig&>(config) = text;
   return config;
 }

@@ -1,4 +1,4 @@
-// The exact conversion of tensors to float32.
+// The conversion of tensors to float32.
 #include <fmt/format.h>
 
 #include <bit>
@@ -31,13 +31,28 @@ float float_of_half(uint16_t half) {
 
 float float_of_bfloat16(uint16_t value) { return from_bits(static_cast<uint32_t>(value) << 16); }
 
-template <float (*Convert)(uint16_t)>
+float float_of_double(double value) { return static_cast<float>(value); }
+
+template <typename Stored, float (*Convert)(Stored)>
 void convert(const std::byte* source, float* out, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
-    uint16_t bits;
-    std::memcpy(&bits, source + 2 * i, 2);  // may be unaligned
-    out[i] = Convert(bits);
+    Stored stored;
+    std::memcpy(&stored, source + i * sizeof stored, sizeof stored);  // may be unaligned
+    out[i] = Convert(stored);
   }
+}
+
+int64_t bytes_of(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return 4;
+    case DType::kFloat16:
+    case DType::kBFloat16:
+      return 2;
+    case DType::kFloat64:
+      return 8;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -48,6 +63,8 @@ int64_t Tensor::num_elements() const {
   return count;
 }
 
+int64_t Tensor::num_bytes() const { return present() ? num_elements() * bytes_of(dtype) : 0; }
+
 void Tensor::copy_to(float* out, int64_t first, int64_t count) const {
   if (first < 0 || count < 0 || first > num_elements() - count) {
     throw InvalidArgument(fmt::format("elements {} to {} of a tensor that has {}", first,
@@ -55,16 +72,17 @@ void Tensor::copy_to(float* out, int64_t first, int64_t count) const {
   }
   if (count == 0) return;
   if (!present()) throw InvalidArgument("elements of an absent tensor");
+  const std::byte* const source = data + bytes_of(dtype) * first;
   switch (dtype) {
     case DType::kFloat32:
-      std::memcpy(out, data + 4 * first, 4 * static_cast<size_t>(count));
+      std::memcpy(out, source, sizeof(float) * static_cast<size_t>(count));
       return;
     case DType::kFloat16:
-      convert<float_of_half>(data + 2 * first, out, count);
-      return;
+      return convert<uint16_t, float_of_half>(source, out, count);
     case DType::kBFloat16:
-      convert<float_of_bfloat16>(data + 2 * first, out, count);
-      return;
+      return convert<uint16_t, float_of_bfloat16>(source, out, count);
+    case DType::kFloat64:
+      return convert<double, float_of_double>(source, out, count);
   }
 }
 

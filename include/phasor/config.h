@@ -24,14 +24,40 @@ enum class NormOrder { kPreNorm, kPostNorm };
 ///     kRmsNorm    x / √(mean(x²) + ε) · γ               (Zhang & Sennrich 2019, arXiv 1910.07467)
 enum class NormKind { kLayerNorm, kRmsNorm };
 
-/// The MLP's nonlinearity.
+/// A function of one number: the nonlinearity of the MLP, of a head or of a Projection.
 ///
 ///     kGeluErf   x·Φ(x), exact
 ///     kGeluTanh  Hendrycks & Gimpel's tanh approximation ("gelu_new")
 ///     kRelu      max(x, 0)
 ///     kSilu      x·sigmoid(x) ("swish")
 ///     kTanh      tanh(x)
-enum class Activation { kGeluErf, kGeluTanh, kRelu, kSilu, kTanh };
+///     kIdentity  x ("linear")
+///     kSigmoid   1 / (1 + e^−x)
+///     kQuickGelu x·sigmoid(1.702·x)
+///     kGelu10    min(x·Φ(x), 10)
+///     kRelu2     max(x, 0)²
+///     kRelu6     min(max(x, 0), 6)
+///     kLeakyRelu max(x, 0.01·x)
+///     kHardswish x·min(max(x + 3, 0), 6) / 6
+///     kMish      x·tanh(ln(1 + e^x))
+///     kLaplace   Φ((x − 0.707107) / 0.282095)
+enum class Activation {
+  kGeluErf,
+  kGeluTanh,
+  kRelu,
+  kSilu,
+  kTanh,
+  kIdentity,
+  kSigmoid,
+  kQuickGelu,
+  kGelu10,
+  kRelu2,
+  kRelu6,
+  kLeakyRelu,
+  kHardswish,
+  kMish,
+  kLaplace,
+};
 
 /// The vectors of positions that are added to the token embedding.
 enum class PositionKind { kNone, kSinusoidal, kLearned };

@@ -88,7 +88,7 @@ struct RunOptions {
   Positions positions = {};
   Overflow overflow = Overflow::kError;
   std::vector<ResidualCut> cut_residuals = {};
-  /// If set, also makes one vector of each sequence: Encoding::embedding().
+  /// If set, also makes one vector of each sequence, of all its tokens: Encoding::embedding().
   std::optional<Pooling> pooling = {};
   /// The caller's memory for the hidden states, [N, C]; empty: memory of the Encoding.
   std::span<float> hidden = {};
@@ -244,7 +244,7 @@ class Classification {
 /// B documents by relevance to a query.
 struct Ranking {
   std::vector<int64_t> order;  // the documents' numbers, best first, [B]
-  /// Of the documents in their own order: the head's probability, or the cosine. [B]
+  /// Of the documents in their own order: the head's probability, or the similarity. [B]
   std::vector<float> scores;
 };
 
@@ -317,9 +317,9 @@ class Encoder {
   std::vector<float> score(const Texts& first, const Texts& second,
                            const ClassifyOptions& options = {});
   /// Documents by relevance to a query: by the logit of a reranker, or, where the model has no
-  /// classification head, by the cosine of the vectors of query and document, made with the model's
-  /// prompts for them. Throws what classify() or embed() throws, and ModelError if the head has
-  /// several labels.
+  /// classification head, by the SentenceConfig::similarity of the vectors of query and document,
+  /// made with the model's prompts for them. Throws what classify() or embed() throws, and
+  /// ModelError if the head has several labels.
   Ranking rank(std::string_view query, const Texts& documents, const ClassifyOptions& options = {});
 
   /// The implementations that the last run used, in the order of the forward pass; empty before the

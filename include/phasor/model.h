@@ -21,7 +21,7 @@
 namespace [[gnu::visibility("default")]] phasor {
 
 /// The formats of numbers in a checkpoint.
-enum class DType { kFloat32, kFloat16, kBFloat16 };
+enum class DType { kFloat32, kFloat16, kBFloat16, kFloat64 };
 
 /// A borrowed row-major tensor as it lies in the file: `data` may be unaligned and lives as long as
 /// the Model it came with. Default-constructed: absent.
@@ -32,8 +32,9 @@ struct Tensor {
 
   bool present() const { return data != nullptr; }
   int64_t num_elements() const;
-  /// Writes elements first … first + count − 1 as float32. Exact: every float16 and bfloat16 is a
-  /// float32.
+  int64_t num_bytes() const;  // as it lies in the file
+  /// Writes elements first … first + count − 1 as float32. Every float16 and bfloat16 is one; a
+  /// float64 becomes the nearest, or infinite if it is too large for all.
   void copy_to(float* out, int64_t first, int64_t count) const;
   std::vector<float> to_float() const;
 };

@@ -20,7 +20,7 @@ struct EnumNames {
 
 /// Defined for Activation, ClassifierHead::Output, DType, ErrorCode, NormKind, NormOrder, Overflow,
 /// PoolingMode, PositionKind, Positions::Source, Precision, ResidualCut::Site, ResidualSource,
-/// RowMeasure and SinusoidalLayout. Hooks have paths instead, see hook_path().
+/// RowMeasure, Similarity and SinusoidalLayout. Hooks have paths instead, see hook_path().
 template <typename Enum>
 const EnumNames& names();
 

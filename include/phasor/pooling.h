@@ -7,8 +7,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
+#include "phasor/config.h"
 #include "phasor/names.h"
 
 namespace [[gnu::visibility("default")]] phasor {
@@ -20,49 +22,84 @@ enum class PoolingMode {
   kMax,           // max_t x_t, each column by itself
   kMean,          // Σ x_t / T
   kMeanSqrtLen,   // Σ x_t / √T
-  kWeightedMean,  // Σ t·x_t / Σ t
+  kWeightedMean,  // Σ t·x_t / Σ t; tokens are counted from the prompt's first
   kLastToken,     // x_T
 };
 
-/// y = f(W x + b) of a pooled vector: sentence-transformers' Dense.
+/// y = f(W x + b): sentence-transformers' Dense.
 struct Projection {
   int64_t in = 0;
   int64_t out = 0;
-  std::vector<float> weight = {};  // [out, in]
-  std::vector<float> bias = {};    // [out]
-  bool tanh = false;               // f is tanh; otherwise the identity
+  std::vector<float> weight = {};                 // [out, in]
+  std::vector<float> bias = {};                   // [out]
+  Activation activation = Activation::kIdentity;  // f
 
   bool operator==(const Projection&) const = default;
 };
 
+/// y = (x − mean) / √(variance + 1e-5) · weight + bias: sentence-transformers' LayerNorm.
+struct VectorNorm {
+  std::vector<float> weight = {};  // [width]
+  std::vector<float> bias = {};    // [width]
+
+  bool operator==(const VectorNorm&) const = default;
+};
+
+/// y = x / max(‖x‖, 1e-12): sentence-transformers' Normalize.
+struct UnitLength {
+  bool operator==(const UnitLength&) const = default;
+};
+
+/// y = the first `count` numbers of x: sentence-transformers' truncate_dim.
+struct FirstNumbers {
+  int64_t count = 0;
+  bool operator==(const FirstNumbers&) const = default;
+};
+
+/// What is done with a pooled vector.
+using PoolingStep = std::variant<Projection, VectorNorm, UnitLength, FirstNumbers>;
+
 /// From hidden states [T, C] to one vector. A value; the default is the mean.
 struct Pooling {
-  /// Their vectors are concatenated in the order of the enum, not of this list.
+  /// Their vectors are concatenated in this order; a mode may appear several times.
   std::vector<PoolingMode> modes = {PoolingMode::kMean};
-  std::vector<Projection> projections = {};  // one after the other
-  bool normalize = false;                    // y / max(‖y‖, 1e-12), at the end
+  std::vector<PoolingStep> steps = {};  // one after the other
+  bool normalize = false;               // UnitLength at the end
+  bool include_prompt = true;           // false: only the tokens after the prompt are pooled
 
   /// The vector's width, for states of width C.
   int64_t width(int64_t d_model) const;
   bool operator==(const Pooling&) const = default;
 };
 
-/// The vector of one sequence: hidden [T, C] -> [pooling.width(C)]. Computed in double. Throws
-/// InvalidArgument if `hidden` is not a whole number of rows (at least one), if there is no mode,
-/// or if a projection does not fit, and ModelError if finite states give a
-/// vector that is not finite (before it is normalised).
-std::vector<float> pool(std::span<const float> hidden, int64_t d_model, const Pooling& pooling);
+/// The vector of one sequence: hidden [T, C] -> [pooling.width(C)]. Computed in double. The first
+/// `prompt_tokens` rows are the prompt's; without pooling.include_prompt they are left out, and
+/// where no other row is left the pooled vector is zeros. Throws InvalidArgument if `hidden` is not
+/// a whole number of rows (at least one), if there is no mode, or if a step does not fit, and
+/// ModelError if finite states give a vector that is not finite (before it is normalised).
+std::vector<float> pool(std::span<const float> hidden, int64_t d_model, const Pooling& pooling,
+                        int64_t prompt_tokens = 0);
 
-/// "cls,mean" for several modes. Throws InvalidArgument listing the valid names, which are
-/// sentence-transformers'.
+/// "cls,mean" for several modes, in their order. Throws InvalidArgument listing the valid names,
+/// which are sentence-transformers'; "mean_sqrt_len" is read as well.
 std::vector<PoolingMode> parse_pooling_modes(std::string_view names);
 /// The inverse of parse_pooling_modes().
 std::string to_string(const std::vector<PoolingMode>& modes);
 /// For people: "cls,mean, Dense to 512 with tanh, normalised".
 std::string to_string(const Pooling& pooling);
 
-/// The cosine of two vectors, computed in double; 0 if one of them is zero. Throws InvalidArgument
-/// if their widths differ.
+/// How two vectors are compared; more is more similar.
+enum class Similarity {
+  kCosine,     // a·b / (‖a‖·‖b‖); 0 if one of them is zero
+  kDot,        // a·b
+  kEuclidean,  // −‖a − b‖
+  kManhattan,  // −Σ |a_i − b_i|
+};
+
+/// The similarity of two vectors, computed in double. Throws InvalidArgument if their widths
+/// differ.
+double similarity(std::span<const float> a, std::span<const float> b, Similarity kind);
+/// similarity() by Similarity::kCosine.
 double cosine(std::span<const float> a, std::span<const float> b);
 
 /// What a checkpoint's files say about preparing texts, for vectors and for a classification head.
@@ -81,6 +118,7 @@ struct TextConfig {
 struct SentenceConfig : TextConfig {
   Pooling pooling;
   std::string source;  // the file of the pooling: "1_Pooling/config.json"; empty: none
+  Similarity similarity = Similarity::kCosine;  // by which its vectors are to be compared
 };
 
 }  // namespace phasor

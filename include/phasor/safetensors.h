@@ -41,7 +41,7 @@ class SafetensorsFile {
   /// See Model::release_pages.
   void release_pages() const;
   /// Borrowed from this object. Throws ModelError if there is no such tensor or its dtype is not
-  /// F32, F16 or BF16.
+  /// F32, F16, BF16 or F64.
   Tensor tensor(const std::string& name) const;
 
  private:

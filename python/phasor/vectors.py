@@ -20,6 +20,7 @@ from .inside import Inside
 from .observed import strings
 from .run_options import OVERFLOWS, PositionsLike, RunPositions, choice
 
+_DISTANCES = {"euclidean": 2, "manhattan": 1}  # the order of the norm
 _CHUNK = 16384  # texts that are handed over together, so that memory stays flat
 
 
@@ -275,14 +276,23 @@ class Vectors(Inside):
         return self.encode(sentences, **options)
 
     def similarity(self, a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
-        """Cosines between the vectors ``a`` [n, W] and ``b`` [m, W]: [n, m]."""
+        """How similar the vectors ``a`` [n, W] and ``b`` [m, W] are: [n, m]. Cosines, or what the
+        model's files name as ``similarity_fn_name``: ``dot``, or ``euclidean`` or ``manhattan``,
+        which are minus the distances."""
         first = np.array(floats("vectors", a), ndmin=2)
         second = np.array(floats("vectors", b), ndmin=2)
         if first.ndim > 2 or second.ndim > 2 or first.shape[1] != second.shape[1]:
             raise InvalidArgument(
                 f"vectors of shapes {first.shape} and {second.shape} cannot be compared"
             )
-        return _normalize(first) @ _normalize(second).T
+        kind = self._sentence().get("similarity", "cosine")
+        if kind in _DISTANCES:
+            order = _DISTANCES[kind]
+            rows = [-np.linalg.norm(second - row, order, axis=1) for row in first]
+            return np.array(rows, np.float32).reshape(len(first), len(second))
+        if kind == "cosine":
+            first, second = _normalize(first), _normalize(second)
+        return cast(FloatArray, first @ second.T)
 
     def rank(
         self,
@@ -296,8 +306,8 @@ class Vectors(Inside):
     ) -> List[Dict[str, Any]]:
         """Documents by relevance, best first, as ``CrossEncoder.rank`` gives them: dicts with
         ``corpus_id``, ``score`` and, on request, ``text``. A reranker reads query and document
-        together; of other models the score is the cosine of their vectors. ``parse_special`` is
-        that of :meth:`encode`."""
+        together; of other models the score is the :meth:`similarity` of their vectors.
+        ``parse_special`` is that of :meth:`encode`."""
         self._open()
         if top_k is not None and integer("top_k", top_k) < 0:
             raise InvalidArgument(f"top_k is {top_k}; it must be 0 or more")

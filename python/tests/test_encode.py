@@ -88,21 +88,21 @@ def test_truncated_vectors_are_normalised_afterwards(encoder, texts):
     np.testing.assert_allclose(one, short[0], atol=1e-6)
 
 
-@pytest.mark.parametrize("pooling", ["cls", "max", "lasttoken", "mean,cls"])
+@pytest.mark.parametrize("pooling", ["cls", "max", "mean_sqrt_len_tokens", "mean,lasttoken,cls,mean"])
 def test_pooling(encoder, texts, pooling):
     by_name = {
         "cls": lambda s: s[0],
         "max": lambda s: s.max(0),
         "mean": lambda s: s.mean(0),
         "lasttoken": lambda s: s[-1],
+        "mean_sqrt_len_tokens": lambda s: s.sum(0) / np.sqrt(len(s)),
     }
     states = encoder.forward(texts)
     vectors = encoder.encode(texts, pooling=pooling)
     for vector, state in zip(vectors, states):
-        parts = {name: by_name[name](state) for name in pooling.split(",")}
-        order = [name for name in ("cls", "max", "mean", "lasttoken") if name in parts]
+        parts = [by_name[name](state) for name in pooling.split(",")]
         assert vector.shape == (128 * len(parts),)
-        np.testing.assert_allclose(vector, np.concatenate([parts[n] for n in order]), atol=1e-5)
+        np.testing.assert_allclose(vector, np.concatenate(parts), atol=1e-5)
 
 
 def test_positions_and_edits_are_those_of_a_run(encoder, texts):
@@ -244,6 +244,26 @@ def test_similarity_is_the_cosine(encoder):
         encoder.similarity(a, b[:, :7])
     with pytest.raises(TypeError):
         encoder.similarity(None, b)
+
+
+@pytest.mark.parametrize("name", ["cosine", "dot", "euclidean", "manhattan"])
+def test_similarity_is_that_of_the_models_files(model_folder, texts, name):
+    pairs = {
+        "cosine": lambda x, y: x @ y / np.linalg.norm(x) / np.linalg.norm(y),
+        "dot": lambda x, y: x @ y,
+        "euclidean": lambda x, y: -np.sqrt(((x - y) ** 2).sum()),
+        "manhattan": lambda x, y: -np.abs(x - y).sum(),
+    }
+    folder = model_folder(config_sentence_transformers={"similarity_fn_name": name})
+    with phasor.Encoder(folder) as encoder:
+        vectors = encoder.encode(texts)
+        expected = [[pairs[name](x, y) for y in vectors] for x in vectors[:2]]
+        similar = encoder.similarity(vectors[:2], vectors)
+        assert similar.dtype == np.float32
+        np.testing.assert_allclose(similar, expected, rtol=1e-5, atol=1e-5)
+        assert encoder.similarity(vectors[:0], vectors).shape == (0, len(texts))
+        for r in encoder.rank(texts[0], texts):
+            assert r["score"] == pytest.approx(expected[0][r["corpus_id"]], rel=1e-5, abs=1e-4)
 
 
 @pytest.mark.parametrize("precision", ["bf16", "int8", "auto"])

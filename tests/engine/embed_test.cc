@@ -82,6 +82,22 @@ TEST(EmbedTest, OptionsReplaceWhatTheCheckpointSays) {
   expect_same_bits(without[0], run.embedding(0), "no positions");
 }
 
+TEST(EmbedTest, ThePromptIsLeftOutOfThePoolingIfThePoolingSaysSo) {
+  Encoder encoder(bundled(), {.threads = 1});
+  const int64_t d_model = bundled()->config().d_model;
+  const Pooling pooling{.modes = {PoolingMode::kMean, PoolingMode::kWeightedMean},
+                        .include_prompt = false};
+  const std::string prompt = "The dog ";
+  const int64_t prompt_tokens = std::ssize(bundled()->tokenizer().encode(prompt).ids) - 1;  // [SEP]
+  for (const std::string text : {"ran after the cat.", "", "and the cat ran up the tree."}) {
+    const Encoding run = encoder.encode(prompt + text);
+    const Embeddings one = encoder.embed(text, {.pooling = pooling, .prompt = prompt});
+    expect_same_bits(one[0], pool(run.hidden(0), d_model, pooling, prompt_tokens), text);
+    const Embeddings plain = encoder.embed(prompt + text, {.pooling = pooling});
+    expect_same_bits(plain[0], pool(run.hidden(0), d_model, {.modes = pooling.modes}), text);
+  }
+}
+
 TEST(EmbedTest, AnyRangeOfTextsIsTaken) {
   Encoder encoder(bundled(), {.threads = 1});
   const std::vector<std::string> strings = {"Tom bit a dog.", "It rains."};
@@ -136,7 +152,7 @@ TEST(EmbedTest, OddTextsAreReportedAndLongOnesRefusedWhereAskedFor) {
   }
   EXPECT_THROW(encoder.embed("a", {.max_tokens = -1}), InvalidArgument);
   for (const int64_t out : {int64_t{-1}, int64_t{1} << 40}) {
-    const Pooling absurd{.projections = {Projection{.in = 128, .out = out}}};
+    const Pooling absurd{.steps = {Projection{.in = 128, .out = out}}};
     EXPECT_THROW(encoder.embed("a", {.pooling = absurd}), InvalidArgument);
   }
   EXPECT_THROW(encoder.embed("a", {.pooling = Pooling{.modes = {}}}), InvalidArgument);

@@ -28,11 +28,10 @@ INSTANTIATE_TEST_SUITE_P(Seeds, EncoderOnDrawnModelTest, testing::Range(0, 121))
 TEST(EncoderTest, EveryNormOrderWithEveryActivationMatchesTheReference) {
   ModelConfig config = small_config();
   for (const auto order : {NormOrder::kPreNorm, NormOrder::kPostNorm}) {
-    for (const auto activation : {Activation::kGeluErf, Activation::kGeluTanh, Activation::kRelu,
-                                  Activation::kSilu, Activation::kTanh}) {
-      SCOPED_TRACE(std::string(to_string(order)) + " " + std::string(to_string(activation)));
+    for (const std::string_view activation : names<Activation>().all) {
+      SCOPED_TRACE(std::string(to_string(order)) + " " + std::string(activation));
       config.norm_order = order;
-      config.activation = activation;
+      config.activation = parse<Activation>(activation);
       config.final_norm = order == NormOrder::kPreNorm;
       const auto model = random_model(config, 7);
       expect_matches_reference(model, {random_ids(*model, 9, 1)});
@@ -226,6 +225,32 @@ TEST(EncoderTest, Float16AndBFloat16WeightsGiveWhatTheirFloat32ValuesGive) {
   expect_same_bits(half.hidden(0), brain.hidden(0), "float16 against bfloat16");
   const auto expected = reference::encode(*rounded(DType::kFloat16), ids);
   expect_close<float, double>(half.hidden(0), expected.hidden, 1e-4, "float16");
+}
+
+TEST(EncoderTest, Float64WeightsGiveTheBitsOfTheirNearestFloat32) {
+  const auto model = random_model(small_config(), 20);
+  Weights weights = model->weights();
+  std::vector<double> wide_embedding, wide_query;
+  const auto widen = [](Tensor& tensor, std::vector<double>& wide) {
+    // Less than half a unit of the last place away.
+    for (const float value : tensor.to_float()) wide.push_back(value * (1 + 0x1p-26));
+    tensor.dtype = DType::kFloat64;
+    tensor.data = reinterpret_cast<const std::byte*>(wide.data());
+  };
+  widen(weights.token_embedding, wide_embedding);
+  widen(weights.blocks[0].q.weight, wide_query);
+  const TokenIds ids = random_ids(*model, 8, 1);
+  const auto run = [&] {
+    return Encoder(Model::create(model->config(), weights, nullptr)).encode_ids(ids);
+  };
+  expect_same_bits(hidden_of(run()), hidden_of(Encoder(model).encode_ids(ids)), "float64");
+  const auto expect_refused = [&](double& value, const std::string& name) {
+    const double before = std::exchange(value, 1e39);
+    expect_error<ModelError>(run, {name, "inf"});
+    value = before;
+  };
+  expect_refused(wide_query[3], "layer 0");
+  expect_refused(wide_embedding[ids[0] * model->config().d_model], "token embedding");
 }
 
 TEST(EncoderTest, BackendVersionIsThatOfOneDnn) {

@@ -71,6 +71,7 @@ TEST(NamesTest, EveryEnumIsPrintedAndReadBack) {
   expect_names<ResidualCut::Site>();
   expect_names<ResidualSource>();
   expect_names<RowMeasure>();
+  expect_names<Similarity>();
   expect_names<SinusoidalLayout>();
   EXPECT_EQ(to_string(Precision::kBfloat16), "bf16");
   EXPECT_EQ(to_string(ErrorCode::kUnsupported), "unsupported");

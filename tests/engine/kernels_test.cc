@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <numbers>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +19,7 @@
 #include "tests/support/amx_emulator.h"
 #include "tests/support/draw.h"
 #include "tests/support/expect_close.h"
+#include "tests/support/reference_encoder.h"
 
 namespace phasor {
 using namespace internal;
@@ -237,21 +238,18 @@ TEST_P(KernelsTest, QuantizingNeverHidesWhatIsNotFinite) {
 }
 
 double activated(const Activation* activation, double x) {
-  if (activation == nullptr) return x;
-  switch (*activation) {
-    case Activation::kGeluErf:
-      return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
-    case Activation::kGeluTanh:
-      return 0.5 * x *
-             (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-    case Activation::kRelu:
-      return std::max(x, 0.0);
-    case Activation::kSilu:
-      return x / (1 + std::exp(-x));
-    case Activation::kTanh:
-      return std::tanh(x);
-  }
-  return NAN;
+  return activation == nullptr ? x : reference::activate(*activation, x);
+}
+
+std::vector<Activation> all_activations() {
+  std::vector<Activation> all;
+  for (const std::string_view name : names<Activation>().all)
+    all.push_back(parse<Activation>(name));
+  return all;
+}
+
+bool is_coarser(Activation activation) {
+  return activation == Activation::kGeluErf || activation == Activation::kGelu10;
 }
 
 constexpr double kCoarse = 5e-5;  // the error of a coarse GELU
@@ -260,8 +258,7 @@ TEST_P(KernelsTest, AnActivationIsItsFormulaWithinItsError) {
   constexpr int kSteps = 24000;
   std::vector<float> x;
   for (int i = -kSteps; i <= kSteps; ++i) x.push_back(12.0f * static_cast<float>(i) / kSteps);
-  for (const Activation activation : {Activation::kGeluErf, Activation::kGeluTanh,
-                                      Activation::kRelu, Activation::kSilu, Activation::kTanh}) {
+  for (const Activation activation : all_activations()) {
     for (const bool coarse : {false, true}) {
       std::vector<float> y = x;
       kernels_.activate(y.data(), std::ssize(y), activation, coarse);
@@ -277,12 +274,40 @@ TEST_P(KernelsTest, AnActivationIsItsFormulaWithinItsError) {
   }
 }
 
+TEST_P(KernelsTest, AnActivationIsTransformersOfItsName) {
+  constexpr float kX[] = {-12, -3, -0.5f, 0.7f, 12};
+  // ACT2FN[name](x), in double (gelu_tanh: of gelu_pytorch_tanh).
+  const std::map<std::string_view, std::vector<double>> expected = {
+      {"gelu", {0, -0.00404969409, -0.154268769, 0.530625443, 12}},
+      {"gelu_tanh", {0, -0.00363739208, -0.15428599, 0.530570135, 12}},
+      {"relu", {0, 0, 0, 0.7, 12}},
+      {"silu", {-7.37300952e-05, -0.14227762, -0.188770334, 0.467731441, 11.9999263}},
+      {"tanh", {-1, -0.995054754, -0.462117157, 0.604367777, 1}},
+      {"linear", {-12, -3, -0.5, 0.7, 12}},
+      {"sigmoid", {6.1441746e-06, 0.0474258732, 0.377540669, 0.668187772, 0.999993856}},
+      {"quick_gelu", {-1.61864178e-08, -0.0180713097, -0.149611563, 0.536893952, 12}},
+      {"gelu_10", {0, -0.00404969409, -0.154268769, 0.530625443, 10}},
+      {"relu2", {0, 0, 0, 0.49, 144}},
+      {"relu6", {0, 0, 0, 0.7, 6}},
+      {"leaky_relu", {-0.12, -0.03, -0.005, 0.7, 12}},
+      {"hardswish", {0, 0, -0.208333333, 0.431666667, 12}},
+      {"mish", {-7.37303217e-05, -0.145647461, -0.220743775, 0.561148378, 12}},
+      {"laplace", {0, 0, 9.38338117e-06, 0.489950255, 1}}};
+  ASSERT_EQ(expected.size(), names<Activation>().all.size());
+  for (const auto& [name, values] : expected) {
+    std::vector<float> y(std::begin(kX), std::end(kX));
+    kernels_.activate(y.data(), std::ssize(y), parse<Activation>(name), false);
+    for (size_t i = 0; i < y.size(); ++i) {
+      EXPECT_NEAR(y[i], values[i], 1e-6 * std::max(1.0, std::abs(values[i]))) << name;
+    }
+  }
+}
+
 TEST_P(KernelsTest, DequantizingScalesShiftsAndActivates) {
   constexpr int64_t kRows = 3;
-  constexpr Activation kActivations[] = {Activation::kGeluErf, Activation::kGeluTanh,
-                                         Activation::kRelu, Activation::kSilu, Activation::kTanh};
+  const std::vector<Activation> all = all_activations();
   std::vector<const Activation*> activations = {nullptr};
-  for (const Activation& activation : kActivations) activations.push_back(&activation);
+  for (const Activation& activation : all) activations.push_back(&activation);
   for (const int64_t width : kSizes) {
     for (const Activation* activation : activations) {
       const std::vector<float> row_scale = draw(kRows, 1, 1e-2f),
@@ -309,7 +334,7 @@ TEST_P(KernelsTest, DequantizingScalesShiftsAndActivates) {
       EXPECT_EQ(sums.back(), 4242);
       std::vector<float> got(kRows * width);
       std::memcpy(got.data(), sums.data(), got.size() * sizeof(float));
-      const bool coarse = activation != nullptr && *activation == Activation::kGeluErf;
+      const bool coarse = activation != nullptr && is_coarser(*activation);
       double largest = 0;
       for (const double y : expected) largest = std::max(largest, std::abs(y));
       expect_close<float, double>(
@@ -321,11 +346,10 @@ TEST_P(KernelsTest, DequantizingScalesShiftsAndActivates) {
 }
 
 TEST_P(KernelsTest, ActivationsEndInTheirAsymptotes) {
-  constexpr Activation kActivations[] = {Activation::kGeluErf, Activation::kGeluTanh,
-                                         Activation::kRelu, Activation::kSilu, Activation::kTanh};
+  const std::vector<Activation> all = all_activations();
   const float one = 1, zero = 0;
   const int32_t none = 0;
-  for (const Activation& activation : kActivations) {
+  for (const Activation& activation : all) {
     for (const int32_t x : {-2000000000, -100, -40, -20, 0, 20, 40, 100, 2000000000}) {
       int32_t sum = x;
       kernels_.dequantize(&sum, 1, 1,

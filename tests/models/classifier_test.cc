@@ -138,10 +138,14 @@ TEST(ClassifierTest, ProbabilitiesFollowFromTheLabelsOrTheConfiguration) {
     EXPECT_EQ(output(files), Output::kIdentity);
   }
   Files files(1);
-  files.config["sentence_transformers"] = {{"activation_fn", "torch.nn.GLU"}};
+  files.config["sentence_transformers"] = {{"activation_fn", "someones.code.Scale"}};
   EXPECT_EQ(output(files), Output::kSigmoid);
   ASSERT_EQ(files.load()->notes().size(), 1u);
-  EXPECT_NE(files.load()->notes()[0].find("torch.nn.GLU"), std::string::npos);
+  EXPECT_NE(files.load()->notes()[0].find("someones.code.Scale"), std::string::npos);
+  files.config["sentence_transformers"] = {{"activation_fn", "torch.nn.modules.activation.Tanh"}};
+  EXPECT_EQ(output(files), Output::kTanh);
+  files.config["sentence_transformers"] = {{"activation_fn", "torch.nn.GLU"}};
+  files.expect_headless({"torch.nn.GLU", "Tanh"});
   files.config["sentence_transformers"] = 3;
   files.expect_headless({"sentence_transformers", "3"});
 }

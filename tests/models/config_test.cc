@@ -277,11 +277,34 @@ TEST(ConfigTest, SomeFamiliesCodeFixesTheEpsilon) {
   EXPECT_EQ(read(with(bert(), "layer_norm_eps", 0.5)).config.norm_eps, 0.5f);
 }
 
-TEST(ConfigTest, ActivationsHaveManyNames) {
-  EXPECT_EQ(read(with(bert(), "hidden_act", "gelu_new")).config.activation, Activation::kGeluTanh);
-  EXPECT_EQ(read(with(bert(), "hidden_act", "gelu_pytorch_tanh")).config.activation,
-            Activation::kGeluTanh);
-  EXPECT_EQ(read(with(bert(), "hidden_act", "relu")).config.activation, Activation::kRelu);
+TEST(ConfigTest, ActivationsHaveTheNamesOfTransformers) {
+  const std::pair<const char*, Activation> all[] = {{"gelu", Activation::kGeluErf},
+                                                    {"gelu_10", Activation::kGelu10},
+                                                    {"gelu_accurate", Activation::kGeluTanh},
+                                                    {"gelu_fast", Activation::kGeluTanh},
+                                                    {"gelu_new", Activation::kGeluTanh},
+                                                    {"gelu_python", Activation::kGeluErf},
+                                                    {"gelu_python_tanh", Activation::kGeluTanh},
+                                                    {"gelu_pytorch_tanh", Activation::kGeluTanh},
+                                                    {"hardswish", Activation::kHardswish},
+                                                    {"laplace", Activation::kLaplace},
+                                                    {"leaky_relu", Activation::kLeakyRelu},
+                                                    {"linear", Activation::kIdentity},
+                                                    {"mish", Activation::kMish},
+                                                    {"quick_gelu", Activation::kQuickGelu},
+                                                    {"relu", Activation::kRelu},
+                                                    {"relu2", Activation::kRelu2},
+                                                    {"relu6", Activation::kRelu6},
+                                                    {"sigmoid", Activation::kSigmoid},
+                                                    {"silu", Activation::kSilu},
+                                                    {"swish", Activation::kSilu},
+                                                    {"tanh", Activation::kTanh}};
+  for (const auto& [name, activation] : all) {
+    EXPECT_EQ(read(with(bert(), "hidden_act", name)).config.activation, activation) << name;
+  }
+  for (const char* const name : {"prelu", "xielu", "sqrtsoftplus", "GELU"}) {
+    expect_config_refused(with(bert(), "hidden_act", name), {"hidden_act", name, "leaky_relu"});
+  }
   EXPECT_EQ(read(with(small_config_json(), "activation", "gelu_tanh")).config.activation,
             Activation::kGeluTanh);
 }
@@ -384,6 +407,18 @@ TEST(ConfigTest, AnUnknownTypeMayBeOfALaterVersion) {
   expect_config_refused(config, {"\"bert9\"", "Transformers 9.1.0", "a later phasor"});
 }
 
+TEST(ConfigTest, TheTypeOfPositionsCountsWhereTransformersReadsIt) {
+  json modern = bert();
+  modern["model_type"] = "modernbert";
+  EXPECT_EQ(read(with(modern, "position_embedding_type", "sans_pos")).config,
+            read(modern).config);
+  for (const char* const type : {"bert", "roberta", "electra"}) {
+    const json family = with(bert(), "model_type", type);
+    expect_config_refused(with(family, "position_embedding_type", "relative_key"),
+                          {"relative_key", "absolute"});
+  }
+}
+
 TEST(ConfigTest, KeysThatCouldChangeTheResultAreRefusedInEveryFamily) {
   for (const json& family : {bert(), fairseq("bart"), fairseq("m2m_100")}) {
     expect_config_refused(with(family, "quantization_config", {{"bits", 4}}),
@@ -391,8 +426,6 @@ TEST(ConfigTest, KeysThatCouldChangeTheResultAreRefusedInEveryFamily) {
     expect_config_refused(with(family, "pruned_heads", {{"0", {1}}}),
                           {"pruned_heads", "{\"0\":[1]}"});
     expect_config_refused(with(family, "sliding_window", 128), {"sliding_window is 128"});
-    expect_config_refused(with(family, "position_embedding_type", "relative_key"),
-                          {"relative_key", "absolute"});
     expect_config_refused(with(family, "rope_theta", 10000.0),
                           {"rope_theta is 10000.0", "positions"});
     expect_config_refused(with(family, "rotary_dim", 64), {"rotary_dim is 64"});

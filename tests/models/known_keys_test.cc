@@ -88,6 +88,9 @@ TEST_F(WrittenFolderTest, AKeyThatNobodyKnowsIsNamedInEveryFile) {
   files_["config.json"]["position"]["bass"] = 500;
   for (const auto& [name, content] : std::map(files_)) {
     const auto before = files_;
+    if (name == "special_tokens_map.json") {  // is read where there is no such list
+      files_["tokenizer_config.json"].erase("added_tokens_decoder");
+    }
     json& file = files_[name];
     (file.is_array() ? file[0] : file)["unheard_of"] = 1;
     const auto model = load();

@@ -13,6 +13,7 @@
 #include "tests/support/encoder_cases.h"
 #include "tests/support/expect_close.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/reference_encoder.h"
 
 namespace phasor {
 namespace {
@@ -90,6 +91,25 @@ TEST_P(PoolingModeTest, EqualTokensPoolToThatTokenUpToLength) {
                    std::vector<float>{3.0f * factor, -2.0f * factor, 0.0f}, "pooled");
 }
 
+TEST_P(PoolingModeTest, WithoutThePromptItIsThatOfTheOtherTokensAtTheirPlaces) {
+  const std::vector<float> states = random_states(7, 3, 4);
+  const Pooling all{.modes = {GetParam()}};
+  const Pooling pooling{.modes = {GetParam()}, .include_prompt = false};
+  EXPECT_EQ(pool(states, 3, pooling, 0), pool(states, 3, all));
+  EXPECT_EQ(pool(states, 3, all, 2), pool(states, 3, all));
+  std::vector<double> expected = oracle(GetParam(), {states.begin() + 6, states.end()}, 3);
+  if (GetParam() == PoolingMode::kWeightedMean) {  // with the weights 3 to 7
+    for (int64_t c = 0; c < 3; ++c) {
+      expected[c] = 0;
+      for (int64_t t = 2; t < 7; ++t) expected[c] += static_cast<double>(t + 1) * states[3 * t + c];
+      expected[c] /= 3 + 4 + 5 + 6 + 7;
+    }
+  }
+  expect_close<float, double>(pool(states, 3, pooling, 2), expected, 1e-7, "after the prompt");
+  EXPECT_EQ(pool(states, 3, pooling, 7), std::vector<float>(3));
+  EXPECT_EQ(pool(states, 3, pooling, 9), std::vector<float>(3));
+}
+
 TEST_P(PoolingModeTest, ItsNameReadsBackAsItself) {
   EXPECT_EQ(parse_pooling_modes(to_string(GetParam())), std::vector{GetParam()});
 }
@@ -97,17 +117,19 @@ TEST_P(PoolingModeTest, ItsNameReadsBackAsItself) {
 INSTANTIATE_TEST_SUITE_P(Modes, PoolingModeTest, testing::ValuesIn(kAllModes),
                          [](const auto& info) { return std::string(to_string(info.param)); });
 
-TEST(PoolingTest, SeveralModesAreConcatenatedInTheOrderOfTheEnum) {
+TEST(PoolingTest, SeveralModesAreConcatenatedInTheirOrderAlsoRepeated) {
   const std::vector<float> states = random_states(9, 4, 2);
-  const Pooling all{.modes = {std::rbegin(kAllModes), std::rend(kAllModes)}};
+  Pooling all{.modes = {std::rbegin(kAllModes), std::rend(kAllModes)}};
+  all.modes.push_back(PoolingMode::kMax);
   const std::vector<float> together = pool(states, 4, all);
   ASSERT_EQ(std::ssize(together), all.width(4));
-  ASSERT_EQ(together.size(), 24u);
-  for (size_t m = 0; m < 6; ++m) {
-    const std::vector<float> alone = pool(states, 4, {.modes = {kAllModes[m]}});
+  ASSERT_EQ(together.size(), 28u);
+  for (size_t m = 0; m < all.modes.size(); ++m) {
+    const std::vector<float> alone = pool(states, 4, {.modes = {all.modes[m]}});
     expect_same_bits(std::span(together).subspan(4 * m, 4), alone,
-                     std::string(to_string(kAllModes[m])));
+                     std::string(to_string(all.modes[m])));
   }
+  EXPECT_EQ(parse_pooling_modes(to_string(all.modes)), all.modes);
 }
 
 TEST(PoolingTest, NormalisedVectorsHaveLengthOneAndTheSameDirection) {
@@ -134,15 +156,49 @@ TEST(PoolingTest, ValuesWhoseSquaresOverflowAFloatAreNormalised) {
   EXPECT_NEAR(pooled[1], -0.8, 1e-6);
 }
 
+TEST(PoolingTest, StepsComeOneAfterTheOther) {
+  const Projection dense{.in = 2, .out = 3, .weight = {1, 2, 3, 4, 5, 6}, .bias = {1, 0, -1}};
+  const VectorNorm norm{.weight = {1, 2, 3}, .bias = {0, 0, 1}};
+  const std::vector<float> states = {3, 4};
+  const auto expect_vector = [&](std::vector<PoolingStep> steps, const std::vector<double>& want) {
+    expect_close<float, double>(pool(states, 2, {.steps = std::move(steps)}), want, 1e-6, "steps");
+  };
+  expect_vector({UnitLength()}, {0.6, 0.8});
+  expect_vector({UnitLength(), UnitLength()}, {0.6, 0.8});
+  expect_vector({UnitLength(), dense}, {1 + 0.6 + 1.6, 1.8 + 3.2, 3 + 4.8 - 1});
+  const double length = std::sqrt(12.0 * 12 + 25 * 25 + 38 * 38);
+  expect_vector({dense, UnitLength()}, {12 / length, 25 / length, 38 / length});
+  const double scale = std::sqrt(2.0 * 13 * 13 / 3 + 1e-5);  // of 12, 25, 38
+  expect_vector({dense, norm}, {-13 / scale, 0, 3 * 13 / scale + 1});
+  EXPECT_EQ((Pooling{.steps = {dense, norm}}).width(2), 3);
+  EXPECT_EQ(to_string(Pooling{.steps = {UnitLength(), dense, norm}, .include_prompt = false}),
+            "mean after the prompt, normalised, Dense to 3, LayerNorm, not normalised");
+}
+
+TEST(PoolingTest, AProjectionEndsInAnyActivation) {
+  for (const std::string_view name : names<Activation>().all) {
+    const auto activation = parse<Activation>(name);
+    const Projection dense{.in = 1, .out = 1, .weight = {1}, .bias = {0}, .activation = activation};
+    for (const float x : {-700.0f, -5.0f, -1.5f, -0.25f, 0.0f, 0.5f, 2.0f, 7.0f, 700.0f}) {
+      const double y = pool(std::vector{x}, 1, {.steps = {dense}})[0];
+      const double expected = reference::activate(activation, x);
+      EXPECT_NEAR(y, expected, 1e-7 * std::max(1.0, std::abs(expected))) << name << " of " << x;
+    }
+  }
+}
+
 TEST(PoolingTest, ProjectionsComeAfterTheModesAndBeforeTheNorm) {
   const Projection first{.in = 2, .out = 3, .weight = {1, 2, 3, 4, 5, 6}, .bias = {1, 0, -1}};
-  const Projection second{
-      .in = 3, .out = 2, .weight = {1, 0, 0, 0, 0, 1}, .bias = {0, 0}, .tanh = true};
-  Pooling pooling{.modes = {PoolingMode::kLastToken}, .projections = {first}};
+  const Projection second{.in = 3,
+                          .out = 2,
+                          .weight = {1, 0, 0, 0, 0, 1},
+                          .bias = {0, 0},
+                          .activation = Activation::kTanh};
+  Pooling pooling{.modes = {PoolingMode::kLastToken}, .steps = {first}};
   const std::vector<float> states = {9, 9, 0.5f, -1};
   EXPECT_EQ(pooling.width(2), 3);
   EXPECT_EQ(pool(states, 2, pooling), (std::vector<float>{-0.5f, -2.5f, -4.5f}));
-  pooling.projections.push_back(second);
+  pooling.steps.push_back(second);
   pooling.normalize = true;
   const double a = std::tanh(-0.5), b = std::tanh(-4.5), norm = std::sqrt(a * a + b * b);
   EXPECT_EQ(pooling.width(2), 2);
@@ -158,13 +214,17 @@ TEST(PoolingTest, WhatDoesNotFitIsRefused) {
   expect_error<InvalidArgument>([&] { pool(states, 3, {.modes = {}}); },
                                 {"no pooling", "lasttoken"});
   const Projection wide{.in = 4, .out = 1, .weight = {1, 1, 1, 1}, .bias = {0}};
-  expect_error<InvalidArgument>([&] { pool(states, 3, {.projections = {wide}}); },
+  expect_error<InvalidArgument>([&] { pool(states, 3, {.steps = {wide}}); },
                                 {"from 4 to 1", "of 3"});
+  const VectorNorm narrow{.weight = {1, 1, 1}, .bias = {0, 0}};
+  expect_error<InvalidArgument>([&] { pool(states, 3, {.steps = {narrow}}); },
+                                {"2 biases", "of 3"});
 }
 
-TEST(PoolingTest, NamesAreReadInAnyOrderAndUnknownOnesRefused) {
-  EXPECT_EQ(parse_pooling_modes("mean,cls"), (std::vector{PoolingMode::kCls, PoolingMode::kMean}));
-  EXPECT_EQ(to_string(parse_pooling_modes("lasttoken,max,max")), "max,lasttoken");
+TEST(PoolingTest, NamesAreReadInTheirOrderAndUnknownOnesRefused) {
+  EXPECT_EQ(parse_pooling_modes("mean,cls"), (std::vector{PoolingMode::kMean, PoolingMode::kCls}));
+  EXPECT_EQ(to_string(parse_pooling_modes("lasttoken,max,max")), "lasttoken,max,max");
+  EXPECT_EQ(to_string(parse_pooling_modes("mean_sqrt_len")), "mean_sqrt_len_tokens");
   for (const char* const wrong : {"", "average", "cls,", ",cls", "cls, mean", "MEAN"}) {
     expect_error<InvalidArgument>([&] { parse_pooling_modes(wrong); }, {"mean_sqrt_len"});
   }
@@ -194,11 +254,27 @@ TEST(PoolingTest, FiniteStatesGiveAFiniteVectorOrAModelError) {
     const Pooling sum{.modes = {PoolingMode::kMeanSqrtLen}, .normalize = normalize};
     expect_error<ModelError>([&] { pool(states, 1, sum); }, {"not finite"});
     Pooling dense{.modes = {PoolingMode::kMean}, .normalize = normalize};
-    dense.projections = {{.in = 1, .out = 1, .weight = {2}, .bias = {0}}};
+    dense.steps = {Projection{.in = 1, .out = 1, .weight = {2}, .bias = {0}}};
     expect_error<ModelError>([&] { pool(states, 1, dense); }, {"Dense"});
   }
   const std::vector<float> bad = {1, std::numeric_limits<float>::quiet_NaN()};
   EXPECT_TRUE(std::isnan(pool(bad, 1, {.modes = {PoolingMode::kMean}})[0]));
+}
+
+TEST(SimilarityTest, IsTheCosineTheProductOrMinusADistance) {
+  const std::vector<float> a = {3, -4}, b = {4, 3}, zero = {0, 0};
+  EXPECT_EQ(similarity(a, zero, Similarity::kCosine), 0);
+  EXPECT_DOUBLE_EQ(similarity(a, a, Similarity::kCosine), 1);
+  EXPECT_DOUBLE_EQ(similarity(a, b, Similarity::kDot), 12 - 12);
+  EXPECT_DOUBLE_EQ(similarity(a, a, Similarity::kDot), 25);
+  EXPECT_DOUBLE_EQ(similarity(a, b, Similarity::kEuclidean), -std::sqrt(50));
+  EXPECT_DOUBLE_EQ(similarity(a, b, Similarity::kManhattan), -8);
+  for (size_t kind = 0; kind < names<Similarity>().all.size(); ++kind) {
+    expect_error<InvalidArgument>(
+        [&] { similarity(a, std::vector<float>(3), static_cast<Similarity>(kind)); }, {"2", "3"});
+  }
+  expect_error<InvalidArgument>([&] { similarity(a, b, static_cast<Similarity>(9)); },
+                                {"similarity", "9", "manhattan"});
 }
 
 TEST(CosineTest, IsTheProductOfDirections) {

@@ -74,7 +74,7 @@ TEST(SafetensorsTest, OtherDtypesMayBeThereButAreNotGivenOut) {
   EXPECT_TRUE(opened->contains("position_ids"));
   EXPECT_TRUE(opened->tensor("w").present());
   expect_error<ModelError>([&] { opened->tensor("position_ids"); },
-                           {"position_ids", "I64", "F32, F16 and BF16"});
+                           {"position_ids", "I64", "F32, F16, BF16, F64"});
   expect_error<ModelError>([&] { opened->tensor("v"); }, {"'v'", "missing"});
 }
 

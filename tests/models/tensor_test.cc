@@ -51,6 +51,35 @@ void expect_all_values(DType dtype, int exponent_bits) {
 TEST(TensorTest, EveryFloat16IsConvertedExactly) { expect_all_values(DType::kFloat16, 5); }
 TEST(TensorTest, EveryBFloat16IsConvertedExactly) { expect_all_values(DType::kBFloat16, 8); }
 
+TEST(TensorTest, AFloat64BecomesTheNearestFloat32) {
+  const float most = std::numeric_limits<float>::max(), least = 0x1p-149f, inf = INFINITY;
+  const std::vector<std::pair<double, float>> all = {{0.1, 0.1f},
+                                                     {-0.0, -0.0f},
+                                                     {1 + 0x1p-24, 1},  // ties go to even
+                                                     {1 + 0x3p-24, 1 + 0x1p-22f},
+                                                     {1 + 0x1p-24 + 0x1p-50, 1 + 0x1p-23f},
+                                                     {0x1p-149, least},
+                                                     {0x1.8p-150, least},
+                                                     {0x1p-150, 0},
+                                                     {double{most}, most},
+                                                     {0x1.ffffffp127 - 0x1p90, most},
+                                                     {0x1.ffffffp127, inf},
+                                                     {-1e300, -inf},
+                                                     {NAN, NAN}};
+  std::vector<std::byte> bytes(8 * all.size() + 1);  // unaligned
+  for (size_t i = 0; i < all.size(); ++i) {
+    std::memcpy(bytes.data() + 1 + 8 * i, &all[i].first, 8);
+  }
+  const Tensor tensor{
+      .dtype = DType::kFloat64, .shape = {std::ssize(all)}, .data = bytes.data() + 1};
+  EXPECT_EQ(tensor.num_bytes(), 8 * std::ssize(all));
+  const std::vector<float> floats = tensor.to_float();
+  for (size_t i = 0; i + 1 < all.size(); ++i) {
+    EXPECT_EQ(std::bit_cast<uint32_t>(floats[i]), std::bit_cast<uint32_t>(all[i].second)) << i;
+  }
+  EXPECT_TRUE(std::isnan(floats.back()));
+}
+
 TEST(TensorTest, DataMayBeUnaligned) {
   const std::vector<float> values = {1.5f, -2.25f, 1e-42f, 3e38f};
   std::vector<std::byte> bytes(4 * values.size() + 1);
@@ -81,6 +110,7 @@ TEST(TensorTest, ElementsBeyondTheEndAreRefused) {
 TEST(TensorTest, AnAbsentTensorHasNoValues) {
   EXPECT_FALSE(Tensor().present());
   EXPECT_TRUE(Tensor().to_float().empty());
+  EXPECT_EQ(Tensor().num_bytes(), 0);
 }
 
 }  // namespace

@@ -91,7 +91,8 @@ TEST(CliInfoTest, SaysWhatABundledModelIs) {
                    "usable_positions": 128, "trained_length": 128},
       "tokenizer": {"kind": "phasor (SentencePiece, tokenizer.model)", "frame": "[CLS] … [SEP]"},
       "text": {"special_tokens": true},
-      "sentence": {"pooling": "mean, not normalised", "width": 128, "source": "default"},
+      "sentence": {"pooling": "mean, not normalised", "width": 128, "similarity": "cosine",
+                   "source": "default"},
       "mlm_head": true, "classifier": false, "parameters": 2279552, "disk": {"F16_bytes": 4559104},
       "memory": {"packed_bytes": 4746240, "mapped_bytes": 2129920},
       "unused_tensors": [], "unused_keys": [], "notes": []})json");
@@ -165,8 +166,9 @@ TEST(CliInfoTest, ShowsWhatSentenceTransformersFilesSay) {
   write("config_sentence_transformers.json",
         {{"prompts", {{"query", "query: "}}}, {"default_prompt_name", "query"}});
   const json info = infer_json({"info", copy.string()}).at(0);
-  EXPECT_EQ(info["sentence"], (json{{"pooling", "cls,mean, normalised"},
-                                    {"width", 256},
+  EXPECT_EQ(info["sentence"], (json{{"pooling", "cls, normalised"},
+                                    {"width", 128},
+                                    {"similarity", "cosine"},
                                     {"source", "1_Pooling/config.json"}}));
   EXPECT_EQ(info["text"], (json{{"max_tokens", 64},
                                 {"special_tokens", true},

@@ -142,7 +142,7 @@ TEST(CliEmbedTest, PoolingNormAndPrefixAreChosen) {
     options.insert(options.end(), texts.begin(), texts.end());
     return json_values(run_infer(options).out);
   };
-  Pooling pooling{.modes = {PoolingMode::kCls, PoolingMode::kMax}, .normalize = true};
+  Pooling pooling{.modes = {PoolingMode::kMax, PoolingMode::kCls}, .normalize = true};
   expect_close<float, float>(vectors({"--pooling", "max,cls", "--normalize"}),
                              library_vectors("sinusoidal", texts, {.pooling = pooling}), 1e-5,
                              "cls and max");
@@ -308,6 +308,35 @@ TEST(CliEmbedTest, SimilarityIsTheCosineOfTheVectors) {
   expect_contains(lines[1], {"1.000", "  東京xxx", "x…"});
   EXPECT_LE(lines[1].size(), 100u + 6) << "2 wide characters and … take 6 bytes more than columns";
   EXPECT_TRUE(lines[2].ends_with("A dog bit Tom.")) << table.out;
+}
+
+TEST(CliEmbedTest, SimilarityIsThatOfTheModelsFiles) {
+  const TempFolder folder;
+  const std::string model = sentence_model(folder, 64, nullptr).string();
+  const std::vector<std::string> texts = {"Tom bit a dog.", "A dog bit Tom.", "It rains."};
+  Encoder encoder(Model::load(model));
+  const Embeddings vectors = encoder.embed(texts);
+  for (const std::string_view name : names<Similarity>().all) {
+    const auto kind = parse<Similarity>(name);
+    folder.write("model/config_sentence_transformers.json",
+                 json{{"similarity_fn_name", name}}.dump());
+    EXPECT_EQ(infer_json({"info", model}).at(0)["sentence"]["similarity"], name);
+    const json table =
+        infer_json({"embed", "-m", model, "--similarity", texts[0], texts[1], texts[2]}).at(0);
+    const json& values = table[kind == Similarity::kCosine ? "cosines" : std::string(name)];
+    EXPECT_NEAR(values.at(0).at(2).get<double>(), similarity(vectors[0], vectors[2], kind), 1e-5);
+    const json found = infer_json({"embed", "-m", model, "--nearest", "2", texts[0]},
+                                  {.input = texts[2] + "\n" + texts[1] + "\n"})
+                           .at(0)["nearest"];
+    for (const json& line : found) {
+      const int64_t text = 3 - line["line"].get<int64_t>();
+      EXPECT_NEAR(line[std::string(name)].get<double>(),
+                  similarity(vectors[0], vectors[text], kind), 1e-5);
+    }
+    EXPECT_GE(found.at(0)[std::string(name)], found.at(1)[std::string(name)]);
+    const Ranking ranking = Encoder(Model::load(model)).rank(texts[0], texts);
+    EXPECT_NEAR(ranking.scores.at(1), similarity(vectors[0], vectors[1], kind), 1e-5);
+  }
 }
 
 TEST(CliEmbedTest, NearestLinesComeFirstWithNumberAndCosine) {

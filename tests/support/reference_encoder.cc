@@ -10,17 +10,6 @@
 #include "tests/support/reference_positions.h"
 
 namespace phasor::reference {
-namespace {
-
-using Values = std::vector<double>;
-
-/// Empty where the tensor is absent.
-Values values_of(const Tensor& tensor) {
-  if (!tensor.present()) return {};
-  const std::vector<float> values = tensor.to_float();
-  return {values.begin(), values.end()};
-}
-
 double activate(Activation activation, double x) {
   switch (activation) {
     case Activation::kGeluErf:
@@ -34,8 +23,39 @@ double activate(Activation activation, double x) {
       return x / (1.0 + std::exp(-x));
     case Activation::kTanh:
       return std::tanh(x);
+    case Activation::kIdentity:
+      return x;
+    case Activation::kSigmoid:
+      return 1.0 / (1.0 + std::exp(-x));
+    case Activation::kQuickGelu:
+      return x / (1.0 + std::exp(-1.702 * x));
+    case Activation::kGelu10:
+      return std::min(activate(Activation::kGeluErf, x), 10.0);
+    case Activation::kRelu2:
+      return std::pow(std::max(x, 0.0), 2.0);
+    case Activation::kRelu6:
+      return std::min(std::max(x, 0.0), 6.0);
+    case Activation::kLeakyRelu:
+      return x > 0.0 ? x : 0.01 * x;
+    case Activation::kHardswish:
+      return x < -3.0 ? 0.0 : x > 3.0 ? x : x * (x + 3.0) / 6.0;
+    case Activation::kMish:
+      return x > 30.0 ? x : x * std::tanh(std::log(1.0 + std::exp(x)));
+    case Activation::kLaplace:
+      return 0.5 * (1.0 + std::erf((x - 0.707107) / (0.282095 * std::numbers::sqrt2)));
   }
   return std::nan("");
+}
+
+namespace {
+
+using Values = std::vector<double>;
+
+/// Empty where the tensor is absent.
+Values values_of(const Tensor& tensor) {
+  if (!tensor.present()) return {};
+  const std::vector<float> values = tensor.to_float();
+  return {values.begin(), values.end()};
 }
 
 Values add(const Values& a, const Values& b) {

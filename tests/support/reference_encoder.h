@@ -15,6 +15,9 @@
 
 namespace phasor::reference {
 
+/// f(x).
+double activate(Activation activation, double x);
+
 struct Array {
   std::vector<int64_t> shape;
   std::vector<double> values;  // row-major

@@ -52,7 +52,7 @@ std::string safetensors_bytes(const std::vector<TestTensor>& tensors) {
   nlohmann::json header = {{"__metadata__", {{"format", "pt"}}}};
   std::string data;
   for (const TestTensor& tensor : tensors) {
-    const int64_t size = tensor.dtype == "I64" ? 8 : tensor.dtype == "F32" ? 4 : 2;
+    const int64_t size = tensor.dtype.ends_with("64") ? 8 : tensor.dtype == "F32" ? 4 : 2;
     std::string bytes = tensor.bytes;
     if (bytes.empty()) bytes.assign(size * count_of(tensor.shape), '\0');
     header[tensor.name] = {{"dtype", tensor.dtype},
@@ -66,9 +66,11 @@ std::string safetensors_bytes(const std::vector<TestTensor>& tensors) {
 }
 
 std::string float_bytes(const std::vector<float>& values) {
-  std::string bytes(values.size() * sizeof(float), '\0');
-  std::memcpy(bytes.data(), values.data(), bytes.size());
-  return bytes;
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+}
+
+std::string double_bytes(const std::vector<double>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double)};
 }
 
 nlohmann::json small_config_json() {

@@ -43,8 +43,9 @@ struct TestTensor {
 };
 std::string safetensors_bytes(const std::vector<TestTensor>& tensors);
 
-/// The bytes of `values` as float32.
+/// The bytes of `values` as float32, or as float64.
 std::string float_bytes(const std::vector<float>& values);
+std::string double_bytes(const std::vector<double>& values);
 
 /// A small, complete config.json of type phasor: d_model 4, d_ff 6, 2 layers, 2 heads, vocabulary
 /// 5, 7 learned positions, no tokenizer.

@@ -47,8 +47,10 @@ Output goes to OUT.partial and is renamed to OUT when it is complete. OUT.partia
 how far it has come: after an interruption the same command with --resume continues there,
 and the result has the same bytes as without the interruption.
 
---nearest prints, for each TEXT, the N lines of FILE with the largest cosine. The prompts
-that the model's files name "query" and "document" (or "passage") are used.
+--nearest prints, for each TEXT, the N lines of FILE that are most similar: whose cosine is
+largest, or the dot product, or minus the Euclidean or Manhattan distance, if the model's
+files name that as similarity_fn_name. The prompts that they name "query" and "document" (or
+"passage") are used.
 
 Examples:
   infer embed "Tom bit a dog."
@@ -109,7 +111,8 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
               arguments.output);
   line.flag("--resume", "continue OUT.partial, if it exists", arguments.resume);
   add_vector_options(line, arguments);
-  line.flag("--similarity", "print the cosines between the texts instead", arguments.similarity);
+  line.flag("--similarity", "print how similar the texts are to each other instead",
+            arguments.similarity);
   line.option("--nearest", "N", "print the N lines of -i FILE nearest to each TEXT instead",
               arguments.nearest, Range{1, 1000});
   line.option("--query-prefix", "TEXT",
@@ -123,8 +126,6 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   if (arguments.nearest == 0) note_file_as_text(arguments.words, "-i", arguments.common);
   return std::nullopt;
 }
-
-using phasor::cosine;
 
 /// Vectors of up to 1000 texts, with notes on those that are cut or not all UTF-8. `option` is for
 /// messages.
@@ -144,28 +145,34 @@ phasor::Embeddings embed_few(phasor::Encoder& encoder, const phasor::EmbedOption
   return vectors;
 }
 
-/// Each text's cosine with each, as a table or as one JSON object.
+/// Each text's similarity with each, as a table or as one JSON object.
 void print_similarities(const std::vector<std::string>& texts, const phasor::Embeddings& vectors,
-                        bool json) {
-  std::vector<std::vector<double>> cosines(texts.size());
+                        phasor::Similarity kind, bool json) {
+  std::vector<std::vector<double>> similarities(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
-    for (size_t j = 0; j < texts.size(); ++j) cosines[i].push_back(cosine(vectors[i], vectors[j]));
+    for (size_t j = 0; j < texts.size(); ++j) {
+      similarities[i].push_back(similarity(vectors[i], vectors[j], kind));
+    }
   }
   Output output;
-  if (json) return output.write(one_line({{"texts", texts}, {"cosines", cosines}}) + "\n");
+  if (json) {
+    const bool cosines = kind == phasor::Similarity::kCosine;
+    const std::string name(cosines ? "cosines" : to_string(kind));
+    return output.write(one_line({{"texts", texts}, {name, similarities}}) + "\n");
+  }
   const size_t number_width = std::to_string(texts.size()).size();
   std::string table(number_width + 1, ' ');
   for (size_t j = 0; j < texts.size(); ++j) table += fmt::format("{:>7}", j + 1);
   table += "\n";
   for (size_t i = 0; i < texts.size(); ++i) {
     std::string row = fmt::format("{:>{}} ", i + 1, number_width);
-    for (const double value : cosines[i]) row += fmt::format("{:7.3f}", value);
+    for (const double value : similarities[i]) row += fmt::format(" {:6.3f}", value);
     table += output.labelled(row + "  ", texts[i]);
   }
   output.write(table);
 }
 
-/// A text of --nearest, and the lines nearest to it by their cosine.
+/// A text of --nearest, and the lines nearest to it by their similarity.
 struct Query {
   std::string text;
   std::vector<float> vector;
@@ -173,14 +180,15 @@ struct Query {
 };
 
 /// For each query a table, or a JSON object.
-void print_nearest(const std::vector<Query>& queries, bool json) {
+void print_nearest(const std::vector<Query>& queries, phasor::Similarity kind, bool json) {
   Output output;
   for (const Query& query : queries) {
     Json lines = Json::array();
     std::string text =
         (&query == &queries.front() ? "" : "\n") + output.heading(printable(query.text)) + "\n";
     for (const RankedLine& line : query.nearest) {
-      lines.push_back({{"line", line.number}, {"cosine", line.key}, {"text", line.text}});
+      lines.push_back(
+          {{"line", line.number}, {std::string(to_string(kind)), line.key}, {"text", line.text}});
       text +=
           output.labelled(fmt::format("  {:6.3f}  line {:<7} ", line.key, line.number), line.text);
     }
@@ -214,6 +222,7 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
   VectorFormat format;
   if (!arguments.output.empty()) format.kind = VectorFormat::kind_of(arguments.output);
   Embedder embedder(arguments, arguments.nearest > 0);
+  const phasor::Similarity kind = embedder.sentence().similarity;
   std::vector<Query> queries;
   if (arguments.nearest > 0) queries = queries_of(arguments, embedder);
   format.width = embedder.width();
@@ -239,8 +248,8 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
     if (!queries.empty()) {
       for (Query& query : queries) {
         for (int64_t i = 0; i < vectors.size(); ++i) {
-          add({cosine(query.vector, vectors[i]), first + i, window[i].text}, arguments.nearest,
-              query.nearest);
+          add({similarity(query.vector, vectors[i], kind), first + i, window[i].text},
+              arguments.nearest, query.nearest);
         }
       }
     } else if (file) {
@@ -259,7 +268,7 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
     return report_error("interrupted" + where, kBadInput);  // the signal ends the program
   }
   if (file) file->commit();
-  print_nearest(queries, arguments.common.json);
+  print_nearest(queries, kind, arguments.common.json);
   if (!quiet) report_note(stream.summary(fmt::format("{} numbers each", format.width)));
   return 0;
 }
@@ -274,7 +283,7 @@ int embed(int argc, char** argv) {
     const std::vector<std::string> texts = read_texts(arguments.words);
     const phasor::Embeddings vectors = embed_few(embedder.encoder, embedder.options, texts,
                                                  "--similarity", arguments.common.quiet);
-    print_similarities(texts, vectors, arguments.common.json);
+    print_similarities(texts, vectors, embedder.sentence().similarity, arguments.common.json);
     return 0;
   }
   const std::filesystem::path partial = arguments.output + ".partial";

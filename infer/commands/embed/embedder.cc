@@ -20,12 +20,9 @@ phasor::EmbedOptions embed_options(const VectorOptions& given, const phasor::Mod
   phasor::EmbedOptions options;
   options.overflow = parse_name<phasor::Overflow>("--overflow", given.overflow);
   phasor::Pooling& pooling = options.pooling.emplace();
-  if (given.pooling.empty()) {
-    pooling = model.sentence().pooling;
-  } else if (model.has_sentence()) {
-    pooling.normalize = model.sentence().pooling.normalize;
-  }
+  if (given.pooling.empty() || model.has_sentence()) pooling = model.sentence().pooling;
   if (!given.pooling.empty()) {
+    pooling.steps.clear();
     try {
       pooling.modes = phasor::parse_pooling_modes(given.pooling);
     } catch (const phasor::InvalidArgument& error) {
@@ -45,10 +42,11 @@ phasor::EmbedOptions embed_options(const VectorOptions& given, const phasor::Mod
 }  // namespace
 
 void add_vector_options(CommandLine& line, VectorOptions& options) {
-  line.option("--pooling", "MODES",
-              "cls, max, mean, mean_sqrt_len, weightedmean, lasttoken, or several with commas, "
-              "instead of the model's own",
-              options.pooling);
+  line.option(
+      "--pooling", "MODES",
+      "cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken, or several with commas, "
+      "instead of the model's own",
+      options.pooling);
   line.among(phasor::names<phasor::PoolingMode>().all);
   line.flag("--normalize", "vectors of length 1, whatever the model's files say",
             options.normalize);
