@@ -10,6 +10,7 @@
 #include "models/config_reader.h"
 #include "models/files.h"
 #include "models/parameters.h"
+#include "models/tensor_files.h"
 #include "phasor/errors.h"
 #include "phasor/safetensors.h"
 
@@ -116,13 +117,7 @@ Projection read_dense(const fs::path& folder, int64_t width) {
     reader.refuse("activation_function", "Tanh or Identity", ErrorCode::kUnsupported);
   }
   const fs::path weights = folder / "model.safetensors";
-  if (!is_file(weights) && is_file(folder / "pytorch_model.bin")) {
-    throw ModelError(
-        fmt::format("{}: its weights are a Python pickle, which phasor does not read; save the "
-                    "model again with a newer sentence-transformers",
-                    folder.string()),
-        ErrorCode::kUnsupported);
-  }
+  if (!is_there(weights)) refuse_without_weights(folder);
   const auto file = SafetensorsFile::open(within_folder(weights));
   const auto read = [&](const std::string& name, std::vector<int64_t> shape) {
     const Tensor tensor = file->tensor(name);
