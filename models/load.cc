@@ -258,6 +258,7 @@ std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
   }
   try {
     model->sentence_ = read_sentence_config(folder, model->config_.d_model, model->notes_);
+    if (model->sentence_.source.empty()) refuse_multi_vector(folder, model->unused_tensors_);
     if (model->tokenizer_) check_length(model->sentence_, *model->tokenizer_);
   } catch (const ModelError& error) {
     model->sentence_problem_ = error;

@@ -274,7 +274,33 @@ SentenceConfig read_sentence_config(const fs::path& folder, int64_t d_model,
   const OptionalFile tokenizer(folder / "tokenizer_config.json");
   config.max_tokens = read_max_tokens(folder, tokenizer.reader);
   read_prompts(folder, config);
+  for (const char* const head : {"colbert_linear.pt", "sparse_linear.pt"}) {  // of BGE-M3
+    if (is_there(folder / head)) notes.push_back(fmt::format("{} is not used", head));
+  }
   return config;
+}
+
+void refuse_multi_vector(const fs::path& folder, const std::vector<std::string>& unused_tensors) {
+  const OptionalFile config(folder / "config.json");
+  const json* const architectures = config.reader.value("architectures");
+  const auto has = [&](const char* name) {
+    return std::ranges::find(unused_tensors, name) != unused_tensors.end();
+  };
+  std::string sign;
+  if (architectures != nullptr && architectures->dump().find("ColBERT") != std::string::npos) {
+    sign = fmt::format("config.json's architectures is {}", value_text(*architectures));
+  } else if (is_there(folder / "artifact.metadata")) {
+    sign = "artifact.metadata is in it";
+  } else if (has("linear.weight") && !has("linear.bias")) {
+    sign = "the tensor linear.weight is in it";
+  } else {
+    return;
+  }
+  throw ModelError(
+      fmt::format("{}: it is a multi-vector model (ColBERT): {}; phasor does not make a vector of "
+                  "each token; choose a model of sentence vectors, or give a pooling",
+                  folder.string(), sign),
+      ErrorCode::kUnsupported);
 }
 
 }  // namespace phasor::internal
