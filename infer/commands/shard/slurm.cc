@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "infer/cli/command_line.h"
+#include "infer/commands.h"
 #include "infer/commands/shard/plan.h"
 #include "infer/commands/shard/shard.h"
 #include "infer/commands/shard/shard_files.h"
