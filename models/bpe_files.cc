@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "models/file_kinds.h"
 #include "models/files.h"
 #include "models/tokenizer_json.h"
 #include "models/vocab_json.h"
@@ -32,9 +33,7 @@ bool append_merge(std::string_view line, MergeList& merges) {
 /// A merge in each line, after a line "#version: …".
 MergeList read_merges_txt(const fs::path& file) {
   const std::string bytes = read_model_file(file);
-  if (const std::string_view what = imposter(bytes); !what.empty()) {
-    throw ModelError(fmt::format("{}: this is {}", file.string(), what));
-  }
+  refuse_other_kind(bytes, file);
   MergeList merges;
   int64_t number = 0;
   for (std::string_view rest = bytes; !rest.empty();) {

@@ -234,7 +234,8 @@ void add_mlm_head(const Binder& binder, const CheckpointConfig& checkpoint, Boun
 void add_classifier(const Binder& binder, const CheckpointConfig& checkpoint, BoundWeights& bound) {
   const Parameter out{
       .module = "classifier.out", .leaf = "weight", .shape = {kAnyRows, checkpoint.config.d_model}};
-  if (!binder.has(out)) return;
+  // The heads that label tokens have other modules than those that label texts.
+  if (!binder.has(out) && !checkpoint.labels_tokens) return;
   ClassifierHead head = checkpoint.classifier;
   std::string problem = checkpoint.classifier_problem;
   if (problem.empty() && !binder.has_in_shape(out)) {
@@ -258,6 +259,27 @@ void add_classifier(const Binder& binder, const CheckpointConfig& checkpoint, Bo
   bound.notes.push_back("the classification head is not used: " + problem);
 }
 
+/// Names the heads that phasor does not run: matrices beside the encoder that read its last states.
+/// The pooler belongs to the encoder, and matrices with a row for each piece are embeddings or
+/// decoders.
+void note_unused_heads(const TensorFiles& files, const ModelConfig& config, BoundWeights& bound) {
+  const bool classifies = std::ranges::any_of(bound.notes, [](const std::string& note) {
+    return note.starts_with("the classification head");
+  });
+  std::vector<std::string> heads;
+  for (const std::string& name : bound.unused) {
+    const std::string module = name.substr(0, name.find('.'));
+    if (name != module + ".weight" || module == "pooler") continue;
+    if (classifies && module.ends_with("classifier")) continue;  // is noted already
+    const std::vector<int64_t>& shape = files.shape(name);
+    if (shape.size() != 2 || shape[1] != config.d_model || shape[0] == config.vocab_size) continue;
+    heads.push_back(fmt::format("{} {}", name, shape_text(shape)));
+  }
+  if (heads.empty()) return;
+  bound.notes.push_back(
+      fmt::format("the file has {}, which phasor does not use", fmt::join(heads, ", ")));
+}
+
 }  // namespace
 
 BoundWeights bind_weights(const TensorFiles& files, const CheckpointConfig& checkpoint) {
@@ -277,6 +299,7 @@ BoundWeights bind_weights(const TensorFiles& files, const CheckpointConfig& chec
   }
   if (!family.spelled_out) binder.check_blocks(checkpoint.config.num_blocks());
   bound.unused = binder.unused();
+  note_unused_heads(files, checkpoint.config, bound);
   return bound;
 }
 

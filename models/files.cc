@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/file_kinds.h"
 #include "phasor/errors.h"
 
 namespace phasor::internal {
@@ -18,7 +19,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kHeadBytes = 512;
 constexpr size_t kMaxDepth = 64;
 constexpr size_t kMaxValueText = 60;
 
@@ -85,13 +85,6 @@ class JsonBuilder : public nlohmann::json_sax<json> {
   int64_t count_ = 0;
 };
 
-/// A protobuf that begins with ir_version (a small number) and producer_name (a text). As the
-/// length of a safetensors header it would be above 4 GiB.
-bool is_onnx(std::string_view head) {
-  return head.size() > 8 && head[0] == '\x08' && head[1] > 0 && head[1] < 0x20 &&
-         head[2] == '\x12' && head[4] != '\0';
-}
-
 JsonDocument must_be_object(JsonDocument parsed, std::string_view what) {
   if (!parsed->is_object()) {
     throw ModelError(
@@ -133,41 +126,6 @@ void append_text(const json& value, std::string& text) {
 
 JsonDocument::~JsonDocument() { empty(root_); }
 
-std::string_view imposter(std::string_view head) {
-  const size_t first = head.find_first_not_of(" \t\r\n");
-  const std::string_view text = first == head.npos ? std::string_view() : head.substr(first);
-  if (text.starts_with("version https://git-lfs")) {
-    return "a Git LFS pointer, not the file itself; run 'git lfs pull' where it came from";
-  }
-  if (text.starts_with("<!") || text.starts_with("<html") || text.starts_with("<HTML") ||
-      text.starts_with("<?xml")) {
-    return "a web page (HTML), not the file itself; download it again";
-  }
-  if (head.starts_with("PK\x03\x04")) {
-    return "a zip archive, as PyTorch saves .bin and .pt files, not safetensors or JSON; save the "
-           "model again with save_pretrained() of Transformers";
-  }
-  if (head.size() > 2 && head[0] == '\x80' && head[1] >= '\x02' && head[1] <= '\x05' &&
-      (head[2] == '\x8a' || head[2] == '}' || head[2] == 'c' || head[2] == '\x95')) {
-    return "a Python pickle, not safetensors or JSON; save the model again with save_pretrained() "
-           "of "
-           "Transformers";
-  }
-  if (head.starts_with("\x1f\x8b")) return "a gzip archive; unpack it first";
-  if (head.starts_with("GGUF")) {
-    return "a GGUF file of llama.cpp; get the original model, with config.json and "
-           "model.safetensors";
-  }
-  if (head.starts_with("\x89HDF\r\n")) {
-    return "an HDF5 file of TensorFlow, not safetensors; get the original model, with "
-           "model.safetensors";
-  }
-  if (is_onnx(head)) {
-    return "an ONNX graph; get the original model, with config.json and model.safetensors";
-  }
-  return {};
-}
-
 PlainFile::PlainFile(const std::filesystem::path& file) : file_(file) {
   const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0 && (errno == ENOENT || errno == ENOTDIR)) fail("no such file");
@@ -204,14 +162,6 @@ std::string PlainFile::read(int64_t count) const {
 
 void PlainFile::fail(std::string_view what) const {
   throw ModelError(fmt::format("{}: {}", file_.string(), what));
-}
-
-std::string_view imposter_in(const std::filesystem::path& file) {
-  try {
-    return imposter(PlainFile(file).read(kHeadBytes));
-  } catch (const ModelError&) {
-    return {};
-  }
 }
 
 std::pair<uint64_t, uint64_t> file_id(const std::filesystem::path& file) {
@@ -281,9 +231,7 @@ JsonDocument parse_json_object(std::string_view text, std::string_view what) {
 
 JsonDocument read_json(const std::filesystem::path& file, int64_t max_bytes) {
   const std::string text = read_model_file(file, max_bytes);
-  if (const std::string_view what = imposter(text); !what.empty()) {
-    throw ModelError(fmt::format("{}: this is {}", file.string(), what));
-  }
+  refuse_other_kind(text, file);
   return parse_json(text, file.string(), max_bytes > kMaxConfig ? kMaxValues : kMaxConfigValues);
 }
 

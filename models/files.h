@@ -12,14 +12,6 @@
 
 namespace phasor::internal {
 
-/// A kind of file that is often found in place of the right one: "a web page (HTML)", "a Git LFS
-/// pointer, not the file itself; run 'git lfs pull'". Empty if `head`, the file's first bytes,
-/// looks like none of them.
-std::string_view imposter(std::string_view head);
-
-/// Like imposter(), for a file's first bytes; empty if it cannot be read.
-std::string_view imposter_in(const std::filesystem::path& file);
-
 /// The most bytes read of a file. The largest known tokenizers take 35 MB.
 constexpr int64_t kMaxConfig = int64_t{16} << 20;
 constexpr int64_t kMaxTokenizerFile = int64_t{64} << 20;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "models/checkpoint.h"
+#include "models/file_kinds.h"
 #include "models/files.h"
 #include "models/known_keys.h"
 #include "models/model_config.h"
@@ -199,9 +200,10 @@ fs::path find_model(const fs::path& folder_or_name) {
   std::error_code error;
   const fs::file_status status = fs::status(folder_or_name, error);
   if (fs::exists(status)) {
-    const std::string_view what = imposter_in(folder_or_name);
+    const FileKind* const kind = file_kind(file_head(folder_or_name));
     throw ModelError(fmt::format("{}: not a folder{}{}; give the folder that holds config.json",
-                                 folder_or_name.string(), what.empty() ? "" : ", but ", what));
+                                 folder_or_name.string(), kind == nullptr ? "" : ", but ",
+                                 kind == nullptr ? "" : kind->name));
   }
   if (error && status.type() != fs::file_type::not_found) {
     throw ModelError(fmt::format("{}: {}", folder_or_name.string(), error.message()));
@@ -284,6 +286,7 @@ std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
   try {
     model->sentence_ =
         read_sentence_config(json_files, model->config_.d_model, model->text(), model->notes_);
+    if (model->sentence_.source.empty()) refuse_multi_vector(json_files, model->unused_tensors_);
   } catch (const ModelError& error) {
     model->sentence_problem_ = error;
     add_note(fmt::format("no sentence vectors: {}", error.what()));

@@ -185,11 +185,16 @@ void read_classifier(const ConfigReader& reader, const ConfigReader& sentence,
   head.activation = family.classifier_activation.value_or(checkpoint.config.activation);
   try {
     const std::vector<std::string> architectures = reader.texts({"architectures"});
-    const bool classifies = std::ranges::any_of(architectures, [](const std::string& name) {
-      return name.ends_with("ForSequenceClassification");
-    });
+    const auto names = [&](std::string_view task) {
+      return std::ranges::any_of(architectures,
+                                 [task](const std::string& name) { return name.ends_with(task); });
+    };
+    const bool classifies = names("ForSequenceClassification");
+    checkpoint.labels_tokens = !classifies && names("ForTokenClassification");
     if (!architectures.empty() && !classifies) {
-      reader.refuse("architectures", "one that ends in ForSequenceClassification");
+      reader.refuse("architectures",
+                    fmt::format("one that ends in ForSequenceClassification{}",
+                                checkpoint.labels_tokens ? ": this head labels tokens" : ""));
     }
     for (const std::string_view key : {"classifier_activation", "pooler_hidden_act"}) {
       if (reader.has(key)) head.activation = activation_of(reader, key, reader.text({key}));

@@ -21,6 +21,7 @@ struct CheckpointConfig {
   Activation head_activation = Activation::kGeluErf;
   ClassifierHead classifier;  // without tensors; without labels if config.json names none
   std::optional<ClassifierHead::Output> classifier_output;  // empty: by the number of labels
+  bool labels_tokens = false;      // whether the files' head is for tokens, not for texts
   std::string classifier_problem;  // why the files' head cannot be used; usually empty
   std::vector<std::string> notes;  // see Model::notes()
 };

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "models/file_kinds.h"
 #include "models/files.h"
 #include "models/parameters.h"
 #include "phasor/errors.h"
@@ -203,9 +204,7 @@ void SafetensorsFile::map(bool copy) {
 
 void SafetensorsFile::read_header() {
   const std::string_view all(reinterpret_cast<const char*>(bytes_), size_);
-  if (const std::string_view what = imposter(all.substr(0, 512)); !what.empty()) {
-    throw ModelError(fmt::format("{}: this is {}", file_.string(), what));
-  }
+  refuse_other_kind(all, file_, FileFormat::kSafetensors);
   uint64_t length = 0;
   std::memcpy(&length, bytes_, kLengthBytes);
   if (length > kMaxHeader || length > size_ - kLengthBytes) {

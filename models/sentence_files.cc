@@ -12,6 +12,7 @@
 #include "models/config_reader.h"
 #include "models/files.h"
 #include "models/parameters.h"
+#include "models/tensor_files.h"
 #include "models/tokenizer_settings.h"
 #include "phasor/errors.h"
 #include "phasor/safetensors.h"
@@ -91,13 +92,7 @@ Pooling read_pooling(const ConfigReader& reader, int64_t width) {
 std::vector<float> read_tensor(const fs::path& folder, const std::string& name,
                                const std::vector<int64_t>& shape) {
   const fs::path weights = folder / "model.safetensors";
-  if (!is_file(weights) && is_file(folder / "pytorch_model.bin")) {
-    throw ModelError(
-        fmt::format("{}: its weights are a Python pickle, which phasor does not read; save the "
-                    "model again with a newer sentence-transformers",
-                    folder.string()),
-        ErrorCode::kUnsupported);
-  }
+  if (!is_there(weights)) refuse_without_weights(folder);
   const auto file = SafetensorsFile::open(within_folder(weights));
   const Tensor tensor = file->tensor(name);
   if (tensor.shape != shape) {
@@ -389,7 +384,32 @@ SentenceConfig read_sentence_config(ModelFolder& folder, int64_t d_model, const 
   SentenceConfig config = read_modules(folder, d_model, notes);
   read_vectors(folder.object(kSentenceConfig), d_model, config);
   static_cast<TextConfig&>(config) = text;
+  for (const char* const head : {"colbert_linear.pt", "sparse_linear.pt"}) {  // of BGE-M3
+    if (folder.has(head)) notes.push_back(fmt::format("{} is not used", head));
+  }
   return config;
+}
+
+void refuse_multi_vector(ModelFolder& folder, const std::vector<std::string>& unused_tensors) {
+  const json* const architectures = folder.object("config.json").value("architectures");
+  const auto has = [&](const char* name) {
+    return std::ranges::find(unused_tensors, name) != unused_tensors.end();
+  };
+  std::string sign;
+  if (architectures != nullptr && architectures->dump().find("ColBERT") != std::string::npos) {
+    sign = fmt::format("config.json's architectures is {}", value_text(*architectures));
+  } else if (folder.has("artifact.metadata")) {
+    sign = "artifact.metadata is in it";
+  } else if (has("linear.weight") && !has("linear.bias")) {
+    sign = "the tensor linear.weight is in it";
+  } else {
+    return;
+  }
+  throw ModelError(
+      fmt::format("{}: it is a multi-vector model (ColBERT): {}; phasor does not make a vector of "
+                  "each token; choose a model of sentence vectors, or give a pooling",
+                  folder.path().string(), sign),
+      ErrorCode::kUnsupported);
 }
 
 }  // namespace phasor::internal

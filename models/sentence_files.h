@@ -20,4 +20,9 @@ TextConfig read_text_config(ModelFolder& folder);
 SentenceConfig read_sentence_config(ModelFolder& folder, int64_t d_model, const TextConfig& text,
                                     std::vector<std::string>& notes);
 
+/// Throws ModelError if a folder whose files do not say how sentence vectors are made is a ColBERT,
+/// which has a vector for each token: says config.json, or ColBERT's own artifact.metadata, or its
+/// map of the states, which is among `unused_tensors`.
+void refuse_multi_vector(ModelFolder& folder, const std::vector<std::string>& unused_tensors);
+
 }  // namespace phasor::internal

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/file_kinds.h"
 #include "models/files.h"
 #include "models/tokenizer_languages.h"
 #include "models/vocab_json.h"
@@ -21,9 +22,7 @@ constexpr std::string_view kLanguage = "{lang}";
 void read_model(const fs::path& file, SentencePieceSpec& spec) {
   spec.file = file.string();
   spec.model = read_model_file(file);
-  if (const std::string_view what = imposter(spec.model); !what.empty()) {
-    throw ModelError(fmt::format("{}: this is {}", spec.file, what));
-  }
+  refuse_other_kind(spec.model, file);
 }
 
 /// Marian's languages: the text between `before` and `after` in its vocabulary.

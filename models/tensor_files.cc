@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "models/file_kinds.h"
 #include "models/files.h"
 #include "phasor/errors.h"
 
@@ -18,15 +20,12 @@ namespace fs = std::filesystem;
 constexpr const char* kOneFile = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 
-/// What a file is by its extension.
-constexpr std::pair<std::string_view, std::string_view> kForeign[] = {
-    {".bin", "a Python pickle"},           {".pt", "a Python pickle"},
-    {".pth", "a Python pickle"},           {".ckpt", "a Python pickle"},
-    {".h5", "a TensorFlow file"},          {".msgpack", "a Flax file"},
-    {".gguf", "llama.cpp's format"},       {".onnx", "an ONNX graph"},
-    {".safetensors", "under another name"}};
+/// What files of weights are often called; which format they are of, their bytes say.
+constexpr std::string_view kExtensions[] = {".bin",  ".pt",      ".pth",  ".ckpt",       ".h5",
+                                            ".gguf", ".msgpack", ".onnx", ".safetensors"};
 
-/// The files in `folder` and its subfolders (ONNX graphs are in "onnx/"), relative to it.
+/// The files in `folder`, then those in its subfolders (ONNX graphs are in "onnx/"), relative to
+/// it.
 std::vector<std::string> file_names(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -35,7 +34,9 @@ std::vector<std::string> file_names(const fs::path& folder) {
     if (entry.depth() > 0) entry.disable_recursion_pending();
     names.push_back(entry->path().lexically_relative(folder).string());
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names, {}, [](const std::string& name) {
+    return std::pair(fs::path(name).has_parent_path(), name);
+  });
   return names;
 }
 
@@ -56,36 +57,70 @@ std::string shell_quoted(const std::string& text) {
   return quoted + "'";
 }
 
-std::string advice(std::string_view extension, const fs::path& folder) {
-  if (extension == ".gguf" || extension == ".onnx") {
-    return fmt::format(
-        "which phasor does not read; get the original model, with config.json and {}", kOneFile);
+/// Copies the tensors and their names, of one file or of all shards, as a shell runs it. Tensors
+/// that share memory become separate, as safetensors demands.
+constexpr std::string_view kConvert =
+    R"(python3 -c 'import sys, torch; from safetensors.torch import save_file; )"
+    R"(parts = [torch.load(f, map_location="cpu", weights_only=True) for f in sys.argv[2:]]; )"
+    R"(save_file({k: t.detach().clone().contiguous() for p in parts )"
+    R"(for k, t in p.get("state_dict", p).items() if torch.is_tensor(t)}, )"
+    R"(sys.argv[1], {"format": "pt"})')";
+
+/// The command that converts a pickle, which may be one of several: NAME-00001-of-00002.bin.
+std::string conversion(const fs::path& pickle) {
+  const std::string path = pickle.string();
+  constexpr std::string_view kNumber = "-00001";
+  const size_t number = path.rfind(std::string(kNumber) + "-of-");
+  const std::string files = number == path.npos
+                                ? shell_quoted(path)
+                                : shell_quoted(path.substr(0, number + 1)) + "*" +
+                                      shell_quoted(path.substr(number + kNumber.size()));
+  return fmt::format("{} {} {}", kConvert, shell_quoted((pickle.parent_path() / kOneFile).string()),
+                     files);
+}
+
+/// What is said about `name`, a file of `folder` that begins with `head`.
+ForeignWeights describe(const fs::path& folder, const std::string& name, const FileKind* kind,
+                        const std::string& head) {
+  if (kind == nullptr) {
+    return {fmt::format("; {} is of no format that phasor knows (it {})", name,
+                        head.empty() ? "is empty or cannot be read"
+                                     : "begins with " + value_text(head.substr(0, 4))),
+            ErrorCode::kUnsupported};
   }
-  if (extension == ".safetensors") {
-    return fmt::format("which phasor does not look for; if it holds the model, name it {}",
-                       kOneFile);
+  std::string advice(kind->advice);
+  if (kind->format == FileFormat::kPickle && is_file(folder / "config.json")) {
+    advice =
+        "convert it, where torch and safetensors are installed, by: " + conversion(folder / name);
   }
-  return fmt::format(
-      "which phasor does not read; convert it with: python3 -c 'import sys; from transformers "
-      "import AutoModel; AutoModel.from_pretrained(sys.argv[1]).save_pretrained(sys.argv[1])' {}",
-      shell_quoted(folder.string()));
+  return {fmt::format("; {} is {}; {}", name, kind->name, advice), kind->code};
 }
 
 }  // namespace
 
 ForeignWeights foreign_weights(const fs::path& folder) {
   const std::vector<std::string> names = file_names(folder);
-  for (const auto& [extension, what] : kForeign) {
+  std::optional<ForeignWeights> unknown;
+  for (const std::string_view extension : kExtensions) {
     for (const std::string& name : names) {
       if (!name.ends_with(extension) || !holds_weights(name)) continue;
-      // A subfolder may belong to a Dense module or to another model.
-      if (extension == ".safetensors" && fs::path(name).has_parent_path()) continue;
       if (name == kOneFile) continue;  // where config.json is what lacks
-      return {fmt::format("; {} is {}, {}", name, what, advice(extension, folder)),
-              extension == ".safetensors" ? ErrorCode::kInvalidModel : ErrorCode::kUnsupported};
+      const std::string head = file_head(folder / name);
+      const FileKind* const kind = file_kind(head, name);
+      // A subfolder may belong to a Dense module or to another model.
+      const bool below = fs::path(name).has_parent_path();
+      if (below && (kind == nullptr || kind->format != FileFormat::kOther)) continue;
+      if (kind != nullptr) return describe(folder, name, kind, head);
+      if (!unknown) unknown = describe(folder, name, kind, head);
     }
   }
-  return {};
+  return unknown.value_or(ForeignWeights());
+}
+
+void refuse_without_weights(const fs::path& folder) {
+  const ForeignWeights found = foreign_weights(folder);
+  throw ModelError(fmt::format("{}: no {} in it{}", folder.string(), kOneFile, found.clause),
+                   found.code);
 }
 
 std::shared_ptr<const TensorFiles> TensorFiles::open(const fs::path& folder, bool copy) {
@@ -103,9 +138,7 @@ std::shared_ptr<const TensorFiles> TensorFiles::open(const fs::path& folder, boo
     opened->add_shards(index, copy);
     return opened;
   }
-  const ForeignWeights found = foreign_weights(folder);
-  throw ModelError(fmt::format("{}: no {} in it{}", folder.string(), kOneFile, found.clause),
-                   found.code);
+  refuse_without_weights(folder);
 }
 
 // {"weight_map": {"encoder.layer.0.…": "model-00001-of-00002.safetensors", …}}

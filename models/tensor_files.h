@@ -16,8 +16,8 @@ namespace phasor::internal {
 /// Borrowed data lives as long as this object.
 class TensorFiles {
  public:
-  /// `copy`: see SafetensorsFile::open(). Throws ModelError saying what the folder has instead (a
-  /// pickle, GGUF, …) and what to do.
+  /// `copy`: see SafetensorsFile::open(). Throws ModelError, where there is no such file like
+  /// refuse_without_weights().
   static std::shared_ptr<const TensorFiles> open(const std::filesystem::path& folder,
                                                  bool copy = false);
 
@@ -50,5 +50,9 @@ struct ForeignWeights {
   ErrorCode code = ErrorCode::kInvalidModel;
 };
 ForeignWeights foreign_weights(const std::filesystem::path& folder);
+
+/// Throws ModelError: the folder has no model.safetensors; it says what it has instead and what to
+/// do.
+[[noreturn]] void refuse_without_weights(const std::filesystem::path& folder);
 
 }  // namespace phasor::internal

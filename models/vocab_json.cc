@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "models/file_kinds.h"
 #include "models/files.h"
 #include "phasor/errors.h"
 #include "tokenizer/vocabulary.h"
@@ -73,9 +74,7 @@ class PairReader : public nlohmann::json_sax<json> {
 
 std::vector<std::pair<std::string, int32_t>> read_vocab_json(const std::filesystem::path& file) {
   const std::string text = read_model_file(file);
-  if (const std::string_view what = imposter(text); !what.empty()) {
-    throw ModelError(fmt::format("{}: this is {}", file.string(), what));
-  }
+  refuse_other_kind(text, file);
   PairReader reader(file.string());
   json::sax_parse(text, &reader);
   return reader.take_pairs();

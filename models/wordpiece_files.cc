@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "models/file_kinds.h"
 #include "models/files.h"
 #include "models/tokenizer_json.h"
 #include "phasor/errors.h"
@@ -23,9 +24,7 @@ constexpr int64_t kMaxWordLength = 10000;
 /// One piece a line; its id is the line's number, from 0.
 std::vector<std::pair<std::string, int32_t>> read_vocab_txt(const fs::path& file) {
   const std::string bytes = read_model_file(file);
-  if (const std::string_view what = imposter(bytes); !what.empty()) {
-    throw ModelError(fmt::format("{}: this is {}", file.string(), what));
-  }
+  refuse_other_kind(bytes, file);
   std::vector<std::pair<std::string, int32_t>> pieces;
   for (std::string_view rest = bytes; !rest.empty();) {
     if (std::ssize(pieces) == kMaxPieces) {

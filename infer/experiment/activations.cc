@@ -70,9 +70,9 @@ class Tensors {
   std::deque<std::vector<int32_t>> integers_;
 };
 
-/// Sequence i's states and attentions under Transformers' names.
+/// Sequence i's states and attentions under Transformers' names, and its vector if it was `pooled`.
 void add_states(const phasor::Encoding& encoding, const phasor::Trace& trace, int64_t i,
-                Tensors& tensors) {
+                bool pooled, Tensors& tensors) {
   for (int64_t l = 0; l <= trace.num_layers(); ++l) {
     tensors.borrow(fmt::format("hidden_states.{}", l), trace.hidden_state(l, i));
   }
@@ -82,6 +82,7 @@ void add_states(const phasor::Encoding& encoding, const phasor::Trace& trace, in
   const int64_t tokens = encoding.num_tokens(i);
   tensors.borrow("last_hidden_state", {tokens, std::ssize(encoding.hidden(i)) / tokens},
                  encoding.hidden(i));
+  if (!pooled) return;
   tensors.borrow("embedding", {std::ssize(encoding.embedding(i))}, encoding.embedding(i));
 }
 
@@ -108,7 +109,7 @@ phasor::Encoding run_batch(const Subject& subject, std::span<const Input> inputs
                            HookTrace& trace) {
   phasor::RunOptions options = subject.options;
   options.observer = &trace;
-  options.pooling = subject.model().sentence().pooling;
+  if (subject.model().has_sentence()) options.pooling = subject.model().sentence().pooling;
   return subject.encoder.encode_ids(token_ids_of(inputs), options);
 }
 
@@ -145,7 +146,7 @@ void save_activations(const std::filesystem::path& path, const std::vector<std::
         tensors.prefix = fmt::format("{}.{}{}", number, label, label.empty() ? "" : ".");
         tensors.add_ids(encoding, i);
         if (hooks.empty()) {
-          add_states(encoding, trace, i, tensors);
+          add_states(encoding, trace, i, subjects[side].model().has_sentence(), tensors);
         } else {
           add_hooks(trace, i, tensors);
         }

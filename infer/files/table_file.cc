@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "infer/files/plain_file.h"
+#include "models/file_kinds.h"
 #include "phasor/errors.h"
 #include "phasor/safetensors.h"
 
@@ -73,12 +74,18 @@ std::optional<std::array<int64_t, 2>> two_sizes(std::string_view text) {
   return text.starts_with(')') ? std::optional(sizes) : std::nullopt;
 }
 
+[[noreturn]] void refuse_dtype(const std::filesystem::path& file, std::string_view dtype) {
+  const bool big_endian = dtype.starts_with("'>f");
+  refuse_table(file, fmt::format("its numbers are of the dtype {}{}; float32 and float64, "
+                                 "little-endian, are read; save table.astype('<f4')",
+                                 phasor::internal::value_text(std::string(dtype)),
+                                 big_endian ? ", big-endian floating point" : ""));
+}
+
 Matrix read_npy(const std::filesystem::path& file) {
   const std::string bytes = phasor::internal::read_file(file, kMostBytes + kMostHeaderBytes);
   std::string_view rest = bytes;
-  if (!rest.starts_with("\x93NUMPY") || rest.size() < 12) {
-    refuse_table(file, "this is no .npy file");
-  }
+  if (rest.size() < 12) refuse_table(file, "the file ends within its header");
   const size_t length_bytes = rest[6] == 1 ? 2 : 4;  // behind the magic and the version
   uint32_t length = 0;
   std::memcpy(&length, &rest[8], length_bytes);
@@ -88,10 +95,10 @@ Matrix read_npy(const std::filesystem::path& file) {
   rest.remove_prefix(length);
 
   const auto sizes = two_sizes(value_of(header, "shape"));
-  const bool is_float = value_of(header, "descr").starts_with("'<f4'");
-  if (!sizes || (!is_float && !value_of(header, "descr").starts_with("'<f8'"))) {
-    refuse_table(file, "it holds no matrix in float32 or float64; a table is [positions, width]");
-  }
+  const std::string_view dtype = value_of(header, "descr").substr(0, 5);
+  const bool is_float = dtype == "'<f4'";
+  if (!is_float && dtype != "'<f8'") refuse_dtype(file, dtype);
+  if (!sizes) refuse_table(file, "it holds no matrix; a table is [positions, width]");
   if (!value_of(header, "fortran_order").starts_with("False")) {
     refuse_table(file, "it is stored column by column; save numpy.ascontiguousarray of it");
   }
@@ -138,11 +145,20 @@ Matrix read_safetensors(const std::filesystem::path& file) {
   return {{values.begin(), values.end()}, rows, columns};
 }
 
-Matrix read_any(const std::filesystem::path& file) {
-  if (!is_table_file(file)) {
-    refuse_table(file, "its name ends in neither .npy nor .safetensors, the files that are read");
+/// Whether it is .npy rather than safetensors. Throws ModelError if it is neither.
+bool is_npy(const std::filesystem::path& file) {
+  using namespace phasor::internal;
+  const std::string head = PlainFile(file).read(64);
+  if (head.starts_with("\x93NUMPY")) return true;
+  refuse_other_kind(head, file, FileFormat::kSafetensors);
+  if (file_kind(head) == nullptr && file.extension() != ".safetensors") {
+    refuse_table(file, "this is neither a .npy nor a .safetensors file");
   }
-  Matrix matrix = file.extension() == ".npy" ? read_npy(file) : read_safetensors(file);
+  return false;
+}
+
+Matrix read_any(const std::filesystem::path& file) {
+  Matrix matrix = is_npy(file) ? read_npy(file) : read_safetensors(file);
   if (matrix.values.empty()) {
     refuse_table(file, fmt::format("its matrix [{}, {}] is empty", matrix.rows, matrix.columns));
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <new>
 #include <numeric>
@@ -23,6 +24,27 @@ int64_t sum_of_tokens(const std::vector<TextResult>& results) {
 std::string_view openai_type(int status) {
   if (status == 429) return "rate_limit_error";
   return status >= 500 || status == 424 ? "server_error" : "invalid_request_error";
+}
+
+/// The code unit of the escape \uXXXX at `place`; 0 where there is none.
+int code_unit(std::string_view json, size_t place) {
+  if (json.size() - place < 6 || json.substr(place, 2) != "\\u") return 0;
+  int unit = 0;
+  const char* const digits = json.data() + place + 2;
+  return std::from_chars(digits, digits + 4, unit, 16).ptr == digits + 4 ? unit : 0;
+}
+
+/// Makes escapes of lone surrogates, which clients write that cut a text within an emoji, those of
+/// U+FFFD. JSON allows them (RFC 8259, section 8.2), but its parser does not. Bytes stay in place.
+void replace_lone_surrogates(std::string& json) {
+  for (size_t i = json.find('\\'); i < json.size(); i = json.find('\\', i)) {
+    const int unit = code_unit(json, i);
+    const bool is_high = unit >= 0xD800 && unit < 0xDC00, is_low = unit >= 0xDC00 && unit < 0xE000;
+    const int next = is_high ? code_unit(json, i + 6) : 0;
+    const bool is_pair = next >= 0xDC00 && next < 0xE000;
+    if ((is_high || is_low) && !is_pair) json.replace(i + 2, 4, "fffd");
+    i += is_pair ? 12 : 2;  // a backslash, too, may be escaped
+  }
 }
 
 }  // namespace
@@ -79,6 +101,7 @@ const nlohmann::json& Exchange::body() {
     refuse(400, "Validation", "the body is not JSON: it holds a zero byte");
   if (!request.encoding.empty() && request.encoding != "identity")
     refuse(415, "Validation", fmt::format("bodies encoded as {} are not read", request.encoding));
+  replace_lone_surrogates(request.body);
   try {
     return *json.emplace(phasor::internal::parse_json(request.body, "the body"));
   } catch (const phasor::ModelError& error) {
@@ -125,8 +148,13 @@ ModelQueue& Exchange::embedder(const Fields& fields) const {
 ModelQueue& Exchange::classifier(const Fields& fields) const {
   ModelQueue& queue = model(
       fields, [](const ModelQueue& each) { return each.is_classifier() && !each.is_reranker(); });
-  if (!queue.is_classifier())
-    invalid(fmt::format("the model {} has no classification head", queue.name()));
+  if (!queue.is_classifier()) {
+    const auto& notes = queue.model().notes();
+    const auto why = std::ranges::find_if(
+        notes, [](const std::string& note) { return note.starts_with("the classification head"); });
+    invalid(fmt::format("the model {} has no classification head{}", queue.name(),
+                        why == notes.end() ? "" : ": " + *why));
+  }
   return queue;
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import collections.abc
 import ctypes
 import operator
@@ -309,11 +310,16 @@ def check(status: int) -> None:
         raise _ERRORS.get(status, BackendError)(message)
 
 
+codecs.register_error(
+    "phasor.surrogates", lambda error: (b"\xff" * (error.end - error.start), error.end)
+)
+
+
 def utf8(text: str, what: str = "a text") -> bytes:
-    """Lone surrogates become bytes that are not UTF-8, which phasor reads as U+FFFD and counts."""
+    """A lone surrogate becomes a byte that is not UTF-8, which phasor reads as U+FFFD and counts."""
     if not isinstance(text, str):
         raise TypeError(f"{what} is a str, not {type(text).__name__}")
-    return text.encode("utf-8", "surrogatepass")
+    return text.encode("utf-8", "phasor.surrogates")
 
 
 def ordered(given: Any, what: str, of: str = "str") -> Iterator[Any]:

@@ -70,7 +70,7 @@ class Tokens:
     token_types: Optional[npt.NDArray[np.int32]]
     #: How many text tokens were cut off.
     dropped: int
-    #: How many bytes were not UTF-8 (lone surrogates), read as U+FFFD.
+    #: How many lone surrogates the text had, each read as U+FFFD.
     invalid_bytes: int
 
 

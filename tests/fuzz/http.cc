@@ -98,7 +98,8 @@ std::vector<std::string> http_seeds() {
       fmt::format("POST /embed HTTP/1.1\r\n{}Transfer-Encoding: chunked\r\n\r\n{:x};a=b\r\n{}\r\n"
                   "0\r\nTrailer: a\r\n\r\n",
                   kAuthorized, kBody.size(), kBody),
-      request("POST /embed", "Expect: 100-continue\r\n", kBody)};
+      request("POST /embed", "Expect: 100-continue\r\n", kBody),
+      request("POST /embed", "", R"({"inputs": "\ud83d\\ude00 \ud83d\ude00"})")};
 }
 
 }  // namespace

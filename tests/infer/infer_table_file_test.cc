@@ -116,9 +116,11 @@ TEST(TableFileTest, WhatIsNoTableIsRefusedInOneLine) {
   };
   expect_refused(folder.path() / "none.npy", {"no such file"});
   refused("a.txt", "1 2 3", {".npy nor .safetensors"});
-  refused("a.npz", "PK", {".npy nor .safetensors"});
-  refused("empty.npy", "", {"no .npy file"});
-  refused("text.npy", "this is a text, and a rather long one", {"no .npy file"});
+  refused("a.npz", "PK\x03\x04", {"zip archive"});
+  refused("a.npy", "version https://git-lfs.github.com/spec/v1\noid", {"Git LFS pointer"});
+  refused("a.safetensors", "\x80\x02}q", {"Python pickle"});
+  refused("empty.npy", "", {".npy nor .safetensors"});
+  refused("text.npy", "this is a text, and a rather long one", {".npy nor .safetensors"});
   refused("header.npy", npy("<f4", "(2, 3)", data).substr(0, 30), {"header"});
   refused("short.npy", npy("<f4", "(2, 3)", data.substr(4)), {"[2, 3]"});
   refused("long.npy", npy("<f4", "(2, 3)", data + data), {"[2, 3]"});
@@ -126,8 +128,8 @@ TEST(TableFileTest, WhatIsNoTableIsRefusedInOneLine) {
   refused("line.npy", npy("<f4", "(6,)", data), {"no matrix"});
   refused("cube.npy", npy("<f4", "(1, 2, 3)", data), {"no matrix"});
   refused("negative.npy", npy("<f4", "(-2, -3)", data), {"no matrix"});
-  refused("int.npy", npy("<i4", "(2, 3)", data), {"float32"});
-  refused("big.npy", npy(">f4", "(2, 3)", data), {"float32"});
+  refused("int.npy", npy("<i4", "(2, 3)", data), {"<i4", "float32"});
+  refused("big.npy", npy(">f4", "(2, 3)", data), {">f4", "big-endian"});
   refused("fortran.npy", npy("<f4", "(2, 3)", data, 1, "True"), {"column by column"});
   refused("none.npy", npy("<f4", "(0, 3)", ""), {"empty"});
   refused("nan.npy",

@@ -29,6 +29,7 @@ struct Files {
     if (labels != 3) config.erase("id2label");
   }
 
+  int64_t vocab_size() const { return config["vocab_size"]; }
   TestTensor& tensor(const std::string& name) {
     return *std::ranges::find(tensors, name, &TestTensor::name);
   }
@@ -86,6 +87,45 @@ TEST(ClassifierTest, OnlySequenceClassifiersHaveOne) {
   files.expect_headless({"architectures", "7"});
   files.config.erase("architectures");
   EXPECT_TRUE(files.load()->weights().classifier.has_value());
+}
+
+TEST(ClassifierTest, AHeadThatLabelsTokensIsNotedInEveryFamily) {
+  for (const char* const type : {"bert", "roberta", "electra", "mpnet", "distilbert", "albert",
+                                 "jina", "roformer", "modernbert", "new", "deberta-v2"}) {
+    SCOPED_TRACE(type);
+    FamilyCase family = classifier_case(type);
+    family.config["architectures"] = {"SomeForTokenClassification"};
+    std::vector<TestTensor> tensors =
+        tensors_of(family, *random_model(family.meaning, 5, family.extras));
+    // All of them have one map, of this name.
+    std::erase_if(tensors,
+                  [](const auto& tensor) { return tensor.name.starts_with("classifier"); });
+    tensors.push_back({.name = "classifier.weight", .shape = {3, family.meaning.d_model}});
+    tensors.push_back({.name = "classifier.bias", .shape = {3}});
+    const TempFolder folder;
+    folder.write("config.json", family.config.dump());
+    folder.write("model.safetensors", safetensors_bytes(tensors));
+    const auto model = Model::load(folder.path());
+    ASSERT_EQ(model->notes().size(), 1u);
+    EXPECT_TRUE(model->notes()[0].ends_with("this head labels tokens")) << model->notes()[0];
+    Encoder encoder(model, {.threads = 1});
+    expect_error<ModelError>([&] { encoder.classify("a"); }, {"labels tokens"});
+  }
+}
+
+TEST(ClassifierTest, OtherHeadsThatAreNotUsedAreNamed) {
+  Files files;
+  files.remove("classifier.weight");
+  files.remove("classifier.bias");
+  EXPECT_TRUE(files.load()->notes().empty());  // the pooler is the encoder's own
+  files.tensors.push_back({.name = "score.weight", .shape = {2, 12}});
+  files.tensors.push_back({.name = "score.bias", .shape = {2}});
+  files.tensors.push_back({.name = "lm_head.weight", .shape = {files.vocab_size(), 12}});
+  files.tensors.push_back({.name = "colbert_linear.weight", .shape = {12, 12}});
+  ASSERT_EQ(files.load()->notes().size(), 1u);
+  EXPECT_EQ(files.load()->notes()[0],
+            "the file has colbert_linear.weight [12, 12], score.weight [2, 12], which phasor does "
+            "not use");
 }
 
 TEST(ClassifierTest, AHeadWithAMissingOrOtherTensorIsNoted) {

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <random>
 
+#include "models/file_kinds.h"
 #include "models/files.h"
 #include "models/vocab_json.h"
 #include "phasor/errors.h"
@@ -45,7 +46,7 @@ TEST(PlainFileTest, NothingWaitsForAFifoOrReadsADevice) {
   for (const fs::path& file : {fifo, zero, folder.path()}) {
     expect_error<ModelError>([&] { read_file(file); }, {file.string(), "not a plain file"});
     expect_error<ModelError>([&] { read_json_object(file); }, {file.string()});  // the link, too
-    EXPECT_EQ(imposter_in(file), "");
+    EXPECT_EQ(file_head(file), "");
   }
   expect_error<ModelError>([&] { find_model(fifo); }, {"not a folder"});
 }

@@ -360,9 +360,9 @@ TEST(ModelTest, FoldersThatAreNoModels) {
                            {folder.path().string(), "no config.json"});
   folder.write("config.json", small_config_json().dump());
   expect_error<ModelError>([&] { Model::load(folder.path()); }, {"no model.safetensors"});
-  folder.write("pytorch_model.bin", "x");
+  folder.write("pytorch_model.bin", "\x80\x02}q");
   expect_error<ModelError>([&] { Model::load(folder.path()); },
-                           {"pytorch_model.bin", "pickle", "python3 -c", "save_pretrained"});
+                           {"pytorch_model.bin", "pickle", "python3 -c", "torch.load"});
   expect_error<ModelError>([&] { Model::load(folder.path() / "config.json"); }, {"not a folder"});
   expect_error<ModelError>([&] { Model::load(folder.path() / "config.json" / "x"); },
                            {"config.json"});

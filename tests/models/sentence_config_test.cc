@@ -71,6 +71,40 @@ TEST_F(SentenceConfigTest, WithoutFilesItIsTheMeanNotNormalised) {
   EXPECT_TRUE(load()->notes().empty());
 }
 
+TEST_F(SentenceConfigTest, AVectorForEachTokenIsNotTakenForTheMean) {
+  json config = small_config_json();
+  config["architectures"] = {"HF_ColBERT"};
+  write("config.json", config);
+  expect_refused({"multi-vector", "HF_ColBERT"});
+  write("config.json", small_config_json());
+  EXPECT_TRUE(load()->has_sentence());
+  write("artifact.metadata", json::object());
+  expect_refused({"multi-vector", "artifact.metadata"});
+  std::filesystem::remove(folder_.path() / "artifact.metadata");
+
+  std::vector<TestTensor> tensors = small_tensors();
+  tensors.push_back({.name = kDense, .shape = {2, 4}});
+  folder_.write("model.safetensors", safetensors_bytes(tensors));
+  expect_refused({"multi-vector", kDense});
+  EXPECT_NE(load()->notes().front().find(kDense), std::string::npos);
+  // The files may say otherwise, and the head be another.
+  write_modules({"Transformer", "Pooling"});
+  write("1_Pooling/config.json", json::object());
+  EXPECT_TRUE(load()->has_sentence());
+  std::filesystem::remove(folder_.path() / "modules.json");
+  std::filesystem::remove(folder_.path() / "1_Pooling/config.json");
+  tensors.push_back({.name = "linear.bias", .shape = {2}});
+  folder_.write("model.safetensors", safetensors_bytes(tensors));
+  EXPECT_TRUE(load()->has_sentence());
+}
+
+TEST_F(SentenceConfigTest, HeadsBesideTheModelAreNamed) {
+  folder_.write("sparse_linear.pt", "x");
+  ASSERT_EQ(load()->notes().size(), 1u);
+  EXPECT_EQ(load()->notes()[0], "sparse_linear.pt is not used");
+  EXPECT_TRUE(load()->has_sentence());
+}
+
 TEST_F(SentenceConfigTest, EveryFlagIsReadAndSeveralConcatenate) {
   write_modules({"Transformer", "Pooling"});
   const std::vector<std::pair<std::string, PoolingMode>> flags = {
@@ -258,8 +292,8 @@ TEST_F(SentenceConfigTest, DenseThatDoesNotFitIsRefused) {
   config["out_features"] = 1;
   write("2_Dense/config.json", config);
   std::filesystem::remove(folder_.path() / "2_Dense/model.safetensors");
-  folder_.write("2_Dense/pytorch_model.bin", "");
-  expect_refused({"2_Dense", "pickle"});
+  folder_.write("2_Dense/pytorch_model.bin", "\x80\x02}q");
+  expect_refused({"2_Dense", "pickle", "python3 -c", "2_Dense/model.safetensors'"});
 }
 
 TEST_F(SentenceConfigTest, OtherModulesAndOrdersAreRefused) {

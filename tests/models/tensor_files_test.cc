@@ -91,36 +91,78 @@ TEST(TensorFilesTest, AnIndexThatDoesNotFitItsShards) {
   expect_folder_refused(folder, {kIndex, "7", "in this folder"});
 }
 
+constexpr std::string_view kZippedPickle("PK\x03\x04\0\0\x08\x08/data.pkl", 17);
+constexpr const char* kPickle = "\x80\x02\x8a\nl\xfc\x9c";
+constexpr const char* kPointer =
+    "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 90\n";
+
 TEST(TensorFilesTest, WeightsInAnotherFormAreNamedWithTheWayFromThere) {
-  const std::vector<std::pair<std::string, std::vector<std::string>>> cases = {
-      {"pytorch_model.bin", {"Python pickle", "python3 -c", "save_pretrained"}},
-      {"pytorch_model-00001-of-00002.bin", {"Python pickle", "save_pretrained"}},
-      {"model.pt", {"Python pickle"}},
-      {"tf_model.h5", {"TensorFlow", "save_pretrained"}},
-      {"flax_model.msgpack", {"Flax", "save_pretrained"}},
-      {"model-q4_0.gguf", {"llama.cpp", "get the original model"}},
-      {"onnx/model.onnx", {"ONNX", "get the original model"}},
-      {"model.fp16.safetensors", {"name it model.safetensors"}}};
-  for (const auto& [name, words] : cases) {
+  struct Case {
+    std::string name, bytes;
+    std::vector<std::string> words;
+  };
+  const std::string safetensors = safetensors_bytes({{"a", {1}}});
+  const std::string zipped(kZippedPickle), original = "get the original model";
+  for (const auto& [name, bytes, words] : std::vector<Case>{
+           {"pytorch_model.bin", zipped, {"Python pickle", "python3 -c", "torch.load"}},
+           {"pytorch_model.bin", kPickle, {"Python pickle", "python3 -c", "'/", "/model.safetens"}},
+           {"model-00001-of-00002.bin", zipped, {"/model-'*'-of-00002.bin'"}},
+           {"model.pt", zipped, {"Python pickle"}},
+           {"model.gguf", kPickle, {"Python pickle"}},
+           {"model.bin", "GGUF\x03", {"llama.cpp", original}},
+           {"tf_model.h5", "\x89HDF\r\n\x1a\n", {"TensorFlow", original}},
+           {"model.bin", "\x08\x07\x12\x07pytorch\x1a\x05", {"ONNX", original}},
+           {"flax_model.msgpack", "x", {"Flax", original}},
+           {"onnx/model.onnx", "\x08\x08:x", {"ONNX", original}},
+           {"onnx/model.onnx", kPointer, {"Git LFS pointer", "git lfs pull"}},
+           {"pytorch_model.bin", kPointer, {"Git LFS pointer", "git lfs pull"}},
+           {"pytorch_model.bin", "<!DOCTYPE html>", {"web page"}},
+           {"pytorch_model.bin", "PK\x03\x04", {"zip archive", "unpack"}},
+           {"pytorch_model.bin", "", {"no format that phasor knows", "empty"}},
+           {"e5-small-q4.bin", "E5S1\x01", {"no format that phasor knows", "begins with \"E5S1\""}},
+           {"model.fp16.safetensors", safetensors, {"name it model.safetensors"}},
+           {"model.bin", safetensors, {"a safetensors file", "name it model.safetensors"}}}) {
     const TempFolder folder;
-    folder.write("training_args.bin", "x");
-    folder.write("2_Dense/model.safetensors", "x");
-    folder.write("old/golden.bin", "x");
+    folder.write("config.json", "{}");
+    folder.write("training_args.bin", kPickle);
+    folder.write("2_Dense/model.safetensors", safetensors);
+    folder.write("2_Dense/pytorch_model.bin", kPickle);
+    folder.write("old/golden.bin", kPickle);
     expect_folder_refused(folder, {"no model.safetensors"});
     EXPECT_EQ(foreign_weights(folder.path()).clause, "");
-    folder.write(name, "x");
+    folder.write(name, bytes);
     expect_folder_refused(folder, {"no model.safetensors", name});
     expect_folder_refused(folder, words);
+    const std::string clause = foreign_weights(folder.path()).clause;
+    EXPECT_EQ(clause.find("AutoModel"), clause.npos) << clause;
+    EXPECT_EQ(clause.find("python3") != clause.npos, bytes == zipped || bytes == kPickle) << clause;
   }
+}
+
+TEST(TensorFilesTest, OfSeveralFilesTheOneThatCanBeConvertedIsNamed) {
+  const TempFolder folder;
+  folder.write("a.bin", "E5S1");
+  folder.write("onnx/model.onnx", kPointer);
+  folder.write("pytorch_model.bin", kPickle);
+  expect_folder_refused(folder, {"; pytorch_model.bin is a Python pickle"});
+}
+
+TEST(TensorFilesTest, APickleWithoutConfigurationIsNotToBeConverted) {
+  const TempFolder folder;
+  folder.write("rewrite_policy.pt", kPickle);
+  const std::string clause = foreign_weights(folder.path()).clause;
+  EXPECT_NE(clause.find("Python pickle"), clause.npos) << clause;
+  EXPECT_EQ(clause.find("python3"), clause.npos) << clause;
 }
 
 TEST(TensorFilesTest, OtherFormatsUnderTheRightNameAreRecognised) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 90\n", "git lfs pull"},
+      {kPointer, "git lfs pull"},
       {"GGUF\x03", "llama.cpp"},
       {"\x08\x07\x12\x07pytorch\x1a\x05", "ONNX"},
       {"\x89HDF\r\n\x1a\n", "TensorFlow"},
-      {"PK\x03\x04", "save_pretrained"},
+      {"PK\x03\x04", "zip archive"},
+      {std::string(kZippedPickle), "pickle"},
       {"\x80\x02}q", "pickle"}};
   for (const auto& [head, word] : cases) {
     const TempFolder folder;
@@ -130,13 +172,14 @@ TEST(TensorFilesTest, OtherFormatsUnderTheRightNameAreRecognised) {
   }
 }
 
-TEST(TensorFilesTest, AHeaderAsLongAsAnOnnxFilesFirstBytesIsNoOnnxFile) {
-  // 0x00120708 bytes of header: the same three bytes at the front.
-  std::string header = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
-  header.append(0x00120708 - header.size(), ' ');
-  const TempFolder folder;
-  folder.write("model.safetensors", safetensors_bytes(header, float_bytes({5.0f})));
-  EXPECT_EQ(TensorFiles::open(folder.path())->tensor("a").to_float(), std::vector<float>{5.0f});
+TEST(TensorFilesTest, AHeaderAsLongAsTheFirstBytesOfAnotherFormatIsNone) {
+  for (const size_t length : {0x00120708, 0x005d0280}) {  // the bytes of ONNX, of a pickle
+    std::string header = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+    header.append(length - header.size(), ' ');
+    const TempFolder folder;
+    folder.write("model.safetensors", safetensors_bytes(header, float_bytes({5.0f})));
+    EXPECT_EQ(TensorFiles::open(folder.path())->tensor("a").to_float(), std::vector<float>{5.0f});
+  }
 }
 
 }  // namespace

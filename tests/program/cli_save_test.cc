@@ -10,6 +10,7 @@
 
 #include "phasor/phasor.h"
 #include "phasor/safetensors.h"
+#include "tests/support/bert_folder.h"
 #include "tests/support/infer_program.h"
 #include "tests/support/test_files.h"
 
@@ -222,6 +223,28 @@ TEST(CliSaveTest, AFileThatCannotBeWrittenIsNamedAndLeavesAllAsItWas) {
     const std::string nowhere = (folder.path() / "none" / name).string();
     expect_infer_fails({"--save", nowhere, "Tom"}, 3, {nowhere, "No such file or directory"});
   }
+}
+
+TEST(CliSaveTest, AModelWithoutSentenceVectorsLacksTheirTensorAlone) {
+  const BertFolder model({});
+  const TempFolder folder;
+  const auto saved = [&](const std::vector<std::string>& more) {
+    const fs::path file = folder.path() / "a.safetensors";
+    std::vector<std::string> words = {"-q", "-m", model.path(), "--save", file.string()};
+    words.insert(words.end(), more.begin(), more.end());
+    words.push_back("a dog");
+    const ProgramResult result = run_infer(words);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return read_safetensors(file);
+  };
+  const std::vector<std::string> hooks = {"--hooks", "attn.hook_pattern"};
+  std::map<std::string, Saved> want = saved({});
+  const std::map<std::string, Saved> patterns = saved(hooks);
+  EXPECT_EQ(want.erase("0.embedding"), 1u);
+  model.folder().write("modules.json", R"([{"type": "a.MLMTransformer", "path": ""},
+    {"type": "a.SpladePooling", "path": "1_SpladePooling"}])");
+  EXPECT_EQ(saved({}), want);
+  EXPECT_EQ(saved(hooks), patterns);
 }
 
 }  // namespace

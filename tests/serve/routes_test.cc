@@ -310,6 +310,53 @@ TEST(RoutesTest, AMistakeHasAStatusAndAReason) {
   EXPECT_EQ(server.get("/info").json()["max_input_length"], 128);
 }
 
+TEST(RoutesTest, EscapesOfLoneSurrogatesAreReadAsTheReplacementCharacter) {
+  const BertFolder labels({"no", "yes"}), ranks({"relevant"});
+  const Server server({.models = {{"own", bundled_model("sinusoidal").string()},
+                                  {"labels", labels.path()},
+                                  {"ranks", ranks.path()}}});
+  const auto answer = [&](const char* path, std::string body, const std::string& escape) {
+    for (size_t at = 0; (at = body.find('~', at)) != std::string::npos;)
+      body.replace(at, 1, escape);
+    return server.post_text(path, body, "Content-Type: application/json\r\n");
+  };
+  for (const auto& [path, body] : std::vector<std::pair<const char*, const char*>>{
+           {"/embed", R"({"inputs": "a ~ b"})"},
+           {"/embed", R"({"inputs": ["a~", "~"], "user~": "~", "other": {"~": ["~~"]}})"},
+           {"/embed_all", R"({"inputs": "~~"})"},
+           {"/v1/embeddings", R"({"input": "the river ~", "user": "~"})"},
+           {"/tokenize", R"({"inputs": "~\\ude00 \"~\" ~n"})"},
+           {"/similarity", R"({"inputs": {"source_sentence": "~", "sentences": ["b~"]}})"},
+           {"/predict", R"({"inputs": "a~b"})"},
+           {"/rerank", R"({"query": "a~", "texts": ["b", "~c"]})"},
+           {"/v1/rerank", R"({"query": "a~", "documents": ["b", "~c"]})"},
+           {"/observe", R"({"texts": ["a ~ dog"]})"}}) {
+    const Answer want = answer(path, body, "\\ufffd");
+    EXPECT_EQ(want.status, 200) << path << want.body;
+    for (const char* escape : {"\\ud83d", "\\uDE00", "\\ud800", "\\uDFFF"}) {
+      const Answer got = answer(path, body, escape);
+      EXPECT_EQ(got.status, 200) << path << escape << got.body;
+      EXPECT_EQ(got.body, want.body) << path << escape;
+    }
+  }
+  const auto tokens = [&](const std::string& text) {
+    return server.post_text("/tokenize", R"({"inputs": ")" + text + "\"}").body;
+  };
+  EXPECT_EQ(tokens(R"(\ud83d\ude00)"), tokens("\xF0\x9F\x98\x80"));  // a pair
+  EXPECT_EQ(tokens(R"(\ud83d\ud83d\ude00)"), tokens("\xEF\xBF\xBD\xF0\x9F\x98\x80"));
+  EXPECT_NE(tokens(R"(\\ud83d)"), tokens(R"(\ufffd)"));  // a backslash, and letters
+  // What else is wrong stays so, at its byte.
+  for (const auto& [body, byte] : std::vector<std::pair<const char*, const char*>>{
+           {R"({"inputs": "\ud83d", x)", "byte 22 "},
+           {R"({"inputs": "\ud83d\ud83g"})", "byte 24 "},
+           {R"({"inputs": "\ud83)", "byte 19 "},
+           {"{\"inputs\": \"\xED\xA0\xBD\"}", "byte 14 "}}) {
+    const Answer refused = server.post_text("/embed", body);
+    EXPECT_EQ(refused.status, 400);
+    EXPECT_NE(refused.body.find(byte), std::string::npos) << body << refused.body;
+  }
+}
+
 TEST(RoutesTest, KeysAreAskedFor) {
   const Server server({.service = {.keys = {"one", "two"}}});
   const Json body = {{"inputs", "a"}};
