@@ -222,7 +222,7 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
   VectorFormat format;
   if (!arguments.output.empty()) format.kind = VectorFormat::kind_of(arguments.output);
   Embedder embedder(arguments, arguments.nearest > 0);
-  const phasor::Similarity kind = embedder.sentence().similarity;
+  const phasor::Similarity kind = embedder.similarity();
   std::vector<Query> queries;
   if (arguments.nearest > 0) queries = queries_of(arguments, embedder);
   format.width = embedder.width();
@@ -283,7 +283,7 @@ int embed(int argc, char** argv) {
     const std::vector<std::string> texts = read_texts(arguments.words);
     const phasor::Embeddings vectors = embed_few(embedder.encoder, embedder.options, texts,
                                                  "--similarity", arguments.common.quiet);
-    print_similarities(texts, vectors, embedder.sentence().similarity, arguments.common.json);
+    print_similarities(texts, vectors, embedder.similarity(), arguments.common.json);
     return 0;
   }
   const std::filesystem::path partial = arguments.output + ".partial";

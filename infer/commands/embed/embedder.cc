@@ -122,4 +122,8 @@ std::map<std::string, std::string> Embedder::made_with() const {
       {"infer", versions()}};
 }
 
+phasor::Similarity Embedder::similarity() const {
+  return model->has_sentence() ? model->sentence().similarity : phasor::Similarity::kCosine;
+}
+
 }  // namespace infer

@@ -45,6 +45,9 @@ struct Embedder {
   /// Equal where equal texts have equal vectors, but for the last digits on other machines.
   std::map<std::string, std::string> made_with() const;
 
+  /// By which vectors are compared: the model's, or the cosine where its files do not say.
+  phasor::Similarity similarity() const;
+
   std::shared_ptr<const phasor::Model> model;
   phasor::EmbedOptions options;
   phasor::Encoder encoder;
