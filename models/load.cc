@@ -18,6 +18,7 @@
 #include "models/sentence_files.h"
 #include "models/tensor_files.h"
 #include "models/tokenizer_files.h"
+#include "models/tokenizer_settings.h"
 #include "phasor/errors.h"
 #include "phasor/model.h"
 
@@ -282,6 +283,8 @@ std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
     if (model->tokenizer_) check_length(model->sentence_, *model->tokenizer_);
   } catch (const ModelError& error) {
     model->text_problem_ = error;
+    json_files.forget(sentence_file(json_files));
+    json_files.forget(kSentenceConfig);
   }
   try {
     model->sentence_ =
@@ -289,6 +292,7 @@ std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
     if (model->sentence_.source.empty()) refuse_multi_vector(json_files, model->unused_tensors_);
   } catch (const ModelError& error) {
     model->sentence_problem_ = error;
+    json_files.forget_modules();
     add_note(fmt::format("no sentence vectors: {}", error.what()));
   }
   report_others(json_files, model->unused_keys_, model->notes_);

@@ -13,6 +13,7 @@
 
 namespace phasor::internal {
 
+inline constexpr const char* kModules = "modules.json";
 inline constexpr const char* kTokenizerJson = "tokenizer.json";
 inline constexpr const char* kTokenizerConfig = "tokenizer_config.json";
 inline constexpr const char* kSentenceConfig = "config_sentence_transformers.json";
@@ -33,8 +34,14 @@ class ModelFolder {
   /// Like object(), of a list; see ConfigReader::for_each_object(). Throws ModelError if there is none.
   ConfigReader list(const std::string& name);
 
-  /// Leaves a file out of others().
+  /// Leaves a file out of others(), because reading it ended early.
   void forget(const std::string& name) { files_.erase(name); }
+  /// Likewise modules.json and the files of its modules.
+  void forget_modules() {
+    std::erase_if(files_, [](const auto& file) {
+      return file.first == kModules || file.first.find('/') != std::string::npos;
+    });
+  }
 
   /// What a file says that nobody asked for.
   struct Others {

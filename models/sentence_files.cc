@@ -23,7 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr const char* kModules = "modules.json";
 constexpr int64_t kMaxTokens = int64_t{1} << 30;
 constexpr int64_t kMaxDenseWidth = int64_t{1} << 16;  // of a Dense module
 constexpr size_t kMaxModules = 32;

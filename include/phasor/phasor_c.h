@@ -348,9 +348,9 @@ PHASOR_API phasor_status phasor_classify(phasor_encoder* encoder, const phasor_t
                                          const phasor_classify_options* options,
                                          phasor_result** result);
 /// Documents by relevance to a query (one text): by the logit of a reranker, or, where the model
-/// has no classification head, by the cosine of vectors made with its prompts "query" and
+/// has no classification head, by the similarity of vectors made with its prompts "query" and
 /// "document", "passage" or "corpus". Arrays: "order" int64 [B], the documents' numbers, best
-/// first; "scores" float32 [B] of the documents in their own order: the cosine, or the head's
+/// first; "scores" float32 [B] of the documents in their own order: the similarity, or the head's
 /// probability.
 PHASOR_API phasor_status phasor_rank(phasor_encoder* encoder, const phasor_texts* query,
                                      const phasor_texts* documents,

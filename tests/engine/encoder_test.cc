@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "phasor/errors.h"
 #include "tests/support/encoder_cases.h"
 #include "tests/support/expect_close.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/reference_encoder.h"
 
 namespace phasor {
@@ -249,7 +251,7 @@ TEST(EncoderTest, Float64WeightsGiveTheBitsOfTheirNearestFloat32) {
     expect_error<ModelError>(run, {name, "inf"});
     value = before;
   };
-  expect_refused(wide_query[3], "layer 0");
+  expect_refused(wide_query[3], "block 0 q weight");
   expect_refused(wide_embedding[ids[0] * model->config().d_model], "token embedding");
 }
 

@@ -228,8 +228,8 @@ TEST(ConfigTest, T5sFeedForwardNamesGateAndActivationAtOnce) {
   spelled_out["dense_act_fn"] = "gelu_new";
   spelled_out["is_gated_act"] = true;
   EXPECT_EQ(feed_forward(spelled_out), std::pair(true, Activation::kGeluTanh));
-  expect_config_refused(with(t5(), "feed_forward_proj", "gated-mish"),
-                        {"feed_forward_proj", "mish"});
+  expect_config_refused(with(t5(), "feed_forward_proj", "gated-xielu"),
+                        {"feed_forward_proj", "xielu"});
 }
 
 TEST(ConfigTest, BucketsThatNoRelativeBiasHas) {
@@ -386,7 +386,7 @@ TEST(ConfigTest, WhatPhasorDoesNotImplementIsRefusedByName) {
   expect_config_refused(with(bert(), "position_embedding_type", "relative_key"),
                         {"position_embedding_type", "relative_key", "absolute"});
   expect_config_refused(with(bert(), "is_decoder", true), {"is_decoder", "true", "false"});
-  expect_config_refused(with(bert(), "hidden_act", "mish"), {"hidden_act", "\"mish\"", "gelu"});
+  expect_config_refused(with(bert(), "hidden_act", "xielu"), {"hidden_act", "\"xielu\"", "gelu"});
   expect_config_refused(with(fairseq("bart"), "normalize_before", true),
                         {"normalize_before", "true"});
   expect_config_refused(with(fairseq("marian"), "normalize_before", true),

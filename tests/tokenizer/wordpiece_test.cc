@@ -417,7 +417,9 @@ json without_normalizing(const json& vocab, int64_t max_characters) {
   json root = tokenizer_json({{"lowercase", false}, {"strip_accents", false}});
   root["model"]["vocab"].update(vocab);
   root["model"]["max_input_chars_per_word"] = max_characters;
-  return {{"tokenizer.json", root}};
+  return {{"tokenizer.json", root},
+          {"tokenizer_config.json",
+           {{"tokenizer_class", "BertTokenizer"}, {"do_lower_case", false}}}};
 }
 
 TEST(WordPieceTest, LongPiecesAreFoundAsShortOnesAre) {
