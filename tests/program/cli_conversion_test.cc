@@ -13,9 +13,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-#define PHASOR_TORCH_OR_SKIP()                                                            \
-  if (run_program({"python3", "-c", "import torch, safetensors.torch"}).exit_code != 0) { \
-    GTEST_SKIP() << "python3 has no torch or no safetensors here";                        \
+#define PHASOR_TORCH_OR_SKIP()                                                          \
+  if (run_program({"/usr/bin/env", "python3", "-c", "import torch, safetensors.torch"}) \
+          .exit_code != 0) {                                                            \
+    GTEST_SKIP() << "python3 has no torch or no safetensors here";                      \
   }
 
 /// The command at the end of the message about `folder`.
@@ -33,7 +34,9 @@ std::string printed_command(const fs::path& folder,
   return result.err.substr(command);
 }
 
-ProgramResult run_shell(const std::string& command) { return run_program({"sh", "-c", command}); }
+ProgramResult run_shell(const std::string& command) {
+  return run_program({"/bin/sh", "-c", command});
+}
 
 /// Makes pickles of t, the tensors of model.safetensors in folder f, and removes that file.
 void make_pickles(const fs::path& folder, const std::string& statements) {
@@ -41,7 +44,8 @@ void make_pickles(const fs::path& folder, const std::string& statements) {
       "import os, sys, torch; from safetensors.torch import load_file\n"
       "f = sys.argv[1] + '/'; t = load_file(f + 'model.safetensors')\n" +
       statements + "\nos.remove(f + 'model.safetensors')\n";
-  const ProgramResult result = run_program({"python3", "-c", script, folder.string()});
+  const ProgramResult result =
+      run_program({"/usr/bin/env", "python3", "-c", script, folder.string()});
   ASSERT_EQ(result.exit_code, 0) << result.err;
 }
 

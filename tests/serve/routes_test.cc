@@ -311,7 +311,7 @@ TEST(RoutesTest, AMistakeHasAStatusAndAReason) {
 }
 
 TEST(RoutesTest, EscapesOfLoneSurrogatesAreReadAsTheReplacementCharacter) {
-  const BertFolder labels({"no", "yes"}), ranks({"relevant"});
+  const phasor::BertFolder labels({"no", "yes"}), ranks({"relevant"});
   const Server server({.models = {{"own", bundled_model("sinusoidal").string()},
                                   {"labels", labels.path()},
                                   {"ranks", ranks.path()}}});
