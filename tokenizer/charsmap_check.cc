@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tokenizer/charsmap.h"
 #include "tokenizer/sentencepiece_check.h"
 #include "tokenizer/utf8.h"
 
@@ -24,35 +25,21 @@ constexpr int32_t kMaxRules = 32;              // the library's array for the ru
 
 constexpr uint32_t kNone = ~uint32_t{0};
 
-/// A double array: the child of `node` by a byte is the unit at its base XOR the byte, if that
-/// unit's label is the byte; a node that ends a rule has the rule's value at its base.
-class Trie {
+/// With the children of each node, to visit all of them.
+class Trie : public DoubleArray {
  public:
   explicit Trie(std::string_view bytes)
-      : units_(bytes.size() / sizeof(uint32_t)),
-        first_(units_.size(), kNone),
-        next_(units_.size(), kNone) {
-    std::memcpy(units_.data(), bytes.data(), bytes.size());
+      : DoubleArray(bytes), first_(size(), kNone), next_(size(), kNone) {
     for (size_t unit = 0; unit < size(); ++unit) {
-      const uint32_t label = units_[unit] & 0x800000ff;  // of a value: above all bytes
-      if (label < kBlockUnits) next_[unit] = std::exchange(first_[unit ^ label], unit);
+      if (label(unit) < kBlockUnits) next_[unit] = std::exchange(first_[unit ^ label(unit)], unit);
     }
   }
 
-  size_t size() const { return units_.size(); }
-  size_t base(size_t node) const {
-    const uint32_t unit = units_[node];
-    return node ^ (size_t{unit >> 10} << ((unit & 0x200) >> 6));
-  }
-  uint8_t label(size_t node) const { return static_cast<uint8_t>(units_[node]); }
-  bool ends_rule(size_t node) const { return (units_[node] & 0x100) != 0; }
-  size_t value(size_t node) const { return units_[base(node)] & 0x7fffffff; }
   /// The children of the nodes with this base, one after another; kNone at the end.
   uint32_t first_child(size_t base) const { return first_[base]; }
   uint32_t next_child(uint32_t child) const { return next_[child]; }
 
  private:
-  std::vector<uint32_t> units_;
   std::vector<uint32_t> first_;  // by base
   std::vector<uint32_t> next_;   // by child
 };

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/unigram.h"
+
 namespace phasor::internal {
 
 /// How much longer a text can become by a table of normalization rules.
@@ -15,11 +17,19 @@ struct CharsmapGrowth {
   bool maps_space = false;  // a rule has ' ', which may become something else
 };
 
+/// Views of the file's bytes are valid while these are.
 struct CheckedModel {
-  std::string bytes;
+  enum Type : int32_t { kUnigram = 1, kBpe, kWord, kCharacter };
+
+  Type type = kUnigram;
+  std::vector<ModelPiece> pieces = {};
+  SentencePieceRules rules = {};
+  bool byte_fallback = false;
+  std::string bytes = {};  // for the library
   CharsmapGrowth growth = {};
+
   /// ' ' becomes "▁", which is a piece by itself: not so in a model of whole words.
-  bool spaces_are_pieces = true;
+  bool spaces_are_pieces() const { return rules.mark_spaces && type != kWord; }
 };
 
 /// `model`, the bytes of `file`, without self_test_data: texts that libsentencepiece would tokenize

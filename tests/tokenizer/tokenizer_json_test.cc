@@ -335,7 +335,7 @@ json unigram_json(const json& patch = json::object()) {
   return root;
 }
 
-TEST(TokenizerJsonTest, UnigramIsRunBySentencePiece) {
+TEST(TokenizerJsonTest, UnigramWithItsTemplate) {
   const auto tokenizer = load_json(unigram_json());
   EXPECT_EQ(tokenizer->encode(" a \t b\n").pieces, (Pieces{"[CLS]", "▁", "a", "▁b", "[SEP]"}));
   EXPECT_EQ(tokenizer->encode("z").ids, (Ids{0, 3, 2, 1}));
@@ -398,9 +398,13 @@ TEST(TokenizerJsonTest, UnigramHasTheRulesOfItsNormalizer) {
   expect_error<ModelError>([&] { load_json(with(base64(rules.bytes()))); },
                            {"precompiled_charsmap"});
   json root = with(base64(make_charsmap({{"B", "b"}}).bytes()));
-  root["normalizer"] = {{"type", "Sequence"},
-                        {"normalizers", {root["normalizer"], {{"type", "Lowercase"}}}}};
-  expect_refused(root, {"normalizer", "Lowercase", "Precompiled"});
+  // It is a step like any other, in its place.
+  const json rule = root["normalizer"], lower = {{"type", "Lowercase"}};
+  const json b_is_z = {{"type", "Replace"}, {"pattern", {{"String", "b"}}}, {"content", "z"}};
+  root["normalizer"] = {{"type", "Sequence"}, {"normalizers", {lower, rule, b_is_z}}};
+  EXPECT_EQ(pieces_of(root, "AB"), (Pieces{"[CLS]", "▁", "a", "z", "[SEP]"}));
+  root["normalizer"]["normalizers"] = {b_is_z, rule, lower};
+  EXPECT_EQ(pieces_of(root, "AB bB"), (Pieces{"[CLS]", "▁", "a", "b", "▁", "zb", "[SEP]"}));
 }
 
 TEST(TokenizerJsonTest, UnigramsThatAreNotFollowedAreRefused) {
