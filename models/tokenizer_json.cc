@@ -98,8 +98,7 @@ void read_precompiled(const ConfigReader& part, const std::string&, TokenizerJso
   const std::optional<std::string> bytes = from_base64(part.text({"precompiled_charsmap"}, ""));
   if (!bytes) part.fail("precompiled_charsmap is not base64");
   if (bytes->empty()) return;
-  CharsmapGrowth growth;
-  const std::string fault = charsmap_fault(*bytes, growth);
+  const std::string fault = charsmap_fault(*bytes);
   if (!fault.empty()) part.fail(fmt::format("precompiled_charsmap: {}; get the file again", fault));
   add_step(part, result, [rules = std::make_shared<const Charsmap>(*bytes)](std::string_view text) {
     return rules->normalize_clusters(text);

@@ -30,6 +30,8 @@ std::vector<ModelPiece> read_pieces(const ConfigReader& model, const json& vocab
     if (token.special) special.insert(token.piece);
   }
   std::vector<ModelPiece> pieces;
+  constexpr size_t kMaxTotalBytes = size_t{1} << 24;  // each takes about 30 of the trie
+  size_t total_bytes = 0;
   for (size_t id = 0; id < vocab.size(); ++id) {
     const json& entry = vocab[id];
     const bool good =
@@ -40,6 +42,9 @@ std::vector<ModelPiece> read_pieces(const ConfigReader& model, const json& vocab
     }
     const auto& piece = entry[0].get_ref<const std::string&>();
     check_length(piece, file);
+    if ((total_bytes += piece.size()) > kMaxTotalBytes) {
+      model.fail(fmt::format("vocab: its pieces have more than {} bytes together", kMaxTotalBytes));
+    }
     insert_uncrowded(known, piece, file);
     if (known.size() == id) {
       model.fail(fmt::format("vocab: entry {} is {}, as an earlier one", id, value_text(piece)));

@@ -9,9 +9,9 @@ PieceTrie::PieceTrie(std::vector<std::pair<std::string_view, int32_t>> pieces) {
   std::stable_sort(pieces.begin(), pieces.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   struct Range {
-    size_t begin, end;  // of the pieces below a node
+    uint32_t begin, end;  // of the pieces below a node
   };
-  std::vector<Range> ranges = {{0, pieces.size()}};  // by node
+  std::vector<Range> ranges = {{0, static_cast<uint32_t>(pieces.size())}};  // by node
   bytes_ = {0};
   for (size_t node = 0, depth = 0, level_end = 1; node < ranges.size(); ++node) {
     if (node == level_end) {
@@ -25,7 +25,7 @@ PieceTrie::PieceTrie(std::vector<std::pair<std::string_view, int32_t>> pieces) {
     while (begin < end && pieces[begin].first.size() == depth) ++begin;
     while (begin < end) {
       const char byte = pieces[begin].first[depth];
-      size_t next = begin + 1;
+      uint32_t next = begin + 1;
       while (next < end && pieces[next].first[depth] == byte) ++next;
       ranges.push_back({begin, next});
       bytes_.push_back(static_cast<uint8_t>(byte));

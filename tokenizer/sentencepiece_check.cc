@@ -96,7 +96,6 @@ class ModelCheck {
   void read_piece(std::string_view message);
   void read_trainer(std::string_view trainer);
   void read_rules(std::string_view normalizer);
-  void check_rules(std::string_view charsmap, const char* name, CharsmapGrowth& growth) const;
   void check_unknown() const;
   void check_bytes() const;
   void check_nesting();
@@ -122,18 +121,14 @@ void ModelCheck::for_each_field(std::string_view message, const Visit& visit) co
 }
 
 CheckedModel ModelCheck::run() {
-  CharsmapGrowth of_denormalizer;
   for_each_field(model_, [&](const Field& field) {
     if (field.is(1, kBytes)) read_piece(field.bytes);
     if (field.is(2, kBytes)) read_trainer(field.bytes);
     if (field.is(3, kBytes)) read_rules(field.bytes);
-    if (field.is(5, kBytes)) {
-      for_each_field(field.bytes, [&](const Field& option) {
-        if (option.is(2, kBytes)) check_rules(option.bytes, "denormalizer_spec", of_denormalizer);
-      });
-    }
-    if (!field.is(4, kBytes)) kept_.bytes += field.whole;
+    if (field.number < 3 || field.number > 5) kept_.bytes += field.whole;
   });
+  // NormalizerSpec: add_dummy_prefix, remove_extra_whitespaces and escape_whitespaces are false.
+  kept_.bytes += std::string_view("\x1a\6\x18\0\x20\0\x28\0", 8);
   if (kept_.pieces.empty()) refuse_format();
   if (pieces_.empty() && kept_.type == CheckedModel::kUnigram) refuse("it has no pieces for texts");
   check_unknown();
@@ -202,21 +197,14 @@ void ModelCheck::read_trainer(std::string_view trainer) {
 void ModelCheck::read_rules(std::string_view normalizer) {
   SentencePieceRules& rules = kept_.rules;
   for_each_field(normalizer, [&](const Field& field) {
-    if (field.is(2, kBytes)) {
-      check_rules(field.bytes, "normalizer_spec", kept_.growth);
-      rules.charsmap = field.bytes;
-    }
+    if (field.is(2, kBytes)) rules.charsmap = field.bytes;
     if (field.is(3, kVarint)) rules.add_space = field.value != 0;
     if (field.is(4, kVarint)) rules.collapse_spaces = field.value != 0;
     if (field.is(5, kVarint)) rules.mark_spaces = field.value != 0;
   });
-}
-
-void ModelCheck::check_rules(std::string_view charsmap, const char* name,
-                             CharsmapGrowth& growth) const {
-  if (charsmap.empty()) return;
-  const std::string fault = charsmap_fault(charsmap, growth);
-  if (!fault.empty()) refuse(fmt::format("{}.precompiled_charsmap: {}", name, fault));
+  if (rules.charsmap.empty()) return;
+  const std::string fault = charsmap_fault(rules.charsmap);
+  if (!fault.empty()) refuse(fmt::format("normalizer_spec.precompiled_charsmap: {}", fault));
 }
 
 void ModelCheck::check_unknown() const {

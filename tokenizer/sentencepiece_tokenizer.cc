@@ -11,6 +11,7 @@
 #include "tokenizer/sentencepiece_check.h"
 #include "tokenizer/sentencepiece_library.h"
 #include "tokenizer/special_tokens.h"
+#include "tokenizer/unigram.h"
 #include "tokenizer/vocabulary.h"
 
 namespace phasor::internal {
@@ -184,16 +185,15 @@ void SentencePieceTokenizer::append(std::string_view piece, int32_t id, TokenLis
 /// Encodes "▁1999," as "▁1999" and then ",", because a piece for all of it would hide the number.
 void SentencePieceTokenizer::encode_number_with_comma(std::string_view piece,
                                                       TokenList& tokens) const {
-  constexpr std::string_view kSpace = "\xe2\x96\x81";  // U+2581, as SentencePiece writes a space
-  const bool begins_word = piece.starts_with(kSpace);
+  const bool begins_word = piece.starts_with(kSpaceMark);
   std::string_view number = piece.substr(0, piece.size() - 1);
-  if (begins_word) number.remove_prefix(kSpace.size());
+  if (begins_word) number.remove_prefix(kSpaceMark.size());
   bool first = true;
   cutter_->cut(number, false, [&](std::string_view text, int32_t part) {
     int32_t id = id_of(text, part);
     // SentencePiece puts a space before every text; inside a word it is removed.
-    if (std::exchange(first, false) && !begins_word && text.starts_with(kSpace)) {
-      text.remove_prefix(kSpace.size());
+    if (std::exchange(first, false) && !begins_word && text.starts_with(kSpaceMark)) {
+      text.remove_prefix(kSpaceMark.size());
       if (text.empty()) return;
       id = vocabulary_.lookup(text).value_or(unk_);
     }

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/charsmap.h"
 #include "tokenizer/piece_cutter.h"
 #include "tokenizer/piece_trie.h"
+#include "tokenizer/sentencepiece_text.h"
 
 namespace phasor::internal {
 
@@ -49,15 +49,6 @@ class Unigram {
   std::vector<int32_t> bytes_;  // the pieces of bytes
   std::vector<double> scores_;  // by number
   PieceTrie trie_;
-};
-
-/// What SentencePiece does to a text before it is cut: NormalizerSpec.
-struct SentencePieceRules {
-  std::string_view charsmap = {};
-  bool add_space = true;        // before the text
-  bool space_at_end = false;    // but after it
-  bool collapse_spaces = true;  // and remove those at the ends
-  bool mark_spaces = true;      // as U+2581
 };
 
 /// The cutter of a SentencePiece file.

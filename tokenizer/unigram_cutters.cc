@@ -12,16 +12,7 @@
 namespace phasor::internal {
 namespace {
 
-constexpr std::string_view kSpace = "\xe2\x96\x81";  // U+2581
 constexpr float kUnknownPenalty = 10;
-
-PieceTrie user_defined(const std::vector<ModelPiece>& pieces) {
-  std::vector<std::pair<std::string_view, int32_t>> found;
-  for (const ModelPiece& piece : pieces) {
-    if (piece.type == ModelPiece::kUserDefined) found.emplace_back(piece.text, 0);
-  }
-  return PieceTrie(std::move(found));
-}
 
 double unknown_score_of_file(const std::vector<ModelPiece>& pieces) {
   auto least = std::numeric_limits<float>::max();
@@ -41,68 +32,19 @@ class SentencePieceCutter : public PieceCutter {
  public:
   SentencePieceCutter(const std::vector<ModelPiece>& pieces, const SentencePieceRules& rules,
                       bool byte_fallback)
-      : rules_(rules),
-        charsmap_(rules.charsmap),
-        user_defined_(user_defined(pieces)),
+      : text_(rules, pieces),
         unigram_(pieces, unknown_score_of_file(pieces),
                  {.float_sums = true, .byte_fallback = byte_fallback}) {}
 
   void cut(std::string_view text, bool joined, const Visit& visit) const override {
     std::vector<Unigram::Place> places;
-    unigram_.cut(normalized(text, joined), places, visit);
+    unigram_.cut(text_.normalized(text, joined), places, visit);
   }
 
  private:
-  std::string normalized(std::string_view text, bool joined) const;
-  Charsmap::Rule rule(std::string_view text) const;
-
-  const SentencePieceRules rules_;
-  const Charsmap charsmap_;
-  const PieceTrie user_defined_;
+  const SentencePieceText text_;
   const Unigram unigram_;
 };
-
-/// What `text` begins with and its replacement.
-Charsmap::Rule SentencePieceCutter::rule(std::string_view text) const {
-  size_t kept = 0;
-  if (!user_defined_.empty()) {
-    user_defined_.for_each_prefix(text, [&](size_t size, int32_t) { kept = size; });
-  }
-  if (kept == 0) {
-    const Charsmap::Rule rule = charsmap_.longest(text);
-    if (rule.length > 0) return rule;
-    kept = character_size(text);
-  }
-  return {kept, text.substr(0, kept)};
-}
-
-std::string SentencePieceCutter::normalized(std::string_view text, bool joined) const {
-  const bool collapse = rules_.collapse_spaces;
-  const std::string_view space = rules_.mark_spaces ? kSpace : " ";
-  std::string result;
-  if (collapse && !joined) {
-    while (!text.empty()) {
-      const auto [length, replacement] = rule(text);
-      if (replacement != " ") break;
-      text.remove_prefix(length);
-    }
-  }
-  if (text.empty()) return result;
-  result.reserve(text.size() + text.size() / 2);
-  if (rules_.add_space && !rules_.space_at_end && !joined) result += space;
-  bool after_space = collapse && !joined;
-  while (!text.empty()) {
-    auto [length, replacement] = rule(text);
-    text.remove_prefix(length);
-    while (after_space && replacement.starts_with(' ')) replacement.remove_prefix(1);
-    if (replacement.empty()) continue;
-    after_space = collapse && replacement.ends_with(' ');
-    for (const char c : replacement) c == ' ' ? result += space : result += c;
-  }
-  while (collapse && result.ends_with(space)) result.resize(result.size() - space.size());
-  if (rules_.add_space && rules_.space_at_end) result += space;
-  return result;
-}
 
 class MetaspaceCutter : public PieceCutter {
  public:
@@ -133,11 +75,11 @@ class MetaspaceCutter : public PieceCutter {
 
   void cut_word(std::string_view word, bool add_space, std::vector<Unigram::Place>& places,
                 std::string& marked, const Visit& visit) const {
-    const bool has_space = word.starts_with(' ') || word.starts_with(kSpace);
-    marked = add_space && !has_space ? kSpace : "";
-    for (const char c : word) c == ' ' ? marked += kSpace : marked += c;
+    const bool has_space = word.starts_with(' ') || word.starts_with(kSpaceMark);
+    marked = add_space && !has_space ? kSpaceMark : "";
+    for (const char c : word) c == ' ' ? marked += kSpaceMark : marked += c;
     for (size_t begin = 0; begin < marked.size();) {
-      const size_t next = rules_.split ? marked.find(kSpace, begin + 1) : marked.npos;
+      const size_t next = rules_.split ? marked.find(kSpaceMark, begin + 1) : marked.npos;
       const size_t end = std::min(next, marked.size());
       unigram_.cut(std::string_view(marked).substr(begin, end - begin), places, visit);
       begin = end;
