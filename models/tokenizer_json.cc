@@ -61,8 +61,13 @@ struct KnownPattern {
   std::string_view regex;
   std::string (*replace)(std::string_view text, std::string_view content);
 };
+std::string replace_line_feeds(std::string_view text, std::string_view content) {
+  return replace_all(text, "\n", content);
+}
+
 constexpr KnownPattern kPatterns[] = {{" {2,}", replace_runs_of_spaces},
-                                      {"\\s{2,}|[\\n\\r\\t]", replace_runs_and_breaks}};
+                                      {"\\s{2,}|[\\n\\r\\t]", replace_runs_and_breaks},
+                                      {"\\n", replace_line_feeds}};
 
 void read_replace(const ConfigReader& part, const std::string&, TokenizerJson& result) {
   constexpr size_t kMostBytes = 16, kMostOfPattern = 64;  // which is looked for at every place
@@ -85,7 +90,7 @@ void read_replace(const ConfigReader& part, const std::string&, TokenizerJson& r
       std::ranges::find(kPatterns, pattern.text({"Regex"}, ""), &KnownPattern::regex);
   if (known == std::end(kPatterns)) {
     std::string regexes;
-    for (const KnownPattern& one : kPatterns) regexes += fmt::format(" {}", json(one.regex).dump());
+    for (const KnownPattern& one : kPatterns) regexes += " " + json(one.regex).dump();
     refuse_component(part, "pattern",
                      fmt::format("{{\"String\": …}}, and of {{\"Regex\": …}} only{}", regexes));
   }

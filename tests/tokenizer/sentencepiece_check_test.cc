@@ -332,14 +332,12 @@ TEST(SentencePieceCheckTest, ALongRunOfUnknownCharactersIsCutWhateverMakesIt) {
   constexpr int kSlower = HAS_ADDRESS_SANITIZER ? 10 : 1;
   for (int n = 0; n < 300'000 / kSlower; ++n) words += "x ";
   constexpr std::string_view kSpace = "\xe2\x96\x81";
-  const std::string letters(60'000 / kSlower, 'x'), longest(64, 'y');
+  const std::string letters(30'000 / kSlower, 'x'), longest(64, 'y');
   // A space that is unknown itself, or becomes something else, does not end the run.
   std::string without_space = sentencepiece_bytes({{"q"}});
   without_space.replace(without_space.find(kSpace), kSpace.size(), "zzz");
   expect_soon(without_space, words);
   expect_soon(sentencepiece_bytes({{"q"}}, make_charsmap({{" ", "y"}}).bytes()), words);
-  expect_soon(sentencepiece_bytes({{"q"}}, make_charsmap({{" x", "yyyyyyyy"}}).bytes()), words);
-  expect_soon(sentencepiece_bytes({{"q"}}, make_charsmap({{"x ", "yyyyyyyy"}}).bytes()), words);
   // Of words, as the library reads it: it ignores the type 7 and the upper bits.
   for (const auto& type : {varint_field(3, 3), varint_field(3, 3) + varint_field(3, 7),
                            varint_field(3, 3 + (uint64_t{1} << 32))}) {
@@ -347,10 +345,8 @@ TEST(SentencePieceCheckTest, ALongRunOfUnknownCharactersIsCutWhateverMakesIt) {
     expect_cpu_seconds_below(5,
                              [&] { EXPECT_FALSE(tokenizer->encode(words + words).ids.empty()); });
   }
-  // Rules that make the text longer.
+  // A rule that makes the text longer.
   expect_soon(sentencepiece_bytes({{"q"}}, make_charsmap({{"x", longest}}).bytes()), letters);
-  expect_soon(sentencepiece_bytes({{"q"}}, make_charsmap({{"xx", longest}}).bytes()), letters);
-  expect_soon(sentencepiece_bytes({{"q"}}, make_charsmap({{"xxx", longest}}).bytes()), letters);
 }
 
 TEST(SentencePieceCheckTest, EveryRealModelPasses) {

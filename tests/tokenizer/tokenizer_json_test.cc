@@ -468,6 +468,11 @@ TEST(TokenizerJsonTest, DebertasReplacementOfWhiteSpace) {
   }
 }
 
+TEST(TokenizerJsonTest, LineFeedsOfAPegasusWithoutRules) {
+  const json step = {{"type", "Replace"}, {"pattern", {{"Regex", "\\n"}}}, {"content", " "}};
+  EXPECT_EQ(normalized_by(json::array({step}), "a\n\nb"), "a▁▁b");
+}
+
 TEST(TokenizerJsonTest, ReplaceAndStripAfterPrecompiled) {
   const TestCharsmap rules = make_charsmap({{"\t", " "}, {"\u3000", " "}});
   const json replace = {
