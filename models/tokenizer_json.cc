@@ -5,12 +5,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <memory>
 #include <span>
 
+#include "models/base64.h"
 #include "models/files.h"
 #include "models/json_components.h"
 #include "phasor/errors.h"
+#include "tokenizer/charsmap.h"
 #include "tokenizer/gpt2_words.h"
+#include "tokenizer/sentencepiece_check.h"
 #include "tokenizer/unicode.h"
 #include "tokenizer/vocabulary.h"
 
@@ -28,8 +33,6 @@ constexpr size_t kMaxSteps = 32;
 // ---------------------------------------------------------------- normalizer
 
 void add_step(const ConfigReader& part, TokenizerJson& result, Normalizer step) {
-  if (result.charsmap)
-    refuse_component(part, "type", "only a Replace of \" {2,}\" after Precompiled");
   if (result.steps.size() == kMaxSteps) part.fail(fmt::format("more than {} steps", kMaxSteps));
   result.steps.push_back(std::move(step));
 }
@@ -53,6 +56,19 @@ void read_strip(const ConfigReader& part, TokenizerJson& result) {
            [=](std::string_view text) { return without_outer_spaces(text, left, right); });
 }
 
+/// What replaces the matches of a regular expression, as it stands in published files.
+struct KnownPattern {
+  std::string_view regex;
+  std::string (*replace)(std::string_view text, std::string_view content);
+};
+std::string replace_line_feeds(std::string_view text, std::string_view content) {
+  return replace_all(text, "\n", content);
+}
+
+constexpr KnownPattern kPatterns[] = {{" {2,}", replace_runs_of_spaces},
+                                      {"\\s{2,}|[\\n\\r\\t]", replace_runs_and_breaks},
+                                      {"\\n", replace_line_feeds}};
+
 void read_replace(const ConfigReader& part, TokenizerJson& result) {
   constexpr size_t kMostBytes = 16, kMostOfPattern = 64;  // which is looked for at every place
   const std::string content = part.text({"content"});
@@ -70,21 +86,28 @@ void read_replace(const ConfigReader& part, TokenizerJson& result) {
              [=](std::string_view whole) { return replace_all(whole, text, content); });
     return;
   }
-  const bool known = content == " " || content == "\u2581";
-  if (pattern.text({"Regex"}, "") != " {2,}" || !known) {
-    refuse_component(part, "pattern", "{\"String\": …}, and of {\"Regex\": …} only \" {2,}\"");
+  const auto* const known =
+      std::ranges::find(kPatterns, pattern.text({"Regex"}, ""), &KnownPattern::regex);
+  if (known == std::end(kPatterns)) {
+    std::string regexes;
+    for (const KnownPattern& one : kPatterns) regexes += " " + json(one.regex).dump();
+    refuse_component(part, "pattern",
+                     fmt::format("{{\"String\": …}}, and of {{\"Regex\": …}} only{}", regexes));
   }
-  if (result.charsmap) {
-    result.collapse_spaces = true;
-  } else {
-    add_step(part, result,
-             [=](std::string_view whole) { return replace_runs_of_spaces(whole, content); });
-  }
+  add_step(part, result, [=](std::string_view whole) { return known->replace(whole, content); });
 }
 
 void read_precompiled(const ConfigReader& part, TokenizerJson& result) {
   if (result.charsmap) refuse_second(part, "Precompiled");
-  result.charsmap = part.text({"precompiled_charsmap"}, "");
+  result.charsmap = true;
+  const std::optional<std::string> bytes = from_base64(part.text({"precompiled_charsmap"}, ""));
+  if (!bytes) part.fail("precompiled_charsmap is not base64");
+  if (bytes->empty()) return;
+  const std::string fault = charsmap_fault(*bytes);
+  if (!fault.empty()) part.fail(fmt::format("precompiled_charsmap: {}; get the file again", fault));
+  add_step(part, result, [rules = std::make_shared<const Charsmap>(*bytes)](std::string_view text) {
+    return rules->normalize_clusters(text);
+  });
 }
 
 void read_bert_normalizer(const ConfigReader& part, TokenizerJson& result) {

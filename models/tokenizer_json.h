@@ -22,10 +22,9 @@ namespace phasor::internal {
 /// What the file says of a text's way to its tokens. Each model takes what it can follow, and
 /// refuses the rest.
 struct TokenizerJson {
-  std::vector<Normalizer> steps = {};        // of the normalizer, before `charsmap`
+  std::vector<Normalizer> steps = {};        // of the normalizer
   std::optional<BertWordOptions> bert = {};  // BertNormalizer
-  std::optional<std::string> charsmap = {};  // Precompiled: SentencePiece's rules, base64
-  bool collapse_spaces = false;              // after `charsmap`
+  bool charsmap = false;                     // a step is Precompiled: SentencePiece's rules
 
   struct ByteLevel {
     bool add_prefix_space = true;

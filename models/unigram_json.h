@@ -1,4 +1,4 @@
-// A Unigram model of tokenizer.json, which SentencePiece runs.
+// A Unigram model of tokenizer.json.
 #pragma once
 
 #include <memory>

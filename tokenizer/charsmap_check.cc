@@ -1,6 +1,5 @@
 // A table of normalization rules is a uint32 (the trie's bytes), the trie, which is a double array
-// of darts-clone, and the replacements, each of which ends in NUL. libsentencepiece does not check
-// the trie's offsets or the replacements' places.
+// of darts-clone, and the replacements, each of which ends in NUL.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "tokenizer/charsmap.h"
 #include "tokenizer/sentencepiece_check.h"
 #include "tokenizer/utf8.h"
 
@@ -20,80 +20,43 @@ namespace {
 constexpr size_t kMaxBytes = size_t{1} << 22;  // Unicode's own rules take 250 KB
 constexpr size_t kBlockUnits = 256;            // a unit's children are in one block of the trie
 constexpr size_t kMaxReplacement = 64;         // bytes; Unicode's longest has 33
-constexpr int32_t kMaxRules = 32;              // the library's array for the rules at one place
+constexpr int32_t kMaxRule = 64;               // bytes, which are tried at every place of a text
 
 constexpr uint32_t kNone = ~uint32_t{0};
 
-/// A double array: the child of `node` by a byte is the unit at its base XOR the byte, if that
-/// unit's label is the byte; a node that ends a rule has the rule's value at its base.
-class Trie {
+/// With the children of each node, to visit all of them.
+class Trie : public DoubleArray {
  public:
   explicit Trie(std::string_view bytes)
-      : units_(bytes.size() / sizeof(uint32_t)),
-        first_(units_.size(), kNone),
-        next_(units_.size(), kNone) {
-    std::memcpy(units_.data(), bytes.data(), bytes.size());
+      : DoubleArray(bytes), first_(size(), kNone), next_(size(), kNone) {
     for (size_t unit = 0; unit < size(); ++unit) {
-      const uint32_t label = units_[unit] & 0x800000ff;  // of a value: above all bytes
-      if (label < kBlockUnits) next_[unit] = std::exchange(first_[unit ^ label], unit);
+      if (label(unit) < kBlockUnits) next_[unit] = std::exchange(first_[unit ^ label(unit)], unit);
     }
   }
 
-  size_t size() const { return units_.size(); }
-  size_t base(size_t node) const {
-    const uint32_t unit = units_[node];
-    return node ^ (size_t{unit >> 10} << ((unit & 0x200) >> 6));
-  }
-  uint8_t label(size_t node) const { return static_cast<uint8_t>(units_[node]); }
-  bool ends_rule(size_t node) const { return (units_[node] & 0x100) != 0; }
-  size_t value(size_t node) const { return units_[base(node)] & 0x7fffffff; }
   /// The children of the nodes with this base, one after another; kNone at the end.
   uint32_t first_child(size_t base) const { return first_[base]; }
   uint32_t next_child(uint32_t child) const { return next_[child]; }
 
  private:
-  std::vector<uint32_t> units_;
   std::vector<uint32_t> first_;  // by base
   std::vector<uint32_t> next_;   // by child
 };
 
-uint8_t replacement_size(std::string_view table, size_t value) {
-  return static_cast<uint8_t>(table.find('\0', value) - value);  // at most kMaxReplacement
-}
-
-/// What CharsmapGrowth::most says of a trie without a fault.
-void find_most(const Trie& trie, std::string_view table, const std::vector<uint8_t>& longest,
-               std::vector<uint8_t>& most) {
-  for (uint32_t one = trie.first_child(trie.base(0)); one != kNone; one = trie.next_child(one)) {
-    const size_t first = size_t{256} * trie.label(one);
-    const uint8_t alone = trie.ends_rule(one) ? replacement_size(table, trie.value(one)) : 0;
-    std::fill_n(most.begin() + static_cast<int64_t>(first), 256, alone);
-    for (uint32_t two = trie.first_child(trie.base(one)); two != kNone;
-         two = trie.next_child(two)) {
-      uint8_t& bytes = most[first + trie.label(two)];
-      bytes = std::max(bytes, longest[two]);
-    }
-  }
-}
-
 /// Visits every node that a text can reach. Words may share endings, so a node can have several
-/// parents, but a cycle would let a text match without end. `longest`, by node, becomes the bytes
-/// of the longest replacement on any path down from it, and `maps_space` CharsmapGrowth's.
-std::string trie_fault(const Trie& trie, std::string_view table, std::vector<uint8_t>& longest,
-                       bool& maps_space) {
+/// parents, but a cycle would let a text match without end.
+std::string trie_fault(const Trie& trie, std::string_view table) {
   enum State : uint8_t { kNew, kOpen, kDone };
   struct Visit {
     size_t node;
     uint32_t child;  // the next to look at
   };
   std::vector<State> states(trie.size(), kNew);
-  std::vector<int32_t> rules(trie.size(), 0);  // the maximum on any path down from the node
+  std::vector<int32_t> depth(trie.size(), 0);  // of the longest path down from the node
   std::vector<Visit> path;
-  longest.assign(trie.size(), 0);
   const auto open = [&](size_t node) {
     if (trie.base(node) >= trie.size()) return false;
     states[node] = kOpen;
-    if (node != 0 && trie.label(node) == ' ') maps_space = true;
     path.push_back({node, trie.first_child(trie.base(node))});
     return true;
   };
@@ -104,20 +67,17 @@ std::string trie_fault(const Trie& trie, std::string_view table, std::vector<uin
       inside = open(child);  // and looks at it again after its own children
     } else if (child != kNone) {
       if (states[child] == kOpen) return "its trie runs in a circle";
-      rules[node] = std::max(rules[node], rules[child]);
-      longest[node] = std::max(longest[node], longest[child]);
+      depth[node] = std::max(depth[node], depth[child] + 1);
+      if (depth[node] > kMaxRule) {
+        return fmt::format("a rule is for more than {} bytes", kMaxRule);
+      }
       path.back().child = trie.next_child(child);
     } else {
       if (trie.ends_rule(node) && node != 0) {
-        ++rules[node];
         const size_t value = trie.value(node);
         if (value >= table.size() || (table[value] & 0xc0) == 0x80) {  // 0x80: inside a character
           return fmt::format("no replacement begins at byte {} of {}", value, table.size());
         }
-        longest[node] = std::max(longest[node], replacement_size(table, value));
-      }
-      if (rules[node] > kMaxRules) {
-        return fmt::format("more than {} rules begin with one another", kMaxRules);
       }
       states[node] = kDone;
       path.pop_back();
@@ -128,7 +88,7 @@ std::string trie_fault(const Trie& trie, std::string_view table, std::vector<uin
 
 }  // namespace
 
-std::string charsmap_fault(std::string_view charsmap, CharsmapGrowth& growth) {
+std::string charsmap_fault(std::string_view charsmap) {
   uint32_t trie_size = 0;
   if (charsmap.size() > kMaxBytes) {
     return fmt::format("it has {} bytes; at most {} are read", charsmap.size(), kMaxBytes);
@@ -154,11 +114,7 @@ std::string charsmap_fault(std::string_view charsmap, CharsmapGrowth& growth) {
     begin = end + 1;
   }
   if (to_valid_utf8(table).invalid_bytes > 0) return "a replacement is not valid UTF-8";
-  const Trie trie(charsmap.substr(0, trie_size));
-  std::vector<uint8_t> longest;
-  std::string fault = trie_fault(trie, table, longest, growth.maps_space);
-  if (fault.empty()) find_most(trie, table, longest, growth.most);
-  return fault;
+  return trie_fault(Trie(charsmap.substr(0, trie_size)), table);
 }
 
 }  // namespace phasor::internal

@@ -81,10 +81,17 @@ std::string replace_runs_of_spaces(std::string_view text, std::string_view to) {
   return result;
 }
 
-std::string with_plain_spaces(std::string_view text) {
-  return for_each_character(text, [](char32_t c, std::string& result) {
-    append_character(is_white_space(c) ? U' ' : c, result);
-  });
+std::string replace_runs_and_breaks(std::string_view text, std::string_view to) {
+  std::string result;
+  while (!text.empty()) {
+    const std::string_view run = text.substr(0, spaces_at_start(text));
+    const size_t end = run.empty() ? character_size(text) : run.size();
+    const bool counts =
+        run.size() > character_size(text) || run == "\n" || run == "\r" || run == "\t";
+    result.append(counts ? to : text.substr(0, end));
+    text.remove_prefix(end);
+  }
+  return result;
 }
 
 size_t spaces_at_end(std::string_view text) {

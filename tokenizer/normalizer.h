@@ -22,8 +22,9 @@ std::string replace_all(std::string_view text, std::string_view from, std::strin
 std::string without_outer_spaces(std::string_view text, bool left, bool right);
 /// `to` in place of two or more spaces (U+0020) in a row.
 std::string replace_runs_of_spaces(std::string_view text, std::string_view to);
-/// A space (U+0020) in place of each character of white space.
-std::string with_plain_spaces(std::string_view text);
+/// `to` in place of white space: two or more such characters in a row, or a tab or the end of a
+/// line.
+std::string replace_runs_and_breaks(std::string_view text, std::string_view to);
 
 /// How many bytes of white space `text` ends with, and begins with.
 size_t spaces_at_end(std::string_view text);

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -28,10 +28,7 @@ constexpr size_t kMaxPieceBytes = 1024;             // the library recurses once
 constexpr size_t kMaxTotalBytes = size_t{1} << 24;  // the library takes about 35 bytes for each
 constexpr size_t kMaxNested = 64;                   // the size of an array of its PrefixMatcher
 
-constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;       // spreads a score's bits
-
 enum WireType { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
-enum PieceType { kNormal = 1, kUnknown = 2, kUserDefined = 4, kUnused = 5, kLastType = 6 };
 
 struct Field {
   uint64_t number = 0;
@@ -96,16 +93,18 @@ class ModelCheck {
   }
   template <typename Visit>
   void for_each_field(std::string_view message, const Visit& visit) const;
-  void check_piece(std::string_view message);
-  void check_rules(std::string_view normalizer, const char* name, CharsmapGrowth& growth) const;
+  void read_piece(std::string_view message);
+  void read_trainer(std::string_view trainer);
+  void read_rules(std::string_view normalizer);
+  void check_unknown() const;
+  void check_bytes() const;
   void check_nesting();
   void check_unused() const;
 
   std::string_view model_;
   const std::string& file_;
-  int64_t num_pieces_ = 0;
-  uint64_t fingerprint_ = 0;
-  int64_t num_unknown_ = 0;
+  CheckedModel kept_;
+  std::string_view unk_piece_ = "<unk>";
   size_t total_bytes_ = 0;
   std::vector<std::string_view> user_defined_;
   std::vector<size_t> unused_;                              // the hashes of pieces
@@ -122,58 +121,45 @@ void ModelCheck::for_each_field(std::string_view message, const Visit& visit) co
 }
 
 CheckedModel ModelCheck::run() {
-  CheckedModel kept;
-  CharsmapGrowth of_denormalizer;
-  bool of_words = false;
   for_each_field(model_, [&](const Field& field) {
-    if (field.is(1, kBytes)) check_piece(field.bytes);
-    if (field.is(2, kBytes)) {
-      for_each_field(field.bytes, [&](const Field& option) {
-        constexpr uint64_t kModelType = 3, kUnigram = 1, kBpe = 2, kCharacter = 4;
-        // Each that the library may read as words: it keeps the one before an unknown value.
-        const bool is_type = option.is(kModelType, kVarint);
-        of_words |= is_type && option.value != kUnigram && option.value != kBpe &&
-                    option.value != kCharacter;
-      });
-    }
-    if (field.is(3, kBytes)) {
-      check_rules(field.bytes, "normalizer_spec", kept.growth);
-      for_each_field(field.bytes, [&](const Field& option) {
-        constexpr uint64_t kEscapeWhitespaces = 5;
-        if (option.is(kEscapeWhitespaces, kVarint)) kept.spaces_are_pieces = option.value != 0;
-      });
-    }
-    if (field.is(5, kBytes)) check_rules(field.bytes, "denormalizer_spec", of_denormalizer);
-    if (!field.is(4, kBytes)) kept.bytes += field.whole;
+    if (field.is(1, kBytes)) read_piece(field.bytes);
+    if (field.is(2, kBytes)) read_trainer(field.bytes);
+    if (field.is(3, kBytes)) read_rules(field.bytes);
+    if (field.number < 3 || field.number > 5) kept_.bytes += field.whole;
   });
-  if (num_pieces_ == 0) refuse_format();
-  if (num_unknown_ != 1) {
-    refuse(fmt::format("{} pieces are of the type UNKNOWN, where there must be one", num_unknown_));
-  }
+  // NormalizerSpec: add_dummy_prefix, remove_extra_whitespaces and escape_whitespaces are false.
+  kept_.bytes += std::string_view("\x1a\6\x18\0\x20\0\x28\0", 8);
+  if (kept_.pieces.empty()) refuse_format();
+  if (pieces_.empty() && kept_.type == CheckedModel::kUnigram) refuse("it has no pieces for texts");
+  check_unknown();
+  check_bytes();
   check_nesting();
   check_unused();
-  kept.spaces_are_pieces = kept.spaces_are_pieces && !of_words;
-  kept.pieces = fingerprint_;
-  return kept;
+  return std::move(kept_);
 }
 
-void ModelCheck::check_piece(std::string_view message) {
-  std::string_view text;
+void ModelCheck::read_piece(std::string_view message) {
+  ModelPiece piece;
+  uint64_t type = ModelPiece::kNormal;
   float score = 0;
-  uint64_t type = kNormal;
+  const size_t number = kept_.pieces.size();
   for_each_field(message, [&](const Field& field) {
-    if (field.is(1, kBytes)) text = field.bytes;
+    if (field.is(1, kBytes)) piece.text = field.bytes;
     if (field.is(2, kFixed32)) std::memcpy(&score, field.bytes.data(), sizeof(score));
     if (!field.is(3, kVarint)) return;
     type = field.value;
-    if (type < kNormal || type > kLastType) {
-      refuse(fmt::format("piece {} has the type {}; types run from {} to {}", num_pieces_, type,
-                         static_cast<int>(kNormal), static_cast<int>(kLastType)));
+    if (type < ModelPiece::kNormal || type > ModelPiece::kByte) {
+      refuse(fmt::format("piece {} has the type {}; types run from {} to {}", number, type,
+                         static_cast<int>(ModelPiece::kNormal),
+                         static_cast<int>(ModelPiece::kByte)));
     }
   });
+  piece.type = static_cast<ModelPiece::Type>(type);
+  piece.score = score;
   const auto refuse_piece = [&](const std::string& what) {
-    refuse(fmt::format("piece {} {}", num_pieces_, what));
+    refuse(fmt::format("piece {} {}", number, what));
   };
+  const std::string_view text = piece.text;
   if (text.empty()) refuse_piece("is empty");
   if (text.size() > kMaxPieceBytes) {
     refuse_piece(fmt::format("has {} bytes; at most {} are read", text.size(), kMaxPieceBytes));
@@ -181,29 +167,76 @@ void ModelCheck::check_piece(std::string_view message) {
   if (text.find('\0') != text.npos) refuse_piece("contains the character U+0000");
   if (to_valid_utf8(text).invalid_bytes > 0) refuse_piece("is not valid UTF-8");
   if (!std::isfinite(score)) refuse_piece(fmt::format("has the score {}", score));
-  if (++num_pieces_ > kMostPieces) {
-    refuse(fmt::format("it has more than {} pieces", kMostPieces));
-  }
+  if (number == kMostPieces) refuse(fmt::format("it has more than {} pieces", kMostPieces));
   if ((total_bytes_ += text.size()) > kMaxTotalBytes) {
     refuse(fmt::format("its pieces have more than {} bytes together", kMaxTotalBytes));
   }
-  const bool in_text = type == kNormal || type == kUserDefined || type == kUnused;
-  if (in_text) {
-    fingerprint_ += std::hash<std::string_view>()(text) ^ std::bit_cast<uint32_t>(score) * kOdd;
-  }
-  insert_uncrowded(in_text ? pieces_ : reserved_, text, file_);
-  if (type == kUnknown) ++num_unknown_;
-  if (type == kUserDefined) user_defined_.push_back(text);
-  if (type == kUnused) unused_.push_back(std::hash<std::string_view>()(text));
+  const bool in_text = type == ModelPiece::kNormal || type == ModelPiece::kUserDefined ||
+                       type == ModelPiece::kUnused;
+  auto& known = in_text ? pieces_ : reserved_;
+  insert_uncrowded(known, text, file_);
+  if (pieces_.size() + reserved_.size() == number) refuse_piece("repeats an earlier one");
+  if (type == ModelPiece::kUserDefined) user_defined_.push_back(text);
+  if (type == ModelPiece::kUnused) unused_.push_back(std::hash<std::string_view>()(text));
+  kept_.pieces.push_back(piece);
 }
 
-void ModelCheck::check_rules(std::string_view normalizer, const char* name,
-                             CharsmapGrowth& growth) const {
-  for_each_field(normalizer, [&](const Field& field) {
-    if (!field.is(2, kBytes) || field.bytes.empty()) return;
-    const std::string fault = charsmap_fault(field.bytes, growth);
-    if (!fault.empty()) refuse(fmt::format("{}.precompiled_charsmap: {}", name, fault));
+void ModelCheck::read_trainer(std::string_view trainer) {
+  constexpr uint64_t kModelType = 3, kSpaceAtEnd = 24, kByteFallback = 35, kUnkPiece = 45;
+  for_each_field(trainer, [&](const Field& field) {
+    const auto type = static_cast<int32_t>(field.value);
+    // As the library, it keeps the type before an unknown one.
+    const bool known = type >= CheckedModel::kUnigram && type <= CheckedModel::kCharacter;
+    if (field.is(kModelType, kVarint) && known) kept_.type = static_cast<CheckedModel::Type>(type);
+    if (field.is(kSpaceAtEnd, kVarint)) kept_.rules.space_at_end = field.value != 0;
+    if (field.is(kByteFallback, kVarint)) kept_.byte_fallback = field.value != 0;
+    if (field.is(kUnkPiece, kBytes)) unk_piece_ = field.bytes;
   });
+}
+
+void ModelCheck::read_rules(std::string_view normalizer) {
+  SentencePieceRules& rules = kept_.rules;
+  for_each_field(normalizer, [&](const Field& field) {
+    if (field.is(2, kBytes)) rules.charsmap = field.bytes;
+    if (field.is(3, kVarint)) rules.add_space = field.value != 0;
+    if (field.is(4, kVarint)) rules.collapse_spaces = field.value != 0;
+    if (field.is(5, kVarint)) rules.mark_spaces = field.value != 0;
+  });
+  if (rules.charsmap.empty()) return;
+  const std::string fault = charsmap_fault(rules.charsmap);
+  if (!fault.empty()) refuse(fmt::format("normalizer_spec.precompiled_charsmap: {}", fault));
+}
+
+void ModelCheck::check_unknown() const {
+  int64_t count = 0;
+  bool named = false, other = false;  // by trainer_spec.unk_piece
+  for (const ModelPiece& piece : kept_.pieces) {
+    const bool unknown = piece.type == ModelPiece::kUnknown;
+    if (unknown) ++count;
+    if (piece.text == unk_piece_) (unknown ? named : other) = true;
+  }
+  if (count != 1) {
+    refuse(fmt::format("{} pieces are of the type UNKNOWN, where there must be one", count));
+  }
+  if (other && !named)
+    refuse("trainer_spec.unk_piece names a piece that is not of the type UNKNOWN");
+}
+
+void ModelCheck::check_bytes() const {
+  size_t count = 0;
+  for (const ModelPiece& piece : kept_.pieces) {
+    if (piece.type != ModelPiece::kByte) continue;
+    unsigned byte = 0;
+    const std::string_view text = piece.text;
+    if (text.size() == 6) std::from_chars(text.data() + 3, text.data() + 5, byte, 16);
+    if (!kept_.byte_fallback || text != fmt::format("<0x{:02X}>", byte)) {
+      refuse(fmt::format("the piece '{}' is of the type BYTE", text));
+    }
+    ++count;
+  }
+  if (kept_.byte_fallback && count != 256) {
+    refuse(fmt::format("{} pieces are of the type BYTE, where there must be 256", count));
+  }
 }
 
 /// The library writes all user-defined pieces that match at one place of a text into one array.

@@ -10,6 +10,7 @@
 
 #include "phasor/tokenizer.h"
 #include "tokenizer/albert_text.h"
+#include "tokenizer/piece_cutter.h"
 #include "tokenizer/special_tokens.h"
 #include "tokenizer/vocabulary.h"
 
@@ -47,11 +48,15 @@ struct SentencePieceSpec {
   std::vector<AddedToken> added = {};    // tokens that tokenizer_config.json adds or repeats
   std::vector<AddedToken> written = {};  // tokens that tokenizer.json adds, with their rules
   bool truncate_left = false;            // see TruncationSide::kTokenizer
-  Normalizer normalizer = {};            // before SentencePiece's own
-  Normalizer prepare = {};               // after it, for each part between added tokens
+  Normalizer normalizer = {};            // of tokenizer.json
 };
 
 /// Throws ModelError if spec.model is not a SentencePiece model or a special token is unknown.
 std::shared_ptr<const Tokenizer> make_sentencepiece_tokenizer(const SentencePieceSpec& spec);
+
+/// The same with these pieces, of which one is of the type kUnknown, in place of spec.model.
+std::shared_ptr<const Tokenizer> make_sentencepiece_tokenizer(
+    const SentencePieceSpec& spec, const std::vector<ModelPiece>& pieces,
+    std::unique_ptr<const PieceCutter> cutter);
 
 }  // namespace phasor::internal

@@ -82,6 +82,23 @@ char32_t to_lower(char32_t character) {
   return static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(character)));
 }
 
+size_t cluster_size(std::string_view text) {
+  std::string_view rest = text;
+  utf8proc_int32_t state = 0;
+  for (char32_t before = take_character(rest); !rest.empty();) {
+    std::string_view after = rest;
+    const char32_t next = take_character(after);
+    const bool ascii = before < 0x80 && next < 0x80 && before != U'\r';
+    if (ascii || utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(before),
+                                                  static_cast<utf8proc_int32_t>(next), &state)) {
+      break;
+    }
+    before = next;
+    rest = after;
+  }
+  return text.size() - rest.size();
+}
+
 std::span<const int32_t> canonical_parts(char32_t character, PartsBuffer& buffer) {
   int boundary_class = 0;
   const utf8proc_ssize_t size = utf8proc_decompose_char(

@@ -26,6 +26,10 @@ bool is_han(char32_t character);
 /// The lower-case form of this character; "i" for U+0130, "σ" for "Σ" at any place.
 char32_t to_lower(char32_t character);
 
+/// The bytes of the first grapheme cluster of `text`, valid UTF-8 and not empty: a character with
+/// its marks, "\r\n", a syllable of Hangul's letters, …
+size_t cluster_size(std::string_view text);
+
 /// The full canonical decomposition (NFD) of a character, written to `buffer`.
 using PartsBuffer = std::array<int32_t, 8>;
 std::span<const int32_t> canonical_parts(char32_t character, PartsBuffer& buffer);

@@ -20,6 +20,13 @@ ValidText to_valid_utf8(std::string_view bytes);
 /// is not part of one, U+FFFD.
 char32_t take_character(std::string_view& text);
 
+/// The bytes of the first character of `text`, which is valid UTF-8 and not empty.
+inline size_t character_size(std::string_view text) {
+  size_t size = 1;
+  while (size < text.size() && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) ++size;
+  return size;
+}
+
 void append_character(char32_t character, std::string& text);
 
 }  // namespace phasor::internal

@@ -335,7 +335,7 @@ json unigram_json(const json& patch = json::object()) {
   return root;
 }
 
-TEST(TokenizerJsonTest, UnigramIsRunBySentencePiece) {
+TEST(TokenizerJsonTest, UnigramWithItsTemplate) {
   const auto tokenizer = load_json(unigram_json());
   EXPECT_EQ(tokenizer->encode(" a \t b\n").pieces, (Pieces{"[CLS]", "▁", "a", "▁b", "[SEP]"}));
   EXPECT_EQ(tokenizer->encode("z").ids, (Ids{0, 3, 2, 1}));
@@ -362,6 +362,11 @@ TEST(TokenizerJsonTest, UnigramKeepsSpacesThatNothingCollapses) {
   EXPECT_EQ(pieces_of(unigram_json(plain), "b  b "),
             (Pieces{"[CLS]", "▁b", "▁", "▁b", "▁", "[SEP]"}));
   EXPECT_EQ(pieces_of(unigram_json(plain), " b"), (Pieces{"[CLS]", "▁b", "[SEP]"}));
+  json first = unigram_json(plain);
+  first["pre_tokenizer"]["prepend_scheme"] = "first";
+  const auto tokenizer = load_json(first);
+  EXPECT_EQ(tokenizer->encode("b<mask>a b", {.parse_special = true}).pieces,
+            (Pieces{"[CLS]", "▁b", "<mask>", "a", "▁b", "[SEP]"}));
   json never = unigram_json(plain);
   never["pre_tokenizer"]["prepend_scheme"] = "never";
   EXPECT_EQ(pieces_of(never, "a"), (Pieces{"[CLS]", "a", "[SEP]"}));
@@ -398,9 +403,86 @@ TEST(TokenizerJsonTest, UnigramHasTheRulesOfItsNormalizer) {
   expect_error<ModelError>([&] { load_json(with(base64(rules.bytes()))); },
                            {"precompiled_charsmap"});
   json root = with(base64(make_charsmap({{"B", "b"}}).bytes()));
-  root["normalizer"] = {{"type", "Sequence"},
-                        {"normalizers", {root["normalizer"], {{"type", "Lowercase"}}}}};
-  expect_refused(root, {"normalizer", "Lowercase", "Precompiled"});
+  // It is a step like any other, in its place.
+  const json rule = root["normalizer"], lower = {{"type", "Lowercase"}};
+  const json b_is_z = {{"type", "Replace"}, {"pattern", {{"String", "b"}}}, {"content", "z"}};
+  root["normalizer"] = {{"type", "Sequence"}, {"normalizers", {lower, rule, b_is_z}}};
+  EXPECT_EQ(pieces_of(root, "AB"), (Pieces{"[CLS]", "▁", "a", "z", "[SEP]"}));
+  root["normalizer"]["normalizers"] = {b_is_z, rule, lower};
+  EXPECT_EQ(pieces_of(root, "AB bB"), (Pieces{"[CLS]", "▁", "a", "b", "▁", "zb", "[SEP]"}));
+}
+
+/// A Unigram without unknown characters among these, so that its pieces show the normalized text.
+std::string normalized_by(const json& steps, std::string_view text) {
+  json vocab = json::parse(R"([["<unk>", 0], ["▁", -1]])");
+  for (const char* const piece :
+       {"a", "b", "é", "e", "x", "m", "t", "\u0301", "\u0e01", "\u00a0", "\u2003", "|", " "}) {
+    vocab.push_back(json::array({piece, -1}));
+  }
+  const json root = {{"normalizer", {{"type", "Sequence"}, {"normalizers", steps}}},
+                     {"pre_tokenizer", {{"type", "Metaspace"}, {"prepend_scheme", "never"}}},
+                     {"model", {{"type", "Unigram"}, {"unk_id", 0}, {"vocab", vocab}}}};
+  std::string joined;
+  for (const std::string& piece : pieces_of(root, text)) joined += piece;
+  return joined;
+}
+
+TEST(TokenizerJsonTest, PrecompiledReplacesClustersAndThenCharacters) {
+  const TestCharsmap rules = make_charsmap({{"a", "x"},
+                                            {"a\u0301", "y"},
+                                            {"e\u0301", "é"},
+                                            {"\r", " "},
+                                            {"\n", " "},
+                                            {"\u0e33", "m"},
+                                            {"zz", "t"}});
+  const json step = {{"type", "Precompiled"}, {"precompiled_charsmap", base64(rules.bytes())}};
+  // Expected: tokenizers 0.23.3.
+  for (const auto& [text, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"a\u0301", "x"},
+           {"be\u0301", "bé"},
+           {"e\u0301\u0301", "é"},
+           {"e\u0301\u0301\u0301", "e\u0301\u0301\u0301"},
+           {"a\u0301\u0301\u0301", "x\u0301\u0301\u0301"},
+           {"\r\n|\n\r", "▁|▁▁"},
+           {"zz", "zz"},
+           {"\u0e33\u0e01\u0e33", "m\u0e01m"}}) {
+    EXPECT_EQ(normalized_by(json::array({step}), text), expected) << json(text);
+  }
+}
+
+TEST(TokenizerJsonTest, DebertasReplacementOfWhiteSpace) {
+  const json steps = json::array(
+      {{{"type", "Replace"}, {"pattern", {{"Regex", "\\s{2,}|[\\n\\r\\t]"}}}, {"content", " "}},
+       {{"type", "NFC"}},
+       {{"type", "Strip"}, {"strip_left", false}}});
+  // Expected: tokenizers 0.23.3.
+  for (const auto& [text, expected] :
+       std::vector<std::pair<std::string, std::string>>{{"a  b", "a▁b"},
+                                                        {"a\u00a0b", "a\u00a0b"},
+                                                        {"a\tb", "a▁b"},
+                                                        {"a \u3000\u0085b\n", "a▁b"},
+                                                        {"\u2003x", "\u2003x"},
+                                                        {"a\u0085\u0085b", "a▁b"},
+                                                        {"\n e\u0301 ", "▁é"}}) {
+    EXPECT_EQ(normalized_by(steps, text), expected) << json(text);
+  }
+}
+
+TEST(TokenizerJsonTest, LineFeedsOfAPegasusWithoutRules) {
+  const json step = {{"type", "Replace"}, {"pattern", {{"Regex", "\\n"}}}, {"content", " "}};
+  EXPECT_EQ(normalized_by(json::array({step}), "a\n\nb"), "a▁▁b");
+}
+
+TEST(TokenizerJsonTest, ReplaceAndStripAfterPrecompiled) {
+  const TestCharsmap rules = make_charsmap({{"\t", " "}, {"\u3000", " "}});
+  const json replace = {
+      {"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", "\u2581"}};
+  const json precompiled = {{"type", "Precompiled"},
+                            {"precompiled_charsmap", base64(rules.bytes())}};
+  const json strip = {{"type", "Strip"}, {"strip_left", false}};
+  EXPECT_EQ(normalized_by({precompiled, strip, replace}, " a\t \u3000b\t"), "▁a▁b");
+  EXPECT_EQ(normalized_by({precompiled, replace}, "a \u3000b \t"), "a▁b▁");  // Pegasus
+  EXPECT_EQ(normalized_by({strip, precompiled, replace}, "a\t\tb\t"), "a▁b");
 }
 
 TEST(TokenizerJsonTest, UnigramsThatAreNotFollowedAreRefused) {

@@ -1,0 +1,228 @@
+// Unigram models against a search through all segmentations, sentencepiece 0.2.3, and Hugging
+// Face's tokenizers 0.23.3.
+#include "tokenizer/unigram.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "phasor/errors.h"
+#include "phasor/tokenizer.h"
+#include "tests/support/sentencepiece_files.h"
+#include "tests/support/shared_files.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+using namespace internal;
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using Pieces = std::vector<std::string>;
+
+constexpr double kUnknownScore = -20;
+
+/// The best way to cut `text`, by trying all; of those with equal sums, that whose last piece is
+/// longest, then the one before it, and so on.
+struct Best {
+  double sum = 0;
+  std::vector<std::string> pieces = {};  // "?" for one that is unknown
+};
+
+Best best_of_all(const std::string& text, const std::map<std::string, double>& scores) {
+  if (text.empty()) return {};
+  std::optional<Best> best;
+  for (size_t begin = 0; begin < text.size(); ++begin) {
+    const std::string last = text.substr(begin);
+    const auto known = scores.find(last);
+    if (known == scores.end() && last.size() > 1) continue;
+    Best way = best_of_all(text.substr(0, begin), scores);
+    way.sum += known == scores.end() ? kUnknownScore : known->second;
+    way.pieces.push_back(known == scores.end() ? "?" : last);
+    if (!best || way.sum > best->sum) best = way;
+  }
+  return *best;
+}
+
+TEST(UnigramTest, NoSegmentationIsBetterAndOfEqualOnesThatWithTheLongestEndCounts) {
+  std::mt19937 random(20);
+  const auto letters = [&](size_t most) {
+    std::string text(1 + random() % most, 'a');
+    for (char& c : text) c = static_cast<char>('a' + random() % 3);
+    return text;
+  };
+  int64_t ties = 0;
+  for (int round = 0; round < 2000; ++round) {
+    std::map<std::string, double> scores;
+    for (int n = 0; n < 8; ++n) scores[letters(3)] = -0.25 * static_cast<double>(random() % 12);
+    std::vector<ModelPiece> pieces = {{"<unk>", 0, ModelPiece::kUnknown}};
+    for (const auto& [text, score] : scores) pieces.push_back({text, score});
+    for (const bool float_sums : {true, false}) {
+      const Unigram unigram(pieces, kUnknownScore, {.float_sums = float_sums});
+      const std::string text = letters(9);
+      std::vector<std::string> found;
+      std::vector<Unigram::Place> places;
+      unigram.cut(text, places, [&](std::string_view piece, int32_t number) {
+        if (number == 0) return found.resize(found.size() + piece.size(), "?");
+        EXPECT_EQ(piece, pieces[number].text);
+        found.emplace_back(piece);
+      });
+      const Best best = best_of_all(text, scores);
+      EXPECT_EQ(found, best.pieces) << text;
+      // Where long pieces are a little worse, another way is the best if some were equal.
+      std::map<std::string, double> shorter = scores;
+      for (auto& [piece, score] : shorter) score -= 1e-6 * double(piece.size() * piece.size());
+      ties += best_of_all(text, shorter).pieces != best.pieces;
+    }
+  }
+  EXPECT_GT(ties, 50);
+}
+
+/// The pieces of "-----", of which "-" and "--" have these scores.
+Pieces five_dashes(float dash, float two, bool json_file) {
+  const TempFolder folder;
+  if (json_file) {
+    const json vocab = json::array({json::array({"<unk>", 0}), json::array({"\u2581", -1}),
+                                    json::array({"-", dash}), json::array({"--", two})});
+    folder.write("tokenizer.json",
+                 json{{"pre_tokenizer", {{"type", "Metaspace"}}},
+                      {"model", {{"type", "Unigram"}, {"unk_id", 0}, {"vocab", vocab}}}}
+                     .dump());
+  } else {
+    folder.write("any.model", sentencepiece_bytes({{"-", PieceType::kNormal, dash},
+                                                   {"--", PieceType::kNormal, two}}));
+  }
+  Pieces pieces = Tokenizer::load(folder.path())->encode("-----").pieces;
+  pieces.erase(pieces.begin());  // "\u2581"
+  return pieces;
+}
+
+TEST(UnigramTest, SumsAreFloatInAModelFileAndDoubleInTokenizerJson) {
+  // As sentencepiece 0.2.3 and tokenizers 0.23.3 cut it; sentencepiece 0.1.97 has other pieces.
+  EXPECT_EQ(five_dashes(-7.277F, -7.498F, false), (Pieces{"--", "-", "--"}));
+  EXPECT_EQ(five_dashes(-6.108F, -6.11F, false), (Pieces{"--", "--", "-"}));
+  EXPECT_EQ(five_dashes(-7.277F, -7.498F, true), (Pieces{"-", "--", "--"}));
+  EXPECT_EQ(five_dashes(-6.108F, -6.11F, true), (Pieces{"-", "--", "--"}));
+}
+
+TEST(UnigramTest, SumsOfALongTextDoNotLoseTheirPrecision) {
+  // "ab" is better than "a", "b" by less than a float can tell at a million.
+  const std::string model = sentencepiece_bytes({{"\u2581a", PieceType::kNormal, -5},
+                                                 {"b", PieceType::kNormal, -5},
+                                                 {"\u2581ab", PieceType::kNormal, -9.99F}});
+  const TempFolder folder;
+  folder.write("any.model", model);
+  std::string text;
+  for (int n = 0; n < 100'000; ++n) text += "ab ";
+  const auto ids = Tokenizer::load(folder.path())->encode(text, {.ids_only = true}).ids;
+  EXPECT_EQ(ids, std::vector<int32_t>(100'000, 4));
+}
+
+TEST(UnigramTest, TheFixturesTiesAreThoseOfSentencePiece) {
+  // Expected: sentencepiece 0.2.3, pieces.
+  const std::vector<std::tuple<const char*, const char*, Pieces>> rows = {
+      {"albert.model", "000", {"▁", "0", "00"}},
+      {"albert.model", "0009", {"▁", "0", "00", "9"}},
+      {"albert.model", "0001", {"▁", "0", "00", "1"}},
+      {"albert.model", "00000000", {"▁", "00", "00", "00", "00"}},
+      {"t5.model", "0,000", {"▁", "0", ",", "0", "00"}},
+      {"t5.model", "01000", {"▁", "0", "1", "0", "00"}},
+      {"t5.model", "01999", {"▁", "0", "1", "9", "99"}},
+      {"t5.model", "91000", {"▁", "9", "1", "0", "00"}},
+      {"fairseq.model", "0,000", {"▁", "0", ",", "0", "00"}},
+      {"fairseq.model", ",,000", {"▁", ",", ",", "0", "00"}},
+      {"fairseq.model", "0000000", {"▁", "0", "00", "00", "00"}},
+  };
+  for (const auto& [model, text, pieces] : rows) {
+    const TempFolder folder;
+    fs::copy_file(fs::path(PHASOR_SOURCE_DIR) / "tests/fixtures" / model,
+                  folder.path() / "any.model");
+    EXPECT_EQ(Tokenizer::load(folder.path())->encode(text).pieces, pieces) << model << " " << text;
+  }
+}
+
+TEST(UnigramTest, TheTiesOfSharedModelsAreThoseOfSentencePiece) {
+  PHASOR_SHARED_OR_SKIP(shared, "golden");
+  const std::vector<std::tuple<const char*, const char*, Pieces>> rows = {
+      {"xlm-roberta", "-----", {"▁", "-", "--", "--"}},
+      {"xlm-roberta",
+       "--- ----- -------",
+       {"▁", "-", "--", "▁", "-", "--", "--", "▁", "-", "--", "--", "--"}},
+      {"xlm-roberta",
+       "...!!!??\?---",
+       {"▁", ".", ".", ".", "!", "!", "!", "?", "?", "?", "-", "--"}},
+      {"t5-encoder", "-----", {"▁", "--", "-", "--"}},
+      {"t5-encoder",
+       "--- ----- -------",
+       {"▁", "--", "-", "▁", "-", "--", "--", "▁", "-", "--", "--", "--"}},
+      {"t5-encoder",
+       "...!!!??\?---",
+       {"▁", ".", ".", ".", "!", "!", "!", "?", "?", "?", "-", "--"}},
+      {"marian", "-----", {"▁", "--", "-", "--"}},
+      {"marian",
+       "--- ----- -------",
+       {"▁", "--", "-", "▁", "-", "--", "--", "▁", "-", "--", "--", "--"}},
+      {"marian", "...!!!??\?---", {"▁", ".", ".", ".", "!", "!", "!", "?", "?", "?", "-", "--"}},
+      {"m2m100", "-----", {"▁", "--", "-", "--"}},
+      {"m2m100",
+       "--- ----- -------",
+       {"▁", "--", "-", "▁", "-", "--", "--", "▁", "-", "--", "--", "--"}},
+      {"m2m100", "...!!!??\?---", {"▁", ".", ".", ".", "!", "!", "!", "?", "?", "?", "-", "--"}},
+  };
+  for (const auto& [folder, text, pieces] : rows) {
+    const Pieces all = Tokenizer::load(shared / folder)->encode(text).pieces;
+    EXPECT_NE(std::search(all.begin(), all.end(), pieces.begin(), pieces.end()), all.end())
+        << folder << " " << text << ": " << json(all);
+  }
+}
+
+/// What `folder` of shared/ does with the texts of `items`, from its tokenizer.json alone.
+bool compare_ids(const fs::path& folder, const json& items, const std::string& name) {
+  const TempFolder copy;
+  fs::copy_file(folder / "tokenizer.json", copy.path() / "tokenizer.json");
+  std::shared_ptr<const Tokenizer> tokenizer;
+  try {
+    tokenizer = Tokenizer::load(copy.path());
+  } catch (const ModelError& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnsupported) << error.what();
+    return false;
+  }
+  for (const json& item : items) {
+    const auto text = item["text"].get<std::string>();
+    EXPECT_EQ(tokenizer->encode(text, {.parse_special = true}).ids,
+              item["ids"].get<std::vector<int32_t>>())
+        << name << " " << item["text"];
+  }
+  return true;
+}
+
+TEST(UnigramTest, TokenizerJsonGivesTheIdsOfTokenizers) {
+  PHASOR_SHARED_OR_SKIP(offsets, "golden3/offsets");
+  int64_t unigrams = 0;
+  for (const auto& entry : fs::directory_iterator(offsets)) {
+    std::ifstream file(entry.path());
+    const json rows = json::parse(file);
+    const fs::path folder =
+        offsets.parent_path().parent_path() / rows["folders"][0].get<std::string>();
+    if (!rows["source"].get<std::string>().starts_with("tokenizers")) continue;
+    if (!fs::exists(folder / "tokenizer.json")) continue;
+    std::ifstream tokenizer(folder / "tokenizer.json");
+    if (json::parse(tokenizer)["model"]["type"] != "Unigram") continue;
+    unigrams += compare_ids(folder, rows["items"], entry.path().filename().string());
+  }
+  EXPECT_GE(unigrams, 3);
+}
+
+}  // namespace
+}  // namespace phasor

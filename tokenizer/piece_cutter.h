@@ -1,0 +1,31 @@
+// The pieces of a SentencePiece or Unigram model, and what cuts texts into them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+namespace phasor::internal {
+
+struct ModelPiece {
+  /// Those of sentencepiece_model.proto.
+  enum Type : uint8_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
+
+  std::string_view text;
+  double score = 0;
+  Type type = kNormal;
+};
+
+class PieceCutter {
+ public:
+  /// `number` is the piece's place in the model.
+  using Visit = std::function<void(std::string_view piece, int32_t number)>;
+
+  virtual ~PieceCutter() = default;
+
+  /// Visits the pieces of `text`, which is valid UTF-8. Unknown characters in a row are one piece.
+  /// `joined`: the text follows something in the same word, so no space is put before it.
+  virtual void cut(std::string_view text, bool joined, const Visit& visit) const = 0;
+};
+
+}  // namespace phasor::internal

@@ -1,0 +1,56 @@
+// Finds all pieces that a text begins with, in time that does not depend on their number.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace phasor::internal {
+
+class PieceTrie {
+ public:
+  /// Of equal pieces the first counts; empty ones are ignored. Numbers are not negative.
+  explicit PieceTrie(std::vector<std::pair<std::string_view, int32_t>> pieces);
+
+  bool empty() const { return bytes_.size() == 1; }
+
+  /// Calls visit(bytes, number) for each piece that `text` begins with, the shortest first.
+  template <typename Visit>
+  void for_each_prefix(std::string_view text, const Visit& visit) const {
+    if (text.empty()) return;
+    uint32_t node = children_of_root_[static_cast<unsigned char>(text[0])];
+    for (size_t size = 1; node != 0; ++size) {
+      if (nodes_[node].number >= 0) visit(size, nodes_[node].number);
+      if (size == text.size()) return;
+      node = child(node, static_cast<uint8_t>(text[size]));
+    }
+  }
+
+ private:
+  struct Node {
+    uint32_t first_child = 0;  // the next node's is the end of this one's
+    int32_t number = -1;       // of the piece that ends here
+  };
+
+  uint32_t child(uint32_t node, uint8_t byte) const;  // 0: none
+
+  std::vector<Node> nodes_;     // breadth first, the root first; and one more
+  std::vector<uint8_t> bytes_;  // that lead to each node; siblings' grow
+  std::array<uint32_t, 256> children_of_root_ = {};
+};
+
+inline uint32_t PieceTrie::child(uint32_t node, uint8_t byte) const {
+  uint32_t first = nodes_[node].first_child, last = nodes_[node + 1].first_child;
+  while (last - first > 8) {
+    const uint32_t middle = first + (last - first) / 2;
+    (bytes_[middle] <= byte ? first : last) = middle;
+  }
+  for (; first < last; ++first) {
+    if (bytes_[first] == byte) return first;
+  }
+  return 0;
+}
+
+}  // namespace phasor::internal

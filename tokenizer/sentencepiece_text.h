@@ -1,0 +1,41 @@
+// What SentencePiece does to a text before a model cuts it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/charsmap.h"
+#include "tokenizer/piece_cutter.h"
+#include "tokenizer/piece_trie.h"
+
+namespace phasor::internal {
+
+constexpr std::string_view kSpaceMark = "\xe2\x96\x81";  // U+2581
+
+/// NormalizerSpec.
+struct SentencePieceRules {
+  std::string_view charsmap = {};
+  bool add_space = true;        // before the text
+  bool space_at_end = false;    // but after it
+  bool collapse_spaces = true;  // and remove those at the ends
+  bool mark_spaces = true;      // as U+2581
+};
+
+class SentencePieceText {
+ public:
+  /// User-defined pieces stay as they are.
+  SentencePieceText(const SentencePieceRules& rules, const std::vector<ModelPiece>& pieces);
+
+  /// See PieceCutter::cut().
+  std::string normalized(std::string_view text, bool joined) const;
+
+ private:
+  Charsmap::Rule rule(std::string_view text) const;
+
+  const SentencePieceRules rules_;  // without its charsmap
+  const Charsmap charsmap_;
+  const PieceTrie user_defined_;
+};
+
+}  // namespace phasor::internal
