@@ -6,10 +6,10 @@
 #include <cmath>
 #include <set>
 #include <span>
-#include <utility>
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "models/files.h"

@@ -213,5 +213,49 @@ TEST(ClassifierTest, AWeightThatIsNoNumberIsAnErrorWhenTheHeadIsUsed) {
                            {"classifier out weight", "nan"});
 }
 
+/// A reranker with a tokenizer, whose files say how texts are prepared.
+class PreparedTextsTest : public testing::Test {
+ protected:
+  PreparedTextsTest() {
+    Files files(1);
+    folder_.write("config.json", files.config.dump());
+    folder_.write("model.safetensors", safetensors_bytes(files.tensors));
+    std::string vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
+    for (char letter = 'a'; letter < 'a' + files.vocab_size() - 5; ++letter) {
+      vocabulary += std::string(1, letter) + "\n";
+    }
+    folder_.write("vocab.txt", vocabulary);
+  }
+
+  Encoder load() const { return Encoder(Model::load(folder_.path()), {.threads = 1}); }
+  /// What the files make of the pair is what plain files make of it with `options`.
+  void expect_as(const json& files, const std::string& query, const ClassifyOptions& options) {
+    const std::vector<float> expected = load().score(query, kDocument, options);
+    const std::vector<float> plain = load().score(kQuery, kDocument);
+    for (const auto& [name, content] : files.items()) folder_.write(name, content.dump());
+    EXPECT_EQ(load().score(kQuery, kDocument), expected) << files;
+    EXPECT_NE(expected, plain) << files;
+    for (const auto& [name, content] : files.items()) folder_.write(name, "{}");
+  }
+
+  static constexpr const char *kQuery = "a b c", *kDocument = "d e f g";
+  TempFolder folder_;
+};
+
+TEST_F(PreparedTextsTest, LengthSideAndPromptAreThoseOfTheFiles) {
+  const ClassifyOptions cut = {.max_tokens = 7};
+  ClassifyOptions left = cut;
+  left.truncation_side = TruncationSide::kLeft;
+  expect_as({{"tokenizer_config.json", {{"model_max_length", 7}}}}, kQuery, cut);
+  expect_as({{"sentence_bert_config.json", {{"max_seq_length", 7}}}}, kQuery, cut);
+  expect_as({{"sentence_bert_config.json", {{"processing_kwargs", {{"text", {{"max_length", 7}}}}}}}},
+            kQuery, cut);
+  expect_as({{"tokenizer_config.json", {{"model_max_length", 7}, {"truncation_side", "left"}}}},
+            kQuery, left);
+  expect_as({{"config_sentence_transformers.json",
+              {{"prompts", {{"q", "c [SEP] "}}}, {"default_prompt_name", "q"}}}},
+            "c [SEP] a b c", {.parse_special = true});
+}
+
 }  // namespace
 }  // namespace phasor

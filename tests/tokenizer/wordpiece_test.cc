@@ -262,6 +262,8 @@ json tokenizer_json(const json& normalizer) {
                       {"Dog", 4},   {"dog", 5},   {"@@s", 6}};
   json root = {{"normalizer", {{"type", "BertNormalizer"}}},
                {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+               {"post_processor",
+                {{"type", "BertProcessing"}, {"cls", {"[CLS]", 3}}, {"sep", {"[SEP]", 2}}}},
                {"model",
                 {{"type", "WordPiece"},
                  {"vocab", vocab},
@@ -417,9 +419,7 @@ json without_normalizing(const json& vocab, int64_t max_characters) {
   json root = tokenizer_json({{"lowercase", false}, {"strip_accents", false}});
   root["model"]["vocab"].update(vocab);
   root["model"]["max_input_chars_per_word"] = max_characters;
-  return {{"tokenizer.json", root},
-          {"tokenizer_config.json",
-           {{"tokenizer_class", "BertTokenizer"}, {"do_lower_case", false}}}};
+  return {{"tokenizer.json", root}};
 }
 
 TEST(WordPieceTest, LongPiecesAreFoundAsShortOnesAre) {

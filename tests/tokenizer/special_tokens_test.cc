@@ -1,0 +1,195 @@
+// What a text's tokens are besides its words: where it is cut, which special tokens count in it,
+// and tokens that were added after the training of the tokenizer.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "phasor/errors.h"
+#include "phasor/tokenizer.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/tokenizer_folder.h"
+
+namespace phasor {
+namespace {
+
+using nlohmann::json;
+using Ids = std::vector<int32_t>;
+
+constexpr const char* kVocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\nc\nd\n";
+enum : int32_t { kCls = 2, kSep = 3, kMask = 4, kA, kB, kC, kD };
+
+std::shared_ptr<const Tokenizer> bert(json files = {}) {
+  if (!files.contains("tokenizer.json")) files["vocab.txt"] = kVocabulary;
+  return tokenizer_of(files);
+}
+
+/// The same vocabulary, as the tokenizers library writes it.
+json json_of_bert() {
+  json vocab = {{"[PAD]", 0}, {"[UNK]", 1}, {"[CLS]", 2}, {"[SEP]", 3}, {"[MASK]", 4},
+                {"a", 5},     {"b", 6},     {"c", 7},     {"d", 8}};
+  return {{"normalizer", {{"type", "BertNormalizer"}}},
+          {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+          {"post_processor",
+           {{"type", "BertProcessing"}, {"cls", {"[CLS]", kCls}}, {"sep", {"[SEP]", kSep}}}},
+          {"model", {{"type", "WordPiece"}, {"vocab", vocab}, {"unk_token", "[UNK]"}}}};
+}
+
+bool notes_mention(const Tokenizer& tokenizer, const std::string& words) {
+  return std::ranges::any_of(tokenizer.notes(), [&](const std::string& note) {
+    return note.find(words) != note.npos;
+  });
+}
+
+TEST(TruncationTest, TheTokenizersFilesSayWhichEndIsCutAndACallMaySayOtherwise) {
+  const auto right = bert();
+  const auto left = bert({{"tokenizer_config.json", {{"truncation_side", "left"}}}});
+  const Ids end_cut = {kCls, kA, kB, kSep}, beginning_cut = {kCls, kC, kD, kSep};
+  EXPECT_EQ(right->encode("a b c d", {.max_tokens = 4}).ids, end_cut);
+  EXPECT_EQ(left->encode("a b c d", {.max_tokens = 4}).ids, beginning_cut);
+  for (const auto& tokenizer : {left, right}) {
+    const auto cut = [&](TruncationSide side) {
+      return tokenizer->encode("a b c d", {.max_tokens = 4, .truncation_side = side});
+    };
+    EXPECT_EQ(cut(TruncationSide::kLeft).ids, beginning_cut);
+    EXPECT_EQ(cut(TruncationSide::kLeft).pieces, (std::vector<std::string>{"[CLS]", "c", "d", "[SEP]"}));
+    EXPECT_EQ(cut(TruncationSide::kRight).ids, end_cut);
+    EXPECT_EQ(cut(TruncationSide::kRight).dropped, 2);
+  }
+  EXPECT_EQ(left->encode_pair("a b c d", "b", {.max_tokens = 6}).ids,
+            (Ids{kCls, kC, kD, kSep, kB, kSep}));
+  expect_error<ModelError>([] { bert({{"tokenizer_config.json", {{"truncation_side", "up"}}}}); },
+                           {"truncation_side", "left"});
+}
+
+TEST(TruncationTest, TokenizerJsonSaysWhatItsConfigurationLeavesOpen) {
+  json root = json_of_bert();
+  root["truncation"] = {{"direction", "Left"}, {"max_length", 512}};
+  EXPECT_EQ(bert({{"tokenizer.json", root}})->encode("a b c d", {.max_tokens = 4}).ids,
+            (Ids{kCls, kC, kD, kSep}));
+  const json right = {{"truncation_side", "right"}};
+  const auto tokenizer = bert({{"tokenizer.json", root}, {"tokenizer_config.json", right}});
+  EXPECT_EQ(tokenizer->encode("a b c d", {.max_tokens = 4}).ids, (Ids{kCls, kA, kB, kSep}));
+}
+
+TEST(SpecialTokensTest, TheyCountInThePromptAndArePlainTextAfterIt) {
+  const auto tokenizer = bert();
+  const std::string prompt = "[MASK] a ", text = prompt + "b [MASK]";
+  const auto encode = [&](const TokenizeOptions& options) {
+    return tokenizer->encode(text, options).ids;
+  };
+  const auto masks = [](const Ids& ids) { return std::ranges::count(ids, kMask); };
+  EXPECT_EQ(masks(encode({})), 0);
+  EXPECT_EQ(masks(encode({.parse_special = true})), 2);
+  const Ids with_prompt = encode({.prompt_bytes = std::ssize(prompt)});
+  EXPECT_EQ(masks(with_prompt), 1);
+  EXPECT_EQ(Ids(with_prompt.begin(), with_prompt.begin() + 4), (Ids{kCls, kMask, kA, kB}));
+  EXPECT_EQ(with_prompt.back(), kSep);
+  EXPECT_EQ(masks(encode({.prompt_bytes = 1000})), 2);
+  EXPECT_EQ(masks(encode({.prompt_bytes = 3})), 0);  // the token ends after the prompt
+  // A byte that is no UTF-8 becomes three.
+  const std::string odd = "\xff\xff [MASK] " + text;
+  EXPECT_EQ(masks(tokenizer->encode(odd, {.prompt_bytes = 10}).ids), 1);
+  // Of a pair the prompt belongs to the first.
+  const auto pair = tokenizer->encode_pair("[MASK] a", "[MASK] b", {.prompt_bytes = 6});
+  EXPECT_EQ(masks(pair.ids), 1);
+}
+
+TEST(SpecialTokensTest, NoneAreAddedWhereACallAsksForNone) {
+  const auto tokenizer = bert();
+  EXPECT_EQ(tokenizer->encode("a b", {.no_special_tokens = true}).ids, (Ids{kA, kB}));
+  EXPECT_EQ(tokenizer->encode("a b c", {.max_tokens = 2, .no_special_tokens = true}).ids,
+            (Ids{kA, kB}));
+  const Tokens pair = tokenizer->encode_pair("a", "b c", {.no_special_tokens = true});
+  EXPECT_EQ(pair.ids, (Ids{kA, kB, kC}));
+  EXPECT_EQ(pair.token_types, (Ids{0, 1, 1}));
+  expect_error<InvalidArgument>([&] { tokenizer->encode("", {.no_special_tokens = true}); },
+                                {"empty"});
+}
+
+TEST(AddedTokensTest, TheyAreTokensWhicheverFileNamesThem) {
+  const json decoder = {{"9", {{"content", "<x>"}, {"special", false}}}};
+  json root = json_of_bert();
+  root["added_tokens"] = {{{"id", 9}, {"content", "<x>"}}};
+  const std::vector<json> folders = {
+      {{"tokenizer_config.json", {{"added_tokens_decoder", decoder}}}},
+      {{"added_tokens.json", {{"<x>", 9}}}},
+      {{"tokenizer.json", root}},
+      {{"tokenizer.json", root}, {"vocab.txt", kVocabulary}},
+      {{"tokenizer.json", json_of_bert()},
+       {"tokenizer_config.json", {{"added_tokens_decoder", decoder}}}}};
+  for (const json& files : folders) {
+    const auto tokenizer = bert(files);
+    EXPECT_EQ(tokenizer->encode("a <x>b").ids, (Ids{kCls, kA, 9, kB, kSep})) << files;
+    EXPECT_EQ(tokenizer->vocab_size(), 10) << files;
+    EXPECT_TRUE(tokenizer->notes().empty()) << files;
+  }
+}
+
+TEST(AddedTokensTest, SpecialOnesCountOnlyWhereSpecialTokensDo) {
+  for (const char* const key : {"additional_special_tokens", "extra_special_tokens"}) {
+    const auto tokenizer = bert({{"tokenizer_config.json", {{key, {"<x>"}}}}});
+    EXPECT_EQ(tokenizer->encode("a<x>", {.parse_special = true}).ids, (Ids{kCls, kA, 9, kSep}));
+    EXPECT_GT(tokenizer->encode("a<x>").ids.size(), 4u);
+  }
+  // Transformers reads this file where the other has no added_tokens_decoder.
+  const auto tokenizer = bert({{"added_tokens.json", {{"<x>", 9}}},
+                               {"special_tokens_map.json", {{"mask_token", "<x>"}}}});
+  EXPECT_EQ(tokenizer->mask_id(), 9);
+  EXPECT_GT(tokenizer->encode("a<x>").ids.size(), 4u);
+}
+
+TEST(AddedTokensTest, ATokenWhoseIdIsAnothersIsNoted) {
+  const json decoder = {{"5", {{"content", "<x>"}}}};
+  const auto tokenizer = bert({{"tokenizer_config.json", {{"added_tokens_decoder", decoder}}}});
+  EXPECT_TRUE(notes_mention(*tokenizer, "'<x>' (5)"));
+  EXPECT_EQ(tokenizer->piece(5), "a");
+}
+
+TEST(TokenizerFilesTest, TokenizerJsonGoesBeforeAStaleVocabTxt) {
+  const auto tokenizer = tokenizer_of(
+      {{"tokenizer.json", json_of_bert()}, {"vocab.txt", "[CLS]\n[SEP]\n[UNK]\na\n"}});
+  EXPECT_EQ(tokenizer->encode("a d").ids, (Ids{kCls, kA, kD, kSep}));
+  EXPECT_TRUE(notes_mention(*tokenizer, "vocab.txt"));
+  const auto same = bert({{"tokenizer.json", json_of_bert()}, {"vocab.txt", kVocabulary}});
+  EXPECT_TRUE(same->notes().empty());
+}
+
+// As Transformers 5.24 does it with each of these folders.
+TEST(TokenizerFilesTest, TheClassSaysWhichFileHasTheOptions) {
+  const auto upper_case = [](const json& config, bool json_lower_cases) {
+    json root = json_of_bert();
+    root["normalizer"]["lowercase"] = json_lower_cases;
+    json files = {{"tokenizer.json", root}};
+    if (!config.is_null()) files["tokenizer_config.json"] = config;
+    return tokenizer_of(files)->encode("A").ids.at(1);
+  };
+  const int32_t unknown = 1;
+  for (const bool lower : {false, true}) {
+    EXPECT_EQ(upper_case({{"tokenizer_class", "BertTokenizer"}}, lower), kA);
+    EXPECT_EQ(upper_case({{"tokenizer_class", "BertTokenizer"}, {"do_lower_case", false}}, lower),
+              unknown);
+    for (const char* const name : {"PreTrainedTokenizerFast", "TokenizersBackend"}) {
+      for (const bool config_lower : {false, true}) {
+        EXPECT_EQ(upper_case({{"tokenizer_class", name}, {"do_lower_case", config_lower}}, lower),
+                  lower ? kA : unknown);
+      }
+    }
+  }
+}
+
+TEST(TokenizerFilesTest, PairsHaveTokenTypesWhereTheModelIsGivenThem) {
+  const auto types = [](const json& config) {
+    return bert({{"tokenizer.json", json_of_bert()}, {"tokenizer_config.json", config}})
+        ->encode_pair("a", "b")
+        .token_types;
+  };
+  const json named = {"input_ids", "token_type_ids"}, without = {"input_ids"};
+  const Ids typed = {0, 0, 0, 1, 1};
+  EXPECT_EQ(types({{"tokenizer_class", "BertTokenizer"}}), typed);
+  EXPECT_EQ(types({{"tokenizer_class", "BertTokenizer"}, {"model_input_names", without}}), Ids{});
+  EXPECT_EQ(types({{"tokenizer_class", "TokenizersBackend"}}), Ids{});
+  EXPECT_EQ(types({{"tokenizer_class", "TokenizersBackend"}, {"model_input_names", named}}), typed);
+}
+
+}  // namespace
+}  // namespace phasor
