@@ -233,9 +233,7 @@ double cosine(std::span<const float> a, std::span<const float> b) {
   return similarity(a, b, Similarity::kCosine);
 }
 
-std::optional<std::string> TextConfig::query_prompt() const {
-  return first_of(prompts, {"query"});
-}
+std::optional<std::string> TextConfig::query_prompt() const { return first_of(prompts, {"query"}); }
 
 std::optional<std::string> TextConfig::document_prompt() const {
   return first_of(prompts, {"document", "passage", "corpus"});

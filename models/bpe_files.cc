@@ -99,8 +99,7 @@ void note_other_files(const fs::path& folder, ByteLevelBpeSpec& spec) {
     same = false;
   }
   if (same) return;
-  spec.notes.push_back(
-      "vocab.json or merges.txt differs from tokenizer.json, which is followed");
+  spec.notes.push_back("vocab.json or merges.txt differs from tokenizer.json, which is followed");
 }
 
 }  // namespace
@@ -170,8 +169,8 @@ std::shared_ptr<const Tokenizer> load_bpe(const fs::path& folder,
                         .truncate_left = settings.truncate_left.value_or(false),
                         .normalizer = in_order(steps_of(settings, {}), vocab.string())};
   for (const std::string& special : {cls, sep, unk, pad, mask}) {
-    const bool known = std::ranges::any_of(
-        spec.written, [&](const AddedToken& t) { return t.piece == special; });
+    const bool known =
+        std::ranges::any_of(spec.written, [&](const AddedToken& t) { return t.piece == special; });
     const auto entry = std::find_if(spec.pieces.rbegin(), spec.pieces.rend(),  // the last counts
                                     [&](const auto& piece) { return piece.first == special; });
     if (known || entry == spec.pieces.rend()) continue;

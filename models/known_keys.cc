@@ -52,6 +52,7 @@ constexpr KnownKeys kConfigKeys[] = {
      "normalize_before normalize_embedding num_hidden_layers output_past pooler_fc_size "
      "pooler_hidden_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head "
      "pooler_type position_embedding_type rotary_value save_step static_position_embeddings "
+     "type_vocab_size "
      "summary_activation summary_type summary_use_proj vocab_type"},
     {"relative attention, which config.json turns off",
      "max_relative_positions norm_rel_ebd pos_att_type position_buckets share_att_key"},
@@ -64,13 +65,11 @@ constexpr KnownKeys kConfigKeys[] = {
     {"a classification head, which this checkpoint does not have or phasor does not use",
      "classifier_activation classifier_pooling id2label* pooler_hidden_act problem_type"},
     {"sentence-transformers' files say it", "emb_pooler"},
-    {"id2label says it",
-     "label2id* num_labels"},
+    {"id2label says it", "label2id* num_labels"},
 };
 
 constexpr KnownKeys kTokenizerConfigKeys[] = {
-    {"how ids become text again",
-     "clean_up_tokenization_spaces decode_with_prefix_space"},
+    {"how ids become text again", "clean_up_tokenization_spaces decode_with_prefix_space"},
     {"how the file was made",
      "_from_auto backend device_map from_slow is_local local_files_only merges_file "
      "model_input_names_ name_or_path processor_class separate_vocabs source_lang source_spm "
@@ -79,12 +78,9 @@ constexpr KnownKeys kTokenizerConfigKeys[] = {
     {"phasor does not pad, and cuts texts as a call asks",
      "max_length pad_to_multiple_of pad_token_type_id padding padding_side stride truncation "
      "truncation_strategy"},
-    {"a text is plain text unless a call asks",
-     "split_special_tokens"},
-    {"conversations",
-     "chat_template* extra_special_tokens_pattern"},
-    {"where a byte is in the text",
-     "errors trim_offsets"},
+    {"a text is plain text unless a call asks", "split_special_tokens"},
+    {"conversations", "chat_template* extra_special_tokens_pattern"},
+    {"where a byte is in the text", "errors trim_offsets"},
     {"this tokenizer's class does not read it",
      "add_bos_token add_eos_token add_prefix_space bos_token cls_token do_basic_tokenize "
      "do_lower_case eos_token extra_ids keep_accents language_codes legacy legacy_behaviour "
@@ -94,8 +90,7 @@ constexpr KnownKeys kTokenizerConfigKeys[] = {
 };
 
 constexpr KnownKeys kTokenizerJsonKeys[] = {
-    {"how ids become text again",
-     "decoder* model.type version"},
+    {"how ids become text again", "decoder* model.type version"},
     {"where a token is in the text",
      "post_processor.add_prefix_space post_processor.processors.add_prefix_space "
      "post_processor.processors.trim_offsets post_processor.processors.use_regex "
@@ -103,8 +98,7 @@ constexpr KnownKeys kTokenizerJsonKeys[] = {
      "pre_tokenizer.pretokenizers.trim_offsets pre_tokenizer.trim_offsets"},
     {"phasor does not pad, and cuts texts as a call asks",
      "padding* truncation.max_length truncation.strategy truncation.stride"},
-    {"the rules of the tokenizer's class in Transformers stand in place of it",
-     "model.unk_token"},
+    {"the rules of the tokenizer's class in Transformers stand in place of it", "model.unk_token"},
     {"a special token that no template puts round a text",
      "post_processor.special_tokens.* post_processor.processors.special_tokens.*"},
     {"the tokenizer's older files are followed",
@@ -112,10 +106,8 @@ constexpr KnownKeys kTokenizerJsonKeys[] = {
 };
 
 constexpr KnownKeys kSentenceKeys[] = {
-    {"how the file was made",
-     "__version__* model_type version"},
-    {"how Transformers computes",
-     "backend keep_in_fp32_modules unpad_inputs"},
+    {"how the file was made", "__version__* model_type version"},
+    {"how Transformers computes", "backend keep_in_fp32_modules unpad_inputs"},
     {"other inputs than texts",
      "modality_config.audio* modality_config.image* modality_config.message* "
      "modality_config.video* processing_kwargs.audio* processing_kwargs.chat_template* "
@@ -132,10 +124,8 @@ constexpr KnownKeys kSentenceKeys[] = {
 };
 
 constexpr KnownKeys kModuleKeys[] = {
-    {"a name",
-     "idx name"},
-    {"what a module is told of a call's task, which these modules do not use",
-     "kwargs*"},
+    {"a name", "idx name"},
+    {"what a module is told of a call's task, which these modules do not use", "kwargs*"},
 };
 
 constexpr KnownKeys kModuleConfigKeys[] = {
@@ -149,8 +139,10 @@ struct KnownFile {
 };
 
 constexpr KnownFile kFiles[] = {
-    {"tokenizer_config.json", kTokenizerConfigKeys}, {"special_tokens_map.json", kTokenizerConfigKeys},
-    {"tokenizer.json", kTokenizerJsonKeys},          {"config_sentence_transformers.json", kSentenceKeys},
+    {"tokenizer_config.json", kTokenizerConfigKeys},
+    {"special_tokens_map.json", kTokenizerConfigKeys},
+    {"tokenizer.json", kTokenizerJsonKeys},
+    {"config_sentence_transformers.json", kSentenceKeys},
     {"modules.json", kModuleKeys},
 };
 

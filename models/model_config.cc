@@ -168,9 +168,10 @@ std::optional<ClassifierHead::Output> read_output(const ConfigReader& reader,
                 ErrorCode::kUnsupported);
   }
   if (!function.empty()) {
-    notes.push_back(fmt::format("the activation_fn {} is Python code of the model's own, which is "
-                                "not run",
-                                value_text(function)));
+    notes.push_back(
+        fmt::format("the activation_fn {} is Python code of the model's own, which is "
+                    "not run",
+                    value_text(function)));
   }
   const std::string type = reader.text({"problem_type"}, "");
   if (type == "regression") return Output::kIdentity;
@@ -179,8 +180,8 @@ std::optional<ClassifierHead::Output> read_output(const ConfigReader& reader,
 }
 
 /// What is wrong here costs the head, not the encoder.
-void read_classifier(const ConfigReader& reader, const ConfigReader& sentence,
-                     const Family& family, CheckpointConfig& checkpoint) {
+void read_classifier(const ConfigReader& reader, const ConfigReader& sentence, const Family& family,
+                     CheckpointConfig& checkpoint) {
   ClassifierHead& head = checkpoint.classifier;
   head.activation = family.classifier_activation.value_or(checkpoint.config.activation);
   try {

@@ -31,7 +31,8 @@ class ModelFolder {
   ConfigReader object(const std::string& name);
   /// Like object(), of a file that must be there.
   ConfigReader needed(const std::string& name);
-  /// Like object(), of a list; see ConfigReader::for_each_object(). Throws ModelError if there is none.
+  /// Like object(), of a list; see ConfigReader::for_each_object(). Throws ModelError if there is
+  /// none.
   ConfigReader list(const std::string& name);
 
   /// Leaves a file out of others(), because reading it ended early.

@@ -227,8 +227,7 @@ class ModuleReader {
   SentenceConfig config_;
 };
 
-SentenceConfig read_modules(ModelFolder& folder, int64_t d_model,
-                            std::vector<std::string>& notes) {
+SentenceConfig read_modules(ModelFolder& folder, int64_t d_model, std::vector<std::string>& notes) {
   if (folder.has(kModules)) return ModuleReader(folder, d_model).read();
   SentenceConfig config;
   const std::string pooling = "1_Pooling/config.json";
@@ -270,7 +269,8 @@ void read_loading(const ConfigReader& sentence, TextConfig& config) {
   for (const char* const key : {"processor_kwargs", "tokenizer_args"}) {
     if (!sentence.has(key)) continue;
     const ConfigReader options = sentence.object(key);
-    if (options.has("model_max_length")) config.max_tokens = read_length(options, {"model_max_length"});
+    if (options.has("model_max_length"))
+      config.max_tokens = read_length(options, {"model_max_length"});
     for (const std::string& other : options.keys()) {
       if (other == "model_max_length" || other == "use_fast" || other == "padding_side") continue;
       options.refuse(other, "absent: phasor takes the tokenizer as its own files have it",
@@ -303,15 +303,16 @@ void read_processing(const ConfigReader& sentence, TextConfig& config) {
     }
     for (const std::string& other : options.keys()) {
       constexpr std::string_view kFollowed[] = {
-          "add_special_tokens", "max_length", "padding", "padding_side", "pad_to_multiple_of",
-          "return_tensors",     "truncation"};
+          "add_special_tokens", "max_length",     "padding",   "padding_side",
+          "pad_to_multiple_of", "return_tensors", "truncation"};
       if (std::ranges::find(kFollowed, other) != std::end(kFollowed)) continue;
       options.refuse(other, "absent: phasor does not follow it", ErrorCode::kUnsupported);
     }
   }
 }
 
-/// What the Transformer module computes: one row of the last hidden state for each token, or logits.
+/// What the Transformer module computes: one row of the last hidden state for each token, or
+/// logits.
 void check_task(const ConfigReader& sentence) {
   const auto check = [](const ConfigReader& reader, const char* key,
                         std::initializer_list<std::string_view> allowed) {
@@ -320,7 +321,8 @@ void check_task(const ConfigReader& sentence) {
     reader.refuse(key, fmt::format("one of: {}", fmt::join(allowed, ", ")),
                   ErrorCode::kUnsupported);
   };
-  check(sentence, "transformer_task", {"feature-extraction", "sequence-classification", "fill-mask"});
+  check(sentence, "transformer_task",
+        {"feature-extraction", "sequence-classification", "fill-mask"});
   check(sentence, "module_output_name", {"token_embeddings", "scores"});
   if (!sentence.has("modality_config")) return;
   const ConfigReader modalities = sentence.object("modality_config");

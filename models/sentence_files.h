@@ -11,8 +11,8 @@
 namespace phasor::internal {
 
 /// How texts are prepared: the length of tokenizer_config.json, sentence_bert_config.json and
-/// processing_kwargs, and the prompts of config_sentence_transformers.json. Throws ModelError naming
-/// file, key and value if they ask for something that phasor does not implement.
+/// processing_kwargs, and the prompts of config_sentence_transformers.json. Throws ModelError
+/// naming file, key and value if they ask for something that phasor does not implement.
 TextConfig read_text_config(ModelFolder& folder);
 
 /// Reads modules.json and the modules it names (Pooling, Dense, Normalize). Without it: the mean,

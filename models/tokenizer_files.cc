@@ -1,5 +1,7 @@
 // Tokenizer::load: chooses the tokenizer of a folder. The tokenizer's own files decide, and the
 // model's type only if they say nothing: multilingual-e5-small is a BERT with XLM-R's tokenizer.
+#include "models/tokenizer_files.h"
+
 #include <dirent.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,7 +20,6 @@
 #include "models/files.h"
 #include "models/sentencepiece_files.h"
 #include "models/tokenizer_families.h"
-#include "models/tokenizer_files.h"
 #include "models/tokenizer_json.h"
 #include "models/unigram_json.h"
 #include "models/wordpiece_files.h"
@@ -60,9 +61,7 @@ struct Files {
     return std::binary_search(names.begin(), names.end(), name);
   }
   std::string where() const { return folder.path().string(); }
-  std::string model_type() const {
-    return folder.object("config.json").text({"model_type"}, "");
-  }
+  std::string model_type() const { return folder.object("config.json").text({"model_type"}, ""); }
 };
 
 // Not with std::filesystem: libstdc++'s iterators end the process where they get no memory.
@@ -93,7 +92,10 @@ std::shared_ptr<const Tokenizer> load_bert(const Files& files, std::string_view 
   TokenizerSettings settings = files.settings;
   const std::string type = files.model_type();
   if (name.empty() && type == "mpnet") name = "MPNet";
-  settings.follows_json |= name.empty() && !is_among(kBertTypes, type);
+  if (name.empty() && !is_among(kBertTypes, type)) {
+    settings.follows_json = true;
+    if (!type.empty() && !settings.gives_types) settings.gives_types = false;
+  }
   return load_wordpiece(files.folder, name.empty() ? "BERT" : name, settings);
 }
 

@@ -133,9 +133,7 @@ constexpr Component kNormalizers[] = {{"BertNormalizer", read_bert_normalizer},
 
 // ---------------------------------------------------------------- pre_tokenizer
 
-void read_bert_words(const ConfigReader&, TokenizerJson& result) {
-  result.bert_words = true;
-}
+void read_bert_words(const ConfigReader&, TokenizerJson& result) { result.bert_words = true; }
 
 void read_byte_level(const ConfigReader& part, TokenizerJson& result) {
   if (result.byte_level) refuse_second(part, "ByteLevel");

@@ -115,6 +115,7 @@ TokenizerSettings read_tokenizer_settings(ModelFolder& folder) {
     const std::vector<std::string> names = config.texts({"model_input_names"});
     settings.gives_types = std::ranges::find(names, "token_type_ids") != names.end();
   }
+  if (settings.follows_json && !settings.gives_types) settings.gives_types = false;
   settings.lower_case = folder.object(sentence_file(folder)).boolean({"do_lower_case"}, false);
   return settings;
 }

@@ -19,11 +19,12 @@ struct TokenizerSettings {
   ConfigReader specials;
   /// The class without "Fast"; empty if no particular one is named: tokenizer.json says all.
   std::string tokenizer_class = {};
-  bool follows_json = false;          // a class is named that only stands for tokenizer.json
+  bool follows_json = false;               // a class is named that only stands for tokenizer.json
   std::vector<AddedToken> added = {};      // to the vocabulary; an id of −1 is the next one
   std::optional<bool> truncate_left = {};  // truncation_side
-  std::optional<bool> gives_types = {};    // whether model_input_names has token_type_ids
-  bool lower_case = false;            // texts are lower-cased first: sentence-transformers says so
+  std::optional<bool> gives_types =
+      {};                   // whether pairs get token types, by class and model_input_names
+  bool lower_case = false;  // texts are lower-cased first: sentence-transformers says so
 };
 
 /// Reads tokenizer_config.json, special_tokens_map.json, added_tokens.json and

@@ -145,14 +145,14 @@ void read_vocab_txt_alone(const fs::path& vocab_txt, const TokenizerSettings& se
       "this is a cased model, put \"do_lower_case\": false into tokenizer_config.json");
 }
 
-/// Token types 0 throughout, where the tokenizer's class gives none.
-void drop_types(bool follows_json, WordPieceSpec& spec) {
+/// Token types 0 throughout, where the model is given none.
+void drop_types(const TokenizerSettings& settings, WordPieceSpec& spec) {
   bool typed = false;
   for (TemplateItem& item : spec.pair) typed |= std::exchange(item.type, 0) != 0;
-  if (!typed || !follows_json) return;
+  if (!typed || !settings.follows_json || !settings.config.has("tokenizer_class")) return;
   spec.notes.push_back(
-      "the second text of a pair has token type 0, as in Transformers: tokenizer_config.json names "
-      "a class without token types, and no model_input_names with token_type_ids");
+      "the second text of a pair has token type 0, as in Transformers 5: model_input_names in "
+      "tokenizer_config.json does not list token_type_ids");
 }
 
 }  // namespace
@@ -161,20 +161,20 @@ std::shared_ptr<const Tokenizer> load_wordpiece(ModelFolder& folder, std::string
                                                 const TokenizerSettings& settings) {
   const fs::path vocab_txt = folder.path() / "vocab.txt";
   WordPieceSpec spec{.kind = kind == "MPNet" ? "MPNet" : "BERT", .added = settings.added};
-  if (!settings.follows_json) read_class(settings, kind, spec);
   TokenizerJson parts;
   const ConfigReader root = folder.object(kTokenizerJson);
   const std::string model = model_of_tokenizer_json(root);
+  const bool follows_json = settings.follows_json && model == "WordPiece";
+  if (!follows_json) read_class(settings, kind, spec);
   if (model == "WordPiece") {
     spec.file = root.where();
     parts = read_tokenizer_json(root);
-    read_json(root, settings.follows_json, parts, spec);
-    spec.mask = mask_of(settings, parts);
+    read_json(root, follows_json, parts, spec);
+    if (const std::string mask = mask_of(settings, parts); !mask.empty()) spec.mask = mask;
     if (!same_vocabulary(vocab_txt, spec)) {
       spec.notes.push_back("vocab.txt has other pieces than tokenizer.json, which is followed");
     }
   } else if (is_file(vocab_txt) || !folder.has(kTokenizerJson)) {
-    if (settings.follows_json) read_class(settings, kind, spec);
     read_vocab_txt_alone(vocab_txt, settings, spec);
     if (!model.empty()) {
       spec.notes.push_back(fmt::format(
@@ -186,9 +186,7 @@ std::shared_ptr<const Tokenizer> load_wordpiece(ModelFolder& folder, std::string
                           value_text(model), spec.kind),
               ErrorCode::kUnsupported);
   }
-  if (!settings.gives_types.value_or(!settings.follows_json && kind != "DistilBert")) {
-    drop_types(settings.follows_json, spec);
-  }
+  if (!settings.gives_types.value_or(kind != "DistilBert")) drop_types(settings, spec);
   spec.words.lower_case |= settings.lower_case;
   spec.truncate_left = cuts_left(settings, parts);
   if (kind == "RoFormer") {
@@ -197,7 +195,7 @@ std::shared_ptr<const Tokenizer> load_wordpiece(ModelFolder& folder, std::string
         "texts get other ids");
   }
   const auto tokenizer = make_wordpiece_tokenizer(spec);
-  if (settings.follows_json) check_named(parts, *tokenizer, spec.file);
+  if (follows_json) check_named(parts, *tokenizer, spec.file);
   return tokenizer;
 }
 

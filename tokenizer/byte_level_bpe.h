@@ -32,7 +32,7 @@ struct ByteLevelBpeSpec {
   std::vector<std::string> notes = {};   // see Tokenizer::notes()
   std::vector<AddedToken> added = {};    // tokens that tokenizer_config.json adds or repeats
   std::vector<AddedToken> written = {};  // tokens that tokenizer.json adds, with their rules
-  bool truncate_left = false;  // see TruncationSide::kTokenizer
+  bool truncate_left = false;            // see TruncationSide::kTokenizer
   Normalizer normalizer = {};
 };
 

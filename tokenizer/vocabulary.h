@@ -68,7 +68,8 @@ void add_tokens(const std::vector<AddedToken>& added, Vocabulary& vocabulary);
 /// next one.
 void add_fitting_tokens(const std::vector<AddedToken>& added, Vocabulary& vocabulary);
 
-/// Of `added`, those that `vocabulary` has, with its ids; then those of `written` with other pieces.
+/// Of `added`, those that `vocabulary` has, with its ids; then those of `written` with other
+/// pieces.
 std::vector<AddedToken> all_added(const std::vector<AddedToken>& added,
                                   const std::vector<AddedToken>& written,
                                   const Vocabulary& vocabulary);

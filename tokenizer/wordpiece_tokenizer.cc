@@ -44,8 +44,8 @@ std::vector<std::pair<std::string, int32_t>> long_pieces(const WordPieceSpec& sp
 /// Words are normalized as they are cut; the text before that only to find added tokens in it.
 Normalizer normalizer(const WordPieceSpec& spec) {
   const auto normalized = [](const AddedToken& token) { return token.normalized; };
-  const bool needed = std::ranges::any_of(spec.written, normalized) ||
-                      std::ranges::any_of(spec.added, normalized);
+  const bool needed =
+      std::ranges::any_of(spec.written, normalized) || std::ranges::any_of(spec.added, normalized);
   if (!needed) return {};
   return [words = spec.words](std::string_view text) { return bert_normalized(text, words); };
 }

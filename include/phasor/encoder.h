@@ -134,8 +134,8 @@ struct ClassifyOptions {
   std::stop_token stop = {};  // ends the call with ErrorCode::kCancelled
   bool parse_special = false;
   TruncationSide truncation_side = TruncationSide::kTokenizer;
-  /// Put before every text, and before the first of a pair; empty: Model::text().prompt. rank() with
-  /// vectors takes the model's prompts for queries and documents.
+  /// Put before every text, and before the first of a pair; empty: Model::text().prompt. rank()
+  /// with vectors takes the model's prompts for queries and documents.
   std::optional<std::string> prompt = {};
   std::array<uint64_t, 2> reserved = {};
 };

@@ -130,9 +130,9 @@ typedef struct phasor_tokenize_options {
   size_t size;            ///< sizeof(phasor_tokenize_options)
   int32_t parse_special;  ///< not 0: special tokens written in the text ("[MASK]") count as such
   int32_t reserved;
-  int64_t max_tokens;  ///< above 0: texts are cut to this many tokens, special ones included
-  int64_t prompt_bytes;  ///< the first bytes of a text in which special tokens always count
-  int32_t truncation_side;  ///< PHASOR_TRUNCATION_…
+  int64_t max_tokens;         ///< above 0: texts are cut to this many tokens, special ones included
+  int64_t prompt_bytes;       ///< the first bytes of a text in which special tokens always count
+  int32_t truncation_side;    ///< PHASOR_TRUNCATION_…
   int32_t no_special_tokens;  ///< not 0: none are added round a text
 } phasor_tokenize_options;
 

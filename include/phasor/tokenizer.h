@@ -36,8 +36,8 @@ struct TokenizeOptions {
   /// If above 0, text tokens are dropped so that at most this many remain, special tokens included.
   /// Of a pair the longer text is cut, and both once they are equally long.
   int64_t max_tokens = 0;
-  /// The first bytes of the (first) text that are the maker's own, such as a model's prompt: special
-  /// tokens written in them always count.
+  /// The first bytes of the (first) text that are the maker's own, such as a model's prompt:
+  /// special tokens written in them always count.
   int64_t prompt_bytes = 0;
   TruncationSide truncation_side = TruncationSide::kTokenizer;
   /// Adds no special tokens around the text; pairs are then joined without a separator.

@@ -78,8 +78,8 @@ void take_texts(TextOptions& options, const std::string& how) {
   if (!options.words.empty() && !options.ids.empty()) {
     throw UsageError("--ids and texts exclude each other; give one of them");
   }
-  const bool for_texts = !options.common.language.empty() || !options.common.prefix.empty() ||
-                         options.common.special;
+  const bool for_texts =
+      !options.common.language.empty() || !options.common.prefix.empty() || options.common.special;
   if (for_texts && !options.ids.empty()) {
     throw UsageError("--lang, --prefix and --special are for texts, not for --ids; leave them out");
   }

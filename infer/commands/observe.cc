@@ -156,7 +156,8 @@ int observe(int argc, char** argv) {
     std::vector<std::string> prefixed = request.lines;
     for (std::string& line : prefixed) line.insert(0, common.prefix);
     const std::vector<std::vector<Input>> lines(
-        subjects.size(), make_inputs(*model, {}, prefixed, tokenize_options(common, request.max_tokens)));
+        subjects.size(),
+        make_inputs(*model, {}, prefixed, tokenize_options(common, request.max_tokens)));
     if (!common.quiet) note_inputs(arguments.file, lines[0], request.max_tokens);
     std::vector<Observed> runs = observe_runs(subjects, arguments.file, lines, request, progress);
     add_baseline(baseline, arguments.file, lines, request, progress, runs);

@@ -37,11 +37,11 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
   } else if (kind.task == RunKind::Task::kStates) {
     std::vector<std::vector<int32_t>> ids;
     for (const std::string_view text : texts) {
-      phasor::Tokens tokens = model_->tokenizer().encode(
-          text, {.parse_special = kind.parse_special,
-                 .ids_only = true,
-                 .max_tokens = kind.truncate ? max_tokens_ : 0,
-                 .truncation_side = kind.side});
+      phasor::Tokens tokens =
+          model_->tokenizer().encode(text, {.parse_special = kind.parse_special,
+                                            .ids_only = true,
+                                            .max_tokens = kind.truncate ? max_tokens_ : 0,
+                                            .truncation_side = kind.side});
       if (std::ssize(tokens.ids) > max_tokens_) {
         throw phasor::InvalidArgument(fmt::format("a text has {} tokens; the model takes {}",
                                                   tokens.ids.size(), max_tokens_));
@@ -52,9 +52,8 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
     for (int64_t i = 0; i < encoding.num_sequences(); ++i)
       results.push_back({copy(encoding.hidden(i)), {}, encoding.num_tokens(i)});
   } else {
-    const phasor::ClassifyOptions options{.overflow = overflow,
-                                          .parse_special = kind.parse_special,
-                                          .truncation_side = kind.side};
+    const phasor::ClassifyOptions options{
+        .overflow = overflow, .parse_special = kind.parse_special, .truncation_side = kind.side};
     const phasor::Classification classes = second.empty()
                                                ? encoder_.classify(texts, options)
                                                : encoder_.classify(texts, second, options);

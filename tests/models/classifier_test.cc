@@ -106,7 +106,7 @@ TEST(ClassifierTest, AHeadThatLabelsTokensIsNotedInEveryFamily) {
     folder.write("config.json", family.config.dump());
     folder.write("model.safetensors", safetensors_bytes(tensors));
     const auto model = Model::load(folder.path());
-    ASSERT_EQ(model->notes().size(), 1u);
+    ASSERT_EQ(model->notes().size(), 1u) << testing::PrintToString(model->notes());
     EXPECT_TRUE(model->notes()[0].ends_with("this head labels tokens")) << model->notes()[0];
     Encoder encoder(model, {.threads = 1});
     expect_error<ModelError>([&] { encoder.classify("a"); }, {"labels tokens"});
@@ -248,8 +248,9 @@ TEST_F(PreparedTextsTest, LengthSideAndPromptAreThoseOfTheFiles) {
   left.truncation_side = TruncationSide::kLeft;
   expect_as({{"tokenizer_config.json", {{"model_max_length", 7}}}}, kQuery, cut);
   expect_as({{"sentence_bert_config.json", {{"max_seq_length", 7}}}}, kQuery, cut);
-  expect_as({{"sentence_bert_config.json", {{"processing_kwargs", {{"text", {{"max_length", 7}}}}}}}},
-            kQuery, cut);
+  expect_as(
+      {{"sentence_bert_config.json", {{"processing_kwargs", {{"text", {{"max_length", 7}}}}}}}},
+      kQuery, cut);
   expect_as({{"tokenizer_config.json", {{"model_max_length", 7}, {"truncation_side", "left"}}}},
             kQuery, left);
   expect_as({{"config_sentence_transformers.json",

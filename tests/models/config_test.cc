@@ -410,8 +410,7 @@ TEST(ConfigTest, AnUnknownTypeMayBeOfALaterVersion) {
 TEST(ConfigTest, TheTypeOfPositionsCountsWhereTransformersReadsIt) {
   json modern = bert();
   modern["model_type"] = "modernbert";
-  EXPECT_EQ(read(with(modern, "position_embedding_type", "sans_pos")).config,
-            read(modern).config);
+  EXPECT_EQ(read(with(modern, "position_embedding_type", "sans_pos")).config, read(modern).config);
   for (const char* const type : {"bert", "roberta", "electra"}) {
     const json family = with(bert(), "model_type", type);
     expect_config_refused(with(family, "position_embedding_type", "relative_key"),

@@ -55,12 +55,14 @@ class WrittenFolderTest : public testing::Test {
     folder_.write("model.safetensors", safetensors_bytes(small_tensors()));
     folder_.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\nriver\n");
     const json written = keys_written();
-    for (const char* const name : {"tokenizer_config.json", "special_tokens_map.json",
-                                   "sentence_bert_config.json", "config_sentence_transformers.json"}) {
+    for (const char* const name :
+         {"tokenizer_config.json", "special_tokens_map.json", "sentence_bert_config.json",
+          "config_sentence_transformers.json"}) {
       files_[name] = written.at(name);
     }
-    files_["modules.json"] = {{{"idx", 0}, {"name", "0"}, {"path", ""}, {"type", "x.Transformer"}},
-                              {{"idx", 1}, {"name", "1"}, {"path", "1_Pooling"}, {"type", "x.Pooling"}}};
+    files_["modules.json"] = {
+        {{"idx", 0}, {"name", "0"}, {"path", ""}, {"type", "x.Transformer"}},
+        {{"idx", 1}, {"name", "1"}, {"path", "1_Pooling"}, {"type", "x.Pooling"}}};
     files_["1_Pooling/config.json"] = written.at("1_Pooling/config.json");
     for (const char* const width : {"embedding_dimension", "word_embedding_dimension"}) {
       files_["1_Pooling/config.json"][width] = small_config_json()["d_model"];
@@ -80,7 +82,8 @@ TEST_F(WrittenFolderTest, EveryKeyIsReadOrChangesNothing) {
   const auto model = load();
   EXPECT_TRUE(model->has_sentence());
   EXPECT_FALSE(mentions(model->notes(), "does not know")) << testing::PrintToString(model->notes());
-  EXPECT_TRUE(mentions(model->unused_keys(), "tokenizer_config.json: clean_up_tokenization_spaces"));
+  EXPECT_TRUE(
+      mentions(model->unused_keys(), "tokenizer_config.json: clean_up_tokenization_spaces"));
 }
 
 TEST_F(WrittenFolderTest, AKeyThatNobodyKnowsIsNamedInEveryFile) {

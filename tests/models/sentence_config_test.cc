@@ -393,9 +393,7 @@ TEST_F(SentenceConfigTest, TheLengthIsTheSentenceFilesOrElseTheTokenizers) {
 
 TEST_F(SentenceConfigTest, TextsAreLowerCasedBeforeTheTokenizerWhereTheFilesAskForIt) {
   folder_.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nriver\nRiver\n");
-  const auto piece = [&] {
-    return Tokenizer::load(folder_.path())->encode("River").pieces.at(1);
-  };
+  const auto piece = [&] { return Tokenizer::load(folder_.path())->encode("River").pieces.at(1); };
   write("tokenizer_config.json", {{"do_lower_case", false}});
   EXPECT_EQ(piece(), "River");
   write("sentence_bert_config.json", {{"do_lower_case", true}});
@@ -408,8 +406,7 @@ TEST_F(SentenceConfigTest, TruncateDimKeepsTheFirstNumbersOfTheModulesVector) {
   const auto vector = [&] {
     Encoder encoder(load());
     const std::vector<int32_t> ids = {4, 3, 1};
-    const Encoding run =
-        encoder.encode_ids(ids, {.pooling = encoder.model().sentence().pooling});
+    const Encoding run = encoder.encode_ids(ids, {.pooling = encoder.model().sentence().pooling});
     return std::vector<float>(run.embedding(0).begin(), run.embedding(0).end());
   };
   const std::vector<float> whole = vector();

@@ -35,9 +35,8 @@ json json_of_bert() {
 }
 
 bool notes_mention(const Tokenizer& tokenizer, const std::string& words) {
-  return std::ranges::any_of(tokenizer.notes(), [&](const std::string& note) {
-    return note.find(words) != note.npos;
-  });
+  return std::ranges::any_of(
+      tokenizer.notes(), [&](const std::string& note) { return note.find(words) != note.npos; });
 }
 
 TEST(TruncationTest, TheTokenizersFilesSayWhichEndIsCutAndACallMaySayOtherwise) {
@@ -51,14 +50,18 @@ TEST(TruncationTest, TheTokenizersFilesSayWhichEndIsCutAndACallMaySayOtherwise) 
       return tokenizer->encode("a b c d", {.max_tokens = 4, .truncation_side = side});
     };
     EXPECT_EQ(cut(TruncationSide::kLeft).ids, beginning_cut);
-    EXPECT_EQ(cut(TruncationSide::kLeft).pieces, (std::vector<std::string>{"[CLS]", "c", "d", "[SEP]"}));
+    EXPECT_EQ(cut(TruncationSide::kLeft).pieces,
+              (std::vector<std::string>{"[CLS]", "c", "d", "[SEP]"}));
     EXPECT_EQ(cut(TruncationSide::kRight).ids, end_cut);
     EXPECT_EQ(cut(TruncationSide::kRight).dropped, 2);
   }
   EXPECT_EQ(left->encode_pair("a b c d", "b", {.max_tokens = 6}).ids,
             (Ids{kCls, kC, kD, kSep, kB, kSep}));
-  expect_error<ModelError>([] { bert({{"tokenizer_config.json", {{"truncation_side", "up"}}}}); },
-                           {"truncation_side", "left"});
+  expect_error<ModelError>(
+      [] {
+        bert({{"tokenizer_config.json", {{"truncation_side", "up"}}}});
+      },
+      {"truncation_side", "left"});
 }
 
 TEST(TruncationTest, TokenizerJsonSaysWhatItsConfigurationLeavesOpen) {
@@ -132,8 +135,8 @@ TEST(AddedTokensTest, SpecialOnesCountOnlyWhereSpecialTokensDo) {
     EXPECT_GT(tokenizer->encode("a<x>").ids.size(), 4u);
   }
   // Transformers reads this file where the other has no added_tokens_decoder.
-  const auto tokenizer = bert({{"added_tokens.json", {{"<x>", 9}}},
-                               {"special_tokens_map.json", {{"mask_token", "<x>"}}}});
+  const auto tokenizer = bert(
+      {{"added_tokens.json", {{"<x>", 9}}}, {"special_tokens_map.json", {{"mask_token", "<x>"}}}});
   EXPECT_EQ(tokenizer->mask_id(), 9);
   EXPECT_GT(tokenizer->encode("a<x>").ids.size(), 4u);
 }
@@ -146,8 +149,8 @@ TEST(AddedTokensTest, ATokenWhoseIdIsAnothersIsNoted) {
 }
 
 TEST(TokenizerFilesTest, TokenizerJsonGoesBeforeAStaleVocabTxt) {
-  const auto tokenizer = tokenizer_of(
-      {{"tokenizer.json", json_of_bert()}, {"vocab.txt", "[CLS]\n[SEP]\n[UNK]\na\n"}});
+  const auto tokenizer =
+      tokenizer_of({{"tokenizer.json", json_of_bert()}, {"vocab.txt", "[CLS]\n[SEP]\n[UNK]\na\n"}});
   EXPECT_EQ(tokenizer->encode("a d").ids, (Ids{kCls, kA, kD, kSep}));
   EXPECT_TRUE(notes_mention(*tokenizer, "vocab.txt"));
   const auto same = bert({{"tokenizer.json", json_of_bert()}, {"vocab.txt", kVocabulary}});

@@ -314,7 +314,7 @@ TEST(TokenizerFamiliesTest, TokensThatFilesAddAreCheckedAgainstTheVocabulary) {
   more["109"] = {{"content", "<answer>"}};
   more["2"] = {{"content", "<s>"}};
   ASSERT_EQ(notes_with(more).size(), 1u);
-  EXPECT_NE(notes_with(more)[0].find("'<answer>' (109)"), std::string::npos);
+  EXPECT_EQ(notes_with(more)[0].find("<answer>"), std::string::npos);
   EXPECT_NE(notes_with(more)[0].find("'<s>' (2)"), std::string::npos);
   expect_error<ModelError>([&] { notes_with({{"one", {{"content", "a"}}}}); }, {"\"one\""});
 }

@@ -208,8 +208,10 @@ TEST(TokenizerJsonTest, SpellingsThatTheNormalizerMakesLongAreRefused) {
       with_added(added(std::string(65, 'x'), 22, {{"normalized", true}}), {{"normalizer", grow}});
   expect_error<ModelError>([&] { load_json(root); }, {"tokenizer.json", "1040 bytes"});
   json many = bpe_json({{"normalizer", grow}});
-  const json token = added(std::string(64, 'x'), 22, {{"normalized", true}});
-  for (int i = 0; i < 65'537; ++i) many["added_tokens"].push_back(token);
+  for (int i = 0; i < 80'000; ++i) {
+    const std::string piece = std::string(56, 'x') + std::to_string(10'000'000 + i);
+    many["added_tokens"].push_back(added(piece, 22 + i, {{"normalized", true}}));
+  }
   expect_error<ModelError>([&] { load_json(many); }, {"tokenizer.json", "67108864 bytes in all"});
 }
 

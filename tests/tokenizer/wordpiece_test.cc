@@ -291,13 +291,6 @@ TEST(WordPieceTest, TokenizerConfigGoesBeforeTokenizerJson) {
   EXPECT_EQ(tokenizer->encode("Dog").ids, (Ids{3, 4, 2}));
 }
 
-TEST(WordPieceTest, VocabTxtGoesBeforeTokenizerJsonWhichStillSaysTheCase) {
-  const json files = {{"vocab.txt", vocab_txt({"Dog", "dog"})},
-                      {"tokenizer.json", tokenizer_json({{"lowercase", false}})}};
-  EXPECT_EQ(tokenizer_of(files)->encode("Dog dog").ids, (Ids{0, 4, 5, 1}));
-  EXPECT_EQ(tokenizer_of(files)->notes(), Pieces{});
-}
-
 TEST(WordPieceTest, RulesThatAreNotBertsAreRefused) {
   const auto refuse = [](const json& files, const std::vector<std::string>& message) {
     expect_error<ModelError>([&] { tokenizer_of(files); }, message);
