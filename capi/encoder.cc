@@ -65,9 +65,8 @@ EmbedOptions embed_options(const phasor_embed_options* given, const Model& model
       options_of(given, "phasor_embed_options", &phasor_embed_options::stop);
   EmbedOptions options;
   if (c.pooling != nullptr) {
-    options.pooling = model.has_sentence() ? model.sentence().pooling : Pooling();
-    options.pooling->modes = parse_pooling_modes(c.pooling);
-    options.pooling->steps.clear();
+    options.pooling = (model.has_sentence() ? model.sentence().pooling : Pooling())
+                          .with_modes(parse_pooling_modes(c.pooling));
   } else if (c.normalize != 0) {
     options.pooling = model.sentence().pooling;
   }

@@ -130,6 +130,11 @@ std::string text_of(const FirstNumbers& first) {
   return fmt::format("the first {} numbers", first.count);
 }
 
+bool normalizes(const std::vector<PoolingStep>& steps) {
+  return std::ranges::any_of(
+      steps, [](const PoolingStep& step) { return std::holds_alternative<UnitLength>(step); });
+}
+
 std::optional<std::string> first_of(const std::map<std::string, std::string>& prompts,
                                     std::initializer_list<const char*> names) {
   for (const char* const name : names) {
@@ -139,6 +144,12 @@ std::optional<std::string> first_of(const std::map<std::string, std::string>& pr
 }
 
 }  // namespace
+
+Pooling Pooling::with_modes(std::vector<PoolingMode> others) const {
+  return {.modes = std::move(others),
+          .normalize = normalize || normalizes(steps),
+          .include_prompt = include_prompt};
+}
 
 int64_t Pooling::width(int64_t d_model) const {
   int64_t width = std::ssize(modes) * d_model;
@@ -193,7 +204,8 @@ std::string to_string(const Pooling& pooling) {
   for (const PoolingStep& step : pooling.steps) {
     text += ", " + std::visit([](const auto& each) { return text_of(each); }, step);
   }
-  return text + (pooling.normalize ? ", normalised" : ", not normalised");
+  if (pooling.normalize) return text + ", normalised";
+  return normalizes(pooling.steps) ? text : text + ", not normalised";
 }
 
 std::vector<PoolingMode> parse_pooling_modes(std::string_view text) {

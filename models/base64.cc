@@ -13,7 +13,8 @@ std::optional<std::string> from_base64(std::string_view text) {
   for (size_t i = 0; i < kDigits.size(); ++i) {
     values[static_cast<unsigned char>(kDigits[i])] = static_cast<int8_t>(i);
   }
-  while (text.ends_with('=')) text.remove_suffix(1);
+  for (int i = 0; i < 2 && text.ends_with('='); ++i) text.remove_suffix(1);
+  if (text.size() % 4 == 1) return std::nullopt;
   std::string bytes;
   uint32_t bits = 0;
   int count = 0;

@@ -141,10 +141,11 @@ void ConfigReader::for_each_object(std::string_view key,
 }
 
 void ConfigReader::for_each_object(const std::function<void(const ConfigReader&)>& visit) const {
-  for (const nlohmann::json& element : object_) {
-    if (!element.is_object()) fail(fmt::format("{} is no object {{…}}", value_text(element)));
-    if (asked_ != nullptr) asked_->open(element);
-    visit(ConfigReader(where_, element, asked_));
+  for (size_t i = 0; i < object_.size(); ++i) {
+    if (!object_[i].is_object()) {
+      fail(fmt::format("entry {} is {}; it must be an object {{…}}", i, value_text(object_[i])));
+    }
+    visit(inside(fmt::format("entry {}", i), object_[i]));
   }
 }
 

@@ -48,10 +48,10 @@ constexpr KnownKeys kConfigKeys[] = {
     {"Transformers does not read it in this family",
      "add_bias_logits add_final_layer_norm architectures classif_dropout classifier_head d_kv "
      "extra_pos_embeddings force_bos_token_to_be_generated gradient_accumulation "
-     "gradient_checkpointing head_dim layer_norm_eps legacy mask_token_id n_positions "
+     "head_dim layer_norm_eps legacy mask_token_id n_positions "
      "normalize_before normalize_embedding num_hidden_layers output_past pooler_fc_size "
      "pooler_hidden_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head "
-     "pooler_type position_embedding_type rotary_value save_step static_position_embeddings "
+     "pooler_type rotary_value save_step static_position_embeddings "
      "type_vocab_size "
      "summary_activation summary_type summary_use_proj vocab_type"},
     {"relative attention, which config.json turns off",
@@ -107,6 +107,8 @@ constexpr KnownKeys kTokenizerJsonKeys[] = {
 
 constexpr KnownKeys kSentenceKeys[] = {
     {"how the file was made", "__version__* model_type version"},
+    {"a classification head, which this checkpoint does not have or phasor does not use",
+     "activation_fn"},
     {"how Transformers computes", "backend keep_in_fp32_modules unpad_inputs"},
     {"other inputs than texts",
      "modality_config.audio* modality_config.image* modality_config.message* "
@@ -134,7 +136,7 @@ constexpr KnownKeys kModuleConfigKeys[] = {
 };
 
 struct KnownFile {
-  std::string_view file;  // or the end of its path
+  std::string_view file;
   std::span<const KnownKeys> keys;
 };
 
@@ -150,7 +152,7 @@ std::span<const KnownKeys> keys_of(std::string_view file) {
   for (const KnownFile& known : kFiles) {
     if (known.file == file) return known.keys;
   }
-  if (file.starts_with("sentence_")) return kSentenceKeys;
+  if (file.starts_with("sentence_") && file.find('/') == file.npos) return kSentenceKeys;
   if (file == "config.json") return kConfigKeys;
   return kModuleConfigKeys;
 }

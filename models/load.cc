@@ -122,7 +122,7 @@ std::vector<std::string> models_below(const fs::path& folder) {
   return names;
 }
 
-/// The most likely kind of a folder without config.json.
+/// Throws ModelError that says what a folder without config.json most likely is.
 [[noreturn]] void no_config(const fs::path& folder) {
   std::error_code error;
   fs::directory_iterator entries(folder, error);
@@ -175,9 +175,9 @@ void check_length(const TextConfig& config, const Tokenizer& tokenizer) {
   } catch (const InvalidArgument& error) {
     if (error.code() == ErrorCode::kEmptyText) return;
     throw ModelError(
-        fmt::format("max_seq_length is {}, fewer than the special tokens that every "
-                    "text gets; correct sentence_bert_config.json or the tokenizer's "
-                    "model_max_length",
+        fmt::format("max_seq_length, max_length or model_max_length is {}, fewer than the special "
+                    "tokens that every text gets; correct it in sentence_bert_config.json or "
+                    "tokenizer_config.json",
                     config.max_tokens));
   }
 }
@@ -276,7 +276,10 @@ std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
     model->tokenizer_ = std::move(tokenizer);
   } catch (const ModelError& error) {
     model->tokenizer_problem_ = error;
-    json_files.forget(kTokenizerJson);  // its keys were not all asked for
+    for (const char* const name :
+         {kTokenizerJson, kTokenizerConfig, "added_tokens.json", "special_tokens_map.json"}) {
+      json_files.forget(name);  // not all of their keys were asked for
+    }
   }
   try {
     static_cast<TextConfig&>(model->sentence_) = read_text_config(json_files);
@@ -293,7 +296,7 @@ std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
   } catch (const ModelError& error) {
     model->sentence_problem_ = error;
     json_files.forget_modules();
-    add_note(fmt::format("no sentence vectors: {}", error.what()));
+    if (!model->weights_.classifier) add_note(fmt::format("no sentence vectors: {}", error.what()));
   }
   report_others(json_files, model->unused_keys_, model->notes_);
   return model;

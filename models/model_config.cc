@@ -91,6 +91,13 @@ void read_sizes(const ConfigReader& reader, const Family& family, ModelConfig& c
   if (family.default_d_head > 0) {
     config.d_head = reader.integer({"d_kv"}, 1, kMaxWidth, family.default_d_head);
   }
+  if (family.rotary && reader.has("head_dim")) {
+    const int64_t width = config.d_model / config.num_heads;
+    if (reader.integer({"head_dim"}, 1, kMaxWidth) != width) {
+      reader.refuse("head_dim", fmt::format("{}, the width over the number of heads", width),
+                    ErrorCode::kUnsupported);
+    }
+  }
   if (config.d_head == 0 && config.d_model % config.num_heads != 0) {
     reader.fail(fmt::format("the width of {} is not a multiple of the {} attention heads",
                             config.d_model, config.num_heads));
@@ -130,7 +137,7 @@ std::vector<std::string> read_labels(const ConfigReader& reader) {
   constexpr std::string_view kKey = "id2label";
   if (!reader.has(kKey)) return {};
   const ConfigReader names = reader.object(kKey);
-  std::vector<std::string> labels(names.keys_besides({}).size());
+  std::vector<std::string> labels(names.keys().size());
   for (size_t i = 0; i < labels.size(); ++i) {
     const std::string number = std::to_string(i);
     if (!names.has(number)) {
@@ -144,8 +151,7 @@ std::vector<std::string> read_labels(const ConfigReader& reader) {
 
 /// What turns logits into probabilities, if the files say: sentence-transformers' own file, or
 /// config.json under its new or old name.
-std::optional<ClassifierHead::Output> read_output(const ConfigReader& reader,
-                                                  const ConfigReader& sentence,
+std::optional<ClassifierHead::Output> read_output(const ConfigReader& reader, ModelFolder& folder,
                                                   std::vector<std::string>& notes) {
   using Output = ClassifierHead::Output;
   constexpr std::string_view kKey = "activation_fn";
@@ -153,7 +159,7 @@ std::optional<ClassifierHead::Output> read_output(const ConfigReader& reader,
                                                                 {".Sigmoid", Output::kSigmoid},
                                                                 {".Softmax", Output::kSoftmax},
                                                                 {".Tanh", Output::kTanh}};
-  std::string function = sentence.text({kKey}, "");  // a class of torch
+  std::string function = folder.object(kSentenceConfig).text({kKey}, "");  // a class of torch
   if (function.empty() && reader.has("sentence_transformers")) {
     function = reader.object("sentence_transformers").text({kKey}, "");
   }
@@ -162,10 +168,10 @@ std::optional<ClassifierHead::Output> read_output(const ConfigReader& reader,
     for (const auto& [name, output] : kFunctions) {
       if (function.ends_with(name)) return output;
     }
-    reader.fail(fmt::format("its activation_fn is {}; it must be torch's Identity, Sigmoid, "
-                            "Softmax or Tanh",
-                            value_text(function)),
-                ErrorCode::kUnsupported);
+    throw ModelError(fmt::format("{}: activation_fn is {}; it must be torch's Identity, Sigmoid, "
+                                 "Softmax or Tanh",
+                                 folder.path().string(), value_text(function)),
+                     ErrorCode::kUnsupported);
   }
   if (!function.empty()) {
     notes.push_back(
@@ -204,7 +210,7 @@ void read_classifier(const ConfigReader& reader, const ConfigReader& sentence, c
       head.pooling = reader.choice("classifier_pooling", {PoolingMode::kCls, PoolingMode::kMean});
     }
     head.labels = read_labels(reader);
-    checkpoint.classifier_output = read_output(reader, sentence, checkpoint.notes);
+    checkpoint.classifier_output = read_output(reader, folder, checkpoint.notes);
   } catch (const ModelError& error) {
     checkpoint.classifier_problem = error.what();
   }
@@ -258,9 +264,7 @@ CheckpointConfig read_model_config(ModelFolder& folder) {
     checkpoint.needs_token_types =
         family.needs_token_types && reader.integer({"type_vocab_size"}, 0, kMaxRows, 1) > 0;
     checkpoint.ties_decoder = reader.boolean({"tie_word_embeddings"}, true);
-    if (!family.classifier.empty()) {
-      read_classifier(reader, folder.object(kSentenceConfig), family, checkpoint);
-    }
+    if (!family.classifier.empty()) read_classifier(reader, folder, family, checkpoint);
     if (reader.has("auto_map") &&
         (family.code.empty() ||
          reader.value("auto_map")->dump().find(family.code) == std::string::npos)) {

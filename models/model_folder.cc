@@ -33,7 +33,7 @@ ConfigReader ModelFolder::list(const std::string& name) {
   File& file = open(name, false);
   const ConfigReader reader((path_ / name).string(), *file.document, &file.asked);
   if (!file.document->is_array()) {
-    reader.fail(fmt::format("{} is no list", value_text(*file.document)));
+    reader.fail(fmt::format("it must be a list of modules, not {}", value_text(*file.document)));
   }
   return reader;
 }

@@ -27,7 +27,7 @@ class ModelFolder {
   bool has(const std::string& name) const { return is_there(path_ / name); }
 
   /// The file "config.json", "1_Pooling/config.json", …; an empty object if it is not there. What
-  /// it reads lives as long as the folder. Throws ModelError if the file is no JSON object.
+  /// it reads lives until forget(). Throws ModelError if the file is no JSON object.
   ConfigReader object(const std::string& name);
   /// Like object(), of a file that must be there.
   ConfigReader needed(const std::string& name);

@@ -236,8 +236,9 @@ SentenceConfig read_modules(ModelFolder& folder, int64_t d_model, std::vector<st
   config.source = pooling;
   config.pooling = read_pooling(folder.needed(pooling), d_model);
   notes.push_back(
-      "1_Pooling is here and modules.json is not: whether sentence vectors are normalised is not "
-      "said; they are not");
+      "there is 1_Pooling but no modules.json, which would say whether vectors are normalised; "
+      "they "
+      "are not");
   return config;
 }
 
@@ -326,7 +327,7 @@ void check_task(const ConfigReader& sentence) {
   check(sentence, "module_output_name", {"token_embeddings", "scores"});
   if (!sentence.has("modality_config")) return;
   const ConfigReader modalities = sentence.object("modality_config");
-  if (!modalities.has("text")) modalities.refuse("text", "there: phasor runs texts alone");
+  if (!modalities.has("text")) modalities.fail("it has no text, and phasor runs only texts");
   const ConfigReader text = modalities.object("text");
   check(text, "method", {"forward"});
   check(text, "method_output_name", {"last_hidden_state", "logits"});

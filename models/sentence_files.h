@@ -15,8 +15,10 @@ namespace phasor::internal {
 /// naming file, key and value if they ask for something that phasor does not implement.
 TextConfig read_text_config(ModelFolder& folder);
 
-/// Reads modules.json and the modules it names (Pooling, Dense, Normalize). Without it: the mean,
-/// not normalised. Adds to `notes` what users should know. Throws as read_text_config() does.
+/// Reads modules.json, the modules that it names (Pooling, Dense, LayerNorm, Normalize, Dropout),
+/// and how vectors are shortened and compared. Without modules.json 1_Pooling is read; without both
+/// it is the mean, not normalised. Adds to `notes` what users should know. Throws as
+/// read_text_config() does.
 SentenceConfig read_sentence_config(ModelFolder& folder, int64_t d_model, const TextConfig& text,
                                     std::vector<std::string>& notes);
 

@@ -101,6 +101,7 @@ TokenizerSettings read_tokenizer_settings(ModelFolder& folder) {
       .config = config,
       .specials = has_map && !has_decoder ? folder.object("special_tokens_map.json") : config,
       .truncate_left = read_side(config)};
+  settings.lower_case = folder.object(sentence_file(folder)).boolean({"do_lower_case"}, false);
   read_class(folder, settings);
   AddedList added;
   if (has_decoder) read_decoder(config.object(kDecoder), added);
@@ -116,7 +117,6 @@ TokenizerSettings read_tokenizer_settings(ModelFolder& folder) {
     settings.gives_types = std::ranges::find(names, "token_type_ids") != names.end();
   }
   if (settings.follows_json && !settings.gives_types) settings.gives_types = false;
-  settings.lower_case = folder.object(sentence_file(folder)).boolean({"do_lower_case"}, false);
   return settings;
 }
 

@@ -67,6 +67,8 @@ struct Pooling {
   bool normalize = false;               // UnitLength at the end
   bool include_prompt = true;           // false: only the tokens after the prompt are pooled
 
+  /// Other modes in place of these and of all steps; of length 1 where this makes such vectors.
+  Pooling with_modes(std::vector<PoolingMode> others) const;
   /// The vector's width, for states of width C.
   int64_t width(int64_t d_model) const;
   bool operator==(const Pooling&) const = default;

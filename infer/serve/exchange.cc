@@ -149,11 +149,8 @@ ModelQueue& Exchange::classifier(const Fields& fields) const {
   ModelQueue& queue = model(
       fields, [](const ModelQueue& each) { return each.is_classifier() && !each.is_reranker(); });
   if (!queue.is_classifier()) {
-    const auto& notes = queue.model().notes();
-    const auto why = std::ranges::find_if(
-        notes, [](const std::string& note) { return note.starts_with("the classification head"); });
-    invalid(fmt::format("the model {} has no classification head{}", queue.name(),
-                        why == notes.end() ? "" : ": " + *why));
+    invalid(fmt::format("the model {} has no classification head for texts that phasor runs",
+                        queue.name()));
   }
   return queue;
 }

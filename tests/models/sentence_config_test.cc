@@ -310,9 +310,9 @@ TEST_F(SentenceConfigTest, OtherModulesAndOrdersAreRefused) {
   write_modules({"Transformer"});
   expect_refused({"modules.json", "no Pooling module"});
   folder_.write("modules.json", "{}");
-  expect_refused({"modules.json", "no list"});
+  expect_refused({"modules.json", "a list of modules"});
   folder_.write("modules.json", "[1]");
-  expect_refused({"modules.json", "1 is no object"});
+  expect_refused({"modules.json", "entry 0 is 1"});
   folder_.write("modules.json", "[");
   expect_refused({"modules.json", "not valid JSON"});
 }

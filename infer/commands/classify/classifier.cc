@@ -62,8 +62,7 @@ Classifier::Classifier(const ClassifyArguments& arguments, const char* without)
   if (arguments.common.quiet) return;
   note_slow(arguments.common.precision);
   if (!model->text().prompt.empty()) {
-    report_note(fmt::format("before every text: \"{}\" (config_sentence_transformers.json)",
-                            model->text().prompt));
+    report_note(fmt::format("before every text: \"{}\"", model->text().prompt));
   }
   for (const std::string& note : model->notes()) report_note(note);
 }

@@ -22,9 +22,8 @@ phasor::EmbedOptions embed_options(const VectorOptions& given, const phasor::Mod
   phasor::Pooling& pooling = options.pooling.emplace();
   if (given.pooling.empty() || model.has_sentence()) pooling = model.sentence().pooling;
   if (!given.pooling.empty()) {
-    pooling.steps.clear();
     try {
-      pooling.modes = phasor::parse_pooling_modes(given.pooling);
+      pooling = pooling.with_modes(phasor::parse_pooling_modes(given.pooling));
     } catch (const phasor::InvalidArgument& error) {
       throw UsageError(fmt::format("--pooling: {}", error.what()));
     }
