@@ -102,6 +102,19 @@ void note_other_files(const fs::path& folder, ByteLevelBpeSpec& spec) {
   spec.notes.push_back("vocab.json or merges.txt differs from tokenizer.json, which is followed");
 }
 
+/// RoBERTa's class has an option of its own, which is false where tokenizer_config.json lacks it.
+/// Where no class is named, tokenizer.json says it.
+bool adds_prefix_space(ModelFolder& folder, const TokenizerSettings& settings,
+                       const TokenizerJson& parts) {
+  const bool own = parts.byte_level->add_prefix_space;
+  if (settings.follows_json) return own;
+  const std::string& name = settings.tokenizer_class;
+  const std::string type = folder.object("config.json").text({"model_type"}, "");
+  const bool by_class = name == "RobertaTokenizer" || name == "BartTokenizer" ||
+                        (name.empty() && (type == "roberta" || type == "bart"));
+  return settings.config.boolean({"add_prefix_space"}, own && !by_class);
+}
+
 }  // namespace
 
 std::shared_ptr<const Tokenizer> load_bpe_json(ModelFolder& folder,
@@ -116,8 +129,7 @@ std::shared_ptr<const Tokenizer> load_bpe_json(ModelFolder& folder,
   if (parts.bert || parts.charsmap) {
     refuse_component(reader, "normalizer", "no BertNormalizer and no Precompiled in BPE");
   }
-  const bool add_prefix_space =
-      settings.config.boolean({"add_prefix_space"}, parts.byte_level->add_prefix_space);
+  const bool add_prefix_space = adds_prefix_space(folder, settings, parts);
   if (parts.gpt2_split && add_prefix_space) {
     refuse_component(reader, "pre_tokenizer", "no add_prefix_space after a Split");
   }

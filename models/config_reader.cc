@@ -44,6 +44,17 @@ ConfigReader::Found ConfigReader::find(Keys keys) const {
   return first;
 }
 
+void ConfigReader::agree(Keys keys) const {
+  const Found first = find(keys);
+  for (const std::string_view key : keys) {
+    const nlohmann::json* const other = value(key);
+    if (other == nullptr || *other == *first.value) continue;
+    refuse(key, fmt::format("{}, as {} is: they are names of one value; remove the one that is not "
+                            "this family's",
+                            value_text(*first.value), first.key));
+  }
+}
+
 void ConfigReader::fail(std::string_view what, ErrorCode code) const {
   throw ModelError(fmt::format("{}: {}", where_, what), code);
 }

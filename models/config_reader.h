@@ -75,6 +75,8 @@ class ConfigReader {
     refuse(key, fmt::format("one of: {}", fmt::join(names, ", ")));
   }
 
+  /// Throws where two of these names of one value are there, with different values.
+  void agree(Keys keys) const;
   bool has(std::string_view key) const { return find({key}).value != nullptr; }
   /// Null if the key is missing.
   const nlohmann::json* value(std::string_view key) const { return find({key}).value; }

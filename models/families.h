@@ -68,12 +68,14 @@ struct Family {
   bool optional_biases = false;  // maps and norms may lack them, one by one
   bool scale_scores = true;
   bool needs_token_types = false;
+  bool has_decoder = false;  // the encoder's sizes have keys of their own: encoder_layers, …
   std::optional<bool> scale_embedding = {};  // set: by √d_model, this value if the key is missing
   Activation default_activation = Activation::kGeluErf;
   bool default_gate = false;   // ModelConfig::gated_mlp
   bool gate_by_key = false;    // config.json may say otherwise, as T5's
   int64_t default_d_head = 0;  // above 0: config.json may override it, as d_kv
   double default_eps = 1e-5;
+  std::string_view eps_key = "layer_norm_eps";
   bool fixed_eps = false;  // fixed in the source's code; config.json is ignored
   std::optional<Activation> head_activation = {};  // of the MLM head; empty: the encoder's
   std::span<const FixedKey> fixed_keys = {};
@@ -83,6 +85,8 @@ struct Family {
   /// override its activation.
   std::span<const ModuleName> classifier = {};
   std::optional<Activation> classifier_activation = Activation::kTanh;  // empty: the encoder's
+  std::string_view classifier_activation_key = {};  // of config.json; empty: it cannot say
+  bool pools_by_key = false;                        // classifier_pooling says of what states
 };
 
 /// Null if phasor does not know this config.json's model_type. `position_embedding_type` is JSON;

@@ -102,7 +102,8 @@ constexpr ModuleName kModernBertHead[] = {
     {"mlm", "decoder"},
 };
 
-constexpr FixedKey kModernBertKeys[] = {{"rope_scaling", "null"}};
+constexpr FixedKey kModernBertKeys[] = {{"rope_scaling", "null"},
+                                        {"partial_rotary_factor", "null"}};
 
 constexpr ModuleName kNomicModules[] = {
     {"token_embedding", "embeddings.word_embeddings"},
@@ -161,7 +162,14 @@ constexpr FixedKey kNewKeys[] = {{"layer_norm_type", "\"layer_norm\""},
                                  {"logn_attention_scale", "false"},
                                  {"logn_attention_clip1", "false"}};
 
-constexpr FixedKey kRoFormerKeys[] = {{"rotary_value", "false"}};
+constexpr FixedKey kRoFormerKeys[] = {{"rotary_value", "false"},
+                                      {"rope_theta", "10000.0"},
+                                      {"rope_parameters", "null"},
+                                      {"rope_scaling", "null"},
+                                      {"partial_rotary_factor", "null"}};
+
+constexpr FixedKey kMpnetKeys[] = {{"relative_attention_max_distance", "128"},
+                                   {"pad_token_id", "1"}};
 
 constexpr ModuleName kDebertaModules[] = {
     {"token_embedding", "embeddings.word_embeddings"},

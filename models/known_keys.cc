@@ -43,7 +43,8 @@ constexpr KnownKeys kConfigKeys[] = {
      "unpad_inputs use_bfloat16 use_flash_attn use_memory_efficient_attention use_xentropy "
      "window_size"},
     {"how the file was made",
-     "_name_or_path _num_labels directionality dtype finetuning_task "
+     "_name_or_path _num_labels matryoshka_dimensions model_name use_pooler xla_device "
+     "directionality dtype finetuning_task "
      "sentence_transformers.version torch_dtype transformers.js_config* transformers_version"},
     {"Transformers does not read it in this family",
      "add_bias_logits add_final_layer_norm architectures classif_dropout classifier_head d_kv "
@@ -65,16 +66,18 @@ constexpr KnownKeys kConfigKeys[] = {
     {"a classification head, which this checkpoint does not have or phasor does not use",
      "classifier_activation classifier_pooling id2label* pooler_hidden_act problem_type"},
     {"sentence-transformers' files say it", "emb_pooler"},
+    {"config_sentence_transformers.json says it", "sentence_transformers*"},
     {"id2label says it", "label2id* num_labels"},
 };
 
 constexpr KnownKeys kTokenizerConfigKeys[] = {
-    {"how ids become text again", "clean_up_tokenization_spaces decode_with_prefix_space"},
+    {"how ids become text again",
+     "clean_up_tokenization_spaces decode_with_prefix_space spaces_between_special_tokens"},
     {"how the file was made",
-     "_from_auto backend device_map from_slow is_local local_files_only merges_file "
+     "_from_auto backend device_map from_slow is_fast is_local local_files_only merges_file "
      "model_input_names_ name_or_path processor_class separate_vocabs source_lang source_spm "
      "special_tokens_map_file target_lang target_spm target_vocab_file tokenizer_file use_fast "
-     "vocab_file"},
+     "verbose vocab_file"},
     {"phasor does not pad, and cuts texts as a call asks",
      "max_length pad_to_multiple_of pad_token_type_id padding padding_side stride truncation "
      "truncation_strategy"},
@@ -86,7 +89,7 @@ constexpr KnownKeys kTokenizerConfigKeys[] = {
      "do_lower_case eos_token extra_ids keep_accents language_codes legacy legacy_behaviour "
      "mask_token mask_token_sent never_split num_madeup_words offset pad_token remove_space "
      "sep_token split_by_punct src_lang strip_accents tgt_lang tokenize_chinese_chars "
-     "tokenizer_class unk_token vocab_type"},
+     "tokenizer_class unk_id unk_token vocab_type wordpiece_prefix wordpieces_prefix"},
 };
 
 constexpr KnownKeys kTokenizerJsonKeys[] = {
@@ -185,13 +188,13 @@ void report_others(const ModelFolder& folder, std::vector<std::string>& unused,
                    std::vector<std::string>& notes) {
   constexpr size_t kNamed = 8;
   for (const auto& [file, keys] : folder.others()) {
-    std::vector<std::string_view> unknown;
+    std::vector<std::string> unknown;
     size_t count = 0;
     for (const std::string& key : keys) {
       if (!why_unused(file, key).empty()) {
         unused.push_back(fmt::format("{}: {}", file, key));
       } else if (++count <= kNamed) {
-        unknown.push_back(key);
+        unknown.push_back(value_text(key));
       }
     }
     if (unknown.empty()) continue;

@@ -182,6 +182,29 @@ void check_length(const TextConfig& config, const Tokenizer& tokenizer) {
   }
 }
 
+/// Files of sentence-transformers that it does not read itself, where modules.json is missing.
+std::string modules_note(const ModelFolder& folder) {
+  if (folder.has(kModules)) return {};
+  for (const std::string& name : {sentence_file(folder), std::string(kSentenceConfig)}) {
+    if (!folder.has(name)) continue;
+    return fmt::format(
+        "{} is followed, although sentence-transformers reads it only beside a "
+        "modules.json",
+        name);
+  }
+  return {};
+}
+
+bool has_modules_after_first(ModelFolder& folder) {
+  int64_t count = 0;
+  try {
+    if (folder.has(kModules)) folder.list(kModules).for_each_object([&](const auto&) { ++count; });
+  } catch (const ModelError&) {
+    return false;
+  }
+  return count > 1;
+}
+
 /// Where the tokenizer and the token embedding differ in size.
 std::string rows_note(const Tokenizer& tokenizer, const ModelConfig& config) {
   const int64_t rows = config.vocab_size, pieces = tokenizer.vocab_size();
@@ -190,8 +213,9 @@ std::string rows_note(const Tokenizer& tokenizer, const ModelConfig& config) {
     return fmt::format("the token embedding has {} rows, the tokenizer {} pieces", rows, pieces);
   }
   const auto first = static_cast<int32_t>(config.vocab_size);
-  return fmt::format("special tokens from id {} ('{}') on have no row in the token embedding",
-                     first, tokenizer.piece(first));
+  return fmt::format(
+      "special or added tokens from id {} ('{}') on have no row in the token embedding", first,
+      tokenizer.piece(first));
 }
 
 }  // namespace
@@ -247,11 +271,14 @@ bool add_models_folder(const fs::path& folder) {
 std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
                                          const LoadOptions& options) {
   const fs::path folder = find_model(folder_or_name);
-  if (!is_file(folder / "config.json")) no_config(folder);
-  ModelFolder json_files(folder);
-  refuse_adapter(folder);
+  const fs::path transformer = transformer_of(folder);
+  if (!is_file(transformer / "config.json")) no_config(folder);
+  ModelFolder json_files(transformer);
+  std::optional<ModelFolder> outer;
+  ModelFolder& sentence_files = transformer == folder ? json_files : outer.emplace(folder);
+  refuse_adapter(transformer);
   CheckpointConfig checkpoint = read_model_config(json_files);
-  const std::shared_ptr<const TensorFiles> files = TensorFiles::open(folder, options.copy);
+  const std::shared_ptr<const TensorFiles> files = TensorFiles::open(transformer, options.copy);
   BoundWeights bound = bind_weights(*files, checkpoint);
 
   const std::shared_ptr<Model> model(new Model());
@@ -282,23 +309,31 @@ std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
     }
   }
   try {
-    static_cast<TextConfig&>(model->sentence_) = read_text_config(json_files);
+    static_cast<TextConfig&>(model->sentence_) = read_text_config(json_files, sentence_files);
     if (model->tokenizer_) check_length(model->sentence_, *model->tokenizer_);
   } catch (const ModelError& error) {
     model->text_problem_ = error;
     json_files.forget(sentence_file(json_files));
-    json_files.forget(kSentenceConfig);
+    sentence_files.forget(kSentenceConfig);
   }
   try {
     model->sentence_ =
-        read_sentence_config(json_files, model->config_.d_model, model->text(), model->notes_);
+        read_sentence_config(sentence_files, model->config_.d_model, model->text(), model->notes_);
     if (model->sentence_.source.empty()) refuse_multi_vector(json_files, model->unused_tensors_);
+    add_note(modules_note(sentence_files));
   } catch (const ModelError& error) {
     model->sentence_problem_ = error;
-    json_files.forget_modules();
+    if (model->weights_.classifier && has_modules_after_first(sentence_files)) {
+      model->weights_.classifier.reset();
+      add_note(
+          "the classification head is not used: modules.json has modules after the Transformer, "
+          "which phasor does not run for labels");
+    }
+    sentence_files.forget_modules();
     if (!model->weights_.classifier) add_note(fmt::format("no sentence vectors: {}", error.what()));
   }
   report_others(json_files, model->unused_keys_, model->notes_);
+  if (outer) report_others(*outer, model->unused_keys_, model->notes_);
   return model;
 }
 

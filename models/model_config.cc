@@ -45,6 +45,7 @@ Activation activation_of(const ConfigReader& reader, std::string_view key, std::
 void read_activation(const ConfigReader& reader, const Family& family, ModelConfig& config) {
   config.activation = family.default_activation;
   config.gated_mlp = family.default_gate;
+  reader.agree({"activation_function", "hidden_act", "hidden_activation", "activation"});
   for (const std::string_view key :
        {"activation_function", "hidden_act", "hidden_activation", "activation"}) {
     if (!reader.has(key)) continue;
@@ -75,15 +76,20 @@ void read_activation(const ConfigReader& reader, const Family& family, ModelConf
 }
 
 void read_sizes(const ConfigReader& reader, const Family& family, ModelConfig& config) {
-  config.d_model = reader.integer({"d_model", "hidden_size", "dim", "n_embd"}, 1, kMaxWidth);
-  // The encoder's own keys come first: num_hidden_layers may include the decoder.
-  config.d_ff = reader.integer(
-      {"encoder_ffn_dim", "intermediate_size", "d_ff", "hidden_dim", "n_inner"}, 1, 8 * kMaxWidth);
-  config.num_layers = reader.integer(
-      {"encoder_layers", "num_hidden_layers", "num_layers", "n_layers", "n_layer"}, 1, kMaxLayers);
-  config.num_heads = reader.integer(
-      {"encoder_attention_heads", "num_attention_heads", "num_heads", "n_heads", "n_head"}, 1,
-      config.d_model);
+  // The encoder's own keys alone count beside a decoder: num_hidden_layers may include it.
+  const auto read = [&](std::string_view of_encoder, ConfigReader::Keys keys, int64_t most) {
+    if (family.has_decoder && reader.has(of_encoder)) return reader.integer({of_encoder}, 1, most);
+    reader.agree(keys);
+    return reader.integer(keys, 1, most);
+  };
+  config.d_model = read("d_model", {"d_model", "hidden_size", "dim", "n_embd"}, kMaxWidth);
+  config.d_ff = read("encoder_ffn_dim", {"intermediate_size", "d_ff", "hidden_dim", "n_inner"},
+                     8 * kMaxWidth);
+  config.num_layers = read("encoder_layers",
+                           {"num_hidden_layers", "num_layers", "n_layers", "n_layer"}, kMaxLayers);
+  config.num_heads =
+      read("encoder_attention_heads", {"num_attention_heads", "num_heads", "n_heads", "n_head"},
+           config.d_model);
   config.vocab_size = reader.integer({"vocab_size"}, 1, kMaxRows);
   const int64_t multiple = reader.integer({"pad_vocab_size_multiple"}, 1, kMaxWidth, 1);
   config.vocab_size = (config.vocab_size + multiple - 1) / multiple * multiple;
@@ -186,7 +192,7 @@ std::optional<ClassifierHead::Output> read_output(const ConfigReader& reader, Mo
 }
 
 /// What is wrong here costs the head, not the encoder.
-void read_classifier(const ConfigReader& reader, const ConfigReader& sentence, const Family& family,
+void read_classifier(const ConfigReader& reader, ModelFolder& folder, const Family& family,
                      CheckpointConfig& checkpoint) {
   ClassifierHead& head = checkpoint.classifier;
   head.activation = family.classifier_activation.value_or(checkpoint.config.activation);
@@ -203,10 +209,11 @@ void read_classifier(const ConfigReader& reader, const ConfigReader& sentence, c
                     fmt::format("one that ends in ForSequenceClassification{}",
                                 checkpoint.labels_tokens ? ": this head labels tokens" : ""));
     }
-    for (const std::string_view key : {"classifier_activation", "pooler_hidden_act"}) {
-      if (reader.has(key)) head.activation = activation_of(reader, key, reader.text({key}));
+    const std::string_view key = family.classifier_activation_key;
+    if (!key.empty() && reader.has(key)) {
+      head.activation = activation_of(reader, key, reader.text({key}));
     }
-    if (reader.has("classifier_pooling")) {
+    if (family.pools_by_key && reader.has("classifier_pooling")) {
       head.pooling = reader.choice("classifier_pooling", {PoolingMode::kCls, PoolingMode::kMean});
     }
     head.labels = read_labels(reader);
@@ -253,8 +260,8 @@ CheckpointConfig read_model_config(ModelFolder& folder) {
   read_activation(reader, family, config);
   config.norm_eps = static_cast<float>(family.default_eps);
   if (!family.fixed_eps) {
-    config.norm_eps = static_cast<float>(reader.number(
-        {"norm_eps", "layer_norm_eps", "layer_norm_epsilon"}, 1e-30, 1.0, family.default_eps));
+    config.norm_eps = static_cast<float>(
+        reader.number({family.eps_key, "layer_norm_eps"}, 1e-30, 1.0, family.default_eps));
   }
   checkpoint.head_activation = family.head_activation.value_or(config.activation);
   if (family.spelled_out) {

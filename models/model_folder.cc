@@ -41,7 +41,7 @@ ConfigReader ModelFolder::list(const std::string& name) {
 std::vector<ModelFolder::Others> ModelFolder::others() const {
   std::vector<Others> all;
   for (const auto& [name, file] : files_) {
-    if (file == nullptr) continue;
+    if (file == nullptr || forgotten_.contains(name)) continue;
     if (std::set<std::string> keys = file->asked.others(*file->document); !keys.empty()) {
       all.push_back({name, std::move(keys)});
     }

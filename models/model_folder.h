@@ -27,7 +27,7 @@ class ModelFolder {
   bool has(const std::string& name) const { return is_there(path_ / name); }
 
   /// The file "config.json", "1_Pooling/config.json", …; an empty object if it is not there. What
-  /// it reads lives until forget(). Throws ModelError if the file is no JSON object.
+  /// it reads lives as long as the folder. Throws ModelError if the file is no JSON object.
   ConfigReader object(const std::string& name);
   /// Like object(), of a file that must be there.
   ConfigReader needed(const std::string& name);
@@ -36,12 +36,12 @@ class ModelFolder {
   ConfigReader list(const std::string& name);
 
   /// Leaves a file out of others(), because reading it ended early.
-  void forget(const std::string& name) { files_.erase(name); }
+  void forget(const std::string& name) { forgotten_.insert(name); }
   /// Likewise modules.json and the files of its modules.
   void forget_modules() {
-    std::erase_if(files_, [](const auto& file) {
-      return file.first == kModules || file.first.find('/') != std::string::npos;
-    });
+    for (const auto& [name, file] : files_) {
+      if (name == kModules || name.find('/') != name.npos) forget(name);
+    }
   }
 
   /// What a file says that nobody asked for.
@@ -61,6 +61,7 @@ class ModelFolder {
 
   std::filesystem::path path_;
   std::map<std::string, std::unique_ptr<File>> files_;
+  std::set<std::string> forgotten_;
 };
 
 }  // namespace phasor::internal

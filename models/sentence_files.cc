@@ -43,7 +43,11 @@ std::vector<PoolingMode> modes_by_name(const ConfigReader& reader) {
       reader.fail(fmt::format("pooling_mode: {}", error.what()));
     }
   }
-  if (modes.empty()) reader.fail("pooling_mode is an empty list; name one mode at least");
+  constexpr size_t kMostModes = 32;
+  if (modes.empty() || modes.size() > kMostModes) {
+    reader.fail(
+        fmt::format("pooling_mode lists {} modes; it must be 1 to {}", modes.size(), kMostModes));
+  }
   return modes;
 }
 
@@ -176,23 +180,32 @@ class ModuleReader {
       if (++count > kMaxModules) {
         list.fail(fmt::format("more than {} modules", kMaxModules));
       }
-      add(module, module_kind(module.text({"type"})), module.text({"path"}, ""));
+      add(module, module.text({"type"}), module.text({"path"}, ""));
     });
     if (config_.source.empty()) list.fail("no Pooling module is in it");
     return std::move(config_);
   }
 
  private:
-  void add(const ConfigReader& module, const std::string& kind, const fs::path& path) {
-    if (path.is_absolute() || std::find(path.begin(), path.end(), "..") != path.end()) {
+  void add(const ConfigReader& module, const std::string& type, const fs::path& path) {
+    const std::string kind = module_kind(type);
+    if (path.native().find('\0') != path.native().npos || path.is_absolute() ||
+        std::find(path.begin(), path.end(), "..") != path.end()) {
       module.refuse("path", "a folder inside the model's own, without \"..\"");
     }
     const fs::path where = folder_.path() / path;
     refuse_link_out(folder_.path(), where);
+    if (!type.starts_with("sentence_transformers.")) {
+      module.refuse("type", "a class of sentence_transformers: phasor runs no other code",
+                    ErrorCode::kUnsupported);
+    }
     const std::string config = (path / "config.json").string();
     Pooling& pooling = config_.pooling;
     const bool first = config_.source.empty();
     if (kind == "Transformer" && first && !seen_transformer_) {
+      if (!path.empty() && transformer_of(folder_.path()) != where) {
+        module.refuse("path", "a folder in the model's own with a config.json");
+      }
       seen_transformer_ = true;
     } else if (kind == "Pooling" && first && seen_transformer_) {
       config_.source = config;
@@ -274,8 +287,11 @@ void read_loading(const ConfigReader& sentence, TextConfig& config) {
       config.max_tokens = read_length(options, {"model_max_length"});
     for (const std::string& other : options.keys()) {
       if (other == "model_max_length" || other == "use_fast" || other == "padding_side") continue;
-      options.refuse(other, "absent: phasor takes the tokenizer as its own files have it",
-                     ErrorCode::kUnsupported);
+      options.fail(
+          fmt::format("{} is not followed: phasor takes the tokenizer as its own files have "
+                      "it; remove it",
+                      value_text(other)),
+          ErrorCode::kUnsupported);
     }
   }
   for (const char* const key : {"model_kwargs", "model_args"}) {
@@ -293,7 +309,7 @@ void read_loading(const ConfigReader& sentence, TextConfig& config) {
 void read_processing(const ConfigReader& sentence, TextConfig& config) {
   if (!sentence.has("processing_kwargs")) return;
   const ConfigReader all = sentence.object("processing_kwargs");
-  for (const char* const key : {"common", "text"}) {
+  for (const char* const key : {"text", "common"}) {  // the last counts
     if (!all.has(key)) continue;
     const ConfigReader options = all.object(key);
     if (options.has("max_length")) config.max_tokens = read_length(options, {"max_length"});
@@ -307,7 +323,8 @@ void read_processing(const ConfigReader& sentence, TextConfig& config) {
           "add_special_tokens", "max_length",     "padding",   "padding_side",
           "pad_to_multiple_of", "return_tensors", "truncation"};
       if (std::ranges::find(kFollowed, other) != std::end(kFollowed)) continue;
-      options.refuse(other, "absent: phasor does not follow it", ErrorCode::kUnsupported);
+      options.fail(fmt::format("{} is not followed; remove it", value_text(other)),
+                   ErrorCode::kUnsupported);
     }
   }
 }
@@ -338,10 +355,10 @@ void read_lengths(ModelFolder& folder, TextConfig& config) {
   config.max_tokens = read_length(folder.object(kTokenizerConfig), {"model_max_length", "max_len"});
   const ConfigReader sentence = folder.object(sentence_file(folder));
   check_task(sentence);
-  read_loading(sentence, config);
   if (sentence.has("max_seq_length")) {
     config.max_tokens = sentence.integer({"max_seq_length"}, 1, kMaxTokens);
   }
+  read_loading(sentence, config);
   read_processing(sentence, config);
 }
 
@@ -366,6 +383,7 @@ void read_prompts(const ConfigReader& file, TextConfig& config) {
   const std::string name = file.text({"default_prompt_name"}, "");
   if (name.empty()) return;
   const auto found = config.prompts.find(name);
+  if (found == config.prompts.end() && (name == "query" || name == "document")) return;  // ""
   if (found == config.prompts.end()) {
     file.refuse("default_prompt_name", "a name of one of its prompts");
   }
@@ -374,9 +392,25 @@ void read_prompts(const ConfigReader& file, TextConfig& config) {
 
 }  // namespace
 
-TextConfig read_text_config(ModelFolder& folder) {
+fs::path transformer_of(const fs::path& folder) {
+  try {
+    if (!is_there(folder / kModules)) return folder;
+    const JsonDocument modules = read_json(folder / kModules);
+    if (!modules->is_array() || modules->empty() || !(*modules)[0].is_object()) return folder;
+    const auto path = (*modules)[0].find("path");
+    if (path == (*modules)[0].end() || !path->is_string()) return folder;
+    const fs::path name = path->get<std::string>();
+    if (name.empty() || name.filename() != name || name == ".." || name == ".") return folder;
+    refuse_link_out(folder, folder / name);
+    return is_file(folder / name / "config.json") ? folder / name : folder;
+  } catch (const ModelError&) {  // which read_sentence_config() meets as well
+    return folder;
+  }
+}
+
+TextConfig read_text_config(ModelFolder& transformer, ModelFolder& folder) {
   TextConfig config;
-  read_lengths(folder, config);
+  read_lengths(transformer, config);
   read_prompts(folder.object(kSentenceConfig), config);
   return config;
 }

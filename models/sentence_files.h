@@ -2,6 +2,7 @@
 // of a text is made.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,11 @@ namespace phasor::internal {
 /// How texts are prepared: the length of tokenizer_config.json, sentence_bert_config.json and
 /// processing_kwargs, and the prompts of config_sentence_transformers.json. Throws ModelError
 /// naming file, key and value if they ask for something that phasor does not implement.
-TextConfig read_text_config(ModelFolder& folder);
+TextConfig read_text_config(ModelFolder& transformer, ModelFolder& folder);
+
+/// The folder of the Transformer that modules.json names: `folder` itself, or, in models of old,
+/// one in it, such as "0_Transformer".
+std::filesystem::path transformer_of(const std::filesystem::path& folder);
 
 /// Reads modules.json, the modules that it names (Pooling, Dense, LayerNorm, Normalize, Dropout),
 /// and how vectors are shortened and compared. Without modules.json 1_Pooling is read; without both

@@ -196,9 +196,9 @@ std::shared_ptr<const Tokenizer> load_by_class(const Files& files, const std::st
                                  (files.folder.path() / family->model_file).string(), name));
   }
   throw ModelError(
-      fmt::format("{}: the tokenizer_class \"{}\" is none that phasor reads: {}; or give token ids "
+      fmt::format("{}: the tokenizer_class {} is none that phasor reads: {}; or give token ids "
                   "instead of text (infer --ids \"5 17 9\")",
-                  files.where(), name, fmt::join(class_names(), ", ")),
+                  files.where(), value_text(name), fmt::join(class_names(), ", ")),
       ErrorCode::kUnsupported);
 }
 
@@ -224,6 +224,11 @@ std::shared_ptr<const Tokenizer> load_unigram(const Files& files) {
   }
   try {
     refuse_language(files);
+    if (const auto row = find_tokenizer_family(files.settings.tokenizer_class);
+        row && row->read_options) {
+      SentencePieceSpec unused;  // only what the class refuses counts
+      row->read_options(files.settings.config, unused);
+    }
     return load_unigram_json(files.folder, files.settings, family ? family->model_file : "");
   } catch (const ModelError& error) {
     if (!family || error.code() != ErrorCode::kUnsupported) throw;

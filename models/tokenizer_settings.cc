@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_map>
+#include <map>
 #include <utility>
 
 #include "models/files.h"
+#include "phasor/errors.h"
 #include "tokenizer/vocabulary.h"
 
 namespace phasor::internal {
@@ -19,8 +20,14 @@ constexpr const char* kDecoder = "added_tokens_decoder";
 /// The added tokens, each piece once: the last that is set.
 class AddedList {
  public:
+  explicit AddedList(std::string where) : where_(std::move(where)) {}
+
   bool has(const std::string& piece) const { return places_.contains(piece); }
   void set(const AddedToken& token) {
+    constexpr size_t kMostTokens = size_t{1} << 18;
+    if (tokens_.size() == kMostTokens) {
+      throw ModelError(fmt::format("{}: more than {} added tokens", where_, kMostTokens));
+    }
     const auto [place, is_new] = places_.emplace(token.piece, tokens_.size());
     if (is_new) tokens_.emplace_back();
     tokens_[place->second] = token;
@@ -28,8 +35,9 @@ class AddedList {
   std::vector<AddedToken> take() { return std::move(tokens_); }
 
  private:
+  std::string where_;
   std::vector<AddedToken> tokens_;
-  std::unordered_map<std::string, size_t> places_;
+  std::map<std::string, size_t> places_;  // not by hashes, which a file's maker can make collide
 };
 
 /// {"103": {"content": "[MASK]", …}, …}.
@@ -103,7 +111,7 @@ TokenizerSettings read_tokenizer_settings(ModelFolder& folder) {
       .truncate_left = read_side(config)};
   settings.lower_case = folder.object(sentence_file(folder)).boolean({"do_lower_case"}, false);
   read_class(folder, settings);
-  AddedList added;
+  AddedList added(folder.path().string());
   if (has_decoder) read_decoder(config.object(kDecoder), added);
   for (const ConfigReader& reader : {config, settings.specials}) {
     for (const char* const key : {"additional_special_tokens", "extra_special_tokens"}) {

@@ -80,12 +80,14 @@ std::vector<std::pair<std::string_view, float>> sorted(std::span<const ModelPiec
   return all;
 }
 
-/// Whether the SentencePiece model in `file`, if it is there, has these pieces and scores.
+/// Whether `pieces` are those of the SentencePiece model in `file`, if it is there, and perhaps
+/// more.
 bool same_pieces(const std::filesystem::path& file, std::span<const ModelPiece> pieces) {
   if (!is_file(file)) return true;
   try {
     const std::string bytes = read_model_file(file);
-    return sorted(checked_sentencepiece_model(bytes, file.string()).pieces) == sorted(pieces);
+    const auto other = sorted(checked_sentencepiece_model(bytes, file.string()).pieces);
+    return std::ranges::includes(sorted(pieces), other);
   } catch (const ModelError&) {
     return false;
   }
@@ -130,6 +132,11 @@ std::shared_ptr<const Tokenizer> load_unigram_json(ModelFolder& folder,
                          .truncate_left = cuts_left(settings, parts),
                          .normalizer = in_order(steps_of(settings, parts), file)};
   const std::vector<ModelPiece> pieces = read_pieces(model, *vocab, unk_id, parts, file);
+  if (first && !settings.config.boolean({"add_prefix_space"}, true)) {
+    spec.notes.push_back(
+        "tokenizer_config.json's add_prefix_space is false and tokenizer.json adds one, which is "
+        "followed");
+  }
   if (!same_pieces(folder.path() / model_file, pieces)) {
     spec.notes.push_back(
         fmt::format("{} has other pieces than tokenizer.json, which is followed", model_file));

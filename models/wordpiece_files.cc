@@ -90,18 +90,27 @@ void read_json(const ConfigReader& root, bool follows_json, const TokenizerJson&
                WordPieceSpec& spec) {
   const ConfigReader model = root.object("model");
   check_rules(root, parts);
-  spec.continuation = model.text({"continuing_subword_prefix"}, spec.continuation);
-  spec.max_word_length =
+  const std::string continuation = model.text({"continuing_subword_prefix"}, spec.continuation);
+  const int64_t max_word_length =
       model.integer({"max_input_chars_per_word"}, 1, kMaxWordLength, spec.max_word_length);
   spec.pieces = read_vocab_object(model);
   spec.written = parts.added;
   if (follows_json) {
     spec.unk = model.text({"unk_token"}, spec.unk);
     spec.words = *parts.bert;
+    spec.continuation = continuation;
+    spec.max_word_length = max_word_length;
     spec.prefix = parts.prefix;
     spec.suffix = parts.suffix;
     spec.pair = parts.pair;
     return;
+  }
+  if (continuation != spec.continuation || max_word_length != spec.max_word_length) {
+    spec.notes.push_back(
+        fmt::format("continuing_subword_prefix and max_input_chars_per_word of tokenizer.json are "
+                    "not followed, "
+                    "as Transformers' {} class has its own: \"{}\" and {}",
+                    spec.kind, spec.continuation, spec.max_word_length));
   }
   if (!same_words(spec.words, *parts.bert)) {
     spec.notes.push_back(

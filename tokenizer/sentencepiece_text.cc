@@ -1,11 +1,16 @@
 #include "tokenizer/sentencepiece_text.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
+#include "phasor/errors.h"
 #include "tokenizer/utf8.h"
 
 namespace phasor::internal {
 namespace {
+
+constexpr size_t kMostGrowth = 64;  // bytes of the longest replacement
 
 PieceTrie user_defined(const std::vector<ModelPiece>& pieces) {
   std::vector<std::pair<std::string_view, int32_t>> found;
@@ -54,6 +59,7 @@ std::string SentencePieceText::normalized(std::string_view text, bool joined) co
     }
   }
   if (text.empty()) return result;
+  const size_t size = text.size(), most = kMostGrowth * (size + 1);
   result.reserve(text.size() + text.size() / 2);
   if (rules_.add_space && !rules_.space_at_end && !joined) result += space;
   bool after_space = collapse && !joined;
@@ -64,6 +70,11 @@ std::string SentencePieceText::normalized(std::string_view text, bool joined) co
     if (replacement.empty()) continue;
     after_space = collapse && replacement.ends_with(' ');
     for (const char c : replacement) c == ' ' ? result += space : result += c;
+    if (result.size() > most) {
+      throw ModelError(fmt::format(
+          "the rules of this SentencePiece model make more than {} bytes of a text of {}", most,
+          size));
+    }
   }
   while (collapse && result.ends_with(space)) result.resize(result.size() - space.size());
   if (rules_.add_space && rules_.space_at_end) result += space;

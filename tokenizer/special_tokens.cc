@@ -235,8 +235,10 @@ Tokens SpecialTokens::fill(const Items& items, const TokenizeOptions& options,
 bool SpecialTokens::contains(std::string_view piece) const { return specials_.contains(piece); }
 
 int64_t SpecialTokens::text_size(const Vocabulary& vocabulary) const {
+  std::set<std::string_view> listed;
+  for (const AddedToken& token : all_) listed.insert(token.piece);
   int64_t size = vocabulary.size();
-  while (size > 0 && contains(vocabulary.piece(static_cast<int32_t>(size - 1)))) --size;
+  while (size > 0 && listed.contains(vocabulary.piece(static_cast<int32_t>(size - 1)))) --size;
   return size;
 }
 

@@ -75,7 +75,7 @@ class SpecialTokens {
 
   /// Whether `piece` is a special token that may be written in a text.
   bool contains(std::string_view piece) const;
-  /// The size of `vocabulary` without the special tokens at its end.
+  /// The size of `vocabulary` without the special and added tokens at its end.
   int64_t text_size(const Vocabulary& vocabulary) const;
 
  private:

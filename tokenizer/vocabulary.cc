@@ -139,9 +139,7 @@ std::vector<std::string> all_notes(std::vector<std::string> notes,
   if (unread.empty()) return notes;
   const size_t named = std::min(kNamed, unread.size());
   notes.push_back(fmt::format(
-      "tokenizer_config.json adds tokens whose ids are other pieces', and which phasor reads as "
-      "plain "
-      "text: {}{}",
+      "added tokens that are read as plain text, because their ids are taken or too large: {}{}",
       fmt::join(unread.begin(), unread.begin() + static_cast<std::ptrdiff_t>(named), ", "),
       unread.size() > named ? fmt::format(", … ({} in all)", unread.size()) : ""));
   return notes;

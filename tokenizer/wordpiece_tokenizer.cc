@@ -80,6 +80,7 @@ class WordPieceTokenizer : public Tokenizer {
     return specials_.encode_pair(first, second, options, part_encoder());
   }
   int64_t vocab_size() const override { return vocabulary_.size(); }
+  int64_t text_vocab_size() const override { return specials_.text_size(vocabulary_); }
   std::string piece(int32_t id) const override { return vocabulary_.piece(id); }
   std::optional<int32_t> mask_id() const override { return mask_id_; }
   std::string description() const override { return description_; }

@@ -79,8 +79,8 @@ class Tokenizer {
                              const TokenizeOptions& options = {}) const;
   /// Ids run from 0 to vocab_size() − 1.
   virtual int64_t vocab_size() const = 0;
-  /// Plain text gives ids below this; ids from here to vocab_size() are special tokens, such as
-  /// languages.
+  /// Words give ids below this; ids from here to vocab_size() are special tokens, such as
+  /// languages, and added ones.
   virtual int64_t text_vocab_size() const { return vocab_size(); }
   /// Throws InvalidArgument for an id out of range.
   virtual std::string piece(int32_t id) const = 0;

@@ -317,8 +317,13 @@ class Caller {
       case Call::kLook:
         return look_at_all(results_.any(choices_));
       case Call::kTokenize: {
-        const phasor_tokenize_options options = {size_of(sizeof options), choices_.coin() ? 1 : 0,
-                                                 0, choices_.number()};
+        const phasor_tokenize_options options = {size_of(sizeof options),
+                                                 choices_.coin() ? 1 : 0,
+                                                 0,
+                                                 choices_.number(),
+                                                 choices_.number(),
+                                                 0,
+                                                 0};
         const auto* const model = models_.any(choices_);
         const auto *const first = texts(), *const second =
                                                choices_.coin(options_) ? texts() : nullptr;

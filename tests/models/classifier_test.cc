@@ -21,8 +21,8 @@ struct Files {
   json config;
   std::vector<TestTensor> tensors;
 
-  explicit Files(int64_t labels = 3) {
-    FamilyCase family = classifier_case("bert");
+  explicit Files(int64_t labels = 3, const char* type = "bert") {
+    FamilyCase family = classifier_case(type);
     family.extras.classifier->labels.resize(labels);
     tensors = tensors_of(family, *random_model(family.meaning, 5, family.extras));
     config = family.config;
@@ -191,7 +191,7 @@ TEST(ClassifierTest, ProbabilitiesFollowFromTheLabelsOrTheConfiguration) {
 }
 
 TEST(ClassifierTest, TheConfigurationMayNameActivationAndPooling) {
-  Files files;
+  Files files(3, "modernbert");
   files.config["classifier_pooling"] = "mean";
   files.config["classifier_activation"] = "silu";
   const ClassifierHead head = files.load()->weights().classifier.value();
@@ -202,6 +202,12 @@ TEST(ClassifierTest, TheConfigurationMayNameActivationAndPooling) {
   files.config.erase("classifier_pooling");
   files.config["classifier_activation"] = "xielu";
   files.expect_headless({"classifier_activation", "\"xielu\""});
+  // BERT's code reads neither.
+  Files bert;
+  bert.config["classifier_pooling"] = "mean";
+  bert.config["classifier_activation"] = "silu";
+  EXPECT_EQ(bert.load()->weights().classifier.value().pooling, PoolingMode::kCls);
+  EXPECT_EQ(bert.load()->weights().classifier.value().activation, Activation::kTanh);
 }
 
 TEST(ClassifierTest, AWeightThatIsNoNumberIsAnErrorWhenTheHeadIsUsed) {

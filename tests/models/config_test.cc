@@ -407,6 +407,17 @@ TEST(ConfigTest, AnUnknownTypeMayBeOfALaterVersion) {
   expect_config_refused(config, {"\"bert9\"", "Transformers 9.1.0", "a later phasor"});
 }
 
+TEST(ConfigTest, NamesOfOneValueAgreeOrAreRefused) {
+  EXPECT_NO_THROW(read(with(bert(), "num_layers", 3)));
+  expect_config_refused(with(bert(), "num_layers", 1), {"num_layers is 1", "num_hidden_layers"});
+  expect_config_refused(with(bert(), "n_heads", 1), {"n_heads is 1", "num_attention_heads"});
+  expect_config_refused(with(bert(), "activation_function", "relu"), {"activation_function"});
+  // Not names of this family's.
+  EXPECT_EQ(read(with(bert(), "encoder_layers", 1)).config.num_layers, 3);
+  EXPECT_EQ(read(with(bert(), "norm_eps", 0.5)).config, read(bert()).config);
+  EXPECT_EQ(read(fairseq("bart")).config.num_layers, 3);  // num_hidden_layers is 5
+}
+
 TEST(ConfigTest, TheTypeOfPositionsCountsWhereTransformersReadsIt) {
   json modern = bert();
   modern["model_type"] = "modernbert";

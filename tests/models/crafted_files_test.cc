@@ -254,8 +254,8 @@ TEST(ModelFolderTest, TheFoldersOfModulesAreItsOwn) {
   fs::create_directory_symlink(outside.path(), folder.path() / "1_Pooling");
   expect_error<ModelError>([&] { Model::load(folder.path())->sentence(); },
                            {"1_Pooling", "link", outside.path().string()});
-  folder.write("modules.json", R"([{"path": "", "type": "Transformer"},
-{"path": "1_Pooling", "type": "Pooling"}])");
+  folder.write("modules.json", R"([{"path": "", "type": "sentence_transformers.models.Transformer"},
+{"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}])");
   expect_error<ModelError>([&] { Model::load(folder.path())->sentence(); },
                            {"1_Pooling", "link", outside.path().string()});
 }

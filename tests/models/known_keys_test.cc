@@ -53,16 +53,21 @@ class WrittenFolderTest : public testing::Test {
   WrittenFolderTest() {
     folder_.write("config.json", small_config_json().dump());
     folder_.write("model.safetensors", safetensors_bytes(small_tensors()));
-    folder_.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\nriver\n");
+    folder_.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n");
     const json written = keys_written();
     for (const char* const name :
          {"tokenizer_config.json", "special_tokens_map.json", "sentence_bert_config.json",
           "config_sentence_transformers.json"}) {
       files_[name] = written.at(name);
     }
-    files_["modules.json"] = {
-        {{"idx", 0}, {"name", "0"}, {"path", ""}, {"type", "x.Transformer"}},
-        {{"idx", 1}, {"name", "1"}, {"path", "1_Pooling"}, {"type", "x.Pooling"}}};
+    files_["modules.json"] = {{{"idx", 0},
+                               {"name", "0"},
+                               {"path", ""},
+                               {"type", "sentence_transformers.models.Transformer"}},
+                              {{"idx", 1},
+                               {"name", "1"},
+                               {"path", "1_Pooling"},
+                               {"type", "sentence_transformers.models.Pooling"}}};
     files_["1_Pooling/config.json"] = written.at("1_Pooling/config.json");
     for (const char* const width : {"embedding_dimension", "word_embedding_dimension"}) {
       files_["1_Pooling/config.json"][width] = small_config_json()["d_model"];

@@ -172,7 +172,7 @@ TEST(PoolingTest, StepsComeOneAfterTheOther) {
   expect_vector({dense, norm}, {-13 / scale, 0, 3 * 13 / scale + 1});
   EXPECT_EQ((Pooling{.steps = {dense, norm}}).width(2), 3);
   EXPECT_EQ(to_string(Pooling{.steps = {UnitLength(), dense, norm}, .include_prompt = false}),
-            "mean after the prompt, normalised, Dense to 3, LayerNorm, not normalised");
+            "mean after the prompt, normalised, Dense to 3, LayerNorm");
 }
 
 TEST(PoolingTest, AProjectionEndsInAnyActivation) {

@@ -324,8 +324,9 @@ TEST_F(SentenceConfigTest, NoModuleLiesOutsideTheFolder) {
   const std::string up = "../" + outside.path().filename().string();
   for (const std::string& path :
        {outside.path().string(), up, "1_Pooling/../" + up, std::string("1_Pooling/..")}) {
-    write("modules.json", json::array({{{"path", ""}, {"type", "Transformer"}},
-                                       {{"path", path}, {"type", "Pooling"}}}));
+    write("modules.json",
+          json::array({{{"path", ""}, {"type", "sentence_transformers.models.Transformer"}},
+                       {{"path", path}, {"type", "sentence_transformers.models.Pooling"}}}));
     expect_refused({"modules.json", "path is", "inside"});
   }
 }
@@ -349,7 +350,7 @@ TEST_F(SentenceConfigTest, PoolingThatIsUnclearIsRefused) {
       {{{"pooling_mode_mean_tokens", "yes"}}, {"pooling_mode_mean_tokens", "true or false"}},
       {{{"pooling_mode_attention", true}}, {"pooling_mode_attention", "not known"}},
       {{{"pooling_mode", "median"}}, {"pooling_mode", "median", "weightedmean"}},
-      {{{"pooling_mode", json::array()}}, {"pooling_mode", "empty list"}},
+      {{{"pooling_mode", json::array()}}, {"pooling_mode", "0 modes"}},
       {{{"include_prompt", "no"}}, {"include_prompt", "true or false"}}};
   for (const auto& [config, words] : cases) {
     write("1_Pooling/config.json", config);
@@ -414,6 +415,49 @@ TEST_F(SentenceConfigTest, TruncateDimKeepsTheFirstNumbersOfTheModulesVector) {
   EXPECT_EQ(vector(), std::vector<float>(whole.begin(), whole.begin() + 2));
   write("config_sentence_transformers.json", {{"truncate_dim", 1000}});
   EXPECT_EQ(vector(), whole);
+}
+
+// Folders of sentence-transformers 2.0 and older.
+TEST_F(SentenceConfigTest, TheTransformerMayLieInAFolderOfItsOwn) {
+  const std::string inner = "0_Transformer/";
+  json config = small_config_json();
+  config["embedding_scale"] = 3.0;  // unlike the one outside
+  folder_.write(inner + "config.json", config.dump());
+  folder_.write(inner + "model.safetensors", safetensors_bytes(small_tensors()));
+  write("0_Transformer/sentence_bert_config.json", {{"max_seq_length", 5}});
+  write("sentence_bert_config.json", {{"max_seq_length", 6}});
+  write_modules({"Transformer", "Pooling"});
+  write("1_Pooling/config.json", {{"pooling_mode", "cls"}});
+  json modules = {{{"path", "0_Transformer"}, {"type", "sentence_transformers.models.Transformer"}},
+                  {{"path", "1_Pooling"}, {"type", "sentence_transformers.models.Pooling"}}};
+  write("modules.json", modules);
+  const auto model = load();
+  EXPECT_EQ(model->config().embedding_scale, 3.0f);
+  EXPECT_EQ(model->text().max_tokens, 5);
+  EXPECT_EQ(model->sentence().pooling.modes, std::vector{PoolingMode::kCls});
+  modules[0]["path"] = "elsewhere";
+  write("modules.json", modules);
+  expect_refused({"modules.json", "path is", "config.json"});
+  modules[0] = {{"path", ""}, {"type", "someones.code.Transformer"}};
+  write("modules.json", modules);
+  expect_refused({"someones.code.Transformer", "sentence_transformers"});
+}
+
+TEST_F(SentenceConfigTest, OfSeveralLengthsSentenceTransformersOneCounts) {
+  const auto length = [&](const json& sentence) {
+    write("sentence_bert_config.json", sentence);
+    return load()->text().max_tokens;
+  };
+  write("tokenizer_config.json", {{"model_max_length", 7}});
+  const json loading = {{"model_max_length", 4}};
+  EXPECT_EQ(length(json::object()), 7);
+  EXPECT_EQ(length({{"max_seq_length", 6}}), 6);
+  EXPECT_EQ(length({{"max_seq_length", 6}, {"processor_kwargs", loading}}), 4);
+  EXPECT_EQ(length({{"max_seq_length", 6}, {"tokenizer_args", loading}}), 4);
+  const json call = {{"text", {{"max_length", 3}}}};
+  EXPECT_EQ(length({{"max_seq_length", 6}, {"processing_kwargs", call}}), 3);
+  const json both = {{"text", {{"max_length", 3}}}, {"common", {{"max_length", 2}}}};
+  EXPECT_EQ(length({{"processing_kwargs", both}}), 2);
 }
 
 TEST_F(SentenceConfigTest, PromptsAreReadByNameAndOneIsTheDefault) {

@@ -267,7 +267,7 @@ TEST(CliEmbedTest, WindowsKeepToTheCheckpointsLengthAndClampSaysThatItDoesNot) {
 TEST(CliEmbedTest, ALengthThatSpecialTokensExceedIsTheModelsFault) {
   const TempFolder folder;
   const std::string model = sentence_model(folder, 1, nullptr).string();
-  expect_infer_fails({"embed", "-q", "-m", model, "Tom"}, 4, {"max_seq_length is 1"});
+  expect_infer_fails({"embed", "-q", "-m", model, "Tom"}, 4, {"max_seq_length", "is 1"});
 }
 
 TEST(CliEmbedTest, ALineWithoutEndIsReadUpToALimit) {
