@@ -217,7 +217,7 @@ TEST(CliPositionsTest, WhatCannotBeShownIsSaidInOneLine) {
   fails({"learned", "--width", "4"}, 2, {"--width", "own"});
   fails({"learned", "--base", "4"}, 2, {"--base", "own"});
   fails({"missing.npy"}, 3, {"missing.npy", "no such file"});
-  fails({folder.write("t.npz", "PK").string()}, 3, {"t.npz", ".npy nor a .safetensors"});
+  fails({folder.write("t.npz", "PK").string()}, 3, {"t.npz", ".npy nor .safetensors"});
   fails({"paper", "marian", "t2t"}, 2, {"3 tables", "paper, marian, t2t"});
   fails({"--claims", "learned"}, 2, {"--claims", "--json"});
   fails({"--claims", "--csv"}, 2, {"--claims", "--json"});

@@ -265,7 +265,7 @@ TEST(RoutesTest, AMistakeHasAStatusAndAReason) {
            {"/embed", R"({"inputs": "a", "dimensions": 0})", 422, "`dimensions`"},
            {"/embed", R"({"inputs": "a", "dimensions": 129})", 422, "`dimensions`"},
            {"/embed", R"({"inputs": "a", "dimensions": 1e99})", 422, "`dimensions`"},
-           {"/embed", R"({"inputs": "a", "truncation_direction": "left"})", 422, "truncation"},
+           {"/embed", R"({"inputs": "a", "truncation_direction": "up"})", 422, "truncation"},
            {"/v1/embeddings", R"({"input": []})", 400, "empty"},
            {"/v1/embeddings", R"({"input": [1, 2, 3]})", 422, "check_embedding_ctx_length"},
            {"/v1/embeddings", R"({"input": "a", "encoding_format": "hex"})", 422,
