@@ -152,7 +152,7 @@ bool is_npy(const std::filesystem::path& file) {
   if (head.starts_with("\x93NUMPY")) return true;
   refuse_other_kind(head, file, FileFormat::kSafetensors);
   if (file_kind(head) == nullptr && file.extension() != ".safetensors") {
-    refuse_table(file, "this is neither a .npy nor a .safetensors file");
+    refuse_table(file, "this is neither .npy nor .safetensors");
   }
   return false;
 }

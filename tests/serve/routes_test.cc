@@ -349,7 +349,7 @@ TEST(RoutesTest, EscapesOfLoneSurrogatesAreReadAsTheReplacementCharacter) {
   for (const auto& [body, byte] : std::vector<std::pair<const char*, const char*>>{
            {R"({"inputs": "\ud83d", x)", "byte 22 "},
            {R"({"inputs": "\ud83d\ud83g"})", "byte 24 "},
-           {R"({"inputs": "\ud83)", "byte 19 "},
+           {R"({"inputs": "\ud83)", "byte 18 "},
            {"{\"inputs\": \"\xED\xA0\xBD\"}", "byte 14 "}}) {
     const Answer refused = server.post_text("/embed", body);
     EXPECT_EQ(refused.status, 400);
