@@ -101,8 +101,8 @@ void HttpServer::Connection::end_after(milliseconds time, uint64_t operation) {
 }
 
 void HttpServer::Connection::join(std::list<Connection*>& list) {
+  place_ = list.insert(list.end(), this);  // which may find no memory
   list_ = &list;
-  place_ = list.insert(list.end(), this);
 }
 
 /// Gives back all that is counted.
