@@ -9,7 +9,7 @@ import operator
 import os
 import pathlib
 from ctypes import POINTER, Structure, c_char_p, c_int32, c_int64, c_size_t, c_void_p
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Type, Union, cast
 
 import numpy as np
 
@@ -310,9 +310,12 @@ def check(status: int) -> None:
         raise _ERRORS.get(status, BackendError)(message)
 
 
-codecs.register_error(
-    "phasor.surrogates", lambda error: (b"\xff" * (error.end - error.start), error.end)
-)
+def _surrogates(error: UnicodeError) -> Tuple[bytes, int]:
+    found = cast(UnicodeEncodeError, error)
+    return b"\xff" * (found.end - found.start), found.end
+
+
+codecs.register_error("phasor.surrogates", _surrogates)
 
 
 def utf8(text: str, what: str = "a text") -> bytes:

@@ -285,7 +285,7 @@ class Vectors(Inside):
             raise InvalidArgument(
                 f"vectors of shapes {first.shape} and {second.shape} cannot be compared"
             )
-        kind = self._sentence().get("similarity", "cosine")
+        kind = self.info.get("sentence", {}).get("similarity", "cosine")
         if kind in _DISTANCES:
             order = _DISTANCES[kind]
             rows = [-np.linalg.norm(second - row, order, axis=1) for row in first]
