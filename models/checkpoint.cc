@@ -230,12 +230,12 @@ void add_mlm_head(const Binder& binder, const CheckpointConfig& checkpoint, Boun
   bound.notes.push_back("the masked-language-model head is not used: " + problem);
 }
 
-/// Likewise.
-void add_classifier(const Binder& binder, const CheckpointConfig& checkpoint, BoundWeights& bound) {
+/// Likewise. Returns whether a note says that the head is not used.
+bool add_classifier(const Binder& binder, const CheckpointConfig& checkpoint, BoundWeights& bound) {
   const Parameter out{
       .module = "classifier.out", .leaf = "weight", .shape = {kAnyRows, checkpoint.config.d_model}};
   // The heads that label tokens have other modules than those that label texts.
-  if (!binder.has(out) && !checkpoint.labels_tokens) return;
+  if (!binder.has(out) && !checkpoint.labels_tokens) return false;
   ClassifierHead head = checkpoint.classifier;
   std::string problem = checkpoint.classifier_problem;
   if (problem.empty() && !binder.has_in_shape(out)) {
@@ -254,23 +254,22 @@ void add_classifier(const Binder& binder, const CheckpointConfig& checkpoint, Bo
   }
   bound.weights.classifier = std::move(head);
   if (problem.empty()) problem = head_problem(binder, checkpoint, bound.weights, "classifier");
-  if (problem.empty()) return;
+  if (problem.empty()) return false;
   bound.weights.classifier.reset();
   bound.notes.push_back("the classification head is not used: " + problem);
+  return true;
 }
 
 /// Names the heads that phasor does not run: matrices beside the encoder that read its last states.
 /// The pooler belongs to the encoder, and matrices with a row for each piece are embeddings or
-/// decoders.
-void note_unused_heads(const TensorFiles& files, const ModelConfig& config, BoundWeights& bound) {
-  const bool classifies = std::ranges::any_of(bound.notes, [](const std::string& note) {
-    return note.starts_with("the classification head");
-  });
+/// decoders. `classifier_is_noted`: a note names the classifier already.
+void note_unused_heads(const TensorFiles& files, const ModelConfig& config,
+                       bool classifier_is_noted, BoundWeights& bound) {
   std::vector<std::string> heads;
   for (const std::string& name : bound.unused) {
     const std::string module = name.substr(0, name.find('.'));
     if (name != module + ".weight" || module == "pooler") continue;
-    if (classifies && module.ends_with("classifier")) continue;  // is noted already
+    if (classifier_is_noted && module.ends_with("classifier")) continue;
     const std::vector<int64_t>& shape = files.shape(name);
     if (shape.size() != 2 || shape[1] != config.d_model || shape[0] == config.vocab_size) continue;
     heads.push_back(fmt::format("{} {}", name, shape_text(shape)));
@@ -287,7 +286,7 @@ BoundWeights bind_weights(const TensorFiles& files, const CheckpointConfig& chec
   Binder binder(files, family);
   BoundWeights bound;
   add_mlm_head(binder, checkpoint, bound);
-  add_classifier(binder, checkpoint, bound);
+  const bool classifier_is_noted = add_classifier(binder, checkpoint, bound);
   for (Parameter& parameter : parameters(checkpoint.config, bound.weights)) {
     const bool decoder = parameter.module == "mlm.decoder";
     if (decoder) parameter.required = false;
@@ -299,7 +298,7 @@ BoundWeights bind_weights(const TensorFiles& files, const CheckpointConfig& chec
   }
   if (!family.spelled_out) binder.check_blocks(checkpoint.config.num_blocks());
   bound.unused = binder.unused();
-  note_unused_heads(files, checkpoint.config, bound);
+  note_unused_heads(files, checkpoint.config, classifier_is_noted, bound);
   return bound;
 }
 

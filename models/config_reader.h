@@ -31,10 +31,9 @@ class AskedKeys {
   void open(const nlohmann::json& object) { asked_[&object]; }
   /// `key` is the document's own string.
   void add(const nlohmann::json& object, std::string_view key) { asked_[&object].insert(key); }
-  /// The keys of `root` that nobody asked for, except those whose value is null or
-  /// empty. A key of an object
-  /// inside it is written "rope_parameters.beta_fast"; such an object is looked into if a reader
-  /// looked into it.
+  /// The keys of `root` that nobody asked for, except those whose value is null or empty. A key of
+  /// an object inside it is written "rope_parameters.beta_fast"; such an object is looked into if a
+  /// reader looked into it.
   std::set<std::string> others(const nlohmann::json& root) const;
 
  private:

@@ -128,11 +128,14 @@ void read_json(const ConfigReader& root, bool follows_json, const TokenizerJson&
 /// Whether vocab.txt, if it is there, has the pieces of tokenizer.json.
 bool same_vocabulary(const fs::path& vocab_txt, const WordPieceSpec& spec) {
   if (!is_file(vocab_txt)) return true;
-  const auto by_id = [](const auto& a, const auto& b) { return a.second < b.second; };
-  std::vector<std::pair<std::string, int32_t>> pieces = spec.pieces;
-  std::ranges::sort(pieces, by_id);
   try {
-    return pieces == read_vocab_txt(vocab_txt);
+    const auto lines = read_vocab_txt(vocab_txt);
+    return lines.size() == spec.pieces.size() &&
+           std::ranges::all_of(spec.pieces, [&](const auto& piece) {
+             const auto& [text, id] = piece;
+             return id >= 0 && id < std::ssize(lines) &&
+                    lines[static_cast<size_t>(id)].first == text;
+           });
   } catch (const ModelError&) {
     return false;
   }
