@@ -44,17 +44,16 @@ constexpr KnownKeys kConfigKeys[] = {
      "window_size"},
     {"how the file was made",
      "_name_or_path _num_labels matryoshka_dimensions model_name use_pooler xla_device "
-     "directionality dtype finetuning_task "
-     "sentence_transformers.version torch_dtype transformers.js_config* transformers_version"},
+     "directionality dtype finetuning_task sentence_transformers.version torch_dtype "
+     "transformers.js_config* transformers_version"},
     {"Transformers does not read it in this family",
      "add_bias_logits add_final_layer_norm architectures classif_dropout classifier_head d_kv "
-     "extra_pos_embeddings force_bos_token_to_be_generated gradient_accumulation "
-     "head_dim layer_norm_eps legacy mask_token_id n_positions "
-     "normalize_before normalize_embedding num_hidden_layers output_past pooler_fc_size "
-     "pooler_hidden_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head "
-     "pooler_type rotary_value save_step static_position_embeddings "
-     "type_vocab_size "
-     "summary_activation summary_type summary_use_proj vocab_type"},
+     "extra_pos_embeddings force_bos_token_to_be_generated gradient_accumulation head_dim "
+     "layer_norm_eps legacy mask_token_id n_positions normalize_before normalize_embedding "
+     "num_hidden_layers output_past pooler_fc_size pooler_hidden_size pooler_num_attention_heads "
+     "pooler_num_fc_layers pooler_size_per_head pooler_type rotary_value save_step "
+     "static_position_embeddings type_vocab_size summary_activation summary_type "
+     "summary_use_proj vocab_type"},
     {"relative attention, which config.json turns off",
      "max_relative_positions norm_rel_ebd pos_att_type position_buckets share_att_key"},
     {"the weights' file says it",

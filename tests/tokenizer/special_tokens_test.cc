@@ -149,10 +149,12 @@ TEST(AddedTokensTest, ATokenWhoseIdIsAnothersIsNoted) {
 }
 
 TEST(TokenizerFilesTest, TokenizerJsonGoesBeforeAStaleVocabTxt) {
-  const auto tokenizer =
-      tokenizer_of({{"tokenizer.json", json_of_bert()}, {"vocab.txt", "[CLS]\n[SEP]\n[UNK]\na\n"}});
-  EXPECT_EQ(tokenizer->encode("a d").ids, (Ids{kCls, kA, kD, kSep}));
-  EXPECT_TRUE(notes_mention(*tokenizer, "vocab.txt"));
+  for (const char* const stale :
+       {"[CLS]\n[SEP]\n[UNK]\na\n", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\nd\nc\n"}) {
+    const auto tokenizer = tokenizer_of({{"tokenizer.json", json_of_bert()}, {"vocab.txt", stale}});
+    EXPECT_EQ(tokenizer->encode("a d").ids, (Ids{kCls, kA, kD, kSep})) << stale;
+    EXPECT_TRUE(notes_mention(*tokenizer, "vocab.txt")) << stale;
+  }
   const auto same = bert({{"tokenizer.json", json_of_bert()}, {"vocab.txt", kVocabulary}});
   EXPECT_TRUE(same->notes().empty());
 }
