@@ -35,7 +35,8 @@ namespace [[gnu::visibility("default")]] phasor {
 
 /// How an Encoder runs, chosen when it is made.
 struct EncoderOptions {
-  /// That share a run, the caller's included; 0: one for each core it may use. Where the system
+  /// Threads of a run, the caller's included. 0: all available cores, by the affinity of the thread
+  /// that makes the Encoder and the CPU quota of the process's control group. Where the system
   /// refuses to start a thread, the others do its work.
   int threads = 0;
   Precision precision = Precision::kFloat32;  // number format of the linear maps

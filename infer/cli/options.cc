@@ -71,7 +71,7 @@ phasor::TokenizeOptions tokenize_options(const CommonOptions& options, int64_t m
 }
 
 void add_threads(CommandLine& line, CommonOptions& options) {
-  line.option("-t,--threads", "N", "worker threads (default: one for each core)", options.threads,
+  line.option("-t,--threads", "N", "worker threads (default: all available cores)", options.threads,
               Range{0, 1024});
 }
 
