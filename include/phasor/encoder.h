@@ -125,7 +125,7 @@ struct EmbedOptions {
   std::array<uint64_t, 7> reserved = {};
 };
 
-/// How classify() and score() run texts. The defaults are the checkpoint's own.
+/// How classify(), score() and rank() run texts. The defaults are the checkpoint's own.
 struct ClassifyOptions {
   /// These are as in EmbedOptions. Of a pair the longer text is cut, and both once they are equally
   /// long.
@@ -314,7 +314,7 @@ class Encoder {
   Classification classify(const Texts& first, const Texts& second,
                           const ClassifyOptions& options = {});
   /// Relevance by a reranker: the logit of each pair, by which to rank, since a sigmoid near 1
-  /// makes ties. Throws what classify() throws, and InvalidArgument if the head has several labels.
+  /// makes ties. Throws what classify() throws, and ModelError if the head has several labels.
   std::vector<float> score(const Texts& first, const Texts& second,
                            const ClassifyOptions& options = {});
   /// Documents by relevance to a query: by the logit of a reranker, or, where the model has no
