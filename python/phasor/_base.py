@@ -19,7 +19,7 @@ _PRECISION_NAMES = ("f32", "bf16", "int8")
 Self = TypeVar("Self", bound="Base")
 
 
-class _Model:
+class Model:
     """A phasor_model; a call that uses it keeps it, whoever closes the Encoder."""
 
     def __init__(self, folder_or_name: Union[str, "os.PathLike[str]"], options: c.LoadOptions):
@@ -51,7 +51,7 @@ class Base:
         load = c.LoadOptions(copy=bool(copy))
         if language is not None:
             load.language = c.c_string(language)
-        model = self._model = _Model(folder_or_name, load)
+        model = self._model = Model(folder_or_name, load)
         described = lib.model_info(model.handle)
         if described is None:
             check(c.INTERNAL)
