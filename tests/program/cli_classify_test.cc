@@ -189,10 +189,11 @@ TEST(CliClassifyTest, AHeadThatCannotBeUsedIsTheReason) {
   json config = json::parse(read_text_file(model.folder().path() / "config.json"));
   config["id2label"]["2"] = "maybe";
   model.folder().write("config.json", config.dump());
-  for (const char* const command : {"classify", "rank"}) {
-    expect_infer_fails({command, "-m", model.path(), "q", "a"}, 4,
-                       {"id2label names 3 labels", "2 rows"});
-  }
+  const std::string reason = "id2label names 3 labels, but its matrix has 2 rows";
+  expect_infer_fails({"classify", "-m", model.path(), "q", "a"}, 4, {reason});
+  const ProgramResult ranked = run_infer({"rank", "-m", model.path(), "q", "a"});
+  EXPECT_TRUE(contains(ranked.err, reason)) << ranked.err;
+  EXPECT_TRUE(contains(ranked.err, "ranked by the cosine")) << ranked.err;
   expect_infer_fails({"classify"}, 2, {"no text"});
 }
 

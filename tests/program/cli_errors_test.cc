@@ -71,7 +71,9 @@ TEST(CliErrorsTest, EveryOptionMayStandBeforeItsCommand) {
       for (const std::string& spelled : option.names) {
         if (spelled == "-h" || spelled == "--help" || spelled == "--version") continue;
         std::vector<std::string> words = {spelled};
-        if (!option.value.empty()) words.emplace_back("3");
+        if (!option.value.empty()) {
+          words.push_back(option.values.empty() ? "3" : option.values.front());
+        }
         words.insert(words.end(), {name, "--help"});
         EXPECT_EQ(run_infer(words).out, help) << spelled << " before " << name;
       }
