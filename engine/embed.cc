@@ -9,6 +9,7 @@
 #include <numeric>
 #include <utility>
 
+#include "engine/encoding.h"
 #include "phasor/errors.h"
 
 namespace phasor {
@@ -304,7 +305,10 @@ Embeddings::Embeddings(std::shared_ptr<const internal::EmbeddingsData> data)
 int64_t Embeddings::size() const { return std::ssize(data_->reports); }
 int64_t Embeddings::width() const { return data_->width; }
 std::span<const float> Embeddings::values() const& { return data_->values; }
-const TextReport& Embeddings::report(int64_t i) const& { return data_->reports.at(i); }
+const TextReport& Embeddings::report(int64_t i) const& {
+  internal::check_index(i, size(), "vector");
+  return data_->reports[i];
+}
 std::span<const float> Embeddings::operator[](int64_t i) const& {
   report(i);
   return values().subspan(i * width(), width());
@@ -316,7 +320,10 @@ int64_t Classification::size() const { return std::ssize(data_->logits->reports)
 int64_t Classification::num_labels() const { return data_->logits->width; }
 std::span<const float> Classification::logits() const& { return data_->logits->values; }
 std::span<const float> Classification::probabilities() const& { return data_->probabilities; }
-const TextReport& Classification::report(int64_t i) const& { return data_->logits->reports.at(i); }
+const TextReport& Classification::report(int64_t i) const& {
+  internal::check_index(i, size(), "text");
+  return data_->logits->reports[i];
+}
 std::span<const float> Classification::logits(int64_t i) const& {
   report(i);
   return logits().subspan(i * num_labels(), num_labels());

@@ -298,19 +298,6 @@ Classification Encoder::classify(const Texts& first, const Texts& second,
   return impl_->classify({first.get(), second.get()}, options);
 }
 
-std::vector<float> Encoder::score(const Texts& first, const Texts& second,
-                                  const ClassifyOptions& options) {
-  const size_t num_labels = classifier_of(model()).labels.size();
-  if (num_labels != 1) {
-    throw InvalidArgument(
-        fmt::format("the classification head has {} labels; a score is the logit of a head with "
-                    "one: call classify()",
-                    num_labels));
-  }
-  const Classification result = classify(first, second, options);
-  return {result.logits().begin(), result.logits().end()};
-}
-
 std::vector<PrimitiveInfo> Encoder::primitives() const {
   const Exclusive mine(impl_->busy);
   return impl_->workers[impl_->last_worker].primitives();

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include "phasor/errors.h"
@@ -29,6 +30,12 @@ void mean_over_windows(const std::vector<Segment>& segments, std::span<const int
 }
 
 }  // namespace
+
+void check_index(int64_t i, int64_t count, const char* what) {
+  if (i >= 0 && i < count) return;
+  const std::string range = count > 0 ? fmt::format("; they are 0 to {}", count - 1) : ", or any";
+  throw std::out_of_range(fmt::format("the result has no {} {}{}", what, i, range));
+}
 
 EncodingParts::EncodingParts(const std::vector<Segment>& segments, int64_t d_model,
                              std::span<float> output)
@@ -101,7 +108,8 @@ std::span<const float> Encoding::embeddings() const& {
 }
 
 int64_t Encoding::num_tokens(int64_t i) const {
-  return data_->offsets.at(i + 1) - data_->offsets.at(i);
+  internal::check_index(i, num_sequences(), "sequence");
+  return data_->offsets[i + 1] - data_->offsets[i];
 }
 std::span<const int32_t> Encoding::token_ids(int64_t i) const& {
   const int64_t count = num_tokens(i);

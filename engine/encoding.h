@@ -13,6 +13,9 @@
 
 namespace phasor::internal {
 
+/// Throws std::out_of_range, which names `what`, where i is not 0 … count − 1.
+void check_index(int64_t i, int64_t count, const char* what);
+
 struct EncodingData {
   int64_t d_model = 0;
   std::vector<int64_t> offsets = {0};  // [B + 1]

@@ -18,15 +18,28 @@ std::vector<int64_t> best_first(std::span<const float> keys) {
   return order;
 }
 
+void check_one_label(const ClassifierHead& head) {
+  if (head.labels.size() == 1) return;
+  throw ModelError(
+      fmt::format("relevance needs a model with one label, and this one has {} labels; "
+                  "call classify()",
+                  head.labels.size()));
+}
+
 }  // namespace
+
+std::vector<float> Encoder::score(const Texts& first, const Texts& second,
+                                  const ClassifyOptions& options) {
+  const auto& head = model().weights().classifier;
+  if (head) check_one_label(*head);
+  const Classification result = classify(first, second, options);  // refuses a model without a head
+  return {result.logits().begin(), result.logits().end()};
+}
 
 Ranking Encoder::rank(std::string_view query, const Texts& documents,
                       const ClassifyOptions& options) {
   if (const auto& head = model().weights().classifier) {
-    if (head->labels.size() != 1) {
-      throw ModelError(fmt::format("ranking needs a model with one label, and this one has {}",
-                                   head->labels.size()));
-    }
+    check_one_label(*head);
     const Classification result = classify(query, documents, options);
     return {.order = best_first(result.logits()),
             .scores = {result.probabilities().begin(), result.probabilities().end()}};

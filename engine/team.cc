@@ -9,12 +9,11 @@
 #include <signal.h>
 
 #include <chrono>
-#include <cmath>
-#include <fstream>
 #include <memory>
 #include <system_error>
 #include <utility>
 
+#include "engine/cores.h"
 #include "phasor/errors.h"
 
 namespace phasor::internal {
@@ -166,14 +165,6 @@ void Team::call_body(int64_t task, int thread) {
     failed_task_ = task;
     failure_ = std::current_exception();
   }
-}
-
-int num_cores() {
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  std::ifstream file("/sys/fs/cgroup/cpu.max");  // "200000 100000", or "max 100000" for no quota
-  double quota = 0, period = 0;
-  if (!(file >> quota >> period) || !(quota > 0 && period > 0)) return cores;
-  return static_cast<int>(std::min<double>(cores, std::ceil(quota / period)));
 }
 
 int team_size(int threads, const Executor* executor) {

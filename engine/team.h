@@ -108,9 +108,6 @@ class Threads {
   int count_ = 1;
 };
 
-/// How many cores this process may use: its affinity, and the CPU quota of its control group.
-int num_cores();
-
 /// The number of threads that an option means: 0 is num_cores(), or the executor's number, which is
 /// also the most. Throws InvalidArgument below 0 and above 1024.
 int team_size(int threads, const Executor* executor = nullptr);

@@ -22,7 +22,7 @@ constexpr Command kCommands[] = {
 #ifdef PHASOR_SERVE
     Command{"serve", "", "embeddings, rerankers and classifiers over HTTP", serve},
 #endif
-    Command{"rank", "QUERY [TEXT...]", "texts by their relevance to a query (rerankers)", rank},
+    Command{"rank", "QUERY [TEXT...]", "texts by their relevance to a query", rank},
     Command{"classify", "[TEXT...]", "the most likely labels of texts", classify},
     Command{"tokenize", "TEXT...", "text to pieces and ids", tokenize},
     Command{"info", "[MODEL]", "what a model is", info},
@@ -49,18 +49,32 @@ const Command* find_command(std::string_view name) {
   return found == std::end(kCommands) ? nullptr : &*found;
 }
 
-/// The options that may stand before a command and have a value in the next word.
-constexpr std::array<std::string_view, 12> kWithValue = {
-    "-m",          "--model",     "--lang",     "--prefix", "-t",     "--threads",
-    "--precision", "--positions", "--overflow", "--ids",    "--save", "--hooks"};
+/// Whether the value of an argument is the next word: that of "-m", "--model" and "-qm", but not of
+/// "-mlearned". Asks the options of all `commands`.
+bool takes_next(std::string_view argument, std::span<const CommandDescription> commands) {
+  const auto has_value = [&](std::string_view name) {
+    return std::ranges::any_of(commands, [&](const CommandDescription& command) {
+      return std::ranges::any_of(command.options, [&](const OptionDescription& option) {
+        return !option.value.empty() && std::ranges::find(option.names, name) != option.names.end();
+      });
+    });
+  };
+  if (argument.starts_with("--")) return has_value(argument);
+  for (size_t i = 1; i < argument.size(); ++i) {
+    if (has_value(fmt::format("-{}", argument[i]))) return i + 1 == argument.size();
+  }
+  return false;
+}
 
 /// The first word that is neither an option nor its value; argc where there is none.
 int first_word(int argc, char** argv) {
+  std::vector<CommandDescription> commands;  // made for an option that stands before a word
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
     if (argument == "--") break;
     if (argument == "-" || !argument.starts_with('-')) return i;
-    if (std::ranges::find(kWithValue, argument) != kWithValue.end()) ++i;
+    if (commands.empty()) commands = describe_commands();
+    if (takes_next(argument, commands)) ++i;
   }
   return argc;
 }

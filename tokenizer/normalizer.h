@@ -12,7 +12,7 @@ namespace phasor::internal {
 using Normalizer = std::function<std::string(std::string_view text)>;
 
 /// All of `steps`, one after the other; null if there are none. Throws ModelError for a text that
-/// they make more than 64 times as long. `file` names them in that message.
+/// they make more than 16 times as long. `file` names them in that message.
 Normalizer in_order(std::vector<Normalizer> steps, std::string file);
 
 std::string lower_case(std::string_view text);

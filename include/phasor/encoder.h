@@ -35,7 +35,8 @@ namespace [[gnu::visibility("default")]] phasor {
 
 /// How an Encoder runs, chosen when it is made.
 struct EncoderOptions {
-  /// That share a run, the caller's included; 0: one for each core it may use. Where the system
+  /// Threads of a run, the caller's included. 0: all available cores, by the affinity of the thread
+  /// that makes the Encoder and the CPU quota of the process's control group. Where the system
   /// refuses to start a thread, the others do its work.
   int threads = 0;
   Precision precision = Precision::kFloat32;  // number format of the linear maps
@@ -124,7 +125,7 @@ struct EmbedOptions {
   std::array<uint64_t, 7> reserved = {};
 };
 
-/// How classify() and score() run texts. The defaults are the checkpoint's own.
+/// How classify(), score() and rank() run texts. The defaults are the checkpoint's own.
 struct ClassifyOptions {
   /// These are as in EmbedOptions. Of a pair the longer text is cut, and both once they are equally
   /// long.
@@ -313,7 +314,7 @@ class Encoder {
   Classification classify(const Texts& first, const Texts& second,
                           const ClassifyOptions& options = {});
   /// Relevance by a reranker: the logit of each pair, by which to rank, since a sigmoid near 1
-  /// makes ties. Throws what classify() throws, and InvalidArgument if the head has several labels.
+  /// makes ties. Throws what classify() throws, and ModelError if the head has several labels.
   std::vector<float> score(const Texts& first, const Texts& second,
                            const ClassifyOptions& options = {});
   /// Documents by relevance to a query: by the logit of a reranker, or, where the model has no

@@ -197,7 +197,7 @@ enum { PHASOR_F32 = 0, PHASOR_BF16 = 1, PHASOR_INT8 = 2, PHASOR_AUTO = 3 };
 /// How an encoder runs.
 typedef struct phasor_encoder_options {
   size_t size;        ///< sizeof(phasor_encoder_options)
-  int32_t threads;    ///< that share a run, the caller's included; 0: one for each core
+  int32_t threads;    ///< of a run, the caller's included; 0: all available cores
   int32_t precision;  ///< PHASOR_F32, …
 } phasor_encoder_options;
 

@@ -71,7 +71,7 @@ phasor::TokenizeOptions tokenize_options(const CommonOptions& options, int64_t m
 }
 
 void add_threads(CommandLine& line, CommonOptions& options) {
-  line.option("-t,--threads", "N", "worker threads (default: one for each core)", options.threads,
+  line.option("-t,--threads", "N", "worker threads (default: all available cores)", options.threads,
               Range{0, 1024});
 }
 
@@ -155,6 +155,23 @@ void note_file_as_text(const std::vector<std::string>& texts, const std::string&
   if (options.quiet || texts.size() != 1) return;
   if (!std::filesystem::is_regular_file(texts[0], ignored)) return;
   report_note(fmt::format("'{0}' is a file; {1} {0} reads its lines", texts[0], how));
+}
+
+bool names_model(const std::string& word) {
+  std::error_code ignored;
+  if (word.empty()) return false;
+  return std::ranges::find(kBundled, word) != std::end(kBundled) ||
+         std::filesystem::is_regular_file(std::filesystem::path(word) / "config.json", ignored);
+}
+
+void note_models_as_texts(const std::vector<std::string>& texts, const CommonOptions& options) {
+  if (options.quiet) return;
+  const auto model = std::ranges::find_if(texts, names_model);
+  if (model == texts.end()) return;
+  report_note(fmt::format(
+      "'{}' is also a model's name, and was run as a text; -m NAME chooses a model, and infer "
+      "compare A B takes two",
+      *model));
 }
 
 void note_slow(phasor::Precision precision) {

@@ -74,6 +74,11 @@ void note_slow(phasor::Precision precision);
 void note_file_as_text(const std::vector<std::string>& texts, const std::string& how,
                        const CommonOptions& options);
 
+/// Whether a word is a bundled model's name or the folder of a model.
+bool names_model(const std::string& word);
+/// Says which texts are that, too.
+void note_models_as_texts(const std::vector<std::string>& texts, const CommonOptions& options);
+
 /// The place of an option's value among the names it may have. Throws UsageError.
 size_t parse_name(const char* option, const std::string& name, const phasor::EnumNames& names);
 template <typename Enum>
@@ -93,7 +98,7 @@ std::vector<std::string> read_lines(const std::string& file);
 /// that could be an id).
 std::vector<int32_t> parse_ids(std::string list);
 
-/// none | sinusoidal[:layout] | learned, or own (and empty) for what the model has.
+/// What Positions::named() takes; "own" and empty stand for the model's. Throws UsageError.
 phasor::Positions parse_positions(const std::string& name, const phasor::PositionConfig& own);
 
 }  // namespace infer

@@ -88,6 +88,7 @@ void take_texts(TextOptions& options, const std::string& how) {
   }
   if (!options.save.empty()) check_save_path(options.save);
   note_file_as_text(options.words, how, options.common);
+  note_models_as_texts(options.words, options.common);
 }
 
 phasor::RunOptions run_options(const TextOptions& options, const phasor::PositionConfig& own) {

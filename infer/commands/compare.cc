@@ -1,5 +1,6 @@
 // infer compare A B [TEXT…]: two models, or two kinds of positions, side by side.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -77,6 +78,27 @@ std::optional<int> parse_arguments(int argc, char** argv, CompareArguments& argu
   return std::nullopt;
 }
 
+/// Of a list option: how it is written.
+std::string written(const char* option, std::span<const std::string> values) {
+  std::string all;
+  for (const std::string& value : values) all += fmt::format(" {} {}", option, value);
+  return all;
+}
+
+/// Either the models differ, or how one model is run.
+void refuse_second_model(const CompareArguments& arguments) {
+  const std::string &first = arguments.words[0], &second = arguments.words[1];
+  std::string options = written("--positions", arguments.positions);
+  std::vector<std::string_view> precisions;
+  for (const phasor::Precision precision : arguments.precisions)
+    precisions.push_back(to_string(precision));
+  if (!precisions.empty()) options += fmt::format(" --precision {}", fmt::join(precisions, ","));
+  throw UsageError(fmt::format(
+      "compare: the models {0} and {1} cannot be compared together with two kinds of positions or "
+      "precisions; write infer compare {0} {1}, or infer compare {0}{2}",
+      first, second, options));
+}
+
 /// Takes the models off the front of the words.
 Names take_models(CompareArguments& arguments) {
   const size_t positions = arguments.positions.size(), precisions = arguments.precisions.size();
@@ -96,6 +118,8 @@ Names take_models(CompareArguments& arguments) {
         "twice, like infer compare learned --positions learned --positions none, or one with "
         "--precision f32,int8");
   }
+  if (count == 1 && arguments.words.size() > 1 && names_model(arguments.words[1]))
+    refuse_second_model(arguments);
   const Names models = {arguments.words.front(), arguments.words[count - 1]};
   arguments.words.erase(arguments.words.begin(),
                         arguments.words.begin() + static_cast<std::ptrdiff_t>(count));
@@ -126,17 +150,31 @@ std::string label_of(const CompareArguments& arguments, const std::string& model
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
-phasor::Encoder make_encoder(const CompareArguments& arguments,
-                             std::shared_ptr<const phasor::Model> model, size_t side) {
-  phasor::EncoderOptions options{.threads = arguments.common.threads};
-  if (!arguments.precisions.empty()) {
-    options.precision = arguments.precisions[side % arguments.precisions.size()];
+/// One for each side; both share one where they run one model in one precision.
+class Encoders {
+ public:
+  Encoders(const CompareArguments& arguments,
+           const std::array<std::shared_ptr<const phasor::Model>, 2>& models) {
+    const auto& precisions = arguments.precisions;
+    const auto precision = [&](size_t side) {
+      return precisions.empty() ? phasor::Precision::kFloat32
+                                : precisions[side % precisions.size()];
+    };
+    const bool alike = models[0] == models[1] && precision(0) == precision(1);
+    for (size_t side = 0; side < (alike ? 1 : 2); ++side) {
+      encoders_.emplace_back(models[side],
+                             phasor::EncoderOptions{.threads = arguments.common.threads,
+                                                    .precision = precision(side)});
+    }
   }
-  return phasor::Encoder(std::move(model), options);
-}
+  phasor::Encoder& operator[](size_t side) { return encoders_[side % encoders_.size()]; }
+
+ private:
+  std::vector<phasor::Encoder> encoders_;
+};
 
 std::vector<Subject> make_subjects(const CompareArguments& arguments, const Names& names,
-                                   std::span<phasor::Encoder> encoders) {
+                                   Encoders& encoders) {
   std::vector<Subject> subjects;
   for (size_t side = 0; side < 2; ++side) {
     subjects.push_back({.label = label_of(arguments, names[side], side),
@@ -168,6 +206,7 @@ std::vector<std::string> texts_of(const CompareArguments& arguments,
 void print_notes(const CompareArguments& arguments, std::span<const Subject> subjects,
                  std::span<const std::vector<Input>> inputs, int64_t max_tokens) {
   for (const phasor::Precision precision : arguments.precisions) note_slow(precision);
+  note_models_as_texts(arguments.words, arguments.common);
   if (arguments.no_text() && arguments.file.empty()) {
     report_note(fmt::format("no text was given; this is about \"{}\"", kDefaultText));
   }
@@ -210,8 +249,7 @@ int compare(int argc, char** argv) {
         const bool lacks = needs_file(needs) && arguments.file.empty();
         return lacks ? "give a file of sentences with -i FILE" : "";
       });
-  std::array<phasor::Encoder, 2> encoders = {make_encoder(arguments, first, 0),
-                                             make_encoder(arguments, second, 1)};
+  Encoders encoders(arguments, {first, second});
   const std::vector<Subject> subjects = make_subjects(arguments, names, encoders);
   const Baseline baseline(subjects, baseline_seeds(arguments.views), arguments.common.threads);
   int64_t max_tokens = 0;  // that both were trained on

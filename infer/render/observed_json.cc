@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -142,6 +143,13 @@ Json views_json() {
 
 std::string one_line(const Json& json) {
   return escaped(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+double in_short(float value) {
+  double number = value;  // NaN and infinity stay
+  const std::string digits = fmt::format("{}", value);
+  std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return number;
 }
 
 std::string json_string(std::string_view text) { return one_line(Json(text)); }

@@ -19,7 +19,7 @@ _PRECISION_NAMES = ("f32", "bf16", "int8")
 Self = TypeVar("Self", bound="Base")
 
 
-class _Model:
+class Model:
     """A phasor_model; a call that uses it keeps it, whoever closes the Encoder."""
 
     def __init__(self, folder_or_name: Union[str, "os.PathLike[str]"], options: c.LoadOptions):
@@ -51,7 +51,7 @@ class Base:
         load = c.LoadOptions(copy=bool(copy))
         if language is not None:
             load.language = c.c_string(language)
-        model = self._model = _Model(folder_or_name, load)
+        model = self._model = Model(folder_or_name, load)
         described = lib.model_info(model.handle)
         if described is None:
             check(c.INTERNAL)
@@ -61,8 +61,9 @@ class Base:
         check(lib.encoder_create(model.handle, ctypes.byref(options), ctypes.byref(base)))
         #: How many threads share a run.
         self.threads: int = lib.encoder_threads(base)
+        # All cores, by the library's count, are for one call, also where a quota makes them few.
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-        self._pool = Pool(base, max(1, cores // self.threads))
+        self._pool = Pool(base, 1 if threads == 0 else max(1, cores // self.threads))
         #: "f32", "bf16" or "int8".
         self.precision: str = _PRECISION_NAMES[lib.encoder_precision(base)]
         self._language = language

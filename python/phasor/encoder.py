@@ -14,7 +14,7 @@ class Encoder(Vectors):
 
     ``folder_or_name`` is a model folder (``config.json``, ``model.safetensors``, tokenizer files)
     or the name of a bundled model, such as ``sinusoidal`` or ``rotary``. ``threads`` share each
-    run; 0 stands for one for each core. ``precision`` is ``f32``, ``bf16``, ``int8`` or ``auto``.
+    run; 0 stands for all available cores. ``precision`` is ``f32``, ``bf16``, ``int8`` or ``auto``.
     ``language`` is for tokenizers whose texts carry one. ``copy`` reads the weights into memory
     instead of mapping their files.
 
@@ -32,11 +32,12 @@ class Encoder(Vectors):
 
     def compare(
         self,
-        other: Union[str, "os.PathLike[str]", "Encoder"],
+        other: Union[None, str, "os.PathLike[str]", "Encoder"] = None,
         texts: Union[str, Sequence[str]] = (),
         **options: Any,
     ) -> Observed:
-        """:func:`phasor.compare` of this model and another, in the same precision."""
+        """:func:`phasor.compare` of this model and another, or of this one run in two ways, in the
+        same precision where none is given."""
         second = other._name() if isinstance(other, Encoder) else other
         return compare(self._name(), second, texts, **self._program_options(options))
 
@@ -45,7 +46,9 @@ class Encoder(Vectors):
         return str(self.info["folder"]) if os.path.isdir(self.name) else self.name
 
     def _program_options(self, options: Dict[str, Any]) -> Dict[str, Any]:
-        own = ["-t", str(self.threads), "--precision", self.precision]
+        own = ["-t", str(self.threads)]
+        if "precision" not in options:
+            own += ["--precision", self.precision]
         if self._language is not None:
             own += ["--lang", self._language]
         return {**options, "options": [*own, *strings(options.get("options", ()), "options")]}

@@ -17,11 +17,13 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Seque
 import numpy as np
 import numpy.typing as npt
 
+from ._base import Model
 from ._library import (
     PREFIX,
     BackendError,
     Error,
     InvalidArgument,
+    LoadOptions,
     ModelError,
     NotFound,
     path,
@@ -33,6 +35,7 @@ from .run_options import Cut, residual_cuts
 _ERRORS = {2: InvalidArgument, 3: InvalidArgument, 4: ModelError, 5: BackendError}
 Strings = Union[str, Sequence[str]]
 Word = Union[str, bytes]
+Name = Union[str, "os.PathLike[str]"]  # of a model
 
 
 class Table(Dict[str, "npt.NDArray[Any]"]):
@@ -148,7 +151,7 @@ class Observed(Mapping[str, Table]):
 def observe(
     texts: Strings = (),
     *,
-    model: Union[str, "os.PathLike[str]"] = "sinusoidal",
+    model: Name = "sinusoidal",
     only: Strings = (),
     positions: Optional[str] = None,
     edit: Strings = (),
@@ -174,24 +177,41 @@ def observe(
     command += _options(only=only, edit=edit, cut_residual=cuts, overflow=overflow)
     if positions is not None:
         command += ["--positions", positions]
-    return _observed(command, baseline, file, options, texts)
+    return _observed(command, baseline, file, options, texts, [model])
 
 
 def compare(
-    first: Union[str, "os.PathLike[str]"],
-    second: Union[str, "os.PathLike[str]"],
+    first: Name,
+    second: Optional[Name] = None,
     texts: Strings = (),
     *,
     only: Strings = (),
     positions: Strings = (),
+    precision: Strings = (),
     baseline: Optional[str] = None,
     file: Union[None, str, "os.PathLike[str]"] = None,
     options: Strings = (),
 ) -> Observed:
-    """Two models side by side; arguments as in :func:`observe`. ``positions`` are a name for both
-    models or two names."""
-    command: List[Word] = ["compare", *_options(only=only, positions=positions)]
-    return _observed(command, baseline, file, options, texts, [path(first), path(second)])
+    """Two models side by side, or without ``second`` one model with two ``positions`` or in two
+    ``precision``: ``compare("learned", texts="Tom bit a dog.", positions=["learned", "none"])``. One
+    ``precision`` is that of both sides. Other arguments are as in :func:`observe`."""
+    ways = {
+        "positions": strings(positions, "positions"),
+        "precision": strings(precision, "precision"),
+    }
+    two = [f"{name}={values!r}" for name, values in ways.items() if len(values) > 1]
+    if second is not None and two:
+        raise InvalidArgument(
+            f"compare() takes two models or two ways to run one: compare({first!r}, {second!r}), or "
+            f"compare({first!r}, {', '.join(two)}); texts are texts=..."
+        )
+    if second is None and not two:
+        raise InvalidArgument(
+            f"compare() of {first!r} with what? Give a second model, two positions or two precisions"
+        )
+    models = [first] if second is None else [first, second]
+    command: List[Word] = ["compare", *_options(only=only, **ways)]
+    return _observed(command, baseline, file, options, texts, models, list(map(path, models)))
 
 
 def strings(value: Strings, what: str) -> List[str]:
@@ -213,6 +233,7 @@ def _observed(
     file: Union[None, str, "os.PathLike[str]"],
     options: Strings,
     texts: Strings,
+    models: Sequence[Name],
     words: Sequence[Word] = (),
 ) -> Observed:
     if baseline is not None:
@@ -222,7 +243,23 @@ def _observed(
     given = strings(texts, "texts")
     if "-" in given:
         raise InvalidArgument("the text '-' stands for standard input, which is not read here")
-    return Observed([*command, "-q", *strings(options, "options")], [*words, *given])
+    try:
+        return Observed([*command, "-q", *strings(options, "options")], [*words, *given])
+    except ModelError as error:
+        # The program's exit code says no more. The library tells which models there are.
+        if any(map(_is_missing, models)):
+            raise NotFound(str(error)) from None
+        raise
+
+
+def _is_missing(model: Name) -> bool:
+    try:
+        Model(model, LoadOptions())
+    except NotFound:
+        return True
+    except Error:
+        pass
+    return False
 
 
 def run_infer(arguments: List[Word]) -> str:
@@ -249,6 +286,5 @@ def run_infer(arguments: List[Word]) -> str:
         message = done.stderr.strip()
         prefix = "infer: "
         message = message[len(prefix) :] if message.startswith(prefix) else message
-        kind = NotFound if "no model '" in message else _ERRORS.get(done.returncode, Error)
-        raise kind(message)
+        raise _ERRORS.get(done.returncode, Error)(message)
     return done.stdout

@@ -100,6 +100,36 @@ def test_compare(encoder):
     assert set(by_encoder["norm"]["run"]) == {run["label"] for run in by_encoder.json[0]["runs"]}
 
 
+def test_compare_one_model_run_in_two_ways(encoder):
+    printed = infer(
+        "compare", "--json", "learned", "--positions", "learned", "--positions", "none", TEXT
+    )
+    ways = {"texts": TEXT, "positions": ["learned", "none"]}
+    assert views(phasor.compare("learned", **ways).json) == views(printed)
+    with phasor.Encoder("learned") as learned:
+        assert views(learned.compare(**ways).json) == views(printed)
+        by_precision = learned.compare(texts=TEXT, precision=["f32", "int8"], only="moved")
+    assert by_precision.json[0]["runs"][1]["precision"] == "int8"
+    assert list(by_precision)
+    for refused in (
+        lambda: phasor.compare("learned", "learned", TEXT, positions=["learned", "none"]),
+        lambda: phasor.compare("learned", "none", precision=["f32", "int8"]),
+        lambda: phasor.compare("learned", "none", options=["--precision", "f32,int8"]),
+        lambda: phasor.compare("learned", texts=TEXT),
+    ):
+        with pytest.raises(phasor.InvalidArgument, match="learned"):
+            refused()
+
+
+def test_a_model_whose_name_an_error_quotes_is_not_missing(model_folder):
+    folder = model_folder(config="{")
+    other = folder.parent / "no model 'x'"
+    folder.rename(other)
+    with pytest.raises(phasor.ModelError) as raised:
+        phasor.observe("a", model=other)
+    assert not isinstance(raised.value, phasor.NotFound)
+
+
 def test_untrained_models_stand_beside_each_run(encoder):
     observed = encoder.observe(TEXT, only="effect", baseline="random:2")
     table = observed["effect"]

@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/cores.h"
 #include "phasor/errors.h"
 #include "tests/support/encoder_cases.h"
 #include "tests/support/expect_close.h"
@@ -161,8 +162,6 @@ TEST(TeamTest, AnExecutorThatDoesNotWorkIsFound) {
 
 TEST(TeamTest, ZeroThreadsAreOneForEachCore) {
   EXPECT_EQ(team_size(0), num_cores());
-  EXPECT_GE(num_cores(), 1);
-  EXPECT_LE(num_cores(), static_cast<int>(std::thread::hardware_concurrency()));
   EXPECT_EQ(team_size(3), 3);
   EXPECT_THROW(team_size(-1), InvalidArgument);
   EXPECT_THROW(team_size(1025), InvalidArgument);

@@ -140,6 +140,12 @@ TEST(EmbedTest, OddTextsAreReportedAndLongOnesRefusedWhereAskedFor) {
   EXPECT_EQ(out.report(2).num_tokens, 128);
   EXPECT_EQ(out.report(2).dropped_tokens, 300 + 2 - 128);
   EXPECT_EQ(out.report(3).num_tokens, 2);
+  try {
+    out[4];
+    ADD_FAILURE() << "there are 4 vectors";
+  } catch (const std::out_of_range& error) {
+    EXPECT_EQ(std::string(error.what()), "the result has no vector 4; they are 0 to 3");
+  }
   EXPECT_THROW(out.report(4), std::out_of_range);
   EXPECT_THROW(out[-1], std::out_of_range);
   try {

@@ -1,9 +1,13 @@
 // infer rank and infer classify, and what other commands say of classification heads and pairs.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 
+#include "phasor/encoder.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/infer_program.h"
 #include "tests/support/shared_files.h"
@@ -87,7 +91,7 @@ TEST(CliRankTest, SaturatedScoresAreRankedByTheirLogits) {
 }
 
 TEST(CliRankTest, WhatCannotBeRankedIsSaidInOneLine) {
-  const BertFolder one({"relevant"}), three({"no", "yes", "maybe"}), none({});
+  const BertFolder one({"relevant"}), three({"no", "yes", "maybe"});
   expect_infer_fails({"rank"}, 2, {"query is missing"});
   expect_infer_fails({"rank", "-m", one.path(), " ", "a"}, 2, {"query is empty"});
   expect_infer_fails({"rank", "-m", one.path(), "q"}, 2, {"no text", "-i FILE"});
@@ -97,8 +101,52 @@ TEST(CliRankTest, WhatCannotBeRankedIsSaidInOneLine) {
   expect_infer_fails({"rank", "-m", one.path(), "--top", "0", "q", "a"}, 2, {"--top", "'0'"});
   expect_infer_fails({"rank", "-m", three.path(), "q", "a"}, 4,
                      {"3 (no, yes, maybe)", "infer classify"});
-  expect_infer_fails({"rank", "-m", none.path(), "q", "a"}, 4,
-                     {"bert", "no classification head", "infer embed", "--nearest"});
+}
+
+TEST(CliRankTest, AModelWithoutAHeadRanksAsTheLibraryDoes) {
+  const BertFolder model({});
+  const std::string query = "a dog bit me";
+  const Ranking expected = Encoder(Model::load(model.path())).rank(query, kTexts);
+  std::vector<std::string> words = {"rank", "-m", model.path(), query};
+  words.insert(words.end(), kTexts.begin(), kTexts.end());
+  const json ranking = infer_json(words).at(0)["ranking"];
+  ASSERT_EQ(ranking.size(), kTexts.size());
+  for (size_t i = 0; i < kTexts.size(); ++i) {
+    const int64_t number = ranking[i]["line"].get<int64_t>() - 1;
+    EXPECT_EQ(number, expected.order[i]);
+    EXPECT_EQ(ranking[i]["score"].get<float>(), expected.scores[number]);
+    EXPECT_FALSE(ranking[i].contains("logit"));
+  }
+  const ProgramResult noted = run_infer(words);
+  EXPECT_EQ(noted.exit_code, 0);
+  EXPECT_TRUE(contains(noted.err, "no classification head")) << noted.err;
+  EXPECT_TRUE(contains(noted.err, "cosine")) << noted.err;
+}
+
+/// Whether every number under one of `keys` has the shortest digits of a float.
+void expect_short_floats(const std::string& line, const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) {
+    size_t found = 0;
+    for (size_t at = 0; (at = line.find("\"" + key + "\":", at)) != line.npos; ++found) {
+      at += key.size() + 3;
+      const std::string digits = line.substr(at, line.find_first_of(",}", at) - at);
+      std::array<char, 32> shortest{};
+      const auto [end, problem] = std::to_chars(shortest.data(), shortest.data() + shortest.size(),
+                                                std::strtof(digits.c_str(), nullptr));
+      EXPECT_LE(digits.size(), static_cast<size_t>(end - shortest.data()) + 2) << key << digits;
+    }
+    EXPECT_GT(found, 0u) << key << " is not in " << line;
+  }
+}
+
+TEST(CliClassifyTest, NumbersHaveTheDigitsOfAFloat) {
+  const BertFolder model({"no", "yes", "maybe"}), reranker({"relevant"}), none({});
+  expect_short_floats(run_infer({"classify", "--json", "-m", model.path(), "a dog"}).out,
+                      {"probability", "logit"});
+  expect_short_floats(run_infer({"rank", "--json", "-m", reranker.path(), "a", "a dog"}).out,
+                      {"score", "logit"});
+  expect_short_floats(run_infer({"rank", "--json", "-m", none.path(), "a", "a dog"}).out,
+                      {"score"});
 }
 
 TEST(CliClassifyTest, LabelsComeWithProbabilities) {
@@ -141,10 +189,11 @@ TEST(CliClassifyTest, AHeadThatCannotBeUsedIsTheReason) {
   json config = json::parse(read_text_file(model.folder().path() / "config.json"));
   config["id2label"]["2"] = "maybe";
   model.folder().write("config.json", config.dump());
-  for (const char* const command : {"classify", "rank"}) {
-    expect_infer_fails({command, "-m", model.path(), "q", "a"}, 4,
-                       {"id2label names 3 labels", "2 rows"});
-  }
+  const std::string reason = "id2label names 3 labels, but its matrix has 2 rows";
+  expect_infer_fails({"classify", "-m", model.path(), "q", "a"}, 4, {reason});
+  const ProgramResult ranked = run_infer({"rank", "-m", model.path(), "q", "a"});
+  EXPECT_TRUE(contains(ranked.err, reason)) << ranked.err;
+  EXPECT_TRUE(contains(ranked.err, "ranked by the cosine")) << ranked.err;
   expect_infer_fails({"classify"}, 2, {"no text"});
 }
 

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 
+#include "infer/commands.h"
 #include "tests/support/infer_program.h"
 #include "tests/support/test_files.h"
 
@@ -58,6 +60,28 @@ TEST(CliErrorsTest, MisspelledNamesGetTheNearest) {
                      {"--html", "did you mean the command infer observe?"});
   expect_infer_fails({"help", "obsreve"}, 2, {"obsreve", "did you mean observe?"});
   expect_infer_fails({"bench", "--seconds", "soon"}, 2, {"--seconds", "'soon'", "0 to 3600"});
+}
+
+TEST(CliErrorsTest, EveryOptionMayStandBeforeItsCommand) {
+  for (const infer::CommandDescription& command : infer::describe_commands()) {
+    if (std::ranges::count(command.name, ' ') != 1) continue;  // infer itself, and verbs of shard
+    const std::string name = command.name.substr(command.name.find(' ') + 1);
+    const std::string help = run_infer({name, "--help"}).out;
+    for (const infer::OptionDescription& option : command.options) {
+      for (const std::string& spelled : option.names) {
+        if (spelled == "-h" || spelled == "--help" || spelled == "--version") continue;
+        std::vector<std::string> words = {spelled};
+        if (!option.value.empty()) {
+          words.push_back(option.values.empty() ? "3" : option.values.front());
+        }
+        words.insert(words.end(), {name, "--help"});
+        EXPECT_EQ(run_infer(words).out, help) << spelled << " before " << name;
+      }
+    }
+  }
+  const std::string help = run_infer({"observe", "--help"}).out;
+  EXPECT_EQ(run_infer({"-qm", "learned", "observe", "--help"}).out, help);
+  EXPECT_EQ(run_infer({"-mlearned", "--top-k=3", "observe", "--help"}).out, help);
 }
 
 TEST(CliErrorsTest, WordsThatMayBeMisplacedAreNoted) {

@@ -7,6 +7,7 @@
 #include "phasor/phasor.h"
 #include "phasor/safetensors.h"
 #include "tests/support/infer_program.h"
+#include "tests/support/sanitizer.h"
 #include "tests/support/test_files.h"
 
 namespace phasor {
@@ -417,6 +418,88 @@ TEST(CliObserveTest, WhatItRefusesIsOneLine) {
   fails({"--html", "/tmp", kText}, 3, {"--html", "/tmp"});
   fails({"--ids", "5", kText}, 2, {"exclude"});
   fails({"--only", "pattern", "-i", kSentences}, 2, {"give a text"});
+}
+
+TEST(CliCompareTest, TwoModelsAndTwoWaysToRunOneExcludeEachOther) {
+  const std::string folder = (fs::path(PHASOR_SOURCE_DIR) / "models" / "learned").string();
+  for (const std::string& second : {std::string("learned"), folder}) {
+    expect_infer_fails(
+        {"compare", "sinusoidal", second, "--positions", "own", "--positions", "none", kText}, 2,
+        {"infer compare sinusoidal " + second + ",",
+         "infer compare sinusoidal --positions own --positions none"});
+    expect_infer_fails({"compare", "sinusoidal", second, "--precision", "f32,int8"}, 2,
+                       {"infer compare sinusoidal " + second + ",",
+                        "infer compare sinusoidal --precision f32,int8"});
+  }
+}
+
+TEST(CliCompareTest, TextsThatAreModelsNamesAreNoted) {
+  const std::vector<std::vector<std::string>> commands = {
+      {"learned", "none"},
+      {"observe", "--only", "norm", "Tom", "none"},
+      {"compare", "--only", "norm", "learned", "learned", "none"},
+      {"compare", "--only", "norm", "learned", "--precision", "f32,int8", "Tom", "none"}};
+  for (const std::vector<std::string>& command : commands) {
+    const ProgramResult result = run_infer(command);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_TRUE(contains(result.err, command[0] == "learned" ? "'learned'" : "'none'"))
+        << result.err;
+    EXPECT_TRUE(contains(result.err, "is also a model's name")) << result.err;
+  }
+  for (const char* const command : {"observe", "compare"}) {
+    const std::string err = run_infer({command, "learned", "none"}).err;
+    EXPECT_EQ(contains(err, "is also"), std::string(command) == "observe") << err;
+  }
+}
+
+/// A model whose layers have 12 · width² weights each, all 0.
+void write_wide_model(const TempFolder& folder, int64_t num_layers, int64_t width) {
+  json config = small_config_json();
+  config["d_model"] = width;
+  config["d_ff"] = 4 * width;
+  config["num_layers"] = num_layers;
+  folder.write("config.json", config.dump());
+  std::vector<TestTensor> tensors = {{"token_embedding.weight", {5, width}, "F16"},
+                                     {"position_embedding.weight", {7, width}, "F16"}};
+  for (int64_t layer = 0; layer < num_layers; ++layer) {
+    const std::string block = "blocks." + std::to_string(layer) + ".";
+    const auto add = [&](const std::string& name, int64_t out, int64_t in) {
+      tensors.push_back({block + name + ".weight", {out, in}, "F16"});
+      tensors.push_back({block + name + ".bias", {out}, "F16"});
+    };
+    for (const char* const part : {"attn.q", "attn.k", "attn.v", "attn.out"})
+      add(part, width, width);
+    add("mlp.up", 4 * width, width);
+    add("mlp.down", width, 4 * width);
+    for (const char* const norm : {"attn_norm", "mlp_norm"}) {
+      tensors.push_back({block + norm + ".weight", {width}, "F16"});
+      tensors.push_back({block + norm + ".bias", {width}, "F16"});
+    }
+  }
+  folder.write("model.safetensors", safetensors_bytes(tensors));
+}
+
+TEST(CliCompareTest, OneModelIsPackedOnceForTwoKindsOfPositions) {
+#if HAS_ADDRESS_SANITIZER
+  GTEST_SKIP() << "the sanitizer has memory of its own";
+#endif
+  const TempFolder folder;
+  write_wide_model(folder, 6, 512);
+  const std::string model = folder.path().string();
+  const auto peak = [&](std::vector<std::string> words) {
+    for (const char* const word : {"--ids", "1 2 3", "--only", "norm", "-t", "1"})
+      words.emplace_back(word);
+    const ProgramResult result = run_infer(words);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.peak_bytes;
+  };
+  const int64_t packed = Encoder(Model::load(model), {.threads = 1}).packed_bytes();
+  const int64_t before_and_after = peak({"observe", "-m", model, "--edit", "reverse"});
+  EXPECT_GT(before_and_after, packed);
+  EXPECT_LT(peak({"compare", model, "--positions", "own", "--positions", "none"}),
+            before_and_after + packed / 2);
+  EXPECT_LT(peak({"compare", model, model}), before_and_after + packed / 2);
+  EXPECT_GT(peak({"compare", model, "--precision", "f32,bf16"}), before_and_after + packed / 3);
 }
 
 TEST(CliCompareTest, WhatItCannotCompareIsOneSentence) {

@@ -51,16 +51,18 @@ ProgramResult run_program(const std::vector<std::string>& arguments,
     _exit(127);
   }
   int status = 0;
+  rusage used{};
   bool ended = false;
   while (options.signal != 0 && !ended && !options.when()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    ended = waitpid(child, &status, WNOHANG) == child;
+    ended = wait4(child, &status, WNOHANG, &used) == child;
   }
   if (options.signal != 0 && !ended) kill(child, options.signal);
-  if (!ended) waitpid(child, &status, 0);
+  if (!ended) wait4(child, &status, 0, &used);
   return {.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status),
           .out = options.out ? "" : read_text_file(out),
-          .err = read_text_file(err)};
+          .err = read_text_file(err),
+          .peak_bytes = 1024 * used.ru_maxrss};
 }
 
 void wait_until(const std::function<bool()>& condition) {

@@ -23,6 +23,7 @@ struct ProgramResult {
   int exit_code = -1;  // 128 + n where signal n ended it
   std::string out;
   std::string err;
+  int64_t peak_bytes = 0;  // of memory that was resident at once
 };
 
 ProgramResult run_program(const std::vector<std::string>& arguments,

@@ -11,22 +11,22 @@ namespace infer {
 namespace {
 
 /// Packs the head, or says why there is none and what to do then.
-const phasor::ClassifierHead& head_of(phasor::Encoder& encoder, const char* without) {
+const phasor::ClassifierHead& head_of(phasor::Encoder& encoder) {
   try {
     encoder.classifier_logits({});
   } catch (const phasor::ModelError& error) {
     if (error.code() != phasor::ErrorCode::kUnsupported) throw;
-    throw phasor::ModelError(fmt::format("{}; {}", error.what(), without), error.code());
+    throw phasor::ModelError(fmt::format("{}; for sentence vectors use infer embed", error.what()),
+                             error.code());
   }
   return *encoder.model().weights().classifier;
 }
 
 }  // namespace
 
-void add_options(CommandLine& line, ClassifyArguments& arguments) {
+void add_options(CommandLine& line, ClassifyArguments& arguments, const char* model) {
   arguments.common.model.clear();  // no bundled model has a head
-  line.option("-m,--model", "DIR", "a checkpoint's folder, with a classification head",
-              arguments.common.model);
+  line.option("-m,--model", "DIR", model, arguments.common.model);
   line.option("-i,--input", "FILE", "the lines of a file instead of TEXT; - is standard input",
               arguments.input);
   add_language(line, arguments.common);
@@ -43,8 +43,7 @@ LineReader lines_of(const char* command, const ClassifyArguments& arguments) {
         fmt::format("{}: no text was given; -i FILE reads lines, -i - standard input", command));
   }
   if (arguments.common.model.empty()) {
-    throw UsageError(
-        fmt::format("{}: which model? -m DIR names one with a classification head", command));
+    throw UsageError(fmt::format("{}: which model? -m DIR names its folder", command));
   }
   note_file_as_text(arguments.words, "-i", arguments.common);
   const bool reads = arguments.input || arguments.words == std::vector<std::string>{"-"};
@@ -52,11 +51,11 @@ LineReader lines_of(const char* command, const ClassifyArguments& arguments) {
   return LineReader(arguments.input.value_or("-"), arguments.common.quiet);
 }
 
-Classifier::Classifier(const ClassifyArguments& arguments, const char* without)
+Classifier::Classifier(const ClassifyArguments& arguments)
     : model(phasor::Model::load(arguments.common.model, {.language = arguments.common.language})),
       encoder(model,
               {.threads = arguments.common.threads, .precision = arguments.common.precision}),
-      head(head_of(encoder, without)),
+      head(head_of(encoder)),
       parse_special(arguments.common.special) {
   model->tokenizer();  // or the sentence why there is none
   if (arguments.common.quiet) return;

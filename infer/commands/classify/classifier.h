@@ -25,7 +25,8 @@ struct ClassifyArguments {
   std::optional<int64_t> top;
 };
 
-void add_options(CommandLine& line, ClassifyArguments& arguments);
+/// `model` says which models -m takes.
+void add_options(CommandLine& line, ClassifyArguments& arguments, const char* model);
 
 /// The texts or the lines. Throws UsageError where there are both or neither, or no model is named.
 LineReader lines_of(const char* command, const ClassifyArguments& arguments);
@@ -36,8 +37,8 @@ struct Classifier {
                                                    const phasor::ClassifyOptions& options)>;
   using Sink = LineStream::Sink<phasor::Classification>;
 
-  /// Throws ModelError where the model has no head; `without` says what to do then.
-  Classifier(const ClassifyArguments& arguments, const char* without);
+  /// Throws ModelError where the model has no head.
+  explicit Classifier(const ClassifyArguments& arguments);
 
   /// Runs all lines, then `finish`. Returns the exit code.
   int run(LineReader& lines, StreamOptions options, const Run& run_texts, const Sink& sink,

@@ -45,11 +45,11 @@ int classify(int argc, char** argv) {
   line.option("--pair", "TEXT", "make a pair of every text and this one, which comes second", pair);
   line.option("--top", "N", "show the N most likely labels (default: 1, with --json all)",
               arguments.top, Range{1, kMostShown});
-  add_options(line, arguments);
+  add_options(line, arguments, "a checkpoint's folder, with a classification head");
   if (const auto done = line.parse(argc, argv)) return *done;
   LineReader lines = lines_of("classify", arguments);
   Output output;
-  Classifier classifier(arguments, "for sentence vectors use infer embed");
+  Classifier classifier(arguments);
   const std::vector<std::string>& labels = classifier.head.labels;
   const int64_t shown = arguments.top.value_or(arguments.common.json ? kMostShown : 1);
   const auto run = [&](auto texts, const phasor::ClassifyOptions& options) {
@@ -65,8 +65,9 @@ int classify(int argc, char** argv) {
       for (const size_t l : by_logit(result.logits(i))) {
         if (std::ssize(words) == shown) break;
         const float probability = result.probabilities(i)[l];
-        list.push_back(
-            {{"label", labels[l]}, {"probability", probability}, {"logit", result.logits(i)[l]}});
+        list.push_back({{"label", labels[l]},
+                        {"probability", in_short(probability)},
+                        {"logit", in_short(result.logits(i)[l])}});
         words.push_back(fmt::format("{:.3f} {}", probability, printable(labels[l])));
       }
       const std::string label = fmt::format("{}  ", fmt::join(words, ", "));

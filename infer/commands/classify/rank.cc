@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "infer/commands.h"
 #include "infer/commands/classify/classifier.h"
+#include "infer/commands/embed/embedder.h"
 #include "infer/render/observed_json.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
@@ -18,8 +20,9 @@ namespace {
 constexpr const char* kRankFooter =
     R"(The model is a reranker (a cross-encoder): it reads QUERY and a text together, and its one
 label says how well they go together. Lines are ranked by its logit; the score is what
-config.json makes of it, a sigmoid unless it names Identity. A text that is too long is cut,
-and empty lines are left out.
+config.json makes of it, a sigmoid unless it names Identity. Of a model without a head the
+score is the similarity of the vectors, as in infer embed --nearest. A text that is too long is
+cut, and empty lines are left out.
 Of many lines, find candidates first: infer embed -i FILE --nearest 100 QUERY.
 
 Examples:
@@ -27,13 +30,15 @@ Examples:
   infer rank -m bge-reranker-base -i passages.txt --top 3 "Who bit the dog?"
   cat passages.txt | infer rank -m bge-reranker-base --json -i - "Who bit the dog?")";
 
-/// `ranking` is by the logits.
-void print(const std::string& query, const Ranking& ranking, bool json) {
+/// `ranking` is by the logits, or, of a model without a head, by the scores.
+void print(const std::string& query, const Ranking& ranking, bool has_logits, bool json) {
   Output output;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   std::string text = output.heading(printable(query)) + "\n";
   for (const auto& [logit, number, line, score] : ranking) {
-    list.push_back({{"line", number}, {"score", score}, {"logit", logit}, {"text", line}});
+    list.push_back({{"line", number}, {"score", in_short(static_cast<float>(score))}});
+    if (has_logits) list.back()["logit"] = in_short(static_cast<float>(logit));
+    list.back()["text"] = line;
     text += output.labelled(fmt::format("  {:8.4f}  line {:<7} ", score, number), line);
   }
   output.write(json ? one_line({{"query", query}, {"ranking", list}}) + "\n" : text);
@@ -41,6 +46,58 @@ void print(const std::string& query, const Ranking& ranking, bool json) {
 
 bool is_blank(const std::string& text) {
   return text.find_first_not_of(" \t\r\v\f\n") == std::string::npos;
+}
+
+/// Keeps the best `most` of a window's lines that are not blank. score_of(i) has key and score.
+template <typename ScoreOf>
+void add_window(std::span<const Line> window, const LinesDone& state, int64_t most,
+                const ScoreOf& score_of, Ranking& ranking) {
+  const int64_t first = state.lines - std::ssize(window) + 1;
+  for (int64_t i = 0; i < std::ssize(window); ++i) {
+    if (is_blank(window[i].text)) continue;
+    const auto [key, score] = score_of(i);
+    add({key, first + i, window[i].text, score}, most, ranking);
+  }
+}
+
+/// Loading maps the files, so that doing it twice costs little.
+bool has_head(const ClassifyArguments& arguments) {
+  const phasor::LoadOptions options{.language = arguments.common.language};
+  return phasor::Model::load(arguments.common.model, options)->weights().classifier.has_value();
+}
+
+/// By the similarity of vectors, as Encoder::rank() does with a model without a head.
+int rank_by_vectors(const ClassifyArguments& arguments, const std::string& query, LineReader& lines,
+                    int64_t shown) {
+  VectorOptions options;
+  options.common = arguments.common;
+  Embedder embedder(options, true);
+  const phasor::Similarity kind = embedder.similarity();
+  if (!arguments.common.quiet) {
+    report_note(fmt::format("{} has no classification head: texts are ranked by the {} of vectors",
+                            arguments.common.model, to_string(kind)));
+  }
+  phasor::EmbedOptions how = embedder.options;
+  how.prompt = embedder.model->text().query_prompt().value_or(embedder.model->text().prompt);
+  const phasor::Embeddings wanted = embedder.encoder.embed(query, how);
+  LineStream stream(lines, embedder.stream);
+  Ranking ranking;
+  const auto run = [&](auto texts, const auto& progress, const auto& stop) {
+    return embedder.run(texts, progress, stop);
+  };
+  const auto sink = [&](std::span<const Line> window, const phasor::Embeddings& vectors,
+                        const LinesDone& state) {
+    const auto score_of = [&](int64_t i) {
+      const auto score = static_cast<float>(similarity(wanted[0], vectors[i], kind));
+      return std::pair<double, double>(score, score);
+    };
+    add_window(window, state, shown, score_of, ranking);
+    return true;
+  };
+  if (!stream.run<phasor::Embeddings>(run, sink)) return report_error("interrupted", kBadInput);
+  print(query, ranking, false, arguments.common.json);
+  if (!arguments.common.quiet) report_note(stream.summary("a vector each"));
+  return 0;
 }
 
 }  // namespace
@@ -54,15 +111,17 @@ int rank(int argc, char** argv) {
   line.words("TEXT", "what is ranked; - stands for the lines of standard input", arguments.words);
   line.option("--top", "N", "show the N best (default: 10 of lines, otherwise all)", arguments.top,
               Range{1, kMostShown});
-  add_options(line, arguments);
+  add_options(line, arguments, "the folder of a reranker, or of a model for sentence vectors");
   if (const auto done = line.parse(argc, argv)) return *done;
   if (!query || is_blank(*query)) {
     throw UsageError(fmt::format("rank: the query is {}; give it before the texts",
                                  query ? "empty" : "missing"));
   }
   LineReader lines = lines_of("rank", arguments);
-  Classifier classifier(
-      arguments, "a sentence-embedding model searches with infer embed -i FILE --nearest N QUERY");
+  const bool reads_lines = arguments.input || arguments.words.front() == "-";
+  const int64_t shown = arguments.top.value_or(reads_lines ? 10 : kMostShown);
+  if (!has_head(arguments)) return rank_by_vectors(arguments, *query, lines, shown);
+  Classifier classifier(arguments);
   const std::vector<std::string>& labels = classifier.head.labels;
   if (labels.size() != 1) {
     throw phasor::ModelError(fmt::format(
@@ -71,23 +130,19 @@ int rank(int argc, char** argv) {
         fmt::join(std::span(labels).first(std::min<size_t>(labels.size(), 5)), ", "),
         labels.size() > 5 ? ", …" : ""));
   }
-  const bool reads_lines = arguments.input || arguments.words.front() == "-";
-  const int64_t shown = arguments.top.value_or(reads_lines ? 10 : kMostShown);
   Ranking ranking;
   const auto run = [&](auto texts, const phasor::ClassifyOptions& options) {
     return classifier.encoder.classify(*query, texts, options);
   };
   const auto add = [&](std::span<const Line> window, const phasor::Classification& result,
                        const LinesDone& state) {
-    const int64_t first = state.lines - std::ssize(window) + 1;
-    for (int64_t i = 0; i < result.size(); ++i) {
-      if (is_blank(window[i].text)) continue;
-      infer::add({result.logits(i)[0], first + i, window[i].text, result.probabilities(i)[0]},
-                 shown, ranking);
-    }
+    const auto score_of = [&](int64_t i) {
+      return std::pair<double, double>(result.logits(i)[0], result.probabilities(i)[0]);
+    };
+    add_window(window, state, shown, score_of, ranking);
     return true;
   };
-  const auto finish = [&] { print(*query, ranking, arguments.common.json); };
+  const auto finish = [&] { print(*query, ranking, true, arguments.common.json); };
   return classifier.run(lines, {.quiet = arguments.common.quiet}, run, add, finish);
 }
 
