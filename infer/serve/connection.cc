@@ -53,6 +53,12 @@ void set_target(HttpRequest& request, std::string target) {
   request.path = decoded(std::string_view(target).substr(0, target.find('?')));
 }
 
+/// Whether a line begins with white space, which continues the header before it (obs-fold). Beast
+/// would join the two; a proxy may not (RFC 9112, section 5.2).
+bool has_folded_line(std::string_view head) {
+  return head.find("\n ") != head.npos || head.find("\n\t") != head.npos;
+}
+
 /// As RFC 9110 has it: "Mon, 23 Nov 2026 13:00:00 GMT".
 std::string date() {
   return fmt::format("{:%a, %d %b %Y %H:%M:%S GMT}", fmt::gmtime(std::time(nullptr)));
@@ -73,7 +79,6 @@ HttpServer::Connection::Connection(std::shared_ptr<State> state, tcp::socket soc
       buffer_(state_->options.max_header + kReadAhead + kReadAtOnce) {
   error_code ignored;
   client_ = plain(socket_.remote_endpoint(ignored).address()).to_string();
-  is_local_ = plain(socket_.local_endpoint(ignored).address()).is_loopback();
   socket_.set_option(tcp::no_delay(true), ignored);
   socket_.non_blocking(true, ignored);  // what is there is read at once
   state_->connections.insert(this);
@@ -152,14 +157,34 @@ void HttpServer::Connection::begin_request(error_code error) {
   if (buffer_.size() == 0 || text_of(buffer_) == "\r") return wait_for_request();
   request_ = {};
   request_.client = client_;
-  request_.is_local = is_local_;
   keep_alive_ = head_ = false;
   parser_.emplace();
   parser_->body_limit(state_->options.max_body);
   parser_->header_limit(static_cast<uint32_t>(state_->options.max_header));
   parser_->on_chunk_header(check_extensions_);
-  http::async_read_header(socket_, buffer_, *parser_,
-                          within(state_->options.head_time, &Connection::head_read));
+  head_until_ = Clock::now() + state_->options.head_time;
+  read_head();
+}
+
+/// Parses what has come of the head, and waits for more until it is whole.
+void HttpServer::Connection::read_head() {
+  error_code error;
+  const size_t used = parser_->put(buffer_.data(), error);
+  const bool folded = has_folded_line(text_of(buffer_).substr(0, used));
+  buffer_.consume(used);
+  if (folded)
+    return refuse(400, "a header continues on a second line; send each header on one line");
+  if (error == http::error::need_more) {
+    const auto left = std::chrono::duration_cast<milliseconds>(head_until_ - Clock::now());
+    return socket_.async_wait(tcp::socket::wait_read, within(left, &Connection::more_of_head));
+  }
+  head_read(error);
+}
+
+void HttpServer::Connection::more_of_head(error_code error) {
+  if (!error) buffer_.commit(socket_.read_some(buffer_.prepare(kReadAtOnce), error));
+  if (error && error != asio::error::would_block) return head_read(error);
+  read_head();
 }
 
 void HttpServer::Connection::head_read(error_code error) {
@@ -170,6 +195,8 @@ void HttpServer::Connection::head_read(error_code error) {
   request_.host = field(http::field::host);
   set_target(request_, string_of(message.target()));
   request_.origin = field(http::field::origin);
+  request_.fetch_site = string_of(message["Sec-Fetch-Site"]);
+  request_.fetch_mode = string_of(message["Sec-Fetch-Mode"]);
   request_.authorization = field(http::field::authorization);
   request_.content_type = field(http::field::content_type);
   request_.encoding = field(http::field::content_encoding);

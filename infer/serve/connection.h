@@ -1,6 +1,10 @@
 // The connections of an HttpServer: what http.cc and connection.cc share.
 #pragma once
 
+// clang-format off: Boost 1.74 needs std::exchange, and does not include it.
+#include <utility>
+// clang-format on
+
 #include <atomic>
 #include <boost/asio.hpp>
 #include <boost/beast/core.hpp>
@@ -14,7 +18,6 @@
 #include <set>
 #include <stop_token>
 #include <string>
-#include <utility>
 
 #include "infer/serve/http.h"
 
@@ -30,13 +33,18 @@ using Clock = std::chrono::steady_clock;
 
 struct HttpServer::State {
   State(const HttpOptions& options, Handler handler, Accepts accepts)
-      : options(options),
-        handler(std::move(handler)),
-        accepts(std::move(accepts)),
-        acceptor(io),
-        retry(io) {}
+      : options(options), handler(std::move(handler)), accepts(std::move(accepts)), retry(io) {}
 
+  /// An address that is listened on.
+  struct Door {
+    tcp::acceptor acceptor;
+    bool accepting = false;
+  };
+
+  void listen();
+  bool is_open() const { return doors.front().acceptor.is_open(); }
   void accept(const std::shared_ptr<State>& self);
+  void accept(const std::shared_ptr<State>& self, Door& door);
   void drain();
   void stop();  // from any thread
 
@@ -44,9 +52,9 @@ struct HttpServer::State {
   const Handler handler;
   const Accepts accepts;
   asio::io_context io{1};
-  tcp::acceptor acceptor;
+  std::list<Door> doors;  // one for each address of the host, on one port
   asio::steady_timer retry;
-  bool accepting = false, draining = false;
+  bool draining = false;
   std::atomic<bool> stopped = false;
   int64_t unread = 0, unsent = 0;  // bytes
   std::set<Connection*> connections;
@@ -116,6 +124,8 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
 
   void wait_for_request();
   void begin_request(error_code error);
+  void read_head();
+  void more_of_head(error_code error);
   void head_read(error_code error);
   void continued(error_code error);
   void read_body();
@@ -150,7 +160,6 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   std::list<Connection*>::iterator place_;
   int64_t unread_ = 0, unsent_ = 0;  // what this has of the state's
   std::string client_;
-  bool is_local_ = false;
   beast::flat_buffer buffer_;
   CheckExtensions check_extensions_;
   std::optional<http::request_parser<http::string_body>> parser_;
@@ -162,7 +171,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   bool answered_ = true, keep_alive_ = false, head_ = false;
   std::stop_source gone_;
   std::shared_ptr<Connection> pending_;  // this, until it is answered
-  Clock::time_point body_until_, linger_until_;
+  Clock::time_point head_until_, body_until_, linger_until_;
 };
 
 }  // namespace infer

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <new>
 #include <thread>
 
@@ -16,13 +17,51 @@ constexpr milliseconds kMemoryPause{1};    // where memory has
 
 }  // namespace
 
+void HttpServer::State::listen() {
+  error_code error;
+  tcp::resolver resolver(io);
+  const auto found =
+      resolver.resolve(options.host, std::to_string(options.port), tcp::resolver::passive, error);
+  error_code lacking;  // a version of IP that this machine does not have
+  uint16_t port = options.port;
+  for (const auto& entry : found) {  // none where the name is unknown
+    const asio::ip::address address = entry.endpoint().address();
+    const auto is_open_at = [&](const Door& door) {
+      return door.acceptor.local_endpoint().address() == address;
+    };
+    if (std::ranges::any_of(doors, is_open_at)) continue;
+    tcp::acceptor acceptor(io);
+    acceptor.open(entry.endpoint().protocol(), error);
+    if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor.bind({address, port}, error);
+    if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+    if (error == asio::error::address_family_not_supported ||
+        error == boost::system::errc::address_not_available) {
+      lacking = std::exchange(error, {});
+      continue;
+    }
+    if (error) break;
+    port = acceptor.local_endpoint().port();
+    doors.push_back({std::move(acceptor)});
+  }
+  if (!error && doors.empty()) error = lacking;
+  if (error) {
+    throw phasor::InvalidArgument(
+        fmt::format("cannot listen on {}:{}: {}", options.host, options.port, error.message()));
+  }
+}
+
 void HttpServer::State::accept(const std::shared_ptr<State>& self) {
-  if (accepting || !acceptor.is_open()) return;
+  for (Door& door : doors) accept(self, door);
+}
+
+void HttpServer::State::accept(const std::shared_ptr<State>& self, Door& door) {
+  if (door.accepting || !door.acceptor.is_open()) return;
   // Goes on when one has ended or is idle.
   if (std::ssize(connections) >= options.max_connections && idle.empty()) return;
-  acceptor.async_accept([self](error_code error, tcp::socket socket) {
-    self->accepting = false;
-    if (!self->acceptor.is_open()) return;
+  door.acceptor.async_accept([self, &door](error_code error, tcp::socket socket) {
+    door.accepting = false;
+    if (!door.acceptor.is_open()) return;
     const bool is_full = std::ssize(self->connections) >= self->options.max_connections;
     if (!self->idle.empty()) {
       // Without descriptors nobody may be waiting: one that has just come can send its request.
@@ -30,7 +69,7 @@ void HttpServer::State::accept(const std::shared_ptr<State>& self) {
       if (is_full || (error && first->waited() >= kRetryAccept)) first->close();
     }
     if (!error) {
-      self->accept(self);  // first, for there may be no memory for this one
+      self->accept(self, door);  // first, for there may be no memory for this one
       std::make_shared<Connection>(self, std::move(socket))->begin();
       return;
     }
@@ -39,7 +78,7 @@ void HttpServer::State::accept(const std::shared_ptr<State>& self) {
       if (!error) self->accept(self);
     });
   });
-  accepting = true;  // it has not thrown
+  door.accepting = true;  // it has not thrown
 }
 
 void HttpServer::State::stop() {
@@ -50,7 +89,7 @@ void HttpServer::State::stop() {
 void HttpServer::State::drain() {
   draining = true;
   error_code ignored;
-  acceptor.close(ignored);
+  for (Door& door : doors) door.acceptor.close(ignored);
   retry.cancel();
   while (!idle.empty()) idle.front()->close();
   for (Connection* const connection : connections) connection->hurry();
@@ -58,22 +97,7 @@ void HttpServer::State::drain() {
 
 HttpServer::HttpServer(const HttpOptions& options, Handler handler, Accepts accepts)
     : state_(std::make_shared<State>(options, std::move(handler), std::move(accepts))) {
-  tcp::acceptor& acceptor = state_->acceptor;
-  error_code error;
-  tcp::resolver resolver(state_->io);
-  const auto found =
-      resolver.resolve(options.host, std::to_string(options.port), tcp::resolver::passive, error);
-  if (!error) {
-    const tcp::endpoint endpoint = *found.begin();
-    acceptor.open(endpoint.protocol(), error);
-    if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-    if (!error) acceptor.bind(endpoint, error);
-    if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-  }
-  if (error) {
-    throw phasor::InvalidArgument(
-        fmt::format("cannot listen on {}:{}: {}", options.host, options.port, error.message()));
-  }
+  state_->listen();
 }
 
 HttpServer::~HttpServer() {
@@ -85,14 +109,20 @@ HttpServer::~HttpServer() {
   } while (!state_->connections.empty());
 }
 
-uint16_t HttpServer::port() const { return state_->acceptor.local_endpoint().port(); }
+uint16_t HttpServer::port() const { return state_->doors.front().acceptor.local_endpoint().port(); }
+
+bool HttpServer::is_loopback() const {
+  return std::ranges::all_of(state_->doors, [](const State::Door& door) {
+    return door.acceptor.local_endpoint().address().is_loopback();
+  });
+}
 
 void HttpServer::run() {
   while (!state_->stopped) {
     try {
       state_->accept(state_);
       state_->io.run();
-      if (!state_->acceptor.is_open()) return;  // drained
+      if (!state_->is_open()) return;  // drained
       state_->io.restart();
     } catch (const std::bad_alloc&) {  // the connection that asked for it has ended
       std::this_thread::sleep_for(kMemoryPause);

@@ -18,10 +18,10 @@ struct HttpRequest {
   std::string method;                       // "POST"
   std::string path;                         // "/embed", decoded; what follows "?" is left out
   std::string host, origin, authorization;  // those headers' values
+  std::string fetch_site, fetch_mode;       // Sec-Fetch-Site and -Mode, which browsers set
   std::string content_type, encoding;       // of the body
   std::string body;
-  std::string client;     // its address
-  bool is_local = false;  // it is on this machine
+  std::string client;  // its address
   /// Where the request could not be read: the status that refuses it, and why. Then the fields
   /// above hold what had been read.
   int status = 0;
@@ -67,11 +67,14 @@ class HttpServer {
   /// without, and must refuse it.
   using Accepts = std::function<bool(const HttpRequest&)>;
 
-  /// Opens the port. Throws InvalidArgument, where that cannot be.
+  /// Opens the port at each address that the host's name has. Throws InvalidArgument, where one
+  /// cannot be opened, unless this machine lacks its version of IP.
   HttpServer(const HttpOptions& options, Handler handler, Accepts accepts);
   ~HttpServer();
 
   uint16_t port() const;
+  /// Whether each address is this machine's alone.
+  bool is_loopback() const;
   /// Returns after stop(), or after drain() once the accepted requests are answered and the clients
   /// have taken the answers or their time is up. A connection for which there is no memory is
   /// closed.

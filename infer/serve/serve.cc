@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -62,24 +63,33 @@ std::string url_of(const std::string& host, uint16_t port) {
   return fmt::format("http://{}:{}", is_ipv6 ? "[" + host + "]" : host, port);
 }
 
-std::vector<std::string> read_keys(const std::string& file) {
+/// Of a text with one key a line; `source` is named where it has none.
+std::vector<std::string> keys_of(std::string_view text, const std::string& source) {
   constexpr std::string_view kMark = "\xef\xbb\xbf", kSpace = " \t\r";
+  if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
   std::vector<std::string> keys;
-  std::string text = as_input("--api-key-file: ",
-                              [&] { return phasor::internal::read_file(file, kMostKeyBytes); });
-  if (text.starts_with(kMark)) text.erase(0, kMark.size());
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    std::string key = text.substr(begin, end - begin);
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string key(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
     key.erase(key.find_last_not_of(kSpace) + 1);
     key.erase(0, std::min(key.find_first_not_of(kSpace), key.size()));
     if (!key.empty() && key[0] != '#') keys.push_back(std::move(key));
-    begin = end + 1;
   }
   if (keys.empty())
-    throw phasor::InvalidArgument(
-        fmt::format("--api-key-file: {} holds no key; write one a line", file));
+    throw phasor::InvalidArgument(fmt::format("{} holds no key; write one a line", source));
   return keys;
+}
+
+/// Of the file, else of the environment; none: whoever reaches the server may ask.
+std::vector<std::string> read_keys(const std::string& file) {
+  if (!file.empty()) {
+    const std::string text = as_input(
+        "--api-key-file: ", [&] { return phasor::internal::read_file(file, kMostKeyBytes); });
+    return keys_of(text, "--api-key-file: " + file);
+  }
+  const char* const text = std::getenv("PHASOR_API_KEY");
+  return text == nullptr ? std::vector<std::string>() : keys_of(text, "PHASOR_API_KEY");
 }
 
 /// As many descriptors as the system allows: each connection takes one.
@@ -145,10 +155,13 @@ int serve(int argc, char** argv) {
               arguments.http.host);
   line.option("--port", "N", "the port (default: 8080; 0: any that is free)", arguments.http.port,
               Range{0, 65535});
-  line.option("--api-key-file", "FILE", "keys, one a line; requests must have one of them",
+  line.option("--api-key-file", "FILE",
+              "keys, one a line; requests must have one of them (default: those in the environment "
+              "variable PHASOR_API_KEY, else no key is asked for)",
               arguments.key_file);
   line.list("--allow-host", "NAME",
-            "a name under which a proxy on this machine serves the page to browsers; repeatable",
+            "a name whose web pages may ask, such as that of a proxy which serves the page; "
+            "repeatable (default: this machine's name and addresses)",
             arguments.service.hosts);
   line.option("--max-batch-tokens", "N", "about how many tokens run in one batch (default: 16384)",
               arguments.service.queue.max_batch_tokens, Range{1, 1 << 30});
@@ -171,7 +184,7 @@ int serve(int argc, char** argv) {
   line.flag("-q,--quiet", "no log and no notes", arguments.common.quiet);
   if (const auto done = line.parse(argc, argv)) return *done;
   if (arguments.models.empty()) arguments.models = {arguments.common.model};
-  if (!arguments.key_file.empty()) arguments.service.keys = read_keys(arguments.key_file);
+  arguments.service.keys = read_keys(arguments.key_file);
   arguments.service.timeout = std::chrono::milliseconds(std::llround(arguments.timeout * 1000));
   raise_descriptors();
 
@@ -193,6 +206,11 @@ int serve(int argc, char** argv) {
       },
       [&](const HttpRequest& request) { return service.accepts(request); });
   const uint16_t port = server.port();
+  if (!server.is_loopback() && arguments.service.keys.empty() && !arguments.common.quiet)
+    note(
+        fmt::format("whoever reaches {} may ask: no key is set; give --api-key-file FILE or "
+                    "PHASOR_API_KEY",
+                    url_of(arguments.http.host, port)));
   std::thread loop([&] { server.run(); });
   try {
     Signals signals(server, service, arguments.common.quiet);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/asio/ip/host_name.hpp>
 #include <cctype>
 
 #include "infer/serve/exchange.h"
@@ -12,6 +13,8 @@
 
 namespace infer {
 namespace {
+
+namespace asio = boost::asio;
 
 constexpr std::array kRoutes = {
     Route{"GET", "/health", &Exchange::get_health, false, true},
@@ -56,15 +59,38 @@ const Route* route_of(const HttpRequest& request) {
   return of_path;
 }
 
-/// "name" of "name:8080" and of "http://Name/"; "[::1]" of "[::1]:8080".
-std::string host_of(std::string_view origin) {
-  if (const size_t scheme = origin.find("://"); scheme != origin.npos)
-    origin.remove_prefix(scheme + 3);
-  const bool is_ipv6 = origin.starts_with('[');
-  std::string name(origin.substr(0, is_ipv6 ? origin.find(']') + 1 : origin.find_first_of(":/")));
-  if (name.ends_with('.')) name.pop_back();
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-  return name;
+std::string lower(std::string_view text) {
+  std::string letters(text);
+  std::ranges::transform(letters, letters.begin(), [](unsigned char c) { return std::tolower(c); });
+  return letters;
+}
+
+/// "name" and "8080" of "name:8080" and of "http://Name:8080/"; "[::1]" and "80" of "http://[::1]".
+struct Site {
+  explicit Site(std::string_view origin, std::string_view scheme = {}) {
+    if (const size_t end = origin.find("://"); end != origin.npos) {
+      scheme = origin.substr(0, end);
+      origin.remove_prefix(end + 3);
+    }
+    const bool is_ipv6 = origin.starts_with('[');
+    const size_t end = is_ipv6 ? origin.find(']') + 1 : origin.find_first_of(":/");
+    name = lower(origin.substr(0, end));
+    if (name.ends_with('.')) name.pop_back();
+    origin.remove_prefix(name.empty() ? origin.size() : std::min(end, origin.size()));
+    if (origin.starts_with(':')) port = origin.substr(1, origin.find('/') - 1);
+    if (port.empty()) port = equal_letters(scheme, "https") ? "443" : "80";
+  }
+
+  bool operator==(const Site&) const = default;
+
+  std::string name, port;
+};
+
+/// Names that nobody else can point at this machine.
+bool is_own_name(const std::string& name) {
+  const bool is_address = name.starts_with('[') ||
+                          (!name.empty() && name.find_first_not_of("0123456789.") == name.npos);
+  return is_address || name == "localhost" || name == lower(asio::ip::host_name());
 }
 
 }  // namespace
@@ -101,25 +127,35 @@ bool Service::has_key(std::string_view authorization) const {
   return is_one;
 }
 
-/// A name that another site's owner has pointed at this machine makes its pages ours to a browser.
-bool Service::is_rebound(const HttpRequest& request) const {
-  if (!request.is_local || request.origin.empty()) return false;
-  const std::string name = host_of(request.host);
-  const bool is_address =
-      name.starts_with('[') || name.find_first_not_of("0123456789.") == std::string_view::npos;
-  return !is_address && name != "localhost" &&
-         std::ranges::find(options_.hosts, name, host_of) == options_.hosts.end();
+/// Pages of other sites may not ask: neither one that sends its own origin, nor one whose owner has
+/// pointed a name at this machine, so that a browser takes its pages for ours. A link to the page
+/// is followed.
+Failure Service::foreign(const HttpRequest& request) const {
+  const auto refused = [](const std::string& who, const std::string& remedy) -> Failure {
+    return {403, "Forbidden", fmt::format("{} may not ask this server{}", who, remedy)};
+  };
+  const bool is_link = equal_letters(request.fetch_mode, "navigate") && request.path == "/" &&
+                       request.method == "GET" && request.origin.empty();
+  if (equal_letters(request.fetch_site, "cross-site") && !is_link)
+    return refused("a page of another site", "");
+  if (request.origin.empty()) return {};
+  const size_t scheme = request.origin.find("://");  // none in "null"
+  if (scheme == std::string::npos) return refused("a page without an address", "");
+  const Site origin(request.origin), host(request.host, request.origin.substr(0, scheme));
+  const bool is_allowed = std::ranges::any_of(options_.hosts, [&](const std::string& allowed) {
+    return Site(allowed).name == origin.name;
+  });
+  if (is_allowed || (origin == host && is_own_name(host.name))) return {};
+  return refused(fmt::format("a page of {:.200}", request.origin),
+                 fmt::format("; --allow-host {:.200} lets it", origin.name));
 }
 
 Failure Service::refusal(const HttpRequest& request) const {
   const Route* const route = route_of(request);
   if (request.status != 0) return {request.status, "Http", request.problem};
+  if (Failure failure = foreign(request); failure.status != 0) return failure;
   if (!options_.keys.empty() && !(route && route->open) && !has_key(request.authorization))
     return {401, "Unauthorized", "the key is missing or wrong; send \"Authorization: Bearer KEY\""};
-  if (is_rebound(request))
-    return {403, "Forbidden",
-            fmt::format("pages of {} may not ask this server; --allow-host {} lets them",
-                        request.host, host_of(request.host))};
   if (route == nullptr) return {404, "NotFound", fmt::format("there is no {}", request.path)};
   if (!takes_method(*route, request.method))
     return {

@@ -19,7 +19,7 @@ struct ServiceOptions {
   std::vector<std::string> keys = {};         // one of them is asked for; empty: none
   std::chrono::milliseconds timeout{60'000};  // from a request's arrival to its batch
   int64_t max_texts = 32;                     // of a request in TEI's shapes; OpenAI's: 2048
-  std::vector<std::string> hosts = {};        // names of this server, where browsers send one
+  std::vector<std::string> hosts = {};        // whose pages may ask, beside the server's own
   QueueOptions queue = {};
 };
 
@@ -57,7 +57,7 @@ class Service {
   /// Why a request is refused whatever its body; status 0: it is not.
   Failure refusal(const HttpRequest& request) const;
   bool has_key(std::string_view authorization) const;
-  bool is_rebound(const HttpRequest& request) const;
+  Failure foreign(const HttpRequest& request) const;
 
   ServiceOptions options_;
   Metrics& metrics_;

@@ -85,12 +85,13 @@ std::vector<std::string> http_seeds() {
   constexpr std::string_view kAuthorized = "Host: a\r\nAuthorization: bearer key\r\n";
   return {
       "GET /health HTTP/1.1\r\nHost: a\r\n\r\n",
-      "GET / HTTP/1.1\r\nHost: 127.0.0.1:80\r\nOrigin: null\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: 127.0.0.1:80\r\nOrigin: http://127.0.0.1\r\n\r\n",
       "GET /ping HTTP/1.0\r\n\r\n",
       "HEAD http://a/health?b HTTP/1.1\r\nHost: b\r\nConnection: close\r\n\r\n",
-      request("GET /v1/mod%65ls?a=b", "Origin: http://a:1\r\n"),
+      request("GET /v1/mod%65ls?a=b", "Origin: http://localhost\r\n"),
       request("GET /v1/models/small", ""),
-      request("GET http://[::1]:80/info", "Origin: http://a\r\nReferer: http://a/\r\n"),
+      request("GET http://[::1]:80/info",
+              "Origin: http://[::1]\r\nSec-Fetch-Site: same-origin\r\n"),
       request("GET http://Ours./metrics", "Origin: http://ours\r\n"),
       request("POST /embed", "Content-Type: application/json\r\n", kBody) +
           request("POST /tokenize", "Content-Encoding: identity\r\n", kBody) +
@@ -133,6 +134,7 @@ Fuzzer http_fuzzer() {
                     "http://[::1]/",
                     "Host: ours\r\n",
                     "Origin: http://a\r\n",
+                    "Sec-Fetch-Site: cross-site\r\n",
                     "Authorization: Bearer key\r\n",
                     "/v1/models/",
                     "/health",
@@ -143,6 +145,8 @@ Fuzzer http_fuzzer() {
           .refused = []() -> std::vector<std::string> {
             return {"GET /info HTTP/1.1\r\nHost: a\r\n\r\n",
                     "GET /health HTTP/1.1\r\nHost: a\r\nOrigin: http://a\r\n\r\n",
+                    request("GET /info", "Sec-Fetch-Site: cross-site\r\n"),
+                    request("GET /info", "X: a\r\n b\r\n"),
                     request("GET /nowhere", ""),
                     request("DELETE /embed", ""),
                     request("POST /embed", "Content-Encoding: gzip\r\n", "{}"),

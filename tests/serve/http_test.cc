@@ -93,6 +93,15 @@ TEST(HttpTest, HttpIsReadAndRefusedAsItShould) {
               400);
   }
   EXPECT_EQ(refused("nonsense\r\n\r\n"), 400);
+  EXPECT_EQ(refused("\x16\x03\x01\x02"), 400);  // TLS: at once, though no line has ended
+  // A header on two lines, which a proxy may read as two.
+  for (const char* fold : {"X: a\r\n b", "X: a\r\n\tb", "X:\r\n \r\n b", "X: a\n b", "Host : a",
+                           " Host: a", "X: a\rb", "X\n: a"}) {
+    EXPECT_EQ(refused(fmt::format("GET /health HTTP/1.1\r\nHost: a\r\n{}\r\n\r\n", fold)), 400)
+        << fold;
+    EXPECT_EQ(refused(fmt::format("GET /health HTTP/1.1\r\n{}\r\nHost: a\r\n\r\n", fold)), 400)
+        << fold;
+  }
   EXPECT_EQ(refused("GET /health HTTP/1.1\r\n\r\n"), 400);
   for (const char* twice : {"1.1\r\nHost: a\r\nHost: b", "1.0\r\nHost: a\r\nHost: b",
                             "1.1\r\nHost: a\r\nOrigin: \r\nOrigin: http://b",

@@ -1,5 +1,6 @@
 // infer serve as a program: its options, its log, and how it ends.
 #include <gtest/gtest.h>
+#include <netdb.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -19,6 +20,8 @@
 
 namespace infer {
 namespace {
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
 /// A running infer serve, on a free port.
 class Program {
@@ -42,10 +45,12 @@ class Program {
     close(err[1]);
     out_ = out[0];
     err_ = err[0];
-    const std::string note = read_to(err_, "\n"), address = "http://127.0.0.1:";
-    const size_t at = note.find(address);
-    if (at == note.npos) throw std::runtime_error("infer serve says: " + note);
-    port_ = static_cast<uint16_t>(std::stoi(note.substr(at + address.size())));
+    notes_ = read_to(err_, "\n");
+    if (!contains(notes_, "serving ")) notes_ += read_to(err_, "\n");
+    const size_t at = notes_.find(':', notes_.rfind("http://") + 7);
+    if (!contains(notes_, "http://") || at == notes_.npos)
+      throw std::runtime_error("infer serve says: " + notes_);
+    port_ = static_cast<uint16_t>(std::stoi(notes_.substr(at + 1)));
   }
   ~Program() {
     if (process_ > 0) {
@@ -59,6 +64,8 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   uint16_t port() const { return port_; }
+  /// What it has said when it serves.
+  const std::string& notes() const { return notes_; }
   void signal(int number) const { kill(process_, number); }
   /// Waits for its end: its exit code, or 128 + n where signal n ended it.
   int end() {
@@ -104,6 +111,7 @@ class Program {
   pid_t process_ = 0;
   int out_ = -1, err_ = -1;
   uint16_t port_ = 0;
+  std::string notes_;
 };
 
 int status_of(const Program& program, std::string_view headers = {}) {
@@ -368,6 +376,53 @@ TEST(ServeProgramTest, KeysAreLinesOfAFile) {
                                                 {"no", 401},
                                                 {"# of two clients", 401}})
     EXPECT_EQ(status_of(program, "Authorization: Bearer " + key + "\r\n"), status) << key;
+}
+
+TEST(ServeProgramTest, AKeyMayComeFromTheEnvironment) {
+  const phasor::TempFolder folder;
+  const std::string file = folder.write("keys", "of-the-file").string();
+  const auto status = [](const Program& program, const std::string& key) {
+    return status_of(program, "Authorization: Bearer " + key + "\r\n");
+  };
+  setenv("PHASOR_API_KEY", " of-the-environment\n", 1);
+  {
+    const Program program({});
+    EXPECT_EQ(status(program, "of-the-environment"), 200);
+    EXPECT_EQ(status(program, ""), 401);
+  }
+  {
+    const Program program({"--api-key-file", file});
+    EXPECT_EQ(status(program, "of-the-file"), 200);
+    EXPECT_EQ(status(program, "of-the-environment"), 401);
+  }
+  setenv("PHASOR_API_KEY", "", 1);  // a mistake, which must not open the server
+  const phasor::ProgramResult empty = phasor::run_program({INFER_BINARY, "serve", "--port", "0"});
+  unsetenv("PHASOR_API_KEY");
+  EXPECT_NE(empty.exit_code, 0);
+  EXPECT_TRUE(contains(empty.err, "PHASOR_API_KEY holds no key")) << empty.err;
+}
+
+TEST(ServeProgramTest, AnOpenServerWithoutKeysIsNoted) {
+  const phasor::TempFolder folder;
+  const std::string file = folder.write("keys", "key").string();
+  EXPECT_TRUE(contains(Program({"--host", "0.0.0.0"}).notes(), "no key is set"));
+  EXPECT_FALSE(
+      contains(Program({"--host", "0.0.0.0", "--api-key-file", file}).notes(), "no key is set"));
+  EXPECT_FALSE(contains(Program({"--host", "127.0.0.2"}).notes(), "no key is set"));
+}
+
+TEST(ServeProgramTest, EachAddressOfTheHostIsListenedOn) {
+  const Program program({"--host", "localhost"});
+  const addrinfo hints{.ai_flags = AI_ADDRCONFIG, .ai_socktype = SOCK_STREAM};
+  addrinfo* all = nullptr;
+  const std::string port = std::to_string(program.port());
+  ASSERT_EQ(getaddrinfo("localhost", port.c_str(), &hints, &all), 0);
+  for (const addrinfo* each = all; each != nullptr; each = each->ai_next) {
+    const int socket = ::socket(each->ai_family, SOCK_STREAM, 0);
+    EXPECT_EQ(connect(socket, each->ai_addr, each->ai_addrlen), 0) << each->ai_family;
+    close(socket);
+  }
+  freeaddrinfo(all);
 }
 
 TEST(ServeProgramTest, AModelsNameIsItsFoldersOrItsOwn) {

@@ -219,19 +219,55 @@ TEST(RoutesTest, ARequestThatNamesNoModelGoesToTheFirstThatSuits) {
 
 TEST(RoutesTest, PagesOfOtherSitesMayNotAsk) {
   const Server server({.service = {.hosts = {"http://Phasor.example/"}}});
-  const auto status = [&](const std::string& host, const std::string& origin) {
+  const auto status = [&](const std::string& host, const std::string& headers,
+                          const std::string& line = "GET /info") {
     Client client(server.port());
-    client.send("GET /info HTTP/1.1\r\nHost: " + host + "\r\n" +
-                (origin.empty() ? "" : "Origin: " + origin + "\r\n") + "\r\n");
-    return client.receive().status;
+    client.send(line + " HTTP/1.1\r\nHost: " + host + "\r\n" + headers + "\r\n");
+    return client.receive(!line.starts_with("HEAD")).status;
   };
-  EXPECT_EQ(status("evil.example:8080", "http://evil.example:8080"), 403);
-  EXPECT_EQ(status("127.0.0.1.evil.example", "http://evil.example"), 403);
-  EXPECT_EQ(status("localhost.evil.example", "http://evil.example"), 403);
+  const auto of_page = [&](const std::string& host, const std::string& origin) {
+    return status(host, "Origin: " + origin + "\r\n");
+  };
+  // A name that its owner has pointed at this machine.
+  EXPECT_EQ(of_page("evil.example:8080", "http://evil.example:8080"), 403);
+  EXPECT_EQ(of_page("127.0.0.1.evil.example", "http://127.0.0.1.evil.example"), 403);
+  EXPECT_EQ(of_page("localhost.evil.example", "http://localhost.evil.example"), 403);
+  // Another site, another port of this machine, a file or a sandbox.
+  for (const char* origin : {"http://evil.example", "http://localhost:8081",
+                             "http://localhost", "http://127.0.0.1:8080",
+                             "null", "file://", "http://", "localhost:8080"})
+    EXPECT_EQ(of_page("localhost:8080", origin), 403) << origin;
   EXPECT_EQ(status("evil.example", ""), 200);  // no browser
-  for (const char* host : {"localhost", "localhost:8080", "127.0.0.1:8080", "[::1]:8080",
-                           "phasor.example:443", "LOCALHOST:1", "localhost."})
-    EXPECT_EQ(status(host, std::string("http://") + host), 200) << host;
+  for (const char* host :
+       {"localhost", "localhost:8080", "127.0.0.1:8080", "[::1]:8080", "LOCALHOST:1", "localhost."})
+    EXPECT_EQ(of_page(host, std::string("http://") + host), 200) << host;
+  EXPECT_EQ(of_page("localhost:80", "http://localhost"), 200);
+  EXPECT_EQ(of_page("localhost:443", "https://localhost"), 200);
+  // A name that is allowed, also where a proxy sends its own as the host.
+  EXPECT_EQ(of_page("phasor.example:443", "https://phasor.example"), 200);
+  EXPECT_EQ(of_page("localhost:8080", "https://phasor.example"), 200);
+  EXPECT_EQ(of_page("localhost:8080", "https://phasor.example.evil"), 403);
+  // What sends no origin, such as an image or a form: but a link to the page is followed.
+  const std::string cross = "Sec-Fetch-Site: cross-site\r\n", link = "Sec-Fetch-Mode: navigate\r\n";
+  EXPECT_EQ(status("localhost", cross), 403);
+  EXPECT_EQ(status("localhost", cross + link), 403);
+  EXPECT_EQ(status("localhost", cross, "GET /"), 403);
+  EXPECT_EQ(status("localhost", cross + link, "GET /"), 200);
+  EXPECT_EQ(status("localhost", cross + link, "POST /"), 403);
+  EXPECT_EQ(status("localhost", "Sec-Fetch-Site: same-origin\r\n"), 200);
+  EXPECT_EQ(status("localhost", "Sec-Fetch-Site: none\r\n"), 200);
+  for (const char* line : {"GET /", "HEAD /health", "GET /metrics", "GET /v1/models/sinusoidal",
+                           "POST /", "POST /v1/embeddings", "POST /observe", "GET /nothing"})
+    EXPECT_EQ(status("localhost", "Origin: http://evil.example\r\n", line), 403) << line;
+}
+
+TEST(RoutesTest, ABodyOfAnotherSiteIsNotRead) {
+  const Server server;
+  Client client(server.port());
+  client.send(
+      "POST /embed HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n"
+      "Content-Type: text/plain\r\nContent-Length: 1000000\r\n\r\n");
+  EXPECT_EQ(client.receive().status, 403);  // before the body has come
 }
 
 TEST(RoutesTest, AMistakeHasAStatusAndAReason) {
