@@ -27,6 +27,7 @@ void add_options(CommandLine& line, ClassifyArguments& arguments) {
   arguments.common.model.clear();  // no bundled model has a head
   line.option("-m,--model", "DIR", "a checkpoint's folder, with a classification head",
               arguments.common.model);
+  add_links(line, arguments.common);
   line.option("-i,--input", "FILE", "the lines of a file instead of TEXT; - is standard input",
               arguments.input);
   add_language(line, arguments.common);
@@ -53,7 +54,7 @@ LineReader lines_of(const char* command, const ClassifyArguments& arguments) {
 }
 
 Classifier::Classifier(const ClassifyArguments& arguments, const char* without)
-    : model(phasor::Model::load(arguments.common.model, {.language = arguments.common.language})),
+    : model(phasor::Model::load(arguments.common.model, load_options(arguments.common))),
       encoder(model,
               {.threads = arguments.common.threads, .precision = arguments.common.precision}),
       head(head_of(encoder, without)),
