@@ -76,8 +76,9 @@ phasor_status phasor_model_load(const char* folder_or_name, const phasor_load_op
     const phasor_load_options how =
         options_of(options, "phasor_load_options", &phasor_load_options::reserved);
     *model = new phasor_model{phasor::Model::load(
-        folder_or_name,
-        {.language = how.language != nullptr ? how.language : "", .copy = how.copy != 0})};
+        folder_or_name, {.language = how.language != nullptr ? how.language : "",
+                         .copy = how.copy != 0,
+                         .follow_links = how.follow_links != 0})};
   });
 }
 

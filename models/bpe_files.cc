@@ -31,7 +31,7 @@ bool append_merge(std::string_view line, MergeList& merges) {
 }
 
 /// A merge in each line, after a line "#version: …".
-MergeList read_merges_txt(const fs::path& file) {
+MergeList read_merges_txt(const ModelPath& file) {
   const std::string bytes = read_model_file(file);
   refuse_other_kind(bytes, file);
   MergeList merges;
@@ -85,7 +85,7 @@ void refuse_options(const ConfigReader& model) {
 }
 
 /// The older files of the same tokenizer, where they say something else.
-void note_other_files(const fs::path& folder, ByteLevelBpeSpec& spec) {
+void note_other_files(const ModelPath& folder, ByteLevelBpeSpec& spec) {
   const fs::path vocab = folder / "vocab.json", merges = folder / "merges.txt";
   const auto sorted = [](std::vector<std::pair<std::string, int32_t>> pieces) {
     std::ranges::sort(pieces);
@@ -157,7 +157,7 @@ std::shared_ptr<const Tokenizer> load_bpe_json(ModelFolder& folder,
   return tokenizer;
 }
 
-std::shared_ptr<const Tokenizer> load_bpe(const fs::path& folder,
+std::shared_ptr<const Tokenizer> load_bpe(const ModelPath& folder,
                                           const TokenizerSettings& settings) {
   const fs::path vocab = folder / "vocab.json", merges = folder / "merges.txt";
   std::string cls = "<s>", sep = "</s>", unk = "<unk>", pad = "<pad>", mask = "<mask>";

@@ -15,7 +15,7 @@ std::shared_ptr<const Tokenizer> load_bpe_json(ModelFolder& folder,
                                                const TokenizerSettings& settings);
 
 /// vocab.json and merges.txt, with RoBERTa's special tokens unless `settings` name others.
-std::shared_ptr<const Tokenizer> load_bpe(const std::filesystem::path& folder,
+std::shared_ptr<const Tokenizer> load_bpe(const ModelPath& folder,
                                           const TokenizerSettings& settings);
 
 }  // namespace phasor::internal

@@ -108,7 +108,7 @@ const FileKind* file_kind(std::string_view head, std::string_view name) {
   return nullptr;
 }
 
-std::string file_head(const std::filesystem::path& file) {
+std::string file_head(const ModelPath& file) {
   try {
     return PlainFile(within_folder(file)).read(kHeadBytes);
   } catch (const ModelError&) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "models/files.h"
 #include "phasor/errors.h"
 
 namespace phasor::internal {
@@ -27,7 +28,7 @@ const FileKind* file_kind(std::string_view head, std::string_view name = {});
 
 /// The first bytes of a file that must be within_folder(), as many as file_kind() needs; empty if
 /// they cannot be read.
-std::string file_head(const std::filesystem::path& file);
+std::string file_head(const ModelPath& file);
 
 /// Throws ModelError if `bytes`, of `file`, begin a known kind that is not `wanted`.
 void refuse_other_kind(std::string_view bytes, const std::filesystem::path& file,

@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -122,6 +124,41 @@ void append_text(const json& value, std::string& text) {
   }
 }
 
+bool is_in_proc(const std::filesystem::path& path) {
+  struct statfs system {};
+  return statfs(path.c_str(), &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
+}
+
+/// Throws ModelError where the way from `folder` to `file`, of links and folders, passes /proc,
+/// whose links lead to what this process has opened, and whose files say what it holds.
+void refuse_link_to_proc(const std::filesystem::path& folder, const std::filesystem::path& file) {
+  namespace fs = std::filesystem;
+  constexpr int kMostLinks = 40;  // the kernel's own limit
+  std::error_code error;
+  fs::path at = folder.empty() ? "." : folder;
+  fs::path rest = file.lexically_relative(folder);
+  for (int links = 0; !rest.empty() && links <= kMostLinks;) {
+    const fs::path next = at / *rest.begin();
+    rest = rest.lexically_relative(*rest.begin());
+    if (rest == ".") rest.clear();
+    if (!fs::is_symlink(next, error)) {
+      at = next;
+    } else if (is_in_proc(at)) {
+      break;
+    } else {
+      const fs::path target = fs::read_symlink(next, error);
+      if (target.is_absolute()) at = "/";
+      rest = rest.empty() ? target.relative_path() : target.relative_path() / rest;
+      ++links;
+    }
+  }
+  if (!is_in_proc(at)) return;  // what is not there, whoever opens it says
+  throw ModelError(
+      fmt::format("{}: it is a link into /proc, which is never followed; put a copy of the file in "
+                  "its place",
+                  file.string()));
+}
+
 }  // namespace
 
 JsonDocument::~JsonDocument() { empty(root_); }
@@ -181,10 +218,12 @@ bool is_there(const std::filesystem::path& file) {
          std::filesystem::file_type::not_found;
 }
 
-void refuse_link_out(const std::filesystem::path& folder, const std::filesystem::path& file) {
+void refuse_link_out(const ModelPath& folder, const std::filesystem::path& file) {
   namespace fs = std::filesystem;
+  if (folder.follow_links()) return refuse_link_to_proc(folder, file);
   std::error_code error;
-  const fs::path home = fs::canonical(folder.empty() ? "." : folder, error);
+  const fs::path& named = folder;
+  const fs::path home = fs::canonical(named.empty() ? "." : named, error);
   const fs::path target = error ? fs::path() : fs::canonical(file, error);
   if (error) return;  // whoever opens it says why
   const auto lies_in = [&target](const fs::path& outer) {
@@ -195,18 +234,19 @@ void refuse_link_out(const std::filesystem::path& folder, const std::filesystem:
   for (fs::path above = home; above.has_relative_path(); above = above.parent_path()) {
     if (above.filename() == "snapshots" && lies_in(above.parent_path() / "blobs")) return;
   }
-  throw ModelError(
-      fmt::format("{}: it is a link to {}, outside its folder; put a copy of the file in its place",
-                  file.string(), target.string()));
+  throw ModelError(fmt::format(
+      "{}: it is a link to {}, outside its folder; put a copy of the file in its place, "
+      "or, if you trust the folder, load it with follow_links (infer: --follow-links)",
+      file.string(), target.string()));
 }
 
-const std::filesystem::path& within_folder(const std::filesystem::path& file) {
+const std::filesystem::path& within_folder(const ModelPath& file) {
   if (std::error_code ignored; std::filesystem::is_symlink(file, ignored))
-    refuse_link_out(file.parent_path(), file);
+    refuse_link_out({file.parent_path(), file.follow_links()}, file);
   return file;
 }
 
-std::string read_model_file(const std::filesystem::path& file, int64_t max_bytes) {
+std::string read_model_file(const ModelPath& file, int64_t max_bytes) {
   return read_file(within_folder(file), max_bytes);
 }
 
@@ -229,13 +269,13 @@ JsonDocument parse_json_object(std::string_view text, std::string_view what) {
   return must_be_object(parse_json(text, what), what);
 }
 
-JsonDocument read_json(const std::filesystem::path& file, int64_t max_bytes) {
+JsonDocument read_json(const ModelPath& file, int64_t max_bytes) {
   const std::string text = read_model_file(file, max_bytes);
   refuse_other_kind(text, file);
   return parse_json(text, file.string(), max_bytes > kMaxConfig ? kMaxValues : kMaxConfigValues);
 }
 
-JsonDocument read_json_object(const std::filesystem::path& file, int64_t max_bytes) {
+JsonDocument read_json_object(const ModelPath& file, int64_t max_bytes) {
   return must_be_object(read_json(file, max_bytes), file.string());
 }
 

@@ -42,20 +42,36 @@ class PlainFile {
   int64_t size_ = 0;
 };
 
+/// A path in a model's folder. It knows whether links that lead out of the folder are followed
+/// (LoadOptions::follow_links), and so do the paths that `/` makes of it. Other paths follow none.
+class ModelPath : public std::filesystem::path {
+ public:
+  ModelPath(std::filesystem::path file, bool follow_links = false)  // NOLINT: implicit
+      : std::filesystem::path(std::move(file)), follow_links_(follow_links) {}
+
+  bool follow_links() const { return follow_links_; }
+  friend ModelPath operator/(const ModelPath& folder, const std::filesystem::path& name) {
+    return {static_cast<const std::filesystem::path&>(folder) / name, folder.follow_links_};
+  }
+
+ private:
+  bool follow_links_;
+};
+
 /// Throws ModelError where a link leads from `folder` to a file or folder outside it: who made the
 /// folder could have others' files read. The files of a hub's cache are links to its blobs, which
-/// may lie beside the folder "snapshots" that holds `folder`. Says nothing of what is not there.
-void refuse_link_out(const std::filesystem::path& folder, const std::filesystem::path& file);
+/// may lie beside the folder "snapshots" that holds `folder`. Where `folder` follows links, throws
+/// only where one leads through /proc. Says nothing of what is not there.
+void refuse_link_out(const ModelPath& folder, const std::filesystem::path& file);
 
 /// `file`, after refuse_link_out() of the folder that it is named in.
-const std::filesystem::path& within_folder(const std::filesystem::path& file);
+const std::filesystem::path& within_folder(const ModelPath& file);
 
 /// All of `file`. Throws ModelError like PlainFile, and for more than `max_bytes`.
 std::string read_file(const std::filesystem::path& file, int64_t max_bytes = kMaxTokenizerFile);
 
 /// read_file() of a file that must be within_folder().
-std::string read_model_file(const std::filesystem::path& file,
-                            int64_t max_bytes = kMaxTokenizerFile);
+std::string read_model_file(const ModelPath& file, int64_t max_bytes = kMaxTokenizerFile);
 
 /// A JSON value, nested at most 64 deep. Its destructor allocates nothing: that of nlohmann::json
 /// does where it has children, and ends the process where there is no memory.
@@ -80,11 +96,11 @@ class JsonDocument {
 };
 
 /// Like read_json; ModelError if the content is not a JSON object.
-JsonDocument read_json_object(const std::filesystem::path& file, int64_t max_bytes = kMaxConfig);
+JsonDocument read_json_object(const ModelPath& file, int64_t max_bytes = kMaxConfig);
 
 /// Any JSON value from a file that must be within_folder(), like parse_json(); of at most
 /// kMaxConfigValues, or kMaxValues where max_bytes is above kMaxConfig.
-JsonDocument read_json(const std::filesystem::path& file, int64_t max_bytes = kMaxConfig);
+JsonDocument read_json(const ModelPath& file, int64_t max_bytes = kMaxConfig);
 
 /// The most values of a file, as each takes memory: of a tokenizer's four million.
 constexpr int64_t kMaxValues = int64_t{1} << 22;

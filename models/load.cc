@@ -99,7 +99,7 @@ bool is_hub_name(const fs::path& path) {
 }
 
 /// Whether a config.json is a model's: those of Pooling and Dense modules have no model_type.
-bool names_model_type(const fs::path& file) {
+bool names_model_type(const ModelPath& file) {
   try {
     return read_model_file(file, kMaxConfig).find("\"model_type\"") != std::string::npos;
   } catch (const ModelError&) {
@@ -109,21 +109,22 @@ bool names_model_type(const fs::path& file) {
 
 /// Folders with a config.json of a model, up to two levels below `folder`: a hub's cache has them
 /// in snapshots/…, old sentence-transformers in 0_Transformer.
-std::vector<std::string> models_below(const fs::path& folder) {
+std::vector<std::string> models_below(const ModelPath& folder) {
   std::vector<std::string> names;
   std::error_code error;
   for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     if (entry.depth() > 1) entry.disable_recursion_pending();
     if (entry->path().filename() != "config.json") continue;
-    if (names_model_type(entry->path())) names.push_back(entry->path().parent_path().string());
+    if (names_model_type({entry->path(), folder.follow_links()}))
+      names.push_back(entry->path().parent_path().string());
   }
   std::sort(names.begin(), names.end());
   return names;
 }
 
 /// Throws ModelError that says what a folder without config.json most likely is.
-[[noreturn]] void no_config(const fs::path& folder) {
+[[noreturn]] void no_config(const ModelPath& folder) {
   std::error_code error;
   fs::directory_iterator entries(folder, error);
   if (error) {
@@ -270,8 +271,8 @@ bool add_models_folder(const fs::path& folder) {
 
 std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
                                          const LoadOptions& options) {
-  const fs::path folder = find_model(folder_or_name);
-  const fs::path transformer = transformer_of(folder);
+  const ModelPath folder(find_model(folder_or_name), options.follow_links);
+  const ModelPath transformer = transformer_of(folder);
   if (!is_file(transformer / "config.json")) no_config(folder);
   ModelFolder json_files(transformer);
   std::optional<ModelFolder> outer;

@@ -20,9 +20,9 @@ inline constexpr const char* kSentenceConfig = "config_sentence_transformers.jso
 
 class ModelFolder {
  public:
-  explicit ModelFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  explicit ModelFolder(ModelPath path) : path_(std::move(path)) {}
 
-  const std::filesystem::path& path() const { return path_; }
+  const ModelPath& path() const { return path_; }
   /// Whether anything of this name is in the folder; see is_there().
   bool has(const std::string& name) const { return is_there(path_ / name); }
 
@@ -59,7 +59,7 @@ class ModelFolder {
   };
   File& open(const std::string& name, bool is_object);
 
-  std::filesystem::path path_;
+  ModelPath path_;
   std::map<std::string, std::unique_ptr<File>> files_;
   std::set<std::string> forgotten_;
 };

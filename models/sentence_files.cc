@@ -92,9 +92,9 @@ Pooling read_pooling(const ConfigReader& reader, int64_t width) {
 }
 
 /// Reads a tensor of a module's model.safetensors, which must have this shape.
-std::vector<float> read_tensor(const fs::path& folder, const std::string& name,
+std::vector<float> read_tensor(const ModelPath& folder, const std::string& name,
                                const std::vector<int64_t>& shape) {
-  const fs::path weights = folder / "model.safetensors";
+  const ModelPath weights = folder / "model.safetensors";
   if (!is_there(weights)) refuse_without_weights(folder);
   const auto file = SafetensorsFile::open(within_folder(weights));
   const Tensor tensor = file->tensor(name);
@@ -141,7 +141,7 @@ Activation read_function(const ConfigReader& reader) {
                 ErrorCode::kUnsupported);
 }
 
-Projection read_dense(const ConfigReader& reader, const fs::path& folder, int64_t width) {
+Projection read_dense(const ConfigReader& reader, const ModelPath& folder, int64_t width) {
   require_sentence_embedding(reader);
   if (reader.boolean({"use_residual"}, false)) {
     reader.refuse("use_residual", "false", ErrorCode::kUnsupported);
@@ -160,7 +160,7 @@ Projection read_dense(const ConfigReader& reader, const fs::path& folder, int64_
   return projection;
 }
 
-VectorNorm read_norm(const ConfigReader& reader, const fs::path& folder, int64_t width) {
+VectorNorm read_norm(const ConfigReader& reader, const ModelPath& folder, int64_t width) {
   if (reader.integer({"dimension"}, 1, kMaxDenseWidth) != width) {
     reader.refuse("dimension", fmt::format("{}, the width of what comes before", width));
   }
@@ -193,7 +193,7 @@ class ModuleReader {
         std::find(path.begin(), path.end(), "..") != path.end()) {
       module.refuse("path", "a folder inside the model's own, without \"..\"");
     }
-    const fs::path where = folder_.path() / path;
+    const ModelPath where = folder_.path() / path;
     refuse_link_out(folder_.path(), where);
     if (!type.starts_with("sentence_transformers.")) {
       module.refuse("type", "a class of sentence_transformers: phasor runs no other code",
@@ -273,7 +273,7 @@ void read_vectors(const ConfigReader& file, int64_t d_model, SentenceConfig& con
 
 }  // namespace
 
-fs::path transformer_of(const fs::path& folder) {
+ModelPath transformer_of(const ModelPath& folder) {
   try {
     if (!is_there(folder / kModules)) return folder;
     const JsonDocument modules = read_json(folder / kModules);

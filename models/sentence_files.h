@@ -18,7 +18,7 @@ TextConfig read_text_config(ModelFolder& transformer, ModelFolder& folder);
 
 /// The folder of the Transformer that modules.json names: `folder` itself, or, in models of old,
 /// one in it, such as "0_Transformer".
-std::filesystem::path transformer_of(const std::filesystem::path& folder);
+ModelPath transformer_of(const ModelPath& folder);
 
 /// Reads modules.json, the modules that it names (Pooling, Dense, LayerNorm, Normalize, Dropout),
 /// and how vectors are shortened and compared. Without modules.json 1_Pooling is read; without both

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kLanguage = "{lang}";
 
-void read_model(const fs::path& file, SentencePieceSpec& spec) {
+void read_model(const ModelPath& file, SentencePieceSpec& spec) {
   spec.file = file.string();
   spec.model = read_model_file(file);
   refuse_other_kind(spec.model, file);
@@ -78,7 +78,7 @@ std::optional<TokenizerFamily> find_tokenizer_family(std::string_view tokenizer_
   return std::nullopt;
 }
 
-std::shared_ptr<const Tokenizer> load_family(const fs::path& folder, TokenizerFamily family,
+std::shared_ptr<const Tokenizer> load_family(const ModelPath& folder, TokenizerFamily family,
                                              const TokenizerSettings& settings,
                                              const LoadOptions& options) {
   SentencePieceSpec& spec = family.spec;
@@ -97,7 +97,7 @@ std::shared_ptr<const Tokenizer> load_family(const fs::path& folder, TokenizerFa
   return make_sentencepiece_tokenizer(spec);
 }
 
-std::shared_ptr<const Tokenizer> load_spelled_out(const fs::path& folder,
+std::shared_ptr<const Tokenizer> load_spelled_out(const ModelPath& folder,
                                                   const ConfigReader& reader) {
   if (reader.text({"type"}) != "sentencepiece") reader.refuse("type", "\"sentencepiece\"");
   const std::string file = reader.text({"file"});
@@ -119,7 +119,7 @@ std::shared_ptr<const Tokenizer> load_spelled_out(const fs::path& folder,
   return make_sentencepiece_tokenizer(spec);
 }
 
-std::shared_ptr<const Tokenizer> load_plain(const fs::path& model) {
+std::shared_ptr<const Tokenizer> load_plain(const ModelPath& model) {
   SentencePieceSpec spec{.kind = "plain"};
   read_model(model, spec);
   return make_sentencepiece_tokenizer(spec);

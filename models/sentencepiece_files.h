@@ -1,12 +1,12 @@
 // The files of a SentencePiece tokenizer: its model, vocab.json, and the configuration of both.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string_view>
 
 #include "models/config_reader.h"
+#include "models/files.h"
 #include "models/tokenizer_families.h"
 #include "models/tokenizer_settings.h"
 #include "phasor/tokenizer.h"
@@ -17,16 +17,15 @@ namespace phasor::internal {
 std::optional<TokenizerFamily> find_tokenizer_family(std::string_view tokenizer_class);
 
 /// Throws InvalidArgument for an unknown language.
-std::shared_ptr<const Tokenizer> load_family(const std::filesystem::path& folder,
-                                             TokenizerFamily family,
+std::shared_ptr<const Tokenizer> load_family(const ModelPath& folder, TokenizerFamily family,
                                              const TokenizerSettings& settings,
                                              const LoadOptions& options);
 
 /// phasor's own format: everything is in config.json's "tokenizer".
-std::shared_ptr<const Tokenizer> load_spelled_out(const std::filesystem::path& folder,
+std::shared_ptr<const Tokenizer> load_spelled_out(const ModelPath& folder,
                                                   const ConfigReader& reader);
 
 /// Only the model: no special tokens, and SentencePiece's own ids.
-std::shared_ptr<const Tokenizer> load_plain(const std::filesystem::path& model);
+std::shared_ptr<const Tokenizer> load_plain(const ModelPath& model);
 
 }  // namespace phasor::internal

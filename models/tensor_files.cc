@@ -80,7 +80,7 @@ std::string conversion(const fs::path& pickle) {
 }
 
 /// What is said about `name`, a file of `folder` that begins with `head`.
-ForeignWeights describe(const fs::path& folder, const std::string& name, const FileKind* kind,
+ForeignWeights describe(const ModelPath& folder, const std::string& name, const FileKind* kind,
                         const std::string& head) {
   if (kind == nullptr) {
     return {fmt::format("; {} is of no format that phasor knows (it {})", name,
@@ -98,7 +98,7 @@ ForeignWeights describe(const fs::path& folder, const std::string& name, const F
 
 }  // namespace
 
-ForeignWeights foreign_weights(const fs::path& folder) {
+ForeignWeights foreign_weights(const ModelPath& folder) {
   const std::vector<std::string> names = file_names(folder);
   std::optional<ForeignWeights> unknown;
   for (const std::string_view extension : kExtensions) {
@@ -117,14 +117,14 @@ ForeignWeights foreign_weights(const fs::path& folder) {
   return unknown.value_or(ForeignWeights());
 }
 
-void refuse_without_weights(const fs::path& folder) {
+void refuse_without_weights(const ModelPath& folder) {
   const ForeignWeights found = foreign_weights(folder);
   throw ModelError(fmt::format("{}: no {} in it{}", folder.string(), kOneFile, found.clause),
                    found.code);
 }
 
-std::shared_ptr<const TensorFiles> TensorFiles::open(const fs::path& folder, bool copy) {
-  const fs::path one = folder / kOneFile, index = folder / kIndex;
+std::shared_ptr<const TensorFiles> TensorFiles::open(const ModelPath& folder, bool copy) {
+  const ModelPath one = folder / kOneFile, index = folder / kIndex;
   if (is_file(one)) {
     const std::shared_ptr<TensorFiles> opened(new TensorFiles(one));
     opened->files_.push_back(SafetensorsFile::open(within_folder(one), copy));
@@ -135,15 +135,15 @@ std::shared_ptr<const TensorFiles> TensorFiles::open(const fs::path& folder, boo
   }
   if (is_file(index)) {
     const std::shared_ptr<TensorFiles> opened(new TensorFiles(index));
-    opened->add_shards(index, copy);
+    opened->add_shards(folder, copy);
     return opened;
   }
   refuse_without_weights(folder);
 }
 
 // {"weight_map": {"encoder.layer.0.…": "model-00001-of-00002.safetensors", …}}
-void TensorFiles::add_shards(const fs::path& index, bool copy) {
-  const JsonDocument document = read_json_object(index);
+void TensorFiles::add_shards(const ModelPath& folder, bool copy) {
+  const JsonDocument document = read_json_object(folder / kIndex);
   const nlohmann::json& json = *document;
   const auto weight_map = json.find("weight_map");
   if (weight_map == json.end() || !weight_map->is_object() || weight_map->empty()) {
@@ -161,13 +161,13 @@ void TensorFiles::add_shards(const fs::path& index, bool copy) {
     }
     const SafetensorsFile*& file = opened[shard];
     if (file == nullptr) {
-      if (!is_file(index.parent_path() / shard)) {
+      if (!is_file(folder / shard)) {
         throw ModelError(fmt::format("{}: {}, which it names, is not there; get all its files",
                                      where_, value_text(shard)));
       }
-      const SafetensorsFile*& same = by_id[file_id(index.parent_path() / shard)];
+      const SafetensorsFile*& same = by_id[file_id(folder / shard)];
       if (same == nullptr) {
-        files_.push_back(SafetensorsFile::open(within_folder(index.parent_path() / shard), copy));
+        files_.push_back(SafetensorsFile::open(within_folder(folder / shard), copy));
         same = files_.back().get();
       }
       file = same;

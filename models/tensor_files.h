@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "models/files.h"
 #include "phasor/errors.h"
 #include "phasor/safetensors.h"
 
@@ -18,8 +19,7 @@ class TensorFiles {
  public:
   /// `copy`: see SafetensorsFile::open(). Throws ModelError, where there is no such file like
   /// refuse_without_weights().
-  static std::shared_ptr<const TensorFiles> open(const std::filesystem::path& folder,
-                                                 bool copy = false);
+  static std::shared_ptr<const TensorFiles> open(const ModelPath& folder, bool copy = false);
 
   /// The names of all tensors, each with its file.
   const std::map<std::string, const SafetensorsFile*>& tensors() const { return tensors_; }
@@ -36,7 +36,7 @@ class TensorFiles {
 
  private:
   explicit TensorFiles(const std::filesystem::path& file) : where_(file.string()) {}
-  void add_shards(const std::filesystem::path& index, bool copy);
+  void add_shards(const ModelPath& folder, bool copy);
   const SafetensorsFile& file_of(const std::string& name) const;
 
   std::string where_;
@@ -49,10 +49,10 @@ struct ForeignWeights {
   std::string clause;  // "; FILE is …", for the end of a message; empty where there is none
   ErrorCode code = ErrorCode::kInvalidModel;
 };
-ForeignWeights foreign_weights(const std::filesystem::path& folder);
+ForeignWeights foreign_weights(const ModelPath& folder);
 
 /// Throws ModelError: the folder has no model.safetensors; it says what it has instead and what to
 /// do.
-[[noreturn]] void refuse_without_weights(const std::filesystem::path& folder);
+[[noreturn]] void refuse_without_weights(const ModelPath& folder);
 
 }  // namespace phasor::internal

@@ -136,11 +136,11 @@ std::string what_there_is(const Files& files) {
 }
 
 /// The only SentencePiece model of a folder without a tokenizer configuration.
-std::optional<fs::path> bare_model(const Files& files) {
-  std::optional<fs::path> model;
+std::optional<ModelPath> bare_model(const Files& files) {
+  std::optional<ModelPath> model;
   if (files.has("config.json") || files.has("tokenizer_config.json")) return std::nullopt;
   for (const std::string& file : files.names) {
-    const fs::path path = files.folder.path() / file;
+    const ModelPath path = files.folder.path() / file;
     if (path.extension() != ".model" && path.extension() != ".spm") continue;
     if (model) return std::nullopt;
     model = path;
@@ -176,7 +176,7 @@ std::shared_ptr<const Tokenizer> load_by_files(const Files& files) {
                               {"no file says which tokenizer sentencepiece.bpe.model belongs to; "
                                "XLM-R's is assumed"});
   }
-  if (const std::optional<fs::path> model = bare_model(files)) {
+  if (const std::optional<ModelPath> model = bare_model(files)) {
     refuse_language(files);
     return load_plain(*model);
   }
@@ -279,7 +279,7 @@ std::shared_ptr<const Tokenizer> load_tokenizer(ModelFolder& folder, const LoadO
 
 std::shared_ptr<const Tokenizer> Tokenizer::load(const fs::path& folder,
                                                  const LoadOptions& options) {
-  ModelFolder files(folder);
+  ModelFolder files(ModelPath(folder, options.follow_links));
   return load_tokenizer(files, options);
 }
 

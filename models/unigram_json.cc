@@ -82,7 +82,7 @@ std::vector<std::pair<std::string_view, float>> sorted(std::span<const ModelPiec
 
 /// Whether `pieces` are those of the SentencePiece model in `file`, if it is there, and perhaps
 /// more.
-bool same_pieces(const std::filesystem::path& file, std::span<const ModelPiece> pieces) {
+bool same_pieces(const ModelPath& file, std::span<const ModelPiece> pieces) {
   if (!is_file(file)) return true;
   try {
     const std::string bytes = read_model_file(file);

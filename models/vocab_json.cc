@@ -72,7 +72,7 @@ class PairReader : public nlohmann::json_sax<json> {
 
 }  // namespace
 
-std::vector<std::pair<std::string, int32_t>> read_vocab_json(const std::filesystem::path& file) {
+std::vector<std::pair<std::string, int32_t>> read_vocab_json(const ModelPath& file) {
   const std::string text = read_model_file(file);
   refuse_other_kind(text, file);
   PairReader reader(file.string());

@@ -2,14 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "models/files.h"
+
 namespace phasor::internal {
 
 /// The pairs of {"piece": id, …} in the file's order. Throws ModelError for anything else.
-std::vector<std::pair<std::string, int32_t>> read_vocab_json(const std::filesystem::path& file);
+std::vector<std::pair<std::string, int32_t>> read_vocab_json(const ModelPath& file);
 
 }  // namespace phasor::internal

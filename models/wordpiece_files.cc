@@ -22,7 +22,7 @@ using nlohmann::json;
 constexpr int64_t kMaxWordLength = 10000;
 
 /// One piece a line; its id is the line's number, from 0.
-std::vector<std::pair<std::string, int32_t>> read_vocab_txt(const fs::path& file) {
+std::vector<std::pair<std::string, int32_t>> read_vocab_txt(const ModelPath& file) {
   const std::string bytes = read_model_file(file);
   refuse_other_kind(bytes, file);
   std::vector<std::pair<std::string, int32_t>> pieces;
@@ -126,7 +126,7 @@ void read_json(const ConfigReader& root, bool follows_json, const TokenizerJson&
 }
 
 /// Whether vocab.txt, if it is there, has the pieces of tokenizer.json.
-bool same_vocabulary(const fs::path& vocab_txt, const WordPieceSpec& spec) {
+bool same_vocabulary(const ModelPath& vocab_txt, const WordPieceSpec& spec) {
   if (!is_file(vocab_txt)) return true;
   try {
     const auto lines = read_vocab_txt(vocab_txt);
@@ -147,7 +147,7 @@ bool has_capitals(const WordPieceSpec& spec) {
   });
 }
 
-void read_vocab_txt_alone(const fs::path& vocab_txt, const TokenizerSettings& settings,
+void read_vocab_txt_alone(const ModelPath& vocab_txt, const TokenizerSettings& settings,
                           WordPieceSpec& spec) {
   spec.file = vocab_txt.string();
   spec.pieces = read_vocab_txt(vocab_txt);
@@ -171,7 +171,7 @@ void drop_types(const TokenizerSettings& settings, WordPieceSpec& spec) {
 
 std::shared_ptr<const Tokenizer> load_wordpiece(ModelFolder& folder, std::string_view kind,
                                                 const TokenizerSettings& settings) {
-  const fs::path vocab_txt = folder.path() / "vocab.txt";
+  const ModelPath vocab_txt = folder.path() / "vocab.txt";
   WordPieceSpec spec{.kind = kind == "MPNet" ? "MPNet" : "BERT", .added = settings.added};
   TokenizerJson parts;
   const ConfigReader root = folder.object(kTokenizerJson);

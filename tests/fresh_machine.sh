@@ -61,7 +61,7 @@ machine() {
     local programs='engine_test models_test tokenizer_test lens_test serve_test'
     say "$programs"
     inside "$root" "./dev build $programs &&
-      ctest --test-dir build/release --parallel $(nproc) --timeout 600 --no-tests=error --no-label-summary \
+      ctest --test-dir build/release --parallel $(nproc) --timeout 3600 --no-tests=error --no-label-summary \
         --output-on-failure -L '^(${programs// /|})\$'" ||
       fail "a test failed"
   else

@@ -94,6 +94,8 @@ typedef struct phasor_load_options {
   const char* language;  ///< for tokenizers whose texts carry one ("fr"); NULL: the files' own
   int32_t copy;          ///< not 0: reads the weights into memory instead of mapping their files
   int32_t reserved;
+  int32_t follow_links;  ///< not 0: links may lead out of the folder; see phasor/tokenizer.h
+  int32_t reserved_2;
 } phasor_load_options;
 
 /// Loads a model folder, or a bundled model by its name ("sinusoidal", "learned", "none"). Weights

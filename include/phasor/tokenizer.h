@@ -19,7 +19,10 @@ struct LoadOptions {
   std::string language = {};
   /// Reads the weights into memory instead of mapping their files; see Model::load().
   bool copy = false;
-  std::array<uint64_t, 8> reserved = {};  // for future fields, see encoder.h
+  /// Follows links in the folder wherever they lead, except through /proc. Otherwise a link that
+  /// leads out of the folder is refused: whoever made the folder could have any file read.
+  alignas(8) bool follow_links = false;
+  std::array<uint64_t, 7> reserved = {};  // for future fields, see encoder.h
 };
 
 /// Where a text that is too long is cut: where the tokenizer's files say (truncation_side, usually

@@ -43,6 +43,17 @@ void add_model(CommandLine& line, CommonOptions& options) {
                           kBundled[0], fmt::join(std::span(kBundled).subspan(1), ", ")),
               options.model);
   suggest_models(line);
+  add_links(line, options);
+}
+
+void add_links(CommandLine& line, CommonOptions& options) {
+  line.flag("--follow-links",
+            "links in the model's folder may lead out of it; for folders that you trust",
+            options.follow_links);
+}
+
+phasor::LoadOptions load_options(const CommonOptions& options) {
+  return {.language = options.language, .follow_links = options.follow_links};
 }
 
 void suggest_models(CommandLine& line) { line.among(kBundled); }

@@ -21,6 +21,7 @@ struct CommonOptions {
   std::string model = "sinusoidal";
   std::string language;
   std::string prefix;
+  bool follow_links = false;
   bool special = false;  // special tokens written in a text are read as such
   int threads = 0;
   phasor::Precision precision = phasor::Precision::kFloat32;
@@ -28,7 +29,12 @@ struct CommonOptions {
   bool quiet = false;
 };
 
+/// --model and --follow-links.
 void add_model(CommandLine& line, CommonOptions& options);
+/// --follow-links, of whatever loads a model.
+void add_links(CommandLine& line, CommonOptions& options);
+/// How a model or tokenizer is loaded: --lang and --follow-links.
+phasor::LoadOptions load_options(const CommonOptions& options);
 /// The option added last takes models, or positions, by name.
 void suggest_models(CommandLine& line);
 void suggest_positions(CommandLine& line);

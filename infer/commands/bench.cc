@@ -307,7 +307,7 @@ int bench(int argc, char** argv) {
   const std::vector<int> threads = parse_threads(arguments.threads);
   for (const std::string& name : arguments.shapes) parse_shape(name);
 
-  const auto model = phasor::Model::load(common.model);
+  const auto model = phasor::Model::load(common.model, load_options(common));
   const std::vector<BenchShape> shapes = fitting_shapes(arguments, model->max_tokens());
   Output output;
   if (!common.json) output.write(table_head(output));

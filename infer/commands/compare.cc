@@ -54,6 +54,7 @@ std::optional<int> parse_arguments(int argc, char** argv, CompareArguments& argu
       "two models (one, with two --positions or --precision), then texts; - is standard input",
       arguments.words);
   suggest_models(line);
+  add_links(line, arguments.common);
   line.list("--positions", "KIND",
             "given twice: the positions of the first and the second run of one model: own, none, "
             "sinusoidal[:LAYOUT], learned, rotary[:BASE] or alibi",
@@ -129,14 +130,15 @@ Names take_models(CompareArguments& arguments) {
   return models;
 }
 
-std::shared_ptr<const phasor::Model> load_second(const std::string& name) {
+std::shared_ptr<const phasor::Model> load_second(const std::string& name,
+                                                 const phasor::LoadOptions& options) {
   try {
     phasor::find_model(name);
   } catch (const phasor::ModelError& error) {
     throw phasor::ModelError(
         fmt::format("{}; two models come before the texts of compare", error.what()));
   }
-  return phasor::Model::load(name);
+  return phasor::Model::load(name, options);
 }
 
 /// What the sides differ in: "learned", "own", "int8", "own int8".
@@ -239,8 +241,8 @@ int compare(int argc, char** argv) {
   if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
   const CommonOptions& common = arguments.common;
   const Names names = take_models(arguments);
-  const auto first = phasor::Model::load(names[0]);
-  const auto second = names[1] == names[0] ? first : load_second(names[1]);
+  const auto first = phasor::Model::load(names[0], load_options(common));
+  const auto second = names[1] == names[0] ? first : load_second(names[1], load_options(common));
   const bool as_text = !common.json && !arguments.views.csv;
   const Shown shown =
       parse_views(arguments.views, as_text, first->config(), [&](Needs needs) -> std::string {

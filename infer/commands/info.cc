@@ -94,7 +94,7 @@ int info(int argc, char** argv) {
   if (model.empty()) model = common.model.empty() ? default_model : common.model;
 
   Output output;
-  const Json json = describe(phasor::Model::load(model, {.language = common.language}));
+  const Json json = describe(phasor::Model::load(model, load_options(common)));
   if (common.json) {
     output.write(one_line(json) + "\n");
     return 0;

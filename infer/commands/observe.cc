@@ -97,7 +97,7 @@ int observe(int argc, char** argv) {
   if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
   TextOptions& texts = arguments.texts;
   const CommonOptions& common = texts.common;
-  const auto model = phasor::Model::load(common.model, {.language = common.language});
+  const auto model = phasor::Model::load(common.model, load_options(common));
   const Shown shown = shown_of(arguments, model->config());
   phasor::Encoder encoder(model, {.threads = common.threads, .precision = common.precision});
   std::vector<Subject> subjects =

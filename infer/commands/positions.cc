@@ -71,6 +71,7 @@ std::optional<int> parse_arguments(int argc, char** argv, PositionsArguments& ar
   line.option("--save", "FILE", "write the table to .npy, .npz or .safetensors", arguments.save);
   add_html(line, arguments.html);
   line.flag("--csv", "print the values, a line for each position", arguments.csv);
+  add_links(line, arguments.common);
   add_json_and_quiet(line, arguments.common);
   return line.parse(argc, argv);
 }
@@ -121,7 +122,8 @@ std::vector<NamedTable> find_tables(const PositionsArguments& arguments) {
   for (const bool computed : {false, true}) {  // what is computed comes last
     for (size_t i = 0; i < names.size(); ++i) {
       if (is_computed(names[i]) != computed) continue;
-      tables[i] = find_table(names[i], computed ? size : arguments.size);
+      tables[i] =
+          find_table(names[i], computed ? size : arguments.size, load_options(arguments.common));
       if (!size.length) size.length = tables[i].rows();
       if (!size.width) size.width = tables[i].width();
     }

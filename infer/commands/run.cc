@@ -48,7 +48,7 @@ int run(int argc, char** argv) {
   ViewOptions views;
   if (const auto done = parse_arguments(argc, argv, texts, views)) return *done;
   const CommonOptions& common = texts.common;
-  const auto model = phasor::Model::load(common.model, {.language = common.language});
+  const auto model = phasor::Model::load(common.model, load_options(common));
   const phasor::RunOptions options = run_options(texts, model->config().position);
   phasor::Encoder encoder(model, {.threads = common.threads, .precision = common.precision});
   const Subject subject{.label = "", .name = common.model, .encoder = encoder, .options = options};

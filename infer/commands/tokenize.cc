@@ -41,7 +41,7 @@ int tokenize(int argc, char** argv) {
   note_file_as_text(texts, "infer tokenize - <", common);
 
   const auto tokenizer =
-      phasor::Tokenizer::load(phasor::find_model(common.model), {.language = common.language});
+      phasor::Tokenizer::load(phasor::find_model(common.model), load_options(common));
   if (!common.quiet) {
     for (const std::string& note : tokenizer->notes()) report_note(note);
   }

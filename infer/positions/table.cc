@@ -104,13 +104,14 @@ void refuse_without_vectors(const std::string& name, const phasor::Model& model)
                   name, describe(position), name));
 }
 
-NamedTable from_model(const std::string& name, const TableSize& size) {
+NamedTable from_model(const std::string& name, const TableSize& size,
+                      const phasor::LoadOptions& options) {
   const std::string hint = did_you_mean(name, phasor::names<phasor::SinusoidalLayout>().all);
   std::error_code ignored;
   if (!hint.empty() && !std::filesystem::exists(name, ignored)) {
     throw UsageError(fmt::format("there is no table '{}'{}", name, hint));
   }
-  const auto model = phasor::Model::load(name);
+  const auto model = phasor::Model::load(name, options);
   refuse_without_vectors(name, *model);
   const phasor::PositionConfig& own = model->config().position;
   const int64_t width = model->config().embedding_width();
@@ -146,14 +147,15 @@ bool is_computed(const std::string& name) {
   return name == kRandom || std::ranges::find(layouts, name) != layouts.end();
 }
 
-NamedTable find_table(const std::string& name, const TableSize& size) {
+NamedTable find_table(const std::string& name, const TableSize& size,
+                      const phasor::LoadOptions& options) {
   check("--length", size.length, kMaxLength);
   check("--width", size.width, kMaxWidth);
   std::error_code ignored;
   const bool is_file = is_table_file(name) || std::filesystem::is_regular_file(name, ignored);
   NamedTable table = is_computed(name) ? computed(name, size)
                      : is_file         ? from_file(name, size)
-                                       : from_model(name, size);
+                                       : from_model(name, size, options);
   if (!table.layout) {  // no formula says which columns turn together
     for (int64_t i = 0; i + 1 < table.width(); i += 2) {
       table.pairs.push_back({.sine = i, .cosine = i + 1, .frequency = 0});

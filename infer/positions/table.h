@@ -9,6 +9,7 @@
 
 #include "infer/matrix.h"
 #include "phasor/positions.h"
+#include "phasor/tokenizer.h"
 
 namespace infer {
 
@@ -42,7 +43,8 @@ bool is_computed(const std::string& name);
 
 /// Throws InvalidArgument (a size that the table cannot have, a model without position vectors),
 /// UsageError (a width for what has one) and ModelError.
-NamedTable find_table(const std::string& name, const TableSize& size);
+NamedTable find_table(const std::string& name, const TableSize& size,
+                      const phasor::LoadOptions& options = {});
 
 /// Without its rows from `rows` on.
 NamedTable first_rows(NamedTable table, int64_t rows);

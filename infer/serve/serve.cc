@@ -151,6 +151,7 @@ int serve(int argc, char** argv) {
       "-m,--model", "[NAME=]DIR",
       "a checkpoint's folder; repeatable: what names no model goes to the first that can answer it",
       arguments.models);
+  add_links(line, arguments.common);
   line.option("--host", "ADDRESS", "where to listen (default: 127.0.0.1, this machine alone)",
               arguments.http.host);
   line.option("--port", "N", "the port (default: 8080; 0: any that is free)", arguments.http.port,
@@ -218,7 +219,7 @@ int serve(int argc, char** argv) {
     for (const std::string& model : arguments.models) {
       const auto [name, folder] = name_and_folder(model);
       names.push_back(name);
-      const auto loaded = phasor::Model::load(folder, {.language = arguments.common.language});
+      const auto loaded = phasor::Model::load(folder, load_options(arguments.common));
       loaded->tokenizer();  // without one it could answer nothing: throws
       service.add_model(std::make_unique<ModelQueue>(
           name, loaded,

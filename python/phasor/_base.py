@@ -43,12 +43,13 @@ class Base:
         precision: str = "f32",
         language: Optional[str] = None,
         copy: bool = False,
+        follow_links: bool = False,
     ) -> None:
         self._pool: Optional[Pool] = None
         options = c.EncoderOptions(
             threads=threads, precision=choice("precision", precision, _PRECISIONS)
         )
-        load = c.LoadOptions(copy=bool(copy))
+        load = c.LoadOptions(copy=bool(copy), follow_links=bool(follow_links))
         if language is not None:
             load.language = c.c_string(language)
         model = self._model = Model(folder_or_name, load)
@@ -67,6 +68,7 @@ class Base:
         #: "f32", "bf16" or "int8".
         self.precision: str = _PRECISION_NAMES[lib.encoder_precision(base)]
         self._language = language
+        self._follow_links = bool(follow_links)
         #: The model's name, or its folder.
         self.name: str = os.fsdecode(folder_or_name)
         self._widths: Dict[Optional[str], int] = {}

@@ -112,6 +112,8 @@ class LoadOptions(_Options):
         ("language", c_char_p),
         ("copy", c_int32),
         ("reserved", c_int32),
+        ("follow_links", c_int32),
+        ("reserved_2", c_int32),
     ]
 
 

@@ -16,7 +16,8 @@ class Encoder(Vectors):
     or the name of a bundled model, such as ``sinusoidal`` or ``rotary``. ``threads`` share each
     run; 0 stands for all available cores. ``precision`` is ``f32``, ``bf16``, ``int8`` or ``auto``.
     ``language`` is for tokenizers whose texts carry one. ``copy`` reads the weights into memory
-    instead of mapping their files.
+    instead of mapping their files. ``follow_links`` follows links that lead out of the folder, which
+    are refused otherwise: whoever made the folder could have any file read.
 
     Any number of Python threads may use one Encoder: as many calls run at once as their threads fit
     on the cores, and others wait. It works in a child after ``os.fork()``, unless another thread
@@ -51,6 +52,8 @@ class Encoder(Vectors):
             own += ["--precision", self.precision]
         if self._language is not None:
             own += ["--lang", self._language]
+        if self._follow_links:
+            own.append("--follow-links")
         return {**options, "options": [*own, *strings(options.get("options", ()), "options")]}
 
     def __repr__(self) -> str:

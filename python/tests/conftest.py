@@ -85,7 +85,7 @@ def run_python(tmp_path):
         file.write_text(INTERRUPTIBLE + "import os, sys, threading, time\nimport phasor\n" + source)
         # Python 3.12 and later warn of fork() beside threads, which is what some programs try.
         command = [sys.executable, "-W", "ignore:This process:DeprecationWarning", str(file)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
         assert (done.returncode, done.stderr) == (status, "")
         return done.stdout
 

@@ -72,7 +72,7 @@ def workers(cluster_of_two, tmp_path):
     client, running = cluster_of_two
     running[:] = [worker for worker in running if worker.poll() is None]
     running += [start_worker(client.scheduler.address, tmp_path) for _ in range(2 - len(running))]
-    client.wait_for_workers(2, timeout=60)
+    client.wait_for_workers(2, timeout=600)
     return [worker.pid for worker in running]
 
 
@@ -263,7 +263,7 @@ def test_workers_without_phasor(planned, start_without_phasor):
         assert "shards are left" in running.stderr.readline()
         assert f"dask worker {local.scheduler_address}" in running.stderr.readline()
         start_without_phasor(local.scheduler_address)
-        _, said = running.communicate(timeout=60)
+        _, said = running.communicate(timeout=600)
     assert running.returncode == 3
     assert "gets no shards: No module named 'phasor'; start it with" in said
     assert "no worker has phasor" in said
@@ -272,7 +272,7 @@ def test_workers_without_phasor(planned, start_without_phasor):
 def test_a_worker_without_phasor_costs_no_retries(client, planned, start_without_phasor, capfd):
     folder, corpus = planned
     start_without_phasor(client.scheduler.address)
-    client.wait_for_workers(3, timeout=60)
+    client.wait_for_workers(3, timeout=600)
     result = cluster.run(folder, client, retries=0)
     assert (result.shards, result.failed_attempts) == (SHARDS, 0)
     assert capfd.readouterr().err.count("gets no shards: No module named 'phasor'; start it with") == 1
@@ -284,11 +284,11 @@ def test_ctrl_c_and_again(client, planned):
     address = client.scheduler.address
     running = program(folder, address)
     Meanwhile(folder, lambda: running.send_signal(signal.SIGINT)).join()
-    _, said = running.communicate(timeout=60)
+    _, said = running.communicate(timeout=600)
     assert running.returncode == 130, said
     assert "interrupted; run it again" in said and "Traceback" not in said
     again = program(folder, address)
-    assert (again.communicate(timeout=60), again.returncode)[1] == 0
+    assert (again.communicate(timeout=600), again.returncode)[1] == 0
     check(folder, corpus)
 
 
@@ -301,7 +301,7 @@ def test_errors_of_the_program(client, planned, tmp_path):
     ):
         connect = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
         running = program(folder, address, env={**os.environ, **connect})
-        _, said = running.communicate(timeout=60)
+        _, said = running.communicate(timeout=600)
         assert running.returncode == code and "Traceback" not in said, said
         assert said.splitlines()[-1].startswith("phasor.cluster: ")
 

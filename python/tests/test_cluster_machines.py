@@ -155,8 +155,8 @@ def main(base, seed):
     full = machines[2]
     full.fill_disk(folder)
 
-    with distributed.Client(f"tcp://{SWITCH}:8786", timeout=60) as client:
-        client.wait_for_workers(4, timeout=60)
+    with distributed.Client(f"tcp://{SWITCH}:8786", timeout=600) as client:
+        client.wait_for_workers(4, timeout=600)
         havoc = Havoc(machines, random.Random(seed))
         havoc.start()
         while True:

@@ -191,6 +191,17 @@ def test_models(tmp_path, encoder, model_folder):
     refused(phasor.ModelError, lambda: phasor.Encoder(folder))
 
 
+def test_links_out_of_the_folder_are_followed_if_asked_for(model_folder, tmp_path):
+    folder, linked = model_folder(), tmp_path / "linked"
+    linked.mkdir()
+    for file in folder.iterdir():
+        (linked / file.name).symlink_to(file)
+    refused(phasor.ModelError, lambda: phasor.Encoder(linked), "follow_links")
+    with phasor.Encoder(linked, follow_links=True) as encoder:
+        assert encoder.encode("Tom bit a dog.").shape == (128,)
+        assert encoder.observe("Tom bit a dog.")  # the program that it starts follows them, too
+
+
 def test_a_model_that_cannot_be_described(monkeypatch):
     refused(phasor.NotFound, lambda: phasor.Encoder("nothing"))
     monkeypatch.setattr("phasor._base.lib.model_info", lambda model: None)

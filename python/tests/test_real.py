@@ -47,7 +47,7 @@ def server(model, request):
 
         def post(route, **body):
             data = json.dumps(body).encode()
-            with urllib.request.urlopen(address + route, data, timeout=60) as answer:
+            with urllib.request.urlopen(address + route, data, timeout=600) as answer:
                 return json.load(answer)
 
         yield post

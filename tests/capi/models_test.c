@@ -82,6 +82,25 @@ static void test_copy(const fixture* f) {
   phasor_model_free(copied);
 }
 
+/// A folder whose files are links to another's.
+static void test_links(const fixture* f) {
+  static const char* const names[] = {"config.json", "model.safetensors"};
+  char folder[] = "/tmp/capi_test.XXXXXX", links[2][64], target[4096];
+  CHECK(mkdtemp(folder) != NULL);
+  for (int i = 0; i < 2; ++i) {
+    snprintf(target, sizeof target, "%s/%s", f->reranker, names[i]);
+    snprintf(links[i], sizeof links[i], "%s/%s", folder, names[i]);
+    CHECK(symlink(target, links[i]) == 0);
+  }
+  phasor_load_options options = {.size = sizeof options};
+  phasor_model* model = NULL;
+  FAILS(PHASOR_INVALID_MODEL, "follow_links", phasor_model_load(folder, &options, &model));
+  options.follow_links = 1;
+  OK(phasor_model_load(folder, &options, &model));
+  phasor_model_free(model);
+  CHECK(unlink(links[0]) == 0 && unlink(links[1]) == 0 && rmdir(folder) == 0);
+}
+
 void test_models(const fixture* f) {
   phasor_model* model = NULL;
   REFUSES("folder or name", phasor_model_load(NULL, NULL, &model));
@@ -113,6 +132,7 @@ void test_models(const fixture* f) {
   REFUSES("fr", phasor_model_load("sinusoidal", &options, &model));
   CHECK(model == NULL);
   test_copy(f);
+  test_links(f);
   test_hook_names();
   test_folders(f);
 }
@@ -173,7 +193,7 @@ void test_structs(const fixture* f) {
     size_t size;
     phasor_status (*call)(const fixture* f, const void* options);
     size_t first; /* the size of its first version, where fields came later; otherwise 0 */
-  } structs[] = {{"phasor_load_options", sizeof(phasor_load_options), load_with, 0},
+  } structs[] = {{"phasor_load_options", sizeof(phasor_load_options), load_with, 24},
                  {"phasor_tokenize_options", sizeof(phasor_tokenize_options), tokenize_with, 24},
                  {"phasor_encoder_options", sizeof(phasor_encoder_options), create_with, 0},
                  {"phasor_positions", sizeof(phasor_positions), positions_with, 0},

@@ -1,7 +1,9 @@
 // Model folders whose files are made to hang, crash or exhaust a program that reads them.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -237,8 +239,9 @@ TEST(ModelFolderTest, ALinkThatLeavesItIsRefused) {
     copy_model(folder.path());
     fs::remove(folder.path() / name);
     fs::create_symlink(outside.path() / name, folder.path() / name);
-    expect_error<ModelError>([&] { Model::load(folder.path())->tokenizer(); },
-                             {name, "link", outside.path().string()});
+    expect_error<ModelError>(
+        [&] { Model::load(folder.path())->tokenizer(); },
+        {name, "link", outside.path().string(), "follow_links", "--follow-links"});
     fs::remove(folder.path() / name);
     fs::create_directory(folder.path() / "below");
     fs::copy_file(outside.path() / name, folder.path() / "below" / name);
@@ -276,6 +279,110 @@ TEST(ModelFolderTest, AHubsCacheIsReadThroughItsLinks) {
   const TempFolder elsewhere;
   fs::create_directory_symlink(snapshot, elsewhere.path() / "model");
   EXPECT_TRUE(Model::load(elsewhere.path() / "model")->has_tokenizer());
+}
+
+TEST(FollowedLinksTest, AFolderOfLinksIsWhatItsLinksLeadTo) {
+  const TempFolder outside, folder;
+  copy_model(outside.path());
+  outside.write("1_Pooling/config.json",
+                R"({"word_embedding_dimension": 128, "pooling_mode": "max"})");
+  for (const char* const name : kModelFiles)
+    fs::create_symlink(outside.path() / name, folder.path() / name);
+  fs::create_directory_symlink(outside.path() / "1_Pooling", folder.path() / "1_Pooling");
+  expect_error<ModelError>([&] { Model::load(folder.path()); }, {"config.json", "link"});
+  expect_error<ModelError>([&] { Tokenizer::load(folder.path()); }, {"config.json", "link"});
+  const auto model = Model::load(folder.path(), {.follow_links = true});
+  const auto original = Model::load(outside.path());
+  EXPECT_EQ(model->num_parameters(), original->num_parameters());
+  EXPECT_EQ(model->sentence().pooling.modes, std::vector{PoolingMode::kMax});
+  const std::string text = "Tom bit a dog.";
+  const std::vector<int32_t> ids = original->tokenizer().encode(text).ids;
+  EXPECT_EQ(model->tokenizer().encode(text).ids, ids);
+  EXPECT_EQ(Tokenizer::load(folder.path(), {.follow_links = true})->encode(text).ids, ids);
+}
+
+TEST(FollowedLinksTest, EveryTokenizersFilesAreFollowed) {
+  for (const char* const name : {"vocab.txt", "tokenizer.json", "tokenizer_config.json"}) {
+    const BertFolder bert{{}};
+    const fs::path file = fs::path(bert.path()) / name;
+    if (!fs::exists(file)) continue;
+    const TempFolder outside;
+    fs::rename(file, outside.path() / name);
+    fs::create_symlink(outside.path() / name, file);
+    expect_error<ModelError>([&] { Tokenizer::load(bert.path()); }, {name, "--follow-links"});
+    EXPECT_NO_THROW(Tokenizer::load(bert.path(), {.follow_links = true})) << name;
+  }
+}
+
+/// A model whose file `name` is a link to `target`; everything that is read of it, links followed.
+void load_with_link(const char* name, const fs::path& target) {
+  const TempFolder folder;
+  copy_model(folder.path());
+  fs::remove(folder.path() / name);
+  fs::create_symlink(target, folder.path() / name);
+  Model::load(folder.path(), {.follow_links = true})->tokenizer();
+}
+
+TEST(FollowedLinksTest, WhatIsNoPlainFileIsStillRefused) {
+  const TempFolder outside;
+  make_fifo(outside.path() / "fifo");
+  fs::create_directory(outside.path() / "folder");
+  for (const char* const name : kModelFiles) {
+    for (const fs::path& target : {fs::path("/dev/zero"), fs::path("/dev/null"),
+                                   outside.path() / "fifo", outside.path() / "folder"})
+      expect_error<ModelError>([&] { load_with_link(name, target); }, {});
+  }
+}
+
+TEST(FollowedLinksTest, NothingLeadsThroughProc) {
+  const TempFolder outside;
+  copy_model(outside.path());
+  for (const char* const name : kModelFiles) {
+    const fs::path good = outside.path() / name;
+    EXPECT_NO_THROW(load_with_link(name, good));
+    const PlainFile opened(good);
+    fs::copy_file(good, outside.path() / "removed");
+    const PlainFile nameless(outside.path() / "removed");
+    fs::remove(outside.path() / "removed");
+    const TempFolder between;
+    const std::string number = std::to_string(opened.descriptor());
+    fs::create_symlink("/proc/self/fd", between.path() / "fd");
+    fs::create_symlink("fd/" + number, between.path() / "file");
+    for (const fs::path& target :
+         {fs::path("/proc/self/fd/" + number), fs::path("/dev/fd/" + number),
+          fs::path("/proc/self/fd/" + std::to_string(nameless.descriptor())),
+          between.path() / "file", between.path() / "fd" / number,
+          fs::path("/proc/self/root" + fs::canonical(good).string()), fs::path("/proc/version")}) {
+      expect_error<ModelError>([&] { load_with_link(name, target); }, {name, "link into /proc"});
+    }
+  }
+}
+
+TEST(ModelFolderTest, NothingInItIsRun) {
+  const BertFolder bert{{}};
+  const auto add = [&](const char* name, const char* key, const json& value) {
+    const fs::path file = fs::path(bert.path()) / name;
+    json keys = fs::exists(file) ? json::parse(std::ifstream(file)) : json::object();
+    keys[key] = value;
+    std::ofstream(file) << keys;
+  };
+  const std::string text = "relevant";
+  const std::vector<int32_t> ids = Model::load(bert.path())->tokenizer().encode(text).ids;
+  // Each would make this file: as Python, as a template, as a pickle.
+  const fs::path made = fs::path(bert.path()) / "made";
+  const std::string make = fmt::format("open('{}', 'w')", made.string());
+  add("config.json", "auto_map", {{"AutoModel", "modeling.Model"}});
+  add("tokenizer_config.json", "auto_map", {{"AutoTokenizer", {"modeling.Tokenizer", nullptr}}});
+  add("tokenizer_config.json", "chat_template",
+      fmt::format("{{{{ cycler.__init__.__globals__.__builtins__.{} }}}}", make));
+  std::ofstream(fs::path(bert.path()) / "modeling.py") << make << "\n";
+  std::ofstream(fs::path(bert.path()) / "pytorch_model.bin")
+      << fmt::format("cbuiltins\nexec\n(V{}\ntR.", make);
+  const auto model = Model::load(bert.path());
+  EXPECT_EQ(model->tokenizer().encode(text).ids, ids);
+  EXPECT_FALSE(fs::exists(made));
+  EXPECT_NE(std::ranges::find(model->unused_keys(), "tokenizer_config.json: chat_template"),
+            model->unused_keys().end());
 }
 
 TEST(SentenceFilesTest, ALinkToNothingIsNoMissingFile) {

@@ -23,8 +23,8 @@ class Browser:
     `requests` and `problems` hold what the page has asked the network for and complained about.
     """
 
-    def __init__(self, seconds=60):
-        self.seconds = seconds  # for one answer
+    def __init__(self, seconds=1000):
+        self.seconds = seconds  # for one answer, which takes a few
         self.folder = tempfile.TemporaryDirectory(prefix="phasor-chromium-", ignore_cleanup_errors=True)
         to_browser, self.write_end = os.pipe()
         self.read_end, from_browser = os.pipe()

@@ -208,7 +208,7 @@ TEST_F(CliShardTest, AProcessOfAnOlderPlanWritesNothing) {
                              "'; echo $?";
   std::future<ProgramResult> old =
       std::async(std::launch::async, run_program,
-                 Words{"/usr/bin/timeout", "100", "/bin/sh", "-c", script}, ProgramOptions{});
+                 Words{"/usr/bin/timeout", "1000", "/bin/sh", "-c", script}, ProgramOptions{});
   const std::string report = "shard 0: written, 60 lines\n";
   wait_until(
       [&] { return fs::exists(file("report")) && read_text_file(file("report")) == report; });

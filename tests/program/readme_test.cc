@@ -322,5 +322,23 @@ TEST(ReadmeTest, EveryFileAPageLinksToIsThere) {
   EXPECT_GT(links, 0u);
 }
 
+TEST(ReadmeTest, EveryTestThatSecurityNamesIsThere) {
+  std::string sources;
+  for (const auto& entry : fs::recursive_directory_iterator(kSource / "tests")) {
+    if (entry.path().extension() == ".cc") sources += read_text_file(entry.path());
+  }
+  const std::string page = read_text_file(kSource / "SECURITY.md");
+  const std::regex named("`(\\w+Test)\\.(\\w+)`");
+  size_t count = 0;
+  for (std::sregex_iterator test(page.begin(), page.end(), named), end; test != end; ++test) {
+    const std::string arguments = fmt::format("({}, {})", test->str(1), test->str(2));
+    EXPECT_TRUE(sources.find("TEST" + arguments) != sources.npos ||
+                sources.find("TEST_F" + arguments) != sources.npos)
+        << test->str();
+    ++count;
+  }
+  EXPECT_GT(count, 10u);
+}
+
 }  // namespace
 }  // namespace phasor

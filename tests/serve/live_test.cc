@@ -134,20 +134,16 @@ TEST(LiveTest, EmbeddingDoesNotWaitForObservations) {
 
 TEST(LiveTest, FewObservationsWaitAndAbandonedOnesEnd) {
   const Server server;
-  const auto reaches = [&](const char* metric, double count) {
-    const auto end = std::chrono::steady_clock::now() + 20s;
-    while (server.metric(metric) < count && std::chrono::steady_clock::now() < end)
-      std::this_thread::sleep_for(10ms);
-    return server.metric(metric) >= count;
+  const auto wait_for = [&](const char* metric, double count) {
+    phasor::wait_until([&] { return server.metric(metric) >= count; });
   };
   std::list<Client> clients;  // one is observed, eight wait, others are refused
   for (int i = 0; i < 10; ++i)
     clients.emplace_back(server.port())
         .send("POST", "/observe", long_observation().dump(), kIsJson);
-  EXPECT_TRUE(
-      reaches("phasor_requests_total{route=\"/observe\",model=\"sinusoidal\",status=\"429\"}", 1));
+  wait_for("phasor_requests_total{route=\"/observe\",model=\"sinusoidal\",status=\"429\"}", 1);
   clients.clear();
-  EXPECT_TRUE(reaches("phasor_dropped_total", 8));
+  wait_for("phasor_dropped_total", 8);
   EXPECT_EQ(server.post("/observe", {{"texts", "a"}}, kIsJson).status, 200);
 }
 

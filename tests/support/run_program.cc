@@ -67,9 +67,9 @@ ProgramResult run_program(const std::vector<std::string>& arguments,
 
 void wait_until(const std::function<bool()>& condition) {
   using Clock = std::chrono::steady_clock;
-  const Clock::time_point deadline = Clock::now() + std::chrono::minutes(1);
+  const Clock::time_point deadline = Clock::now() + std::chrono::minutes(15);
   while (!condition()) {
-    if (Clock::now() > deadline) throw std::runtime_error("waited for a minute in vain");
+    if (Clock::now() > deadline) throw std::runtime_error("waited for 15 minutes in vain");
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }

@@ -2,6 +2,7 @@
 // address sanitizer to see where.
 #include "tokenizer/sentencepiece_check.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -270,6 +271,23 @@ TEST(SentencePieceCheckTest, TypesOfPieces) {
   expect_refused(sentencepiece_bytes({{"a"}, {"a"}}), {});
   expect_refused(sentencepiece_bytes({{"<0x41>", PieceType::kByte}}), {});
   expect_refused(sentencepiece_bytes({{"a"}}) + bytes_field(2, varint_field(35, 1)), {});
+}
+
+/// A model of 256 byte pieces, of which the first is spelled `first`.
+std::string byte_model(const std::string& first) {
+  std::vector<TestPiece> pieces = {{first, PieceType::kByte}};
+  for (int byte = 1; byte < 256; ++byte)
+    pieces.push_back({fmt::format("<0x{:02X}>", byte), PieceType::kByte});
+  return sentencepiece_bytes(pieces) + bytes_field(2, varint_field(35, 1));
+}
+
+TEST(SentencePieceCheckTest, BytePiecesThatAreNoBytes) {
+  const auto tokenizer = load_bytes(byte_model("<0x00>"));
+  EXPECT_EQ(tokenizer->encode("\xe6\x97\xa5").ids.size(), 4u);  // "▁" is no piece either
+  for (const char* const text : {"<0x-1>", "<0x+1>", "<0x 1>", "<0xZZ>", "<0x0>", "<0x000>",
+                                 "<0x100>", "<0XFF>", "<0xfe>", "<0xFF>", "<0x", "00"}) {
+    expect_refused(byte_model(text), {});
+  }
 }
 
 TEST(SentencePieceCheckTest, AnUnknownPieceOfAnotherType) {

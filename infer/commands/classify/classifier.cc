@@ -27,6 +27,7 @@ const phasor::ClassifierHead& head_of(phasor::Encoder& encoder) {
 void add_options(CommandLine& line, ClassifyArguments& arguments, const char* model) {
   arguments.common.model.clear();  // no bundled model has a head
   line.option("-m,--model", "DIR", model, arguments.common.model);
+  add_links(line, arguments.common);
   line.option("-i,--input", "FILE", "the lines of a file instead of TEXT; - is standard input",
               arguments.input);
   add_language(line, arguments.common);
@@ -52,7 +53,7 @@ LineReader lines_of(const char* command, const ClassifyArguments& arguments) {
 }
 
 Classifier::Classifier(const ClassifyArguments& arguments)
-    : model(phasor::Model::load(arguments.common.model, {.language = arguments.common.language})),
+    : model(phasor::Model::load(arguments.common.model, load_options(arguments.common))),
       encoder(model,
               {.threads = arguments.common.threads, .precision = arguments.common.precision}),
       head(head_of(encoder)),

@@ -46,7 +46,7 @@ std::string header_of(const VectorFormat& format, int64_t lines) {
 
 // Links to folders are not followed, and what is no plain file, or a link that leads nowhere or out
 // of the folder, is none of the model's.
-std::string model_fingerprint(const fs::path& folder) {
+std::string model_fingerprint(const phasor::internal::ModelPath& folder) {
   constexpr std::array kExtensions = {".json", ".safetensors", ".model", ".spm", ".txt"};
   fs::directory_iterator{folder};  // throws where the folder itself cannot be listed
   std::vector<fs::path> files;

@@ -11,11 +11,12 @@
 #include <string_view>
 
 #include "infer/cli/line_stream.h"
+#include "models/files.h"
 
 namespace infer {
 
 /// Of the files that decide what a model computes.
-std::string model_fingerprint(const std::filesystem::path& folder);
+std::string model_fingerprint(const phasor::internal::ModelPath& folder);
 
 /// A matrix [lines, width] of float32: its header comes first and has the same length for any
 /// number of lines, so that it can be put right at the end.

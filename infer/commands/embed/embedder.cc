@@ -64,13 +64,14 @@ void add_vector_options(CommandLine& line, VectorOptions& options) {
 }
 
 Embedder::Embedder(const VectorOptions& given, bool finds)
-    : model(phasor::Model::load(given.common.model, {.language = given.common.language})),
+    : model(phasor::Model::load(given.common.model, load_options(given.common))),
       options(embed_options(given, *model)),
       encoder(model, {.threads = given.common.threads, .precision = given.common.precision}),
       stream{.quiet = given.common.quiet,
              .strict = given.strict,
              .refuses_long = options.overflow == phasor::Overflow::kError},
-      language(given.common.language) {
+      language(given.common.language),
+      follow_links(given.common.follow_links) {
   model->tokenizer();  // or the sentence why there is none
   if (finds && !given.prefix) {
     options.prompt = model->text().document_prompt().value_or(*options.prompt);
@@ -111,7 +112,7 @@ std::map<std::string, std::string> Embedder::made_with() const {
   return {
       {"model",
        phasor::internal::to_valid_utf8(weakly_canonical(model->folder()).filename().string()).text},
-      {"model_files", model_fingerprint(model->folder())},
+      {"model_files", model_fingerprint({model->folder(), follow_links})},
       {"pooling", to_string(*options.pooling)},
       {"prefix", fmt::format("\"{}\"", *options.prompt)},
       {"lang", fmt::format("\"{}\"", language)},

@@ -53,6 +53,7 @@ struct Embedder {
   phasor::Encoder encoder;
   StreamOptions stream;
   std::string language;
+  bool follow_links;
 };
 
 }  // namespace infer

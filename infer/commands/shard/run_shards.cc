@@ -59,6 +59,7 @@ std::optional<int> parse_arguments(int argc, char** argv, RunArguments& argument
   line.words("SHARD", "which shards, see below", arguments.shards);
   line.option("-m,--model", "DIR", "the model's folder, where it is another on this machine",
               arguments.common.model);
+  add_links(line, arguments.common);
   line.flag("--verify", "read the files of shards that are done, too", arguments.verify);
   add_threads(line, arguments.common);
   add_json_and_quiet(line, arguments.common);
@@ -352,6 +353,7 @@ int shard_run(int argc, char** argv) {
     if (ranges.empty()) return 0;
   }
   if (!arguments.common.model.empty()) plan.options.common.model = arguments.common.model;
+  plan.options.common.follow_links = arguments.common.follow_links;  // no plan may ask for it
   plan.options.common.threads = arguments.common.threads;
   plan.options.common.quiet = quiet;
 

@@ -61,7 +61,7 @@ GoldenItem read_item(const ConfigReader& reader) {
   return item;
 }
 
-Golden read_golden(const std::filesystem::path& path) {
+Golden read_golden(const phasor::internal::ModelPath& path) {
   const phasor::internal::JsonDocument root = phasor::internal::read_json_object(path);
   const ConfigReader reader(path.string(), *root);
   Golden golden;
@@ -84,14 +84,14 @@ Golden read_golden(const std::filesystem::path& path) {
 
 }  // namespace
 
-Golden load_golden(const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / "golden.json";
+Golden load_golden(const phasor::internal::ModelPath& folder) {
+  const phasor::internal::ModelPath path = folder / "golden.json";
   if (!phasor::internal::is_file(path)) {
     throw phasor::InvalidArgument(fmt::format(
         "cannot read {}; verify needs reference activations beside the model", path.string()));
   }
   Golden golden = as_input("", [&] { return read_golden(path); });
-  const std::filesystem::path tensors = folder / "golden.safetensors";
+  const phasor::internal::ModelPath tensors = folder / "golden.safetensors";
   const bool has_logits =
       std::ranges::any_of(golden.items, [](const auto& item) { return !item.logits.empty(); });
   if (!has_logits || phasor::internal::is_file(tensors)) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "models/files.h"
 #include "phasor/model.h"
 #include "phasor/safetensors.h"
 
@@ -42,6 +43,6 @@ struct Golden {
 };
 
 /// Throws InvalidArgument (golden.json) or ModelError (golden.safetensors) naming file and reason.
-Golden load_golden(const std::filesystem::path& folder);
+Golden load_golden(const phasor::internal::ModelPath& folder);
 
 }  // namespace infer

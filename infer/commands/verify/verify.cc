@@ -181,17 +181,18 @@ void check_layers(const Verification& v, int64_t layers) {
 
 /// Runs the model on the inputs of its reference. Throws what loading and running throw, and
 /// InvalidArgument where the reference has other layers.
-Verification verify_folder(const std::string& folder, int threads, phasor::Precision precision) {
-  const auto model = phasor::Model::load(folder);
-  Verification v{
-      .folder = folder, .family = model->config().family, .golden = load_golden(model->folder())};
+Verification verify_folder(const std::string& folder, const CommonOptions& common) {
+  const auto model = phasor::Model::load(folder, load_options(common));
+  Verification v{.folder = folder,
+                 .family = model->config().family,
+                 .golden = load_golden({model->folder(), common.follow_links})};
   if (v.golden.tensors) check_layers(v, model->config().num_layers);
   try {
     model->tokenizer();
   } catch (const phasor::ModelError& error) {
     v.tokenizer_problem = error.what();
   }
-  phasor::Encoder encoder(model, {.threads = threads, .precision = precision});
+  phasor::Encoder encoder(model, {.threads = common.threads, .precision = common.precision});
   v.precision = encoder.precision();
   for (int64_t i = 0; i < std::ssize(v.golden.items); ++i) {
     compare_ids(v, *model, i);
@@ -293,6 +294,7 @@ int verify(int argc, char** argv) {
                    kVerifyFooter);
   line.words("DIR", "folders of models, or bundled models' names", folders);
   suggest_models(line);
+  add_links(line, common);
   add_run(line, common);
   if (const auto done = line.parse(argc, argv)) return *done;
   if (folders.empty()) throw UsageError("verify: no folder was given");
@@ -302,7 +304,7 @@ int verify(int argc, char** argv) {
   int result = 0;
   for (const std::string& folder : folders) {
     try {
-      const Verification v = verify_folder(folder, common.threads, common.precision);
+      const Verification v = verify_folder(folder, common);
       output.write(common.json ? to_json(v) : to_text(v, output));
       if (!v.ok() && result == 0) result = kCheckFailed;
     } catch (const std::exception&) {  // the other folders are still worth checking
