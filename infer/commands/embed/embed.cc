@@ -215,6 +215,25 @@ std::vector<Query> queries_of(const EmbedArguments& arguments, Embedder& embedde
   return queries;
 }
 
+/// --resume of a file that is complete: throws where other options or lines would make another.
+int check_complete(const EmbedArguments& arguments, const MadeWith& made_with, LineReader& lines) {
+  const VectorRecord record = complete_record(arguments.output, made_with);
+  Fingerprint input;
+  int64_t count = 0;
+  for (; const std::optional<Line> line = lines.next(); ++count) input.add_piece(line->text);
+  if (lines.interrupted()) return report_error("interrupted", kBadInput);
+  if (count != record.lines || input.text() != record.input) {
+    throw phasor::InvalidArgument(fmt::format(
+        "--resume: {} is complete, and was made from {} lines that are not the {} of {}; leave "
+        "--resume out to make it anew",
+        arguments.output, record.lines, count, lines.name()));
+  }
+  if (!arguments.common.quiet) {
+    report_note(fmt::format("nothing to resume: {} is complete", arguments.output));
+  }
+  return 0;
+}
+
 /// Every line of `lines` to a vector in the output, or to what is nearest to some texts.
 int stream(const EmbedArguments& arguments, LineReader& lines) {
   const bool quiet = arguments.common.quiet;
@@ -229,6 +248,11 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
   std::optional<PartialFile> file;
   if (!arguments.output.empty()) {
     format.made_with = embedder.made_with();
+    namespace fs = std::filesystem;
+    if (arguments.resume && !fs::exists(arguments.output + ".partial") &&
+        fs::is_regular_file(arguments.output)) {
+      return check_complete(arguments, format.made_with, lines);
+    }
     file.emplace(arguments.output, format, arguments.resume);
     const int64_t done = file->state().lines;
     if (arguments.resume && !quiet) {
@@ -286,16 +310,8 @@ int embed(int argc, char** argv) {
     print_similarities(texts, vectors, embedder.similarity(), arguments.common.json);
     return 0;
   }
-  const std::filesystem::path partial = arguments.output + ".partial";
-  if (arguments.resume && !exists(partial) &&
-      is_regular_file(std::filesystem::path(arguments.output))) {
-    if (!arguments.common.quiet) {
-      report_note(fmt::format("nothing to resume: {} is complete", arguments.output));
-    }
-    return 0;
-  }
   // What is written must not be the input.
-  for (const char* extension : {"", ".partial", ".partial.json", ".partial.json.tmp"}) {
+  for (const char* extension : {"", ".json", ".partial", ".partial.json", ".partial.json.tmp"}) {
     const std::string file = arguments.output + extension;
     if (std::error_code ignored; std::filesystem::equivalent(arguments.input, file, ignored)) {
       throw UsageError(fmt::format("-o: {} is the input; choose another name", file));
