@@ -147,7 +147,8 @@ std::optional<VectorRecord> VectorRecord::find(const fs::path& vectors) {
     return VectorRecord{.made_with = std::move(made_with),
                         .lines = matrix->second.shape[0],
                         .bytes = static_cast<int64_t>(fs::file_size(vectors)),
-                        .input = input.mapped()};
+                        .input = input.mapped(),
+                        .xxh64 = {}};
   }
   for (const fs::path& record : {record_beside(vectors), fs::path(vectors).replace_extension("done")}) {
     if (phasor::internal::is_there(record)) return read("", record);
