@@ -59,9 +59,9 @@ std::optional<std::array<int64_t, 2>> two_sizes(std::string_view text) {
 [[noreturn]] void refuse_dtype(const std::filesystem::path& file, std::string_view dtype) {
   const bool big_endian = dtype.starts_with("'>f");
   refuse_matrix(file, fmt::format("its numbers are of the dtype {}{}; float32 and float64, "
-                                 "little-endian, are read; save table.astype('<f4')",
-                                 phasor::internal::value_text(std::string(dtype)),
-                                 big_endian ? ", big-endian floating point" : ""));
+                                  "little-endian, are read; save table.astype('<f4')",
+                                  phasor::internal::value_text(std::string(dtype)),
+                                  big_endian ? ", big-endian floating point" : ""));
 }
 
 /// The whole file.

@@ -103,7 +103,8 @@ VectorRecord VectorRecord::of(const nlohmann::json& json) {
   const auto count = [&](const char* name) {
     constexpr uint64_t kMost = uint64_t{1} << 62;
     const nlohmann::json& number = json.at(name);
-    if (number.is_number_unsigned() && number.get<uint64_t>() <= kMost) return number.get<int64_t>();
+    if (number.is_number_unsigned() && number.get<uint64_t>() <= kMost)
+      return number.get<int64_t>();
     throw nlohmann::json::other_error::create(501, name, &json);
   };
   return {.made_with = json.at("made_with").get<MadeWith>(),
@@ -150,7 +151,8 @@ std::optional<VectorRecord> VectorRecord::find(const fs::path& vectors) {
                         .input = input.mapped(),
                         .xxh64 = {}};
   }
-  for (const fs::path& record : {record_beside(vectors), fs::path(vectors).replace_extension("done")}) {
+  for (const fs::path& record :
+       {record_beside(vectors), fs::path(vectors).replace_extension("done")}) {
     if (phasor::internal::is_there(record)) return read("", record);
   }
   return std::nullopt;

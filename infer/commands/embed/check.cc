@@ -100,7 +100,8 @@ class Rows {
       const std::optional<Line> line = lines_->next();
       if (!line) return false;
       try {
-        if (wanted) row = nlohmann::json::parse(line->text).at("embedding").get<std::vector<float>>();
+        if (wanted)
+          row = nlohmann::json::parse(line->text).at("embedding").get<std::vector<float>>();
       } catch (const nlohmann::json::exception&) {
         throw phasor::InvalidArgument(
             fmt::format("{}: line {} holds no \"embedding\"", lines_->name(), number_ + 1));
@@ -185,9 +186,8 @@ class Check {
     const MadeWith now = embedder_.made_with();
     Json list = Json::array();
     for (const Difference& difference : differences(record_->made_with, now)) {
-      list.push_back({{"what", difference.what},
-                      {"made_with", difference.before},
-                      {"now", difference.now}});
+      list.push_back(
+          {{"what", difference.what}, {"made_with", difference.before}, {"now", difference.now}});
       verdict.reasons.push_back("made with " + text_of(difference, record_->made_with, now));
     }
     verdict.json["differences"] = list;
@@ -215,9 +215,10 @@ class Check {
     verdict.json["equal"] = result.equal;
     verdict.json["other"] = result.other;
     verdict.json["largest_difference"] = result.worst;
-    std::string text = fmt::format("of {} rows, {} were computed again, and {} are equal to the "
-                                   "last bit",
-                                   lines, result.compared, result.equal);
+    std::string text = fmt::format(
+        "of {} rows, {} were computed again, and {} are equal to the "
+        "last bit",
+        lines, result.compared, result.equal);
     if (result.equal < result.compared) {
       text += fmt::format("; row {} differs most, by {:.2g} of its length", result.worst_row,
                           result.worst);

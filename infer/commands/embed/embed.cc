@@ -65,8 +65,8 @@ struct EmbedArguments : VectorOptions {
   std::vector<std::string> words;
   std::string input;
   std::string output;
-  std::string in;     // of saved vectors
-  std::string texts;  // of which they were made
+  std::string in;                           // of saved vectors
+  std::string texts;                        // of which they were made
   std::optional<std::string> query_prefix;  // like `prefix`, for --nearest
   bool resume = false;
   bool similarity = false;
@@ -127,7 +127,8 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   add_vector_options(line, arguments);
   line.flag("--similarity", "print how similar the texts are to each other instead",
             arguments.similarity);
-  line.option("--nearest", "N", "print the N lines of -i FILE, or rows of --in, nearest to each TEXT instead",
+  line.option("--nearest", "N",
+              "print the N lines of -i FILE, or rows of --in, nearest to each TEXT instead",
               arguments.nearest, Range{1, 1000});
   line.option("--in", "VECTORS",
               "search this file (.npy or .safetensors) instead of embedding lines; -i FILE, then, "

@@ -12,8 +12,8 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
-#include <optional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -258,8 +258,9 @@ void PartialFile::commit() {
 
 VectorRecord complete_record(const fs::path& path, const MadeWith& made_with) {
   const auto refuse = [&](const std::string& why) {
-    throw phasor::InvalidArgument(fmt::format(
-        "--resume: {} is complete, and {}; leave --resume out to make it anew", path.string(), why));
+    throw phasor::InvalidArgument(
+        fmt::format("--resume: {} is complete, and {}; leave --resume out to make it anew",
+                    path.string(), why));
   };
   const fs::path last = path.string() + ".partial.json", beside = record_beside(path);
   std::error_code ignored;

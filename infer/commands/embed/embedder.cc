@@ -109,17 +109,18 @@ phasor::Embeddings Embedder::run(std::span<const std::string_view> texts,
 
 MadeWith Embedder::made_with() const {
   MadeWith all = model_fingerprints(model->folder());
-  all.insert({{"model", phasor::internal::to_valid_utf8(
-                            weakly_canonical(model->folder()).filename().string())
-                            .text},
-              {"pooling", to_string(*options.pooling)},
-              {"prefix", fmt::format("\"{}\"", *options.prompt)},
-              {"lang", fmt::format("\"{}\"", language)},
-              {"special", options.parse_special ? "read" : "plain text"},
-              {"overflow", std::string(to_string(options.overflow))},
-              {"precision", std::string(to_string(encoder.precision()))},
-              {"width", std::to_string(width())},
-              {"libraries", fmt::format("{}, {}", versions(), phasor::internal::tokenizer_libraries())}});
+  all.insert(
+      {{"model",
+        phasor::internal::to_valid_utf8(weakly_canonical(model->folder()).filename().string())
+            .text},
+       {"pooling", to_string(*options.pooling)},
+       {"prefix", fmt::format("\"{}\"", *options.prompt)},
+       {"lang", fmt::format("\"{}\"", language)},
+       {"special", options.parse_special ? "read" : "plain text"},
+       {"overflow", std::string(to_string(options.overflow))},
+       {"precision", std::string(to_string(encoder.precision()))},
+       {"width", std::to_string(width())},
+       {"libraries", fmt::format("{}, {}", versions(), phasor::internal::tokenizer_libraries())}});
   return all;
 }
 

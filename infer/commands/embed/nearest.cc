@@ -60,8 +60,7 @@ void print_nearest(const std::vector<Query>& queries, phasor::Similarity kind, b
 // which order, depends on no order of the blocks, since of equal lines the first is the better.
 void SavedVectors::search(const Embedder& embedder, int64_t most, int threads, bool quiet,
                           std::vector<Query>& queries) const {
-  const MatrixFile matrix =
-      as_input("--in: ", [&] { return MatrixFile(file, "embeddings"); });
+  const MatrixFile matrix = as_input("--in: ", [&] { return MatrixFile(file, "embeddings"); });
   const int64_t rows = matrix.rows(), width = matrix.columns();
   const std::optional<VectorRecord> record = checked_record(embedder, width, quiet);
   const phasor::Similarity kind = embedder.similarity();
@@ -81,10 +80,11 @@ void SavedVectors::search(const Embedder& embedder, int64_t most, int threads, b
       for (const RankedLine& line : found[q].nearest) add(line, most, queries[q].nearest);
     }
   };
-  phasor::internal::parallel_for((rows + kBlock - 1) / kBlock,
-                                 phasor::internal::team_size(threads), search_block);
+  phasor::internal::parallel_for((rows + kBlock - 1) / kBlock, phasor::internal::team_size(threads),
+                                 search_block);
   if (left_out > 0 && !quiet) {
-    report_note(fmt::format("{}: rows left out, which hold NaN: {}", file.string(), left_out.load()));
+    report_note(
+        fmt::format("{}: rows left out, which hold NaN: {}", file.string(), left_out.load()));
   }
   if (!texts.empty()) add_texts(rows, record, queries);
 }
@@ -100,19 +100,20 @@ std::optional<VectorRecord> SavedVectors::checked_record(const Embedder& embedde
     return record && found != record->made_with.end() ? found->second : "?";
   };
   if (width != embedder.width()) {
-    const std::string maker =
-        record ? fmt::format("these vectors were made by {}, pooling {}", made_by("model"),
-                             made_by("pooling"))
-               : "no record says what made it";
-    refuse(fmt::format("its rows have {} numbers, and this model's vectors {}; {}; name the model "
-                       "that made it with -m",
-                       width, embedder.width(), maker));
+    const std::string maker = record ? fmt::format("these vectors were made by {}, pooling {}",
+                                                   made_by("model"), made_by("pooling"))
+                                     : "no record says what made it";
+    refuse(
+        fmt::format("its rows have {} numbers, and this model's vectors {}; {}; name the model "
+                    "that made it with -m",
+                    width, embedder.width(), maker));
   }
   if (!record) {
     if (!quiet) {
-      report_note(fmt::format("{}: no record says what made it; infer check -i FILE compares it "
-                              "with the model",
-                              file.string()));
+      report_note(
+          fmt::format("{}: no record says what made it; infer check -i FILE compares it "
+                      "with the model",
+                      file.string()));
     }
     return record;
   }
@@ -125,18 +126,20 @@ std::optional<VectorRecord> SavedVectors::checked_record(const Embedder& embedde
   for (const Difference& difference : differences(record->made_with, now)) {
     const std::string text = text_of(difference, record->made_with, now);
     if (std::ranges::find(kDecide, difference.what) != kDecide.end()) {
-      refuse(fmt::format("these vectors were made with {}; choose what made them with -m and "
-                         "--pooling, or embed the texts again (infer check says more)",
-                         text));
+      refuse(
+          fmt::format("these vectors were made with {}; choose what made them with -m and "
+                      "--pooling, or embed the texts again (infer check says more)",
+                      text));
     }
     const bool known = std::ranges::find(kWorthKnowing, difference.what) != kWorthKnowing.end();
     if (known && !quiet) report_note(fmt::format("{}: made with {}", file.string(), text));
   }
   const std::optional<std::string> prompt = embedder.model->text().document_prompt();
   if (prompt && made_by("prefix") != fmt::format("\"{}\"", *prompt) && !quiet) {
-    report_note(fmt::format("{}: made with the prefix {}, not the model's prompt for documents; "
-                            "embed -o with --prefix \"{}\" uses it",
-                            file.string(), made_by("prefix"), *prompt));
+    report_note(
+        fmt::format("{}: made with the prefix {}, not the model's prompt for documents; "
+                    "embed -o with --prefix \"{}\" uses it",
+                    file.string(), made_by("prefix"), *prompt));
   }
   return record;
 }

@@ -67,12 +67,8 @@ std::optional<ShardRecord> ShardRecord::read(const Plan& plan, int64_t shard) {
       if (!number.is_number_unsigned() || number.get<uint64_t>() > kMost) refuse_damaged(path);
       return number.get<int64_t>();
     };
-    record = {VectorRecord::of(json),
-              json.at("plan"),
-              json.at("arithmetic"),
-              json.at("host"),
-              json.at("seconds"),
-              count_of("lines_cut"),
+    record = {VectorRecord::of(json),   json.at("plan"),    json.at("arithmetic"),
+              json.at("host"),          json.at("seconds"), count_of("lines_cut"),
               count_of("lines_invalid")};
   } catch (const nlohmann::json::exception&) {
     refuse_damaged(path);
