@@ -24,7 +24,8 @@ struct Difference {
   std::string what, before, now;
 };
 
-/// In alphabetical order. The model's name is none, since its files are compared.
+/// Weights and tokenizer first, then in alphabetical order. The model's name is none, since its
+/// files are compared.
 std::vector<Difference> differences(const MadeWith& before, const MadeWith& now);
 /// "weights 1f… (model a), not 2e… (model b)".
 std::string text_of(const Difference& difference, const MadeWith& before, const MadeWith& now);

@@ -190,9 +190,17 @@ TEST_F(CliCheckTest, NearestInAFileIsWhatBruteForceFindsForAnyNumberOfThreads) {
   }
   EXPECT_EQ(found.at(0)["nearest"][1]["line"], 1501);
   for (const char* const threads : {"2", "5"}) EXPECT_EQ(search("900", threads), found);
+  values.resize(950 * kWidth);
+  values[40 * kWidth] = INFINITY;
+  folder_.write("v.npy", npy_bytes(values, kWidth));
+  std::vector<int64_t> lines;
+  const json all = search("1000", "2");
+  for (const json& line : all.at(0)["nearest"]) lines.push_back(line["line"]);
+  EXPECT_EQ(lines.size(), 948u) << "all that are finite";
+  for (const int64_t bad : {21, 41}) EXPECT_EQ(std::ranges::count(lines, bad), 0);
   const ProgramResult noted = run_infer({"embed", "--nearest", "1", "--in", file("v.npy"), "Tom"});
   EXPECT_TRUE(contains(noted.err, "no record says what made it")) << noted.err;
-  EXPECT_TRUE(contains(noted.err, "which hold NaN: 1")) << noted.err;
+  EXPECT_TRUE(contains(noted.err, "which hold NaN or infinity: 2")) << noted.err;
 }
 
 TEST_F(CliCheckTest, NearestInAFileIsWhatEmbeddingItsLinesFinds) {

@@ -29,14 +29,11 @@ constexpr std::array<std::string_view, 3> kWorthKnowing = {"config", "libraries"
 
 }  // namespace
 
-bool add_line(std::span<const float> vector, int64_t number, const std::string& text,
+void add_line(std::span<const float> vector, int64_t number, const std::string& text,
               phasor::Similarity kind, int64_t most, std::vector<Query>& queries) {
   for (Query& query : queries) {
-    const double key = similarity(query.vector, vector, kind);
-    if (std::isnan(key)) return false;
-    add({key, number, text}, most, query.nearest);
+    add({similarity(query.vector, vector, kind), number, text}, most, query.nearest);
   }
-  return true;
 }
 
 void print_nearest(const std::vector<Query>& queries, phasor::Similarity kind, bool json,
@@ -73,7 +70,11 @@ void SavedVectors::search(const Embedder& embedder, int64_t most, int threads, b
     std::vector<float> row(width);
     for (int64_t r = block * kBlock; r < std::min(rows, (block + 1) * kBlock); ++r) {
       matrix.tensor().copy_to(row.data(), r * width, width);
-      if (!add_line(row, r + 1, "", kind, most, found)) ++left_out;
+      if (std::ranges::all_of(row, [](float value) { return std::isfinite(value); })) {
+        add_line(row, r + 1, "", kind, most, found);
+      } else {
+        ++left_out;
+      }
     }
     const std::lock_guard lock(mutex);
     for (size_t q = 0; q < queries.size(); ++q) {
@@ -83,8 +84,8 @@ void SavedVectors::search(const Embedder& embedder, int64_t most, int threads, b
   phasor::internal::parallel_for((rows + kBlock - 1) / kBlock, phasor::internal::team_size(threads),
                                  search_block);
   if (left_out > 0 && !quiet) {
-    report_note(
-        fmt::format("{}: rows left out, which hold NaN: {}", file.string(), left_out.load()));
+    report_note(fmt::format("{}: rows left out, which hold NaN or infinity: {}", file.string(),
+                            left_out.load()));
   }
   if (!texts.empty()) add_texts(rows, record, queries);
 }

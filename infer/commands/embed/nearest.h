@@ -21,9 +21,8 @@ struct Query {
   Ranking nearest = {};
 };
 
-/// Adds a line to the nearest of each query, but for a vector that has no similarity since it holds
-/// NaN: then it returns false.
-bool add_line(std::span<const float> vector, int64_t number, const std::string& text,
+/// Adds a line, whose vector is finite, to the nearest of each query.
+void add_line(std::span<const float> vector, int64_t number, const std::string& text,
               phasor::Similarity kind, int64_t most, std::vector<Query>& queries);
 
 /// For each query a table, or a JSON object. Without `has_texts` lines are shown by number alone.
