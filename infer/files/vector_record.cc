@@ -105,7 +105,7 @@ nlohmann::ordered_json VectorRecord::json() const {
 
 VectorRecord VectorRecord::of(const nlohmann::json& json) {
   const auto count = [&](const char* name) {
-    constexpr uint64_t kMost = uint64_t{1} << 62;
+    constexpr uint64_t kMost = uint64_t{1} << 46;  // sums of them fit into 64 bits
     const nlohmann::json& number = json.at(name);
     if (number.is_number_unsigned() && number.get<uint64_t>() <= kMost)
       return number.get<int64_t>();
