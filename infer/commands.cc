@@ -17,6 +17,7 @@ namespace {
 
 constexpr Command kCommands[] = {
     Command{"embed", "[TEXT...]", "one vector for each text or line of a file", embed},
+    Command{"check", "VECTORS", "whether a model made a file of vectors", check_vectors},
     Command{"shard", "VERB ...", "embed a corpus with many processes and machines", shard,
             shard_verbs},
 #ifdef PHASOR_SERVE

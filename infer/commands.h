@@ -49,6 +49,7 @@ std::vector<CommandDescription> describe_commands();
 int run(int argc, char** argv);
 int tokenize(int argc, char** argv);
 int embed(int argc, char** argv);
+int check_vectors(int argc, char** argv);
 int shard(int argc, char** argv);
 int serve(int argc, char** argv);  // absent without PHASOR_BUILD_SERVE
 int rank(int argc, char** argv);

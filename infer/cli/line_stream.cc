@@ -35,6 +35,7 @@ std::string line_report(const phasor::TextReport& tokens, int64_t bytes_left_out
 }
 
 void add(RankedLine line, int64_t most, Ranking& ranking) {
+  if (!ranking.empty() && std::ssize(ranking) == most && !(line < *ranking.rbegin())) return;
   ranking.insert(std::move(line));
   if (std::ssize(ranking) > most) ranking.erase(std::prev(ranking.end()));
 }

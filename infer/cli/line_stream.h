@@ -29,7 +29,9 @@ struct RankedLine {
   std::string text;
   double score = 0;  // what is shown where it is not the key
 
-  bool operator<(const RankedLine& other) const { return key > other.key; }
+  bool operator<(const RankedLine& other) const {
+    return key != other.key ? key > other.key : number < other.number;
+  }
 };
 using Ranking = std::multiset<RankedLine>;
 /// Keeps the best `most` lines.

@@ -114,3 +114,16 @@ def test_server(server, precision, allowed):
     check(server("/embed", inputs=texts), which, allowed)
     found = server("/v1/embeddings", input=texts)["data"]
     check([item["embedding"] for item in found], which, allowed)
+
+
+def test_the_readmes_search_finds_the_answer(model, tmp_path):
+    """The command of README.md, and the sentence that it says is found."""
+    root = pathlib.Path(__file__).parents[2]
+    readme = (root / "README.md").read_text("utf-8")
+    query = re.search(r'--in vectors.npy --texts \S+ --nearest 1 "(.+)"', readme)[1]
+    answer = re.search(r"The search finds \*(.+?)\*", readme, re.S)[1].replace("\n", " ")
+    vectors, texts = str(tmp_path / "vectors.npy"), str(root / "examples" / "sentences.txt")
+    observed.run_infer(["embed", "-q", "-m", model, "-i", texts, "-o", vectors])
+    search = ["embed", "-q", "-m", model, "--in", vectors, "--texts", texts, "--nearest", "1"]
+    found = json.loads(observed.run_infer([*search, "--json", query]))
+    assert found["nearest"][0]["text"] == answer

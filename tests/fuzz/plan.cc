@@ -78,12 +78,15 @@ std::vector<std::string> plan_seeds() {
     const std::string shard =
         plan.format.header(2) + plan.format.rows(std::vector<float>{1, 2, 3, 4}, 1);
     std::ofstream(plan.file_of(0)) << shard;
-    infer::ShardRecord{.bytes = std::ssize(shard),
-                       .xxh64 = infer::fingerprint_of(plan.file_of(0)),
-                       .plan = plan.id,
-                       .arithmetic = "avx2",
-                       .host = "here"}
-        .write(plan, 0);
+    infer::ShardRecord record;
+    record.lines = 2;
+    record.bytes = std::ssize(shard);
+    record.input = plan.input_of(0);
+    record.xxh64 = infer::fingerprint_of(plan.file_of(0));
+    record.plan = plan.id;
+    record.arithmetic = "avx2";
+    record.host = "here";
+    record.write(plan, 0);
     parts["000/shard-000000.done"] = read_text_file(plan.record_of(0));
     parts["000/" + plan.file_of(0).filename().string()] = shard;
     std::string& json = parts["plan.json"];

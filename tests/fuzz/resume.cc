@@ -17,7 +17,7 @@ constexpr int64_t kWidth = 2;
 infer::VectorFormat format_of(const std::filesystem::path& out) {
   return {.kind = infer::VectorFormat::kind_of(out),
           .width = kWidth,
-          .made_with = {{"model", "m"}, {"phasor", "1"}}};
+          .made_with = {{"pooling", "m"}, {"phasor", "1"}}};
 }
 
 /// Goes on where the files say, to the end of the corpus or for so many lines. Whether there was
@@ -86,10 +86,10 @@ Fuzzer resume_fuzzer() {
           .words = {"=== out.npy.partial\n", "=== out.npy.partial.json\n",
                     "=== out.jsonl.partial\n", "=== out.jsonl.partial.json\n",
                     "=== out.safetensors.partial\n", "=== out.safetensors.partial.json\n",
-                    "\"made_with\"", "\"lines\"", "\"bytes\"", "\"input\"", "\"model\": \"m\"",
+                    "\"made_with\"", "\"lines\"", "\"bytes\"", "\"input\"", "\"pooling\": \"m\"",
                     "9223372036854775807", "18446744073709551615", "-1", "1.5"},
           .refused = []() -> std::vector<std::string> {
-            return {R"({"made_with": {"model": "other", "phasor": "1"}})"};
+            return {R"({"made_with": {"pooling": "other", "phasor": "1"}})"};
           }};
 }
 

@@ -35,7 +35,7 @@ class PartialFileTest : public testing::TestWithParam<const char*> {
   PartialFileTest()
       : format_{.kind = VectorFormat::kind_of(GetParam()),
                 .width = kWidth,
-                .made_with = {{"model", "m"}}} {}
+                .made_with = {{"model", "m"}, {"pooling", "mean"}}} {}
 
   fs::path out() const { return folder_.path() / GetParam(); }
   fs::path partial() const { return out() += ".partial"; }
@@ -121,8 +121,9 @@ TEST_P(PartialFileTest, WhatIsNotInTheRecordIsWrittenAgain) {
 
 TEST_P(PartialFileTest, WhatWasMadeWithSomethingElseIsRefused) {
   interrupted();
-  format_.made_with = {{"model", "another"}};
-  expect_not_resumed({record().string(), "model m, not another"});
+  format_.made_with["model"] = "the same files under another name";
+  format_.made_with["pooling"] = "cls";
+  expect_not_resumed({record().string(), "pooling mean, not cls"});
 }
 
 TEST_P(PartialFileTest, VectorsOfAnotherWidthAreRefused) {
@@ -213,11 +214,11 @@ TEST(FingerprintTest, DependsOnEveryByteAndOnWherePiecesEnd) {
   EXPECT_EQ(of({"ab", "c"}), of({"ab", "c"}));
 }
 
-TEST(FingerprintTest, OfAModelIsThatOfItsPlainFiles) {
+TEST(FingerprintTest, OfAModelAreThoseOfItsPlainFilesByWhatTheyDecide) {
   const TempFolder folder;
   folder.write("config.json", "{}");
   folder.write("1_Pooling/config.json", "{}");
-  const std::string before = model_fingerprint(folder.path());
+  const MadeWith before = model_fingerprints(folder.path());
   const auto in = [&](const std::string& name) { return folder.path() / name; };
   fs::create_symlink("loop.json", in("loop.json"));
   fs::create_symlink("nothing", in("nothing.json"));
@@ -226,9 +227,23 @@ TEST(FingerprintTest, OfAModelIsThatOfItsPlainFiles) {
   fs::create_directory(in("folder.json"));
   mkfifo(in("pipe.json").c_str(), 0600);
   fs::create_symlink("/proc/self/pagemap", in("outside.json"));  // it has no end
-  EXPECT_EQ(model_fingerprint(folder.path()), before);
-  folder.write("1_Pooling/config.json", "[]");
-  EXPECT_NE(model_fingerprint(folder.path()), before);
+  EXPECT_EQ(model_fingerprints(folder.path()), before);
+  const std::pair<const char*, const char*> parts[] = {{"1_Pooling/config.json", "config"},
+                                                       {"modules.json", "config"},
+                                                       {"sentence_bert_config.json", "config"},
+                                                       {"model.safetensors", "weights"},
+                                                       {"2_Dense/model.safetensors", "weights"},
+                                                       {"vocab.txt", "tokenizer"},
+                                                       {"spiece.model", "tokenizer"},
+                                                       {"tokenizer_config.json", "tokenizer"},
+                                                       {"README.md", ""}};
+  for (const auto& [name, part] : parts) {
+    const MadeWith then = model_fingerprints(folder.path());
+    folder.write(name, "another");
+    const std::vector<Difference> found = differences(then, model_fingerprints(folder.path()));
+    ASSERT_EQ(found.size(), *part == '\0' ? 0u : 1u) << name;
+    for (const Difference& difference : found) EXPECT_EQ(difference.what, part) << name;
+  }
 }
 
 TEST(TemporaryFileTest, NothingIsWrittenThroughLinksOrInThePlaceOfAPipe) {

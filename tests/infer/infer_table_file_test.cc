@@ -147,7 +147,8 @@ TEST(TableFileTest, TooLargeTablesAndHeadersAreRefusedUnread) {
   const auto sparse = [&](const std::string& name, const std::string& bytes, uintmax_t size) {
     std::filesystem::resize_file(folder.write(name, bytes), size);  // without taking room
   };
-  sparse("a.npy", npy("<f4", "(1048576, 1024)", ""), uintmax_t{1} << 32);
+  const std::string large = npy("<f4", "(1048576, 1024)", "");
+  sparse("a.npy", large, large.size() + (uintmax_t{1} << 32));
   expect_refused(folder.path() / "a.npy", {"4294967296 bytes", "at most"});
   const std::string wide = npy("<f4", "(2, 8193)", "");
   sparse("wide.npy", wide, wide.size() + 2 * 8193 * 4);

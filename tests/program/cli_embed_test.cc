@@ -132,7 +132,8 @@ TEST(CliEmbedTest, AllFormatsHoldTheSame) {
   EXPECT_EQ(file->metadata().at("precision"), "f32");
   expect_same_bits(json_values(run_infer({"embed", "-q", "-i", in}).out), npy, "stdout");
   EXPECT_EQ(file_names(folder.path()),
-            (std::vector<std::string>{"a.jsonl", "a.npy", "a.safetensors", "in.txt"}));
+            (std::vector<std::string>{"a.jsonl", "a.jsonl.json", "a.npy", "a.npy.json",
+                                      "a.safetensors", "in.txt"}));
 }
 
 TEST(CliEmbedTest, PoolingNormAndPrefixAreChosen) {
@@ -480,7 +481,8 @@ TEST_F(EmbedFileTest, ARunThatIsKilledAndResumedGivesTheSameBytes) {
     EXPECT_TRUE(contains(resumed.err, "resuming after line ")) << resumed.err;
     EXPECT_FALSE(contains(resumed.err, "2600 lines, ")) << "nothing was resumed: " << resumed.err;
     EXPECT_TRUE(read_text_file(out()) == expected);
-    EXPECT_EQ(file_names(folder_.path()), (std::vector<std::string>{kName, "in.txt"}));
+    EXPECT_EQ(file_names(folder_.path()),
+              (std::vector<std::string>{kName, std::string(kName) + ".json", "in.txt"}));
     fs::remove(out());
   }
 }
@@ -515,7 +517,7 @@ TEST_F(EmbedFileTest, ResumingWithOtherOptionsOrInputSaysWhatDiffers) {
   };
   refused({"--pooling", "cls"}, {"pooling mean, not normalised", "not cls"});
   refused({"--normalize"}, {"pooling mean", "normalised"});
-  refused({"-m", "learned"}, {"model"});
+  refused({"-m", "learned"}, {"(model sinusoidal)", "(model learned)"});
   refused({"--prefix", "query: "}, {"prefix", "\"query: \""});
   refused({"--overflow", "clamp"}, {"overflow truncate", "clamp"});
   refused({"--precision", "bf16"}, {"precision f32", "bf16"});
@@ -546,7 +548,7 @@ TEST_F(EmbedFileTest, AFileWithHolesIsNotReadToItsEnd) {
 }
 
 TEST_F(EmbedFileTest, TheInputIsNoFileThatIsWritten) {
-  for (const char* extension : {"", ".partial", ".partial.json", ".partial.json.tmp"}) {
+  for (const char* extension : {"", ".json", ".partial", ".partial.json", ".partial.json.tmp"}) {
     const fs::path input = folder_.write(std::string(kName) + extension, "Tom bit.\n");
     expect_infer_fails({"embed", "-i", input.string(), "-o", out()}, 2,
                        {input.string(), "is the input"});
@@ -577,11 +579,47 @@ TEST_F(EmbedFileTest, ResumingBeginsWhatWasNeverBegunAndLeavesWhatIsComplete) {
   const ProgramResult begun = run_infer(arguments({"--resume"}));
   EXPECT_TRUE(contains(begun.err, "nothing to resume; beginning with line 1")) << begun.err;
   EXPECT_TRUE(read_text_file(out()) == whole());
-  folder_.write(kName, "complete");
   const ProgramResult complete = run_infer(arguments({"--resume"}));
   EXPECT_EQ(complete.exit_code, 0);
-  EXPECT_EQ(complete.err, "note: nothing to resume: " + out() + " is complete\n");
-  EXPECT_EQ(read_text_file(out()), "complete");
+  EXPECT_TRUE(complete.err.ends_with("note: nothing to resume: " + out() + " is complete\n"));
+  EXPECT_TRUE(read_text_file(out()) == whole());
+}
+
+TEST_F(EmbedFileTest, ResumingAFileThatIsCompleteRefusesWhatWouldMakeAnother) {
+  ASSERT_EQ(run_infer(arguments({"-q"})).exit_code, 0);
+  const std::string made = read_text_file(out()), record = read_text_file(out() + ".json");
+  const auto refused = [&](const std::vector<std::string>& more,
+                           const std::vector<std::string>& words) {
+    std::vector<std::string> all = arguments({"-q", "--resume"});
+    all.insert(all.end(), more.begin(), more.end());
+    expect_infer_fails(all, 3, words);
+  };
+  refused({"--pooling", "cls"}, {"is complete", "pooling mean, not normalised", "not cls"});
+  refused({"-m", "learned"}, {"is complete", "weights", "(model learned)"});
+  const std::string lines = read_text_file(in_);
+  for (const std::string& other : {lines + "one more\n", "X" + lines, std::string("Tom\n")}) {
+    folder_.write("in.txt", other);
+    refused({}, {"is complete", "made from 2600 lines"});
+  }
+  folder_.write("in.txt", lines);
+  EXPECT_TRUE(read_text_file(out()) == made);
+  // Its last step may be all that is left.
+  fs::rename(out() + ".json", out() + ".partial.json");
+  EXPECT_EQ(run_infer(arguments({"-q", "--resume"})).exit_code, 0);
+  EXPECT_EQ(read_text_file(out() + ".json"), record);
+  std::string changed = made;
+  changed.back() ^= 1;
+  folder_.write(kName, changed);
+  refused({}, {"has changed"});
+  fs::remove(out() + ".json");
+  refused({}, {"no record"});
+}
+
+TEST_F(EmbedFileTest, AFileThatIsNoRecordIsNotReplacedByOne) {
+  folder_.write(std::string(kName) + ".json", R"({"mine": 1})");
+  expect_infer_fails(arguments({"-q"}), 3, {out() + ".json", "would be replaced"});
+  EXPECT_EQ(file_names(folder_.path()),
+            (std::vector<std::string>{std::string(kName) + ".json", "in.txt"}));
 }
 
 }  // namespace

@@ -126,6 +126,7 @@ TEST_F(CliFailedCallTest, EmbedInterruptedAnywhereGoesOnFromThere) {
   again.emplace_back("--resume");
   ASSERT_EQ(run_infer(words).exit_code, 0);
   const std::string whole = read_text_file(file("out.npy"));
+  const std::string record = read_text_file(file("out.npy.json"));
   for (const int signal : {SIGKILL, SIGTERM, SIGINT}) {
     int calls = 0;
     for (bool reached = true; reached; ++calls) {
@@ -141,6 +142,8 @@ TEST_F(CliFailedCallTest, EmbedInterruptedAnywhereGoesOnFromThere) {
       const ProgramResult second = run_infer(again);
       EXPECT_EQ(second.exit_code, 0) << second.err;
       EXPECT_TRUE(read_text_file(file("out.npy")) == whole);
+      EXPECT_EQ(read_text_file(file("out.npy.json")), record);
+      EXPECT_FALSE(fs::exists(file("out.npy.partial.json")));
     }
     EXPECT_GT(calls, 20);
   }

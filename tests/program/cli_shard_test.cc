@@ -410,7 +410,7 @@ TEST_F(CliShardTest, AnotherModelIsRefused) {
   std::ofstream(model / "vocab.txt") << "x";
   const ProgramResult result = run({"2"});
   EXPECT_EQ(result.exit_code, 3);
-  EXPECT_NE(result.err.find("planned with model_files"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("planned with tokenizer"), std::string::npos) << result.err;
   fs::remove(model / "vocab.txt");
   EXPECT_EQ(run().exit_code, 0);
   expect_whole();

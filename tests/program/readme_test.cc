@@ -95,16 +95,21 @@ bool runs_script(const std::string& line) {
 }
 
 /// Runs a line of a page, where `infer` is the binary under test, in a folder that holds examples/
-/// and, in place of the models that the README downloads, a bundled one and a tiny reranker.
+/// and, in place of the models that the README downloads, a bundled one and a tiny reranker. The
+/// lines before it may have left files in the folder.
 ProgramResult run_line(std::string line, const TempFolder& folder = {}) {
   if (line.starts_with("./dev infer")) line.erase(0, 6);
-  for (const char* part : {"docs", "examples"}) {
-    fs::create_directory_symlink(kSource / part, folder.path() / part);
-  }
-  fs::create_directory_symlink(kSource / "models" / "sinusoidal",
-                               folder.path() / "all-MiniLM-L6-v2");
   static const BertFolder kReranker({"relevant"});
-  fs::create_directory_symlink(kReranker.path(), folder.path() / "ms-marco-MiniLM-L6-v2");
+  const std::pair<const char*, fs::path> links[] = {
+      {"docs", kSource / "docs"},
+      {"examples", kSource / "examples"},
+      {"all-MiniLM-L6-v2", kSource / "models" / "sinusoidal"},
+      {"ms-marco-MiniLM-L6-v2", kReranker.path()}};
+  for (const auto& [name, target] : links) {
+    if (!fs::exists(folder.path() / name)) {
+      fs::create_directory_symlink(target, folder.path() / name);
+    }
+  }
   const std::string path = fs::path(INFER_BINARY).parent_path().string();
   return run_program({"/bin/sh", "-c", "PATH='" + path + "':$PATH; " + line},
                      {.directory = folder.path()});
@@ -244,22 +249,28 @@ TEST_P(ReadmePageTest, ShowsWhatItsCommandsAndProgramsPrint) {
 
 TEST(ReadmeTest, EveryOtherCommandOfInferSucceeds) {
   std::set<std::string> run;  // or compared
-  const auto visit = [&](bool compared, const std::function<void(const std::string&)>& command) {
-    for (const Page& page : pages()) {
-      const std::vector<Block> blocks = page.blocks();
-      for (size_t b = 0; b < blocks.size(); ++b) {
-        if (blocks[b].language != "sh") continue;
-        if (compared != (b + 1 < blocks.size() && blocks[b + 1].language == "text")) continue;
-        for (const std::string& line : page.contents(blocks[b])) {
-          if (runs_infer(line) && run.insert(command_in(line)).second) command(line);
+  const auto visit =
+      [&](bool compared,
+          const std::function<void(const std::string&, const TempFolder&)>& command) {
+        for (const Page& page : pages()) {
+          const std::vector<Block> blocks = page.blocks();
+          for (size_t b = 0; b < blocks.size(); ++b) {
+            if (blocks[b].language != "sh") continue;
+            if (compared != (b + 1 < blocks.size() && blocks[b + 1].language == "text")) continue;
+            const TempFolder folder;  // later commands of a block read what earlier ones write
+            for (const std::string& line : page.contents(blocks[b])) {
+              if (!runs_infer(line)) continue;
+              const bool writes = line.find(" -o ") != line.npos;
+              if (run.insert(command_in(line)).second || (writes && !compared))
+                command(line, folder);
+            }
+          }
         }
-      }
-    }
-  };
-  visit(true, [](const std::string&) {});
+      };
+  visit(true, [](const std::string&, const TempFolder&) {});
   size_t commands = 0;
-  visit(false, [&](const std::string& line) {
-    const ProgramResult result = run_line(line);
+  visit(false, [&](const std::string& line, const TempFolder& folder) {
+    const ProgramResult result = run_line(line, folder);
     EXPECT_EQ(result.exit_code, 0) << line << "\n" << result.err;
     const bool to_file = line.find(" -o ") != line.npos || line.find(" > ") != line.npos;
     EXPECT_EQ(result.out.empty(), to_file) << line;

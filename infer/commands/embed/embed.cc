@@ -14,14 +14,13 @@
 #include "infer/commands.h"
 #include "infer/commands/embed/embed_file.h"
 #include "infer/commands/embed/embedder.h"
+#include "infer/commands/embed/nearest.h"
 #include "infer/render/observed_json.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
 
 namespace infer {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kEmbedDescription =
     "Makes one vector of each TEXT, or of each line of a file, in order.";
@@ -45,23 +44,29 @@ nor interpolate: the text is run as it is.
 
 Output goes to OUT.partial and is renamed to OUT when it is complete. OUT.partial.json says
 how far it has come: after an interruption the same command with --resume continues there,
-and the result has the same bytes as without the interruption.
+and the result has the same bytes as without the interruption. OUT.json, or the metadata of a
+.safetensors file, then says what made OUT; infer check reads it, and --resume refuses a file
+that another model, other options or other lines have made.
 
 --nearest prints, for each TEXT, the N lines of FILE that are most similar: whose cosine is
 largest, or the dot product, or minus the Euclidean or Manhattan distance, if the model's
 files name that as similarity_fn_name. The prompts that they name "query" and "document" (or
-"passage") are used.
+"passage") are used. --in searches vectors that embed -o or shard merge has saved; it refuses
+those whose record (OUT.json, or within a .safetensors file) names another model.
 
 Examples:
   infer embed "Tom bit a dog."
   infer embed -i sentences.txt -o vectors.npy
   infer embed -i sentences.txt --nearest 3 "Who bit whom?"
+  infer embed --in vectors.npy --texts sentences.txt --nearest 3 "Who bit whom?"
   infer embed --similarity "Tom bit a dog." "A dog bit Tom." "It rains.")";
 
 struct EmbedArguments : VectorOptions {
   std::vector<std::string> words;
   std::string input;
   std::string output;
+  std::string in;                           // of saved vectors
+  std::string texts;                        // of which they were made
   std::optional<std::string> query_prefix;  // like `prefix`, for --nearest
   bool resume = false;
   bool similarity = false;
@@ -70,10 +75,19 @@ struct EmbedArguments : VectorOptions {
 
 /// Throws UsageError where options exclude each other or need one another.
 void check(const EmbedArguments& arguments, bool has_input) {
-  const bool texts = !arguments.words.empty(), searches = arguments.nearest > 0;
+  const bool texts = !arguments.words.empty(), saved = !arguments.in.empty();
+  const bool searches = arguments.nearest > 0 && !saved;
   const bool has_output = !arguments.output.empty(), compares = arguments.similarity;
   const bool reads_twice = arguments.input == "-" && std::ranges::count(arguments.words, "-") > 0;
   const std::pair<bool, const char*> wrong[] = {
+      {saved && arguments.nearest == 0,
+       "--in names the vectors that --nearest searches; give --nearest a number"},
+      {saved && (has_output || compares),
+       "--in prints the rows nearest to the given texts; leave out -o and --similarity"},
+      {saved && texts && has_input,
+       "--in: texts and -i exclude each other, since both are searched for; give one of them"},
+      {!saved && !arguments.texts.empty(),
+       "--texts names the file of which the vectors of --in were made; give --in VECTORS"},
       {searches && (!texts || has_output || compares),
        "--nearest prints lines of a file for the given texts: give texts and -i FILE, and neither "
        "-o nor --similarity"},
@@ -81,12 +95,12 @@ void check(const EmbedArguments& arguments, bool has_input) {
        "--nearest: texts and lines cannot both be standard input; give -i FILE"},
       {searches && !has_input && isatty(STDIN_FILENO) != 0,
        "--nearest prints lines of a file; give it with -i FILE"},
-      {!searches && arguments.query_prefix,
+      {!searches && !saved && arguments.query_prefix,
        "--query-prefix is put before the texts of --nearest; give it a number"},
       {!searches && compares && has_input,
        "--similarity compares the given texts with each other; to search a file, write: infer "
        "embed -i FILE --nearest 3 \"a text\""},
-      {!searches && has_input && texts,
+      {!searches && !saved && has_input && texts,
        "embed: texts and -i exclude each other, but with --nearest; give one of them"},
       {arguments.resume && !has_output, "--resume continues a file; name it with -o"},
       {compares && (!texts || has_output),
@@ -113,8 +127,15 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   add_vector_options(line, arguments);
   line.flag("--similarity", "print how similar the texts are to each other instead",
             arguments.similarity);
-  line.option("--nearest", "N", "print the N lines of -i FILE nearest to each TEXT instead",
+  line.option("--nearest", "N",
+              "print the N lines of -i FILE, or rows of --in, nearest to each TEXT instead",
               arguments.nearest, Range{1, 1000});
+  line.option("--in", "VECTORS",
+              "search this file (.npy or .safetensors) instead of embedding lines; -i FILE, then, "
+              "holds the texts to search for",
+              arguments.in);
+  line.option("--texts", "FILE", "the lines of which VECTORS was made, to print them",
+              arguments.texts);
   line.option("--query-prefix", "TEXT",
               "put before every TEXT of --nearest (default: the model's prompt for queries, or "
               "else what is put before the lines)",
@@ -172,31 +193,8 @@ void print_similarities(const std::vector<std::string>& texts, const phasor::Emb
   output.write(table);
 }
 
-/// A text of --nearest, and the lines nearest to it by their similarity.
-struct Query {
-  std::string text;
-  std::vector<float> vector;
-  Ranking nearest = {};
-};
-
-/// For each query a table, or a JSON object.
-void print_nearest(const std::vector<Query>& queries, phasor::Similarity kind, bool json) {
-  Output output;
-  for (const Query& query : queries) {
-    Json lines = Json::array();
-    std::string text =
-        (&query == &queries.front() ? "" : "\n") + output.heading(printable(query.text)) + "\n";
-    for (const RankedLine& line : query.nearest) {
-      lines.push_back(
-          {{"line", line.number}, {std::string(to_string(kind)), line.key}, {"text", line.text}});
-      text +=
-          output.labelled(fmt::format("  {:6.3f}  line {:<7} ", line.key, line.number), line.text);
-    }
-    output.write(json ? one_line({{"query", query.text}, {"nearest", lines}}) + "\n" : text);
-  }
-}
-
-std::vector<Query> queries_of(const EmbedArguments& arguments, Embedder& embedder) {
+std::vector<Query> queries_of(const EmbedArguments& arguments, Embedder& embedder,
+                              const std::vector<std::string>& texts) {
   const bool quiet = arguments.common.quiet;
   phasor::EmbedOptions how = embedder.options;
   how.prompt =
@@ -206,13 +204,31 @@ std::vector<Query> queries_of(const EmbedArguments& arguments, Embedder& embedde
     report_note(
         fmt::format("before every query: \"{}\" (config_sentence_transformers.json)", *how.prompt));
   }
-  const std::vector<std::string> texts = read_texts(arguments.words);
   const phasor::Embeddings vectors = embed_few(embedder.encoder, how, texts, "--nearest", quiet);
   std::vector<Query> queries;
   for (size_t q = 0; q < texts.size(); ++q) {
     queries.push_back({texts[q], {vectors[q].begin(), vectors[q].end()}});
   }
   return queries;
+}
+
+/// --resume of a file that is complete: throws where other options or lines would make another.
+int check_complete(const EmbedArguments& arguments, const MadeWith& made_with, LineReader& lines) {
+  const VectorRecord record = complete_record(arguments.output, made_with);
+  Fingerprint input;
+  int64_t count = 0;
+  for (; const std::optional<Line> line = lines.next(); ++count) input.add_piece(line->text);
+  if (lines.interrupted()) return report_error("interrupted", kBadInput);
+  if (count != record.lines || input.text() != record.input) {
+    throw phasor::InvalidArgument(fmt::format(
+        "--resume: {} is complete, and was made from {} lines that are not the {} of {}; leave "
+        "--resume out to make it anew",
+        arguments.output, record.lines, count, lines.name()));
+  }
+  if (!arguments.common.quiet) {
+    report_note(fmt::format("nothing to resume: {} is complete", arguments.output));
+  }
+  return 0;
 }
 
 /// Every line of `lines` to a vector in the output, or to what is nearest to some texts.
@@ -224,11 +240,18 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
   Embedder embedder(arguments, arguments.nearest > 0);
   const phasor::Similarity kind = embedder.similarity();
   std::vector<Query> queries;
-  if (arguments.nearest > 0) queries = queries_of(arguments, embedder);
+  if (arguments.nearest > 0) {
+    queries = queries_of(arguments, embedder, read_texts(arguments.words));
+  }
   format.width = embedder.width();
   std::optional<PartialFile> file;
   if (!arguments.output.empty()) {
     format.made_with = embedder.made_with();
+    namespace fs = std::filesystem;
+    if (arguments.resume && !fs::exists(arguments.output + ".partial") &&
+        fs::is_regular_file(arguments.output)) {
+      return check_complete(arguments, format.made_with, lines);
+    }
     file.emplace(arguments.output, format, arguments.resume);
     const int64_t done = file->state().lines;
     if (arguments.resume && !quiet) {
@@ -246,11 +269,8 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
                          const LinesDone& state) {
     const int64_t first = state.lines - std::ssize(window) + 1;
     if (!queries.empty()) {
-      for (Query& query : queries) {
-        for (int64_t i = 0; i < vectors.size(); ++i) {
-          add({similarity(query.vector, vectors[i], kind), first + i, window[i].text},
-              arguments.nearest, query.nearest);
-        }
+      for (int64_t i = 0; i < vectors.size(); ++i) {
+        add_line(vectors[i], first + i, window[i].text, kind, arguments.nearest, queries);
       }
     } else if (file) {
       file->append(vectors.values(), state);
@@ -273,11 +293,25 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
   return 0;
 }
 
+int search_saved(const EmbedArguments& arguments) {
+  const bool quiet = arguments.common.quiet;
+  const bool from_file = arguments.words.empty();
+  const std::vector<std::string> texts =
+      from_file ? read_lines(arguments.input) : read_texts(arguments.words);
+  Embedder embedder(arguments, true);
+  std::vector<Query> queries = queries_of(arguments, embedder, texts);
+  const SavedVectors saved = {.file = arguments.in, .texts = arguments.texts};
+  saved.search(embedder, arguments.nearest, arguments.common.threads, quiet, queries);
+  print_nearest(queries, embedder.similarity(), arguments.common.json, !arguments.texts.empty());
+  return 0;
+}
+
 }  // namespace
 
 int embed(int argc, char** argv) {
   EmbedArguments arguments;
   if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
+  if (!arguments.in.empty()) return search_saved(arguments);
   if (arguments.similarity) {
     Embedder embedder(arguments);
     const std::vector<std::string> texts = read_texts(arguments.words);
@@ -286,16 +320,8 @@ int embed(int argc, char** argv) {
     print_similarities(texts, vectors, embedder.similarity(), arguments.common.json);
     return 0;
   }
-  const std::filesystem::path partial = arguments.output + ".partial";
-  if (arguments.resume && !exists(partial) &&
-      is_regular_file(std::filesystem::path(arguments.output))) {
-    if (!arguments.common.quiet) {
-      report_note(fmt::format("nothing to resume: {} is complete", arguments.output));
-    }
-    return 0;
-  }
   // What is written must not be the input.
-  for (const char* extension : {"", ".partial", ".partial.json", ".partial.json.tmp"}) {
+  for (const char* extension : {"", ".json", ".partial", ".partial.json", ".partial.json.tmp"}) {
     const std::string file = arguments.output + extension;
     if (std::error_code ignored; std::filesystem::equivalent(arguments.input, file, ignored)) {
       throw UsageError(fmt::format("-o: {} is the input; choose another name", file));

@@ -12,8 +12,8 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
-#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -21,19 +21,19 @@
 #include "infer/files/plain_file.h"
 #include "infer/files/save.h"
 #include "infer/files/temporary_file.h"
-#include "models/files.h"
 #include "phasor/errors.h"
 
 namespace infer {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 /// As long for any number of lines.
-std::string header_of(const VectorFormat& format, int64_t lines) {
+std::string header_of(const VectorFormat& format, int64_t lines, const std::string& input) {
+  MadeWith metadata = format.made_with;
+  metadata["input"] = input;
   const auto header = [&](int64_t rows, int64_t bytes) -> nlohmann::ordered_json {
-    return {{"__metadata__", format.made_with},
+    return {{"__metadata__", metadata},
             {"embeddings",
              {{"dtype", "F32"}, {"shape", {rows, format.width}}, {"data_offsets", {0, bytes}}}}};
   };
@@ -43,38 +43,6 @@ std::string header_of(const VectorFormat& format, int64_t lines) {
 }
 
 }  // namespace
-
-// Links to folders are not followed, and what is no plain file, or a link that leads nowhere or out
-// of the folder, is none of the model's.
-std::string model_fingerprint(const phasor::internal::ModelPath& folder) {
-  constexpr std::array kExtensions = {".json", ".safetensors", ".model", ".spm", ".txt"};
-  fs::directory_iterator{folder};  // throws where the folder itself cannot be listed
-  std::vector<fs::path> files;
-  fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied);
-  for (; entry != fs::recursive_directory_iterator(); ++entry) {
-    if (entry.depth() > 0) entry.disable_recursion_pending();
-    std::error_code ignored;
-    const fs::path& file = entry->path();
-    const bool decides = file.stem() != "golden" &&
-                         std::ranges::find(kExtensions, file.extension()) != kExtensions.end();
-    if (decides && entry->is_regular_file(ignored)) files.push_back(file);
-  }
-  std::ranges::sort(files);
-  Fingerprint fingerprint;
-  std::map<std::pair<uint64_t, uint64_t>, std::string> contents;  // links may lead to one file
-  for (const fs::path& file : files) {
-    try {
-      phasor::internal::refuse_link_out(folder, file);
-      std::string& content = contents[phasor::internal::file_id(file)];
-      if (content.empty()) content = fingerprint_of(file);
-      fingerprint.add_piece(file.lexically_relative(folder).string());
-      fingerprint.add_piece(content);
-    } catch (const phasor::ModelError&) {
-      // The model was loaded without it.
-    }
-  }
-  return fingerprint.text();
-}
 
 VectorFormat::Kind VectorFormat::kind_of(const fs::path& path) {
   const std::string extension = path.extension().string();
@@ -87,9 +55,9 @@ VectorFormat::Kind VectorFormat::kind_of(const fs::path& path) {
                   path.string()));
 }
 
-std::string VectorFormat::header(int64_t lines) const {
+std::string VectorFormat::header(int64_t lines, const std::string& input) const {
   if (kind == Kind::kNpy) return npy_header("<f4", std::array{lines, width});
-  return kind == Kind::kSafetensors ? header_of(*this, lines) : "";
+  return kind == Kind::kSafetensors ? header_of(*this, lines, input) : "";
 }
 
 std::string VectorFormat::rows(std::span<const float> values, int64_t first_line) const {
@@ -110,6 +78,7 @@ PartialFile::PartialFile(const fs::path& path, VectorFormat format, bool resume)
       record_(path.string() + ".partial.json"),
       format_(std::move(format)) {
   refuse_to_replace("-o", path);
+  refuse_to_replace_record(path);
   std::error_code ignored;
   const fs::path folder = path.parent_path();
   if (!folder.empty() && fs::status(folder, ignored).type() == fs::file_type::not_found) {
@@ -188,43 +157,28 @@ void PartialFile::refuse(const std::string& why) const {
 void PartialFile::restore() {
   struct stat partial {};
   if (fstat(descriptor_, &partial) != 0) fail(partial_);
-  try {
-    constexpr int64_t kMostBytes = 1 << 20;
-    const std::string written =
-        as_input("--resume: ", [&] { return phasor::internal::read_file(record_, kMostBytes); });
-    const json record = phasor::internal::parse_json_object(written, record_.string()).take();
-    const auto before = record.at("made_with").get<std::map<std::string, std::string>>();
-    for (const auto& [what, now] : format_.made_with) {
-      const auto found = before.find(what);
-      const std::string then = found == before.end() ? "?" : found->second;
-      if (then != now) refuse(fmt::format("it was made with {} {}, not {}", what, then, now));
-    }
-    const auto count = [&](const char* what) {
-      const json& number = record.at(what);
-      const auto most = static_cast<uint64_t>(partial.st_size);
-      if (number.is_number_unsigned() && number.get<uint64_t>() <= most) {
-        return number.get<int64_t>();
-      }
-      refuse(fmt::format("its \"{}\" is {}; {} has {} bytes", what,
-                         phasor::internal::value_text(number), partial_.string(), most));
-    };
-    const int64_t lines = count("lines"), bytes = count("bytes");
-    const int64_t rows = bytes - std::ssize(format_.header(0)), row = 4 * format_.width;
-    const bool text = format_.kind == VectorFormat::Kind::kJsonLines;
-    if (rows < 0 || (!text && (rows % row != 0 || rows / row != lines))) {
-      refuse(fmt::format("the {} bytes of {} are not {} vectors of {} numbers", bytes,
-                         partial_.string(), lines, format_.width));
-    }
-    if (text && lines_in(bytes) != lines) {
-      refuse(fmt::format("the {} bytes of {} are not {} lines", bytes, partial_.string(), lines));
-    }
-    state_ = {lines, record.at("input")};
-    bytes_ = bytes;
-  } catch (const json::exception&) {
-    refuse("it is damaged");
-  } catch (const phasor::ModelError&) {
-    refuse("it is damaged");
+  const std::optional<VectorRecord> record = VectorRecord::read("--resume: ", record_);
+  if (!record) refuse("it is damaged");
+  for (const Difference& difference : differences(record->made_with, format_.made_with)) {
+    refuse("it was made with " + text_of(difference, record->made_with, format_.made_with));
   }
+  const int64_t lines = record->lines, bytes = record->bytes;
+  for (const auto& [what, number] : {std::pair("lines", lines), std::pair("bytes", bytes)}) {
+    if (number <= partial.st_size) continue;
+    refuse(fmt::format("its \"{}\" is {}; {} has {} bytes", what, number, partial_.string(),
+                       partial.st_size));
+  }
+  const int64_t rows = bytes - std::ssize(format_.header(0)), row = 4 * format_.width;
+  const bool text = format_.kind == VectorFormat::Kind::kJsonLines;
+  if (rows < 0 || (!text && (rows % row != 0 || rows / row != lines))) {
+    refuse(fmt::format("the {} bytes of {} are not {} vectors of {} numbers", bytes,
+                       partial_.string(), lines, format_.width));
+  }
+  if (text && lines_in(bytes) != lines) {
+    refuse(fmt::format("the {} bytes of {} are not {} lines", bytes, partial_.string(), lines));
+  }
+  state_ = {lines, record->input};
+  bytes_ = bytes;
 }
 
 /// The lines in the first `bytes` of the file; -1 where the last of them has no end, or one is
@@ -261,30 +215,77 @@ void PartialFile::append(std::span<const float> values, LinesDone state) {
   write(rows);
   if (fdatasync(descriptor_) != 0 && errno != EINVAL) fail(partial_);
   bytes_ += std::ssize(rows);
-  const json record = {{"made_with", format_.made_with},
-                       {"lines", state.lines},
-                       {"bytes", bytes_},
-                       {"input", state.input}};
-  const std::string text = record.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
-  try {
-    TemporaryFile file("-o", record_, {.name = record_.string() + ".tmp"});
-    file.write(std::as_bytes(std::span(text)));
-    file.commit();
-  } catch (const phasor::InvalidArgument& error) {
-    throw phasor::InvalidArgument(error.what() + how_to_resume());
-  }
+  write_record(state);
   state_ = std::move(state);
 }
 
+void PartialFile::write_record(const LinesDone& state, const std::string& xxh64) const {
+  const VectorRecord record = {.made_with = format_.made_with,
+                               .lines = state.lines,
+                               .bytes = bytes_,
+                               .input = state.input,
+                               .xxh64 = xxh64};
+  try {
+    record.write("-o", record_);
+  } catch (const phasor::InvalidArgument& error) {
+    throw phasor::InvalidArgument(error.what() + how_to_resume());
+  }
+}
+
+// The record beside the old file goes before that file does, so that it never speaks of another.
+// Where only the last step is left, complete_record() takes it.
 void PartialFile::commit() {
+  if (state_.lines == 0) state_.input = Fingerprint().text();
+  const std::string header = format_.header(state_.lines, state_.input);
   if (lseek(descriptor_, 0, SEEK_SET) < 0) fail(partial_);
-  write(format_.header(state_.lines));
+  write(header);
+  bytes_ = std::max(bytes_, std::ssize(header));
   // Some file systems say only here that there was no room.
   if (fsync(descriptor_) != 0 && errno != EINVAL) fail(partial_);
+  const bool beside = format_.kind != VectorFormat::Kind::kSafetensors;
+  if (beside) write_record(state_, as_input("-o: ", [&] { return fingerprint_of(partial_); }));
+  const fs::path record = record_beside(path_);
+  if (unlink(record.c_str()) != 0 && errno != ENOENT) fail(record);
   if (rename(partial_.c_str(), path_.c_str()) != 0) fail(path_);
   close(std::exchange(descriptor_, -1));
   if (!sync_name(path_)) fail(path_);
-  unlink(record_.c_str());
+  if (!beside) {
+    unlink(record_.c_str());
+  } else if (rename(record_.c_str(), record.c_str()) != 0 || !sync_name(record)) {
+    fail(record);
+  }
+}
+
+VectorRecord complete_record(const fs::path& path, const MadeWith& made_with) {
+  const auto refuse = [&](const std::string& why) {
+    throw phasor::InvalidArgument(
+        fmt::format("--resume: {} is complete, and {}; leave --resume out to make it anew",
+                    path.string(), why));
+  };
+  const fs::path last = path.string() + ".partial.json", beside = record_beside(path);
+  std::error_code ignored;
+  const std::optional<VectorRecord> left =
+      fs::exists(last, ignored) ? VectorRecord::read("--resume: ", last) : std::nullopt;
+  const auto is_whole = [&](const VectorRecord& record) {
+    return record.bytes == static_cast<int64_t>(fs::file_size(path)) &&
+           (record.xxh64.empty() ||
+            record.xxh64 == as_input("--resume: ", [&] { return fingerprint_of(path); }));
+  };
+  if (left && !left->xxh64.empty() && is_whole(*left)) {
+    if (rename(last.c_str(), beside.c_str()) != 0 || !sync_name(beside)) {
+      throw phasor::InvalidArgument(
+          fmt::format("-o: cannot write {}: {}", beside.string(), std::strerror(errno)));
+    }
+  } else if (left && path.extension() == ".safetensors") {
+    unlink(last.c_str());
+  }
+  const std::optional<VectorRecord> record = VectorRecord::find(path);
+  if (!record) refuse("no record says what made it");
+  if (!is_whole(*record)) refuse("it has changed since it was made");
+  for (const Difference& difference : differences(record->made_with, made_with)) {
+    refuse("was made with " + text_of(difference, record->made_with, made_with));
+  }
+  return *record;
 }
 
 }  // namespace infer

@@ -5,18 +5,14 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "infer/cli/line_stream.h"
-#include "models/files.h"
+#include "infer/files/vector_record.h"
 
 namespace infer {
-
-/// Of the files that decide what a model computes.
-std::string model_fingerprint(const phasor::internal::ModelPath& folder);
 
 /// A matrix [lines, width] of float32: its header comes first and has the same length for any
 /// number of lines, so that it can be put right at the end.
@@ -27,18 +23,19 @@ struct VectorFormat {
 
   Kind kind = Kind::kJsonLines;
   int64_t width = 0;
-  std::map<std::string, std::string> made_with = {};  // a safetensors file's metadata
+  MadeWith made_with = {};
 
   /// By its extension. Throws UsageError naming -o where that is none of them.
   static Kind kind_of(const std::filesystem::path& path);
 
-  std::string header(int64_t lines) const;
+  /// A safetensors file's holds its record, with the fingerprint of the lines.
+  std::string header(int64_t lines, const std::string& input = Fingerprint().text()) const;
   /// Whole rows, of which the first is line number `first_line`.
   std::string rows(std::span<const float> values, int64_t first_line) const;
 };
 
-/// Writes PATH.partial and, beside it, PATH.partial.json, which says how far it has come. Without
-/// commit() both stay for another run to resume, unless not a line is done.
+/// Writes PATH.partial and, beside it, PATH.partial.json, the record of what is written so far.
+/// Without commit() both stay for another run to resume, unless not a line is done.
 class PartialFile {
  public:
   /// `format` must be the same to resume. Throws InvalidArgument naming what differs, or where the
@@ -55,7 +52,7 @@ class PartialFile {
   /// Adds the next lines' vectors; then `state` is what the file holds. It is recorded when they
   /// are on the disk.
   void append(std::span<const float> values, LinesDone state);
-  /// Puts the header right and gives the file its name.
+  /// Puts the header right and gives the file and its record their names.
   void commit();
 
  private:
@@ -68,6 +65,7 @@ class PartialFile {
   void restore();
   int64_t lines_in(int64_t bytes) const;
   void write(std::string_view bytes) const;
+  void write_record(const LinesDone& state, const std::string& xxh64 = "") const;
 
   std::filesystem::path path_, partial_, record_;
   VectorFormat format_;
@@ -75,5 +73,10 @@ class PartialFile {
   int64_t bytes_ = 0;  // of the partial file, its header included
   int descriptor_ = -1;
 };
+
+/// The record of `path`, which is complete: for --resume, which has nothing to do where `made_with`
+/// and the file are as they were. Throws InvalidArgument naming what differs, or that there is no
+/// record.
+VectorRecord complete_record(const std::filesystem::path& path, const MadeWith& made_with);
 
 }  // namespace infer

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "infer/commands.h"
-#include "infer/commands/embed/embed_file.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
+#include "tokenizer/libraries.h"
 #include "tokenizer/utf8.h"
 
 namespace infer {
@@ -108,18 +108,21 @@ phasor::Embeddings Embedder::run(std::span<const std::string_view> texts,
   return encoder.embed(texts, how);
 }
 
-std::map<std::string, std::string> Embedder::made_with() const {
-  return {
-      {"model",
-       phasor::internal::to_valid_utf8(weakly_canonical(model->folder()).filename().string()).text},
-      {"model_files", model_fingerprint({model->folder(), follow_links})},
-      {"pooling", to_string(*options.pooling)},
-      {"prefix", fmt::format("\"{}\"", *options.prompt)},
-      {"lang", fmt::format("\"{}\"", language)},
-      {"special", options.parse_special ? "read" : "plain text"},
-      {"overflow", std::string(to_string(options.overflow))},
-      {"precision", std::string(to_string(encoder.precision()))},
-      {"infer", versions()}};
+MadeWith Embedder::made_with() const {
+  MadeWith all = model_fingerprints({model->folder(), follow_links});
+  all.insert(
+      {{"model",
+        phasor::internal::to_valid_utf8(weakly_canonical(model->folder()).filename().string())
+            .text},
+       {"pooling", to_string(*options.pooling)},
+       {"prefix", fmt::format("\"{}\"", *options.prompt)},
+       {"lang", fmt::format("\"{}\"", language)},
+       {"special", options.parse_special ? "read" : "plain text"},
+       {"overflow", std::string(to_string(options.overflow))},
+       {"precision", std::string(to_string(encoder.precision()))},
+       {"width", std::to_string(width())},
+       {"libraries", fmt::format("{}, {}", versions(), phasor::internal::tokenizer_libraries())}});
+  return all;
 }
 
 phasor::Similarity Embedder::similarity() const {

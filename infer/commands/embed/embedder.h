@@ -1,7 +1,6 @@
 // A model that makes vectors of texts as a command line says.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,6 +11,7 @@
 #include "infer/cli/command_line.h"
 #include "infer/cli/line_stream.h"
 #include "infer/cli/options.h"
+#include "infer/files/vector_record.h"
 #include "phasor/encoder.h"
 #include "phasor/model.h"
 
@@ -43,7 +43,7 @@ struct Embedder {
                          const std::stop_token& stop);
   int64_t width() const { return encoder.embedding_width(options); }
   /// Equal where equal texts have equal vectors, but for the last digits on other machines.
-  std::map<std::string, std::string> made_with() const;
+  MadeWith made_with() const;
 
   /// By which vectors are compared: the model's, or the cosine where its files do not say.
   phasor::Similarity similarity() const;

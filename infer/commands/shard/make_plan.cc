@@ -102,7 +102,7 @@ std::vector<Plan::Input> inputs_of(const std::vector<std::string>& files) {
 bool read_corpus(Plan& plan, bool quiet) {
   LineReader reader(plan.files(), quiet);
   Progress progress(quiet);
-  Fingerprint fingerprint;
+  Fingerprint fingerprint, all;
   const auto finish = [&] {
     if (!plan.shards.empty()) plan.shards.back().fingerprint = fingerprint.value();
     fingerprint = Fingerprint();
@@ -124,6 +124,7 @@ bool read_corpus(Plan& plan, bool quiet) {
         }
       }
       fingerprint.add_piece(line->text);
+      all.add_piece(line->text);
     }
     plan.inputs[line->file].lines = line->number;
     if (++plan.lines % 65536 == 0) {
@@ -134,6 +135,7 @@ bool read_corpus(Plan& plan, bool quiet) {
     }
   }
   finish();
+  plan.input = all.text();
   return !reader.interrupted();
 }
 

@@ -38,6 +38,14 @@ Example:
 struct Merged {
   std::map<std::string, std::set<std::string>> hosts;  // by their arithmetic
   int64_t lines_cut = 0, lines_invalid = 0;
+  int64_t bytes = 0;
+  Fingerprint fingerprint;  // of the bytes
+
+  void write(std::span<const std::byte> part, TemporaryFile& file) {
+    file.write(part);
+    fingerprint.add(part);
+    bytes += std::ssize(part);
+  }
 };
 
 using Kind = VectorFormat::Kind;
@@ -55,7 +63,7 @@ std::string append(const Plan& plan, int64_t shard, TemporaryFile& file, Merged&
   if (!record) return fmt::format("{} was removed", plan.record_of(shard).string());
   const std::string damaged = fmt::format("{} is damaged", plan.file_of(shard).string());
   const phasor::internal::PlainFile opened(plan.file_of(shard));
-  const std::string header = plan.format.header(plan.lines_of(shard));
+  const std::string header = plan.header_of(shard);
   if (opened.read(std::ssize(header)) != header) return damaged;
   Fingerprint fingerprint;
   fingerprint.add(std::as_bytes(std::span(header)));
@@ -64,7 +72,7 @@ std::string append(const Plan& plan, int64_t shard, TemporaryFile& file, Merged&
     lines += std::ranges::count(std::span(buffer).first(count), '\n');
     const auto bytes = std::as_bytes(std::span(buffer).first(count));
     fingerprint.add(bytes);
-    file.write(bytes);
+    merged.write(bytes, file);
   }
   const bool text = plan.format.kind == Kind::kJsonLines;
   if (fingerprint.text() != record->xxh64 || (text && lines != plan.lines_of(shard))) {
@@ -100,6 +108,26 @@ void refuse_own_files(const Plan& plan, const std::string& output) {
     throw UsageError(fmt::format("-o: {} is {}; choose another name", output,
                                  is_input ? "part of the corpus" : "in the folder of the shards"));
   }
+}
+
+/// Between the two steps there is no record, rather than one of another file.
+void commit(const Plan& plan, TemporaryFile& file, const Merged& merged,
+            const std::filesystem::path& output) {
+  const std::filesystem::path record = record_beside(output);
+  std::error_code problem;
+  std::filesystem::remove(record, problem);
+  if (problem) {
+    throw phasor::InvalidArgument(
+        fmt::format("-o: cannot replace {}: {}", record.string(), problem.message()));
+  }
+  file.commit();
+  if (VectorFormat::kind_of(output) == Kind::kSafetensors) return;
+  VectorRecord{.made_with = plan.format.made_with,
+               .lines = plan.lines,
+               .bytes = merged.bytes,
+               .input = plan.input,
+               .xxh64 = merged.fingerprint.text()}
+      .write("-o", record);
 }
 
 void note(const Plan& plan, const Merged& merged, const std::string& output) {
@@ -147,13 +175,14 @@ int shard_merge(int argc, char** argv) {
   refuse_own_files(plan, output);
   check_complete(plan);
   const bool text = format.kind == Kind::kJsonLines;
-  const std::string header = format.header(plan.lines);
+  const std::string header = format.header(plan.lines, plan.input);
+  refuse_to_replace_record(output);
   TemporaryFile file(
       "-o", output,
       {.reserve = text ? 0 : std::ssize(header) + 4 * plan.format.width * plan.lines});
-  file.write(std::as_bytes(std::span(header)));
   Progress progress(quiet);
   Merged merged;
+  merged.write(std::as_bytes(std::span(header)), file);
   std::vector<char> buffer(1 << 20);
   for (int64_t shard = 0; shard < plan.size(); ++shard) {
     if (interrupts.pending()) {
@@ -167,7 +196,7 @@ int shard_merge(int argc, char** argv) {
           "{}; make the shard again: infer shard run --verify {} {}", problem, folders[0], shard));
     }
   }
-  file.commit();
+  commit(plan, file, merged, output);
   if (!quiet) note(plan, merged, output);
   return 0;
 }

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr const char* kPlan = "plan.json";
 constexpr int64_t kMostBytes = 64 << 20;        // of plan.json
 constexpr int64_t kMostIndexBytes = 512 << 20;  // of ten million shards: 320 MB
@@ -69,6 +69,7 @@ Json json_of(const Plan& plan, const std::string& index_fingerprint) {
           {"format", VectorFormat::kExtensions[static_cast<size_t>(plan.format.kind)]},
           {"width", plan.format.width},
           {"lines", plan.lines},
+          {"input", plan.input},
           {"lines_per_shard", plan.lines_per_shard},
           {"shards", plan.size()},
           {"made_with", plan.format.made_with},
@@ -162,9 +163,17 @@ int64_t Plan::lines_of(int64_t shard) const {
   return std::min(lines_per_shard, lines - first_line(shard));
 }
 
+std::string Plan::input_of(int64_t shard) const {
+  return fmt::format("{:016x}", shards[shard].fingerprint);
+}
+
+std::string Plan::header_of(int64_t shard) const {
+  return format.header(lines_of(shard), input_of(shard));
+}
+
 std::optional<int64_t> Plan::bytes_of(int64_t shard) const {
   if (format.kind == VectorFormat::Kind::kJsonLines) return std::nullopt;
-  return std::ssize(format.header(lines_of(shard))) + 4 * format.width * lines_of(shard);
+  return std::ssize(header_of(shard)) + 4 * format.width * lines_of(shard);
 }
 
 fs::path Plan::group_of(int64_t shard) const {
@@ -262,8 +271,9 @@ Plan Plan::read(const fs::path& folder) {
     plan.format.kind = static_cast<VectorFormat::Kind>(kind - VectorFormat::kExtensions.begin());
     constexpr int64_t kMostWidth = 1 << 24;
     plan.format.width = std::min(whole(json, "width", 1), kMostWidth);
-    plan.format.made_with = json.at("made_with").get<std::map<std::string, std::string>>();
+    plan.format.made_with = json.at("made_with").get<MadeWith>();
     plan.lines = whole(json, "lines", 0);
+    plan.input = json.at("input");
     plan.lines_per_shard = whole(json, "lines_per_shard", 1);
     for (const Json& input : json.at("inputs")) {
       plan.inputs.push_back({input.at("file"), whole(input, "bytes", 1), whole(input, "lines", 1)});

@@ -35,6 +35,7 @@ struct Plan {
   VectorFormat format;
   std::vector<Input> inputs;
   int64_t lines = 0;
+  std::string input;  // fingerprint of the lines
   int64_t lines_per_shard = 1;
   std::vector<ShardLines> shards;
   std::string id;  // the fingerprint of plan.json
@@ -48,6 +49,8 @@ struct Plan {
   int64_t size() const { return std::ssize(shards); }
   int64_t first_line(int64_t shard) const { return shard * lines_per_shard; }  // from 0
   int64_t lines_of(int64_t shard) const;
+  std::string input_of(int64_t shard) const;  // fingerprint of its lines
+  std::string header_of(int64_t shard) const;
   /// Of the shard's file; nothing for .jsonl.
   std::optional<int64_t> bytes_of(int64_t shard) const;
   /// FOLDER/000/shard-000007.npy; the folder 000 holds the first thousand shards.

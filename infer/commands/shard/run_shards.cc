@@ -132,22 +132,13 @@ class Runner {
   /// Loads the model. Throws what concerns all shards.
   void start() {
     embedder_.emplace(plan_.options);
-    const auto made_with = embedder_->made_with();
-    for (const auto& [what, planned] : plan_.format.made_with) {
-      if (what == "model") continue;  // its name: its files are what counts
-      const auto found = made_with.find(what);
-      const std::string now = found == made_with.end() ? "?" : found->second;
-      if (now != planned) {
-        throw phasor::InvalidArgument(fmt::format(
-            "{}: it was planned with {} {}, and here it is {}; run it with what it was planned "
-            "with, or plan into a new folder",
-            plan_.folder.string(), what, planned, now));
-      }
-    }
-    if (embedder_->width() != plan_.format.width) {
-      throw phasor::InvalidArgument(
-          fmt::format("{}: it was planned with vectors of {} numbers, not {}",
-                      plan_.folder.string(), plan_.format.width, embedder_->width()));
+    const MadeWith& planned = plan_.format.made_with;
+    const MadeWith now = embedder_->made_with();
+    for (const Difference& difference : differences(planned, now)) {
+      throw phasor::InvalidArgument(fmt::format(
+          "{}: it was planned with {}; run it with what it was planned with, or plan into a new "
+          "folder",
+          plan_.folder.string(), text_of(difference, planned, now)));
     }
     arithmetic_ = arithmetic_of(*embedder_);
     embedder_->stream.shows_progress = false;
@@ -207,7 +198,7 @@ class Runner {
     reader_->go_to(plan_.shards[shard].begin);
     reader_->stop_after(lines, last_file);
 
-    const std::string header = plan_.format.header(lines);
+    const std::string header = plan_.header_of(shard);
     TemporaryFile file(fmt::format("shard {}", shard), plan_.file_of(shard),
                        {.reserve = plan_.bytes_of(shard).value_or(0)});
     Fingerprint fingerprint;
@@ -238,6 +229,9 @@ class Runner {
     }
     check_plan();
     file.commit();
+    record.made_with = plan_.format.made_with;
+    record.lines = lines;
+    record.input = plan_.input_of(shard);
     record.xxh64 = fingerprint.text();
     record.plan = plan_.id;
     record.arithmetic = arithmetic_;

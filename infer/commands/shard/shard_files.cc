@@ -38,11 +38,14 @@ std::vector<std::string> ranges_left(const std::vector<bool>& done, size_t most)
 }  // namespace
 
 void ShardRecord::write(const Plan& plan, int64_t shard) const {
-  const Json json = {{"shard", shard},         {"lines", plan.lines_of(shard)},
-                     {"bytes", bytes},         {"xxh64", xxh64},
-                     {"plan", this->plan},     {"arithmetic", arithmetic},
-                     {"lines_cut", lines_cut}, {"lines_invalid", lines_invalid},
-                     {"host", host},           {"seconds", seconds}};
+  Json json = VectorRecord::json();
+  json.update(Json{{"shard", shard},
+                   {"plan", this->plan},
+                   {"arithmetic", arithmetic},
+                   {"lines_cut", lines_cut},
+                   {"lines_invalid", lines_invalid},
+                   {"host", host},
+                   {"seconds", seconds}});
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   TemporaryFile file(fmt::format("shard {}", shard), plan.record_of(shard));
   file.write(std::as_bytes(std::span(text)));
@@ -64,14 +67,9 @@ std::optional<ShardRecord> ShardRecord::read(const Plan& plan, int64_t shard) {
       if (!number.is_number_unsigned() || number.get<uint64_t>() > kMost) refuse_damaged(path);
       return number.get<int64_t>();
     };
-    record = {.bytes = count_of("bytes"),
-              .xxh64 = json.at("xxh64"),
-              .plan = json.at("plan"),
-              .arithmetic = json.at("arithmetic"),
-              .host = json.at("host"),
-              .seconds = json.at("seconds"),
-              .lines_cut = count_of("lines_cut"),
-              .lines_invalid = count_of("lines_invalid")};
+    record = {VectorRecord::of(json),   json.at("plan"),    json.at("arithmetic"),
+              json.at("host"),          json.at("seconds"), count_of("lines_cut"),
+              count_of("lines_invalid")};
   } catch (const nlohmann::json::exception&) {
     refuse_damaged(path);
   }

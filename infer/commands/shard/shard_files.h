@@ -11,10 +11,8 @@
 
 namespace infer {
 
-/// What FOLDER/000/shard-000007.done says: the shard is done, and its file holds these bytes.
-struct ShardRecord {
-  int64_t bytes = 0;
-  std::string xxh64;       // of the file
+/// What FOLDER/000/shard-000007.done says: the shard is done, and what its file holds.
+struct ShardRecord : VectorRecord {
   std::string plan;        // its id
   std::string arithmetic;  // equal where machines compute the same last digits
   std::string host;

@@ -1,0 +1,248 @@
+// infer check and infer embed --nearest --in: which model made a file of vectors, and what is
+// nearest in it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "phasor/phasor.h"
+#include "tests/support/infer_program.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+/// A matrix in NumPy's format, as other programs write it.
+std::string npy_bytes(const std::vector<float>& values, int64_t width) {
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (" +
+                       std::to_string(std::ssize(values) / width) + ", " + std::to_string(width) +
+                       "), }";
+  header.resize(117, ' ');
+  return std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + "\n" +
+         std::string(reinterpret_cast<const char*>(values.data()), 4 * values.size());
+}
+
+class CliCheckTest : public testing::Test {
+ protected:
+  CliCheckTest() {
+    std::string lines;
+    for (int i = 0; i < 300; ++i) lines += "Tom bit dog number " + std::to_string(i * 37) + "\n";
+    in_ = folder_.write("in.txt", lines).string();
+  }
+  std::string file(const std::string& name) const { return (folder_.path() / name).string(); }
+  void make(const std::string& name, const Words& options = {}) const {
+    Words words = {"embed", "-q", "-i", in_, "-o", file(name)};
+    words.insert(words.end(), options.begin(), options.end());
+    ASSERT_EQ(run_infer(words).exit_code, 0);
+  }
+  ProgramResult check(const std::string& name, const Words& options = {}) const {
+    Words words = {"check", "-q", file(name)};
+    words.insert(words.end(), options.begin(), options.end());
+    return run_infer(words);
+  }
+  void expect_check(const std::string& name, const Words& options, int code,
+                    const Words& parts) const {
+    const ProgramResult result = check(name, options);
+    EXPECT_EQ(result.exit_code, code) << result.out << result.err;
+    EXPECT_EQ(lines_of(result.out).size(), 1u) << result.out;
+    for (const std::string& part : parts) EXPECT_TRUE(contains(result.out, part)) << result.out;
+  }
+  std::vector<float> values_of(const std::string& npy) const {
+    const std::string bytes = read_text_file(file(npy));
+    std::vector<float> values((bytes.size() - 128) / 4);
+    std::memcpy(values.data(), bytes.data() + 128, 4 * values.size());
+    return values;
+  }
+
+  const TempFolder folder_;
+  std::string in_;
+};
+
+TEST_F(CliCheckTest, EveryFormatTellsWhatMadeItAndOfWhichLines) {
+  for (const std::string name : {"a.npy", "a.safetensors", "a.jsonl"}) {
+    SCOPED_TRACE(name);
+    make(name);
+    expect_check(name, {}, 0, {"made by this model"});
+    expect_check(name, {"-i", in_}, 0, {"of 300 rows, 100 were computed again, and 100 are equal"});
+    expect_check(name, {"-i", in_, "--all", "-t", "3"}, 0, {"300 are equal to the last bit"});
+    expect_check(name, {"-m", "learned"}, 1, {"weights", "(model sinusoidal)", "(model learned)"});
+    expect_check(name, {"-m", "learned", "-i", in_}, 1, {"weights", "0 are equal"});
+    expect_check(name, {"--pooling", "cls"}, 1, {"pooling mean, not normalised, not cls"});
+    expect_check(name, {"--precision", "int8"}, 1, {"precision f32, not int8"});
+    const std::string other = folder_.write("other.txt", read_text_file(in_) + "more\n");
+    expect_check(name, {"-i", other}, 1, {"made of 300 lines that are not the 301 of"});
+  }
+}
+
+TEST_F(CliCheckTest, RowsDecideWhereAFileOfTheModelIsWrittenAnotherWay) {
+  fs::copy(PHASOR_SOURCE_DIR "/models/sinusoidal", file("model"), fs::copy_options::recursive);
+  make("a.npy", {"-m", file("model")});
+  const json config = json::parse(read_text_file(file("model/config.json")));
+  folder_.write("model/config.json", config.dump(7));
+  expect_check("a.npy", {"-m", file("model")}, 1, {"made with config", "-i FILE"});
+  expect_check("a.npy", {"-m", file("model"), "-i", in_}, 0, {"100 are equal", "config"});
+}
+
+TEST_F(CliCheckTest, AFileThatWasChangedOrComesFromElsewhereIsNotBelieved) {
+  make("a.npy");
+  std::vector<float> values = values_of("a.npy");
+  const std::string whole = read_text_file(file("a.npy"));
+  std::string changed = whole;
+  changed[200] ^= 1;
+  folder_.write("a.npy", changed);
+  expect_check("a.npy", {}, 1, {"has changed since its record was written"});
+  folder_.write("b.npy", npy_bytes(values, 128));
+  expect_check("b.npy", {}, 1, {"no record", "-i FILE"});
+  expect_check("b.npy", {"-i", in_}, 0, {"100 are equal to the last bit"});
+  for (float& value : values) value *= 1 + 1e-6f;  // as another processor rounds
+  folder_.write("b.npy", npy_bytes(values, 128));
+  expect_check("b.npy", {"-i", in_, "--all"}, 0, {"of its length"});
+  values[150 * 128 + 7] += 1;  // in one row, which no sample has
+  folder_.write("b.npy", npy_bytes(values, 128));
+  expect_check("b.npy", {"-i", in_, "--all"}, 1, {"row 151 differs most"});
+  values[0] = NAN;
+  folder_.write("b.npy", npy_bytes(values, 128));
+  expect_check("b.npy", {"-i", in_}, 1, {"row 1 differs most"});
+  values.resize(128 * 299);
+  folder_.write("b.npy", npy_bytes(values, 128));
+  expect_check("b.npy", {"-i", in_}, 1, {"not as many as the 300 lines"});
+  folder_.write("b.npy", npy_bytes(values, 64));
+  expect_check("b.npy", {"-i", in_}, 1, {"64 numbers", "128"});
+}
+
+TEST_F(CliCheckTest, ShardsAndWhatIsMergedOfThemHaveTheRecordOfTheWhole) {
+  for (const std::string format : {"npy", "safetensors", "jsonl"}) {
+    const std::string shards = file("shards-" + format);
+    make("whole." + format);
+    for (const Words& words :
+         {Words{"shard", "plan", "-q", "-i", in_, "-o", shards, "--lines", "70", "--format",
+                format},
+          Words{"shard", "run", "-q", shards},
+          Words{"shard", "merge", "-q", shards, "-o", file("merged." + format)}}) {
+      ASSERT_EQ(run_infer(words).exit_code, 0);
+    }
+    EXPECT_TRUE(read_text_file(file("merged." + format)) ==
+                read_text_file(file("whole." + format)));
+    expect_check("merged." + format, {"-i", in_}, 0, {"100 are equal"});
+    expect_check("shards-" + format + "/000/shard-000002." + format, {}, 0, {"made by this model"});
+    if (format == "safetensors") continue;
+    EXPECT_EQ(read_text_file(file("merged." + format + ".json")),
+              read_text_file(file("whole." + format + ".json")));
+  }
+}
+
+/// The numbers of the `most` nearest rows, the best first: brute force in double precision.
+std::vector<int64_t> nearest(std::span<const float> query, const std::vector<float>& values,
+                             size_t most) {
+  const auto width = std::ssize(query);
+  std::vector<double> cosines;
+  for (int64_t row = 0; row < std::ssize(values) / width; ++row) {
+    double ab = 0, aa = 0, bb = 0;
+    for (int64_t i = 0; i < width; ++i) {
+      const double a = query[i], b = values[row * width + i];
+      ab += a * b, aa += a * a, bb += b * b;
+    }
+    cosines.push_back(bb > 0 ? ab / std::sqrt(aa) / std::sqrt(bb) : std::isnan(bb) ? -2 : 0);
+  }
+  std::vector<int64_t> rows(cosines.size());
+  std::iota(rows.begin(), rows.end(), 0);
+  std::ranges::stable_sort(rows, [&](auto a, auto b) { return cosines[a] > cosines[b] + 1e-12; });
+  rows.resize(std::min(most, rows.size()));
+  for (int64_t& row : rows) ++row;
+  return rows;
+}
+
+TEST_F(CliCheckTest, NearestInAFileIsWhatBruteForceFindsForAnyNumberOfThreads) {
+  constexpr int64_t kRows = 5000, kWidth = 128;  // several blocks
+  std::vector<float> values(kRows * kWidth);
+  uint32_t state = 1;
+  for (float& value : values) {
+    state = state * 1664525 + 1013904223;
+    value = static_cast<float>(state >> 8) / (1 << 24) - 0.5f;
+  }
+  const auto copy_row = [&](int64_t from, int64_t to) {
+    std::copy_n(values.begin() + from * kWidth, kWidth, values.begin() + to * kWidth);
+  };
+  Encoder encoder(Model::load("sinusoidal"));
+  const Words queries = {"It rains.", "Tom bit a dog."};
+  const Embeddings vectors = encoder.embed(queries);
+  std::ranges::copy(vectors[0], values.begin() + 4321 * kWidth);
+  for (const int64_t same : {7, 1500, 4999}) copy_row(4321, same);  // ties
+  values[20 * kWidth + 3] = NAN;
+  std::fill_n(values.begin() + 30 * kWidth, kWidth, 0.0f);
+  folder_.write("v.npy", npy_bytes(values, kWidth));
+  const auto search = [&](const std::string& most, const std::string& threads) {
+    return infer_json({"embed", "-q", "-t", threads, "--nearest", most, "--in", file("v.npy"),
+                       queries[0], queries[1]});
+  };
+  const json found = search("900", "1");
+  for (int q = 0; q < 2; ++q) {
+    std::vector<int64_t> lines;
+    for (const json& line : found.at(q)["nearest"]) lines.push_back(line["line"]);
+    EXPECT_EQ(lines, nearest(vectors[q], values, 900));
+    EXPECT_FALSE(found.at(q)["nearest"][0].contains("text"));
+  }
+  EXPECT_EQ(found.at(0)["nearest"][1]["line"], 1501);
+  for (const char* const threads : {"2", "5"}) EXPECT_EQ(search("900", threads), found);
+  values.resize(950 * kWidth);
+  values[40 * kWidth] = INFINITY;
+  folder_.write("v.npy", npy_bytes(values, kWidth));
+  std::vector<int64_t> lines;
+  const json all = search("1000", "2");
+  for (const json& line : all.at(0)["nearest"]) lines.push_back(line["line"]);
+  EXPECT_EQ(lines.size(), 948u) << "all that are finite";
+  for (const int64_t bad : {21, 41}) EXPECT_EQ(std::ranges::count(lines, bad), 0);
+  const ProgramResult noted = run_infer({"embed", "--nearest", "1", "--in", file("v.npy"), "Tom"});
+  EXPECT_TRUE(contains(noted.err, "no record says what made it")) << noted.err;
+  EXPECT_TRUE(contains(noted.err, "which hold NaN or infinity: 2")) << noted.err;
+}
+
+TEST_F(CliCheckTest, NearestInAFileIsWhatEmbeddingItsLinesFinds) {
+  const Words queries = {"Tom bit dog number 74", "a cat"};
+  const auto search = [&](Words more) {
+    more.insert(more.begin(), {"embed", "-q", "--nearest", "400"});
+    return infer_json(more, {.input = queries[0] + "\n" + queries[1] + "\n"});
+  };
+  const json embedded = search({"-i", in_, queries[0], queries[1]});
+  EXPECT_EQ(embedded.at(0)["nearest"].size(), 300u) << "all there are";
+  for (const std::string name : {"a.npy", "a.safetensors"}) {
+    make(name);
+    EXPECT_EQ(search({"--in", file(name), "--texts", in_, queries[0], queries[1]}), embedded);
+    EXPECT_EQ(search({"--in", file(name), "--texts", in_, "-"}), embedded);
+    EXPECT_EQ(search({"--in", file(name), "--texts", in_, "-i", "-"}), embedded);
+  }
+}
+
+TEST_F(CliCheckTest, NearestRefusesVectorsOfAnotherModelAndOtherTexts) {
+  make("a.npy");
+  const auto refused = [&](const Words& more, int code, const Words& parts) {
+    Words words = {"embed", "-q", "--nearest", "3", "--in", file("a.npy"), "Tom"};
+    words.insert(words.end(), more.begin(), more.end());
+    expect_infer_fails(words, code, parts);
+  };
+  refused({"-m", "learned"}, 3, {"these vectors were made with", "(model sinusoidal)", "-m"});
+  refused({"--pooling", "cls"}, 3, {"pooling mean, not normalised", "--pooling"});
+  refused({"--pooling", "cls,mean"}, 3, {"128 numbers", "256", "made by sinusoidal"});
+  const std::string other = folder_.write("other.txt", "X" + read_text_file(in_));
+  refused({"--texts", other}, 3, {"--texts", "other.txt", "not those"});
+  folder_.write("a.npy", npy_bytes(std::vector<float>(128), 128));
+  refused({}, 3, {"has changed since", "a.npy.json"});
+  fs::remove(file("a.npy.json"));
+  folder_.write("a.npy", "no matrix");
+  refused({}, 3, {"a.npy", "neither .npy nor .safetensors"});
+  expect_infer_fails({"embed", "--in", "a.npy", "Tom"}, 2, {"--in", "--nearest"});
+  expect_infer_fails({"embed", "--texts", "a.txt", "Tom"}, 2, {"--texts", "--in"});
+  expect_infer_fails({"embed", "--in", "a.npy", "--nearest", "1", "-i", "a.txt", "Tom"}, 2,
+                     {"--in", "-i exclude"});
+  expect_infer_fails({"check"}, 2, {"name one file"});
+  expect_infer_fails({"check", "--all", "a.npy"}, 2, {"--all", "-i FILE"});
+}
+
+}  // namespace
+}  // namespace phasor
