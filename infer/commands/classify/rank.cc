@@ -25,7 +25,7 @@ Of many lines, find candidates first: infer embed -i FILE --nearest 100 QUERY.
 Examples:
   infer rank -m ms-marco-MiniLM-L6-v2 "Who bit the dog?" "Tom bit a dog." "It rains."
   infer rank -m bge-reranker-base -i passages.txt --top 3 "Who bit the dog?"
-  cat passages.txt | infer rank -m bge-reranker-base --json -i - "Who bit the dog?")";
+  cat passages.txt | infer rank -m bge-reranker-base --json "Who bit the dog?")";
 
 /// `ranking` is by the logits.
 void print(const std::string& query, const Ranking& ranking, bool json) {
@@ -71,7 +71,7 @@ int rank(int argc, char** argv) {
         fmt::join(std::span(labels).first(std::min<size_t>(labels.size(), 5)), ", "),
         labels.size() > 5 ? ", …" : ""));
   }
-  const bool reads_lines = arguments.input || arguments.words.front() == "-";
+  const bool reads_lines = arguments.words.empty() || arguments.words.front() == "-";
   const int64_t shown = arguments.top.value_or(reads_lines ? 10 : kMostShown);
   Ranking ranking;
   const auto run = [&](auto texts, const phasor::ClassifyOptions& options) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "infer/cli/command_line.h"
+#include "engine/spelling.h"
 #include "infer/commands.h"
 #include "infer/render/terminal.h"
 
@@ -71,7 +72,7 @@ int shard(int argc, char** argv) {
   throw UsageError(word.empty() ? "shard: say what to do: plan, run, status, merge or slurm"
                                 : fmt::format("shard: there is no '{}'{}; infer shard --help lists "
                                               "what there is",
-                                              word, did_you_mean(word, names)));
+                                              word, phasor::internal::did_you_mean(word, names)));
 }
 
 }  // namespace infer
