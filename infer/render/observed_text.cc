@@ -176,7 +176,7 @@ std::string to_text(std::span<const Observed> runs, const Shown& shown, const Ou
 
 std::string to_short_text(const Observed& text, const Output& output) {
   std::string out = title_of(text, output) + token_rows(text, output.width()) + "\n";
-  out += fmt::format("  {:>5}  {:>8}  {:<28}  {}\n", "layer", "length", "effect of positions",
+  out += fmt::format("  {:>5}  {:>8}  {:<28}  {}\n", "layer", "norm", "effect of positions",
                      "reach of attention");
   const Table& norm = text.tables.at("norm");
   for (const Row& row : norm.rows) {

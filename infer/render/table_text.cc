@@ -139,7 +139,7 @@ class TableText {
   void measure_cells() {
     for (const Column& column : view_.columns) {
       if (!column.printed) continue;
-      int width = display_width(column.label);
+      int width = display_width(label_of(column));
       for (size_t side = 0; side < tables_.size(); ++side) {
         for (const Row* row : rows_) {
           width = std::max(width, display_width(cell(side, *row, column)));
@@ -189,7 +189,7 @@ class TableText {
     };
     std::string heads;
     for (size_t c = 0; c < columns_.size(); ++c) {
-      heads += pad_left(columns_[c]->label, widths_[c]) + std::string(errors_[c], ' ');
+      heads += pad_left(label_of(*columns_[c]), widths_[c]) + std::string(errors_[c], ' ');
     }
     std::string out;
     if (tables_.size() > 1) {
