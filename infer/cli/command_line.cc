@@ -35,13 +35,13 @@ class HelpFormatter : public CLI::Formatter {
   }
 
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
-    constexpr int kWidth = 100;
-    const int indent = static_cast<int>(get_column_width());
+    const int width = std::min(Output().width(), 100);
+    const int indent = std::min(static_cast<int>(get_column_width()), width / 2);
     const std::string name =
         "  " + make_option_name(option, is_positional) + make_option_opts(option);
     const bool too_long = display_width(name) >= indent;
     return (too_long ? name + "\n" + pad_right("", indent) : pad_right(name, indent)) +
-           wrapped(make_option_desc(option), indent, kWidth) + "\n";
+           wrapped(make_option_desc(option), indent, width) + "\n";
   }
 };
 
@@ -190,7 +190,7 @@ std::optional<int> CommandLine::parse(int argc, char** argv) {
   try {
     app.parse(guarded(argc, argv));
   } catch (const CLI::CallForHelp&) {
-    Output().write(app.help());
+    Output().show(app.help());
     return 0;
   } catch (const CLI::CallForVersion& version) {
     Output().write(std::string(version.what()) + "\n");

@@ -141,7 +141,7 @@ void print(std::span<const Observed> runs, size_t number, const CommonOptions& c
            const ViewOptions& options, const Shown& shown, Output& output) {
   if (!common.json && !options.csv) {
     if (number > 1) output.write("\n");
-    output.write(to_text(runs, shown, output));
+    output.show(to_text(runs, shown, output));
     return;
   }
   std::vector<Observed> asked;

@@ -174,7 +174,7 @@ int positions(int argc, char** argv) {
   } else if (arguments.common.json) {
     output.write(one_line(to_json(report, asked)) + "\n");
   } else {
-    output.write(to_text(report, asked, output));
+    output.show(to_text(report, asked, output));
   }
   return 0;
 }

@@ -14,6 +14,8 @@ namespace {
 
 constexpr int64_t kMostPatternTokens = 32;
 
+int text_width(const Output& output) { return std::min(output.width(), kTextWidth); }
+
 /// What `get` says of each run, behind `mark` and with the run's name; once where they are alike.
 template <typename Get>
 std::string lines_of(std::span<const Observed> runs, std::string_view mark, Get get) {
@@ -57,7 +59,7 @@ std::string pattern_text(const Observed& text, HeadNumber head, const Output& ou
   }
   std::string out = fmt::format("  head {}{}{}\n", name_of(head), text.label.empty() ? "" : ", ",
                                 printable(text.label));
-  out += heat_map(matrix, labels, std::min(output.width(), kTextWidth), [](auto) {
+  out += heat_map(matrix, labels, text_width(output), [](auto) {
     return Range{0, 1};
   });
   if (matrix.rows < text.num_tokens()) {
@@ -83,10 +85,10 @@ std::string view_text(const View& view, std::span<const Observed> runs, const Sh
                       const Output& output) {
   const bool is_pattern = view.columns.empty();
   const std::string body =
-      is_pattern ? patterns_text(runs, shown, output) : table_text(view, runs, shown);
+      is_pattern ? patterns_text(runs, shown, output) : table_text(view, runs, shown, text_width(output));
   const std::string missing = missing_lines(view, runs);
   if (body.empty() && missing.empty()) return "";
-  return "\n" + output.heading(view.title) + "\n" + paragraph(view.hint) + body +
+  return "\n" + output.heading(view.title) + "\n" + paragraph(view.hint, text_width(output)) + body +
          note_lines(view, runs) + missing;
 }
 
@@ -165,7 +167,7 @@ std::vector<std::string> sentences(std::span<const Observed> runs, const Shown& 
 std::string to_text(std::span<const Observed> runs, const Shown& shown, const Output& output) {
   const Observed& first = runs[0];
   std::string out = title_of(first, output);
-  if (!first.many) out += token_rows(first, std::min(output.width(), kTextWidth));
+  if (!first.many) out += token_rows(first, text_width(output));
   const std::vector<std::string> said = sentences(runs, shown);
   if (!said.empty()) out += "\n";
   for (const std::string& sentence : said) out += paragraph(printable(sentence));

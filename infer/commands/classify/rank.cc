@@ -36,7 +36,7 @@ void print(const std::string& query, const Ranking& ranking, bool json) {
     list.push_back({{"line", number}, {"score", score}, {"logit", logit}, {"text", line}});
     text += output.labelled(fmt::format("  {:8.4f}  line {:<7} ", score, number), line);
   }
-  output.write(json ? one_line({{"query", query}, {"ranking", list}}) + "\n" : text);
+  json ? output.write(one_line({{"query", query}, {"ranking", list}}) + "\n") : output.show(text);
 }
 
 bool is_blank(const std::string& text) {

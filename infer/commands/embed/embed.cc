@@ -169,7 +169,7 @@ void print_similarities(const std::vector<std::string>& texts, const phasor::Emb
     for (const double value : similarities[i]) row += fmt::format(" {:6.3f}", value);
     table += output.labelled(row + "  ", texts[i]);
   }
-  output.write(table);
+  output.show(table);
 }
 
 /// A text of --nearest, and the lines nearest to it by their similarity.

@@ -62,7 +62,7 @@ int shard(int argc, char** argv) {
   }
   const std::string_view word = argc > 1 ? argv[1] : "";
   if (word == "-h" || word == "--help") {
-    Output().write(fmt::format("{}\n\n{}", kDescription, footer()));
+    Output().show(fmt::format("{}\n\n{}", kDescription, footer()));
     return 0;
   }
   const auto verb = std::ranges::find(kVerbs, word, &Command::name);
