@@ -49,14 +49,13 @@ size_t room(std::string_view line, int width) {
 }
 
 /// Where the second column of a list's line begins, if it leaves half of the width; or else two
-/// columns right of where the line begins.
+/// columns right of where an indented line begins.
 int continued_at(std::string_view line, int width) {
   const size_t begin = std::min(line.find_first_not_of(' '), line.size());
   const size_t gap = line.find("  ", begin);
   const size_t second = gap == line.npos ? line.npos : line.find_first_not_of(' ', gap);
-  const size_t indent = second == line.npos ? begin + 2 : second;
-  return static_cast<int>(indent <= static_cast<size_t>(width) / 2 ? indent : begin + 2) %
-         std::max(width / 2, 1);
+  const size_t further = begin == 0 ? 0 : begin + 2, most = static_cast<size_t>(width) / 2;
+  return static_cast<int>(second <= most ? second : std::min(further, most));
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ std::string pad_right(std::string_view text, int width);
 std::string wrapped(std::string_view text, int indent, int width);
 
 /// Lines wider than `width` columns broken, between words if possible, and continued below the
-/// second column of a list or else two columns further in.
+/// second column of a list, or else two columns further in where the line is indented.
 std::string fitted(std::string_view text, int width);
 
 /// 0.157; where nothing but zeros would show, how small it is: "3e-04", and "<1e-5" for what may be
