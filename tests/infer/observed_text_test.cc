@@ -50,7 +50,7 @@ TEST(ObservedTextTest, ATableWithBarsAndItsReason) {
   const std::string bar20 = "████████████████████", bar10 = "██████████";
   const std::vector<std::string> lines = lines_from(text_of({run}, shown_of({"norm"})), "layer ");
   ASSERT_EQ(lines.size(), 4u);
-  EXPECT_EQ(lines[0], "  layer         length");
+  EXPECT_EQ(lines[0], "  layer           norm");
   EXPECT_EQ(lines[1], "  embed           2.00  " + bar20);
   EXPECT_EQ(lines[2], "  1               1.00  " + bar10);
   EXPECT_EQ(lines[3], "  2                  —");
@@ -180,7 +180,7 @@ TEST(ObservedTextTest, EveryViewFitsEightyColumns) {
 TEST(ObservedTextTest, OfTwoRunsItSaysWhereTheyDifferMost) {
   std::vector<Observed> runs = {run_of("a", "norm", {{1}, {5}}), run_of("b", "norm", {{1}, {4}})};
   EXPECT_EQ(sentences(runs, shown_of({"norm"})),
-            std::vector<std::string>{"Length of the states, length: a 5.00, b 4.00 in layer 1."});
+            std::vector<std::string>{"Norm of the states, norm: a 5.00, b 4.00 in layer 1."});
   EXPECT_EQ(
       sentences(std::vector{runs[0], runs[0]}, shown_of({"norm"})),
       std::vector<std::string>{"In no view does the leading number differ by more than 5 %."});
