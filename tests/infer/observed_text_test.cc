@@ -50,10 +50,10 @@ TEST(ObservedTextTest, ATableWithBarsAndItsReason) {
   const std::string bar20 = "████████████████████", bar10 = "██████████";
   const std::vector<std::string> lines = lines_from(text_of({run}, shown_of({"norm"})), "layer ");
   ASSERT_EQ(lines.size(), 4u);
-  EXPECT_EQ(lines[0], "  layer           norm");
-  EXPECT_EQ(lines[1], "  embed           2.00  " + bar20);
-  EXPECT_EQ(lines[2], "  1               1.00  " + bar10);
-  EXPECT_EQ(lines[3], "  2                  —");
+  EXPECT_EQ(lines[0], "  layer         norm");
+  EXPECT_EQ(lines[1], "  embed         2.00  " + bar20);
+  EXPECT_EQ(lines[2], "  1             1.00  " + bar10);
+  EXPECT_EQ(lines[3], "  2                —");
   View dots = view("norm");
   dots.chart = Chart::kDots;
   EXPECT_FALSE(contains(text_of({run}, {.views = {&dots}}), "█"));
