@@ -116,7 +116,7 @@ TEST(MeasuresTest, HeadsAndScoresAreWhatTheLibrarySays) {
   ScoreTrace trace;
   encoder.encode_ids(ids, {.observer = &trace});
   const ScoreTerms terms = first_layer_scores(encoder.model(), trace);
-  EXPECT_NEAR(number(text, "scores", "all", "position_position"),
+  EXPECT_NEAR(number(text, "scores", "all", "pp"),
               score_shares(terms).position_position, 1e-4);
   EXPECT_NEAR(number(text, "scores", "3", "tp"), score_shares(terms, 2).token_position,
               1e-4);
@@ -249,7 +249,7 @@ TEST(MeasuresTest, WithoutPositionsNothingIsThePositions) {
     EXPECT_EQ(why_missing(text, "direct"), "no position vector is added");
     EXPECT_EQ(why_missing(text, "relative"), "nothing depends on offsets");
     EXPECT_EQ(number(text, "pooled", "pooled", "effect"), 0);
-    EXPECT_EQ(number(text, "scores", "all", "position_position"), 0);
+    EXPECT_EQ(number(text, "scores", "all", "pp"), 0);
     EXPECT_TRUE(text.position_vectors.empty());
   }
   const Observed with = observe(sinusoidal, kText);
@@ -286,7 +286,7 @@ TEST(MeasuresTest, FiveHundredTokensAreMeasured) {
   const Observed text = observe_ids(encoder, ids, request_of({"direct", "offsets", "scores"}));
   EXPECT_EQ(text.tables.at("offsets").columns.size(), 1023u);
   EXPECT_GT(number(text, "direct", 1, "position"), 0.01);
-  EXPECT_GT(number(text, "scores", "all", "position_position"), 0.1);
+  EXPECT_GT(number(text, "scores", "all", "pp"), 0.1);
 }
 
 TEST(MeasuresTest, WhatOverlappingWindowsMakeCannotBeTakenApart) {

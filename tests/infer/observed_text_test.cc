@@ -67,8 +67,8 @@ TEST(ObservedTextTest, TwoRunsStandSideBySideWhereTheyFit) {
       {run_of("a", "rank", {{1, 2}, {1, 2}}), run_of("b", "rank", {{3, 4}})}, shown_of({"rank"}));
   const std::vector<std::string> lines = lines_from(narrow, "layer ");
   ASSERT_EQ(lines.size(), 3u) << narrow;
-  EXPECT_TRUE(contains(lines[1], "1.00    2.00") && contains(lines[1], "3.00    4.00")) << lines[1];
-  EXPECT_TRUE(contains(lines[2], "1.00    2.00") && contains(lines[2], " —       —")) << lines[2];
+  EXPECT_TRUE(contains(lines[1], "1.00        2.00") && contains(lines[1], "3.00        4.00")) << lines[1];
+  EXPECT_TRUE(contains(lines[2], "1.00        2.00") && contains(lines[2], " —           —")) << lines[2];
 
   std::vector<Observed> wide = {Observed{.label = "a"}, Observed{.label = "b"}};
   for (Observed& run : wide)
@@ -188,7 +188,7 @@ TEST(ObservedTextTest, OfTwoRunsItSaysWhereTheyDifferMost) {
   runs[0].tables.erase("moved");
   EXPECT_EQ(sentences(runs, shown_of()).at(0), "The last states of a and b are the same.");
   const std::string overview = to_overview(runs, shown_of({"norm", "moved"}), Output());
-  const std::vector<std::string> rows = lines_from(overview, "  Length of the states    ");
+  const std::vector<std::string> rows = lines_from(overview, "  Norm of the states    ");
   ASSERT_FALSE(rows.empty()) << overview;
   std::istringstream cells(rows[0].substr(40));
   std::string first, second, layer;

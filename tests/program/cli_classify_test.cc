@@ -90,7 +90,16 @@ TEST(CliRankTest, WhatCannotBeRankedIsSaidInOneLine) {
   const BertFolder one({"relevant"}), three({"no", "yes", "maybe"}), none({});
   expect_infer_fails({"rank"}, 2, {"query is missing"});
   expect_infer_fails({"rank", "-m", one.path(), " ", "a"}, 2, {"query is empty"});
-  expect_infer_fails({"rank", "-m", one.path(), "q"}, 2, {"no text", "-i FILE"});
+  for (const std::vector<std::string> words : {std::vector<std::string>{"rank", "-m", one.path(), "q"},
+                                               {"classify", "-m", three.path()}}) {
+    std::vector<std::string> piped = words, dash = words;
+    piped.insert(piped.begin(), INFER_BINARY);
+    dash.insert(dash.begin(), INFER_BINARY);
+    dash.emplace_back("-");
+    const std::string read = run_program(piped, {.input = "a dog\nno\n"}).out;
+    EXPECT_NE(read, "") << words[0];
+    EXPECT_EQ(read, run_program(dash, {.input = "a dog\nno\n"}).out);
+  }
   expect_infer_fails({"rank", "q", "a"}, 2, {"rank: which model? -m DIR"});
   expect_infer_fails({"rank", "-m", one.path(), "-i", "f", "q", "a"}, 2, {"texts and -i"});
   expect_infer_fails({"rank", "-m", one.path(), "-i", "no/such", "q"}, 3, {"no/such"});
@@ -145,7 +154,7 @@ TEST(CliClassifyTest, AHeadThatCannotBeUsedIsTheReason) {
     expect_infer_fails({command, "-m", model.path(), "q", "a"}, 4,
                        {"id2label names 3 labels", "2 rows"});
   }
-  expect_infer_fails({"classify"}, 2, {"no text"});
+  expect_infer_fails({"classify"}, 2, {"which model?"});
 }
 
 TEST(CliInfoTest, NamesTheHeadAndItsLabels) {
