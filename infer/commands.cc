@@ -115,7 +115,8 @@ int run_command(int argc, char** argv) {
   const std::string_view word = argv[place];
   if (word == "help") return show_help(place + 1 < argc ? argv[place + 1] : "");
   const Command* const command = find_command(word);
-  if (command == nullptr) return run_texts(argc, argv, phasor::internal::nearest_name(word, command_names()));
+  if (command == nullptr)
+    return run_texts(argc, argv, phasor::internal::nearest_name(word, command_names()));
   std::vector<char*> arguments(argv, argv + argc + 1);  // up to the null
   arguments.erase(arguments.begin() + place);
   return command->function(argc - 1, arguments.data());

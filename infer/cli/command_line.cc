@@ -111,7 +111,8 @@ struct CommandLine::Parser {
         long_names.push_back(fmt::format("--{}", known_name));
     }
     const std::vector<std::string_view> names(long_names.begin(), long_names.end());
-    return fmt::format("there is no option {}{}", name, phasor::internal::did_you_mean(name, names));
+    return fmt::format("there is no option {}{}", name,
+                       phasor::internal::did_you_mean(name, names));
   }
 
   OptionDescription describe(const CLI::Option* option) const {

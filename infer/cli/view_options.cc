@@ -84,10 +84,11 @@ void add_views(CommandLine& line, ViewOptions& options) {
 }
 
 void add_head(CommandLine& line, ViewOptions& options) {
-  line.list("--head", "LAYER.HEAD",
-            "the head whose attention pattern and rows are shown, like 2.1 or, counted from 0, L1H0; "
-            "or all (default: the most positional head's pattern, and all rows); repeatable",
-            options.heads, Values::kCommas);
+  line.list(
+      "--head", "LAYER.HEAD",
+      "the head whose attention pattern and rows are shown, like 2.1 or, counted from 0, L1H0; "
+      "or all (default: the most positional head's pattern, and all rows); repeatable",
+      options.heads, Values::kCommas);
 }
 
 void add_top_k(CommandLine& line, ViewOptions& options) {

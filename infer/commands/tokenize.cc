@@ -71,9 +71,9 @@ int tokenize(int argc, char** argv) {
       json["text_pair"] = *pair;
       json["token_types"] = tokens.token_types;
     }
-    common.json ? output.write(one_line(json) + "\n")
-                : output.show(output.heading(printable(text)) + "\n" +
-                              token_table(rows, output.width()));
+    common.json
+        ? output.write(one_line(json) + "\n")
+        : output.show(output.heading(printable(text)) + "\n" + token_table(rows, output.width()));
     if (output.closed()) break;
   }
   return 0;

@@ -125,8 +125,7 @@ void measure_split(Batch& batch) {
     for (int64_t l = 0; l < std::ssize(splits); ++l) {
       phasor::TokenSplit& split = splits[l];
       text.add("split",
-               {.layer = l,
-                .cells = {split.position, split.token, split.both, split.context}});
+               {.layer = l, .cells = {split.position, split.token, split.both, split.context}});
       text.add("rank", {.layer = l,
                         .cells = {phasor::stable_rank(split.position_means, text.d_model),
                                   phasor::smoothness(split.position_means, text.d_model)}});

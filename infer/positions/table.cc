@@ -111,7 +111,8 @@ void refuse_without_vectors(const std::string& name, const phasor::Model& model)
 }
 
 NamedTable from_model(const std::string& name, const TableSize& size) {
-  const std::string hint = phasor::internal::did_you_mean(layout_of(name), phasor::names<phasor::SinusoidalLayout>().all);
+  const std::string hint = phasor::internal::did_you_mean(
+      layout_of(name), phasor::names<phasor::SinusoidalLayout>().all);
   std::error_code ignored;
   if (!hint.empty() && !std::filesystem::exists(name, ignored)) {
     throw UsageError(fmt::format("there is no table '{}'{}", name, hint));

@@ -59,9 +59,7 @@ std::string pattern_text(const Observed& text, HeadNumber head, const Output& ou
   }
   std::string out = fmt::format("  head {}{}{}\n", name_of(head), text.label.empty() ? "" : ", ",
                                 printable(text.label));
-  out += heat_map(matrix, labels, text_width(output), [](auto) {
-    return Range{0, 1};
-  });
+  out += heat_map(matrix, labels, text_width(output), [](auto) { return Range{0, 1}; });
   if (matrix.rows < text.num_tokens()) {
     out += fmt::format("  the first {} tokens of {}\n", matrix.rows, text.num_tokens());
   }
@@ -84,12 +82,12 @@ std::string patterns_text(std::span<const Observed> runs, const Shown& shown,
 std::string view_text(const View& view, std::span<const Observed> runs, const Shown& shown,
                       const Output& output) {
   const bool is_pattern = view.columns.empty();
-  const std::string body =
-      is_pattern ? patterns_text(runs, shown, output) : table_text(view, runs, shown, text_width(output));
+  const std::string body = is_pattern ? patterns_text(runs, shown, output)
+                                      : table_text(view, runs, shown, text_width(output));
   const std::string missing = missing_lines(view, runs);
   if (body.empty() && missing.empty()) return "";
-  return "\n" + output.heading(view.title) + "\n" + paragraph(view.hint, text_width(output)) + body +
-         note_lines(view, runs) + missing;
+  return "\n" + output.heading(view.title) + "\n" + paragraph(view.hint, text_width(output)) +
+         body + note_lines(view, runs) + missing;
 }
 
 /// Whether a number of a trained run has an interval over texts.

@@ -30,8 +30,7 @@ constexpr Column kRelative[] = {{"-16", 2}, {"-4", 2}, {"-1", 2}, {"0", 2},
                                 {"1", 2},   {"4", 2},  {"16", 2}};
 constexpr Column kHeads[] = {{"previous", 2}, {"next", 2}, {"self", 2},     {"first", 2},
                              {"special", 2},  {"rows", 2}, {"distance", 2}, {"entropy", 2}};
-constexpr Column kScores[] = {{"tt", 2}, {"tp", 2},   {"pt", 2},
-                              {"pp", 2}, {"bias", 2}, {"rest", 2}};
+constexpr Column kScores[] = {{"tt", 2}, {"tp", 2}, {"pt", 2}, {"pp", 2}, {"bias", 2}, {"rest", 2}};
 constexpr Column kCorpus[] = {
     {"position"}, {"text", 2}, {"rest", 2}, {"stable_rank", 2, false}, {"smoothness", 2, false}};
 constexpr Column kProbe[] = {{"r2"},
@@ -128,8 +127,10 @@ std::string say_probe(const Table& table) {
 const View kViews[] = {
     {.name = "moved",
      .title = "Change from the first run to the second",
-     .hint = "How far the second run's states are from the first's: mean 1 − cosine (distance; 0: the same direction, 1: a right angle), the length of the difference relative to the state, "
-             "and the largest difference of a number.",
+     .hint =
+         "How far the second run's states are from the first's: mean 1 − cosine (distance; 0: the "
+         "same direction, 1: a right angle), the length of the difference relative to the state, "
+         "and the largest difference of a number.",
      .unit = "1 − cosine",
      .needs = Needs::kTwoRuns,
      .chart = Chart::kLines,
@@ -162,7 +163,8 @@ const View kViews[] = {
     {.name = "direct",
      .title = "Direct path of the position vector",
      .hint = "The part of each state that is the added position vector, carried by residual "
-             "connections alone with every LayerNorm frozen, beside the token's: the length of each relative to the state, and its share ⟨D, h⟩/‖h‖². 0: nothing of it is left.",
+             "connections alone with every LayerNorm frozen, beside the token's: the length of "
+             "each relative to the state, and its share ⟨D, h⟩/‖h‖². 0: nothing of it is left.",
      .unit = "length relative to the state",
      .chart = Chart::kLines,
      .series = 2,
@@ -175,7 +177,8 @@ const View kViews[] = {
          "a place over random orders): the added vector itself (direct), and what attention and "
          "the MLPs of the blocks so far have written. Other: tokens and biases, scaled by "
          "LayerNorms. The shares sum to 1; a negative one works against the others; there "
-         "are none where nothing in the states is position. direct length, attention length and MLP length: the length "
+         "are none where nothing in the states is position. direct length, attention length and "
+         "MLP length: the length "
          "of each source's component relative to the states'. The share of a source at a right "
          "angle to the others is its length squared; where the share is smaller, they oppose it.",
      .unit = "share of the position component",
@@ -268,7 +271,9 @@ const View kViews[] = {
      .of_texts = measure_attention},
     {.name = "scores",
      .title = "Parts of the first layer's scores",
-     .hint = "A score is a query times a key; each is a token's part (t) plus a position's part (p): tp is the part of a token in the query and a position in the key. bias is what positions do within attention: biases, rotation, DeBERTa's terms. "
+     .hint = "A score is a query times a key; each is a token's part (t) plus a position's part "
+             "(p): tp is the part of a token in the query and a position in the key. bias is what "
+             "positions do within attention: biases, rotation, DeBERTa's terms. "
              "rest: products with token types and with the maps' biases. "
              "Each part's share of the scores' variance. 1: it decides where attention goes; 0: it "
              "has no say; below 0: it works against the others.",
@@ -348,7 +353,8 @@ const View kViews[] = {
      .sentence = say_probe},
     {.name = "masked",
      .title = "Masked tokens",
-     .hint = "Loss in nats and accuracy (share of right predictions) on 15 % of the file's tokens, which are "
+     .hint = "Loss in nats and accuracy (share of right predictions) on 15 % of the file's tokens, "
+             "which are "
              "masked; each text is run by itself.",
      .unit = "loss in nats",
      .needs = Needs::kFile,
@@ -409,7 +415,8 @@ const View kViews[] = {
      .columns = kPatched},
     {.name = "longer",
      .title = "Masked tokens in longer texts",
-     .hint = "Loss in nats and accuracy (share of right predictions) on 15 % of the tokens of the file, which "
+     .hint = "Loss in nats and accuracy (share of right predictions) on 15 % of the tokens of the "
+             "file, which "
              "is read end to end in pieces of 1, 1.5 and 2 times the trained length; where a table "
              "of positions ends, with each --overflow policy. Intervals draw pieces, not texts.",
      .unit = "loss in nats",
@@ -438,7 +445,8 @@ std::string label_of(const Column& column) {
   for (std::string_view rest = column.key; !rest.empty();) {
     const std::string_view word = rest.substr(0, rest.find('_'));
     rest.remove_prefix(std::min(word.size() + 1, rest.size()));
-    const auto* const found = std::ranges::find(kWritten, word, [](auto& row) { return row.first; });
+    const auto* const found =
+        std::ranges::find(kWritten, word, [](auto& row) { return row.first; });
     label += label.empty() ? "" : " ";
     label += found == std::end(kWritten) ? word : found->second;
   }

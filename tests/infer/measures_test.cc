@@ -50,7 +50,8 @@ TEST(MeasuresTest, LayersAreWhatTheLibrarySays) {
     EXPECT_NEAR(number(text, "rank", l, "smoothness"), smoothness(splits[l].position_means, 128),
                 1e-3);
     EXPECT_NEAR(number(text, "direct", l, "position"), direct[l].position.norm, kRounding);
-    EXPECT_NEAR(number(text, "direct", l, "position_share"), direct[l].position.alignment, kRounding);
+    EXPECT_NEAR(number(text, "direct", l, "position_share"), direct[l].position.alignment,
+                kRounding);
   }
   const std::vector<float> a = pool(with.hidden_state(6).values, 128, {});
   const std::vector<float> b = pool(without.hidden_state(6).values, 128, {});
@@ -116,10 +117,8 @@ TEST(MeasuresTest, HeadsAndScoresAreWhatTheLibrarySays) {
   ScoreTrace trace;
   encoder.encode_ids(ids, {.observer = &trace});
   const ScoreTerms terms = first_layer_scores(encoder.model(), trace);
-  EXPECT_NEAR(number(text, "scores", "all", "pp"),
-              score_shares(terms).position_position, 1e-4);
-  EXPECT_NEAR(number(text, "scores", "3", "tp"), score_shares(terms, 2).token_position,
-              1e-4);
+  EXPECT_NEAR(number(text, "scores", "all", "pp"), score_shares(terms).position_position, 1e-4);
+  EXPECT_NEAR(number(text, "scores", "3", "tp"), score_shares(terms, 2).token_position, 1e-4);
 }
 
 TEST(MeasuresTest, OrdersAreThoseOfTheSeedAndKeepSpecialTokensInPlace) {
@@ -410,8 +409,8 @@ TEST(MeasuresTest, PartsSumToTheirSources) {
   }
   EXPECT_NEAR(attention, number(text, "sources", 6, "attention"), 1e-9);
   EXPECT_NEAR(mlp, number(text, "sources", 6, "mlp"), 1e-9);
-  EXPECT_NEAR(number(text, "parts", "direct path", "last_layer"), number(text, "sources", 6, "direct"),
-              1e-9);
+  EXPECT_NEAR(number(text, "parts", "direct path", "last_layer"),
+              number(text, "sources", 6, "direct"), 1e-9);
   EXPECT_NEAR(of("attention", 1, "own_layer"), number(text, "sources", 1, "attention"), 1e-9);
   EXPECT_NEAR(of("MLP", 1, "own_layer"), number(text, "sources", 1, "mlp"), 1e-9);
   // By head, the sources are those of the same orders.

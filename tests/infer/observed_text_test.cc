@@ -67,8 +67,10 @@ TEST(ObservedTextTest, TwoRunsStandSideBySideWhereTheyFit) {
       {run_of("a", "rank", {{1, 2}, {1, 2}}), run_of("b", "rank", {{3, 4}})}, shown_of({"rank"}));
   const std::vector<std::string> lines = lines_from(narrow, "layer ");
   ASSERT_EQ(lines.size(), 3u) << narrow;
-  EXPECT_TRUE(contains(lines[1], "1.00        2.00") && contains(lines[1], "3.00        4.00")) << lines[1];
-  EXPECT_TRUE(contains(lines[2], "1.00        2.00") && contains(lines[2], " —           —")) << lines[2];
+  EXPECT_TRUE(contains(lines[1], "1.00        2.00") && contains(lines[1], "3.00        4.00"))
+      << lines[1];
+  EXPECT_TRUE(contains(lines[2], "1.00        2.00") && contains(lines[2], " —           —"))
+      << lines[2];
 
   std::vector<Observed> wide = {Observed{.label = "a"}, Observed{.label = "b"}};
   for (Observed& run : wide)

@@ -90,8 +90,9 @@ TEST(CliRankTest, WhatCannotBeRankedIsSaidInOneLine) {
   const BertFolder one({"relevant"}), three({"no", "yes", "maybe"}), none({});
   expect_infer_fails({"rank"}, 2, {"query is missing"});
   expect_infer_fails({"rank", "-m", one.path(), " ", "a"}, 2, {"query is empty"});
-  for (const std::vector<std::string> words : {std::vector<std::string>{"rank", "-m", one.path(), "q"},
-                                               {"classify", "-m", three.path()}}) {
+  for (const std::vector<std::string> words :
+       {std::vector<std::string>{"rank", "-m", one.path(), "q"},
+        {"classify", "-m", three.path()}}) {
     std::vector<std::string> piped = words, dash = words;
     piped.insert(piped.begin(), INFER_BINARY);
     dash.insert(dash.begin(), INFER_BINARY);

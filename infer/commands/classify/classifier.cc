@@ -27,7 +27,8 @@ void add_options(CommandLine& line, ClassifyArguments& arguments) {
   arguments.common.model.clear();  // no bundled model has a head
   line.option("-m,--model", "DIR", "a checkpoint's folder, with a classification head",
               arguments.common.model);
-  line.option("-i,--input", "FILE", "the lines of a file instead of TEXT (default without TEXT: -, standard input)",
+  line.option("-i,--input", "FILE",
+              "the lines of a file instead of TEXT (default without TEXT: -, standard input)",
               arguments.input);
   add_language(line, arguments.common);
   add_special(line, arguments.common);
@@ -47,7 +48,8 @@ LineReader lines_of(const char* command, const ClassifyArguments& arguments) {
         fmt::format("{}: which model? -m DIR names one with a classification head", command));
   }
   note_file_as_text(arguments.words, "-i", arguments.common);
-  const bool reads = no_input || arguments.input || arguments.words == std::vector<std::string>{"-"};
+  const bool reads =
+      no_input || arguments.input || arguments.words == std::vector<std::string>{"-"};
   if (!reads) return LineReader(read_texts(arguments.words));
   return LineReader(arguments.input.value_or("-"), arguments.common.quiet);
 }

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "infer/cli/command_line.h"
 #include "engine/spelling.h"
+#include "infer/cli/command_line.h"
 #include "infer/commands.h"
 #include "infer/render/terminal.h"
 
