@@ -134,6 +134,7 @@ class TableText {
       if (cells_width() <= room) return true;
     }
     errors_.assign(columns_.size(), 0);
+    if (cells_width() > room) errors_ = leading;  // columns continue below, where there is room
     return std::ranges::all_of(leading, [](int width) { return width == 0; });
   }
 
@@ -173,13 +174,17 @@ class TableText {
     return end;
   }
 
-  /// The bar behind all columns, where there is room for one.
-  std::string bar_of(size_t side, const Row& row) const {
-    const int width = tables_.size() == 1 ? width_ - label_width_ - 2 : side_width();
-    const int room = std::min(width - cells_width() - 2, kBarWidth);
+  /// The bar behind the columns before `end` if it has room there and they are all that it draws.
+  std::string bar_of(size_t side, const Row& row, size_t end) const {
+    const auto series = static_cast<size_t>(view_.series);
+    if (end < std::min(series, columns_.size())) return "";
+    int used = 0;
+    for (size_t c = 0; c < end; ++c) used += widths_[c] + errors_[c];
+    const int width = tables_.size() > 1 ? side_width() : width_ - label_width_ - 2;
+    const int room = std::min(width - used - 2, kBarWidth);
     if (room < 6) return "";
     std::vector<double> shares;
-    for (int c = 0; c < std::min<int>(view_.series, static_cast<int>(columns_.size())); ++c) {
+    for (size_t c = 0; c < std::min(series, columns_.size()); ++c) {
       shares.push_back(number(side, row, *columns_[c]).value_or(0));
     }
     if (view_.chart == Chart::kStacked) return "  " + stacked(shares, room);
@@ -193,7 +198,7 @@ class TableText {
       out += pad_left(cell(side, row, *columns_[c]), widths_[c]);
       if (errors_[c] > 0) out += " " + pad_right(error(side, row, *columns_[c]), errors_[c] - 1);
     }
-    return out + (end - begin == columns_.size() ? bar_of(side, row) : "");
+    return out + (begin == 0 ? bar_of(side, row, end) : "");
   }
 
   std::string lines(const std::vector<size_t>& sides) const {
