@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/spelling.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
 #include "phasor/lens/residual.h"
@@ -24,8 +25,9 @@ void check_value(const EnumNames& names, size_t value) {
 size_t index_of(const EnumNames& names, std::string_view name) {
   const auto found = std::find(names.all.begin(), names.all.end(), name);
   if (found == names.all.end()) {
-    throw InvalidArgument(fmt::format("unknown {} \"{}\"; there are: {}", names.what, name,
-                                      fmt::join(names.all, ", ")));
+    throw InvalidArgument(fmt::format("unknown {} \"{}\"; there are: {}{}", names.what, name,
+                                      fmt::join(names.all, ", "),
+                                      internal::did_you_mean(name, names.all)));
   }
   return static_cast<size_t>(found - names.all.begin());
 }

@@ -1,11 +1,17 @@
 // Positions and their edits by name.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <string_view>
+#include <vector>
 
+#include "engine/spelling.h"
 #include "phasor/errors.h"
+#include "phasor/names.h"
 #include "phasor/positions.h"
 
 namespace phasor {
@@ -37,11 +43,18 @@ Positions Positions::named(std::string_view name, const PositionConfig& own) {
   if (kind == "sinusoidal") {
     return sinusoidal(has_value ? parse<SinusoidalLayout>(value) : own.layout, own.base);
   }
+  const EnumNames& layouts = names<SinusoidalLayout>();
+  if (std::ranges::find(layouts.all, name) != layouts.all.end()) {
+    return sinusoidal(parse<SinusoidalLayout>(name), own.base);
+  }
   if (kind != "rotary") {
+    std::vector<std::string_view> known = {"own",     "none",   "sinusoidal",
+                                           "learned", "rotary", "alibi"};
+    known.insert(known.end(), layouts.all.begin(), layouts.all.end());
     throw InvalidArgument(
-        fmt::format("'{}' names no positions; there are own, none, "
-                    "sinusoidal[:LAYOUT], learned, rotary[:BASE] and alibi",
-                    name));
+        fmt::format("'{}' names no positions; there are own, none, sinusoidal[:LAYOUT], a LAYOUT "
+                    "by itself ({}), learned, rotary[:BASE] and alibi{}",
+                    name, fmt::join(layouts.all, ", "), internal::did_you_mean(kind, known)));
   }
   if (!has_value) return rotary();
   const auto base = parsed<double>(value);

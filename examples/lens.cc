@@ -20,7 +20,7 @@ int main() {
 
   for (size_t l = 0; l < splits.size(); ++l) {
     std::printf("layer %zu: position %.3f, token %.3f, both %.3f, context %.3f; direct path %.3f\n",
-                l, splits[l].position, splits[l].token, splits[l].position_token, splits[l].context,
+                l, splits[l].position, splits[l].token, splits[l].both, splits[l].context,
                 path[l].position.norm);
   }
   for (int64_t layer = 0; layer < trace.num_layers(); ++layer) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/spelling.h"
 #include "infer/cli/command_line.h"
 #include "infer/render/terminal.h"
 
@@ -86,7 +87,7 @@ int show_help(std::string_view name) {
   const Command* const command = find_command(name);
   if (!name.empty() && command == nullptr) {
     throw UsageError(fmt::format("there is no command '{}'{}; infer --help lists them", name,
-                                 did_you_mean(name, command_names())));
+                                 phasor::internal::did_you_mean(name, command_names())));
   }
   return (command == nullptr ? run : command->function)(2, arguments.data());
 }
@@ -129,7 +130,8 @@ int run_command(int argc, char** argv) {
   const std::string_view word = argv[place];
   if (word == "help") return show_help(place + 1 < argc ? argv[place + 1] : "");
   const Command* const command = find_command(word);
-  if (command == nullptr) return run_texts(argc, argv, nearest(word, command_names()));
+  if (command == nullptr)
+    return run_texts(argc, argv, phasor::internal::nearest_name(word, command_names()));
   std::vector<char*> arguments(argv, argv + argc + 1);  // up to the null
   arguments.erase(arguments.begin() + place);
   return command->function(argc - 1, arguments.data());

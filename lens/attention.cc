@@ -92,7 +92,7 @@ class Pattern {
 };
 
 HeadProfile profile_of(std::span<const float> values, int64_t num_tokens,
-                       std::span<const int64_t> separators) {
+                       std::span<const int64_t> special) {
   const Pattern pattern(values, num_tokens);
   HeadProfile profile{.by_offset = attention_by_offset(values, 1, num_tokens)};
   const auto share = [&](int64_t offset) {
@@ -102,7 +102,7 @@ HeadProfile profile_of(std::span<const float> values, int64_t num_tokens,
   profile.self = profile.by_offset[num_tokens - 1];
   profile.next = share(1);
   profile.first = pattern.mean_to(0);
-  for (const int64_t place : separators) profile.separators += pattern.mean_to(place);
+  for (const int64_t place : special) profile.special += pattern.mean_to(place);
   profile.mean_distance = distance_of(profile.by_offset);
   profile.entropy = pattern.mean_entropy();
   if (num_tokens > 1) {
@@ -140,13 +140,13 @@ double mean_attention_distance(std::span<const float> pattern, int64_t num_heads
 }
 
 std::vector<HeadProfile> head_profiles(std::span<const float> pattern, int64_t num_heads,
-                                       int64_t num_tokens, std::span<const int64_t> separators) {
+                                       int64_t num_tokens, std::span<const int64_t> special) {
   check_pattern(pattern, num_heads, num_tokens);
-  for (const int64_t place : separators) check_place(place, num_tokens);
+  for (const int64_t place : special) check_place(place, num_tokens);
   std::vector<HeadProfile> profiles;
   const int64_t size = num_tokens * num_tokens;
   for (int64_t h = 0; h < num_heads; ++h) {
-    profiles.push_back(profile_of(pattern.subspan(h * size, size), num_tokens, separators));
+    profiles.push_back(profile_of(pattern.subspan(h * size, size), num_tokens, special));
   }
   return profiles;
 }

@@ -172,7 +172,7 @@ TokenSplit LatinSquareSplit::result() const {
   split.position = positions_.product(num_squares_) / n / split.variance;
   split.token = tokens_.product(num_squares_) / n / split.variance;
   split.context = within > rounding ? within / split.variance : 0;
-  split.position_token = 1 - split.position - split.token - split.context;
+  split.both = 1 - split.position - split.token - split.context;
   return split;
 }
 

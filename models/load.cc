@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "engine/spelling.h"
 #include "models/checkpoint.h"
 #include "models/file_kinds.h"
 #include "models/files.h"
@@ -249,14 +250,16 @@ fs::path find_model(const fs::path& folder_or_name) {
         ErrorCode::kNotFound);
   }
   const std::vector<std::string> names = models_in(folders);
+  const std::vector<std::string_view> known(names.begin(), names.end());
   throw ModelError(
       names.empty()
           ? fmt::format("no model '{}': there is no such folder, and no bundled models were found "
                         "in {}; give a model's folder, or name theirs in PHASOR_MODELS",
                         folder_or_name.string(), fmt::join(looked_in, ", "))
           : fmt::format(
-                "no model '{}': there is no such folder; the bundled models, in {}, are: {}",
-                folder_or_name.string(), fmt::join(looked_in, ", "), fmt::join(names, ", ")),
+                "no model '{}': there is no such folder; the bundled models, in {}, are: {}{}",
+                folder_or_name.string(), fmt::join(looked_in, ", "), fmt::join(names, ", "),
+                did_you_mean(folder_or_name.string(), {known.begin(), known.end()})),
       ErrorCode::kNotFound);
 }
 

@@ -79,9 +79,9 @@ class Positions {
   static Positions alibi();
   /// `table` in place of the model's; its row 0 is for the first token.
   static Positions table(PositionTable table);
-  /// By name: "own" (the model's, as is an empty name), "none", "sinusoidal", "sinusoidal:marian",
-  /// "learned", "rotary", "rotary:160000" or "alibi". `own` gives the layout and the base that the
-  /// name leaves out. Throws InvalidArgument listing the names.
+  /// By name: "own" (the model's, as is an empty name), "none", "sinusoidal", "sinusoidal:marian"
+  /// or "marian", "learned", "rotary", "rotary:160000" or "alibi". `own` gives the layout and the
+  /// base that the name leaves out. Throws InvalidArgument listing the names.
   static Positions named(std::string_view name, const PositionConfig& own);
 
   /// Multiplies what positions do: vectors, biases, terms of disentangled attention, and the angles

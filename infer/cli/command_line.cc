@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <numeric>
 #include <utility>
 
+#include "engine/spelling.h"
 #include "infer/commands.h"
 #include "infer/render/terminal.h"
 #include "phasor/encoder.h"
@@ -35,13 +35,13 @@ class HelpFormatter : public CLI::Formatter {
   }
 
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
-    constexpr int kWidth = 100;
-    const int indent = static_cast<int>(get_column_width());
+    const int width = std::min(Output().width(), 100);
+    const int indent = std::min(static_cast<int>(get_column_width()), width / 2);
     const std::string name =
         "  " + make_option_name(option, is_positional) + make_option_opts(option);
     const bool too_long = display_width(name) >= indent;
     return (too_long ? name + "\n" + pad_right("", indent) : pad_right(name, indent)) +
-           wrapped(make_option_desc(option), indent, kWidth) + "\n";
+           wrapped(make_option_desc(option), indent, width) + "\n";
   }
 };
 
@@ -61,21 +61,6 @@ std::vector<std::string> guarded(int argc, char** argv) {
     arguments.push_back(guard ? kGuard + argument : argument);
   }
   return arguments;
-}
-
-/// Levenshtein's.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
 }
 
 }  // namespace
@@ -126,7 +111,8 @@ struct CommandLine::Parser {
         long_names.push_back(fmt::format("--{}", known_name));
     }
     const std::vector<std::string_view> names(long_names.begin(), long_names.end());
-    return fmt::format("there is no option {}{}", name, did_you_mean(name, names));
+    return fmt::format("there is no option {}{}", name,
+                       phasor::internal::did_you_mean(name, names));
   }
 
   OptionDescription describe(const CLI::Option* option) const {
@@ -205,7 +191,7 @@ std::optional<int> CommandLine::parse(int argc, char** argv) {
   try {
     app.parse(guarded(argc, argv));
   } catch (const CLI::CallForHelp&) {
-    Output().write(app.help());
+    Output().show(app.help());
     return 0;
   } catch (const CLI::CallForVersion& version) {
     Output().write(std::string(version.what()) + "\n");
@@ -216,22 +202,6 @@ std::optional<int> CommandLine::parse(int argc, char** argv) {
     fail(error.what());
   }
   return std::nullopt;
-}
-
-std::string_view nearest(std::string_view word, std::span<const std::string_view> names) {
-  size_t least = std::clamp<size_t>((word.size() + 1) / 3, 1, 2) + 1;
-  std::string_view best;
-  for (const std::string_view name : names) {
-    const size_t distance = edit_distance(word, name);
-    if (distance < least) best = name;
-    least = std::min(least, distance);
-  }
-  return best;
-}
-
-std::string did_you_mean(std::string_view word, std::span<const std::string_view> names) {
-  const std::string_view name = nearest(word, names);
-  return name.empty() ? "" : fmt::format("; did you mean {}?", name);
 }
 
 std::string versions() {

@@ -116,11 +116,6 @@ class CommandLine {
   std::unique_ptr<Parser> parser_;
 };
 
-/// The one of `names` that `word` is most likely a misspelling of; empty where there is none.
-std::string_view nearest(std::string_view word, std::span<const std::string_view> names);
-/// "; did you mean NAME?", or nothing.
-std::string did_you_mean(std::string_view word, std::span<const std::string_view> names);
-
 /// "phasor 0.1.0, oneDNN 2.6.3".
 std::string versions();
 

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "engine/spelling.h"
 #include "infer/cli/line_reader.h"
 #include "infer/commands.h"
 #include "infer/render/terminal.h"
@@ -139,7 +140,7 @@ std::vector<size_t> picked(const std::vector<std::string>& only,
   for (const std::string& name : only) {
     if (name == "all" || std::ranges::find(names, name) != names.end()) continue;
     throw UsageError(fmt::format("--only: '{}' is none of all, {}{}", name, fmt::join(names, ", "),
-                                 did_you_mean(name, names)));
+                                 phasor::internal::did_you_mean(name, names)));
   }
   const bool all = only.empty() || std::ranges::find(only, "all") != only.end();
   std::vector<size_t> indices;
@@ -156,7 +157,7 @@ size_t parse_name(const char* option, const std::string& name, const phasor::Enu
   try {
     return phasor::index_of(names, name);
   } catch (const phasor::InvalidArgument& error) {
-    throw UsageError(fmt::format("{}: {}{}", option, error.what(), did_you_mean(name, names.all)));
+    throw UsageError(fmt::format("{}: {}", option, error.what()));
   }
 }
 
@@ -240,8 +241,7 @@ phasor::Positions parse_positions(const std::string& name, const phasor::Positio
   try {
     return phasor::Positions::named(name, own);
   } catch (const phasor::InvalidArgument& error) {
-    throw UsageError(
-        fmt::format("--positions: {}{}", error.what(), did_you_mean(name, kPositions)));
+    throw UsageError(fmt::format("--positions: {}", error.what()));
   }
 }
 

@@ -55,7 +55,8 @@ void add_texts(CommandLine& line, TextOptions& options) {
   add_special(line, options.common);
   line.option("--positions", "KIND",
               "none, sinusoidal[:LAYOUT], learned, rotary[:BASE] or alibi instead of the model's "
-              "own; LAYOUT is paper, marian, t2t, fairseq or opennmt; BASE is 10000",
+              "own; LAYOUT, also by itself, is paper, marian, t2t, fairseq or opennmt; BASE is "
+              "10000",
               options.positions);
   suggest_positions(line);
   line.list("--ids", "IDS", "token ids like \"5 17 9\" instead of texts; repeatable", options.ids);

@@ -12,22 +12,28 @@
 namespace infer {
 namespace {
 
-/// "2.1".
+/// "2.1", or "L1H0" as TransformerLens' users write the same head.
 HeadNumber parse_head(const std::string& name, const phasor::ModelConfig& config) {
-  const std::string_view text = name;
-  const size_t dot = std::min(text.find('.'), text.size());
-  const auto layer = parse_number<int64_t>(text.substr(0, dot));
-  const auto head = parse_number<int64_t>(text.substr(std::min(dot + 1, text.size())));
+  const bool from_zero = name.starts_with('L');
+  const std::string_view text = std::string_view(name).substr(from_zero ? 1 : 0);
+  const size_t mark = std::min(text.find(from_zero ? 'H' : '.'), text.size());
+  const auto layer = parse_number<int64_t>(text.substr(0, mark));
+  const auto head = parse_number<int64_t>(text.substr(std::min(mark + 1, text.size())));
   if (!layer || !head) {
     throw UsageError(fmt::format(
-        "--head: '{}' is no head; write LAYER.HEAD, both counted from 1, like 2.1, or all", name));
+        "--head: '{}' is no head; write LAYER.HEAD, both counted from 1, like 2.1, or L1H0, the "
+        "same head counted from 0, or all",
+        name));
   }
-  if (*layer >= 1 && *layer <= config.num_layers && *head >= 1 && *head <= config.num_heads) {
-    return {*layer, *head};
+  const int64_t first = from_zero ? 0 : 1;
+  const int64_t last_layer = config.num_layers - 1 + first, last = config.num_heads - 1 + first;
+  if (*layer >= first && *layer <= last_layer && *head >= first && *head <= last) {
+    return {*layer + 1 - first, *head + 1 - first};
   }
-  throw phasor::InvalidArgument(
-      fmt::format("--head: there is no head {}; this model has 1.1 to {}.{}", name,
-                  config.num_layers, config.num_heads));
+  throw phasor::InvalidArgument(fmt::format("--head: there is no head {}; this model has {}", name,
+                                            from_zero
+                                                ? fmt::format("L0H0 to L{}H{}", last_layer, last)
+                                                : fmt::format("1.1 to {}.{}", last_layer, last)));
 }
 
 std::vector<HeadNumber> parse_heads(const std::vector<std::string>& names,
@@ -78,10 +84,11 @@ void add_views(CommandLine& line, ViewOptions& options) {
 }
 
 void add_head(CommandLine& line, ViewOptions& options) {
-  line.list("--head", "LAYER.HEAD",
-            "the head whose attention pattern and rows are shown, like 2.1, or all (default: the "
-            "most positional head's pattern, and all rows); repeatable",
-            options.heads, Values::kCommas);
+  line.list(
+      "--head", "LAYER.HEAD",
+      "the head whose attention pattern and rows are shown, like 2.1 or, counted from 0, L1H0; "
+      "or all (default: the most positional head's pattern, and all rows); repeatable",
+      options.heads, Values::kCommas);
 }
 
 void add_top_k(CommandLine& line, ViewOptions& options) {
@@ -135,7 +142,7 @@ void print(std::span<const Observed> runs, size_t number, const CommonOptions& c
            const ViewOptions& options, const Shown& shown, Output& output) {
   if (!common.json && !options.csv) {
     if (number > 1) output.write("\n");
-    output.write(to_text(runs, shown, output));
+    output.show(to_text(runs, shown, output));
     return;
   }
   std::vector<Observed> asked;

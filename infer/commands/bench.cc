@@ -310,7 +310,7 @@ int bench(int argc, char** argv) {
   const auto model = phasor::Model::load(common.model, load_options(common));
   const std::vector<BenchShape> shapes = fitting_shapes(arguments, model->max_tokens());
   Output output;
-  if (!common.json) output.write(table_head(output));
+  if (!common.json) output.show(table_head(output));
   Progress progress(common.quiet);
   TokenIds reference;
   std::optional<phasor::Encoding> exact;
@@ -343,12 +343,13 @@ int bench(int argc, char** argv) {
         rows.back().asked = precision;
         rows.back().mean_cosine = deviation.mean_cosine();
         progress.clear();
-        output.write(common.json ? json_row(rows.back(), common.model) : table_row(rows.back()));
+        common.json ? output.write(json_row(rows.back(), common.model))
+                    : output.show(table_row(rows.back()));
         if (output.closed()) return 0;
       }
     }
   }
-  if (!common.json) output.write(advice(rows, arguments.precisions));
+  if (!common.json) output.show(advice(rows, arguments.precisions));
   return 0;
 }
 

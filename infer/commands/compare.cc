@@ -287,9 +287,9 @@ int compare(int argc, char** argv) {
     page->add(0, runs[side]);
   if (page) page->write(common.quiet);
   Output output;
-  if (as_text) output.write(header(subjects));
+  if (as_text) output.show(header(subjects));
   if (as_text && arguments.views.only.empty()) {
-    output.write(to_overview(runs, shown, output));
+    output.show(to_overview(runs, shown, output));
   } else {
     print(runs, 1, common, arguments.views, shown, output);
   }

@@ -101,8 +101,8 @@ int info(int argc, char** argv) {
   }
   constexpr int kLabel = 16;
   for (const auto& [group, value] : json.items()) {
-    output.write(fmt::format("{:<{}}{}\n", group, kLabel,
-                             wrapped(printable(text_of(value)), kLabel, output.width())));
+    output.show(fmt::format("{:<{}}{}\n", group, kLabel,
+                            wrapped(printable(text_of(value)), kLabel, output.width())));
   }
   return 0;
 }

@@ -22,7 +22,8 @@ constexpr const char* kPositionsDescription =
     "a\nfile.";
 
 constexpr const char* kPositionsFooter = R"(A TABLE is one of
-  paper, marian, t2t, fairseq, opennmt   a sinusoidal table of that layout (default: paper)
+  paper, marian, t2t, fairseq, opennmt   a sinusoidal table of that layout (default: paper),
+                                         also sinusoidal:paper, as --positions has it
   random                                 numbers between -1 and 1, to compare with
   FILE.npy, FILE.safetensors             a matrix [positions, width]
   DIR or NAME                            the table of a checkpoint's folder or of a bundled model
@@ -175,7 +176,7 @@ int positions(int argc, char** argv) {
   } else if (arguments.common.json) {
     output.write(one_line(to_json(report, asked)) + "\n");
   } else {
-    output.write(to_text(report, asked, output));
+    output.show(to_text(report, asked, output));
   }
   return 0;
 }

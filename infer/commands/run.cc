@@ -65,8 +65,8 @@ int run(int argc, char** argv) {
     if (output.closed()) break;
     for (const Observed& text : observe_texts(subject, part, request, progress)) {
       print_notes(texts, encoder, options, text, number, inputs.size());
-      output.write(common.json ? one_line(to_json(text)) + "\n"
-                               : (number == 0 ? "" : "\n") + to_short_text(text, output));
+      common.json ? output.write(one_line(to_json(text)) + "\n")
+                  : output.show((number == 0 ? "" : "\n") + to_short_text(text, output));
       ++number;
     }
   }

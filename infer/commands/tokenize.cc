@@ -1,5 +1,6 @@
 // infer tokenize TEXT…: the pieces and ids that a tokenizer makes of a text.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -20,7 +21,7 @@ constexpr const char* kTokenizeFooter = R"(Examples:
   infer tokenize --special "Tom [MASK] a dog."
   infer tokenize -m bert-base-uncased --pair "It rains." "Tom bit a dog."
   infer tokenize -m nllb-200-distilled-600M --lang eng_Latn "Tom bit a dog."
-  cat sentences.txt | infer tokenize --json -)";
+  cat sentences.txt | infer tokenize --json)";
 
 }  // namespace
 
@@ -29,7 +30,7 @@ int tokenize(int argc, char** argv) {
   std::optional<std::string> pair;
   std::vector<std::string> texts;
   CommandLine line("infer tokenize", "Prints the pieces and ids of each TEXT.", kTokenizeFooter);
-  line.words("TEXT", "texts; - stands for the lines of standard input", texts);
+  line.words("TEXT", "texts; - stands for the lines of standard input (default)", texts);
   add_model(line, common);
   add_language(line, common);
   add_prefix(line, common);
@@ -37,7 +38,10 @@ int tokenize(int argc, char** argv) {
   add_special(line, common);
   add_json_and_quiet(line, common);
   if (const auto done = line.parse(argc, argv)) return *done;
-  if (texts.empty()) throw UsageError("tokenize: no text was given; - reads stdin");
+  if (texts.empty()) {
+    if (isatty(STDIN_FILENO) != 0) throw UsageError("tokenize: no text was given");
+    texts.emplace_back("-");
+  }
   note_file_as_text(texts, "infer tokenize - <", common);
 
   const auto tokenizer =
@@ -67,9 +71,9 @@ int tokenize(int argc, char** argv) {
       json["text_pair"] = *pair;
       json["token_types"] = tokens.token_types;
     }
-    output.write(common.json
-                     ? one_line(json) + "\n"
-                     : output.heading(printable(text)) + "\n" + token_table(rows, output.width()));
+    common.json
+        ? output.write(one_line(json) + "\n")
+        : output.show(output.heading(printable(text)) + "\n" + token_table(rows, output.width()));
     if (output.closed()) break;
   }
   return 0;

@@ -29,13 +29,13 @@ void Listener::observe(const phasor::HookEvent& event) {
   if (event.hook != Hook::kPattern || wants_.patterns) trace_.observe(event);
   if (event.hook != Hook::kPattern || !wants_.attention) return;
   const int64_t num_heads = event.shape[0], tokens = event.shape[1];
-  std::vector<int64_t> separators;  // of this window
-  for (const int64_t place : separators_.at(event.sequence)) {
+  std::vector<int64_t> special;  // of this window
+  for (const int64_t place : special_.at(event.sequence)) {
     const int64_t t = place - event.first_token;
-    if (t >= 0 && t < tokens) separators.push_back(t);
+    if (t >= 0 && t < tokens) special.push_back(t);
   }
   Sum& sum = sums_[{event.layer, event.sequence}];
-  sum.heads = phasor::head_profiles(event.values, num_heads, tokens, separators);
+  sum.heads = phasor::head_profiles(event.values, num_heads, tokens, special);
   const auto rows = static_cast<double>(tokens);
   for (const phasor::HeadProfile& head : sum.heads) {
     for (int64_t i = 0; i < std::ssize(head.by_offset); ++i) {

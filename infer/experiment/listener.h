@@ -32,10 +32,10 @@ class Listener : public phasor::Observer {
     bool patterns = false;       // whole, in trace()
   };
 
-  /// `states` wants the hooks to be kept, patterns aside; `separators` are the places of each
+  /// `states` wants the hooks to be kept, patterns aside; `special` are the places of each
   /// sequence's special tokens.
-  Listener(phasor::Trace states, Wants wants, std::vector<std::vector<int64_t>> separators)
-      : trace_(std::move(states)), wants_(wants), separators_(std::move(separators)) {}
+  Listener(phasor::Trace states, Wants wants, std::vector<std::vector<int64_t>> special)
+      : trace_(std::move(states)), wants_(wants), special_(std::move(special)) {}
   bool wants(phasor::Hook hook, int64_t layer) const override;
   void observe(const phasor::HookEvent& event) override;
 
@@ -54,7 +54,7 @@ class Listener : public phasor::Observer {
   };
   phasor::Trace trace_;
   Wants wants_;
-  std::vector<std::vector<int64_t>> separators_;
+  std::vector<std::vector<int64_t>> special_;
   std::map<std::pair<int64_t, int64_t>, Sum> sums_;  // layer, sequence
 };
 

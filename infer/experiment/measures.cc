@@ -36,7 +36,7 @@ void add_heads(const ObservedAttention& attention, int64_t l, Observed& text) {
   for (const phasor::HeadProfile& head : attention.heads) {
     text.add("heads", {.layer = l,
                        .head = ++number,
-                       .cells = {head.previous, head.next, head.self, head.first, head.separators,
+                       .cells = {head.previous, head.next, head.self, head.first, head.special,
                                  head.positional_share, head.mean_distance, head.entropy_share}});
   }
 }
@@ -125,8 +125,7 @@ void measure_split(Batch& batch) {
     for (int64_t l = 0; l < std::ssize(splits); ++l) {
       phasor::TokenSplit& split = splits[l];
       text.add("split",
-               {.layer = l,
-                .cells = {split.position, split.token, split.position_token, split.context}});
+               {.layer = l, .cells = {split.position, split.token, split.both, split.context}});
       text.add("rank", {.layer = l,
                         .cells = {phasor::stable_rank(split.position_means, text.d_model),
                                   phasor::smoothness(split.position_means, text.d_model)}});

@@ -127,6 +127,11 @@ std::string npy_header(std::string_view dtype, std::span<const int64_t> shape) {
 }
 
 void check_save_path(const std::filesystem::path& path, bool one_tensor) {
+  if (path == "-") {
+    throw UsageError(
+        "--save: '-' is no file; these formats are written whole, not streamed; write a name like "
+        "states.safetensors");
+  }
   const std::string extension = path.extension().string();
   if (extension == ".safetensors" || extension == ".npz") return;
   if (one_tensor && extension == ".npy") return;

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "engine/position_source.h"
-#include "infer/cli/command_line.h"
+#include "engine/spelling.h"
 #include "infer/commands.h"
 #include "infer/files/table_file.h"
 #include "lens/rows.h"
@@ -24,6 +24,12 @@ constexpr std::string_view kRandom = "random";
 constexpr int64_t kDefaultLength = 16, kDefaultWidth = 32;
 constexpr int64_t kMaxLength = 4096, kMaxWidth = 4096;
 constexpr int64_t kMostRowsByDefault = 512;  // of a model or a file
+
+/// "marian" of "sinusoidal:marian", which --positions takes; other names as they are.
+std::string_view layout_of(std::string_view name) {
+  constexpr std::string_view kKind = "sinusoidal:";
+  return name.starts_with(kKind) ? name.substr(kKind.size()) : name;
+}
 
 void check(const char* option, std::optional<int64_t> value, int64_t most) {
   if (!value || (*value >= 1 && *value <= most)) return;
@@ -64,7 +70,7 @@ NamedTable computed(const std::string& name, const TableSize& size) {
     throw phasor::InvalidArgument(
         fmt::format("--base is {}; it must be above 1, like 10000", base));
   }
-  const auto layout = phasor::parse<phasor::SinusoidalLayout>(name);
+  const auto layout = phasor::parse<phasor::SinusoidalLayout>(layout_of(name));
   table.first_position = phasor::internal::usual_first_position(layout);
   table.values.values = phasor::sinusoidal_table(layout, rows, width, base, table.first_position);
   set_formula(table, layout, base);
@@ -106,7 +112,8 @@ void refuse_without_vectors(const std::string& name, const phasor::Model& model)
 
 NamedTable from_model(const std::string& name, const TableSize& size,
                       const phasor::LoadOptions& options) {
-  const std::string hint = did_you_mean(name, phasor::names<phasor::SinusoidalLayout>().all);
+  const std::string hint = phasor::internal::did_you_mean(
+      layout_of(name), phasor::names<phasor::SinusoidalLayout>().all);
   std::error_code ignored;
   if (!hint.empty() && !std::filesystem::exists(name, ignored)) {
     throw UsageError(fmt::format("there is no table '{}'{}", name, hint));
@@ -144,7 +151,7 @@ NamedTable from_model(const std::string& name, const TableSize& size,
 
 bool is_computed(const std::string& name) {
   const auto layouts = phasor::names<phasor::SinusoidalLayout>().all;
-  return name == kRandom || std::ranges::find(layouts, name) != layouts.end();
+  return name == kRandom || std::ranges::find(layouts, layout_of(name)) != layouts.end();
 }
 
 NamedTable find_table(const std::string& name, const TableSize& size,

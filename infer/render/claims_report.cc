@@ -90,7 +90,8 @@ int show_claims(bool json, bool quiet) {
       tutorial_claims({.sinusoidal = bundled("sinusoidal", quiet), .none = bundled("none", quiet)});
   const bool as_expected = std::ranges::all_of(claims, &Claim::as_expected);
   Output output;
-  output.write(json ? one_line(to_json(claims, as_expected)) + "\n" : to_text(claims, output));
+  json ? output.write(one_line(to_json(claims, as_expected)) + "\n")
+       : output.show(to_text(claims, output));
   return as_expected ? 0 : kCheckFailed;
 }
 

@@ -17,7 +17,7 @@ const Column& lead(const View& view) { return view.columns[view.lead]; }
 /// What the leading column holds: "Order sensitivity (shuffle)".
 std::string lead_name(const View& view) {
   const bool one_of_several = view.series > 1 || view.lead > 0;
-  return one_of_several ? fmt::format("{} ({})", view.title, lead(view).label) : view.title;
+  return one_of_several ? fmt::format("{} ({})", view.title, label_of(lead(view))) : view.title;
 }
 
 /// The numbers of a view's leading column in two runs, row by row.

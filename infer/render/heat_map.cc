@@ -21,17 +21,20 @@ std::string_view shade(Range range, double value) {
   return kShades[std::min<size_t>(static_cast<size_t>(share * 5), 4)];
 }
 
-/// The mean of each block's finite numbers; blocks at the end may be smaller.
-Matrix block_means(const Matrix& matrix, int64_t block_rows, int64_t block_columns) {
+/// The mean of each block's finite numbers; blocks at the end may be smaller. A block has columns
+/// of one phase.
+Matrix block_means(const Matrix& matrix, int64_t block_rows, int64_t block_columns,
+                   int64_t phases) {
+  const int64_t span = block_columns * phases;  // of blocks that begin side by side
   Matrix means{.values = {},
                .rows = divide_up(matrix.rows, block_rows),
-               .columns = divide_up(matrix.columns, block_columns)};
+               .columns = matrix.columns / span * phases + std::min(matrix.columns % span, phases)};
   means.values.resize(means.rows * means.columns);
   std::vector<double> counts(means.values.size());
   for (int64_t i = 0; i < matrix.rows; ++i) {
     for (int64_t j = 0; j < matrix.columns; ++j) {
       if (!std::isfinite(matrix.at(i, j))) continue;
-      const int64_t block = i / block_rows * means.columns + j / block_columns;
+      const int64_t block = i / block_rows * means.columns + j / span * phases + j % phases;
       means.values[block] += matrix.at(i, j);
       ++counts[block];
     }
@@ -51,7 +54,7 @@ Range symmetric_range(std::span<const double> cells) {
 }
 
 std::string heat_map(const Matrix& matrix, const std::vector<std::string>& row_labels, int width,
-                     RangeOf range_of) {
+                     RangeOf range_of, int64_t phases) {
   constexpr int64_t kMostLines = 32;
   const int room = std::clamp(width - 2, 20, 98);
   int label_width = 0;
@@ -62,14 +65,14 @@ std::string heat_map(const Matrix& matrix, const std::vector<std::string>& row_l
   const bool fits = matrix.columns * 2 <= room - label_width && matrix.rows <= kMostLines;
   int64_t block_rows = 1, block_columns = 1;
   if (!fits) {
-    block_columns = divide_up(matrix.columns, room - label_width);
+    block_columns = divide_up(matrix.columns, (room - label_width) / phases * phases);
     block_rows = divide_up(matrix.rows, kMostLines);
     if (matrix.rows == matrix.columns) {  // it shall look square: characters are twice as high
       block_columns = std::max(block_columns, divide_up(block_rows, 2));
       block_rows = 2 * block_columns;
     }
   }
-  const Matrix cells = block_means(matrix, block_rows, block_columns);
+  const Matrix cells = block_means(matrix, block_rows, block_columns, phases);
   const Range range = range_of(cells.values);
   std::string text;
   for (int64_t i = 0; i < cells.rows; ++i) {
@@ -89,7 +92,8 @@ std::string heat_map(const Matrix& matrix, const std::vector<std::string>& row_l
   }
   text += fmt::format(" {:.3g}", range.high);
   if (block_rows * block_columns > 1) {
-    text += fmt::format(", a cell is the mean of {} × {}", block_rows, block_columns);
+    text += fmt::format(", a cell is the mean of {} × {}{}", block_rows, block_columns,
+                        block_columns > 1 && phases > 1 ? ", sines apart from cosines" : "");
   }
   return text + "\n";
 }

@@ -126,7 +126,7 @@ Json views_json() {
   for (const View& view : views()) {
     Json columns = Json::array();
     for (const Column& column : view.columns) {
-      if (column.printed) columns.push_back({{"key", column.key}, {"label", column.label}});
+      if (column.printed) columns.push_back({{"key", column.key}, {"label", label_of(column)}});
     }
     json.push_back({{"name", view.name},
                     {"title", view.title},

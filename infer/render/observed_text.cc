@@ -14,6 +14,8 @@ namespace {
 
 constexpr int64_t kMostPatternTokens = 32;
 
+int text_width(const Output& output) { return std::min(output.width(), kTextWidth); }
+
 /// What `get` says of each run, behind `mark` and with the run's name; once where they are alike.
 template <typename Get>
 std::string lines_of(std::span<const Observed> runs, std::string_view mark, Get get) {
@@ -57,9 +59,7 @@ std::string pattern_text(const Observed& text, HeadNumber head, const Output& ou
   }
   std::string out = fmt::format("  head {}{}{}\n", name_of(head), text.label.empty() ? "" : ", ",
                                 printable(text.label));
-  out += heat_map(matrix, labels, std::min(output.width(), kTextWidth), [](auto) {
-    return Range{0, 1};
-  });
+  out += heat_map(matrix, labels, text_width(output), [](auto) { return Range{0, 1}; });
   if (matrix.rows < text.num_tokens()) {
     out += fmt::format("  the first {} tokens of {}\n", matrix.rows, text.num_tokens());
   }
@@ -82,12 +82,12 @@ std::string patterns_text(std::span<const Observed> runs, const Shown& shown,
 std::string view_text(const View& view, std::span<const Observed> runs, const Shown& shown,
                       const Output& output) {
   const bool is_pattern = view.columns.empty();
-  const std::string body =
-      is_pattern ? patterns_text(runs, shown, output) : table_text(view, runs, shown);
+  const std::string body = is_pattern ? patterns_text(runs, shown, output)
+                                      : table_text(view, runs, shown, text_width(output));
   const std::string missing = missing_lines(view, runs);
   if (body.empty() && missing.empty()) return "";
-  return "\n" + output.heading(view.title) + "\n" + paragraph(view.hint) + body +
-         note_lines(view, runs) + missing;
+  return "\n" + output.heading(view.title) + "\n" + paragraph(view.hint, text_width(output)) +
+         body + note_lines(view, runs) + missing;
 }
 
 /// Whether a number of a trained run has an interval over texts.
@@ -165,7 +165,7 @@ std::vector<std::string> sentences(std::span<const Observed> runs, const Shown& 
 std::string to_text(std::span<const Observed> runs, const Shown& shown, const Output& output) {
   const Observed& first = runs[0];
   std::string out = title_of(first, output);
-  if (!first.many) out += token_rows(first, std::min(output.width(), kTextWidth));
+  if (!first.many) out += token_rows(first, text_width(output));
   const std::vector<std::string> said = sentences(runs, shown);
   if (!said.empty()) out += "\n";
   for (const std::string& sentence : said) out += paragraph(printable(sentence));
@@ -176,7 +176,7 @@ std::string to_text(std::span<const Observed> runs, const Shown& shown, const Ou
 
 std::string to_short_text(const Observed& text, const Output& output) {
   std::string out = title_of(text, output) + token_rows(text, output.width()) + "\n";
-  out += fmt::format("  {:>5}  {:>8}  {:<28}  {}\n", "layer", "length", "effect of positions",
+  out += fmt::format("  {:>5}  {:>8}  {:<28}  {}\n", "layer", "norm", "effect of positions",
                      "reach of attention");
   const Table& norm = text.tables.at("norm");
   for (const Row& row : norm.rows) {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "infer/render/heat_map.h"
 #include "phasor/lens/table.h"
@@ -68,7 +69,11 @@ std::string values(const NamedTable& table, const Output& output) {
 std::string image(const NamedTable& table, const Output& output) {
   std::vector<std::string> labels;
   for (int64_t row = 0; row < table.rows(); ++row) labels.push_back(position_of(table, row));
-  return heat_map(table.values, labels, output.width(), symmetric_range);
+  // Means over both would hide the stripes of sine beside cosine.
+  const bool interleaved = std::ranges::all_of(table.pairs, [](const phasor::ColumnPair& pair) {
+    return pair.frequency > 0 && (pair.cosine < 0 || std::abs(pair.cosine - pair.sine) == 1);
+  });
+  return heat_map(table.values, labels, output.width(), symmetric_range, interleaved ? 2 : 1);
 }
 
 Json rows_of(const Matrix& matrix) {

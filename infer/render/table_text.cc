@@ -34,7 +34,8 @@ std::string stacked(std::span<const double> shares, int width) {
 /// One view's table of one or two runs, side by side where there is room.
 class TableText {
  public:
-  TableText(const View& view, std::span<const Observed> runs, const Shown& shown) : view_(view) {
+  TableText(const View& view, std::span<const Observed> runs, const Shown& shown, int width)
+      : view_(view), width_(width) {
     for (const Observed& run : runs) {
       labels_.push_back(run.label);
       tables_.push_back(run.table(view.name));
@@ -55,7 +56,7 @@ class TableText {
     beside_ = tables_.size() % 2 == 0 && std::ranges::count(tables_, nullptr) == 0 &&
               cells_width() <= side_width();
     if (beside_ && !choose_errors(side_width())) beside_ = false;
-    if (!beside_) choose_errors(kTextWidth - label_width_ - 2);
+    if (!beside_) choose_errors(width_ - label_width_ - 2);
   }
 
   std::string text() const {
@@ -69,7 +70,7 @@ class TableText {
       }
     }
     if (left_out_ > 0) {
-      out += paragraph(fmt::format("{} more rows: {}", left_out_, way_to_all_));
+      out += paragraph(fmt::format("{} more rows: {}", left_out_, way_to_all_), width_);
     }
     return out;
   }
@@ -133,13 +134,14 @@ class TableText {
       if (cells_width() <= room) return true;
     }
     errors_.assign(columns_.size(), 0);
+    if (cells_width() > room) errors_ = leading;  // columns continue below, where there is room
     return std::ranges::all_of(leading, [](int width) { return width == 0; });
   }
 
   void measure_cells() {
     for (const Column& column : view_.columns) {
       if (!column.printed) continue;
-      int width = display_width(column.label);
+      int width = display_width(label_of(column));
       for (size_t side = 0; side < tables_.size(); ++side) {
         for (const Row* row : rows_) {
           width = std::max(width, display_width(cell(side, *row, column)));
@@ -152,7 +154,7 @@ class TableText {
   }
 
   /// Of each of two runs side by side.
-  int side_width() const { return (kTextWidth - label_width_ - 4) / 2; }
+  int side_width() const { return (width_ - label_width_ - 4) / 2; }
 
   int cells_width() const {
     int width = 0;
@@ -161,25 +163,54 @@ class TableText {
     return width;
   }
 
-  std::string cells_of(size_t side, const Row& row) const {
-    std::string out;
+  /// Columns that have room beside each other, up to the one returned.
+  size_t end_of_columns(size_t begin) const {
+    int used = widths_[begin] + errors_[begin];
+    size_t end = begin + 1;
+    for (; end < columns_.size(); ++end) {
+      used += widths_[end] + errors_[end];
+      if (used > width_ - label_width_ - 2) break;
+    }
+    return end;
+  }
+
+  /// The bar behind the columns before `end` if it has room there and they are all that it draws.
+  std::string bar_of(size_t side, const Row& row, size_t end) const {
+    const auto series = static_cast<size_t>(view_.series);
+    if (end < std::min(series, columns_.size())) return "";
+    int used = 0;
+    for (size_t c = 0; c < end; ++c) used += widths_[c] + errors_[c];
+    const int width = tables_.size() > 1 ? side_width() : width_ - label_width_ - 2;
+    const int room = std::min(width - used - 2, kBarWidth);
+    if (room < 6) return "";
     std::vector<double> shares;
-    for (size_t c = 0; c < columns_.size(); ++c) {
+    for (size_t c = 0; c < std::min(series, columns_.size()); ++c) {
+      shares.push_back(number(side, row, *columns_[c]).value_or(0));
+    }
+    if (view_.chart == Chart::kStacked) return "  " + stacked(shares, room);
+    const bool one = view_.chart == Chart::kLines && view_.series == 1 && longest_ > 0;
+    return one ? "  " + bar(shares[0] / longest_, room) : "";
+  }
+
+  std::string cells_of(size_t side, const Row& row, size_t begin, size_t end) const {
+    std::string out;
+    for (size_t c = begin; c < end; ++c) {
       out += pad_left(cell(side, row, *columns_[c]), widths_[c]);
       if (errors_[c] > 0) out += " " + pad_right(error(side, row, *columns_[c]), errors_[c] - 1);
-      if (static_cast<int>(c) < view_.series) {
-        shares.push_back(number(side, row, *columns_[c]).value_or(0));
-      }
     }
-    const int width = tables_.size() == 1 ? kTextWidth - label_width_ - 2 : side_width();
-    const int room = std::min(width - cells_width() - 2, kBarWidth);
-    if (room < 6) return out;
-    if (view_.chart == Chart::kStacked) return out + "  " + stacked(shares, room);
-    const bool one = view_.chart == Chart::kLines && view_.series == 1 && longest_ > 0;
-    return one ? out + "  " + bar(shares[0] / longest_, room) : out;
+    return out + (begin == 0 ? bar_of(side, row, end) : "");
   }
 
   std::string lines(const std::vector<size_t>& sides) const {
+    std::string out;
+    for (size_t begin = 0, end = 0; begin < columns_.size(); begin = end) {
+      end = sides.size() > 1 ? columns_.size() : end_of_columns(begin);
+      out += lines(sides, begin, end);
+    }
+    return out;
+  }
+
+  std::string lines(const std::vector<size_t>& sides, size_t begin, size_t end) const {
     const auto line = [&](std::string_view label, const auto& cells) {
       std::string out = "  " + pad_right(label, label_width_);
       for (const size_t side : sides) {
@@ -188,8 +219,8 @@ class TableText {
       return trimmed(out);
     };
     std::string heads;
-    for (size_t c = 0; c < columns_.size(); ++c) {
-      heads += pad_left(columns_[c]->label, widths_[c]) + std::string(errors_[c], ' ');
+    for (size_t c = begin; c < end; ++c) {
+      heads += pad_left(label_of(*columns_[c]), widths_[c]) + std::string(errors_[c], ' ');
     }
     std::string out;
     if (tables_.size() > 1) {
@@ -200,12 +231,13 @@ class TableText {
         line(view_.rows == Rows::kHeads ? "head" : view_.row_name, [&](size_t) { return heads; });
     for (const Row* row : rows_) {
       if (sides.size() == 1 && tables_[sides[0]]->find(*row) == nullptr) continue;
-      out += line(name_of(*row), [&](size_t side) { return cells_of(side, *row); });
+      out += line(name_of(*row), [&](size_t side) { return cells_of(side, *row, begin, end); });
     }
     return out;
   }
 
   const View& view_;
+  int width_;
   std::vector<std::string> labels_;
   std::string way_to_all_;  // rows
   std::vector<const Table*> tables_;
@@ -242,12 +274,13 @@ std::string number_text(double value, const Column& column) {
                                                                               : text;
 }
 
-std::string paragraph(std::string_view text) {
-  return fmt::format("  {}\n", wrapped(text, 2, kTextWidth));
+std::string paragraph(std::string_view text, int width) {
+  return fmt::format("  {}\n", wrapped(text, 2, width));
 }
 
-std::string table_text(const View& view, std::span<const Observed> runs, const Shown& shown) {
-  return TableText(view, runs, shown).text();
+std::string table_text(const View& view, std::span<const Observed> runs, const Shown& shown,
+                       int width) {
+  return TableText(view, runs, shown, width).text();
 }
 
 }  // namespace infer

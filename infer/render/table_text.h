@@ -29,9 +29,11 @@ constexpr int kTextWidth = 80, kBarWidth = 20;  // in columns
 std::string name_of(const Row& row);
 /// Of many decimals, numbers that would be all zeros say how small they are.
 std::string number_text(double value, const Column& column);
-/// Indented lines of up to kTextWidth columns.
-std::string paragraph(std::string_view text);
-/// The table of one or more runs, side by side where there is room; empty where none has rows.
-std::string table_text(const View& view, std::span<const Observed> runs, const Shown& shown);
+/// Indented lines of up to `width` columns.
+std::string paragraph(std::string_view text, int width = kTextWidth);
+/// The table of one or more runs, side by side where there is room, and columns that have none
+/// below the others; empty where none has rows.
+std::string table_text(const View& view, std::span<const Observed> runs, const Shown& shown,
+                       int width = kTextWidth);
 
 }  // namespace infer

@@ -32,10 +32,37 @@ bool is_obeyed(char32_t c) {
          (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
 }
 
+/// The bytes of `line` that fit into `width` columns; colours take none.
+size_t room(std::string_view line, int width) {
+  std::string_view rest = line;
+  for (int used = 0; !rest.empty();) {
+    std::string_view after = rest;
+    if (rest.starts_with("\033[")) {
+      after.remove_prefix(std::min(rest.find('m') + 1, rest.size()));
+    } else {
+      used += std::max(wcwidth(static_cast<wchar_t>(take_character(after))), 0);
+    }
+    if (used > width) break;
+    rest = after;
+  }
+  return line.size() - rest.size();
+}
+
+/// Where the second column of a list's line begins, if it leaves half of the width; or else two
+/// columns right of where an indented line begins.
+int continued_at(std::string_view line, int width) {
+  const size_t begin = std::min(line.find_first_not_of(' '), line.size());
+  const size_t gap = line.find("  ", begin);
+  const size_t second = gap == line.npos ? line.npos : line.find_first_not_of(' ', gap);
+  const size_t further = begin == 0 ? 0 : begin + 2, most = static_cast<size_t>(width) / 2;
+  return static_cast<int>(second <= most ? second : std::min(further, most));
+}
+
 }  // namespace
 
 Output::Output() {
-  if (isatty(STDOUT_FILENO) == 0) return;
+  terminal_ = isatty(STDOUT_FILENO) != 0;
+  if (!terminal_) return;
   const char* no_color = std::getenv("NO_COLOR");
   colours_ = no_color == nullptr || *no_color == '\0';
   winsize size{};
@@ -56,6 +83,10 @@ void Output::write(std::string_view text) {
           fmt::format("cannot write to standard output: {}", std::strerror(errno)));
     }
   }
+}
+
+void Output::show(std::string_view text) {
+  write(terminal_ ? fitted(text, width_) : std::string(text));
 }
 
 std::string Output::heading(std::string_view text) const {
@@ -158,6 +189,27 @@ std::string wrapped(std::string_view text, int indent, int width) {
     if (!first) out.append(fits ? " " : "\n").append(fits ? 0 : indent, ' ');
     column = (first || !fits ? indent : column + 1) + word_width;
     out += word;
+  }
+  return out;
+}
+
+std::string fitted(std::string_view text, int width) {
+  std::string out;
+  while (!text.empty()) {
+    std::string line(text.substr(0, text.find('\n')));
+    const bool ended = line.size() < text.size();
+    text.remove_prefix(line.size() + (ended ? 1 : 0));
+    const int indent = continued_at(line, width);
+    for (size_t end = room(line, width); end < line.size(); end = room(line, width)) {
+      const size_t space = line.rfind(' ', end);
+      const bool between = space != line.npos && line.find_first_not_of(' ') < space;
+      const size_t cut = between ? space : end;
+      out += trimmed(line.substr(0, cut));
+      const size_t rest = line.find_first_not_of(' ', cut);
+      line = std::string(indent, ' ') + (rest == line.npos ? "" : line.substr(rest));
+    }
+    out += line;
+    if (ended) out += '\n';
   }
   return out;
 }

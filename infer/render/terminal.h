@@ -15,6 +15,8 @@ class Output {
   Output();
   /// Throws InvalidArgument where stdout cannot be written.
   void write(std::string_view text);
+  /// Lines for people: on a terminal none is wider than it.
+  void show(std::string_view text);
   bool closed() const { return closed_; }            // nobody reads any more
   int width() const { return width_; }               // in columns; 100 where stdout is no terminal
   std::string heading(std::string_view text) const;  // bold where there are colours
@@ -26,6 +28,7 @@ class Output {
   bool colours_ = false;
   bool closed_ = false;
   int width_ = 100;
+  bool terminal_ = false;
 };
 
 /// Where nobody can read it, nothing is written, and nothing else happens.
@@ -50,6 +53,10 @@ std::string pad_right(std::string_view text, int width);
 /// Broken between words into lines of up to `width` columns; the first is `indent` columns short,
 /// the others begin with so many spaces.
 std::string wrapped(std::string_view text, int indent, int width);
+
+/// Lines wider than `width` columns broken, between words if possible, and continued below the
+/// second column of a list, or else two columns further in where the line is indented.
+std::string fitted(std::string_view text, int width);
 
 /// 0.157; where nothing but zeros would show, how small it is: "3e-04", and "<1e-5" for what may be
 /// rounding.

@@ -17,8 +17,7 @@ struct Table;
 
 /// A column of a view's table.
 struct Column {
-  const char* key;    // in JSON and CSV
-  const char* label;  // for people
+  const char* key;  // its name everywhere
   int decimals = 3;
   bool printed = true;  // on the terminal and the page; JSON and CSV have them all
 };
@@ -62,6 +61,9 @@ struct View {
 std::span<const View> views();
 /// Throws std::out_of_range for a name that none has: a mistake of the program.
 const View& view(std::string_view name);
+
+/// A column's key as people write it: "token_r2" is "token R²", and an offset has a sign.
+std::string label_of(const Column& column);
 
 /// What `infer COMMAND --help` says about --only: a line for each view.
 std::string views_help();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "infer/experiment/measures.h"
 #include "infer/views/view.h"
@@ -9,65 +10,42 @@
 namespace infer {
 namespace {
 
-constexpr Column kMoved[] = {{"distance", "1 − cos"},
-                             {"relative", "‖Δh‖/‖h‖"},
-                             {"largest", "largest"},
-                             {"least_cosine", "least cosine", 3, false}};
-constexpr Column kNorm[] = {{"norm", "length", 2}};
-constexpr Column kSplit[] = {{"position", "position"},
-                             {"token", "token"},
-                             {"position_token", "both"},
-                             {"context", "context"}};
-constexpr Column kRank[] = {{"stable_rank", "rank", 2}, {"smoothness", "smooth", 2}};
-constexpr Column kDirect[] = {{"length", "position"},
-                              {"token_length", "token"},
-                              {"share", "pos. share"},
-                              {"token_share", "token share"}};
+constexpr Column kMoved[] = {{"distance"}, {"relative"}, {"largest"}, {"least_cosine", 3, false}};
+constexpr Column kNorm[] = {{"norm", 2}};
+constexpr Column kSplit[] = {{"position"}, {"token"}, {"both"}, {"context"}};
+constexpr Column kRank[] = {{"stable_rank", 2}, {"smoothness", 2}};
+constexpr Column kDirect[] = {{"position"}, {"token"}, {"position_share"}, {"token_share"}};
 constexpr Column kSources[] = {
-    {"direct", "direct"},    {"attention", "attention"},           {"mlp", "MLP"},
-    {"other", "other"},      {"direct_length", "‖dir.‖"},          {"attention_length", "‖att.‖"},
-    {"mlp_length", "‖MLP‖"}, {"other_length", "‖other‖", 3, false}};
-constexpr Column kParts[] = {{"own", "own layer"}, {"last", "last layer"}};
-constexpr Column kEffect[] = {{"effect", "1 − cos"}};
-constexpr Column kOrder[] = {
-    {"swap", "swap"}, {"pairs", "pairs"}, {"reverse", "reverse"}, {"shuffle", "shuffle"}};
-constexpr Column kAttention[] = {{"distance", "tokens", 2}};
-constexpr Column kEntropy[] = {{"entropy", "of ln T", 2}};
-constexpr Column kRollout[] = {{"distance", "tokens", 2}, {"self", "itself"}};
-constexpr Column kOffsets[] = {{"-3", "−3", 2}, {"-2", "−2", 2}, {"-1", "−1", 2}, {"0", "0", 2},
-                               {"1", "+1", 2},  {"2", "+2", 2},  {"3", "+3", 2}};
-constexpr Column kRelative[] = {{"-16", "−16", 2}, {"-4", "−4", 2}, {"-1", "−1", 2}, {"0", "0", 2},
-                                {"1", "+1", 2},    {"4", "+4", 2},  {"16", "+16", 2}};
-constexpr Column kHeads[] = {{"previous", "previous", 2},  {"next", "next", 2},
-                             {"self", "itself", 2},        {"first", "first", 2},
-                             {"separators", "special", 2}, {"rows", "rows", 2},
-                             {"distance", "reach", 2},     {"entropy", "entropy", 2}};
-constexpr Column kScores[] = {{"token_token", "t·t", 2},    {"token_position", "t·p", 2},
-                              {"position_token", "p·t", 2}, {"position_position", "p·p", 2},
-                              {"relative_bias", "bias", 2}, {"rest", "rest", 2}};
-constexpr Column kCorpus[] = {{"position", "position"},
-                              {"text", "text", 2},
-                              {"rest", "rest", 2},
-                              {"stable_rank", "rank", 2, false},
-                              {"smoothness", "smooth", 2, false}};
-constexpr Column kProbe[] = {{"r2", "R²"},
-                             {"error", "error", 2},
-                             {"token_r2", "token R²"},
-                             {"shuffled", "shuffled labels"},
-                             {"mean_r2", "mean R²", 3, false},
-                             {"mean_error", "mean error", 2, false},
-                             {"train_r2", "train R²", 3, false}};
-constexpr Column kMasked[] = {
-    {"loss", "loss"}, {"accuracy", "right"}, {"masks", "masks", 0}, {"tokens", "tokens", 0, false}};
-constexpr Column kLens[] = {{"loss", "loss"}, {"accuracy", "right"}};
-constexpr Column kCauses[] = {
-    {"cost", "removed"}, {"random", "random"}, {"shuffled", "shuffled"}, {"excess", "difference"}};
-constexpr Column kPatched[] = {{"denoising", "denoising"}, {"noising", "noising"}};
-constexpr Column kLonger[] = {{"loss", "loss"},
-                              {"accuracy", "right"},
-                              {"factor", "factor", 1},
-                              {"masks", "masks", 0, false},
-                              {"tokens", "tokens", 0, false}};
+    {"direct"},        {"attention"},        {"mlp"},        {"other"},
+    {"direct_length"}, {"attention_length"}, {"mlp_length"}, {"other_length", 3, false}};
+constexpr Column kParts[] = {{"own_layer"}, {"last_layer"}};
+constexpr Column kEffect[] = {{"effect"}};
+constexpr Column kOrder[] = {{"swap"}, {"pairs"}, {"reverse"}, {"shuffle"}};
+constexpr Column kAttention[] = {{"distance", 2}};
+constexpr Column kEntropy[] = {{"entropy", 2}};
+constexpr Column kRollout[] = {{"distance", 2}, {"self"}};
+constexpr Column kOffsets[] = {{"-3", 2}, {"-2", 2}, {"-1", 2}, {"0", 2},
+                               {"1", 2},  {"2", 2},  {"3", 2}};
+constexpr Column kRelative[] = {{"-16", 2}, {"-4", 2}, {"-1", 2}, {"0", 2},
+                                {"1", 2},   {"4", 2},  {"16", 2}};
+constexpr Column kHeads[] = {{"previous", 2}, {"next", 2}, {"self", 2},     {"first", 2},
+                             {"special", 2},  {"rows", 2}, {"distance", 2}, {"entropy", 2}};
+constexpr Column kScores[] = {{"tt", 2}, {"tp", 2}, {"pt", 2}, {"pp", 2}, {"bias", 2}, {"rest", 2}};
+constexpr Column kCorpus[] = {
+    {"position"}, {"text", 2}, {"rest", 2}, {"stable_rank", 2, false}, {"smoothness", 2, false}};
+constexpr Column kProbe[] = {{"r2"},
+                             {"error", 2},
+                             {"token_r2"},
+                             {"shuffled"},
+                             {"mean_r2", 3, false},
+                             {"mean_error", 2, false},
+                             {"train_r2", 3, false}};
+constexpr Column kMasked[] = {{"loss"}, {"accuracy"}, {"masks", 0}, {"tokens", 0, false}};
+constexpr Column kLens[] = {{"loss"}, {"accuracy"}};
+constexpr Column kCauses[] = {{"removed"}, {"random"}, {"shuffled"}, {"difference"}};
+constexpr Column kPatched[] = {{"denoising"}, {"noising"}};
+constexpr Column kLonger[] = {
+    {"loss"}, {"accuracy"}, {"factor", 1}, {"masks", 0, false}, {"tokens", 0, false}};
 
 double at(const Table& table, size_t row, const char* column) {
   return table.rows.at(row).cells.at(table.column(column));
@@ -149,9 +127,10 @@ std::string say_probe(const Table& table) {
 const View kViews[] = {
     {.name = "moved",
      .title = "Change from the first run to the second",
-     .hint = "How far the second run's states are from the first's: mean 1 − cosine (0: the same "
-             "direction, 1: a right angle), the length of the difference relative to the state, "
-             "and the largest difference of a number.",
+     .hint =
+         "How far the second run's states are from the first's: mean 1 − cosine (distance; 0: the "
+         "same direction, 1: a right angle), the length of the difference relative to the state, "
+         "and the largest difference of a number.",
      .unit = "1 − cosine",
      .needs = Needs::kTwoRuns,
      .chart = Chart::kLines,
@@ -184,8 +163,8 @@ const View kViews[] = {
     {.name = "direct",
      .title = "Direct path of the position vector",
      .hint = "The part of each state that is the added position vector, carried by residual "
-             "connections alone with every LayerNorm frozen, beside the token's: its length "
-             "relative to the state, and its share ⟨D, h⟩/‖h‖². 0: nothing of it is left.",
+             "connections alone with every LayerNorm frozen, beside the token's: the length of "
+             "each relative to the state, and its share ⟨D, h⟩/‖h‖². 0: nothing of it is left.",
      .unit = "length relative to the state",
      .chart = Chart::kLines,
      .series = 2,
@@ -198,7 +177,8 @@ const View kViews[] = {
          "a place over random orders): the added vector itself (direct), and what attention and "
          "the MLPs of the blocks so far have written. Other: tokens and biases, scaled by "
          "LayerNorms. The shares sum to 1; a negative one works against the others; there "
-         "are none where nothing in the states is position. ‖dir.‖, ‖att.‖, ‖MLP‖: the length "
+         "are none where nothing in the states is position. direct length, attention length and "
+         "MLP length: the length "
          "of each source's component relative to the states'. The share of a source at a right "
          "angle to the others is its length squared; where the share is smaller, they oppose it.",
      .unit = "share of the position component",
@@ -276,7 +256,7 @@ const View kViews[] = {
      .title = "Heads, the most positional first",
      .hint = "Mean weight that a head gives to the previous and the next token, to the token "
              "itself, to the first and to special tokens; the share of rows that read the better "
-             "neighbour most; mean reach in tokens; entropy as a share of ln T.",
+             "neighbour most; mean distance in tokens; entropy as a share of ln T.",
      .unit = "mean weight",
      .rows = Rows::kHeads,
      .weight = neighbour_weight,
@@ -292,7 +272,8 @@ const View kViews[] = {
     {.name = "scores",
      .title = "Parts of the first layer's scores",
      .hint = "A score is a query times a key; each is a token's part (t) plus a position's part "
-             "(p). bias is what positions do within attention: biases, rotation, DeBERTa's terms. "
+             "(p): tp is the part of a token in the query and a position in the key. bias is what "
+             "positions do within attention: biases, rotation, DeBERTa's terms. "
              "rest: products with token types and with the maps' biases. "
              "Each part's share of the scores' variance. 1: it decides where attention goes; 0: it "
              "has no say; below 0: it works against the others.",
@@ -323,9 +304,9 @@ const View kViews[] = {
      .columns = kRelative,
      .of_texts = measure_relative},
     {.name = "norm",
-     .title = "Length of the states",
-     .hint = "The mean length ‖h‖ of the states.",
-     .unit = "length",
+     .title = "Norm of the states",
+     .hint = "The mean norm ‖h‖ of the states.",
+     .unit = "norm",
      .chart = Chart::kLines,
      .brief = false,
      .columns = kNorm},
@@ -333,7 +314,7 @@ const View kViews[] = {
      .title = "Directions of the positions' means",
      .hint = "Stable rank of the means of the states at each place, over all tokens and orders: "
              "how many directions they fill; "
-             "and how smoothly they change from place to place (1: a slow curve).",
+             "and the smoothness of their change from place to place (1: a slow curve).",
      .unit = "directions",
      .chart = Chart::kLines,
      .brief = false,
@@ -363,7 +344,7 @@ const View kViews[] = {
      .hint = "How well a linear map predicts the position from a state, on texts it was not "
              "trained on: R² (1: exactly, 0: no better than the mean) and mean error in tokens. "
              "token R²: the same from the token's embedding without position, which knows only "
-             "which word it is. shuffled labels: R² after training on permuted positions.",
+             "which word it is. shuffled: R² after training on permuted positions.",
      .unit = "R² on unseen texts",
      .needs = Needs::kManyTexts,
      .chart = Chart::kLines,
@@ -372,7 +353,8 @@ const View kViews[] = {
      .sentence = say_probe},
     {.name = "masked",
      .title = "Masked tokens",
-     .hint = "Loss in nats and share of right predictions on 15 % of the file's tokens, which are "
+     .hint = "Loss in nats and accuracy (share of right predictions) on 15 % of the file's tokens, "
+             "which are "
              "masked; each text is run by itself.",
      .unit = "loss in nats",
      .needs = Needs::kFile,
@@ -385,7 +367,7 @@ const View kViews[] = {
      .hint = "Logit lens: what the masked-language-model head says of the same masked tokens as in "
              "masked, when it reads the state of an earlier layer (after the model's final norm, "
              "if it has one). Loss in nats (0: certain of the right token; ln of the vocabulary's "
-             "size: a uniform guess) and share of right predictions (1: all). The "
+             "size: a uniform guess) and accuracy (1: all predictions are right). The "
              "last layer's are those of masked.",
      .unit = "loss in nats",
      .needs = Needs::kFile,
@@ -433,7 +415,8 @@ const View kViews[] = {
      .columns = kPatched},
     {.name = "longer",
      .title = "Masked tokens in longer texts",
-     .hint = "Loss in nats and share of right predictions on 15 % of the tokens of the file, which "
+     .hint = "Loss in nats and accuracy (share of right predictions) on 15 % of the tokens of the "
+             "file, which "
              "is read end to end in pieces of 1, 1.5 and 2 times the trained length; where a table "
              "of positions ends, with each --overflow policy. Intervals draw pieces, not texts.",
      .unit = "loss in nats",
@@ -453,6 +436,22 @@ const View& view(std::string_view name) {
       kViews, name, [](const View& view) -> std::string_view { return view.name; });
   if (found == std::end(kViews)) throw std::out_of_range(fmt::format("no view is called {}", name));
   return *found;
+}
+
+std::string label_of(const Column& column) {
+  constexpr std::pair<std::string_view, std::string_view> kWritten[] = {{"mlp", "MLP"},
+                                                                        {"r2", "R²"}};
+  std::string label;
+  for (std::string_view rest = column.key; !rest.empty();) {
+    const std::string_view word = rest.substr(0, rest.find('_'));
+    rest.remove_prefix(std::min(word.size() + 1, rest.size()));
+    const auto* const found =
+        std::ranges::find(kWritten, word, [](auto& row) { return row.first; });
+    label += label.empty() ? "" : " ";
+    label += found == std::end(kWritten) ? word : found->second;
+  }
+  if (label[0] == '-') return "−" + label.substr(1);
+  return (label[0] >= '1' && label[0] <= '9' ? "+" : "") + label;
 }
 
 std::string views_help() {

@@ -26,14 +26,14 @@ KEPT = {
     "probe": ["r2"],
     "masked": ["loss"],
     "lens": ["loss"],
-    "causes": ["cost", "random", "shuffled"],
+    "causes": ["removed", "random", "shuffled"],
 }
 RUN = ["kind", "norm", "seed", "tokens"]
 FIELDS = RUN + ["layer", "measure", "value"]
 
 
 def is_kept(measure):
-    view, rest = measure.split(".", 1)  # "split.token", "causes.MLP 1.cost"
+    view, rest = measure.split(".", 1)  # "split.token", "causes.MLP 1.removed"
     return not rest.startswith("head ") and rest.rsplit(".", 1)[-1] in KEPT[view]
 
 

@@ -7,7 +7,7 @@ import dataclasses
 import itertools
 import sys
 import time
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Union, cast
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Union, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -88,6 +88,8 @@ class Vectors(Inside):
         parse_special: bool = False,
         positions: PositionsLike = None,
         edit: Union[str, Sequence[str]] = (),
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
     ) -> Any:
         """Vectors of texts, as ``SentenceTransformer.encode`` makes them: [W] of one text, [B, W]
         of several, float32.
@@ -102,9 +104,16 @@ class Vectors(Inside):
         ``overflow`` ("truncate", "error", "window", "clamp", "interpolate") replace what the
         model's files say. ``parse_special`` reads special tokens written in a text ("[SEP]") as
         such, as ``SentenceTransformer`` does; without it they are plain text, and count only in a
-        prompt. ``positions`` and ``edit`` are those of :meth:`run_with_cache`.
+        prompt. ``positions`` and ``edit`` are those of :meth:`run_with_cache`. With
+        ``convert_to_numpy=False`` several texts give a list of vectors. There are no tensors:
+        ``convert_to_tensor=True`` is refused.
         """
         self._open()
+        if convert_to_tensor:
+            raise InvalidArgument(
+                "convert_to_tensor: phasor has no tensors; torch.from_numpy(encoder.encode(...)) "
+                "makes one without a copy"
+            )
         if isinstance(output_value, str) and output_value == "token_embeddings":
             others = [normalize_embeddings, edit]
             others += [x is not None for x in (truncate_dim, out, pooling, overflow, positions)]
@@ -150,7 +159,9 @@ class Vectors(Inside):
         vectors = vectors[:, :keep]
         if normalize_embeddings and keep < width and out is None:
             _normalize(vectors)
-        return vectors[0] if one else vectors
+        if one:
+            return vectors[0]
+        return vectors if convert_to_numpy else list(vectors)
 
     def _embed_all(
         self,
@@ -231,11 +242,7 @@ class Vectors(Inside):
         before = self._prompt(prompt_name, prompt)
         if before is None:
             before = cast(str, self._text().get("prompt", ""))
-        # The length of phasor_embed(), which the C interface does not tell.
-        position = self.info["position"]
-        longest = max_tokens or self._text().get("max_tokens", 0)
-        longest = longest or position.get("trained_length", 2048)
-        longest = min(longest, position.get("usable_positions", longest))
+        longest = self._longest(max_tokens)
         states: List[FloatArray] = []
         for start in range(0, len(texts), 1024):
             tokens = self._tokenize(
@@ -250,6 +257,19 @@ class Vectors(Inside):
             )
             states += self.forward([t.ids for t in tokens])
         return states[0] if one else states
+
+    def _longest(self, max_tokens: int = 0) -> int:
+        """The length of phasor_embed(), which the C interface does not tell."""
+        position = self.info["position"]
+        longest = max_tokens or self._text().get("max_tokens", 0)
+        longest = longest or position.get("trained_length", 2048)
+        return int(min(longest, position.get("usable_positions", longest)))
+
+    @property
+    def max_seq_length(self) -> int:
+        """How many tokens of a text :meth:`encode` reads, special tokens included."""
+        self._open()
+        return self._longest()
 
     def embed_documents(self, texts: List[str]) -> List[List[float]]:
         """Vectors of documents, with the model's prompt for them, as LangChain wants them."""
@@ -343,6 +363,25 @@ class Vectors(Inside):
         return Classification(
             result.strings("labels"), result.array("logits"), result.array("probabilities")
         )
+
+    def predict(
+        self,
+        sentences: Union[Tuple[str, str], Sequence[Tuple[str, str]], Sequence[Sequence[str]]],
+        show_progress_bar: Optional[bool] = None,
+    ) -> Any:
+        """What a cross-encoder says of pairs of texts, as ``CrossEncoder.predict`` gives it:
+        [B], the scores of a model with one label, or [B, labels], the logits of another; of one
+        pair [] or [labels]."""
+        one = len(sentences) == 2 and all(isinstance(text, str) for text in sentences)
+        pairs = cast(List[Tuple[str, str]], [sentences] if one else list(sentences))
+        for pair in pairs:
+            if isinstance(pair, str) or len(pair) != 2:
+                raise InvalidArgument("predict() takes pairs of texts, like [(query, text)]")
+        said = self.classify(
+            [a for a, _ in pairs], [b for _, b in pairs], show_progress_bar
+        )
+        scores = said.probabilities[:, 0] if len(said.labels) == 1 else said.logits
+        return scores[0] if one else scores
 
     def _classify_call(
         self,

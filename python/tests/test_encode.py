@@ -286,3 +286,18 @@ def test_any_number_of_texts_in_chunks(encoder, monkeypatch, count, shown):
     whole = encoder.encode(texts)
     monkeypatch.setattr("phasor.vectors._CHUNK", 4)
     np.testing.assert_array_equal(encoder.encode(texts, show_progress_bar=shown), whole)
+
+
+def test_encode_takes_what_sentence_transformers_callers_write(encoder, texts):
+    vectors = encoder.encode(texts, convert_to_numpy=True, convert_to_tensor=False)
+    np.testing.assert_array_equal(vectors, encoder.encode(texts))
+    listed = encoder.encode(texts, convert_to_numpy=False)
+    assert isinstance(listed, list)
+    np.testing.assert_array_equal(np.stack(listed), vectors)
+    with pytest.raises(phasor.InvalidArgument, match="torch.from_numpy"):
+        encoder.encode(texts, convert_to_tensor=True)
+
+
+def test_max_seq_length_is_how_many_tokens_are_read(encoder):
+    states = encoder.encode("dog " * 5000, output_value="token_embeddings")
+    assert len(states) == encoder.max_seq_length

@@ -40,6 +40,11 @@ def test_a_reranker_ranks_by_its_logit(golden):
         assert [r["corpus_id"] for r in ranked] == order.tolist()
         expected = result.probabilities[order, 0]
         np.testing.assert_allclose([r["score"] for r in ranked], expected, atol=1e-6)
+        scores = encoder.predict([(query, document) for document in documents])
+        np.testing.assert_array_equal(scores, result.probabilities[:, 0])
+        assert encoder.predict((query, documents[1])).shape == ()
+        with pytest.raises(phasor.InvalidArgument, match="pairs"):
+            encoder.predict(documents)
         # One text makes a pair with each of the others.
         again = encoder.classify([query], documents)
         np.testing.assert_allclose(again.logits, result.logits, atol=1e-5)

@@ -33,6 +33,23 @@ TEST(HeatMapTest, ShadesGrowWithTheNumbers) {
   EXPECT_EQ(heat_map(counting(1, 5), {}, 22, zero_to_largest), "    ░░▒▒▓▓██\n  0  ░▒▓█ 4\n");
 }
 
+TEST(HeatMapTest, ColumnsOfDifferentPhaseHaveNoMeanInCommon) {
+  for (const int64_t columns : {40, 41, 57, 128, 201}) {
+    Matrix stripes{.values = {}, .rows = 2, .columns = columns};
+    for (int64_t i = 0; i < 2 * columns; ++i) {
+      stripes.values.push_back(static_cast<double>(i % columns % 2));
+    }
+    const std::string map = heat_map(stripes, {}, 22, zero_to_largest, 2);
+    const std::string line = phasor::lines_of(map).at(0).substr(2);
+    EXPECT_LE(display_width(line), 20) << columns;
+    for (size_t at = 0; !line.substr(at).empty(); at += std::string(" █").size()) {
+      const std::string pair = line.substr(at, 4);  // the last may be a sine alone
+      EXPECT_TRUE(pair == " █" || pair == " ") << columns << ": " << line;
+    }
+    EXPECT_NE(map.find("sines apart"), std::string::npos) << columns;
+  }
+}
+
 TEST(HeatMapTest, AMatrixThatJustFitsIsNotAveraged) {
   const auto fits = lines_of(counting(3, 10)), narrow = lines_of(counting(3, 20));
   for (const auto& lines : {fits, narrow}) {

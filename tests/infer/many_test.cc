@@ -350,7 +350,7 @@ TEST(ManyTest, WhatAPartCausesIsTheLossOfARunWithoutIt) {
         observe_all({subject(encoder, "", options)}, lines, masked_alone).at(0);
     return number(changed, "masked", "all", "loss") - number(run, "masked", "all", "loss");
   };
-  const auto of = [&](const char* part, const char* column = "cost") {
+  const auto of = [&](const char* part, const char* column = "removed") {
     return number(run, "causes", part, column);
   };
   Zero attention(Hook::kAttnOut, 1), mlp(Hook::kMlpOut, 4), head(Hook::kZ, 0, 1);
@@ -569,8 +569,8 @@ TEST(ManyTest, WithoutAddedVectorsThereIsNoDirectPathAndPositionsCauseNothing) {
   request.lines = {kText, kOther};
   const Observed run = observe_all({subject(none)}, {kText, kOther}, request).at(0);
   for (const Row& row : run.tables.at("causes").rows) EXPECT_NE(row.label, "direct path");
-  EXPECT_EQ(number(run, "causes", "positions", "cost"), 0);
-  EXPECT_NEAR(number(run, "causes", "position 3", "cost"), 0, 1e-5);
+  EXPECT_EQ(number(run, "causes", "positions", "removed"), 0);
+  EXPECT_NEAR(number(run, "causes", "position 3", "removed"), 0, 1e-5);
 }
 
 TEST(ManyTest, MaskedTextsThatARunCutsAreCutBeforeTheyAreMasked) {
@@ -587,7 +587,7 @@ TEST(ManyTest, MaskedTextsThatARunCutsAreCutBeforeTheyAreMasked) {
   EXPECT_EQ(cut.masked.losses, want.masked.losses);
   EXPECT_EQ(number(cut, "masked", "all", "tokens"), 126);
   EXPECT_EQ(number(cut, "lens", 0, "loss"), number(want, "lens", 0, "loss"));
-  EXPECT_EQ(number(cut, "causes", "MLP 1", "cost"), number(want, "causes", "MLP 1", "cost"));
+  EXPECT_EQ(number(cut, "causes", "MLP 1", "removed"), number(want, "causes", "MLP 1", "removed"));
   request.max_tokens = 0;
   const Observed windows =
       observe_all({subject(encoder, "", {.overflow = Overflow::kWindow})}, texts, request).at(0);

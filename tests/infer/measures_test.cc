@@ -43,14 +43,15 @@ TEST(MeasuresTest, LayersAreWhatTheLibrarySays) {
                 mean_cosine_distance(state, zero.hidden_state(l).values, 128), kRounding);
     EXPECT_NEAR(number(text, "split", l, "position"), splits[l].position, kRounding);
     EXPECT_NEAR(number(text, "split", l, "token"), splits[l].token, kRounding);
-    EXPECT_NEAR(number(text, "split", l, "position_token"), splits[l].position_token, kRounding);
+    EXPECT_NEAR(number(text, "split", l, "both"), splits[l].both, kRounding);
     EXPECT_NEAR(number(text, "split", l, "context"), splits[l].context, kRounding);
     EXPECT_NEAR(number(text, "rank", l, "stable_rank"), stable_rank(splits[l].position_means, 128),
                 1e-3);
     EXPECT_NEAR(number(text, "rank", l, "smoothness"), smoothness(splits[l].position_means, 128),
                 1e-3);
-    EXPECT_NEAR(number(text, "direct", l, "length"), direct[l].position.norm, kRounding);
-    EXPECT_NEAR(number(text, "direct", l, "share"), direct[l].position.alignment, kRounding);
+    EXPECT_NEAR(number(text, "direct", l, "position"), direct[l].position.norm, kRounding);
+    EXPECT_NEAR(number(text, "direct", l, "position_share"), direct[l].position.alignment,
+                kRounding);
   }
   const std::vector<float> a = pool(with.hidden_state(6).values, 128, {});
   const std::vector<float> b = pool(without.hidden_state(6).values, 128, {});
@@ -76,7 +77,7 @@ TEST(MeasuresTest, HeadsAndScoresAreWhatTheLibrarySays) {
       const Row* const row = text.tables.at("heads").find({.layer = l, .head = h + 1, .cells = {}});
       ASSERT_NE(row, nullptr);
       const std::vector<double> cells = {
-          want.previous,         want.next,          want.self,         want.first, want.separators,
+          want.previous,         want.next,          want.self,         want.first, want.special,
           want.positional_share, want.mean_distance, want.entropy_share};
       for (size_t c = 0; c < cells.size(); ++c)
         EXPECT_NEAR(row->cells[c], cells[c], 1e-4) << l << h << c;
@@ -116,10 +117,8 @@ TEST(MeasuresTest, HeadsAndScoresAreWhatTheLibrarySays) {
   ScoreTrace trace;
   encoder.encode_ids(ids, {.observer = &trace});
   const ScoreTerms terms = first_layer_scores(encoder.model(), trace);
-  EXPECT_NEAR(number(text, "scores", "all", "position_position"),
-              score_shares(terms).position_position, 1e-4);
-  EXPECT_NEAR(number(text, "scores", "3", "token_position"), score_shares(terms, 2).token_position,
-              1e-4);
+  EXPECT_NEAR(number(text, "scores", "all", "pp"), score_shares(terms).position_position, 1e-4);
+  EXPECT_NEAR(number(text, "scores", "3", "tp"), score_shares(terms, 2).token_position, 1e-4);
 }
 
 TEST(MeasuresTest, OrdersAreThoseOfTheSeedAndKeepSpecialTokensInPlace) {
@@ -226,9 +225,9 @@ TEST(MeasuresTest, ACutResidualConnectionEndsTheDirectPath) {
     expect_run(after, encoder, {.cut_residuals = {cut}});
     EXPECT_EQ(after.cut_residuals, std::vector<std::string>{word});
     for (int64_t l = 0; l <= 6; ++l) {
-      const double length = number(before, "direct", l, "length");
+      const double length = number(before, "direct", l, "position");
       EXPECT_GT(length, 0.01);
-      EXPECT_EQ(number(after, "direct", l, "length"), l <= cut.layer ? length : 0.0) << word << l;
+      EXPECT_EQ(number(after, "direct", l, "position"), l <= cut.layer ? length : 0.0) << word << l;
     }
   }
 }
@@ -249,7 +248,7 @@ TEST(MeasuresTest, WithoutPositionsNothingIsThePositions) {
     EXPECT_EQ(why_missing(text, "direct"), "no position vector is added");
     EXPECT_EQ(why_missing(text, "relative"), "nothing depends on offsets");
     EXPECT_EQ(number(text, "pooled", "pooled", "effect"), 0);
-    EXPECT_EQ(number(text, "scores", "all", "position_position"), 0);
+    EXPECT_EQ(number(text, "scores", "all", "pp"), 0);
     EXPECT_TRUE(text.position_vectors.empty());
   }
   const Observed with = observe(sinusoidal, kText);
@@ -266,7 +265,7 @@ TEST(MeasuresTest, ATextOfOneTokenHasNoOrder) {
     for (const char* view : {"order", "split", "rank"}) {
       EXPECT_EQ(why_missing(text, view), "the text has no two tokens that could change places");
     }
-    EXPECT_GT(number(text, "direct", 1, "length"), 0);
+    EXPECT_GT(number(text, "direct", 1, "position"), 0);
   }
 }
 
@@ -285,8 +284,8 @@ TEST(MeasuresTest, FiveHundredTokensAreMeasured) {
   Encoder encoder = bundled();
   const Observed text = observe_ids(encoder, ids, request_of({"direct", "offsets", "scores"}));
   EXPECT_EQ(text.tables.at("offsets").columns.size(), 1023u);
-  EXPECT_GT(number(text, "direct", 1, "length"), 0.01);
-  EXPECT_GT(number(text, "scores", "all", "position_position"), 0.1);
+  EXPECT_GT(number(text, "direct", 1, "position"), 0.01);
+  EXPECT_GT(number(text, "scores", "all", "pp"), 0.1);
 }
 
 TEST(MeasuresTest, WhatOverlappingWindowsMakeCannotBeTakenApart) {
@@ -397,23 +396,23 @@ TEST(MeasuresTest, PartsSumToTheirSources) {
   };
   double attention = 0, mlp = 0;
   for (int64_t l = 1; l <= 6; ++l) {
-    attention += of("attention", l, "last");
-    mlp += of("MLP", l, "last");
+    attention += of("attention", l, "last_layer");
+    mlp += of("MLP", l, "last_layer");
     double own = 0, last = 0;
     for (int64_t h = 1; h <= 4; ++h) {
-      own += number(text, "parts", fmt::format("head {}.{}", l, h), "own");
-      last += number(text, "parts", fmt::format("head {}.{}", l, h), "last");
+      own += number(text, "parts", fmt::format("head {}.{}", l, h), "own_layer");
+      last += number(text, "parts", fmt::format("head {}.{}", l, h), "last_layer");
     }
     // The rest is the bias, which has a share where LayerNorms scale it by how far states vary.
-    EXPECT_NEAR(own, of("attention", l, "own"), 0.02) << l;
-    EXPECT_NEAR(last, of("attention", l, "last"), 0.02) << l;
+    EXPECT_NEAR(own, of("attention", l, "own_layer"), 0.02) << l;
+    EXPECT_NEAR(last, of("attention", l, "last_layer"), 0.02) << l;
   }
   EXPECT_NEAR(attention, number(text, "sources", 6, "attention"), 1e-9);
   EXPECT_NEAR(mlp, number(text, "sources", 6, "mlp"), 1e-9);
-  EXPECT_NEAR(number(text, "parts", "direct path", "last"), number(text, "sources", 6, "direct"),
-              1e-9);
-  EXPECT_NEAR(of("attention", 1, "own"), number(text, "sources", 1, "attention"), 1e-9);
-  EXPECT_NEAR(of("MLP", 1, "own"), number(text, "sources", 1, "mlp"), 1e-9);
+  EXPECT_NEAR(number(text, "parts", "direct path", "last_layer"),
+              number(text, "sources", 6, "direct"), 1e-9);
+  EXPECT_NEAR(of("attention", 1, "own_layer"), number(text, "sources", 1, "attention"), 1e-9);
+  EXPECT_NEAR(of("MLP", 1, "own_layer"), number(text, "sources", 1, "mlp"), 1e-9);
   // By head, the sources are those of the same orders.
   const Observed whole = observe(encoder, kOther, request_of({"sources"}));
   for (const char* source : {"direct", "attention", "mlp", "other"})

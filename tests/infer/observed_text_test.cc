@@ -50,10 +50,10 @@ TEST(ObservedTextTest, ATableWithBarsAndItsReason) {
   const std::string bar20 = "████████████████████", bar10 = "██████████";
   const std::vector<std::string> lines = lines_from(text_of({run}, shown_of({"norm"})), "layer ");
   ASSERT_EQ(lines.size(), 4u);
-  EXPECT_EQ(lines[0], "  layer         length");
-  EXPECT_EQ(lines[1], "  embed           2.00  " + bar20);
-  EXPECT_EQ(lines[2], "  1               1.00  " + bar10);
-  EXPECT_EQ(lines[3], "  2                  —");
+  EXPECT_EQ(lines[0], "  layer         norm");
+  EXPECT_EQ(lines[1], "  embed         2.00  " + bar20);
+  EXPECT_EQ(lines[2], "  1             1.00  " + bar10);
+  EXPECT_EQ(lines[3], "  2                —");
   View dots = view("norm");
   dots.chart = Chart::kDots;
   EXPECT_FALSE(contains(text_of({run}, {.views = {&dots}}), "█"));
@@ -67,8 +67,10 @@ TEST(ObservedTextTest, TwoRunsStandSideBySideWhereTheyFit) {
       {run_of("a", "rank", {{1, 2}, {1, 2}}), run_of("b", "rank", {{3, 4}})}, shown_of({"rank"}));
   const std::vector<std::string> lines = lines_from(narrow, "layer ");
   ASSERT_EQ(lines.size(), 3u) << narrow;
-  EXPECT_TRUE(contains(lines[1], "1.00    2.00") && contains(lines[1], "3.00    4.00")) << lines[1];
-  EXPECT_TRUE(contains(lines[2], "1.00    2.00") && contains(lines[2], " —       —")) << lines[2];
+  EXPECT_TRUE(contains(lines[1], "1.00        2.00") && contains(lines[1], "3.00        4.00"))
+      << lines[1];
+  EXPECT_TRUE(contains(lines[2], "1.00        2.00") && contains(lines[2], " —           —"))
+      << lines[2];
 
   std::vector<Observed> wide = {Observed{.label = "a"}, Observed{.label = "b"}};
   for (Observed& run : wide)
@@ -180,7 +182,7 @@ TEST(ObservedTextTest, EveryViewFitsEightyColumns) {
 TEST(ObservedTextTest, OfTwoRunsItSaysWhereTheyDifferMost) {
   std::vector<Observed> runs = {run_of("a", "norm", {{1}, {5}}), run_of("b", "norm", {{1}, {4}})};
   EXPECT_EQ(sentences(runs, shown_of({"norm"})),
-            std::vector<std::string>{"Length of the states, length: a 5.00, b 4.00 in layer 1."});
+            std::vector<std::string>{"Norm of the states, norm: a 5.00, b 4.00 in layer 1."});
   EXPECT_EQ(
       sentences(std::vector{runs[0], runs[0]}, shown_of({"norm"})),
       std::vector<std::string>{"In no view does the leading number differ by more than 5 %."});
@@ -188,7 +190,7 @@ TEST(ObservedTextTest, OfTwoRunsItSaysWhereTheyDifferMost) {
   runs[0].tables.erase("moved");
   EXPECT_EQ(sentences(runs, shown_of()).at(0), "The last states of a and b are the same.");
   const std::string overview = to_overview(runs, shown_of({"norm", "moved"}), Output());
-  const std::vector<std::string> rows = lines_from(overview, "  Length of the states    ");
+  const std::vector<std::string> rows = lines_from(overview, "  Norm of the states    ");
   ASSERT_FALSE(rows.empty()) << overview;
   std::istringstream cells(rows[0].substr(40));
   std::string first, second, layer;

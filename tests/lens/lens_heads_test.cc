@@ -22,8 +22,8 @@ std::vector<float> pointing_to(const std::vector<int64_t>& targets) {
 }
 
 HeadProfile profile_of(const std::vector<float>& pattern, int64_t num_tokens,
-                       std::vector<int64_t> separators = {}) {
-  return head_profiles(pattern, 1, num_tokens, separators).at(0);
+                       std::vector<int64_t> special = {}) {
+  return head_profiles(pattern, 1, num_tokens, special).at(0);
 }
 
 TEST(HeadProfileTest, UniformAttentionHasTheWholeEntropyAndTheKnownDistance) {
@@ -38,7 +38,7 @@ TEST(HeadProfileTest, UniformAttentionHasTheWholeEntropyAndTheKnownDistance) {
     EXPECT_NEAR(profile.previous, (t - 1) / (t * t), 1e-12);
     EXPECT_NEAR(profile.next, (t - 1) / (t * t), 1e-12);
     EXPECT_NEAR(profile.first, 1 / t, 1e-12);
-    EXPECT_NEAR(profile.separators, 2 / t, 1e-12);
+    EXPECT_NEAR(profile.special, 2 / t, 1e-12);
     EXPECT_FALSE(profile.positional_offset.has_value());
     EXPECT_EQ(profile.positional_share, 0.0);
   }
@@ -90,7 +90,7 @@ TEST(HeadProfileTest, TextsOfOneAndTwoTokensHaveNoPositionalHeads) {
   EXPECT_EQ(one.by_offset, (std::vector<double>{1}));
   EXPECT_EQ(one.self, 1.0);
   EXPECT_EQ(one.first, 1.0);
-  EXPECT_EQ(one.separators, 1.0);
+  EXPECT_EQ(one.special, 1.0);
   EXPECT_EQ(one.previous + one.next + one.entropy + one.entropy_share, 0.0);
   EXPECT_EQ(one.positional_share, 0.0);
   const HeadProfile two = profile_of(pointing_to({1, 0}), 2);

@@ -195,11 +195,11 @@ TEST(TwoWaySplitTest, WhatDoesNotFitIsRefused) {
 
 /// Shares of position, token, both and context.
 std::vector<double> shares_of(const TokenSplit& split) {
-  return {split.position, split.token, split.position_token, split.context};
+  return {split.position, split.token, split.both, split.context};
 }
 
 void expect_sums_to_one(const TokenSplit& split) {
-  EXPECT_NEAR(split.position + split.token + split.position_token + split.context, 1.0, 1e-12);
+  EXPECT_NEAR(split.position + split.token + split.both + split.context, 1.0, 1e-12);
 }
 
 /// Estimates of the variance itself and of its four terms.
@@ -449,7 +449,7 @@ TEST(LatinSquareTest, TheDiagonalsMeanIsTheContextOfAllCells) {
 
 TEST(LatinSquareTest, RandomStatesAreContext) {
   const TokenSplit split = split_of_squares(random_states(4 * 16 * 5000, 3), 4, 4, 5000);
-  for (const double share : {split.position, split.token, split.position_token}) {
+  for (const double share : {split.position, split.token, split.both}) {
     EXPECT_NEAR(share, 0, 0.01);
   }
   EXPECT_NEAR(split.context, 1, 0.01);
@@ -501,7 +501,7 @@ TEST(LatinSquareTest, BeforeTheFirstNormThePartsAreThePositionsAndTheTokensVecto
   const TokenIds ids = {3, 14, 15, 9, 2, 6};
   Encoder encoder(model);
   const TokenSplit split = latin_square_split(encoder, ids, places_up_to(6))[0];
-  EXPECT_NEAR(split.position_token, 0, 1e-12);
+  EXPECT_NEAR(split.both, 0, 1e-12);
   EXPECT_EQ(split.context, 0);
   expect_sums_to_one(split);
   expect_close<double, double>(split.position_means,
@@ -521,7 +521,7 @@ TEST(LatinSquareTest, WithoutPositionsThePositionShareIsZeroAtEveryLayer) {
          latin_square_split(encoder, random_ids(*model, 9, seed), {{1, 2, 3, 4, 6, 7}},
                             {.positions = Positions::none()})) {
       EXPECT_NEAR(split.position, 0, 1e-9) << "seed " << seed;
-      EXPECT_NEAR(split.position_token, 0, 1e-9) << "seed " << seed;
+      EXPECT_NEAR(split.both, 0, 1e-9) << "seed " << seed;
       EXPECT_NEAR(split.context, 0, 1e-9) << "seed " << seed;
       EXPECT_NEAR(split.token, 1.0, 1e-9) << "seed " << seed;
     }
@@ -546,7 +546,7 @@ TEST(LatinSquareTest, WithoutMixingByAttentionThereIsNoContext) {
   for (size_t l = 0; l < split.size(); ++l) {
     EXPECT_EQ(split[l].context, 0);
     EXPECT_GT(mixed[l].context, l == 0 ? -1 : 0.01);
-    EXPECT_GT(split[l].position_token, l == 0 ? -1 : 0.01);
+    EXPECT_GT(split[l].both, l == 0 ? -1 : 0.01);
   }
 }
 
@@ -630,7 +630,7 @@ TEST(LatinSquareTest, ALongTextKeepsTheSumsOfSomeCells) {
   const TokenIds ids = random_ids(*model, 450, 4);  // 450²·15·3 doubles are more than 64 MiB
   const auto splits = latin_square_split(encoder, ids, places_up_to(450), {}, 2);
   EXPECT_EQ(splits[0].context, 0);
-  EXPECT_NEAR(splits[0].position_token, 0, 1e-12);
+  EXPECT_NEAR(splits[0].both, 0, 1e-12);
   EXPECT_GT(splits[2].context, 0.001);
   for (const TokenSplit& split : splits) expect_sums_to_one(split);
 }

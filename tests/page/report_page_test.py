@@ -285,11 +285,11 @@ class ReportPageTest(unittest.TestCase):
         for run in runs[2:]:
             run["label"] += ", untrained"
             run["observed"]["untrained"] = 2
-        cells = {"positions": {"cost": 3, "cost_low": 2.5, "cost_high": 3.75, "random": None, "shuffled": None},
-                 "no number": {"cost": None, "random": None, "shuffled": None},
-                 "MLP 1": {"cost": -0.5, "cost_low": -1, "cost_high": 0.25,
+        cells = {"positions": {"removed": 3, "removed_low": 2.5, "removed_high": 3.75, "random": None, "shuffled": None},
+                 "no number": {"removed": None, "random": None, "shuffled": None},
+                 "MLP 1": {"removed": -0.5, "removed_low": -1, "removed_high": 0.25,
                            "random": 0.75, "random_low": 0.5, "random_high": 1.5, "shuffled": 1.25},
-                 "a part whose name is so long that there is no room for all of it": {"cost": 0.125, "random": 2, "shuffled": 0.5}}
+                 "a part whose name is so long that there is no room for all of it": {"removed": 0.125, "random": 2, "shuffled": 0.5}}
         for run, factor in zip(runs, (1, 0.25, 0.5, 0.1), strict=True):
             run["observed"]["views"]["causes"] = [
                 {"part": part, **{key: cell and factor * cell for key, cell in numbers.items()}}
@@ -305,7 +305,7 @@ class ReportPageTest(unittest.TestCase):
                 self.assertEqual(panel["scale"], panels[0]["scale"])
                 (_, *zero), = panel["rules"]["soft"]
                 self.assertAlmostEqual(sum(zero) / 2, 0, delta=0.03)
-                for key, colour in {"cost": "position", "random": "token", "shuffled": "third"}.items():
+                for key, colour in {"removed": "position", "random": "token", "shuffled": "third"}.items():
                     want = {"dots": [(i, row[key]) for i, row in enumerate(rows) if row[key] is not None],
                             "rules": [(i, row[f"{key}_low"], row[f"{key}_high"]) for i, row in enumerate(rows)
                                       if f"{key}_low" in row]}

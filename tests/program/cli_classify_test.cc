@@ -94,7 +94,17 @@ TEST(CliRankTest, WhatCannotBeRankedIsSaidInOneLine) {
   const BertFolder one({"relevant"}), three({"no", "yes", "maybe"});
   expect_infer_fails({"rank"}, 2, {"query is missing"});
   expect_infer_fails({"rank", "-m", one.path(), " ", "a"}, 2, {"query is empty"});
-  expect_infer_fails({"rank", "-m", one.path(), "q"}, 2, {"no text", "-i FILE"});
+  for (const std::vector<std::string> words :
+       {std::vector<std::string>{"rank", "-m", one.path(), "q"},
+        {"classify", "-m", three.path()}}) {
+    std::vector<std::string> piped = words, dash = words;
+    piped.insert(piped.begin(), INFER_BINARY);
+    dash.insert(dash.begin(), INFER_BINARY);
+    dash.emplace_back("-");
+    const std::string read = run_program(piped, {.input = "a dog\nno\n"}).out;
+    EXPECT_NE(read, "") << words[0];
+    EXPECT_EQ(read, run_program(dash, {.input = "a dog\nno\n"}).out);
+  }
   expect_infer_fails({"rank", "q", "a"}, 2, {"rank: which model? -m DIR"});
   expect_infer_fails({"rank", "-m", one.path(), "-i", "f", "q", "a"}, 2, {"texts and -i"});
   expect_infer_fails({"rank", "-m", one.path(), "-i", "no/such", "q"}, 3, {"no/such"});
@@ -194,7 +204,7 @@ TEST(CliClassifyTest, AHeadThatCannotBeUsedIsTheReason) {
   const ProgramResult ranked = run_infer({"rank", "-m", model.path(), "q", "a"});
   EXPECT_TRUE(contains(ranked.err, reason)) << ranked.err;
   EXPECT_TRUE(contains(ranked.err, "ranked by the cosine")) << ranked.err;
-  expect_infer_fails({"classify"}, 2, {"no text"});
+  expect_infer_fails({"classify"}, 2, {"which model?"});
 }
 
 TEST(CliInfoTest, NamesTheHeadAndItsLabels) {

@@ -45,7 +45,6 @@ TEST(CliErrorsTest, UsageErrorsExitWith2) {
   expect_infer_fails({"--ids", "5 dog", "-q"}, 2, {"dog"});
   expect_infer_fails({"--ids", "5", "text"}, 2, {"--ids", "text"});
   expect_infer_fails({"-m"}, 2, {"--model"});
-  expect_infer_fails({"tokenize"}, 2, {"text"});
   expect_infer_fails({"verify"}, 2, {"folder"});
 }
 
@@ -55,6 +54,15 @@ TEST(CliErrorsTest, MisspelledNamesGetTheNearest) {
   expect_infer_fails({"info", "a", "b"}, 2, {"'b'", "infer info --help"});
   expect_infer_fails({"observe", "--only", "slpit", "x"}, 2, {"slpit", "did you mean split?"});
   expect_infer_fails({"--positions", "lerned", "x"}, 2, {"did you mean learned?"});
+  expect_infer_fails({"--positions", "maria", "x"}, 2, {"did you mean marian?"});
+  expect_infer_fails({"--positions", "sinusoidal:fairsec", "x"}, 2, {"did you mean fairseq?"});
+  expect_infer_fails({"-m", "sinusodal", "x"}, 4, {"did you mean sinusoidal?"});
+  expect_infer_fails({"compare", "sinusoidal", "lerned"}, 4, {"did you mean learned?"});
+  expect_infer_fails({"positions", "sinusoidal:maria"}, 2, {"did you mean marian?"});
+  expect_infer_fails({"observe", "--head", "L9H0", "x"}, 3, {"L9H0", "L0H0 to L5H3"});
+  expect_infer_fails({"observe", "--head", "L1.0", "x"}, 2, {"2.1", "L1H0"});
+  expect_infer_fails({"--save", "-", "x"}, 2, {"--save", "streamed"});
+  expect_infer_fails({"embed", "-o", "-", "--resume"}, 2, {"--resume", "-o FILE"});
   expect_infer_fails({"--precision", "int9", "x"}, 2, {"int9", "did you mean int8?"});
   expect_infer_fails({"observ", "--html", "a.html", "x"}, 2,
                      {"--html", "did you mean the command infer observe?"});
@@ -82,6 +90,34 @@ TEST(CliErrorsTest, EveryOptionMayStandBeforeItsCommand) {
   const std::string help = run_infer({"observe", "--help"}).out;
   EXPECT_EQ(run_infer({"-qm", "learned", "observe", "--help"}).out, help);
   EXPECT_EQ(run_infer({"-mlearned", "--top-k=3", "observe", "--help"}).out, help);
+}
+
+TEST(CliErrorsTest, TwoSpellingsOfOneThingAreTheSame) {
+  const std::pair<std::vector<std::string>, std::vector<std::string>> alike[] = {
+      {{"observe", "--only", "pattern", "--head", "2.1", "Tom bit a dog."},
+       {"observe", "--only", "pattern", "--head", "L1H0", "Tom bit a dog."}},
+      {{"--positions", "marian", "--json", "Tom"},
+       {"--positions", "sinusoidal:marian", "--json", "Tom"}},
+      {{"positions", "marian", "--csv"}, {"positions", "sinusoidal:marian", "--csv"}},
+      {{"embed", "-q", "Tom"}, {"embed", "-q", "-o", "-", "Tom"}},
+  };
+  for (const auto& [a, b] : alike) {
+    const ProgramResult first = run_infer(a), second = run_infer(b);
+    EXPECT_EQ(first.exit_code, 0) << first.err;
+    EXPECT_EQ(first.out, second.out) << b[0];
+    EXPECT_NE(first.out, "") << a[0];
+  }
+}
+
+TEST(CliErrorsTest, APipeWithoutWordsIsRead) {
+  const std::string text = "Tom bit a dog.\n";
+  const auto tokenize = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {INFER_BINARY, "tokenize", "--json", "-q"});
+    return run_program(words, {.input = text}).out;
+  };
+  EXPECT_NE(tokenize({}), "");
+  EXPECT_EQ(tokenize({}), tokenize({"-"}));
+  EXPECT_EQ(tokenize({}), tokenize({"Tom bit a dog."}));
 }
 
 TEST(CliErrorsTest, WordsThatMayBeMisplacedAreNoted) {

@@ -31,7 +31,7 @@ struct HeadProfile {
   double self = 0;                // a(0)
   double next = 0;                // a(1)
   double first = 0;               // mean_i A_i0; attention often rests on special tokens
-  double separators = 0;          // mean_i Σ_s A_is over the given places s
+  double special = 0;             // mean_i Σ_s A_is over the given places s
   double mean_distance = 0;       // in tokens; (T² − 1)/(3T) if attention is uniform
   double entropy = 0;        // mean_i −Σ_j A_ij ln A_ij, in nats: 0 (one token) to ln T (all)
   double entropy_share = 0;  // entropy / ln T; 0 if T = 1
@@ -44,15 +44,14 @@ struct HeadProfile {
   double positional_share = 0;
 };
 
-/// The profile of each head of a pattern [H, T, T], as in Hook::kPattern. `separators` lists the
+/// The profile of each head of a pattern [H, T, T], as in Hook::kPattern. `special` lists the
 /// places whose attention is summed, such as those of [CLS] and [SEP] (Clark et al. 2019, §3.2).
 /// Throws InvalidArgument if the pattern does not have that shape or a place is outside the text.
 ///
 /// Profiles of the pattern of one word repeated show the effect of position alone: see
 /// identical_words() in order.h.
 std::vector<HeadProfile> head_profiles(std::span<const float> pattern, int64_t num_heads,
-                                       int64_t num_tokens,
-                                       std::span<const int64_t> separators = {});
+                                       int64_t num_tokens, std::span<const int64_t> special = {});
 
 /// Attention rollout: the shares of the input tokens in each state, if attention and residual
 /// connections only passed states on (Abnar & Zuidema 2020, arXiv 2005.00928, §3),

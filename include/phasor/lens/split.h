@@ -69,10 +69,10 @@ class TwoWaySplit {
 /// The shares and means of the split of one text by place and token, from several Latin squares.
 struct TokenSplit {
   /// Shares of E‖h − μ‖²; they sum to 1. Each term is estimated without bias, so position, token
-  /// and position_token may come out slightly below 0; context, a variance, does not. If E‖h − μ‖²
+  /// and both may come out slightly below 0; context, a variance, does not. If E‖h − μ‖²
   /// is at most 1e-12 of E‖h‖², which is float32's rounding, all are 0; a term of position or token
   /// that small in every square is 0, and so are its means; so is such a context.
-  double position = 0, token = 0, position_token = 0, context = 0;
+  double position = 0, token = 0, both = 0, context = 0;
   double variance = 0;                 // E‖h − μ‖²
   std::vector<double> mean;            // μ, [C]
   std::vector<double> position_means;  // pos, [n, C], over all squares
@@ -144,7 +144,7 @@ class LatinSquareSplit {
 /// the same token at the same place. With two tokens the place of one decides that of the other: no
 /// context can be told from `both`, and it is 0. With one, all shares are 0.
 ///
-/// At l = 0 context is 0. Without a LayerNorm of the embedding position_token is 0 too, pos_p is
+/// At l = 0 context is 0. Without a LayerNorm of the embedding both is 0 too, pos_p is
 /// the position's vector and tok_g the token's, both less their means. Without positions token is 1
 /// at every layer, because a permuted input gives the permuted output; of equal tokens token is 0.
 /// Random states score 0, 0, 0 and 1.

@@ -28,7 +28,8 @@ void add_options(CommandLine& line, ClassifyArguments& arguments, const char* mo
   arguments.common.model.clear();  // no bundled model has a head
   line.option("-m,--model", "DIR", model, arguments.common.model);
   add_links(line, arguments.common);
-  line.option("-i,--input", "FILE", "the lines of a file instead of TEXT; - is standard input",
+  line.option("-i,--input", "FILE",
+              "the lines of a file instead of TEXT (default without TEXT: -, standard input)",
               arguments.input);
   add_language(line, arguments.common);
   add_special(line, arguments.common);
@@ -39,15 +40,16 @@ LineReader lines_of(const char* command, const ClassifyArguments& arguments) {
   if (arguments.input && !arguments.words.empty()) {
     throw UsageError(fmt::format("{}: texts and -i exclude each other; give one of them", command));
   }
-  if (!arguments.input && arguments.words.empty()) {
-    throw UsageError(
-        fmt::format("{}: no text was given; -i FILE reads lines, -i - standard input", command));
+  const bool no_input = !arguments.input && arguments.words.empty();
+  if (no_input && isatty(STDIN_FILENO) != 0) {
+    throw UsageError(fmt::format("{}: no text was given; -i FILE reads lines", command));
   }
   if (arguments.common.model.empty()) {
     throw UsageError(fmt::format("{}: which model? -m DIR names its folder", command));
   }
   note_file_as_text(arguments.words, "-i", arguments.common);
-  const bool reads = arguments.input || arguments.words == std::vector<std::string>{"-"};
+  const bool reads =
+      no_input || arguments.input || arguments.words == std::vector<std::string>{"-"};
   if (!reads) return LineReader(read_texts(arguments.words));
   return LineReader(arguments.input.value_or("-"), arguments.common.quiet);
 }

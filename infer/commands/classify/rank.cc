@@ -28,7 +28,7 @@ Of many lines, find candidates first: infer embed -i FILE --nearest 100 QUERY.
 Examples:
   infer rank -m ms-marco-MiniLM-L6-v2 "Who bit the dog?" "Tom bit a dog." "It rains."
   infer rank -m bge-reranker-base -i passages.txt --top 3 "Who bit the dog?"
-  cat passages.txt | infer rank -m bge-reranker-base --json -i - "Who bit the dog?")";
+  cat passages.txt | infer rank -m bge-reranker-base --json "Who bit the dog?")";
 
 /// `ranking` is by the logits, or, of a model without a head, by the scores.
 void print(const std::string& query, const Ranking& ranking, bool has_logits, bool json) {
@@ -41,7 +41,7 @@ void print(const std::string& query, const Ranking& ranking, bool has_logits, bo
     list.back()["text"] = line;
     text += output.labelled(fmt::format("  {:8.4f}  line {:<7} ", score, number), line);
   }
-  output.write(json ? one_line({{"query", query}, {"ranking", list}}) + "\n" : text);
+  json ? output.write(one_line({{"query", query}, {"ranking", list}}) + "\n") : output.show(text);
 }
 
 bool is_blank(const std::string& text) {
@@ -62,8 +62,8 @@ void add_window(std::span<const Line> window, const LinesDone& state, int64_t mo
 
 /// Loading maps the files, so that doing it twice costs little.
 bool has_head(const ClassifyArguments& arguments) {
-  const phasor::LoadOptions options{.language = arguments.common.language};
-  return phasor::Model::load(arguments.common.model, options)->weights().classifier.has_value();
+  const auto model = phasor::Model::load(arguments.common.model, load_options(arguments.common));
+  return model->weights().classifier.has_value();
 }
 
 /// By the similarity of vectors, as Encoder::rank() does with a model without a head.
@@ -118,7 +118,7 @@ int rank(int argc, char** argv) {
                                  query ? "empty" : "missing"));
   }
   LineReader lines = lines_of("rank", arguments);
-  const bool reads_lines = arguments.input || arguments.words.front() == "-";
+  const bool reads_lines = arguments.words.empty() || arguments.words.front() == "-";
   const int64_t shown = arguments.top.value_or(reads_lines ? 10 : kMostShown);
   if (!has_head(arguments)) return rank_by_vectors(arguments, *query, lines, shown);
   Classifier classifier(arguments);

@@ -103,6 +103,8 @@ void check(const EmbedArguments& arguments, bool has_input) {
       {!searches && !saved && has_input && texts,
        "embed: texts and -i exclude each other, but with --nearest; give one of them"},
       {arguments.resume && !has_output, "--resume continues a file; name it with -o"},
+      {arguments.resume && arguments.output == "-",
+       "--resume continues a file, and -o - is standard output; give -o FILE"},
       {compares && (!texts || has_output),
        "--similarity prints a table of the given texts: give texts, and no -o"},
       {arguments.resume && texts, "--resume is for files; give one with -i"}};
@@ -121,7 +123,7 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
               "the file whose lines are embedded, also gzip or zstd (default: -, standard input)",
               input);
   line.option("-o,--output", "OUT",
-              "write to .npy, .safetensors or .jsonl (default: JSON lines on standard output)",
+              "write to .npy, .safetensors or .jsonl (default: -, JSON lines on standard output)",
               arguments.output);
   line.flag("--resume", "continue OUT.partial, if it exists", arguments.resume);
   add_vector_options(line, arguments);
@@ -144,6 +146,7 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   if (const auto done = line.parse(argc, argv)) return done;
   arguments.input = input.value_or("-");
   check(arguments, input.has_value());
+  if (arguments.output == "-") arguments.output.clear();  // where JSON lines go by default
   if (arguments.nearest == 0) note_file_as_text(arguments.words, "-i", arguments.common);
   return std::nullopt;
 }
@@ -190,7 +193,7 @@ void print_similarities(const std::vector<std::string>& texts, const phasor::Emb
     for (const double value : similarities[i]) row += fmt::format(" {:6.3f}", value);
     table += output.labelled(row + "  ", texts[i]);
   }
-  output.write(table);
+  output.show(table);
 }
 
 std::vector<Query> queries_of(const EmbedArguments& arguments, Embedder& embedder,

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/spelling.h"
 #include "infer/cli/command_line.h"
 #include "infer/commands.h"
 #include "infer/render/terminal.h"
@@ -61,7 +62,7 @@ int shard(int argc, char** argv) {
   }
   const std::string_view word = argc > 1 ? argv[1] : "";
   if (word == "-h" || word == "--help") {
-    Output().write(fmt::format("{}\n\n{}", kDescription, footer()));
+    Output().show(fmt::format("{}\n\n{}", kDescription, footer()));
     return 0;
   }
   const auto verb = std::ranges::find(kVerbs, word, &Command::name);
@@ -71,7 +72,7 @@ int shard(int argc, char** argv) {
   throw UsageError(word.empty() ? "shard: say what to do: plan, run, status, merge or slurm"
                                 : fmt::format("shard: there is no '{}'{}; infer shard --help lists "
                                               "what there is",
-                                              word, did_you_mean(word, names)));
+                                              word, phasor::internal::did_you_mean(word, names)));
 }
 
 }  // namespace infer

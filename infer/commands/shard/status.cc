@@ -143,7 +143,7 @@ int shard_status(int argc, char** argv) {
                                          {"damaged", problems}};
     Output().write(one_line(json) + "\n");
   } else {
-    Output().write(text_of(plan, files, writing));
+    Output().show(text_of(plan, files, writing));
   }
   for (const std::string& problem : problems) report_error(problem, kCheckFailed);
   if (!problems.empty() && !quiet) {

@@ -305,7 +305,7 @@ int verify(int argc, char** argv) {
   for (const std::string& folder : folders) {
     try {
       const Verification v = verify_folder(folder, common);
-      output.write(common.json ? to_json(v) : to_text(v, output));
+      common.json ? output.write(to_json(v)) : output.show(to_text(v, output));
       if (!v.ok() && result == 0) result = kCheckFailed;
     } catch (const std::exception&) {  // the other folders are still worth checking
       const int code = report_current_exception();

@@ -1,0 +1,75 @@
+// On a terminal of any width from 60 columns on, no line is wider than it.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <future>
+#include <regex>
+
+#include "infer/render/terminal.h"
+#include "tests/support/run_program.h"
+#include "tests/support/test_files.h"
+
+namespace phasor {
+namespace {
+
+/// What the program writes to a terminal of `width` columns.
+std::string on_terminal(std::vector<std::string> arguments, int width) {
+  const int master = posix_openpt(O_RDWR | O_NOCTTY);
+  if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0) return "";
+  const std::string name = ptsname(master);
+  const int slave = open(name.c_str(), O_RDWR | O_NOCTTY);  // the size is lost with the last one
+  const winsize size{.ws_row = 24, .ws_col = static_cast<unsigned short>(width)};
+  ioctl(slave, TIOCSWINSZ, &size);
+  auto written = std::async(std::launch::async, [&] {
+    std::string text, part(4096, '\0');
+    for (ssize_t n = 0; (n = read(master, part.data(), part.size())) > 0;) {
+      text.append(part, 0, static_cast<size_t>(n));
+    }
+    return text;
+  });
+  arguments.insert(arguments.begin(), INFER_BINARY);
+  run_program(arguments, {.input = {}, .directory = ".", .out = name});
+  close(slave);  // now the reader's read() fails
+  const std::string text = written.get();
+  close(master);
+  return std::regex_replace(text, std::regex("\r|\033\\[[0-9]*m"), "");
+}
+
+TEST(CliTerminalTest, NoLineIsWiderThanTheTerminal) {
+  const std::string text = "Tom bit a dog, and the dog ran after the cat.";
+  std::vector<std::vector<std::string>> commands = {
+      {"--help"},
+      {"shard", "plan", "--help"},
+      {text},
+      {"observe", text},
+      {"observe", "--only", "all", "--edit", "reverse", text},
+      {"observe", "--only", "heads,relative,scores,pattern", "--baseline", "random:1", text},
+      {"compare", "sinusoidal", "learned", text},
+      {"compare", "sinusoidal", "learned", "--only", "split,direct,heads,scores", text},
+      {"positions", "learned"},
+      {"positions", "paper", "learned"},
+      {"positions", "--claims"},
+      {"info"},
+      {"tokenize", text},
+      {"embed", "--similarity", text, "It rains."},
+      {"verify", bundled_model("learned").string()}};
+  for (const char* name : {"embed", "shard", "rank", "classify", "tokenize", "info", "observe",
+                           "compare", "positions", "verify", "bench", "completion"}) {
+    commands.push_back({name, "--help"});
+  }
+  for (const int width : {60, 80, 100, 140}) {
+    for (const std::vector<std::string>& command : commands) {
+      const std::string shown = on_terminal(command, width);
+      ASSERT_NE(shown, "") << command[0];
+      for (const std::string& line : lines_of(shown)) {
+        EXPECT_LE(infer::display_width(line), width) << command[0] << ": " << line;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace phasor
