@@ -233,9 +233,9 @@ TEST(RoutesTest, PagesOfOtherSitesMayNotAsk) {
   EXPECT_EQ(of_page("127.0.0.1.evil.example", "http://127.0.0.1.evil.example"), 403);
   EXPECT_EQ(of_page("localhost.evil.example", "http://localhost.evil.example"), 403);
   // Another site, another port of this machine, a file or a sandbox.
-  for (const char* origin : {"http://evil.example", "http://localhost:8081",
-                             "http://localhost", "http://127.0.0.1:8080",
-                             "null", "file://", "http://", "localhost:8080"})
+  for (const char* origin :
+       {"http://evil.example", "http://localhost:8081", "http://localhost", "http://127.0.0.1:8080",
+        "null", "file://", "http://", "localhost:8080"})
     EXPECT_EQ(of_page("localhost:8080", origin), 403) << origin;
   EXPECT_EQ(status("evil.example", ""), 200);  // no browser
   for (const char* host :
