@@ -373,9 +373,9 @@ TEST(CliCompareTest, AnOverviewUnlessTablesAreAskedFor) {
       lines_of(shown({"compare", copy.string(), "sinusoidal", kText}));
   EXPECT_EQ(overview.at(0), "              …" + std::string(31, 'x') + "  sinusoidal");
   EXPECT_EQ(overview.back(), "  --only NAME or --only all prints the tables.");
-  for (const std::string& line : overview) EXPECT_FALSE(contains(line, "Length of the states"));
+  for (const std::string& line : overview) EXPECT_FALSE(contains(line, "Norm of the states"));
   const std::string norm = shown({"compare", "none", "sinusoidal", "--only", "norm", kText});
-  EXPECT_TRUE(contains(norm, "Length of the states"));
+  EXPECT_TRUE(contains(norm, "Norm of the states"));
   EXPECT_FALSE(contains(norm, "Effect of positions"));
 }
 
