@@ -106,9 +106,9 @@ def test_a_name_stands_for_all_that_begin_with_it():
     layers = [f"sources.mlp@{layer}" for layer in range(7)]
     assert list(printed("sources.mlp", "--tokens", "16M")[0]) == ["seeds", *layers]
     assert set(layers) < set(whole) and len(whole) == 1 + 3 * 7
-    assert list(printed("causes.MLP 1.removed", "causes.MLP 2.removed")[0])[1:] == [
-        "causes.MLP 1.removed",
-        "causes.MLP 2.removed",
+    assert list(printed("causes.MLP 1.cost", "causes.MLP 2.cost")[0])[1:] == [
+        "causes.MLP 1.cost",
+        "causes.MLP 2.cost",
     ]
 
 
