@@ -18,9 +18,9 @@ TEXTS = os.path.join(os.path.dirname(__file__), "../../examples/sentences.txt")
 KEPT = {
     "effect": ["effect"],
     "split": ["position", "token", "context"],
-    "direct": ["length", "token_length"],
+    "direct": ["position", "token"],
     "sources": ["direct", "attention", "mlp"],
-    "parts": ["last"],
+    "parts": ["last_layer"],
     "order": ["shuffle"],
     "attention": ["distance"],
     "probe": ["r2"],

@@ -1,6 +1,7 @@
 """docs/data/seeds.py prints means over seeds and their intervals."""
 
 import csv
+import importlib.util
 import itertools
 import math
 import pathlib
@@ -10,6 +11,8 @@ import sys
 
 import numpy as np
 import pytest
+
+import phasor
 
 DATA = pathlib.Path(__file__).parents[2] / "docs" / "data"
 FIELDS = ["kind", "norm", "seed", "tokens", "layer", "measure", "value"]
@@ -106,9 +109,9 @@ def test_a_name_stands_for_all_that_begin_with_it():
     layers = [f"sources.mlp@{layer}" for layer in range(7)]
     assert list(printed("sources.mlp", "--tokens", "16M")[0]) == ["seeds", *layers]
     assert set(layers) < set(whole) and len(whole) == 1 + 3 * 7
-    assert list(printed("causes.MLP 1.cost", "causes.MLP 2.cost")[0])[1:] == [
-        "causes.MLP 1.cost",
-        "causes.MLP 2.cost",
+    assert list(printed("causes.MLP 1.removed", "causes.MLP 2.removed")[0])[1:] == [
+        "causes.MLP 1.removed",
+        "causes.MLP 2.removed",
     ]
 
 
@@ -136,3 +139,20 @@ def test_the_committed_table_is_of_the_bundled_models():
         card = (DATA.parents[1] / "models" / kind / "README.md").read_text("utf-8")
         assert f"(loss {losses[kind, 'post', '1', '64M']})" in card
         assert kind in printed("valid.loss", "--tokens", "64M")[0]["valid.loss"]
+
+
+def test_what_is_kept_of_a_model_is_what_observe_measures(tmp_path):
+    root = DATA.parents[1]
+    spec = importlib.util.spec_from_file_location("measure", root / "models/train/measure.py")
+    measure = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(measure)
+    texts = (root / "examples/sentences.txt").read_text(encoding="utf-8").splitlines()[:12]
+    few = tmp_path / "few.txt"
+    few.write_text("\n".join(texts), encoding="utf-8")
+    observed = phasor.observe(model="learned", only=list(measure.KEPT), file=few)
+    with open(DATA / "seeds.csv", newline="", encoding="utf-8") as file:
+        recorded = {row["measure"] for row in csv.DictReader(file)} - {"valid.loss"}
+    names = {(name.split(".", 1)[0], name.rsplit(".", 1)[1]) for name in recorded}
+    assert names == {(view, column) for view, columns in measure.KEPT.items() for column in columns}
+    for view, column in names:
+        assert column in observed[view], (view, column)
