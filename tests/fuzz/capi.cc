@@ -405,7 +405,8 @@ class Caller {
 
   void load() {
     phasor_model* model = nullptr;
-    const phasor_load_options options = {size_of(sizeof options), word({"", "fr"}),
+    const phasor_load_options options = {size_of(sizeof options),         word({"", "fr"}),
+                                         choices_.coin(options_) ? 1 : 0, 0,
                                          choices_.coin(options_) ? 1 : 0, 0};
     const size_t i = choices_.below(folders().size() + 1, folder_);
     const phasor_status status =

@@ -94,7 +94,7 @@ TEST(CliRankTest, WhatCannotBeRankedIsSaidInOneLine) {
   const BertFolder one({"relevant"}), three({"no", "yes", "maybe"});
   expect_infer_fails({"rank"}, 2, {"query is missing"});
   expect_infer_fails({"rank", "-m", one.path(), " ", "a"}, 2, {"query is empty"});
-  for (const std::vector<std::string> words :
+  for (const std::vector<std::string>& words :
        {std::vector<std::string>{"rank", "-m", one.path(), "q"},
         {"classify", "-m", three.path()}}) {
     std::vector<std::string> piped = words, dash = words;

@@ -21,7 +21,9 @@ std::string on_terminal(std::vector<std::string> arguments, int width) {
   if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0) return "";
   const std::string name = ptsname(master);
   const int slave = open(name.c_str(), O_RDWR | O_NOCTTY);  // the size is lost with the last one
-  const winsize size{.ws_row = 24, .ws_col = static_cast<unsigned short>(width)};
+  winsize size{};
+  size.ws_row = 24;
+  size.ws_col = static_cast<unsigned short>(width);
   ioctl(slave, TIOCSWINSZ, &size);
   auto written = std::async(std::launch::async, [&] {
     std::string text, part(4096, '\0');

@@ -413,7 +413,9 @@ TEST(ServeProgramTest, AnOpenServerWithoutKeysIsNoted) {
 
 TEST(ServeProgramTest, EachAddressOfTheHostIsListenedOn) {
   const Program program({"--host", "localhost"});
-  const addrinfo hints{.ai_flags = AI_ADDRCONFIG, .ai_socktype = SOCK_STREAM};
+  addrinfo hints{};
+  hints.ai_flags = AI_ADDRCONFIG;
+  hints.ai_socktype = SOCK_STREAM;
   addrinfo* all = nullptr;
   const std::string port = std::to_string(program.port());
   ASSERT_EQ(getaddrinfo("localhost", port.c_str(), &hints, &all), 0);

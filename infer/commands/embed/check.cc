@@ -117,16 +117,6 @@ class Rows {
   int64_t number_ = 0;
 };
 
-int64_t count_lines(const std::string& file, std::string& fingerprint) {
-  LineReader reader(file, true);
-  reader.refuse_pipes();  // it is read twice
-  Fingerprint input;
-  int64_t lines = 0;
-  for (; const std::optional<Line> line = reader.next(); ++lines) input.add_piece(line->text);
-  fingerprint = input.text();
-  return lines;
-}
-
 /// What was found, as a sentence and as JSON.
 struct Verdict {
   bool same = true;
@@ -195,8 +185,10 @@ class Check {
   }
 
   std::optional<Verdict> by_rows(Verdict verdict) {
-    std::string fingerprint;
-    const int64_t lines = count_lines(arguments_.input, fingerprint);
+    LineReader reader(arguments_.input, true);
+    reader.refuse_pipes();  // the file is read twice
+    const auto [lines, fingerprint] = read_through(reader);
+    if (reader.interrupted()) return std::nullopt;
     if (record_ && (record_->lines != lines || record_->input != fingerprint)) {
       verdict.reasons.push_back(fmt::format("it was made of {} lines that are not the {} of {}",
                                             record_->lines, lines, arguments_.input));

@@ -218,11 +218,9 @@ std::vector<Query> queries_of(const EmbedArguments& arguments, Embedder& embedde
 /// --resume of a file that is complete: throws where other options or lines would make another.
 int check_complete(const EmbedArguments& arguments, const MadeWith& made_with, LineReader& lines) {
   const VectorRecord record = complete_record(arguments.output, made_with);
-  Fingerprint input;
-  int64_t count = 0;
-  for (; const std::optional<Line> line = lines.next(); ++count) input.add_piece(line->text);
+  const auto [count, input] = read_through(lines);
   if (lines.interrupted()) return report_error("interrupted", kBadInput);
-  if (count != record.lines || input.text() != record.input) {
+  if (count != record.lines || input != record.input) {
     throw phasor::InvalidArgument(fmt::format(
         "--resume: {} is complete, and was made from {} lines that are not the {} of {}; leave "
         "--resume out to make it anew",
