@@ -40,7 +40,7 @@ bool go_on(const std::filesystem::path& out, const std::string& corpus, int64_t 
   file.commit();
   const infer::VectorFormat format = format_of(out);
   if (format.kind != infer::VectorFormat::Kind::kJsonLines) {
-    const std::string bytes = read_text_file(out), header = format.header(lines);
+    const std::string bytes = read_text_file(out), header = format.header(lines, input.text());
     require(bytes.starts_with(header), "the header says how many lines there are");
     require(std::ssize(bytes) == std::ssize(header) + lines * kWidth * 4,
             "there are as many vectors as lines");
