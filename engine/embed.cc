@@ -18,7 +18,8 @@ namespace internal {
 namespace {
 
 constexpr int64_t kWindowTexts = 4096;  // tokenized at once
-constexpr int64_t kBatchTokens = 8192;  // run at once, about
+constexpr int64_t kBatchTokens = 8192;  // run at once, about, unless their states have more than
+constexpr int64_t kBatchNumbers = int64_t{16} << 20;
 constexpr int64_t kLongestText = 2048;  // in tokens, if a checkpoint sets no limit
 
 const Pooling& pooling_of(const EmbedOptions& options, const Model& model) {
@@ -196,7 +197,9 @@ class EmbedRun {
     tokenized_.assign(first, threads_, std::span(data_.reports).subspan(first, count));
     const std::vector<size_t> order = tokenized_.by_length();
     // Of equal size, because a small last batch would leave threads idle.
-    const int64_t batches = (tokenized_.num_tokens() + kBatchTokens / 2) / kBatchTokens;
+    const int64_t most =
+        std::clamp<int64_t>(kBatchNumbers / model_.config().d_model, 1, kBatchTokens);
+    const int64_t batches = (tokenized_.num_tokens() + most / 2) / most;
     batch_tokens_ = tokenized_.num_tokens() / std::max<int64_t>(batches, 1) + 1;
     std::span<const size_t> left = order;
     while (!left.empty() && !tokenized_.sequence(left.front()).empty()) {

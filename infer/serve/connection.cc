@@ -116,6 +116,7 @@ void HttpServer::Connection::leave() {
   list_ = nullptr;
   state_->unread -= std::exchange(unread_, 0);
   state_->unsent -= std::exchange(unsent_, 0);
+  share_ = {};
 }
 
 /// The server goes down: what is read or written now has little time left.
@@ -351,6 +352,7 @@ void HttpServer::Connection::write(HttpResponse response, bool keep_alive) {
   response_->keep_alive(keep_alive);
   const size_t length = response.body.size();
   if (!head_) response_->body() = std::move(response.body);
+  share_ = std::move(response.share);
   response_->content_length(length);
   unsent_ = static_cast<int64_t>(response_->body().size());
   state_->unsent += unsent_;

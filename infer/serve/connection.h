@@ -159,6 +159,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   std::list<Connection*>* list_ = nullptr;  // of the state, that this is in
   std::list<Connection*>::iterator place_;
   int64_t unread_ = 0, unsent_ = 0;  // what this has of the state's
+  Budget::Share share_;              // of the answer that is being written
   std::string client_;
   beast::flat_buffer buffer_;
   CheckExtensions check_extensions_;

@@ -14,6 +14,10 @@
 namespace infer {
 namespace {
 
+constexpr int64_t kMostAnswer = 256'000'000;
+constexpr int64_t kBesideBytes = 1024;  // of an answer: its model and usage
+constexpr int64_t kAlwaysSent = 1024;   // bytes of an answer: errors are sent in any case
+
 int64_t sum_of_tokens(const std::vector<TextResult>& results) {
   return std::accumulate(
       results.begin(), results.end(), int64_t{0},
@@ -59,12 +63,17 @@ void append(std::string& text, std::span<const float> values) {
 }
 
 void Exchange::answer(HttpResponse response) {
+  // Others may have taken too much meanwhile for an answer that nothing was counted for.
+  const auto bytes = std::ssize(response.body);
+  if (!service.budget_.resize(share, bytes) && bytes > kAlwaysSent)
+    return fail({429, "Overloaded", "other requests take the memory (--max-memory); try again"});
   const auto duration = Clock::now() - start;
   service.metrics_.request(route_name(), model_name, response.status, duration);
   if (service.log_) {
     service.log_({request.client, request.method, request.path, model_name, response.status,
                   std::chrono::duration<double>(duration).count(), texts, tokens});
   }
+  response.share = std::move(share);
   reply(std::move(response));
 }
 
@@ -88,7 +97,7 @@ void Exchange::fail(const Failure& failure) {
                            message, openai_type(failure.status), type)
              : fmt::format(R"({{"error":{},"error_type":{}}})", message, type);
   if (failure.status == 429 || failure.status == 503)
-    response.headers.emplace_back("Retry-After", "1");
+    response.headers.emplace_back("Retry-After", std::to_string(failure.retry_after));
   if (failure.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   if (failure.status == 405) response.headers.emplace_back("Allow", methods_at(request.path));
   answer(std::move(response));
@@ -162,7 +171,26 @@ ModelQueue& Exchange::reranker(const Fields& fields) const {
   return queue;
 }
 
-void Exchange::run(ModelQueue& queue, Work work, Then then) {
+void Exchange::take(int64_t bytes, int64_t answer_bytes) {
+  constexpr int64_t kMega = 1'000'000;
+  const auto refuse_large = [](int64_t bytes, const std::string& limit) {
+    refuse(
+        413, "Validation",
+        fmt::format("{} MB could be needed for the texts, their results and the answer; {}; send "
+                    "fewer or shorter texts",
+                    (bytes + kMega - 1) / kMega, limit));
+  };
+  if (answer_bytes > kMostAnswer)
+    refuse_large(bytes, fmt::format("an answer has at most {} MB", kMostAnswer / kMega));
+  if (bytes > service.budget_.limit())
+    refuse_large(bytes, fmt::format("all requests together have {} MB (--max-memory)",
+                                    service.budget_.limit() / kMega));
+  if (!service.budget_.resize(share, bytes))
+    refuse(429, "Overloaded", "other requests take the memory (--max-memory); try again later");
+}
+
+void Exchange::run(ModelQueue& queue, Work work, int64_t answer_bytes, Then then) {
+  take(queue.most_bytes(work) + answer_bytes + kBesideBytes, answer_bytes);
   model_name = queue.name();
   texts = std::ssize(work.texts);
   request.body = {};
@@ -177,16 +205,7 @@ void Exchange::run(ModelQueue& queue, Work work, Then then) {
       then(std::move(results));
     });
   };
-  switch (queue.add(std::move(work))) {
-    case ModelQueue::Added::kYes:
-      return;
-    case ModelQueue::Added::kFull:
-      refuse(429, "Overloaded", "the queue is full; try again later");
-    case ModelQueue::Added::kTooLarge:
-      refuse(413, "Validation",
-             fmt::format("the texts and their results could have more than {} MB; send fewer",
-                         service.options_.queue.max_queue_bytes >> 20));
-  }
+  queue.add(std::move(work));
 }
 
 }  // namespace infer

@@ -25,6 +25,9 @@ namespace infer {
 using Json = nlohmann::ordered_json;
 using Task = RunKind::Task;
 
+constexpr int64_t kNumberBytes = 16;  // the longest float32 in JSON, and a comma
+constexpr int64_t kCharBytes = 6;     // the longest escape of a byte in JSON
+
 /// Appends "[0.1,-2]": the shortest digits that give the same float32.
 void append(std::string& text, std::span<const float> values);
 
@@ -59,6 +62,7 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   const Route* route = nullptr;
   std::string model_name;  // empty: none is asked
   int64_t texts = 0, tokens = 0;
+  Budget::Share share;                                 // of its texts, results and answer
   std::optional<phasor::internal::JsonDocument> json;  // of body()
 
   std::string_view route_name() const { return route != nullptr ? route->path : "other"; }
@@ -81,8 +85,6 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
     try {
       try {
         step();
-      } catch (const Refusal& refusal) {
-        fail(refusal.failure);
       } catch (...) {
         fail(failure_of(std::current_exception()));
       }
@@ -103,9 +105,13 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   ModelQueue& classifier(const Fields& fields) const;
   ModelQueue& reranker(const Fields& fields) const;
 
+  /// Counts so many bytes in all, those of the answer among them. Refuses the request where they
+  /// are too many (413), or too many now (429).
+  void take(int64_t bytes, int64_t answer_bytes);
+
   using Then = std::function<void(std::vector<TextResult>)>;
-  /// Of `work`: its kind and texts.
-  void run(ModelQueue& queue, Work work, Then then);
+  /// Of `work`: its kind and texts. `answer_bytes`: the most that the answer may have.
+  void run(ModelQueue& queue, Work work, int64_t answer_bytes, Then then);
 
   void get_health() { answer(std::string("{\"status\":\"ok\"}")); }
   void get_metrics();
@@ -124,6 +130,10 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   void get_page();
   void observe();
 };
+
+/// What GET /info answers.
+std::string info_json(std::span<const std::unique_ptr<ModelQueue>> models,
+                      const ServiceOptions& options);
 
 /// What the fields say of a run of this task: truncate, truncation_direction, parse_special.
 RunKind run_kind(const Fields& fields, RunKind::Task task);

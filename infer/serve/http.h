@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "infer/serve/budget.h"
+
 namespace infer {
 
 struct HttpRequest {
@@ -33,6 +35,7 @@ struct HttpResponse {
   std::string body = {};
   std::string content_type = "application/json";
   std::vector<std::pair<std::string, std::string>> headers = {};
+  Budget::Share share = {};  // of the body: held until it has been sent
 };
 
 struct HttpOptions {
@@ -44,10 +47,11 @@ struct HttpOptions {
   /// Limits for reading the head, reading the body, and writing the answer.
   std::chrono::milliseconds head_time{10'000}, body_time{30'000}, write_time{60'000};
   std::chrono::milliseconds idle_time{75'000};  // between requests
-  /// Of bodies that are being read; further ones are refused.
-  int64_t max_unread = int64_t{256} << 20;
-  /// Of answers that are being written; a further one closes the connection that takes longest.
-  int64_t max_unsent = int64_t{256} << 20;
+  /// Bytes of bodies that are being read; further ones are refused.
+  int64_t max_unread = int64_t{64} << 20;
+  /// Bytes of answers that are being written; a further one closes the connection that takes
+  /// longest.
+  int64_t max_unsent = int64_t{128} << 20;
 };
 
 /// Answers a request. Any thread. Later calls, and calls after the client or the server has gone,

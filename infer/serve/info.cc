@@ -39,9 +39,10 @@ void Exchange::get_models() {
 
 void Exchange::get_model() { answer(listed(model(request.path.substr(route->path.size())))); }
 
-void Exchange::get_info() {
+std::string info_json(std::span<const std::unique_ptr<ModelQueue>> models,
+                      const ServiceOptions& options) {
   Json list = Json::array();
-  for (const auto& model : service.models_) {
+  for (const auto& model : models) {
     Json kind;
     if (const auto& head = model->model().weights().classifier) {
       Json by_id = Json::object(), by_label = Json::object();
@@ -60,13 +61,15 @@ void Exchange::get_info() {
                     {"max_input_length", model->max_tokens()}});
   }
   Json info = list.front();  // as TEI has it, of one model
-  info.update({{"max_concurrent_requests", service.options_.queue.max_queue},
-               {"max_batch_tokens", service.options_.queue.max_batch_tokens},
-               {"max_client_batch_size", service.options_.max_texts},
+  info.update({{"max_concurrent_requests", options.queue.max_queue},
+               {"max_batch_tokens", options.queue.max_batch_tokens},
+               {"max_client_batch_size", options.max_texts},
                {"auto_truncate", true},
                {"version", PHASOR_VERSION}});
   if (list.size() > 1) info["models"] = list;
-  answer(info);
+  return one_line(info);
 }
+
+void Exchange::get_info() { answer(service.info_); }
 
 }  // namespace infer

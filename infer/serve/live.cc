@@ -27,6 +27,26 @@ Request request_of(const Interventions& interventions) {
   return request;
 }
 
+/// What observing takes, and its page.
+int64_t bytes_of(const phasor::Model& model, std::span<const Input> inputs, int64_t runs) {
+  constexpr int64_t kWeightBytes = 14;   // of a pattern: traced, kept, in 8 bits, as text
+  constexpr int64_t kHeadBytes = 16384;  // a head's rows of all tables, and their JSON
+  constexpr int64_t kStateBytes = 48;    // of a number in the stream: traced at all places
+  const phasor::ModelConfig& config = model.config();
+  const int64_t heads = config.num_layers * config.num_heads;
+  int64_t bytes = 0;
+  for (const Input& input : inputs) {
+    const auto tokens = std::ssize(input.token_ids);
+    bytes += runs * heads * (kHeadBytes + kWeightBytes * tokens * tokens) +
+             kStateBytes * (config.num_layers + 1) * tokens * config.d_model;
+    if (const auto mask = model.tokenizer().mask_id(); mask && model.weights().mlm_head) {
+      bytes += std::ranges::count(input.token_ids, *mask) * config.vocab_size *
+               static_cast<int64_t>(sizeof(float));
+    }
+  }
+  return bytes;
+}
+
 }  // namespace
 
 LiveObserver::LiveObserver(Metrics& metrics)
@@ -99,12 +119,13 @@ std::pair<std::string, int64_t> LiveObserver::observe(const Observation& observa
       make_inputs(model, {}, observation.texts,
                   {.parse_special = observation.parse_special,
                    .max_tokens = std::min(trained, Observation::kMostTokens)});
+  const std::vector<Subject> subjects = before_and_after(run, observation.interventions);
+  observation.take(bytes_of(model, inputs, std::ssize(subjects)));
   Progress progress(true);
   nlohmann::ordered_json texts = nlohmann::ordered_json::array();
   int64_t tokens = 0;
   for (const std::vector<Observed>& runs :
-       observe_texts(before_and_after(run, observation.interventions), inputs,
-                     request_of(observation.interventions), progress)) {
+       observe_texts(subjects, inputs, request_of(observation.interventions), progress)) {
     texts.push_back(text_json(runs));
     tokens += runs[0].num_tokens();
   }

@@ -28,8 +28,9 @@ struct Observation {
   std::string positions = {};      // as --positions has them
   bool parse_special = false;      // as TokenizeOptions has it
   Interventions interventions = {};
-  Clock::time_point deadline;  // of the whole
-  std::stop_token gone;        // nobody waits any more
+  Clock::time_point deadline;                    // of the whole
+  std::stop_token gone;                          // nobody waits any more
+  std::function<void(int64_t bytes)> take = {};  // counts what it will take; throws a Refusal
   /// Called once, on the observer's thread: with the page's JSON and the number of tokens, or with
   /// a failure that has a status.
   std::function<void(std::string json, int64_t tokens, const Failure&)> done = {};

@@ -4,23 +4,46 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <cmath>
 #include <new>
+#include <utility>
 
 #include "infer/commands.h"
+#include "infer/render/observed_json.h"
+#include "infer/serve/fields.h"
 #include "phasor/errors.h"
 
 namespace infer {
 namespace {
 
 constexpr int64_t kDefaultTokens = 2048;  // as EmbedOptions::max_tokens has it
-constexpr int64_t kSmallAnswer = 65536;   // bytes; takes no longer than to wake another thread
+constexpr int64_t kSmallAnswer = 16384;   // numbers; take no longer than to wake another thread
+constexpr int64_t kRunNumbers = int64_t{16} << 20;   // of activations, and two for each parameter
+constexpr int64_t kTextBytes = 128;                  // of a text's result, beside its values
+constexpr int64_t kLeastTokens = 1024;               // of a batch, however slow the engine is
 constexpr std::chrono::milliseconds kNoMemory{100};  // until others may have freed some
 
+/// {"score":0.7400000095,"label":"positive"} for each label.
+int64_t label_bytes_of(const phasor::Model& model) {
+  constexpr int64_t kBeside = 48;
+  int64_t bytes = 0;
+  if (const auto& head = model.weights().classifier) {
+    for (const std::string& label : head->labels) bytes += std::ssize(json_string(label)) + kBeside;
+  }
+  return bytes;
+}
+
+/// As the model has it; fewer, where a run of so many would take much more memory than the model.
 int64_t max_tokens_of(const phasor::Model& model) {
   const int64_t own = model.text().max_tokens;
   const int64_t trained = model.config().max_positions;
   const int64_t most = own > 0 ? own : trained > 0 ? trained : kDefaultTokens;
-  return std::min(most, model.max_tokens().value_or(most));
+  const phasor::ModelConfig& config = model.config();
+  const int64_t heads = config.attention_width(), mlp = config.d_ff;
+  const int64_t row = 3 * std::max(config.d_model, config.embedding_width()) + heads +
+                      std::max(3 * heads, mlp) + (config.gated_mlp ? mlp : 0);
+  const int64_t room = kRunNumbers + 2 * model.num_parameters();
+  return std::min({most, model.max_tokens().value_or(most), std::max<int64_t>(16, room / row)});
 }
 
 }  // namespace
@@ -31,6 +54,8 @@ const Failure kGone = {499, "Gone", "the client has gone"};
 Failure failure_of(const std::exception_ptr& exception) try {
   try {
     std::rethrow_exception(exception);
+  } catch (const Refusal& refusal) {
+    return refusal.failure;
   } catch (const UsageError& error) {
     return {422, "Validation", error.what()};
   } catch (const phasor::InvalidArgument& error) {
@@ -46,7 +71,8 @@ Failure failure_of(const std::exception_ptr& exception) try {
 }
 
 size_t Work::bytes(size_t text) const {
-  return query.size() + texts[text].size() + (second.empty() ? 0 : second[text].size());
+  return kind.prompt.size() + query.size() + texts[text].size() +
+         (second.empty() ? 0 : second[text].size());
 }
 
 ModelQueue::ModelQueue(std::string name, std::shared_ptr<const phasor::Model> model,
@@ -58,12 +84,26 @@ ModelQueue::ModelQueue(std::string name, std::shared_ptr<const phasor::Model> mo
       metrics_(metrics),
       max_tokens_(max_tokens_of(*model_)),
       vector_width_(model_->has_sentence() ? encoder_.embedding_width() : 0),
+      label_bytes_(label_bytes_of(*model_)),
+      seconds_a_token_(time_a_token()),
       thread_([this](const std::stop_token& stop) { work(stop); }) {}
 
 ModelQueue::~ModelQueue() {
   thread_.request_stop();
   thread_.join();
   answers_.join();
+}
+
+/// Of a run of 64 tokens, the second of its kind. 0 where it fails: as every request will.
+double ModelQueue::time_a_token() try {
+  const std::vector<int32_t> ids(std::min<int64_t>(64, max_tokens_));
+  encoder_.encode_ids(ids);
+  const Clock::time_point start = Clock::now();
+  encoder_.encode_ids(ids);
+  return std::chrono::duration<double>(Clock::now() - start).count() /
+         static_cast<double>(ids.size());
+} catch (const phasor::Error&) {
+  return 0;
 }
 
 int64_t ModelQueue::num_labels() const {
@@ -76,43 +116,53 @@ int64_t ModelQueue::waiting() const {
   return std::ssize(queue_) + answering_;
 }
 
-/// Of the values that may come of a text. Normalization may make 6 tokens of a byte (U+FDFA).
-int64_t ModelQueue::most_result_bytes(const Work& work, size_t text) const {
+/// Normalization may make 6 tokens of a byte (U+FDFA).
+int64_t ModelQueue::most_tokens(const Work& work, size_t text) const {
   constexpr int64_t kSpecialTokens = 4;
   const int64_t tokens = 6 * static_cast<int64_t>(work.bytes(text)) + kSpecialTokens;
-  constexpr int64_t kFloat = sizeof(float);
-  switch (work.kind.task) {
-    case RunKind::Task::kEmbed:
-      return vector_width_ * kFloat;
-    case RunKind::Task::kStates:
-      return std::min(tokens, max_tokens_) * model_->config().d_model * kFloat;
-    case RunKind::Task::kTokenize:
-      return tokens * static_cast<int64_t>(sizeof(std::string) + sizeof(int32_t));
-    default:
-      return 2 * num_labels() * kFloat;
-  }
+  return work.kind.task == RunKind::Task::kTokenize ? tokens : std::min(tokens, max_tokens_);
 }
 
-ModelQueue::Added ModelQueue::add(Work work) {
+int64_t ModelQueue::most_bytes(const Work& work) const {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < work.texts.size(); ++i) {
+    int64_t numbers = 2 * num_labels();
+    if (work.kind.task == RunKind::Task::kEmbed) numbers = vector_width_;
+    if (work.kind.task == RunKind::Task::kTokenize) numbers = most_tokens(work, i);
+    if (work.kind.task == RunKind::Task::kStates)  // twice: in the batch, too
+      numbers = 2 * most_tokens(work, i) * model_->config().d_model;
+    bytes += static_cast<int64_t>(work.bytes(i) + numbers * sizeof(float)) + kTextBytes;
+  }
+  return bytes;
+}
+
+/// About how long a request of so many tokens will take, from now to its answer. Of each batch one
+/// half is shared equally, and the other half goes to the oldest.
+std::chrono::duration<double> ModelQueue::wait_of(int64_t tokens) const {
+  const int64_t shared = 2 * (std::ssize(queue_) + 1) * tokens;
+  return std::chrono::duration<double>(seconds_a_token_ *
+                                       static_cast<double>(std::min(tokens_, shared)));
+}
+
+void ModelQueue::add(Work work) {
   Requests request;
   Pending& pending = request.emplace_back(Pending{std::move(work)});
-  const size_t texts = pending.work.texts.size();
-  pending.results.reserve(texts);
-  for (size_t i = 0; i < texts; ++i) {
-    pending.bytes += static_cast<int64_t>(sizeof(TextResult) + pending.work.bytes(i)) +
-                     most_result_bytes(pending.work, i);
-  }
-  if (pending.bytes > limits_.max_queue_bytes) return Added::kTooLarge;
+  pending.results.reserve(pending.work.texts.size());
+  pending.tokens = tokens_left(pending);
   {
     const std::lock_guard lock(mutex_);
-    if (std::ssize(queue_) + answering_ >= limits_.max_queue ||
-        bytes_ + pending.bytes > limits_.max_queue_bytes)
-      return Added::kFull;
-    bytes_ += pending.bytes;
+    if (std::ssize(queue_) + answering_ >= limits_.max_queue)
+      throw Refusal{{429, "Overloaded", "the queue is full (--max-queue); try again later"}};
+    if (const auto late = wait_of(pending.tokens) - limits_.max_wait; late.count() > 0) {
+      throw Refusal{{429, "Overloaded",
+                     "the requests that wait would take too long (half of --timeout); try again "
+                     "later",
+                     static_cast<int64_t>(std::ceil(late.count()))}};
+    }
+    tokens_ += pending.tokens;
     queue_.splice(queue_.end(), request);
   }
   ready_.notify_one();
-  return Added::kYes;
 }
 
 void ModelQueue::work(const std::stop_token& stop) {
@@ -142,6 +192,7 @@ void ModelQueue::drop_abandoned() {
       const bool gone = request->work.gone.stop_requested();
       if (!gone && (request->work.deadline > now || !request->results.empty())) continue;
       request->failure = gone ? kGone : kLate;
+      tokens_ -= request->tokens;
       dropped.splice(dropped.end(), queue_, request);
       ++answering_;
       metrics_.dropped();
@@ -157,8 +208,16 @@ int64_t ModelQueue::about_tokens(const Work& work, size_t text) const {
   return std::max(std::min(bytes / 3 + 2, max_tokens_), bytes / 64);
 }
 
-/// Texts of the first request and of those that can share its run, up to the budget: each gets its
-/// part of the budget first, so that a small request does not wait for a large one.
+int64_t ModelQueue::tokens_left(const Pending& pending) const {
+  int64_t tokens = 0;
+  for (size_t i = pending.results.size(); i < pending.work.texts.size(); ++i)
+    tokens += about_tokens(pending.work, i);
+  return tokens;
+}
+
+/// Texts of the first request and of those that can share its run. Half of the batch is shared
+/// equally, so that a small request does not wait for a large one; then the oldest take what is
+/// left, so that large ones end one after the other.
 std::vector<ModelQueue::Part> ModelQueue::next_batch() {
   const std::lock_guard lock(mutex_);
   std::vector<Part> batch;
@@ -168,6 +227,10 @@ std::vector<ModelQueue::Part> ModelQueue::next_batch() {
     if (request->work.kind == kind) batch.push_back({request, request->results.size(), 0});
   }
   int64_t left = limits_.max_batch_tokens;
+  const double in_time =
+      std::chrono::duration<double>(limits_.batch_time).count() / seconds_a_token_;
+  if (in_time < static_cast<double>(left))
+    left = std::min(left, std::max(kLeastTokens, static_cast<int64_t>(in_time)));
   const auto take = [&](Part& part, int64_t budget) {
     const Work& work = part.request->work;
     while (part.first + part.count < work.texts.size() && budget > 0) {
@@ -178,8 +241,9 @@ std::vector<ModelQueue::Part> ModelQueue::next_batch() {
     }
   };
   auto sharing = std::ssize(batch);
+  const int64_t half = left / 2;
   for (Part& part : batch) {
-    take(part, left > 0 ? std::max<int64_t>(1, left / sharing) : 0);
+    take(part, left > half ? std::max<int64_t>(1, (left - half) / sharing) : 0);
     --sharing;
   }
   for (Part& part : batch) take(part, left);
@@ -206,13 +270,28 @@ void ModelQueue::run_parts(std::span<const Part> parts) {
   int64_t tokens = 0;
   for (const TextResult& result : results) tokens += result.num_tokens;
   metrics_.batch(std::ssize(results), tokens, Clock::now() - start);
+  learn_speed(parts, Clock::now() - start);
   auto result = results.begin();
   for (const auto& [request, first, count] : parts) {
     for (size_t i = 0; i < count; ++i, ++result) request->results.push_back(std::move(*result));
   }
 }
 
+/// Of a batch that has been run. A small one tells little.
+void ModelQueue::learn_speed(std::span<const Part> parts, Clock::duration time) {
+  if (parts[0].request->work.kind.task == RunKind::Task::kTokenize) return;
+  int64_t tokens = 0;
+  for (const auto& [request, first, count] : parts) {
+    for (size_t i = first; i < first + count; ++i) tokens += about_tokens(request->work, i);
+  }
+  if (tokens < kLeastTokens / 4) return;
+  const double seconds = std::chrono::duration<double>(time).count() / static_cast<double>(tokens);
+  const std::lock_guard lock(mutex_);
+  seconds_a_token_ = (seconds_a_token_ + seconds) / 2;
+}
+
 void ModelQueue::run(const std::vector<Part>& batch) {
+  const RunKind kind = batch[0].request->work.kind;
   const auto run_or_fail = [&](std::span<const Part> parts) {
     try {
       run_parts(parts);
@@ -229,11 +308,19 @@ void ModelQueue::run(const std::vector<Part>& batch) {
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [request, first, count] : batch) {
-      // What is not done goes behind what has not begun.
-      Requests& to = request->ended() ? ended : queue_;
-      if (request->ended()) ++answering_;
-      to.splice(to.end(), queue_, request);
+      const int64_t left = request->ended() ? 0 : tokens_left(*request);
+      tokens_ -= std::exchange(request->tokens, left) - left;
+      if (!request->ended()) continue;
+      ended.splice(ended.end(), queue_, request);
+      ++answering_;
     }
+    // Other kinds are next; requests of this one keep their order.
+    Requests rest;
+    for (auto next = queue_.begin(); next != queue_.end();) {
+      const auto request = next++;
+      if (request->work.kind == kind) rest.splice(rest.end(), queue_, request);
+    }
+    queue_.splice(queue_.end(), rest);
   }
   answer(std::move(ended));
 }
@@ -262,7 +349,6 @@ void ModelQueue::send_answers() {
     {  // before its client can send the next
       const std::lock_guard lock(mutex_);
       --answering_;
-      bytes_ -= pending.bytes;
     }
     const bool failed = pending.failure.status != 0;
     pending.work.done(failed ? std::vector<TextResult>() : std::move(pending.results),
@@ -270,10 +356,14 @@ void ModelQueue::send_answers() {
   }
 }
 
-/// Whether the engine's thread may write an answer as well as wait.
+/// Whether the engine's thread may write the answers as well as wait.
 bool ModelQueue::is_idle() const {
   const std::lock_guard lock(mutex_);
-  return queue_.empty() && bytes_ <= kSmallAnswer;
+  int64_t numbers = 0;
+  for (const Pending& pending : ended_) {
+    for (const TextResult& result : pending.results) numbers += std::ssize(result.values);
+  }
+  return queue_.empty() && numbers <= kSmallAnswer;
 }
 
 }  // namespace infer

@@ -25,6 +25,7 @@ namespace infer {
 struct Failure {
   int status = 0;  // of HTTP; 0: none
   std::string type, message;
+  int64_t retry_after = 1;  // seconds, where the status asks the client to try again
 };
 
 extern const Failure kLate, kGone;
@@ -50,7 +51,7 @@ struct TextResult {
   std::vector<float> values;              // the vector [W], the states [T, C], or the logits
   std::vector<float> probabilities = {};  // of classes
   int64_t num_tokens = 0;
-  phasor::Tokens tokens = {};  // of kTokenize
+  std::vector<int32_t> ids = {};  // of kTokenize
 };
 
 using Clock = std::chrono::steady_clock;
@@ -71,8 +72,9 @@ struct Work {
 
 struct QueueOptions {
   int64_t max_batch_tokens = 16384;
-  int64_t max_queue = 512;                       // requests
-  int64_t max_queue_bytes = int64_t{256} << 20;  // of their texts and of what results may come
+  int64_t max_queue = 512;                      // requests
+  std::chrono::milliseconds max_wait{30'000};   // about; who would wait longer is refused
+  std::chrono::milliseconds batch_time{1'000};  // about: the first answers come soon
 };
 
 /// One model, one engine, one thread that runs it.
@@ -95,16 +97,23 @@ class ModelQueue {
   int64_t vector_width() const { return vector_width_; }  // W of kEmbed; 0: no vectors
   int64_t waiting() const;                                // requests that are not answered yet
 
-  enum class Added { kYes, kFull, kTooLarge };  // too large: for the limits of an empty queue
-  /// Any thread.
-  Added add(Work work);
+  /// The most tokens that a text of `work` may have.
+  int64_t most_tokens(const Work& work, size_t text) const;
+  /// Bytes of the texts of `work`, and of the results that may come of them.
+  int64_t most_bytes(const Work& work) const;
+  /// Bytes of a text's labels and scores as JSON.
+  int64_t label_bytes() const { return label_bytes_; }
+
+  /// Throws a Refusal with status 429 where the queue is full or the wait would be too long. Any
+  /// thread.
+  void add(Work work);
 
  private:
   /// A request, a part of whose texts may have been run.
   struct Pending {
     Work work;
     std::vector<TextResult> results = {};
-    int64_t bytes = 0;
+    int64_t tokens = 0;  // about; not run yet
     Failure failure = {};
     bool ended() const { return failure.status != 0 || results.size() == work.texts.size(); }
   };
@@ -119,7 +128,10 @@ class ModelQueue {
   void drop_abandoned();
   std::vector<Part> next_batch();
   int64_t about_tokens(const Work& work, size_t text) const;
-  int64_t most_result_bytes(const Work& work, size_t text) const;
+  int64_t tokens_left(const Pending& pending) const;
+  std::chrono::duration<double> wait_of(int64_t tokens) const;
+  double time_a_token();
+  void learn_speed(std::span<const Part> parts, Clock::duration time);
   void run(const std::vector<Part>& batch);
   void run_parts(std::span<const Part> parts);
   void answer(Requests ended);
@@ -133,13 +145,14 @@ class ModelQueue {
   phasor::Encoder encoder_;
   QueueOptions limits_;
   Metrics& metrics_;
-  int64_t max_tokens_, vector_width_;
+  int64_t max_tokens_, vector_width_, label_bytes_;
+  double seconds_a_token_;  // about; of the last batches
   mutable std::mutex mutex_;
   std::condition_variable_any ready_;
   Requests queue_;
   Requests ended_;                       // their answers are not sent yet
   int64_t answering_ = 0;                // requests that have left the queue
-  int64_t bytes_ = 0;                    // of both
+  int64_t tokens_ = 0;                   // about; of the queue, not run yet
   boost::asio::thread_pool answers_{1};  // writes answers while the engine goes on
   std::jthread thread_;
 };

@@ -20,12 +20,13 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
   if (kind.task == RunKind::Task::kTokenize) {
     for (const std::string_view text : texts) {
       phasor::Tokens tokens =
-          model_->tokenizer().encode(text, {.parse_special = kind.parse_special});
+          model_->tokenizer().encode(text, {.parse_special = kind.parse_special, .ids_only = true});
       const int64_t num_tokens = std::ssize(tokens.ids);
-      results.push_back({.values = {}, .num_tokens = num_tokens, .tokens = std::move(tokens)});
+      results.push_back({.values = {}, .num_tokens = num_tokens, .ids = std::move(tokens.ids)});
     }
   } else if (kind.task == RunKind::Task::kEmbed) {
     phasor::EmbedOptions options{.prompt = kind.prompt,
+                                 .max_tokens = max_tokens_,
                                  .overflow = overflow,
                                  .parse_special = kind.parse_special,
                                  .truncation_side = kind.side};
@@ -52,8 +53,10 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
     for (int64_t i = 0; i < encoding.num_sequences(); ++i)
       results.push_back({copy(encoding.hidden(i)), {}, encoding.num_tokens(i)});
   } else {
-    const phasor::ClassifyOptions options{
-        .overflow = overflow, .parse_special = kind.parse_special, .truncation_side = kind.side};
+    const phasor::ClassifyOptions options{.max_tokens = max_tokens_,
+                                          .overflow = overflow,
+                                          .parse_special = kind.parse_special,
+                                          .truncation_side = kind.side};
     const phasor::Classification classes = second.empty()
                                                ? encoder_.classify(texts, options)
                                                : encoder_.classify(texts, second, options);

@@ -17,6 +17,21 @@ std::vector<size_t> best_first(std::span<const float> numbers) {
   return order;
 }
 
+std::vector<float> logits_of(const std::vector<TextResult>& results) {
+  std::vector<float> logits;
+  for (const TextResult& result : results) logits.push_back(result.values[0]);
+  return logits;
+}
+
+/// The most bytes of ranked documents as JSON, and those of the texts that are `shown` with them.
+int64_t ranks_bytes(const std::vector<std::string>& documents,
+                    const std::vector<std::string>& shown) {
+  constexpr int64_t kItemBytes = 96;  // {"index":0,"relevance_score":0.5,"document":{"text":""}},
+  int64_t bytes = std::ssize(documents) * kItemBytes;
+  for (const std::string& text : shown) bytes += (kCharBytes + 1) * std::ssize(text);
+  return bytes;
+}
+
 }  // namespace
 
 void Exchange::by_kind() {
@@ -54,17 +69,23 @@ void Exchange::predict() {
   Fields::checked(first, "inputs", service.options_.max_texts);
   const bool raw = fields.flag("raw_scores", false);
   const RunKind kind = run_kind(fields, second.empty() ? Task::kClassify : Task::kClassifyPairs);
-  run(queue, {.kind = kind, .texts = std::move(first), .second = std::move(second)},
-      [this, &queue, raw, flat](const std::vector<TextResult>& results) {
+  const int64_t bytes = std::ssize(first) * (queue.label_bytes() + 3);
+  run(queue, {.kind = kind, .texts = std::move(first), .second = std::move(second)}, bytes,
+      [this, &queue, bytes, raw, flat](const std::vector<TextResult>& results) {
         const std::vector<std::string>& labels = queue.model().weights().classifier->labels;
-        Json all = Json::array();
+        std::string text;
+        text.reserve(bytes);
         for (const TextResult& result : results) {
           const std::vector<float>& scores = raw ? result.values : result.probabilities;
-          Json& list = all.emplace_back(Json::array());
-          for (const size_t i : best_first(scores))
-            list.push_back({{"score", scores[i]}, {"label", labels[i]}});
+          text += flat ? "" : text.empty() ? "[" : ",";
+          for (const size_t i : best_first(scores)) {
+            fmt::format_to(std::back_inserter(text), R"({}{{"score":{},"label":{}}})",
+                           text.ends_with('}') ? "," : "[", scores[i], json_string(labels[i]));
+          }
+          text += ']';
         }
-        answer(flat ? all[0] : all);
+        if (!flat) text += ']';
+        answer(std::move(text));
       });
 }
 
@@ -77,17 +98,20 @@ void Exchange::rerank() {
   const bool raw = fields.flag("raw_scores", false);
   std::vector<std::string> shown;
   if (fields.flag("return_text", false)) shown = documents;
-  run(queue, {.kind = kind, .texts = std::move(documents), .query = fields.text("query")},
-      [this, raw, shown](const std::vector<TextResult>& results) {
-        std::vector<float> logits;
-        for (const TextResult& result : results) logits.push_back(result.values[0]);
-        Json list = Json::array();
-        for (const size_t i : best_first(logits)) {
-          Json& item = list.emplace_back(
-              Json{{"index", i}, {"score", raw ? logits[i] : results[i].probabilities[0]}});
-          if (!shown.empty()) item["text"] = shown[i];
+  const int64_t bytes = ranks_bytes(documents, shown);
+  run(queue, {.kind = kind, .texts = std::move(documents), .query = fields.text("query")}, bytes,
+      [this, bytes, raw, shown](const std::vector<TextResult>& results) {
+        std::string text = "[";
+        text.reserve(bytes);
+        for (const size_t i : best_first(logits_of(results))) {
+          fmt::format_to(std::back_inserter(text), R"({}{{"index":{},"score":{})",
+                         text.ends_with('}') ? "," : "", i,
+                         raw ? results[i].values[0] : results[i].probabilities[0]);
+          if (!shown.empty()) text += ",\"text\":" + json_string(shown[i]);
+          text += '}';
         }
-        answer(list);
+        text += ']';
+        answer(std::move(text));
       });
 }
 
@@ -108,22 +132,25 @@ void Exchange::rerank_v1() {
   const int64_t top = fields.count("top_n");
   std::vector<std::string> shown;
   if (fields.flag("return_documents", false)) shown = documents;
+  const int64_t bytes = ranks_bytes(documents, shown);
   run(queue,
       {.kind = run_kind(fields, Task::kRerank),
        .texts = std::move(documents),
        .query = fields.text("query")},
-      [this, &queue, top, shown](const std::vector<TextResult>& results) {
-        std::vector<float> logits;
-        for (const TextResult& result : results) logits.push_back(result.values[0]);
-        Json list = Json::array();
-        for (const size_t i : best_first(logits)) {
-          if (top > 0 && std::ssize(list) == top) break;
-          Json& item = list.emplace_back(
-              Json{{"index", i}, {"relevance_score", results[i].probabilities[0]}});
-          if (!shown.empty()) item["document"] = {{"text", shown[i]}};
+      bytes, [this, &queue, bytes, top, shown](const std::vector<TextResult>& results) {
+        std::string text = fmt::format(R"({{"model":{},"usage":{{"total_tokens":{}}},"results":[)",
+                                       json_string(queue.name()), tokens);
+        text.reserve(bytes + std::ssize(text));
+        std::vector<size_t> order = best_first(logits_of(results));
+        if (top > 0 && top < std::ssize(order)) order.resize(top);
+        for (const size_t i : order) {
+          fmt::format_to(std::back_inserter(text), R"({}{{"index":{},"relevance_score":{})",
+                         text.ends_with('}') ? "," : "", i, results[i].probabilities[0]);
+          if (!shown.empty()) text += ",\"document\":{\"text\":" + json_string(shown[i]) + '}';
+          text += '}';
         }
-        answer(Json{
-            {"model", queue.name()}, {"usage", {{"total_tokens", tokens}}}, {"results", list}});
+        text += "]}";
+        answer(std::move(text));
       });
 }
 

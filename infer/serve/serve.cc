@@ -166,6 +166,9 @@ int serve(int argc, char** argv) {
             arguments.service.hosts);
   line.option("--max-batch-tokens", "N", "about how many tokens run in one batch (default: 16384)",
               arguments.service.queue.max_batch_tokens, Range{1, 1 << 30});
+  line.option("--max-memory", "BYTES",
+              "of the texts, results and answers of all requests (default: 400000000)",
+              arguments.service.max_memory, Range{1 << 20, int64_t{1} << 40});
   line.option("--max-queue", "N", "requests that may wait, for each model (default: 512)",
               arguments.service.queue.max_queue, Range{1, 1 << 20});
   line.option("--max-texts", "N",
@@ -187,6 +190,7 @@ int serve(int argc, char** argv) {
   if (arguments.models.empty()) arguments.models = {arguments.common.model};
   arguments.service.keys = read_keys(arguments.key_file);
   arguments.service.timeout = std::chrono::milliseconds(std::llround(arguments.timeout * 1000));
+  arguments.service.queue.max_wait = arguments.service.timeout / 2;
   raise_descriptors();
 
   // For Signals alone; threads that start from here on inherit it.

@@ -115,6 +115,7 @@ void Service::add_model(std::unique_ptr<ModelQueue> model) {
 
 void Service::ready() {
   page_ = live_page(models_, !options_.keys.empty());
+  info_ = info_json(models_, options_);
   ready_ = true;
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "infer/serve/budget.h"
 #include "infer/serve/http.h"
 #include "infer/serve/live.h"
 #include "infer/serve/metrics.h"
@@ -18,6 +19,7 @@ namespace infer {
 struct ServiceOptions {
   std::vector<std::string> keys = {};         // one of them is asked for; empty: none
   std::chrono::milliseconds timeout{60'000};  // from a request's arrival to its batch
+  int64_t max_memory = 400'000'000;           // bytes of texts, results and answers
   int64_t max_texts = 32;                     // of a request in TEI's shapes; OpenAI's: 2048
   std::vector<std::string> hosts = {};        // whose pages may ask, beside the server's own
   QueueOptions queue = {};
@@ -35,7 +37,7 @@ struct Served {
 class Service {
  public:
   Service(ServiceOptions options, Metrics& metrics)
-      : options_(options), metrics_(metrics), observer_(metrics) {}
+      : options_(options), budget_(options.max_memory), metrics_(metrics), observer_(metrics) {}
 
   /// What names no model goes to the first that can answer it. Before ready(). Throws
   /// InvalidArgument, where the name is taken.
@@ -60,10 +62,11 @@ class Service {
   Failure foreign(const HttpRequest& request) const;
 
   ServiceOptions options_;
+  Budget budget_;
   Metrics& metrics_;
   std::atomic<bool> ready_ = false, draining_ = false;
   std::function<void(const Served&)> log_;
-  std::string page_;
+  std::string page_, info_;
   // Last, for their threads use the others.
   std::vector<std::unique_ptr<ModelQueue>> models_;
   LiveObserver observer_;

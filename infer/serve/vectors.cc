@@ -53,6 +53,17 @@ RunKind embed_kind(const Fields& fields, const ModelQueue& queue) {
   return kind;
 }
 
+/// Of a token as JSON and before: {"id":250001,"text":"","special":false,"start":null,"stop":null},
+int64_t token_bytes(std::string_view piece) {
+  constexpr int64_t kBeside = 80 + sizeof(std::string) + sizeof(int32_t);
+  int64_t bytes = kBeside + std::ssize(piece);
+  for (const char c : piece) {
+    const bool is_plain = c >= ' ' && c < '\x7f';
+    bytes += !is_plain ? kCharBytes : c == '"' || c == '\\' ? 2 : 1;
+  }
+  return bytes;
+}
+
 }  // namespace
 
 RunKind run_kind(const Fields& fields, RunKind::Task task) {
@@ -83,10 +94,14 @@ void Exchange::openai_embeddings() {
   const int64_t dimensions = dimensions_of(fields, queue);
   RunKind kind = run_kind(fields, Task::kEmbed);
   kind.prompt = queue.model().sentence().prompt;
-  run(queue, {.kind = kind, .texts = fields.texts("input", kMostTextsOfOpenAi)},
-      [this, &queue, dimensions, format](std::vector<TextResult> results) {
+  std::vector<std::string> inputs = fields.texts("input", kMostTextsOfOpenAi);
+  constexpr int64_t kItemBytes = 80;  // {"object":"embedding","index":0,"embedding":},
+  const int64_t bytes = std::ssize(inputs) * (dimensions * kNumberBytes + kItemBytes);
+  run(queue, {.kind = kind, .texts = std::move(inputs)}, bytes,
+      [this, &queue, bytes, dimensions, format](std::vector<TextResult> results) {
         cut(results, dimensions, true);
         std::string text = R"({"object":"list","data":[)";
+        text.reserve(bytes + std::ssize(text));
         for (size_t i = 0; i < results.size(); ++i) {
           text += fmt::format(R"({}{{"object":"embedding","index":{},"embedding":)",
                               i == 0 ? "" : ",", i);
@@ -107,15 +122,19 @@ void Exchange::embed() {
   ModelQueue& queue = embedder(fields);
   const RunKind kind = embed_kind(fields, queue);
   const int64_t dimensions = dimensions_of(fields, queue);
-  run(queue, {.kind = kind, .texts = fields.texts("inputs", service.options_.max_texts)},
-      [this, dimensions, normalize = kind.normalize](std::vector<TextResult> results) {
+  std::vector<std::string> inputs = fields.texts("inputs", service.options_.max_texts);
+  const int64_t bytes = std::ssize(inputs) * (dimensions * kNumberBytes + 3);
+  run(queue, {.kind = kind, .texts = std::move(inputs)}, bytes,
+      [this, bytes, dimensions, normalize = kind.normalize](std::vector<TextResult> results) {
         cut(results, dimensions, normalize);
         std::string text;
+        text.reserve(bytes);
         for (const TextResult& result : results) {
           text += text.empty() ? '[' : ',';
           append(text, result.values);
         }
-        answer(text + "]");
+        text += ']';
+        answer(std::move(text));
       });
 }
 
@@ -123,20 +142,26 @@ void Exchange::embed_all() {
   const Fields fields(body());
   ModelQueue& queue = any_model(fields);
   const RunKind kind = run_kind(fields, Task::kStates);
-  run(queue, {.kind = kind, .texts = fields.texts("inputs", service.options_.max_texts)},
-      [this](const std::vector<TextResult>& results) {
-        std::string text;
-        for (const TextResult& result : results) {
-          text += text.empty() ? "[[" : ",[";
-          const size_t width = result.values.size() / static_cast<size_t>(result.num_tokens);
-          for (size_t i = 0; i < result.values.size(); i += width) {
-            if (i > 0) text += ',';
-            append(text, std::span(result.values).subspan(i, width));
-          }
-          text += ']';
-        }
-        answer(text + "]");
-      });
+  Work work{.kind = kind, .texts = fields.texts("inputs", service.options_.max_texts)};
+  int64_t bytes = 0;
+  for (size_t i = 0; i < work.texts.size(); ++i) {
+    bytes += queue.most_tokens(work, i) * (queue.model().config().d_model * kNumberBytes + 3) + 3;
+  }
+  run(queue, std::move(work), bytes, [this, bytes](const std::vector<TextResult>& results) {
+    std::string text;
+    text.reserve(bytes);
+    for (const TextResult& result : results) {
+      text += text.empty() ? "[[" : ",[";
+      const size_t width = result.values.size() / static_cast<size_t>(result.num_tokens);
+      for (size_t i = 0; i < result.values.size(); i += width) {
+        if (i > 0) text += ',';
+        append(text, std::span(result.values).subspan(i, width));
+      }
+      text += ']';
+    }
+    text += ']';
+    answer(std::move(text));
+  });
 }
 
 void Exchange::similarity() {
@@ -146,7 +171,8 @@ void Exchange::similarity() {
   texts.insert(texts.begin(), inputs.text("source_sentence"));
   RunKind kind = run_kind(fields, Task::kEmbed);
   kind.prompt = queue.model().sentence().prompt;
-  run(queue, {.kind = kind, .texts = std::move(texts)}, [this](const auto& results) {
+  const int64_t bytes = std::ssize(texts) * kNumberBytes;
+  run(queue, {.kind = kind, .texts = std::move(texts)}, bytes, [this](const auto& results) {
     std::vector<float> cosines;
     for (size_t i = 1; i < results.size(); ++i)
       cosines.push_back(cosine_of(results[0], results[i]));
@@ -160,25 +186,36 @@ void Exchange::tokenize() {
   const Fields fields(body());
   ModelQueue& queue = any_model(fields);
   const bool specials = fields.flag("add_special_tokens", true);
-  run(queue,
-      {.kind = run_kind(fields, Task::kTokenize),
-       .texts = fields.texts("inputs", service.options_.max_texts)},
-      [this, &queue, specials](const std::vector<TextResult>& results) {
-        std::string text;
-        for (const auto& [values, probabilities, num_tokens, tokens] : results) {
-          text += text.empty() ? "[[" : "],[";
-          const std::vector<int64_t> places = text_places(queue.model(), tokens.ids);
-          for (int64_t t = 0; t < num_tokens; ++t) {
-            const bool special = !std::ranges::binary_search(places, t);
-            if (special && !specials) continue;
-            fmt::format_to(std::back_inserter(text),
-                           R"({}{{"id":{},"text":{},"special":{},"start":null,"stop":null}})",
-                           text.ends_with('}') ? "," : "", tokens.ids[t],
-                           one_line(tokens.pieces[t]), special);
-          }
-        }
-        answer(text + "]]");
-      });
+  const RunKind kind = run_kind(fields, Task::kTokenize);
+  std::vector<std::string> inputs = fields.texts("inputs", service.options_.max_texts);
+  int64_t bytes = 0;
+  for (const std::string& input : inputs) bytes += std::ssize(input);
+  const auto answers = [this, &queue, specials, inputs, parse_special = kind.parse_special](
+                           const std::vector<TextResult>& results) {
+    const phasor::Tokenizer& tokenizer = queue.model().tokenizer();
+    int64_t bytes = 0;
+    for (const TextResult& result : results) {
+      for (const int32_t id : result.ids) bytes += token_bytes(tokenizer.piece(id));
+    }
+    take(share.bytes() + bytes, bytes);
+    std::string text;
+    for (const std::string& input : inputs) {
+      const phasor::Tokens tokens = tokenizer.encode(input, {.parse_special = parse_special});
+      text += text.empty() ? "[[" : "],[";
+      const std::vector<int64_t> places = text_places(queue.model(), tokens.ids);
+      for (int64_t t = 0; t < std::ssize(tokens.ids); ++t) {
+        const bool special = !std::ranges::binary_search(places, t);
+        if (special && !specials) continue;
+        fmt::format_to(std::back_inserter(text),
+                       R"({}{{"id":{},"text":{},"special":{},"start":null,"stop":null}})",
+                       text.ends_with('}') ? "," : "", tokens.ids[t], json_string(tokens.pieces[t]),
+                       special);
+      }
+    }
+    text += "]]";
+    answer(std::move(text));
+  };
+  run(queue, {.kind = kind, .texts = std::move(inputs)}, bytes, answers);
 }
 
 }  // namespace infer

@@ -49,7 +49,7 @@ TEST(QueueTest, WhoWaitsTooLongIsTold) {
               .done = [&statuses, number](const auto&, const Failure& failure) {
                 statuses[number].set_value(failure.status);
               }};
-    EXPECT_EQ(queue.add(std::move(work)), ModelQueue::Added::kYes);
+    queue.add(std::move(work));
   };
   add(0, 32, true, 1h);  // of many batches
   add(1, 1, false, 0ms);
@@ -80,14 +80,16 @@ TEST(QueueTest, WhoHasGoneLeavesTheQueue) {
   EXPECT_LT(server.metric("phasor_texts_total"), 1500);
 }
 
-TEST(QueueTest, TheQueueIsBoundedInBytes) {
-  const Server server({.service = {.queue = {.max_queue_bytes = 200'000}}});
+TEST(QueueTest, RequestsAreBoundedInBytes) {
+  const Server server({.service = {.max_memory = 200'000}});
   const std::string large(150'000, 'a');
   Client busy(server.port());
   busy.send("POST", "/embed", Json{{"inputs", large}}.dump());
   phasor::wait_until([&] { return waiting(server) == 1; });
   EXPECT_EQ(server.post("/embed", {{"inputs", large}}).status, 429);
-  EXPECT_EQ(server.post("/embed", {{"inputs", large + large}}).status, 413);
+  const Answer too_large = server.post("/embed", {{"inputs", large + large}});
+  EXPECT_EQ(too_large.status, 413);
+  EXPECT_NE(too_large.body.find("--max-memory"), std::string::npos);
   EXPECT_EQ(busy.receive().status, 200);
   // What may come of a text counts as well: here 128 tokens of 128 floats.
   const std::string text = long_request()["inputs"][0];
@@ -119,8 +121,9 @@ TEST(QueueTest, ASmallRequestDoesNotWaitForALargeOne) {
 }
 
 TEST(QueueTest, WhatWaitsIsRunTogether) {
-  const Server server({.service = {.max_texts = 1000, .queue = {.max_batch_tokens = 1 << 20}},
-                       .http = {.max_body = 1 << 24}});
+  const QueueOptions queue = {.max_batch_tokens = 1 << 20, .batch_time = 1h};
+  const Server server(
+      {.service = {.max_texts = 1000, .queue = queue}, .http = {.max_body = 1 << 24}});
   const int texts = HAS_ADDRESS_SANITIZER ? 200 : 500;
   Json large = long_request(texts);
   large["normalize"] = false;  // another kind, which shares no batch with the others
