@@ -33,6 +33,9 @@ void HttpServer::State::listen() {
     tcp::acceptor acceptor(io);
     acceptor.open(entry.endpoint().protocol(), error);
     if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+    // Else [::] is 0.0.0.0 as well, which is opened beside it where the name has both.
+    if (!error && address.is_v6() && found.size() > 1)
+      acceptor.set_option(asio::ip::v6_only(true), error);
     if (!error) acceptor.bind({address, port}, error);
     if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
     if (error == asio::error::address_family_not_supported ||

@@ -151,14 +151,15 @@ void ModelQueue::add(Work work) {
   pending.tokens = tokens_left(pending);
   {
     const std::lock_guard lock(mutex_);
-    if (std::ssize(queue_) + answering_ >= limits_.max_queue)
-      throw Refusal{{429, "Overloaded", "the queue is full (--max-queue); try again later"}};
-    if (const auto late = wait_of(pending.tokens) - limits_.max_wait; late.count() > 0) {
-      throw Refusal{{429, "Overloaded",
-                     "the requests that wait would take too long (half of --timeout); try again "
-                     "later",
-                     static_cast<int64_t>(std::ceil(late.count()))}};
-    }
+    const auto wait = wait_of(pending.tokens);
+    const auto refuse_unless = [&](bool fits, const char* why) {
+      const auto half = static_cast<int64_t>(std::ceil(wait.count() / 2));
+      if (!fits) throw Refusal{{429, "Overloaded", why, std::max<int64_t>(1, half)}};
+    };
+    refuse_unless(std::ssize(queue_) + answering_ < limits_.max_queue,
+                  "the queue is full (--max-queue); try again later");
+    refuse_unless(wait <= limits_.max_wait,
+                  "the requests that wait take too long (half of --timeout); try again later");
     tokens_ += pending.tokens;
     queue_.splice(queue_.end(), request);
   }

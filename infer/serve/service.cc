@@ -142,11 +142,13 @@ Failure Service::foreign(const HttpRequest& request) const {
   if (request.origin.empty()) return {};
   const size_t scheme = request.origin.find("://");  // none in "null"
   if (scheme == std::string::npos) return refused("a page without an address", "");
-  const Site origin(request.origin), host(request.host, request.origin.substr(0, scheme));
+  const std::string kind = request.origin.substr(0, scheme);  // an app's pages have its own
+  const bool is_web = equal_letters(kind, "http") || equal_letters(kind, "https");
+  const Site origin(request.origin), host(request.host, kind);
   const bool is_allowed = std::ranges::any_of(options_.hosts, [&](const std::string& allowed) {
     return Site(allowed).name == origin.name;
   });
-  if (is_allowed || (origin == host && is_own_name(host.name))) return {};
+  if (is_allowed || (is_web && origin == host && is_own_name(host.name))) return {};
   return refused(fmt::format("a page of {:.200}", request.origin),
                  fmt::format("; --allow-host {:.200} lets it", origin.name));
 }

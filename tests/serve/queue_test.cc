@@ -120,6 +120,41 @@ TEST(QueueTest, ASmallRequestDoesNotWaitForALargeOne) {
   waits.join();
 }
 
+TEST(QueueTest, WhoWouldWaitTooLongIsToldAtOnce) {
+  const Server server({.service = {.queue = {.max_batch_tokens = 16, .max_wait = 0ms}}});
+  Client busy(server.port());
+  busy.send("POST", "/embed", long_request().dump());
+  phasor::wait_until([&] { return waiting(server) == 1; });
+  const Answer answer = server.post("/embed", {{"inputs", "a"}});
+  EXPECT_EQ(answer.status, 429);
+  EXPECT_NE(answer.head.find("Retry-After: "), std::string::npos);
+  EXPECT_NE(answer.body.find("--timeout"), std::string::npos);
+  EXPECT_EQ(busy.receive().status, 200);
+  EXPECT_EQ(server.post("/embed", {{"inputs", "a"}}).status, 200);  // nothing waits
+}
+
+TEST(QueueTest, LargeRequestsEndOneAfterTheOther) {
+  constexpr int64_t kRequests = 8, kTexts = 60;
+  Metrics metrics;
+  std::array<std::promise<int64_t>, kRequests> texts_run;  // of all, when each has its answer
+  {
+    ModelQueue queue("one", phasor::Model::load(bundled_model("sinusoidal")), {.threads = 1},
+                     {.max_batch_tokens = 512, .max_wait = 1h, .batch_time = 1h}, metrics);
+    for (auto& run : texts_run) {
+      queue.add({.kind = {},
+                 .texts = long_request(kTexts)["inputs"],
+                 .deadline = Clock::now() + 1h,
+                 .done = [&](const auto&, const Failure&) {
+                   const std::string text = metrics.text({}), name = "\nphasor_texts_total ";
+                   run.set_value(std::stoll(text.substr(text.find(name) + name.size())));
+                 }});
+    }
+  }
+  // Half of each batch is the oldest's. Shared equally, the first would end with the last.
+  EXPECT_LT(texts_run.front().get_future().get(), 3 * kTexts);
+  EXPECT_EQ(texts_run.back().get_future().get(), kRequests * kTexts);
+}
+
 TEST(QueueTest, WhatWaitsIsRunTogether) {
   const QueueOptions queue = {.max_batch_tokens = 1 << 20, .batch_time = 1h};
   const Server server(

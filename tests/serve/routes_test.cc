@@ -243,6 +243,7 @@ TEST(RoutesTest, PagesOfOtherSitesMayNotAsk) {
     EXPECT_EQ(of_page(host, std::string("http://") + host), 200) << host;
   EXPECT_EQ(of_page("localhost:80", "http://localhost"), 200);
   EXPECT_EQ(of_page("localhost:443", "https://localhost"), 200);
+  EXPECT_EQ(of_page("localhost", "capacitor://localhost"), 403);  // an app's page
   // A name that is allowed, also where a proxy sends its own as the host.
   EXPECT_EQ(of_page("phasor.example:443", "https://phasor.example"), 200);
   EXPECT_EQ(of_page("localhost:8080", "https://phasor.example"), 200);
