@@ -84,8 +84,10 @@ std::shared_ptr<const EncodingData> EncodingParts::finish(const std::optional<Po
           pool(data.hidden.subspan(begin, end - begin), data.d_model, *pooling, prompt_tokens);
     }
   });
-  for (const std::vector<float>& vector : pooled) {
+  data.embeddings.reserve(pooled.size() * pooled.front().size());
+  for (std::vector<float>& vector : pooled) {
     data.embeddings.insert(data.embeddings.end(), vector.begin(), vector.end());
+    vector = {};
   }
   return data_;
 }

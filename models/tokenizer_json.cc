@@ -32,37 +32,40 @@ constexpr size_t kMaxSteps = 32;
 
 // ---------------------------------------------------------------- normalizer
 
-void add_step(const ConfigReader& part, TokenizerJson& result, Normalizer step) {
+void add_step(const ConfigReader& part, TokenizerJson& result, NormalizerStep step) {
   if (result.steps.size() == kMaxSteps) part.fail(fmt::format("more than {} steps", kMaxSteps));
   result.steps.push_back(std::move(step));
 }
 
 template <NormalForm form>
 void read_normal_form(const ConfigReader& part, TokenizerJson& result) {
-  add_step(part, result, [](std::string_view text) { return to_normal_form(text, form); });
+  add_step(part, result,
+           [](std::string_view text, size_t most) { return to_normal_form(text, form, most); });
 }
 
+std::string in_lower_case(std::string_view text, size_t) { return lower_case(text); }
+
 void read_lower_case(const ConfigReader& part, TokenizerJson& result) {
-  add_step(part, result, lower_case);
+  add_step(part, result, in_lower_case);
 }
 
 void read_strip_accents(const ConfigReader& part, TokenizerJson& result) {
-  add_step(part, result, without_marks);
+  add_step(part, result, [](std::string_view text, size_t) { return without_marks(text); });
 }
 
 void read_strip(const ConfigReader& part, TokenizerJson& result) {
   const bool left = part.boolean({"strip_left"}, true), right = part.boolean({"strip_right"}, true);
   add_step(part, result,
-           [=](std::string_view text) { return without_outer_spaces(text, left, right); });
+           [=](std::string_view text, size_t) { return without_outer_spaces(text, left, right); });
 }
 
 /// What replaces the matches of a regular expression, as it stands in published files.
 struct KnownPattern {
   std::string_view regex;
-  std::string (*replace)(std::string_view text, std::string_view content);
+  std::string (*replace)(std::string_view text, std::string_view content, size_t most);
 };
-std::string replace_line_feeds(std::string_view text, std::string_view content) {
-  return replace_all(text, "\n", content);
+std::string replace_line_feeds(std::string_view text, std::string_view content, size_t most) {
+  return replace_all(text, "\n", content, most);
 }
 
 constexpr KnownPattern kPatterns[] = {{" {2,}", replace_runs_of_spaces},
@@ -82,8 +85,9 @@ void read_replace(const ConfigReader& part, TokenizerJson& result) {
         fmt::format("pattern has {} bytes; at most {} are read", text.size(), kMostOfPattern));
   }
   if (!text.empty()) {
-    add_step(part, result,
-             [=](std::string_view whole) { return replace_all(whole, text, content); });
+    add_step(part, result, [=](std::string_view whole, size_t most) {
+      return replace_all(whole, text, content, most);
+    });
     return;
   }
   const auto* const known =
@@ -94,7 +98,9 @@ void read_replace(const ConfigReader& part, TokenizerJson& result) {
     refuse_component(part, "pattern",
                      fmt::format("{{\"String\": …}}, and of {{\"Regex\": …}} only{}", regexes));
   }
-  add_step(part, result, [=](std::string_view whole) { return known->replace(whole, content); });
+  add_step(part, result, [=](std::string_view whole, size_t most) {
+    return known->replace(whole, content, most);
+  });
 }
 
 void read_precompiled(const ConfigReader& part, TokenizerJson& result) {
@@ -105,9 +111,10 @@ void read_precompiled(const ConfigReader& part, TokenizerJson& result) {
   if (bytes->empty()) return;
   const std::string fault = charsmap_fault(*bytes);
   if (!fault.empty()) part.fail(fmt::format("precompiled_charsmap: {}; get the file again", fault));
-  add_step(part, result, [rules = std::make_shared<const Charsmap>(*bytes)](std::string_view text) {
-    return rules->normalize_clusters(text);
-  });
+  add_step(part, result,
+           [rules = std::make_shared<const Charsmap>(*bytes)](std::string_view text, size_t most) {
+             return rules->normalize_clusters(text, most);
+           });
 }
 
 void read_bert_normalizer(const ConfigReader& part, TokenizerJson& result) {
@@ -255,9 +262,10 @@ std::string mask_of(const TokenizerSettings& settings, const TokenizerJson& part
   return mask;
 }
 
-std::vector<Normalizer> steps_of(const TokenizerSettings& settings, const TokenizerJson& parts) {
-  std::vector<Normalizer> steps = parts.steps;
-  if (settings.lower_case) steps.insert(steps.begin(), lower_case);
+std::vector<NormalizerStep> steps_of(const TokenizerSettings& settings,
+                                     const TokenizerJson& parts) {
+  std::vector<NormalizerStep> steps = parts.steps;
+  if (settings.lower_case) steps.insert(steps.begin(), in_lower_case);
   return steps;
 }
 

@@ -22,7 +22,7 @@ namespace phasor::internal {
 /// What the file says of a text's way to its tokens. Each model takes what it can follow, and
 /// refuses the rest.
 struct TokenizerJson {
-  std::vector<Normalizer> steps = {};        // of the normalizer
+  std::vector<NormalizerStep> steps = {};    // of the normalizer
   std::optional<BertWordOptions> bert = {};  // BertNormalizer
   bool charsmap = false;                     // a step is Precompiled: SentencePiece's rules
 
@@ -68,7 +68,7 @@ std::vector<std::pair<std::string, int32_t>> read_vocab_object(const ConfigReade
 std::string mask_of(const TokenizerSettings& settings, const TokenizerJson& parts);
 
 /// The normalizer's steps, after the lower-casing that sentence-transformers may ask for.
-std::vector<Normalizer> steps_of(const TokenizerSettings& settings, const TokenizerJson& parts);
+std::vector<NormalizerStep> steps_of(const TokenizerSettings& settings, const TokenizerJson& parts);
 
 /// Whether texts are cut at their beginning: tokenizer_config.json's truncation_side, otherwise
 /// tokenizer.json's direction.

@@ -99,7 +99,11 @@ class WordMerger {
  public:
   explicit WordMerger(const Merges& merges) : merges_(merges) {}
 
-  void clear() { symbols_.clear(); }
+  /// The word has at most `size` symbols.
+  void begin(size_t size) {
+    symbols_.clear();
+    symbols_.reserve(size);
+  }
   void add(int32_t id) { symbols_.push_back({id, -1, -1}); }
 
   /// Merges until no two neighbours can be; of equal merges the leftmost goes first.
@@ -107,6 +111,7 @@ class WordMerger {
   void merge(const Visit& visit) {
     const auto size = static_cast<int32_t>(symbols_.size());
     candidates_.clear();
+    candidates_.reserve(2 * symbols_.size());  // each merge takes one and adds two at most
     for (int32_t at = 0; at < size; ++at) {
       symbols_[at].previous = at - 1;
       symbols_[at].next = at + 1 < size ? at + 1 : -1;
@@ -237,7 +242,7 @@ class ByteLevelBpeTokenizer : public Tokenizer {
       for (const char byte : word) spelling += spellings_[static_cast<unsigned char>(byte)];
       if (const auto id = vocabulary_.lookup(spelling)) return append(*id, tokens);
     }
-    merger.clear();
+    merger.begin(word.size());
     for (const char byte : word) {
       const int32_t id = byte_ids_[static_cast<unsigned char>(byte)];
       if (id >= 0) merger.add(id);

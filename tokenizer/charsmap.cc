@@ -36,7 +36,7 @@ Charsmap::Rule Charsmap::find(std::string_view text, bool longest) const {
   return rule;
 }
 
-std::string Charsmap::normalize_clusters(std::string_view text) const {
+std::string Charsmap::normalize_clusters(std::string_view text, size_t most) const {
   constexpr size_t kMostOfCluster = 5;
   std::string result;
   result.reserve(text.size());
@@ -45,7 +45,7 @@ std::string Charsmap::normalize_clusters(std::string_view text) const {
     if (rule.length > 0) result += rule.replacement;
     return rule.length > 0;
   };
-  while (!text.empty()) {
+  while (!text.empty() && result.size() <= most) {
     std::string_view cluster = text.substr(0, cluster_size(text));
     text.remove_prefix(cluster.size());
     if (cluster.size() <= kMostOfCluster && replace(cluster)) continue;

@@ -48,7 +48,8 @@ class Charsmap {
 
   /// Applies the rules as Hugging Face's Precompiled does: to clusters of characters of up to five
   /// bytes and, where none applies, to their characters; the shortest rule counts.
-  std::string normalize_clusters(std::string_view text) const;
+  /// `most`: see NormalizerStep.
+  std::string normalize_clusters(std::string_view text, size_t most) const;
 
  private:
   Rule find(std::string_view text, bool longest) const;

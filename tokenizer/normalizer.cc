@@ -12,8 +12,6 @@
 namespace phasor::internal {
 namespace {
 
-constexpr size_t kMaxGrowth = 16;  // NFKD's largest factor is 11
-
 template <typename Map>
 std::string for_each_character(std::string_view text, const Map& map) {
   std::string result;
@@ -24,17 +22,21 @@ std::string for_each_character(std::string_view text, const Map& map) {
 
 }  // namespace
 
-Normalizer in_order(std::vector<Normalizer> steps, std::string file) {
+size_t most_normalized(size_t size) {
+  return std::min(16 * (size + 1), 4 * size + (size_t{1} << 20));
+}
+
+Normalizer in_order(std::vector<NormalizerStep> steps, std::string file) {
   if (steps.empty()) return {};
   return [steps = std::move(steps), file = std::move(file)](std::string_view text) {
+    const size_t most = most_normalized(text.size());
     std::string result(text);
-    for (const Normalizer& step : steps) {
-      result = step(result);
-      if (result.size() <= kMaxGrowth * (text.size() + 1)) continue;
-      throw ModelError(
-          fmt::format("{}: the normalizer makes {} bytes of a text of {}; at most {} "
-                      "for each are read",
-                      file, result.size(), text.size(), kMaxGrowth));
+    for (const NormalizerStep& step : steps) {
+      result = step(result, most);
+      const auto spaces = static_cast<size_t>(std::ranges::count(result, ' '));
+      if (result.size() + 2 * spaces <= most) continue;
+      throw ModelError(fmt::format("{}: the normalizer makes more than {} bytes of a text of {}",
+                                   file, most, text.size()));
     }
     return result;
   };
@@ -53,9 +55,11 @@ std::string without_marks(std::string_view text) {
   });
 }
 
-std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
+std::string replace_all(std::string_view text, std::string_view from, std::string_view to,
+                        size_t most) {
   std::string replaced;
-  for (size_t at = text.find(from); at != text.npos; at = text.find(from)) {
+  for (size_t at = text.find(from); at != text.npos && replaced.size() <= most;
+       at = text.find(from)) {
     replaced.append(text.substr(0, at)).append(to);
     text.remove_prefix(at + from.size());
   }
@@ -68,9 +72,9 @@ std::string without_outer_spaces(std::string_view text, bool left, bool right) {
   return std::string(text);
 }
 
-std::string replace_runs_of_spaces(std::string_view text, std::string_view to) {
+std::string replace_runs_of_spaces(std::string_view text, std::string_view to, size_t most) {
   std::string result;
-  while (!text.empty()) {
+  while (!text.empty() && result.size() <= most) {
     const size_t word = std::min(text.find(' '), text.size());
     result.append(text.substr(0, word));
     text.remove_prefix(word);
@@ -81,9 +85,9 @@ std::string replace_runs_of_spaces(std::string_view text, std::string_view to) {
   return result;
 }
 
-std::string replace_runs_and_breaks(std::string_view text, std::string_view to) {
+std::string replace_runs_and_breaks(std::string_view text, std::string_view to, size_t most) {
   std::string result;
-  while (!text.empty()) {
+  while (!text.empty() && result.size() <= most) {
     const std::string_view run = text.substr(0, spaces_at_start(text));
     const size_t end = run.empty() ? character_size(text) : run.size();
     const bool counts =

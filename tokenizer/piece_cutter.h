@@ -24,8 +24,9 @@ class PieceCutter {
   virtual ~PieceCutter() = default;
 
   /// Visits the pieces of `text`, which is valid UTF-8. Unknown characters in a row are one piece.
-  /// `joined`: the text follows something in the same word, so no space is put before it.
-  virtual void cut(std::string_view text, bool joined, const Visit& visit) const = 0;
+  /// `joined`: the text follows something in the same word, so no space is put before it. Throws
+  /// ModelError where the model's own rules make more than `most` bytes of it.
+  virtual void cut(std::string_view text, bool joined, size_t most, const Visit& visit) const = 0;
 };
 
 }  // namespace phasor::internal

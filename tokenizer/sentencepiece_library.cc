@@ -31,49 +31,53 @@ class LibraryCutter : public PieceCutter {
     spaces_end_words_ = known && model.type != CheckedModel::kWord;
   }
 
-  void cut(std::string_view text, bool joined, const Visit& visit) const override {
-    const std::string normalized = text_.normalized(text, joined);
-    Pieces pieces;
+  void cut(std::string_view text, bool joined, size_t most, const Visit& visit) const override {
+    const std::string normalized = text_.normalized(text, joined, most);
+    std::string unknown;  // ends what was read: a run of unknown characters is one piece
+    const auto end_unknown = [&] {
+      if (!unknown.empty()) visit(std::exchange(unknown, {}), processor_.unk_id());
+    };
     for (std::string_view rest = normalized; !rest.empty();) {
-      const size_t end = end_of_part(rest), before = pieces.size();
-      append(rest.substr(0, end), pieces);
+      const size_t end = end_of_part(rest);
+      const sentencepiece::ImmutableSentencePieceText encoded = encode(rest.substr(0, end));
       rest.remove_prefix(end);
-      // A run of unknown characters stays one piece.
-      if (before == 0 || !is_unknown(pieces[before - 1]) || !is_unknown(pieces[before])) continue;
-      pieces[before - 1].first += pieces[before].first;
-      pieces.erase(pieces.begin() + static_cast<int64_t>(before));
+      for (size_t i = 0; i < encoded.pieces_size(); ++i) {
+        const auto piece = encoded.pieces(static_cast<int>(i));
+        const auto number = static_cast<int32_t>(piece.id());
+        if (number == processor_.unk_id()) {
+          unknown += piece.piece();
+        } else {
+          end_unknown();
+          visit(piece.piece(), number);
+        }
+      }
     }
-    for (const auto& [piece, number] : pieces) visit(piece, number);
+    end_unknown();
   }
 
  private:
-  using Pieces = std::vector<std::pair<std::string, int32_t>>;
-
-  /// Where the first word of `text` that is too long is cut; the end, where none is. The library
-  /// makes one piece of a run of unknown characters, in a time that grows with the square of its
-  /// length. The tokens beside the cut may differ from those of the whole.
+  /// Where a part of `text` ends that the library takes at once: the end, or where a text or a word
+  /// that is too long is cut. The library needs some hundred bytes for each byte, and makes one
+  /// piece of a run of unknown characters in a time that grows with the square of its length. The
+  /// tokens beside the cut may differ from those of the whole.
   size_t end_of_part(std::string_view text) const {
-    constexpr size_t kLongest = size_t{1} << 16;  // bytes
-    size_t word = 0;                              // where it begins
-    for (size_t i = 0; text.size() - word > kLongest && i < text.size(); ++i) {
+    constexpr size_t kLongestWord = size_t{1} << 16, kLongest = size_t{1} << 18;  // bytes
+    size_t word = 0;                                                              // where it begins
+    for (size_t i = 0; text.size() - word > kLongestWord && i < text.size(); ++i) {
       const bool begins_character = (static_cast<unsigned char>(text[i]) & 0xc0) != 0x80;
-      if (i - word >= kLongest && begins_character) return i;
-      if (spaces_end_words_ && text.substr(i).starts_with(kSpaceMark)) word = i;
+      if (i - word >= kLongestWord && begins_character) return i;
+      if (!spaces_end_words_ || !text.substr(i).starts_with(kSpaceMark)) continue;
+      word = i;
+      if (i >= kLongest) return i;
     }
     return text.size();
   }
 
-  bool is_unknown(const Pieces::value_type& piece) const {
-    return piece.second == processor_.unk_id();
-  }
-
-  void append(std::string_view text, Pieces& pieces) const {
+  sentencepiece::ImmutableSentencePieceText encode(std::string_view text) const {
     sentencepiece::ImmutableSentencePieceText encoded;
-    if (!processor_.Encode(text, encoded.mutable_proto()).ok()) {
-      throw ModelError(fmt::format(
-          "{}: SentencePiece cannot cut a text of {} bytes with this model", file_, text.size()));
-    }
-    for (const auto& piece : encoded.pieces()) pieces.emplace_back(piece.piece(), piece.id());
+    if (processor_.Encode(text, encoded.mutable_proto()).ok()) return encoded;
+    throw ModelError(fmt::format("{}: SentencePiece cannot cut a text of {} bytes with this model",
+                                 file_, text.size()));
   }
 
   sentencepiece::SentencePieceProcessor processor_;

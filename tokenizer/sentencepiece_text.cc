@@ -10,8 +10,6 @@
 namespace phasor::internal {
 namespace {
 
-constexpr size_t kMostGrowth = 64;  // bytes of the longest replacement
-
 PieceTrie user_defined(const std::vector<ModelPiece>& pieces) {
   std::vector<std::pair<std::string_view, int32_t>> found;
   for (const ModelPiece& piece : pieces) {
@@ -47,7 +45,7 @@ Charsmap::Rule SentencePieceText::rule(std::string_view text) const {
   return {kept, text.substr(0, kept)};
 }
 
-std::string SentencePieceText::normalized(std::string_view text, bool joined) const {
+std::string SentencePieceText::normalized(std::string_view text, bool joined, size_t most) const {
   const bool collapse = rules_.collapse_spaces;
   const std::string_view space = rules_.mark_spaces ? kSpaceMark : " ";
   std::string result;
@@ -59,7 +57,7 @@ std::string SentencePieceText::normalized(std::string_view text, bool joined) co
     }
   }
   if (text.empty()) return result;
-  const size_t size = text.size(), most = kMostGrowth * (size + 1);
+  const size_t size = text.size();
   result.reserve(text.size() + text.size() / 2);
   if (rules_.add_space && !rules_.space_at_end && !joined) result += space;
   bool after_space = collapse && !joined;

@@ -27,8 +27,8 @@ class SentencePieceText {
   /// User-defined pieces stay as they are.
   SentencePieceText(const SentencePieceRules& rules, const std::vector<ModelPiece>& pieces);
 
-  /// See PieceCutter::cut().
-  std::string normalized(std::string_view text, bool joined) const;
+  /// See PieceCutter::cut(). Throws ModelError for more than `most` bytes.
+  std::string normalized(std::string_view text, bool joined, size_t most) const;
 
  private:
   Charsmap::Rule rule(std::string_view text) const;

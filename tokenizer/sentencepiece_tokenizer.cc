@@ -153,10 +153,11 @@ SpecialTokens::EncodePart SentencePieceTokenizer::part_encoder() const {
 void SentencePieceTokenizer::encode_part(std::string_view text, bool after_special,
                                          TokenList& tokens) const {
   if (leading_language_code_ && !after_special) text = take_language_code(text, tokens);
+  const size_t most = most_normalized(text.size());
   const std::string prepared = albert_ ? prepare_albert_text(text, *albert_) : "";
   if (albert_) text = prepared;
   const bool joined = !albert_ && after_special && !new_word_after_special_;
-  cutter_->cut(text, joined, [&](std::string_view piece, int32_t number) {
+  cutter_->cut(text, joined, most, [&](std::string_view piece, int32_t number) {
     if (albert_ && is_number_with_comma(piece)) return encode_number_with_comma(piece, tokens);
     append(piece, id_of(piece, number), tokens);
   });
@@ -191,16 +192,17 @@ void SentencePieceTokenizer::encode_number_with_comma(std::string_view piece,
   std::string_view number = piece.substr(0, piece.size() - 1);
   if (begins_word) number.remove_prefix(kSpaceMark.size());
   bool first = true;
-  cutter_->cut(number, false, [&](std::string_view text, int32_t part) {
-    int32_t id = id_of(text, part);
-    // SentencePiece puts a space before every text; inside a word it is removed.
-    if (std::exchange(first, false) && !begins_word && text.starts_with(kSpaceMark)) {
-      text.remove_prefix(kSpaceMark.size());
-      if (text.empty()) return;
-      id = vocabulary_.lookup(text).value_or(unk_);
-    }
-    append(text, id, tokens);
-  });
+  cutter_->cut(number, false, most_normalized(number.size()),
+               [&](std::string_view text, int32_t part) {
+                 int32_t id = id_of(text, part);
+                 // SentencePiece puts a space before every text; inside a word it is removed.
+                 if (std::exchange(first, false) && !begins_word && text.starts_with(kSpaceMark)) {
+                   text.remove_prefix(kSpaceMark.size());
+                   if (text.empty()) return;
+                   id = vocabulary_.lookup(text).value_or(unk_);
+                 }
+                 append(text, id, tokens);
+               });
   append(",", vocabulary_.lookup(",").value_or(unk_), tokens);
 }
 

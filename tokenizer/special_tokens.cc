@@ -14,6 +14,10 @@
 namespace phasor::internal {
 namespace {
 
+/// How many bytes the pieces of a text may take. Real tokenizers make at most a token of each byte,
+/// of a few characters and 32 bytes of memory, but where they normalize a character to many.
+size_t most_piece_bytes(size_t text_bytes) { return 64 * (text_bytes + (size_t{1} << 14)); }
+
 Template around(const std::vector<std::string>& prefix, const std::vector<std::string>& suffix) {
   Template items;
   for (const std::string& piece : prefix) {
@@ -93,6 +97,13 @@ size_t bytes_of_prompt(std::string_view text, const ValidText& valid,
 }
 
 }  // namespace
+
+void TokenList::refuse(std::string_view piece) const {
+  throw ModelError(fmt::format(
+      "the pieces of a text of {} bytes take more than {} bytes, up to token {}, '{}', of {} bytes;"
+      " ask for its ids alone, or split the text",
+      text_bytes, most_piece_bytes(text_bytes), ids.size(), in_one_line(piece), piece.size()));
+}
 
 Template bert_pair(const std::string& cls, const std::string& sep) {
   return {{cls}, {}, {sep}, {"", 1}, {sep, 1}};
@@ -187,6 +198,8 @@ TokenList SpecialTokens::encode_text(std::string_view text, const TokenizeOption
   const ValidText valid = to_valid_utf8(text);
   TokenList tokens;
   tokens.ids_only = options.ids_only;
+  tokens.text_bytes = text.size();
+  tokens.room = most_piece_bytes(text.size());
   tokens.invalid_bytes = valid.invalid_bytes;
   bool after_special = false;
   const auto encode = [&](std::string_view part, const AddedToken* token) {

@@ -32,22 +32,33 @@ Template roberta_pair(const std::string& cls, const std::string& sep);
 
 /// The tokens of a text while they are made.
 struct TokenList : Tokens {
-  bool ids_only = false;  // TokenizeOptions::ids_only
+  bool ids_only = false;                // TokenizeOptions::ids_only
+  size_t text_bytes = 0;                // of the text
+  size_t room = std::string::npos / 2;  // bytes that its pieces may still take
 
+  /// Throws ModelError, naming the token, where there is no room for its piece.
   void append(int32_t id, std::string_view piece) {
     ids.push_back(id);
-    if (!ids_only) pieces.emplace_back(piece);
+    if (ids_only) return;
+    const size_t bytes = bytes_of(piece);
+    if (bytes > room) refuse(piece);
+    room -= bytes;
+    pieces.emplace_back(piece);
   }
   /// Keeps the first.
   void resize(size_t size) {
     ids.resize(size);
-    if (!ids_only) pieces.resize(size);
+    for (; pieces.size() > size; pieces.pop_back()) room += bytes_of(pieces.back());
   }
   /// Keeps all but the first.
   void drop_front(int64_t count) {
     ids.erase(ids.begin(), ids.begin() + count);
     if (!ids_only) pieces.erase(pieces.begin(), pieces.begin() + count);
   }
+
+ private:
+  static size_t bytes_of(std::string_view piece) { return sizeof(std::string) + piece.size(); }
+  [[noreturn]] void refuse(std::string_view piece) const;
 };
 
 class SpecialTokens {

@@ -109,7 +109,7 @@ std::span<const int32_t> canonical_parts(char32_t character, PartsBuffer& buffer
 }
 
 // utf8proc_map() is not used: it orders marks in time quadratic in their number.
-std::string to_normal_form(std::string_view text, NormalForm form) {
+std::string to_normal_form(std::string_view text, NormalForm form, size_t most) {
   const bool composed = form == NormalForm::kNfc || form == NormalForm::kNfkc;
   const bool compatible = form == NormalForm::kNfkc || form == NormalForm::kNfkd;
   const auto options = static_cast<utf8proc_option_t>(
@@ -124,7 +124,7 @@ std::string to_normal_form(std::string_view text, NormalForm form) {
                               utf8proc_get_property(b)->combining_class;
                      });
   };
-  while (!text.empty()) {
+  while (!text.empty() && parts.size() <= most) {
     std::array<utf8proc_int32_t, 32> buffer;  // the longest has 18
     int boundary_class = 0;
     const auto size = utf8proc_decompose_char(
@@ -139,8 +139,8 @@ std::string to_normal_form(std::string_view text, NormalForm form) {
     }
   }
   order_marks();
-  const utf8proc_ssize_t size =
-      utf8proc_normalize_utf32(parts.data(), static_cast<utf8proc_ssize_t>(parts.size()), options);
+  auto size = static_cast<utf8proc_ssize_t>(parts.size());
+  if (text.empty()) size = utf8proc_normalize_utf32(parts.data(), size, options);
   std::string result;
   for (utf8proc_ssize_t i = 0; i < size; ++i) {
     append_character(static_cast<char32_t>(parts[i]), result);

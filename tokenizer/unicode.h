@@ -36,6 +36,7 @@ std::span<const int32_t> canonical_parts(char32_t character, PartsBuffer& buffer
 
 enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
 /// `text`, valid UTF-8, in one of Unicode's normal forms.
-std::string to_normal_form(std::string_view text, NormalForm form);
+/// `most`: see NormalizerStep.
+std::string to_normal_form(std::string_view text, NormalForm form, size_t most = std::string::npos);
 
 }  // namespace phasor::internal

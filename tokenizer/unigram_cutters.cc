@@ -36,9 +36,9 @@ class SentencePieceCutter : public PieceCutter {
         unigram_(pieces, unknown_score_of_file(pieces),
                  {.float_sums = true, .byte_fallback = byte_fallback}) {}
 
-  void cut(std::string_view text, bool joined, const Visit& visit) const override {
+  void cut(std::string_view text, bool joined, size_t most, const Visit& visit) const override {
     std::vector<Unigram::Place> places;
-    unigram_.cut(text_.normalized(text, joined), places, visit);
+    unigram_.cut(text_.normalized(text, joined, most), places, visit);
   }
 
  private:
@@ -51,7 +51,7 @@ class MetaspaceCutter : public PieceCutter {
   MetaspaceCutter(const std::vector<ModelPiece>& pieces, const MetaspaceRules& rules)
       : rules_(rules), unigram_(pieces, unknown_score_of_json(pieces), {}) {}
 
-  void cut(std::string_view text, bool joined, const Visit& visit) const override {
+  void cut(std::string_view text, bool joined, size_t, const Visit& visit) const override {
     const bool add_space = rules_.others || (rules_.first && !joined);
     std::vector<Unigram::Place> places;
     std::string marked;  // scratch space

@@ -12,17 +12,12 @@
 
 namespace phasor::internal {
 
-namespace {
-
-/// For messages, which are one line.
 std::string in_one_line(std::string_view piece) {
   std::string line = to_valid_utf8(piece.substr(0, 60)).text;
   std::replace_if(
       line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
   return line;
 }
-
-}  // namespace
 
 int64_t id_limit(int64_t num_pieces) {
   constexpr int64_t kGaps = int64_t{1} << 16;

@@ -74,6 +74,9 @@ std::vector<AddedToken> all_added(const std::vector<AddedToken>& added,
                                   const std::vector<AddedToken>& written,
                                   const Vocabulary& vocabulary);
 
+/// The first 60 bytes of a piece, for messages, which are one line.
+std::string in_one_line(std::string_view piece);
+
 /// Throws ModelError for a piece of more than a kilobyte: each token holds its own copy.
 void check_length(std::string_view piece, const std::string& file);
 

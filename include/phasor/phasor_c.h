@@ -139,7 +139,8 @@ typedef struct phasor_tokenize_options {
 } phasor_tokenize_options;
 
 /// Arrays: "offsets" int64 [B + 1], "token_ids" int32 [N], "dropped_tokens" and "invalid_bytes"
-/// int64 [B], "token_types" int32 [N] for pairs. Strings: "pieces", N of them. `second` may be
+/// int64 [B], "token_types" int32 [N] for pairs. Strings: "pieces", N of them, at most 64 times the
+/// bytes of their text and a megabyte (otherwise PHASOR_INVALID_MODEL). `second` may be
 /// NULL; otherwise each text of `first` makes a pair with the one of the same number in `second`.
 PHASOR_API phasor_status phasor_tokenize(const phasor_model* model, const phasor_texts* first,
                                          const phasor_texts* second,
@@ -321,7 +322,8 @@ typedef struct phasor_embed_options {
 } phasor_embed_options;
 
 /// One vector of each text. Arrays: "vectors" float32 [B, W], "num_tokens", "dropped_tokens" and
-/// "invalid_bytes" int64 [B]. `result` may be NULL where options->output is set.
+/// "invalid_bytes" int64 [B]. `result` may be NULL where options->output is set. The vectors take
+/// 4·B·W bytes, and the run up to 8·B·W more: of wide vectors, give few texts at once.
 PHASOR_API phasor_status phasor_embed(phasor_encoder* encoder, const phasor_texts* texts,
                                       const phasor_embed_options* options, phasor_result** result);
 /// W, of phasor_embed() with these options.
@@ -344,7 +346,9 @@ typedef struct phasor_classify_options {
 
 /// What the checkpoint's classification head says of texts, or of pairs where `second` is not NULL;
 /// one text in `first` makes a pair with every one of `second`. Arrays: "logits" and
-/// "probabilities" float32 [B, labels], and the counts of phasor_embed(). Strings: "labels".
+/// "probabilities" float32 [B, labels], and the counts of phasor_embed(). Strings: "labels". They
+/// take 8·B·labels bytes, and the run up to 4·B·labels more: of many labels, give few texts at
+/// once.
 PHASOR_API phasor_status phasor_classify(phasor_encoder* encoder, const phasor_texts* first,
                                          const phasor_texts* second,
                                          const phasor_classify_options* options,

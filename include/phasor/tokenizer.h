@@ -34,7 +34,7 @@ struct TokenizeOptions {
   /// Special tokens written in the text ("[MASK]", "</s>") count as such instead of as plain text.
   /// Added tokens that are not special always count.
   bool parse_special = false;
-  /// Leaves Tokens::pieces empty; they take ten times the memory of the ids, and some time.
+  /// Makes no Tokens::pieces; they take ten times the memory of the ids, and some time.
   bool ids_only = false;
   /// If above 0, text tokens are dropped so that at most this many remain, special tokens included.
   /// Of a pair the longer text is cut, and both once they are equally long.
@@ -73,7 +73,9 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
   /// An empty text gives only the special tokens. Throws InvalidArgument if there are none, if
   /// max_tokens is above 0 but below their number, and for a word above 2 GiB; and ModelError if
-  /// the normalizer makes the text more than 16 times as long.
+  /// the normalizer makes the text more than 16 times as long (from 87 KB on, four times and a
+  /// megabyte), or the pieces, unless only ids are asked for, take more than 64 times its bytes and
+  /// a megabyte.
   virtual Tokens encode(std::string_view text, const TokenizeOptions& options = {}) const = 0;
   /// Two texts as one sequence: [CLS] first [SEP] second [SEP] in BERT. With an empty second text,
   /// WordPiece tokenizers give encode(first), all others the pair's special tokens too. Throws as

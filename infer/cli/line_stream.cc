@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "infer/cli/input.h"
@@ -13,8 +14,9 @@ namespace infer {
 namespace {
 
 // Lines that are read at once, which is what is lost when a run is killed.
-constexpr size_t kWindowLines = 1024;
+constexpr int64_t kWindowLines = 1024;
 constexpr size_t kWindowBytes = 1 << 17;
+constexpr int64_t kWindowResultBytes = 1 << 24;  // or one line
 
 constexpr int64_t kReportedLines = 5;  // one by one; further ones are only counted
 
@@ -71,9 +73,11 @@ bool LineStream::run_windows(
     const std::function<bool(std::span<const Line>, const LinesDone&)>& sink) {
   Progress progress(options_.quiet || !options_.shows_progress);
   const int64_t bytes_before = lines_.bytes_read();
+  const auto most_lines = static_cast<size_t>(std::clamp<int64_t>(
+      kWindowResultBytes / std::max<int64_t>(options_.line_bytes, 1), 1, kWindowLines));
   while (!lines_.interrupted()) {
     std::vector<Line> window;
-    for (size_t bytes = 0; window.size() < kWindowLines && bytes < kWindowBytes;) {
+    for (size_t bytes = 0; window.size() < most_lines && bytes < kWindowBytes;) {
       if (!options_.waits && !window.empty() && !lines_.ready()) break;
       std::optional<Line> line = lines_.next();
       if (!line) break;

@@ -52,6 +52,7 @@ struct StreamOptions {
   bool waits = true;          // for a whole window where lines come slowly
   bool refuses_long = false;  // a line that is cut is an error that names --overflow
   bool shows_progress = true;
+  int64_t line_bytes = 0;  // of a line's result; wide ones make windows of fewer lines
 };
 
 /// One run over lines, window by window, so that memory stays bounded. Borrows the lines.
@@ -77,6 +78,7 @@ class LineStream {
     std::optional<Result> result;
     return run_windows(
         [&](auto texts, const auto& progress, const auto& stop) {
+          result.reset();  // two windows' results are never held at once
           result = run_texts(texts, progress, stop);
         },
         [&](int64_t i) -> const phasor::TextReport& { return result->report(i); },

@@ -141,7 +141,7 @@ TokenIds reference_ids(const phasor::Model& model) {
        {"Tom bit a dog.", "The committee will decide next week whether to build a new bridge.",
         "Why are there so many different kinds of apples?", "It rained, so we stayed at home.",
         "In 1905 a young clerk in Bern wrote four papers that changed physics."}) {
-    token_ids.push_back(model.tokenizer().encode(text).ids);
+    token_ids.push_back(model.tokenizer().encode(text, {.ids_only = true}).ids);
     if (std::ssize(token_ids.back()) > most) token_ids.back().resize(most);
   }
   return token_ids;

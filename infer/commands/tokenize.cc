@@ -1,9 +1,11 @@
 // infer tokenize TEXT…: the pieces and ids that a tokenizer makes of a text.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include "infer/cli/input.h"
 #include "infer/cli/options.h"
@@ -22,6 +24,36 @@ constexpr const char* kTokenizeFooter = R"(Examples:
   infer tokenize -m bert-base-uncased --pair "It rains." "Tom bit a dog."
   infer tokenize -m nllb-200-distilled-600M --lang eng_Latn "Tom bit a dog."
   cat sentences.txt | infer tokenize --json)";
+
+/// One line. Written piece by piece: a value of JSON takes several times the memory of the tokens.
+std::string to_json(const std::string& text, const phasor::Tokens& tokens,
+                    const std::optional<std::string>& pair) {
+  std::string json = fmt::format("{{\"text\":{},\"ids\":[{}],\"pieces\":[", json_string(text),
+                                 fmt::join(tokens.ids, ","));
+  const char* separator = "";
+  for (const std::string& piece : tokens.pieces) {
+    json += std::exchange(separator, ",") + json_string(piece);
+  }
+  json += "]";
+  if (pair) {
+    json += fmt::format(",\"text_pair\":{},\"token_types\":[{}]", json_string(*pair),
+                        fmt::join(tokens.token_types, ","));
+  }
+  return json + "}\n";
+}
+
+std::vector<TokenRow> to_rows(const phasor::Tokens& tokens, bool pair) {
+  std::vector<TokenRow> rows(pair ? 3 : 2);
+  rows[0].label = "token";
+  for (const std::string& piece : tokens.pieces) rows[0].cells.push_back(printable(piece));
+  const auto add = [](const char* label, std::span<const int32_t> numbers, TokenRow& row) {
+    row.label = label;
+    for (const int32_t number : numbers) row.cells.push_back(fmt::format("{}", number));
+  };
+  add("id", tokens.ids, rows[1]);
+  if (pair) add("type", tokens.token_types, rows[2]);
+  return rows;
+}
 
 }  // namespace
 
@@ -59,21 +91,10 @@ int tokenize(int argc, char** argv) {
       report_note(invalid_bytes_note(tokens.invalid_bytes));
     }
     if (!common.json && !std::exchange(first, false)) output.write("\n");
-    nlohmann::ordered_json json = {{"text", text}, {"ids", tokens.ids}, {"pieces", tokens.pieces}};
-    TokenRow token{"token", {}}, id{"id", {}}, type{"type", {}};
-    for (const std::string& piece : tokens.pieces) token.cells.push_back(printable(piece));
-    for (const int32_t i : tokens.ids) id.cells.push_back(fmt::format("{}", i));
-    std::vector<TokenRow> rows = {token, id};
-    if (pair) {
-      tokens.token_types.resize(tokens.ids.size());  // zeros if there are none
-      for (const int32_t t : tokens.token_types) type.cells.push_back(fmt::format("{}", t));
-      rows.push_back(type);
-      json["text_pair"] = *pair;
-      json["token_types"] = tokens.token_types;
-    }
-    common.json
-        ? output.write(one_line(json) + "\n")
-        : output.show(output.heading(printable(text)) + "\n" + token_table(rows, output.width()));
+    if (pair) tokens.token_types.resize(tokens.ids.size());  // zeros if there are none
+    common.json ? output.write(to_json(text, tokens, pair))
+                : output.show(output.heading(printable(text)) + "\n" +
+                              token_table(to_rows(tokens, pair.has_value()), output.width()));
     if (output.closed()) break;
   }
   return 0;

@@ -90,7 +90,7 @@ int64_t Corpus::num_tokens() const {
 Corpus tokenize_corpus(const phasor::Model& model, std::span<const std::string> lines) {
   Corpus corpus;
   for (const std::string& line : lines) {
-    const std::vector<int32_t> ids = model.tokenizer().encode(line).ids;
+    const std::vector<int32_t> ids = model.tokenizer().encode(line, {.ids_only = true}).ids;
     const std::vector<int64_t> places = text_places(model, ids);
     if (places.empty()) continue;
     std::vector<int32_t>& text = corpus.texts.emplace_back();

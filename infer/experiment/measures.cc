@@ -95,6 +95,8 @@ void add_position_term(const Subject& subject, const phasor::Trace& trace, int64
   }
 }
 
+constexpr const char* kOtherLengths = "the two runs cut a text to different lengths";
+
 void add_moved(std::span<const Deviation> deviations, Observed& text) {
   for (int64_t l = 0; l < std::ssize(deviations); ++l) {
     const Deviation& moved = deviations[l];
@@ -300,6 +302,10 @@ void measure_relative(Batch& batch) {
 
 void measure_moved(const Observed& before, Observed& after) {
   if (!same_shape(before, after)) return;
+  if (before.num_tokens() != after.num_tokens()) {
+    after.missing["moved"] = kOtherLengths;
+    return;
+  }
   std::vector<Deviation> deviations(before.states.size());
   for (size_t l = 0; l < deviations.size(); ++l) {
     deviations[l].add(after.states[l], before.states[l], before.d_model);
@@ -313,8 +319,10 @@ void measure_moved(const Subject& before, const Subject& after, std::span<const 
     observed_after.missing["moved"] = "the two models have different shapes";
     return;
   }
-  add_moved(deviations(after, before, inputs, "texts, one run against the other", progress),
-            observed_after);
+  const std::vector<Deviation> moved =
+      deviations(after, before, inputs, "texts, one run against the other", progress);
+  if (moved.empty()) observed_after.missing["moved"] = kOtherLengths;
+  add_moved(moved, observed_after);
 }
 
 void compare_losses(const Observed& a, Observed& b) {

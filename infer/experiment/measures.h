@@ -26,7 +26,7 @@ void score_longer(Many& many);  // longer
 void score_causes(Many& many);  // causes
 
 /// "moved" of `after`: how far its states are from those of `before`, of one text with
-/// Request::states. Models of different shapes have none.
+/// Request::states. Models of different shapes have none, nor do runs of different lengths.
 void measure_moved(const Observed& before, Observed& after);
 /// The same of many texts, which are run again.
 void measure_moved(const Subject& before, const Subject& after, std::span<const Input> inputs,

@@ -58,8 +58,9 @@ std::vector<Deviation> deviations(const Subject& got, const Subject& want,
   for (const std::span<const Input> batch : batches_of(inputs)) {
     progress.show(what, done, std::ssize(inputs));
     phasor::Trace wanted = hidden_states(), gotten = hidden_states();
-    want.run(token_ids_of(batch), wanted);
-    got.run(token_ids_of(batch), gotten);
+    const phasor::Encoding a = want.run(token_ids_of(batch), wanted);
+    const phasor::Encoding b = got.run(token_ids_of(batch), gotten);
+    if (!std::ranges::equal(a.offsets(), b.offsets())) return {};
     for (int64_t i = 0; i < std::ssize(batch); ++i) {
       for (int64_t l = 0; l < std::ssize(deviations); ++l) {
         deviations[l].add(gotten.hidden_state(l, i).values, wanted.hidden_state(l, i).values,

@@ -51,8 +51,8 @@ Observed described(const Subject& subject);
 /// The hooks of all hidden states.
 phasor::Trace hidden_states();
 
-/// How far each hidden state of `got` is from that of `want`, [L + 1], over all inputs; `what` is
-/// for the progress.
+/// How far each hidden state of `got` is from that of `want`, [L + 1], over all inputs; empty if
+/// the two cut an input to different lengths. Both have the same shape. `what` is for the progress.
 std::vector<Deviation> deviations(const Subject& got, const Subject& want,
                                   std::span<const Input> inputs, std::string_view what,
                                   Progress& progress);

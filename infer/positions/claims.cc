@@ -97,7 +97,7 @@ double largest_difference(std::span<const double> a, std::span<const double> b) 
 }
 
 TokenIds ids_of(const Model& model, const std::string& text) {
-  return model.tokenizer().encode(text).ids;
+  return model.tokenizer().encode(text, {.ids_only = true}).ids;
 }
 
 /// How far "a dog bit Tom" is from "Tom bit a dog", both of the same ids.

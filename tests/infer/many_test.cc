@@ -659,6 +659,26 @@ TEST(ManyTest, APrecisionMovesStatesALittle) {
   }
 }
 
+TEST(ManyTest, RunsThatCutATextToDifferentLengthsHaveNotMoved) {
+  Encoder encoder = bundled("learned");
+  const ModelConfig& config = encoder.model().config();
+  const std::vector<float> rows(4 * config.d_model, 0.5f);
+  const RunOptions whole = {.overflow = Overflow::kTruncate};
+  RunOptions cut = whole;
+  cut.positions = Positions::table({.rows = 4, .d_model = config.d_model, .values = rows});
+  const std::vector<Subject> subjects = {subject(encoder, "whole", whole),
+                                         subject(encoder, "cut", cut)};
+  for (const auto& order : {std::vector{0, 1}, std::vector{1, 0}}) {
+    const std::vector<Subject> two = {subjects[order[0]], subjects[order[1]]};
+    const Request request = request_of({"moved"});
+    EXPECT_NE(why_missing(observe_all(two, {kText, kOther}, request)[1], "moved"), "");
+    Progress progress(true);
+    const auto runs = observe_texts(two, inputs_of(encoder, {kText}), request, progress);
+    EXPECT_NE(runs.at(0).at(0).num_tokens(), runs.at(0).at(1).num_tokens());
+    EXPECT_NE(why_missing(runs.at(0).at(1), "moved"), "");
+  }
+}
+
 TEST(ManyTest, ModelsWithoutHeadOrTokenizerAnswerWhatTheyCan) {
   const TempFolder folder;
   folder.write("config.json", small_config_json().dump());

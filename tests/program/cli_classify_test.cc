@@ -50,6 +50,19 @@ TEST(CliRankTest, TextsComeBestFirstWithTheirNumbers) {
   EXPECT_NE(lines[1].find(all["ranking"][0]["text"].get<std::string>()), std::string::npos);
 }
 
+TEST(CliClassifyTest, ManyLabelsMakeWindowsOfFewLines) {
+  std::vector<std::string> labels;
+  for (int i = 0; i < 20'000; ++i) labels.push_back(std::to_string(i));
+  const BertFolder model(labels);
+  const std::vector<std::string> classify = {"classify", "-q", "-m", model.path(), "-i", "-"};
+  const ProgramResult one = run_infer(classify, {.input = "a dog\n"});
+  std::string lines, want;
+  for (int i = 0; i < 1024; ++i) lines += "a dog\n", want += one.out;  // 164 MB of numbers
+  const ProgramResult all = run_infer(classify, {.input = lines});
+  EXPECT_EQ(all.out, want) << all.err;
+  EXPECT_LT(all.peak_bytes - one.peak_bytes, int64_t{100} << 20);
+}
+
 TEST(CliRankTest, LinesOfAFileAndOfStandardInputAreTheSame) {
   const BertFolder model({"relevant"});
   std::string lines;

@@ -24,6 +24,43 @@ void make_tokenizer(const TempFolder& folder, const std::string& tokenizer_class
   folder.write("tokenizer_config.json", json{{"tokenizer_class", tokenizer_class}}.dump());
 }
 
+/// A tokenizer.json of byte-level BPE, with these steps before it.
+std::string growing_bpe(const json& steps) {
+  json vocab;
+  for (int i = 0; i < 94; ++i) vocab[std::string(1, static_cast<char>('!' + i))] = i;
+  vocab["ab"] = 94;
+  return json{{"normalizer", {{"type", "Sequence"}, {"normalizers", steps}}},
+              {"pre_tokenizer", {{"type", "ByteLevel"}, {"use_regex", false}}},
+              {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", {"a b"}}}}}
+      .dump();
+}
+
+json replace(const std::string& from, const std::string& to) {
+  return {{"type", "Replace"}, {"pattern", {{"String", from}}}, {"content", to}};
+}
+
+TEST(CliTokenizerTest, NoTokenizerMakesAMegabyteOfTextHundredsOfThem) {
+  const std::string unknown = "[" + std::string(998, 'U') + "]";
+  const TempFolder wordpiece, twice, compatible, in_words;
+  wordpiece.write("vocab.txt", "[PAD]\n" + unknown + "\n[CLS]\n[SEP]\n[MASK]\na\n");
+  wordpiece.write("tokenizer_config.json", json{{"unk_token", unknown}}.dump());
+  const std::string sixteen(16, 'a');
+  twice.write("tokenizer.json", growing_bpe({replace("!", sixteen), replace("a", sixteen)}));
+  compatible.write("tokenizer.json", growing_bpe({replace("!", "\uFDFA\uFDFA\uFDFA\uFDFA\uFDFA"),
+                                                  {{"type", "NFKD"}}}));
+  in_words.write("tokenizer.json", growing_bpe(json::array({replace("!", "ab")})));
+  const std::string text(1 << 20, '!');
+  for (const TempFolder* const folder : {&wordpiece, &twice, &compatible, &in_words}) {
+    for (const bool as_json : {false, true}) {
+      std::vector<std::string> words = {"tokenize", "-q", "-m", folder->path(), "-"};
+      if (as_json) words.insert(words.begin() + 1, "--json");
+      const ProgramResult result = run_infer(words, {.input = text});
+      EXPECT_EQ(result.exit_code, folder == &in_words ? 0 : 4) << result.err;
+      EXPECT_LT(result.peak_bytes, int64_t{400} << 20) << result.err;
+    }
+  }
+}
+
 TEST(CliTokenizerTest, ALanguageIsATokenOfTheText) {
   const TempFolder folder;
   make_tokenizer(folder, "NllbTokenizer");

@@ -77,6 +77,17 @@ TEST(SentencePieceCheckTest, AGoodModelIsRead) {
   EXPECT_EQ(tokenizer->encode("b bc\xc3\xa9").pieces, (Pieces{"▁", "a", "▁", "d", "a"}));
 }
 
+TEST(SentencePieceCheckTest, RulesThatMakeATextMuchLongerAreStopped) {
+  const auto tokenizer = load_bytes(
+      sentencepiece_bytes({{"a"}}, make_charsmap({{"b", letters(33)}, {"c", letters(8)}}).bytes()));
+  EXPECT_EQ(tokenizer->encode("ba").ids.size(), 1u + 34u);
+  expect_error<ModelError>([&] { tokenizer->encode(std::string(100, 'b')); }, {"1616", "100"});
+  EXPECT_GT(tokenizer->encode(std::string(1000, 'c')).ids.size(), 8000u);
+  expect_error<ModelError>(
+      [&] { tokenizer->encode(std::string(300'000, 'c'), {.ids_only = true}); },
+      {"2248576", "300000"});
+}
+
 TEST(SentencePieceCheckTest, TextsOfAllKindsAreSafeWithAGoodModel) {
   const TestCharsmap charsmap = make_charsmap({{"b", "a"}, {"bc", "d"}});
   const auto tokenizer = load_bytes(sentencepiece_bytes({{"a"}, {"aa"}}, charsmap.bytes()));
@@ -350,7 +361,7 @@ TEST(SentencePieceCheckTest, ALongRunOfUnknownCharactersIsCutWhateverMakesIt) {
   constexpr int kSlower = HAS_ADDRESS_SANITIZER ? 10 : 1;
   for (int n = 0; n < 300'000 / kSlower; ++n) words += "x ";
   constexpr std::string_view kSpace = "\xe2\x96\x81";
-  const std::string letters(30'000 / kSlower, 'x'), longest(64, 'y');
+  const std::string letters(30'000 / kSlower, 'x'), longest(16, 'y');
   // A space that is unknown itself, or becomes something else, does not end the run.
   std::string without_space = sentencepiece_bytes({{"q"}});
   without_space.replace(without_space.find(kSpace), kSpace.size(), "zzz");

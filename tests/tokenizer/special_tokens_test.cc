@@ -159,6 +159,25 @@ TEST(TokenizerFilesTest, TokenizerJsonGoesBeforeAStaleVocabTxt) {
   EXPECT_TRUE(same->notes().empty());
 }
 
+TEST(SpecialTokensTest, PiecesThatTakeMuchMoreThanTheirTextAreRefused) {
+  const std::string unknown = "[" + std::string(998, 'U') + "]";
+  const auto tokenizer =
+      tokenizer_of({{"vocab.txt", "[PAD]\n" + unknown + "\n[CLS]\n[SEP]\n[MASK]\na\n"},
+                    {"tokenizer_config.json", json{{"unk_token", unknown}}}});
+  const std::string text(100'000, '!');
+  for (const int64_t most : {0, 100}) {
+    const TokenizeOptions options = {.max_tokens = most};
+    expect_error<ModelError>([&] { tokenizer->encode(text, options); },
+                             {"[UUU", "1000 bytes", "100000"});
+    expect_error<ModelError>([&] { tokenizer->encode_pair("a", text, options); }, {"[UUU"});
+    expect_error<ModelError>([&] { tokenizer->encode_pair(text, "a", options); }, {"[UUU"});
+  }
+  EXPECT_EQ(tokenizer->encode(text, {.ids_only = true}).ids.size(), 100'002u);
+  EXPECT_EQ(tokenizer->encode(text.substr(0, 500)).pieces.at(500), unknown);
+  const std::string known(100'000, 'a');
+  EXPECT_EQ(tokenizer->encode("a" + known).pieces.at(1), unknown);  // a long word is one piece
+}
+
 // As Transformers 5.24 does it with each of these folders.
 TEST(TokenizerFilesTest, TheClassSaysWhichFileHasTheOptions) {
   const auto upper_case = [](const json& config, bool json_lower_cases) {

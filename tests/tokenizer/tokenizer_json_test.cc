@@ -305,6 +305,17 @@ TEST(TokenizerJsonTest, ANormalizerThatMakesTextsMuchLongerIsStopped) {
       {{"normalizer", {{"type", "Sequence"}, {"normalizers", json::array({grow, grow, grow})}}}});
   const auto tokenizer = load_json(root);
   expect_error<ModelError>([&] { tokenizer->encode("aaaa"); }, {"tokenizer.json", "normalizer"});
+  const auto once = load_json(bpe_json({{"normalizer", grow}}));
+  EXPECT_GT(once->encode(std::string(1000, 'a')).ids.size(), 1000u);
+  expect_error<ModelError>([&] { once->encode(std::string(200'000, 'a')); },
+                           {"1848576 bytes", "200000"});
+  json spaces = grow;  // each is three bytes where it becomes U+2581
+  spaces["content"] = std::string(8, ' ');
+  expect_error<ModelError>(
+      [&] {
+        load_json(bpe_json({{"normalizer", spaces}}))->encode(std::string(1000, 'a'));
+      },
+      {"tokenizer.json", "normalizer"});
 }
 
 TEST(TokenizerJsonTest, ValuesOfOtherTypesAreRefused) {

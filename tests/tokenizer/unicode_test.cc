@@ -24,6 +24,13 @@ TEST(NormalFormTest, MarksStandInCanonicalOrder) {
 TEST(NormalFormTest, HangulAndCompatibilityForms) {
   EXPECT_EQ(to_normal_form("\uD55C", NormalForm::kNfd), "\u1112\u1161\u11AB");
   EXPECT_EQ(to_normal_form("\u1112\u1161\u11AB", NormalForm::kNfc), "\uD55C");
+  std::string long_ones;  // of 18 characters each
+  for (int i = 0; i < 1000; ++i) long_ones += "\uFDFA";
+  for (const NormalForm form : {NormalForm::kNfkc, NormalForm::kNfkd}) {
+    EXPECT_GT(to_normal_form(long_ones, form, 100).size(), 100u);
+    EXPECT_LT(to_normal_form(long_ones, form, 100).size(), 300u);
+    EXPECT_EQ(to_normal_form(long_ones, form).size(), 33'000u);
+  }
   EXPECT_EQ(to_normal_form("\uFB01", NormalForm::kNfc), "\uFB01");
   EXPECT_EQ(to_normal_form("\uFB01", NormalForm::kNfkc), "fi");
   EXPECT_EQ(to_normal_form("\uFF76\uFF9E", NormalForm::kNfkd), "\u30AB\u3099");

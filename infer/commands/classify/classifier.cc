@@ -71,6 +71,7 @@ Classifier::Classifier(const ClassifyArguments& arguments)
 
 int Classifier::run(LineReader& lines, StreamOptions options, const Run& run_texts,
                     const Sink& sink, const std::function<void()>& finish) {
+  options.line_bytes = 2 * std::ssize(head.labels) * int64_t{sizeof(float)};
   LineStream stream(lines, options);
   const auto classify = [&](auto texts, const phasor::Progress& progress, const auto& stop) {
     return run_texts(texts, {.progress = progress, .stop = stop, .parse_special = parse_special});

@@ -161,6 +161,13 @@ phasor::Embeddings embed_few(phasor::Encoder& encoder, const phasor::EmbedOption
     throw phasor::InvalidArgument(
         fmt::format("{} takes 1 to {} texts, not {}", option, kMost, texts.size()));
   }
+  constexpr int64_t kMostNumbers = 1 << 24;
+  const int64_t width = encoder.embedding_width(how);
+  if (width * std::ssize(texts) > kMostNumbers) {
+    throw phasor::InvalidArgument(
+        fmt::format("{}: {} vectors of {} numbers are too many; give at most {} texts", option,
+                    texts.size(), width, kMostNumbers / width));
+  }
   phasor::Embeddings vectors = encoder.embed(texts, how);
   for (int64_t i = 0; i < vectors.size() && !quiet; ++i) {
     const std::string report = line_report(vectors.report(i), 0);

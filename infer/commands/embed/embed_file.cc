@@ -66,8 +66,8 @@ std::string VectorFormat::rows(std::span<const float> values, int64_t first_line
   }
   std::string text;
   for (int64_t line = first_line; !values.empty(); ++line, values = values.subspan(width)) {
-    text += fmt::format("{{\"line\":{},\"embedding\":[{}]}}\n", line,
-                        fmt::join(values.first(width), ","));
+    fmt::format_to(std::back_inserter(text), "{{\"line\":{},\"embedding\":[{}]}}\n", line,
+                   fmt::join(values.first(width), ","));
   }
   return text;
 }

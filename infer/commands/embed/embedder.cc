@@ -73,6 +73,7 @@ Embedder::Embedder(const VectorOptions& given, bool finds)
       language(given.common.language),
       follow_links(given.common.follow_links) {
   model->tokenizer();  // or the sentence why there is none
+  stream.line_bytes = width() * int64_t{sizeof(float)};
   if (finds && !given.prefix) {
     options.prompt = model->text().document_prompt().value_or(*options.prompt);
   }

@@ -99,8 +99,9 @@ void compare_ids(Verification& v, const phasor::Model& model, int64_t i) {
   if (!item.text || !model.has_tokenizer()) return;
   ++v.texts;
   const phasor::Tokenizer& tokenizer = model.tokenizer();
-  phasor::Tokens got = item.text_pair ? tokenizer.encode_pair(*item.text, *item.text_pair)
-                                      : tokenizer.encode(*item.text);
+  const phasor::TokenizeOptions how = {.ids_only = true};
+  phasor::Tokens got = item.text_pair ? tokenizer.encode_pair(*item.text, *item.text_pair, how)
+                                      : tokenizer.encode(*item.text, how);
   const auto check = [&](const char* what, const auto& ids, const auto& wanted) {
     if (ids == wanted || !v.ids_difference.empty()) return;
     v.ids_difference = fmt::format("the {} of {} differ: got {}, want {}", what, name_of(item, i),
