@@ -22,9 +22,13 @@ size_t round_up(size_t bytes, size_t multiple) {
 
 }  // namespace
 
+int64_t Arena::rounded(int64_t bytes) {
+  return static_cast<int64_t>(round_up(std::max<int64_t>(bytes, 1), kAlignment));
+}
+
 void* Arena::take(size_t bytes) {
   const std::lock_guard lock(*mutex_);
-  bytes = round_up(std::max<size_t>(bytes, 1), kAlignment);
+  bytes = rounded(static_cast<int64_t>(bytes));
   if (bytes > left_) {
     const size_t size = round_up(std::max(bytes, kPieceBytes), kHugePage);
     std::unique_ptr<void, Free> piece(std::aligned_alloc(kHugePage, size));

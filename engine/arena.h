@@ -16,6 +16,8 @@ class Arena {
   /// Aligned for oneDNN. Throws std::bad_alloc.
   void* take(size_t bytes);
   int64_t bytes() const { return bytes_; }  // handed out
+  /// What take() counts for so many bytes.
+  static int64_t rounded(int64_t bytes);
 
  private:
   struct Free {

@@ -61,6 +61,10 @@ Room room_in(float* scratch, int64_t num_rows, int64_t num_tokens, int64_t lanes
           transposed + stride * lanes};
 }
 
+int64_t max_offset(const DisentangledConfig& config) {
+  return std::max(config.max_distance, config.num_buckets);
+}
+
 void pack(const std::vector<float>& from, const RowRange& rows, const AttentionInput& in,
           int64_t head, int64_t stride, float* to) {
   const int64_t width = in.num_heads * in.head_dim;
@@ -70,9 +74,18 @@ void pack(const std::vector<float>& from, const RowRange& rows, const AttentionI
 
 }  // namespace
 
+int64_t RelativeRows::bytes(const DisentangledConfig& config, int64_t attention_width) {
+  const int64_t terms = (config.content_to_position ? 1 : 0) + (config.position_to_content ? 1 : 0);
+  return terms * 2 * config.num_buckets * attention_width * int64_t{sizeof(float)};
+}
+
+int64_t Disentangled::bytes(const DisentangledConfig& config) {
+  return (2 * max_offset(config) + 1) * int64_t{sizeof(int32_t)};
+}
+
 Disentangled::Disentangled(const DisentangledConfig& config)
-    : num_rows_(2 * config.num_buckets),
-      max_offset_(std::max(config.max_distance, config.num_buckets)) {
+    : num_rows_(2 * config.num_buckets), max_offset_(max_offset(config)) {
+  row_of_.reserve(2 * max_offset_ + 1);
   for (int64_t offset = -max_offset_; offset <= max_offset_; ++offset) {
     const int64_t row = bucket_of(offset, config) + config.num_buckets;
     row_of_.push_back(static_cast<int32_t>(std::clamp<int64_t>(row, 0, num_rows_ - 1)));

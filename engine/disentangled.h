@@ -17,12 +17,20 @@ struct ScoreTile;
 struct RelativeRows {
   std::vector<float> keys;     // [2S, H·D], for content to position
   std::vector<float> queries;  // [2S, H·D], for position to content
+
+  int64_t bytes() const {
+    return (std::ssize(keys) + std::ssize(queries)) * int64_t{sizeof(float)};
+  }
+  static int64_t bytes(const DisentangledConfig& config, int64_t attention_width);
 };
 
 /// Which row of the table an offset takes. Immutable.
 class Disentangled {
  public:
   explicit Disentangled(const DisentangledConfig& config);
+
+  int64_t bytes() const { return std::ssize(row_of_) * int64_t{sizeof(int32_t)}; }
+  static int64_t bytes(const DisentangledConfig& config);
 
   int64_t num_rows() const { return num_rows_; }  // 2S
   int64_t row_of(int64_t offset) const;           // of i − j

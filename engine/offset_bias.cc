@@ -47,6 +47,12 @@ OffsetBias OffsetBias::alibi(int64_t num_heads) {
   return bias;
 }
 
+int64_t OffsetBias::bytes(const ModelConfig& config) {
+  const bool buckets = config.position.bias == ScoreBias::kBuckets;
+  const int64_t offsets = buckets ? 2 * config.position.max_distance + 1 : 1;
+  return config.num_heads * offsets * int64_t{sizeof(float)};
+}
+
 OffsetBias::OffsetBias(const ModelConfig& config, std::span<const float> table) {
   const PositionConfig& position = config.position;
   if (position.bias == ScoreBias::kAlibi) {
@@ -54,6 +60,7 @@ OffsetBias::OffsetBias(const ModelConfig& config, std::span<const float> table) 
     return;
   }
   max_offset_ = position.max_distance;
+  by_offset_.reserve(config.num_heads * (2 * max_offset_ + 1));
   for (int64_t h = 0; h < config.num_heads; ++h) {
     for (int64_t offset = -max_offset_; offset <= max_offset_; ++offset) {
       by_offset_.push_back(table[bucket_of(offset, position) * config.num_heads + h]);

@@ -19,6 +19,11 @@ class OffsetBias {
   OffsetBias(const ModelConfig& config, std::span<const float> table);
   static OffsetBias alibi(int64_t num_heads);
 
+  int64_t bytes() const {
+    return (std::ssize(by_offset_) + std::ssize(slopes_)) * int64_t{sizeof(float)};
+  }
+  static int64_t bytes(const ModelConfig& config);
+
   float at(int64_t head, int64_t offset) const;
 
   /// Floats of scratch memory for num_tokens tokens and tiles of so many lanes.

@@ -77,6 +77,16 @@ class Packer {
   PackedLinear linear(const std::string& name, const LinearWeights& weights) {
     return linear(name, weights.weight, weights.bias);
   }
+  /// What linear() takes of the arena for a map.
+  int64_t bytes(int64_t in, int64_t out) {
+    const int64_t columns = filled_up(out), row_bytes = in * value_bytes();
+    const int64_t bias = Arena::rounded(columns * sizeof(float));
+    const int64_t scales = precision_ == Precision::kInt8 ? 2 * bias : 0;
+    const int64_t matrix = takes_panels(row_bytes)
+                               ? columns * row_bytes
+                               : static_cast<int64_t>(layout(in, out).get_size());
+    return Arena::rounded(matrix) + bias + scales;
+  }
   /// Several maps of the same input, packed side by side as one.
   PackedLinear side_by_side(
       std::initializer_list<std::pair<std::string, const LinearWeights*>> parts) {
@@ -96,7 +106,7 @@ class Packer {
   PackedLinear linear(std::span<const float> weight, std::span<const float> bias) {
     const int64_t out = std::ssize(bias);
     const int64_t in = std::ssize(weight) / out;
-    const int64_t columns = (out + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
+    const int64_t columns = filled_up(out);
     auto* const packed_bias = take_zeros<float>(arena_, columns);
     std::copy(bias.begin(), bias.end(), packed_bias);
     PackedLinear packed{.precision = precision_,
@@ -134,6 +144,12 @@ class Packer {
     return packed;
   }
 
+  static int64_t filled_up(int64_t columns) {
+    return (columns + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
+  }
+  int64_t value_bytes() const {
+    return static_cast<int64_t>(dnnl::memory::data_type_size(matmul_types(precision_).weights));
+  }
   bool takes_panels(int64_t row_bytes) const {
     if (precision_ != Precision::kInt8) return kernels().linear != nullptr;
     return kernels().linear_int8 != nullptr && row_bytes % kUnit == 0;
@@ -141,8 +157,8 @@ class Packer {
 
   // Four bytes of each of 16 rows, then the next four.
   const std::byte* pack_panels(const std::byte* rows, int64_t row_bytes, int64_t out) {
-    const int64_t count = (out + kPanelColumns - 1) / kPanelColumns;
-    auto* const panels = static_cast<std::byte*>(arena_.take(count * kPanelColumns * row_bytes));
+    const int64_t count = filled_up(out) / kPanelColumns;
+    auto* const panels = static_cast<std::byte*>(arena_.take(filled_up(out) * row_bytes));
     std::byte* to = panels;
     for (int64_t p = 0; p < count; ++p, rows += kPanelColumns * row_bytes) {
       const int64_t columns = std::min(kPanelColumns, out - p * kPanelColumns);
@@ -221,6 +237,21 @@ class RelativePacker {
   std::vector<float> table_;  // [2S, C], after its norm
 };
 
+/// Throws ModelError where packing takes out of proportion to the weights: narrow matrices are
+/// filled up, and tables by offset are as large as config.json says.
+void check_packed_bytes(const Model& model, int64_t bytes) {
+  constexpr int64_t kBeside = int64_t{64} << 20, kBytesOfParameter = 8;
+  const int64_t most = kBeside + kBytesOfParameter * model.num_parameters();
+  if (bytes <= most) return;
+  throw ModelError(
+      fmt::format("the packed weights would take {} MB; a model of {} parameters may take {} MB",
+                  bytes >> 20, model.num_parameters(), most >> 20));
+}
+
+int64_t bytes_of(Packer& packer, const Tensor& weight) {
+  return weight.present() ? packer.bytes(weight.shape[1], weight.shape[0]) : 0;
+}
+
 PackedHead pack_mlm_head(const Model& model, const dnnl::engine& engine) {
   if (!model.weights().mlm_head) {
     throw ModelError(
@@ -232,6 +263,7 @@ PackedHead pack_mlm_head(const Model& model, const dnnl::engine& engine) {
   const MlmHead& head = *model.weights().mlm_head;
   Arena arena;
   Packer packer(engine, arena, Precision::kFloat32);
+  check_packed_bytes(model, bytes_of(packer, head.dense.weight) + bytes_of(packer, head.decoder));
   PackedHead packed{.arena = {},
                     .dense = packer.linear("MLM head dense", head.dense),
                     .activation = head.activation,
@@ -245,6 +277,8 @@ PackedHead pack_classifier(const Model& model, const dnnl::engine& engine) {
   const ClassifierHead& head = classifier_of(model);
   Arena arena;
   Packer packer(engine, arena, Precision::kFloat32);
+  check_packed_bytes(model,
+                     bytes_of(packer, head.dense.weight) + bytes_of(packer, head.out.weight));
   PackedHead packed{.arena = {},
                     .dense = {},
                     .activation = head.activation,
@@ -305,12 +339,31 @@ Precision precision_for(const ModelConfig& config, Precision wanted) {
                   width, max_int8_width()));
 }
 
+int64_t packed_bytes(const Model& model, const dnnl::engine& engine, Precision precision) {
+  const ModelConfig& config = model.config();
+  const PositionConfig& position = config.position;
+  Arena none;
+  Packer packer(engine, none, precision_for(config, precision));
+  const int64_t width = config.d_model, heads = config.attention_width(), mlp = config.d_ff;
+  int64_t block = packer.bytes(width, 3 * heads) + packer.bytes(heads, width) +
+                  (config.gated_mlp ? 2 : 1) * packer.bytes(width, mlp) + packer.bytes(mlp, width);
+  int64_t bytes = 0;
+  if (config.d_embedding > 0) bytes += packer.bytes(config.d_embedding, width);
+  if (position.bias != ScoreBias::kNone) bytes += OffsetBias::bytes(config);
+  if (position.disentangled) {
+    bytes += Disentangled::bytes(*position.disentangled);
+    block += RelativeRows::bytes(*position.disentangled, heads);
+  }
+  return bytes + config.num_blocks() * block;
+}
+
 PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine, Precision wanted,
                              const Threads& threads)
     : precision(precision_for(model.config(), wanted)) {
   const ModelConfig& config = model.config();
   const Weights& weights = model.weights();
   Packer packer(engine, arena, precision);
+  check_packed_bytes(model, packed_bytes(model, engine, precision));
   token_types = read_finite("token type embedding", weights.token_type_embedding);
   const auto norm = [&](const std::string& name, const NormWeights& of) {
     return unpack(config.norm, name, of);
@@ -357,7 +410,10 @@ PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine, Pre
 
 int64_t PackedWeights::bytes() const {
   const std::scoped_lock lock(head_mutex_);
-  return arena.bytes() + (mlm_head_ ? mlm_head_->arena.bytes() : 0) +
+  int64_t tables = score_bias ? score_bias->bytes() : 0;
+  if (disentangled) tables += disentangled->bytes();
+  for (const PackedBlock& block : blocks) tables += block.relative.bytes();
+  return arena.bytes() + tables + (mlm_head_ ? mlm_head_->arena.bytes() : 0) +
          (classifier_ ? classifier_->arena.bytes() : 0);
 }
 

@@ -47,6 +47,9 @@ int64_t max_int8_width();
 /// Throws InvalidArgument if int8 was requested and a map is wider than max_int8_width().
 Precision precision_for(const ModelConfig& config, Precision wanted);
 
+/// What PackedWeights::bytes() will be, without a head.
+int64_t packed_bytes(const Model& model, const dnnl::engine& engine, Precision precision);
+
 /// Throws ModelError if the model has none.
 const ClassifierHead& classifier_of(const Model& model);
 
@@ -80,10 +83,12 @@ struct PackedHead {
 /// use. Embeddings are not packed: they are read from the Model.
 struct PackedWeights {
   /// Throws ModelError if a weight is NaN or infinite, because an activation may hide it from the
-  /// result; and what precision_for() throws.
+  /// result, and, before it takes memory, if that would be more than 64 MiB and eight bytes for
+  /// each of the model's parameters; and what precision_for() throws.
   PackedWeights(const Model& model, const dnnl::engine& engine, Precision precision,
                 const Threads& threads);
-  int64_t bytes() const;  // of matrices and biases, including a head's once it is packed
+  /// Of matrices, biases and tables by offset, including a head's matrices once it is packed.
+  int64_t bytes() const;
 
   /// The model's heads, packed by the first call, because few runs need one. Thread-safe. Throw
   /// ModelError, in every call, if there is none or a weight is NaN or infinite.

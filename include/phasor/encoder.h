@@ -328,8 +328,9 @@ class Encoder {
   /// length.
   std::vector<PrimitiveInfo> primitives() const;
 
-  /// The size of the packed matrices and biases, in bytes; replicas share them. Those of a
-  /// head count after its first use. Embeddings are not packed: they are read from the Model.
+  /// The size of the packed matrices, biases and tables by offset, in bytes; replicas share them.
+  /// Those of a head count after its first use. Embeddings are not packed: they are read from the
+  /// Model.
   int64_t packed_bytes() const;
   const Model& model() const;
   int threads() const;

@@ -313,5 +313,35 @@ TEST(PrecisionTest, Int8TakesAQuarterOfTheMemory) {
   EXPECT_LT(bytes(Precision::kInt8), 0.3 * bytes(Precision::kFloat32));
 }
 
+TEST(PrecisionTest, PackedBytesAreCountedAhead) {
+  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  for (uint64_t seed = 1; seed <= kFirstScorePositionsSeed + 40; ++seed) {
+    const auto model = drawn_model(seed);
+    for (const Precision precision : kAll) {
+      EXPECT_EQ(packed_bytes(*model, engine, precision),
+                Encoder(model, {.threads = 1, .precision = precision}).packed_bytes())
+          << seed << ' ' << to_string(precision);
+    }
+  }
+}
+
+TEST(PrecisionTest, PackingTakesNoMoreThanInProportionToTheWeights) {
+  ModelConfig narrow = small_config();  // its columns are filled up
+  narrow.num_heads = 1;
+  narrow.d_model = 1;
+  narrow.d_ff = 1 << 20;
+  ModelConfig far = small_config();  // a bias for each offset and head
+  far.position.bias = ScoreBias::kBuckets;
+  far.position.num_buckets = 32;
+  far.position.max_distance = 1 << 23;
+  ModelConfig relative = small_config();  // keys and queries of each bucket in each layer
+  relative.num_layers = 500;
+  relative.position.disentangled = DisentangledConfig{.num_buckets = 4096, .max_distance = 0};
+  for (const ModelConfig& config : {narrow, far, relative}) {
+    const auto model = random_model(config, 1);
+    expect_error<ModelError>([&] { Encoder(model, {.threads = 1}); }, {"packed weights"});
+  }
+}
+
 }  // namespace
 }  // namespace phasor
