@@ -232,6 +232,7 @@ void add_mlm_head(const Binder& binder, const CheckpointConfig& checkpoint, Boun
 
 /// Likewise. Returns whether a note says that the head is not used.
 bool add_classifier(const Binder& binder, const CheckpointConfig& checkpoint, BoundWeights& bound) {
+  constexpr int64_t kMostLabels = 1 << 16;
   const Parameter out{
       .module = "classifier.out", .leaf = "weight", .shape = {kAnyRows, checkpoint.config.d_model}};
   // The heads that label tokens have other modules than those that label texts.
@@ -243,11 +244,14 @@ bool add_classifier(const Binder& binder, const CheckpointConfig& checkpoint, Bo
                           shape_text(binder.shape(out)), shape_text(out.shape));
   } else if (problem.empty()) {
     const int64_t rows = binder.shape(out)[0], named = std::ssize(head.labels);
-    if (named > 0 && named != rows) {
+    if (rows > kMostLabels) {
+      problem = fmt::format("it has {} labels; at most {} are read", rows, kMostLabels);
+    } else if (named > 0 && named != rows) {
       problem = fmt::format("config.json's id2label names {} labels, but its matrix has {} rows",
                             named, rows);
     }
-    for (int64_t i = named; i < rows; ++i) head.labels.push_back(fmt::format("LABEL_{}", i));
+    for (int64_t i = named; problem.empty() && i < rows; ++i)
+      head.labels.push_back(fmt::format("LABEL_{}", i));
     using Output = ClassifierHead::Output;
     head.output =
         checkpoint.classifier_output.value_or(rows == 1 ? Output::kSigmoid : Output::kSoftmax);

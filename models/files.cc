@@ -220,7 +220,8 @@ bool is_there(const std::filesystem::path& file) {
 
 void refuse_link_out(const ModelPath& folder, const std::filesystem::path& file) {
   namespace fs = std::filesystem;
-  if (folder.follow_links()) return refuse_link_to_proc(folder, file);
+  refuse_link_to_proc(folder, file);  // where a file may have no name to compare
+  if (folder.follow_links()) return;
   std::error_code error;
   const fs::path& named = folder;
   const fs::path home = fs::canonical(named.empty() ? "." : named, error);

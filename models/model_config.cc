@@ -142,6 +142,7 @@ void read_by_row(const ConfigReader& reader, const Family& family, ModelConfig& 
 std::vector<std::string> read_labels(const ConfigReader& reader) {
   constexpr std::string_view kKey = "id2label";
   if (!reader.has(kKey)) return {};
+  constexpr size_t kMostBytes = 1024;
   const ConfigReader names = reader.object(kKey);
   std::vector<std::string> labels(names.keys().size());
   for (size_t i = 0; i < labels.size(); ++i) {
@@ -150,6 +151,10 @@ std::vector<std::string> read_labels(const ConfigReader& reader) {
       reader.refuse(kKey, fmt::format("an object of names for 0 to {}", labels.size() - 1));
     }
     labels[i] = names.text({number});
+    if (labels[i].size() > kMostBytes) {
+      reader.refuse(kKey, fmt::format("an object of names of at most {} bytes; that of {} has {}",
+                                      kMostBytes, number, labels[i].size()));
+    }
   }
   if (labels.empty()) reader.refuse(kKey, R"(an object of names, like {"0": "LABEL_0"})");
   return labels;

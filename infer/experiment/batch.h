@@ -33,9 +33,14 @@ struct Request {
   bool measures(void (*measure)(Batch&)) const;
 };
 
+/// About the bytes that observing a text of so many tokens takes: the stream at all places, the
+/// tables and their JSON, and the patterns of a layer, or of all where they are kept and shown.
+int64_t observed_bytes(const phasor::ModelConfig& config, int64_t tokens, bool keeps_patterns);
+
 class Batch {
  public:
-  /// Runs the inputs. Borrows all. Throws what encoding throws.
+  /// Runs the inputs. Borrows all. Throws what encoding throws, and InvalidArgument where observing
+  /// a text would take more than 400 MB and eight bytes for each of the model's parameters.
   Batch(const Subject& subject, std::span<const Input> inputs, const Request& request,
         Progress& progress);
 

@@ -1,5 +1,6 @@
 #include "infer/serve/live.h"
 
+#include <algorithm>
 #include <boost/asio/steady_timer.hpp>
 #include <nlohmann/json.hpp>
 
@@ -29,19 +30,13 @@ Request request_of(const Interventions& interventions) {
 
 /// What observing takes, and its page.
 int64_t bytes_of(const phasor::Model& model, std::span<const Input> inputs, int64_t runs) {
-  constexpr int64_t kWeightBytes = 14;   // of a pattern: traced, kept, in 8 bits, as text
-  constexpr int64_t kHeadBytes = 16384;  // a head's rows of all tables, and their JSON
-  constexpr int64_t kStateBytes = 48;    // of a number in the stream: traced at all places
-  const phasor::ModelConfig& config = model.config();
-  const int64_t heads = config.num_layers * config.num_heads;
+  const std::optional<int32_t> mask = model.tokenizer().mask_id();
+  const int64_t logits = model.weights().mlm_head && mask ? model.config().vocab_size : 0;
   int64_t bytes = 0;
   for (const Input& input : inputs) {
-    const auto tokens = std::ssize(input.token_ids);
-    bytes += runs * heads * (kHeadBytes + kWeightBytes * tokens * tokens) +
-             kStateBytes * (config.num_layers + 1) * tokens * config.d_model;
-    if (const auto mask = model.tokenizer().mask_id(); mask && model.weights().mlm_head) {
-      bytes += std::ranges::count(input.token_ids, *mask) * config.vocab_size *
-               static_cast<int64_t>(sizeof(float));
+    bytes += runs * observed_bytes(model.config(), std::ssize(input.token_ids), true);
+    if (logits > 0) {
+      bytes += std::ranges::count(input.token_ids, *mask) * logits * int64_t{sizeof(float)};
     }
   }
   return bytes;

@@ -70,9 +70,11 @@ TEST(ClassifierTest, LabelsThatDoNotFitCostTheHead) {
   Files files;
   files.config["id2label"] = {{"0", "a"}, {"1", "b"}};
   files.expect_headless({"2 labels", "3 rows"});
+  Files(65'537).expect_headless({"65537 labels"});
   for (const json& labels :
        {json(3), json("a"), json::array({"a", "b", "c"}), json{{"0", 1}, {"1", 2}, {"2", 3}},
-        json{{"0", "a"}, {"1", "b"}, {"3", "c"}}, json{{"a", "0"}}, json::object()}) {
+        json{{"0", "a"}, {"1", "b"}, {"3", "c"}}, json{{"a", "0"}}, json::object(),
+        json{{"0", "a"}, {"1", "b"}, {"2", std::string(1025, 'c')}}}) {
     SCOPED_TRACE(labels.dump());
     files.config["id2label"] = labels;
     files.expect_headless({"id2label"});

@@ -314,13 +314,13 @@ TEST(FollowedLinksTest, EveryTokenizersFilesAreFollowed) {
   }
 }
 
-/// A model whose file `name` is a link to `target`; everything that is read of it, links followed.
-void load_with_link(const char* name, const fs::path& target) {
+/// A model whose file `name` is a link to `target`; everything that is read of it.
+void load_with_link(const char* name, const fs::path& target, bool follow_links = true) {
   const TempFolder folder;
   copy_model(folder.path());
   fs::remove(folder.path() / name);
   fs::create_symlink(target, folder.path() / name);
-  Model::load(folder.path(), {.follow_links = true})->tokenizer();
+  Model::load(folder.path(), {.follow_links = follow_links})->tokenizer();
 }
 
 TEST(FollowedLinksTest, WhatIsNoPlainFileIsStillRefused) {
@@ -353,7 +353,10 @@ TEST(FollowedLinksTest, NothingLeadsThroughProc) {
           fs::path("/proc/self/fd/" + std::to_string(nameless.descriptor())),
           between.path() / "file", between.path() / "fd" / number,
           fs::path("/proc/self/root" + fs::canonical(good).string()), fs::path("/proc/version")}) {
-      expect_error<ModelError>([&] { load_with_link(name, target); }, {name, "link into /proc"});
+      for (const bool follow_links : {true, false}) {
+        expect_error<ModelError>([&] { load_with_link(name, target, follow_links); },
+                                 {name, "link into /proc"});
+      }
     }
   }
 }
