@@ -252,7 +252,7 @@ int64_t bytes_of(Packer& packer, const Tensor& weight) {
   return weight.present() ? packer.bytes(weight.shape[1], weight.shape[0]) : 0;
 }
 
-PackedHead pack_mlm_head(const Model& model, const dnnl::engine& engine) {
+PackedHead pack_mlm_head(const Model& model, const dnnl::engine& engine, int64_t packed_already) {
   if (!model.weights().mlm_head) {
     throw ModelError(
         fmt::format("this {} checkpoint has no masked-language-model head; choose one saved with "
@@ -263,7 +263,8 @@ PackedHead pack_mlm_head(const Model& model, const dnnl::engine& engine) {
   const MlmHead& head = *model.weights().mlm_head;
   Arena arena;
   Packer packer(engine, arena, Precision::kFloat32);
-  check_packed_bytes(model, bytes_of(packer, head.dense.weight) + bytes_of(packer, head.decoder));
+  check_packed_bytes(
+      model, packed_already + bytes_of(packer, head.dense.weight) + bytes_of(packer, head.decoder));
   PackedHead packed{.arena = {},
                     .dense = packer.linear("MLM head dense", head.dense),
                     .activation = head.activation,
@@ -273,12 +274,12 @@ PackedHead pack_mlm_head(const Model& model, const dnnl::engine& engine) {
   return packed;
 }
 
-PackedHead pack_classifier(const Model& model, const dnnl::engine& engine) {
+PackedHead pack_classifier(const Model& model, const dnnl::engine& engine, int64_t packed_already) {
   const ClassifierHead& head = classifier_of(model);
   Arena arena;
   Packer packer(engine, arena, Precision::kFloat32);
-  check_packed_bytes(model,
-                     bytes_of(packer, head.dense.weight) + bytes_of(packer, head.out.weight));
+  check_packed_bytes(model, packed_already + bytes_of(packer, head.dense.weight) +
+                                bytes_of(packer, head.out.weight));
   PackedHead packed{.arena = {},
                     .dense = {},
                     .activation = head.activation,
@@ -410,6 +411,10 @@ PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine, Pre
 
 int64_t PackedWeights::bytes() const {
   const std::scoped_lock lock(head_mutex_);
+  return locked_bytes();
+}
+
+int64_t PackedWeights::locked_bytes() const {
   int64_t tables = score_bias ? score_bias->bytes() : 0;
   if (disentangled) tables += disentangled->bytes();
   for (const PackedBlock& block : blocks) tables += block.relative.bytes();
@@ -419,13 +424,13 @@ int64_t PackedWeights::bytes() const {
 
 const PackedHead& PackedWeights::mlm_head(const Model& model, const dnnl::engine& engine) const {
   const std::scoped_lock lock(head_mutex_);
-  if (!mlm_head_) mlm_head_ = pack_mlm_head(model, engine);
+  if (!mlm_head_) mlm_head_ = pack_mlm_head(model, engine, locked_bytes());
   return *mlm_head_;
 }
 
 const PackedHead& PackedWeights::classifier(const Model& model, const dnnl::engine& engine) const {
   const std::scoped_lock lock(head_mutex_);
-  if (!classifier_) classifier_ = pack_classifier(model, engine);
+  if (!classifier_) classifier_ = pack_classifier(model, engine, locked_bytes());
   return *classifier_;
 }
 

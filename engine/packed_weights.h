@@ -106,6 +106,8 @@ struct PackedWeights {
   std::optional<Norm> final_norm;
 
  private:
+  int64_t locked_bytes() const;
+
   mutable std::mutex head_mutex_;
   mutable std::optional<PackedHead> mlm_head_, classifier_;
 };

@@ -20,6 +20,7 @@ template <class... Ts>
 Overloaded(Ts...) -> Overloaded<Ts...>;  // clang 16 and older deduce no arguments for an aggregate
 
 constexpr int64_t kUsualLength = 512;  // of the longest text in training, where no file says
+constexpr int64_t kMostComputed = int64_t{1} << 16;  // rows of a mean, where none are stored
 
 void check_token(int64_t index, size_t num_tokens) {
   if (index < 0 || index >= static_cast<int64_t>(num_tokens)) {
@@ -261,7 +262,8 @@ void PositionSource::row(double position, float* out) const {
 
 std::vector<float> PositionSource::mean_of_rows() const {
   const int64_t trained = config_.max_positions > 0 ? config_.max_positions : kUsualLength;
-  const int64_t count = std::min(trained, max_tokens().value_or(trained));
+  int64_t count = std::min(trained, max_tokens().value_or(trained));
+  if (sinusoids_ != nullptr) count = std::min(count, kMostComputed);
   std::vector<float> values(width_);
   std::vector<double> mean(width_);
   for (int64_t t = 0; t < count; ++t) {

@@ -129,6 +129,16 @@ bool is_in_proc(const std::filesystem::path& path) {
   return statfs(path.c_str(), &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
 }
 
+/// Throws ModelError where `error` leaves open where a link leads: the system may follow one whose
+/// path is too long to be told. What is not there is no such error.
+void refuse_unknown(const std::filesystem::path& file, const std::error_code& error) {
+  if (!error || error == std::errc::no_such_file_or_directory ||
+      error == std::errc::not_a_directory)
+    return;
+  throw ModelError(
+      fmt::format("{}: where it leads cannot be told: {}", file.string(), error.message()));
+}
+
 /// Throws ModelError where the way from `folder` to `file`, of links and folders, passes /proc,
 /// whose links lead to what this process has opened, and whose files say what it holds.
 void refuse_link_to_proc(const std::filesystem::path& folder, const std::filesystem::path& file) {
@@ -141,12 +151,15 @@ void refuse_link_to_proc(const std::filesystem::path& folder, const std::filesys
     const fs::path next = at / *rest.begin();
     rest = rest.lexically_relative(*rest.begin());
     if (rest == ".") rest.clear();
-    if (!fs::is_symlink(next, error)) {
+    const bool is_link = fs::is_symlink(next, error);
+    refuse_unknown(file, error);
+    if (!is_link) {
       at = next;
     } else if (is_in_proc(at)) {
       break;
     } else {
       const fs::path target = fs::read_symlink(next, error);
+      refuse_unknown(file, error);
       if (target.is_absolute()) at = "/";
       rest = rest.empty() ? target.relative_path() : target.relative_path() / rest;
       ++links;
@@ -226,6 +239,7 @@ void refuse_link_out(const ModelPath& folder, const std::filesystem::path& file)
   const fs::path& named = folder;
   const fs::path home = fs::canonical(named.empty() ? "." : named, error);
   const fs::path target = error ? fs::path() : fs::canonical(file, error);
+  refuse_unknown(file, error);
   if (error) return;  // whoever opens it says why
   const auto lies_in = [&target](const fs::path& outer) {
     return std::mismatch(outer.begin(), outer.end(), target.begin(), target.end()).first ==

@@ -361,6 +361,43 @@ TEST(FollowedLinksTest, NothingLeadsThroughProc) {
   }
 }
 
+/// Makes folders in one another, 3600 bytes in all, goes to the innermost, and gives its path.
+fs::path enter_deep(char letter) {
+  fs::path deep;
+  for (int i = 0; i < 18; ++i) {
+    const std::string name(200, letter);
+    fs::create_directory(name);
+    fs::current_path(name);
+    deep /= name;
+  }
+  return deep;
+}
+
+TEST(ModelFolderTest, ALinkWhosePathIsTooLongIsRefused) {
+  // The system follows config.json -> a…/on/up, on -> b…, up -> secret: each link is short enough.
+  const TempFolder outside, folder;
+  outside.write("secret", "{}");
+  const fs::path before = fs::current_path();
+  fs::current_path(folder.path());
+  const fs::path first = enter_deep('a');
+  fs::current_path(folder.path() / first);
+  const fs::path second = enter_deep('b');
+  fs::create_symlink(outside.path() / "secret", "up");
+  fs::current_path(folder.path() / first);
+  fs::create_symlink(second, "on");
+  fs::current_path(before);
+  const fs::path file = folder.path() / "config.json";
+  fs::create_symlink(first / "on" / "up", file);
+  EXPECT_EQ(std::ifstream(file).get(), '{');
+  for (const bool follow_links : {true, false}) {
+    expect_error<ModelError>(
+        [&] {
+          read_model_file({file, follow_links}, 1 << 20);
+        },
+        {"config.json", "leads"});
+  }
+}
+
 TEST(ModelFolderTest, NothingInItIsRun) {
   const BertFolder bert{{}};
   const auto add = [&](const char* name, const char* key, const json& value) {
