@@ -27,8 +27,9 @@ std::vector<std::vector<int32_t>> checked_tokens(const Subject& subject,
                                                  const Request& request) {
   const phasor::Model& model = subject.model();
   const int64_t most = kMostBytes + 8 * model.num_parameters();
+  const bool keeps_patterns = request.patterns || request.arrays;  // arrays: all will be saved
   const auto fits = [&](int64_t tokens) {
-    return observed_bytes(model.config(), tokens, request.patterns) <= most;
+    return observed_bytes(model.config(), tokens, keeps_patterns) <= most;
   };
   for (const Input& input : inputs) {
     int64_t tokens = std::ssize(input.token_ids);

@@ -418,6 +418,10 @@ TEST(CliObserveTest, WhatItRefusesIsOneLine) {
   fails({"--html", "/tmp", kText}, 3, {"--html", "/tmp"});
   fails({"--ids", "5", kText}, 2, {"exclude"});
   fails({"--only", "pattern", "-i", kSentences}, 2, {"give a text"});
+  std::string words;
+  for (int i = 0; i < 5000; ++i) words += "dog ";
+  fails({"-m", "none", words}, 3, {"5002 tokens", "MB", "--max-tokens"});
+  fails({"-m", "none", "--max-tokens", "1500", "--save", "/tmp/x.npz", words}, 3, {"1500 tokens"});
 }
 
 TEST(CliCompareTest, TwoModelsAndTwoWaysToRunOneExcludeEachOther) {
