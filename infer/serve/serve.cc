@@ -168,7 +168,7 @@ int serve(int argc, char** argv) {
               arguments.service.queue.max_batch_tokens, Range{1, 1 << 30});
   line.option("--max-memory", "BYTES",
               "of the texts, results and answers of all requests (default: 400000000)",
-              arguments.service.max_memory, Range{1 << 20, int64_t{1} << 40});
+              arguments.service.max_memory, Range{1, int64_t{1} << 40});
   line.option("--max-queue", "N", "requests that may wait, for each model (default: 512)",
               arguments.service.queue.max_queue, Range{1, 1 << 20});
   line.option("--max-texts", "N",

@@ -81,16 +81,18 @@ TEST(QueueTest, WhoHasGoneLeavesTheQueue) {
 }
 
 TEST(QueueTest, RequestsAreBoundedInBytes) {
-  const Server server({.service = {.max_memory = 200'000}});
+  const Server server({.service = {.max_memory = 400'000, .queue = {.max_batch_tokens = 16}}});
   const std::string large(150'000, 'a');
-  Client busy(server.port());
-  busy.send("POST", "/embed", Json{{"inputs", large}}.dump());
+  Client busy(server.port()), waits(server.port());
+  busy.send("POST", "/embed", long_request(16).dump());
   phasor::wait_until([&] { return waiting(server) == 1; });
+  waits.send("POST", "/embed", Json{{"inputs", large}, {"normalize", false}}.dump());
+  phasor::wait_until([&] { return waiting(server) == 2; });
   EXPECT_EQ(server.post("/embed", {{"inputs", large}}).status, 429);
-  const Answer too_large = server.post("/embed", {{"inputs", large + large}});
+  const Answer too_large = server.post("/embed", {{"inputs", large + large + large}});
   EXPECT_EQ(too_large.status, 413);
   EXPECT_NE(too_large.body.find("--max-memory"), std::string::npos);
-  EXPECT_EQ(busy.receive().status, 200);
+  for (Client* const client : {&busy, &waits}) EXPECT_EQ(client->receive().status, 200);
   // What may come of a text counts as well: here 128 tokens of 128 floats.
   const std::string text = long_request()["inputs"][0];
   const std::vector<std::string> four(4, text);
