@@ -198,8 +198,8 @@ TokenList SpecialTokens::encode_text(std::string_view text, const TokenizeOption
   const ValidText valid = to_valid_utf8(text);
   TokenList tokens;
   tokens.ids_only = options.ids_only;
-  tokens.text_bytes = text.size();
-  tokens.room = most_piece_bytes(text.size());
+  tokens.text_bytes = valid.text.size();
+  tokens.room = most_piece_bytes(valid.text.size());
   tokens.invalid_bytes = valid.invalid_bytes;
   bool after_special = false;
   const auto encode = [&](std::string_view part, const AddedToken* token) {

@@ -53,11 +53,13 @@ int run(int argc, char** argv) {
   phasor::Encoder encoder(model, {.threads = common.threads, .precision = common.precision});
   const Subject subject{.label = "", .name = common.model, .encoder = encoder, .options = options};
   const std::vector<Input> inputs = read_inputs(*model, texts, options);
+  const Request request{.views = {&view("norm"), &view("effect"), &view("attention")},
+                        .top_k = views.top_k,
+                        .arrays = !texts.save.empty()};
   // First the file: where it cannot be written, the error stands alone.
+  check_lengths(subject, inputs, request);
   if (!texts.save.empty()) save_activations(texts.save, texts.hooks, {&subject, 1}, inputs);
 
-  const Request request{.views = {&view("norm"), &view("effect"), &view("attention")},
-                        .top_k = views.top_k};
   Progress progress(common.quiet);
   Output output;
   size_t number = 0;

@@ -13,47 +13,52 @@ namespace {
 
 using phasor::Hook;
 
-constexpr int64_t kMostBytes = 400'000'000;
-
 phasor::Trace traced(const Request& request) {
   if (request.measures(measure_direct)) return phasor::residual_trace();
   return phasor::Trace{Hook::kPosEmbed, Hook::kFullEmbed, Hook::kResidPost,
                        Hook::kNormalizedResidPost, Hook::kFinalNorm};
 }
 
-/// The ids of the inputs; throws InvalidArgument where one is too long to be observed.
 std::vector<std::vector<int32_t>> checked_tokens(const Subject& subject,
                                                  std::span<const Input> inputs,
                                                  const Request& request) {
-  const phasor::Model& model = subject.model();
-  const int64_t most = kMostBytes + 8 * model.num_parameters();
-  const bool keeps_patterns = request.patterns || request.arrays;  // arrays: all will be saved
-  const auto fits = [&](int64_t tokens) {
-    return observed_bytes(model.config(), tokens, keeps_patterns) <= most;
-  };
-  for (const Input& input : inputs) {
-    int64_t tokens = std::ssize(input.token_ids);
-    if (subject.options.overflow == phasor::Overflow::kWindow)
-      tokens = std::min(tokens, model.max_tokens(subject.options.positions).value_or(tokens));
-    if (fits(tokens)) continue;
-    while (tokens > 1 && !fits(tokens)) tokens -= tokens / 8 + 1;
-    throw phasor::InvalidArgument(fmt::format(
-        "a text has {} tokens; to observe them would take more than {} MB: cut it to about {} "
-        "tokens (--max-tokens)",
-        input.token_ids.size(), most / 1'000'000, tokens));
-  }
+  check_lengths(subject, inputs, request);
   return token_ids_of(inputs);
 }
 
 }  // namespace
 
-int64_t observed_bytes(const phasor::ModelConfig& config, int64_t tokens, bool keeps_patterns) {
-  constexpr int64_t kStateBytes = 48;    // of a number in the stream: traced at all places
+int64_t observed_bytes(const phasor::ModelConfig& config, const Request& request, int64_t tokens,
+                       int64_t window, int64_t runs) {
+  const int64_t place_bytes = request.measures(measure_direct) ? 48 : 16;  // of all places, or few
   constexpr int64_t kHeadBytes = 16384;  // a head's rows of all tables, and their JSON
-  constexpr int64_t kWeightBytes = 14;   // of a pattern: traced, kept, in 8 bits, as text
   const int64_t heads = config.num_layers * config.num_heads;
-  return kStateBytes * (config.num_layers + 1) * tokens * config.d_model + kHeadBytes * heads +
-         kWeightBytes * (keeps_patterns ? heads : config.num_heads) * tokens * tokens;
+  // A pattern that is kept: traced and kept, then kept, in 8 bits, and as text.
+  int64_t patterns = request.measures(measure_attention) ? 8 * config.num_heads : 0;
+  if (request.patterns || request.arrays) patterns = 8 * heads;  // arrays: all are saved
+  return place_bytes * (config.num_layers + 1) * tokens * config.d_model +
+         runs * (kHeadBytes * heads + patterns * window * window);
+}
+
+void check_lengths(const Subject& subject, std::span<const Input> inputs, const Request& request) {
+  constexpr int64_t kMostBytes = 400'000'000;
+  const phasor::Model& model = subject.model();
+  const int64_t most = kMostBytes + 8 * model.num_parameters();
+  const auto fits = [&](int64_t tokens) {
+    const bool windows = subject.options.overflow == phasor::Overflow::kWindow;
+    const int64_t window =
+        windows ? model.max_tokens(subject.options.positions).value_or(tokens) : tokens;
+    return observed_bytes(model.config(), request, tokens, std::min(tokens, window)) <= most;
+  };
+  for (const Input& input : inputs) {
+    auto tokens = std::ssize(input.token_ids);
+    if (fits(tokens)) continue;
+    while (tokens > 1 && !fits(tokens)) tokens -= tokens / 8 + 1;
+    throw phasor::InvalidArgument(
+        fmt::format("a text has {} tokens; to observe them would take more than {} MB: cut it to "
+                    "about {} (infer observe --max-tokens {})",
+                    input.token_ids.size(), most / 1'000'000, tokens, tokens));
+  }
 }
 
 bool Request::asks(std::string_view view) const {

@@ -33,14 +33,18 @@ struct Request {
   bool measures(void (*measure)(Batch&)) const;
 };
 
-/// About the bytes that observing a text of so many tokens takes: the stream at all places, the
-/// tables and their JSON, and the patterns of a layer, or of all where they are kept and shown.
-int64_t observed_bytes(const phasor::ModelConfig& config, int64_t tokens, bool keeps_patterns);
+/// About the bytes that observing a text takes in so many runs: the stream of all its tokens, of
+/// one run after the other; tables and their JSON; and patterns of the tokens of a window (of all
+/// tokens where there are none), of all layers where the request keeps them, otherwise of one.
+int64_t observed_bytes(const phasor::ModelConfig& config, const Request& request, int64_t tokens,
+                       int64_t window, int64_t runs = 1);
+/// Throws InvalidArgument where observing a text would take more than 400 MB and eight bytes for
+/// each of the model's parameters.
+void check_lengths(const Subject& subject, std::span<const Input> inputs, const Request& request);
 
 class Batch {
  public:
-  /// Runs the inputs. Borrows all. Throws what encoding throws, and InvalidArgument where observing
-  /// a text would take more than 400 MB and eight bytes for each of the model's parameters.
+  /// Runs the inputs. Borrows all. Throws what encoding and check_lengths() throw.
   Batch(const Subject& subject, std::span<const Input> inputs, const Request& request,
         Progress& progress);
 

@@ -63,10 +63,10 @@ void append(std::string& text, std::span<const float> values) {
 }
 
 void Exchange::answer(HttpResponse response) {
-  // Others may have taken too much meanwhile for an answer that nothing was counted for.
-  const auto bytes = std::ssize(response.body);
-  if (!service.budget_.resize(share, bytes) && bytes > kAlwaysSent)
-    return fail({429, "Overloaded", "other requests take the memory (--max-memory); try again"});
+  if (const auto bytes = std::ssize(response.body); bytes > kAlwaysSent)
+    take(bytes, bytes);  // for a GET nothing was counted before
+  else
+    service.budget_.resize(share, bytes);
   const auto duration = Clock::now() - start;
   service.metrics_.request(route_name(), model_name, response.status, duration);
   if (service.log_) {
@@ -173,18 +173,18 @@ ModelQueue& Exchange::reranker(const Fields& fields) const {
 
 void Exchange::take(int64_t bytes, int64_t answer_bytes) {
   constexpr int64_t kMega = 1'000'000;
-  const auto refuse_large = [](int64_t bytes, const std::string& limit) {
-    refuse(
-        413, "Validation",
-        fmt::format("{} MB could be needed for the texts, their results and the answer; {}; send "
-                    "fewer or shorter texts",
-                    (bytes + kMega - 1) / kMega, limit));
+  const int64_t limit = service.budget_.limit();
+  const auto refuse_large = [](int64_t bytes, const char* what, const std::string& limit) {
+    refuse(413, "Validation",
+           fmt::format("{} could have {} MB; {}: send fewer or shorter texts", what,
+                       (bytes + kMega - 1) / kMega, limit));
   };
   if (answer_bytes > kMostAnswer)
-    refuse_large(bytes, fmt::format("an answer has at most {} MB", kMostAnswer / kMega));
-  if (bytes > service.budget_.limit())
-    refuse_large(bytes, fmt::format("all requests together have {} MB (--max-memory)",
-                                    service.budget_.limit() / kMega));
+    refuse_large(answer_bytes, "the answer",
+                 fmt::format("an answer has at most {} MB", kMostAnswer / kMega));
+  if (bytes > limit)
+    refuse_large(bytes, "the texts, their results and the answer",
+                 fmt::format("all requests together have {} MB (--max-memory)", limit / kMega));
   if (!service.budget_.resize(share, bytes))
     refuse(429, "Overloaded", "other requests take the memory (--max-memory); try again later");
 }

@@ -25,7 +25,7 @@ namespace infer {
 using Json = nlohmann::ordered_json;
 using Task = RunKind::Task;
 
-constexpr int64_t kNumberBytes = 16;  // the longest float32 in JSON, and a comma
+constexpr int64_t kNumberBytes = 16;  // a float32 below 1e13 in JSON, and a comma
 constexpr int64_t kCharBytes = 6;     // the longest escape of a byte in JSON
 
 /// Appends "[0.1,-2]": the shortest digits that give the same float32.

@@ -51,7 +51,7 @@ struct HttpOptions {
   int64_t max_unread = int64_t{64} << 20;
   /// Bytes of answers that are being written; a further one closes the connection that takes
   /// longest.
-  int64_t max_unsent = int64_t{128} << 20;
+  int64_t max_unsent = int64_t{256} << 20;
 };
 
 /// Answers a request. Any thread. Later calls, and calls after the client or the server has gone,

@@ -70,6 +70,10 @@ std::string info_json(std::span<const std::unique_ptr<ModelQueue>> models,
   return one_line(info);
 }
 
-void Exchange::get_info() { answer(service.info_); }
+void Exchange::get_info() {
+  const auto bytes = std::ssize(service.info_);
+  take(bytes, bytes);  // before it is copied
+  answer(service.info_);
+}
 
 }  // namespace infer

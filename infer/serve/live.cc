@@ -28,20 +28,6 @@ Request request_of(const Interventions& interventions) {
   return request;
 }
 
-/// What observing takes, and its page.
-int64_t bytes_of(const phasor::Model& model, std::span<const Input> inputs, int64_t runs) {
-  const std::optional<int32_t> mask = model.tokenizer().mask_id();
-  const int64_t logits = model.weights().mlm_head && mask ? model.config().vocab_size : 0;
-  int64_t bytes = 0;
-  for (const Input& input : inputs) {
-    bytes += runs * observed_bytes(model.config(), std::ssize(input.token_ids), true);
-    if (logits > 0) {
-      bytes += std::ranges::count(input.token_ids, *mask) * logits * int64_t{sizeof(float)};
-    }
-  }
-  return bytes;
-}
-
 }  // namespace
 
 LiveObserver::LiveObserver(Metrics& metrics)
@@ -115,12 +101,17 @@ std::pair<std::string, int64_t> LiveObserver::observe(const Observation& observa
                   {.parse_special = observation.parse_special,
                    .max_tokens = std::min(trained, Observation::kMostTokens)});
   const std::vector<Subject> subjects = before_and_after(run, observation.interventions);
-  observation.take(bytes_of(model, inputs, std::ssize(subjects)));
+  const Request request = request_of(observation.interventions);
+  int64_t bytes = 0;
+  for (const Input& input : inputs) {
+    const auto length = std::ssize(input.token_ids);
+    bytes += observed_bytes(model.config(), request, length, length, std::ssize(subjects));
+  }
+  observation.take(bytes);
   Progress progress(true);
   nlohmann::ordered_json texts = nlohmann::ordered_json::array();
   int64_t tokens = 0;
-  for (const std::vector<Observed>& runs :
-       observe_texts(subjects, inputs, request_of(observation.interventions), progress)) {
+  for (const std::vector<Observed>& runs : observe_texts(subjects, inputs, request, progress)) {
     texts.push_back(text_json(runs));
     tokens += runs[0].num_tokens();
   }

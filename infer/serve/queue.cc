@@ -96,6 +96,7 @@ ModelQueue::~ModelQueue() {
 
 /// Of a run of 64 tokens, the second of its kind. 0 where it fails: as every request will.
 double ModelQueue::time_a_token() try {
+  if (limits_.seconds_a_token > 0) return limits_.seconds_a_token;
   const std::vector<int32_t> ids(std::min<int64_t>(64, max_tokens_));
   encoder_.encode_ids(ids);
   const Clock::time_point start = Clock::now();
@@ -116,11 +117,12 @@ int64_t ModelQueue::waiting() const {
   return std::ssize(queue_) + answering_;
 }
 
-/// Normalization may make 6 tokens of a byte (U+FDFA).
+/// Normalization may make 6 tokens of a byte (U+FDFA); what is cut is counted without.
 int64_t ModelQueue::most_tokens(const Work& work, size_t text) const {
   constexpr int64_t kSpecialTokens = 4;
   const int64_t tokens = 6 * static_cast<int64_t>(work.bytes(text)) + kSpecialTokens;
-  return work.kind.task == RunKind::Task::kTokenize ? tokens : std::min(tokens, max_tokens_);
+  if (work.kind.task == RunKind::Task::kTokenize) return tokens;
+  return std::min(static_cast<int64_t>(work.bytes(text)) + kSpecialTokens, max_tokens_);
 }
 
 int64_t ModelQueue::most_bytes(const Work& work) const {
@@ -206,6 +208,7 @@ void ModelQueue::drop_abandoned() {
 /// tokenized, too, so it counts.
 int64_t ModelQueue::about_tokens(const Work& work, size_t text) const {
   const auto bytes = static_cast<int64_t>(work.bytes(text));
+  if (work.kind.task == RunKind::Task::kTokenize) return bytes / 64 + 1;
   return std::max(std::min(bytes / 3 + 2, max_tokens_), bytes / 64);
 }
 
@@ -278,16 +281,17 @@ void ModelQueue::run_parts(std::span<const Part> parts) {
   }
 }
 
-/// Of a batch that has been run. A small one tells little.
+/// Of a batch that has been run. A small one takes longer for each token, so that it tells only
+/// that the engine is faster.
 void ModelQueue::learn_speed(std::span<const Part> parts, Clock::duration time) {
   if (parts[0].request->work.kind.task == RunKind::Task::kTokenize) return;
   int64_t tokens = 0;
   for (const auto& [request, first, count] : parts) {
     for (size_t i = first; i < first + count; ++i) tokens += about_tokens(request->work, i);
   }
-  if (tokens < kLeastTokens / 4) return;
   const double seconds = std::chrono::duration<double>(time).count() / static_cast<double>(tokens);
   const std::lock_guard lock(mutex_);
+  if (tokens < kLeastTokens / 4 && seconds > seconds_a_token_) return;
   seconds_a_token_ = (seconds_a_token_ + seconds) / 2;
 }
 
@@ -346,7 +350,8 @@ void ModelQueue::send_answers() {
     const std::lock_guard lock(mutex_);
     ended.swap(ended_);
   }
-  for (Pending& pending : ended) {
+  for (; !ended.empty(); ended.pop_front()) {  // with its texts, when it has been answered
+    Pending& pending = ended.front();
     {  // before its client can send the next
       const std::lock_guard lock(mutex_);
       --answering_;
@@ -362,7 +367,9 @@ bool ModelQueue::is_idle() const {
   const std::lock_guard lock(mutex_);
   int64_t numbers = 0;
   for (const Pending& pending : ended_) {
-    for (const TextResult& result : pending.results) numbers += std::ssize(result.values);
+    for (const TextResult& result : pending.results)
+      numbers += std::ssize(result.values) + std::ssize(result.ids);
+    for (const std::string& text : pending.work.texts) numbers += std::ssize(text) / 4;
   }
   return queue_.empty() && numbers <= kSmallAnswer;
 }

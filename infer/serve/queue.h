@@ -75,6 +75,7 @@ struct QueueOptions {
   int64_t max_queue = 512;                      // requests
   std::chrono::milliseconds max_wait{30'000};   // about; who would wait longer is refused
   std::chrono::milliseconds batch_time{1'000};  // about: the first answers come soon
+  double seconds_a_token = 0;                   // at first; 0: is measured
 };
 
 /// One model, one engine, one thread that runs it.
@@ -97,7 +98,7 @@ class ModelQueue {
   int64_t vector_width() const { return vector_width_; }  // W of kEmbed; 0: no vectors
   int64_t waiting() const;                                // requests that are not answered yet
 
-  /// The most tokens that a text of `work` may have.
+  /// The most tokens that a text of `work` has, but for odd characters.
   int64_t most_tokens(const Work& work, size_t text) const;
   /// Bytes of the texts of `work`, and of the results that may come of them.
   int64_t most_bytes(const Work& work) const;

@@ -143,25 +143,28 @@ void Exchange::embed_all() {
   ModelQueue& queue = any_model(fields);
   const RunKind kind = run_kind(fields, Task::kStates);
   Work work{.kind = kind, .texts = fields.texts("inputs", service.options_.max_texts)};
+  const int64_t width = queue.model().config().d_model;
+  const auto bytes_of = [width](int64_t tokens) { return tokens * (width * kNumberBytes + 3) + 3; };
   int64_t bytes = 0;
-  for (size_t i = 0; i < work.texts.size(); ++i) {
-    bytes += queue.most_tokens(work, i) * (queue.model().config().d_model * kNumberBytes + 3) + 3;
-  }
-  run(queue, std::move(work), bytes, [this, bytes](const std::vector<TextResult>& results) {
-    std::string text;
-    text.reserve(bytes);
-    for (const TextResult& result : results) {
-      text += text.empty() ? "[[" : ",[";
-      const size_t width = result.values.size() / static_cast<size_t>(result.num_tokens);
-      for (size_t i = 0; i < result.values.size(); i += width) {
-        if (i > 0) text += ',';
-        append(text, std::span(result.values).subspan(i, width));
-      }
-      text += ']';
-    }
-    text += ']';
-    answer(std::move(text));
-  });
+  for (size_t i = 0; i < work.texts.size(); ++i) bytes += bytes_of(queue.most_tokens(work, i));
+  run(queue, std::move(work), bytes,
+      [this, width, bytes_of](const std::vector<TextResult>& results) {
+        int64_t bytes = 0;
+        for (const TextResult& result : results) bytes += bytes_of(result.num_tokens);
+        take(bytes + tokens * width * int64_t{sizeof(float)}, bytes);
+        std::string text;
+        text.reserve(bytes);
+        for (const TextResult& result : results) {
+          text += text.empty() ? "[[" : ",[";
+          for (size_t i = 0; i < result.values.size(); i += static_cast<size_t>(width)) {
+            if (i > 0) text += ',';
+            append(text, std::span(result.values).subspan(i, static_cast<size_t>(width)));
+          }
+          text += ']';
+        }
+        text += ']';
+        answer(std::move(text));
+      });
 }
 
 void Exchange::similarity() {
@@ -190,8 +193,9 @@ void Exchange::tokenize() {
   std::vector<std::string> inputs = fields.texts("inputs", service.options_.max_texts);
   int64_t bytes = 0;
   for (const std::string& input : inputs) bytes += std::ssize(input);
-  const auto answers = [this, &queue, specials, inputs, parse_special = kind.parse_special](
-                           const std::vector<TextResult>& results) {
+  // `bytes` are those of a copy of the texts: how long the answer will be is seen from the ids.
+  auto answers = [this, &queue, specials, inputs,
+                  parse_special = kind.parse_special](const std::vector<TextResult>& results) {
     const phasor::Tokenizer& tokenizer = queue.model().tokenizer();
     int64_t bytes = 0;
     for (const TextResult& result : results) {
@@ -215,7 +219,7 @@ void Exchange::tokenize() {
     text += "]]";
     answer(std::move(text));
   };
-  run(queue, {.kind = kind, .texts = std::move(inputs)}, bytes, answers);
+  run(queue, {.kind = kind, .texts = std::move(inputs)}, bytes, std::move(answers));
 }
 
 }  // namespace infer

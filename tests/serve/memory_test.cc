@@ -85,9 +85,11 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(ServeMemoryTest, AnAnswerHasALimit) {
   if (HAS_ADDRESS_SANITIZER || HAS_THREAD_SANITIZER) GTEST_SKIP() << "a sanitizer takes more";
-  const Program program({"-m", labels().path()});
+  const Program program(
+      {"-m", labels().path(), "--max-texts", "1000", "--max-memory", "1000000000"});
   const Answer answer = post(program, "/predict", {{"inputs", std::vector(500, texts(1, "a"))}});
   EXPECT_EQ(answer.status, 413);
+  EXPECT_TRUE(contains(answer.body, "an answer has at most 256 MB")) << answer.body;
 }
 
 }  // namespace

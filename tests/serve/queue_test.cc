@@ -135,6 +135,32 @@ TEST(QueueTest, WhoWouldWaitTooLongIsToldAtOnce) {
   EXPECT_EQ(server.post("/embed", {{"inputs", "a"}}).status, 200);  // nothing waits
 }
 
+TEST(QueueTest, SmallRequestsShowThatTheEngineIsFasterThanItSeemed) {
+  const Server server({.service = {.queue = {.max_batch_tokens = 16, .seconds_a_token = 100}}});
+  Client busy(server.port());
+  const auto status_beside_another = [&] {
+    busy.send("POST", "/embed", long_request().dump());
+    phasor::wait_until([&] { return waiting(server) == 1; });
+    const int status = server.post("/embed", {{"inputs", "a"}, {"normalize", false}}).status;
+    EXPECT_EQ(busy.receive().status, 200);
+    return status;
+  };
+  for (int i = 0; i < 30; ++i) EXPECT_EQ(server.post("/embed", {{"inputs", "a"}}).status, 200);
+  EXPECT_EQ(status_beside_another(), 200);
+}
+
+TEST(QueueTest, WhoHasGoneGivesBackItsBytes) {
+  const Server server({.service = {.max_memory = 400'000, .queue = {.max_batch_tokens = 16}}});
+  for (int i = 0; i < 10; ++i) {
+    Client client(server.port());
+    client.send("POST", "/embed", long_request(16).dump());
+    phasor::wait_until([&] { return waiting(server) > 0; });
+    client.close();
+    phasor::wait_until([&] { return waiting(server) == 0; });
+  }
+  EXPECT_EQ(server.post("/embed", {{"inputs", std::string(390'000, 'a')}}).status, 200);
+}
+
 TEST(QueueTest, LargeRequestsEndOneAfterTheOther) {
   constexpr int64_t kRequests = 8, kTexts = 60;
   Metrics metrics;
