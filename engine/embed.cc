@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "engine/encoding.h"
+#include "engine/worker.h"
 #include "phasor/errors.h"
 
 namespace phasor {
@@ -27,7 +28,7 @@ const Pooling& pooling_of(const EmbedOptions& options, const Model& model) {
 }
 
 /// As sentence-transformers: the files' length, or else what the model was trained on. 0: no limit.
-int64_t longest_text(const EmbedOptions& options, const Model& model) {
+int64_t longest_text(const EmbedOptions& options, const Model& model, int threads) {
   const bool runs_all =
       options.overflow == Overflow::kClamp || options.overflow == Overflow::kInterpolate;
   if (options.max_tokens < 0) {
@@ -39,7 +40,8 @@ int64_t longest_text(const EmbedOptions& options, const Model& model) {
   if (longest == 0) longest = model.text().max_tokens;
   if (longest == 0) longest = model.config().max_positions;
   if (longest == 0) longest = kLongestText;
-  return std::min(longest, model.max_tokens(options.positions).value_or(longest));
+  longest = std::min(longest, model.max_tokens(options.positions).value_or(longest));
+  return affordable_tokens(longest, model, threads);
 }
 
 /// The token ids of some of the texts, and reports on them.
@@ -47,12 +49,12 @@ class Tokenized {
  public:
   /// Borrows the input.
   Tokenized(const Model& model, const EmbedInput& input, const EmbedOptions& options,
-            bool takes_empty)
+            bool takes_empty, int threads)
       : model_(model),
         input_(input),
         takes_empty_(takes_empty),
         prompt_(options.prompt.value_or(model.text().prompt)),
-        max_tokens_(longest_text(options, model)),
+        max_tokens_(longest_text(options, model, threads)),
         cuts_(options.overflow != Overflow::kError && options.overflow != Overflow::kWindow),
         refuses_(options.overflow == Overflow::kError),
         how_{.parse_special = options.parse_special,
@@ -177,7 +179,7 @@ class EmbedRun {
         encode_(encode),
         head_(head),
         data_(data),
-        tokenized_(model, input, options, head == nullptr),
+        tokenized_(model, input, options, head == nullptr, threads.count()),
         run_{.positions = options.positions,
              .overflow = options.overflow,
              .pooling = pooling_of(options, model),
@@ -266,6 +268,14 @@ class EmbedRun {
 };
 
 }  // namespace
+
+int64_t affordable_tokens(int64_t tokens, const Model& model, int threads) {
+  constexpr int64_t kFloats = int64_t{16} << 20, kFloatsOfParameter = 2;
+  const int64_t row = floats_per_token(model.config(), threads);
+  if (tokens <= kFloats / row) return tokens;
+  return std::clamp<int64_t>((kFloats + kFloatsOfParameter * model.num_parameters()) / row, 16,
+                             tokens);
+}
 
 int64_t embedding_width(const Model& model, const EmbedOptions& options) {
   constexpr int64_t kMostColumns = int64_t{1} << 24;

@@ -24,12 +24,14 @@ namespace {
 // Groups of about this many rows keep their activations in the second-level cache, and there are
 // enough groups to keep all threads busy to the end.
 constexpr int64_t kGroupRows = 256;
+constexpr int64_t kGroupFloats = int64_t{8} << 20;  // fewer rows, where they are very wide
 constexpr int64_t kAllRows = std::numeric_limits<int64_t>::max();
 
-// Up to about kSharedRows rows, threads that share each matmul are some 5 % slower than threads
-// that have as much work each. So they share where a thread has more than its part by this factor.
+// Up to the rows of about kSharedGroups groups, threads that share each matmul are some 5 % slower
+// than threads that have as much work each. So they share where a thread has more than its part by
+// this factor.
 constexpr double kMostImbalance = 1.1;
-constexpr int64_t kSharedRows = 8 * kGroupRows;
+constexpr int64_t kSharedGroups = 8;
 
 /// How many times its share the busiest thread has, where each takes the next group once it is
 /// free.
@@ -188,11 +190,13 @@ void Encoder::Impl::run(const Run& run, const std::vector<Segment>& segments,
   // Each thread runs whole groups through the whole network. Where that leaves threads without
   // work, all of them share the matmuls of one group.
   const bool whole = run.watch.active();
+  const int64_t row = floats_per_token(model->config(), 1);
+  const int64_t group_rows = std::clamp<int64_t>(kGroupFloats / row, 1, kGroupRows);
   std::vector<Group> groups = make_groups(
-      segments, {.min_groups = team.size(), .target_rows = kGroupRows, .whole_sequences = whole});
+      segments, {.min_groups = team.size(), .target_rows = group_rows, .whole_sequences = whole});
   const Group& last = groups.back();
   const bool are_few = std::ssize(segments) < team.size();
-  if (are_few || (last.offset + last.num_rows <= kSharedRows &&
+  if (are_few || (last.offset + last.num_rows <= kSharedGroups * group_rows &&
                   imbalance(groups, team.size()) > kMostImbalance)) {
     groups = make_groups(segments, {.target_rows = kAllRows, .whole_sequences = whole});
   }

@@ -23,6 +23,17 @@ size_t RowPlan::scratchpad_bytes() const {
                    merge.scratchpad_bytes(), up.scratchpad_bytes(), down.scratchpad_bytes()});
 }
 
+int64_t floats_per_token(const ModelConfig& config, int threads) {
+  constexpr int64_t kTokens = 1024;
+  const int64_t heads = config.attention_width();
+  const auto& relative = config.position.disentangled;
+  const int64_t attention =
+      attention_scratch(kTokens, config.head_dim(), relative ? 2 * relative->num_buckets : 0);
+  return 3 * std::max(config.d_model, config.embedding_width()) + heads +
+         std::max(3 * heads, config.d_ff) + (config.gated_mlp ? config.d_ff : 0) +
+         threads * attention / kTokens;
+}
+
 void Worker::prepare(const Threads& threads, const Group& group, const ModelConfig& config,
                      const PackedWeights& weights, const Rotation* rotation, const Watch& watch) {
   threads_ = threads;

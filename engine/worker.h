@@ -45,6 +45,10 @@ struct Activations {
   AttentionMaps maps;  // of one segment at a time
 };
 
+/// Floats of activations for each token of a long sequence, run by so many threads; hooks may ask
+/// for more.
+int64_t floats_per_token(const ModelConfig& config, int threads);
+
 /// Belongs to one run at a time.
 class Worker {
  public:

@@ -39,7 +39,8 @@ std::string to_json(const std::string& text, const phasor::Tokens& tokens,
     json += fmt::format(",\"text_pair\":{},\"token_types\":[{}]", json_string(*pair),
                         fmt::join(tokens.token_types, ","));
   }
-  return json + "}\n";
+  json += "}\n";
+  return json;
 }
 
 std::vector<TokenRow> to_rows(const phasor::Tokens& tokens, bool pair) {

@@ -14,7 +14,7 @@ namespace {
 constexpr milliseconds kCancelAgain{100};  // an operation that was between two steps
 constexpr milliseconds kLastTime{10'000};  // when the server goes down
 constexpr milliseconds kLinger{2'000};     // for a client to read why its request was refused
-constexpr size_t kReadAtOnce = 8192, kReadAhead = 65536 - kReadAtOnce;
+constexpr size_t kReadAtOnce = 8192, kReadAhead = 16384 - kReadAtOnce;
 constexpr size_t kFieldSize = 32;  // what a header counts beside its bytes, as in RFC 9113, 6.5.2
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 

@@ -6,8 +6,10 @@
 #include <boost/asio/post.hpp>
 #include <cmath>
 #include <new>
+#include <optional>
 #include <utility>
 
+#include "engine/embed.h"
 #include "infer/commands.h"
 #include "infer/render/observed_json.h"
 #include "infer/serve/fields.h"
@@ -18,9 +20,10 @@ namespace {
 
 constexpr int64_t kDefaultTokens = 2048;  // as EmbedOptions::max_tokens has it
 constexpr int64_t kSmallAnswer = 16384;   // numbers; take no longer than to wake another thread
-constexpr int64_t kRunNumbers = int64_t{16} << 20;   // of activations, and two for each parameter
-constexpr int64_t kTextBytes = 128;                  // of a text's result, beside its values
-constexpr int64_t kLeastTokens = 1024;               // of a batch, however slow the engine is
+constexpr int64_t kLeastText = 2048;      // tokens that a text may have, however small batches are
+constexpr int64_t kTextBytes = 128;       // of a text's result, beside its values
+constexpr int64_t kLeastTokens = 64;      // of a batch, however slow the engine is
+constexpr double kLongTrial = 0.1;        // seconds
 constexpr std::chrono::milliseconds kNoMemory{100};  // until others may have freed some
 
 /// {"score":0.7400000095,"label":"positive"} for each label.
@@ -33,17 +36,16 @@ int64_t label_bytes_of(const phasor::Model& model) {
   return bytes;
 }
 
-/// As the model has it; fewer, where a run of so many would take much more memory than the model.
-int64_t max_tokens_of(const phasor::Model& model) {
+/// As the model has it; fewer, where a run would take much more memory than the model, or than
+/// batches have.
+int64_t max_tokens_of(const phasor::Encoder& encoder, const QueueOptions& limits) {
+  const phasor::Model& model = encoder.model();
   const int64_t own = model.text().max_tokens;
   const int64_t trained = model.config().max_positions;
-  const int64_t most = own > 0 ? own : trained > 0 ? trained : kDefaultTokens;
-  const phasor::ModelConfig& config = model.config();
-  const int64_t heads = config.attention_width(), mlp = config.d_ff;
-  const int64_t row = 3 * std::max(config.d_model, config.embedding_width()) + heads +
-                      std::max(3 * heads, mlp) + (config.gated_mlp ? mlp : 0);
-  const int64_t room = kRunNumbers + 2 * model.num_parameters();
-  return std::min({most, model.max_tokens().value_or(most), std::max<int64_t>(16, room / row)});
+  const int64_t wanted = own > 0 ? own : trained > 0 ? trained : kDefaultTokens;
+  const int64_t most = std::min(
+      {wanted, model.max_tokens().value_or(wanted), std::max(kLeastText, limits.max_batch_tokens)});
+  return phasor::internal::affordable_tokens(most, model, encoder.threads());
 }
 
 }  // namespace
@@ -82,7 +84,7 @@ ModelQueue::ModelQueue(std::string name, std::shared_ptr<const phasor::Model> mo
       encoder_(model_, std::move(options)),
       limits_(limits),
       metrics_(metrics),
-      max_tokens_(max_tokens_of(*model_)),
+      max_tokens_(max_tokens_of(encoder_, limits_)),
       vector_width_(model_->has_sentence() ? encoder_.embedding_width() : 0),
       label_bytes_(label_bytes_of(*model_)),
       seconds_a_token_(time_a_token()),
@@ -94,15 +96,19 @@ ModelQueue::~ModelQueue() {
   answers_.join();
 }
 
-/// Of a run of 64 tokens, the second of its kind. 0 where it fails: as every request will.
+/// Of the second run of its kind, of a few tokens, and of more where these take little time. 0
+/// where it fails: as every request will.
 double ModelQueue::time_a_token() try {
   if (limits_.seconds_a_token > 0) return limits_.seconds_a_token;
-  const std::vector<int32_t> ids(std::min<int64_t>(64, max_tokens_));
-  encoder_.encode_ids(ids);
-  const Clock::time_point start = Clock::now();
-  encoder_.encode_ids(ids);
-  return std::chrono::duration<double>(Clock::now() - start).count() /
-         static_cast<double>(ids.size());
+  double seconds = 0;
+  for (const int64_t tokens : {8, 8, 64, 64}) {
+    const std::vector<int32_t> ids(std::min(tokens, max_tokens_));
+    const Clock::time_point start = Clock::now();
+    encoder_.encode_ids(ids);
+    seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    if (seconds > kLongTrial) return seconds / static_cast<double>(ids.size());
+  }
+  return seconds / static_cast<double>(std::min<int64_t>(64, max_tokens_));
 } catch (const phasor::Error&) {
   return 0;
 }
@@ -128,8 +134,8 @@ int64_t ModelQueue::most_tokens(const Work& work, size_t text) const {
 int64_t ModelQueue::most_bytes(const Work& work) const {
   int64_t bytes = 0;
   for (size_t i = 0; i < work.texts.size(); ++i) {
-    int64_t numbers = 2 * num_labels();
-    if (work.kind.task == RunKind::Task::kEmbed) numbers = vector_width_;
+    int64_t numbers = 4 * num_labels();
+    if (work.kind.task == RunKind::Task::kEmbed) numbers = 4 * vector_width_;  // on its way here
     if (work.kind.task == RunKind::Task::kTokenize) numbers = most_tokens(work, i);
     if (work.kind.task == RunKind::Task::kStates)  // twice: in the batch, too
       numbers = 2 * most_tokens(work, i) * model_->config().d_model;
@@ -270,7 +276,18 @@ void ModelQueue::run_parts(std::span<const Part> parts) {
     }
   }
   const Clock::time_point start = Clock::now();
-  std::vector<TextResult> results = run_texts(parts[0].request->work.kind, texts, second);
+  // It ends with its time, and when nobody waits for it any more.
+  std::stop_source ends;
+  run_time_.expires_at(start + limits_.max_run);
+  run_time_.async_wait([ends](boost::system::error_code error) mutable {
+    if (!error) ends.request_stop();
+  });
+  std::optional<std::stop_callback<std::function<void()>>> with_client;
+  if (parts.size() == 1)
+    with_client.emplace(parts[0].request->work.gone, [ends]() mutable { ends.request_stop(); });
+  std::vector<TextResult> results =
+      run_texts(parts[0].request->work.kind, texts, second, ends.get_token());
+  run_time_.cancel();
   int64_t tokens = 0;
   for (const TextResult& result : results) tokens += result.num_tokens;
   metrics_.batch(std::ssize(results), tokens, Clock::now() - start);
@@ -291,7 +308,7 @@ void ModelQueue::learn_speed(std::span<const Part> parts, Clock::duration time) 
   }
   const double seconds = std::chrono::duration<double>(time).count() / static_cast<double>(tokens);
   const std::lock_guard lock(mutex_);
-  if (tokens < kLeastTokens / 4 && seconds > seconds_a_token_) return;
+  if (tokens < 4 * kLeastTokens && seconds > seconds_a_token_) return;
   seconds_a_token_ = (seconds_a_token_ + seconds) / 2;
 }
 
@@ -302,7 +319,12 @@ void ModelQueue::run(const std::vector<Part>& batch) {
       run_parts(parts);
       return true;
     } catch (...) {
-      if (parts.size() == 1) parts[0].request->failure = failure_of(std::current_exception());
+      if (parts.size() == 1) {
+        Pending& pending = *parts[0].request;
+        const bool gone = pending.work.gone.stop_requested();
+        pending.failure = gone ? kGone : failure_of(std::current_exception());
+        if (gone) metrics_.dropped();
+      }
       return false;
     }
   };

@@ -1,6 +1,7 @@
 // A model's requests: they wait in a queue and run together whenever the engine is free.
 #pragma once
 
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <condition_variable>
@@ -74,6 +75,7 @@ struct QueueOptions {
   int64_t max_batch_tokens = 16384;
   int64_t max_queue = 512;                      // requests
   std::chrono::milliseconds max_wait{30'000};   // about; who would wait longer is refused
+  std::chrono::milliseconds max_run{60'000};    // of a batch; then it ends with 504
   std::chrono::milliseconds batch_time{1'000};  // about: the first answers come soon
   double seconds_a_token = 0;                   // at first; 0: is measured
 };
@@ -139,7 +141,8 @@ class ModelQueue {
   void send_answers();
   bool is_idle() const;
   std::vector<TextResult> run_texts(const RunKind& kind, const std::vector<std::string_view>& texts,
-                                    const std::vector<std::string_view>& second);
+                                    const std::vector<std::string_view>& second,
+                                    std::stop_token stop);
 
   std::string name_;
   std::shared_ptr<const phasor::Model> model_;
@@ -155,6 +158,7 @@ class ModelQueue {
   int64_t answering_ = 0;                // requests that have left the queue
   int64_t tokens_ = 0;                   // about; of the queue, not run yet
   boost::asio::thread_pool answers_{1};  // writes answers while the engine goes on
+  boost::asio::steady_timer run_time_{answers_};
   std::jthread thread_;
 };
 

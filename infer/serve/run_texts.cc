@@ -13,7 +13,8 @@ std::vector<float> copy(std::span<const float> values) { return {values.begin(),
 
 std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
                                               const std::vector<std::string_view>& texts,
-                                              const std::vector<std::string_view>& second) {
+                                              const std::vector<std::string_view>& second,
+                                              std::stop_token stop) {
   const phasor::Overflow overflow =
       kind.truncate ? phasor::Overflow::kTruncate : phasor::Overflow::kError;
   std::vector<TextResult> results;
@@ -28,6 +29,7 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
     phasor::EmbedOptions options{.prompt = kind.prompt,
                                  .max_tokens = max_tokens_,
                                  .overflow = overflow,
+                                 .stop = std::move(stop),
                                  .parse_special = kind.parse_special,
                                  .truncation_side = kind.side};
     options.pooling = model_->sentence().pooling;
@@ -49,12 +51,13 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
       }
       ids.push_back(std::move(tokens.ids));
     }
-    const phasor::Encoding encoding = encoder_.encode_ids(ids);
+    const phasor::Encoding encoding = encoder_.encode_ids(ids, {.stop = std::move(stop)});
     for (int64_t i = 0; i < encoding.num_sequences(); ++i)
       results.push_back({copy(encoding.hidden(i)), {}, encoding.num_tokens(i)});
   } else {
     const phasor::ClassifyOptions options{.max_tokens = max_tokens_,
                                           .overflow = overflow,
+                                          .stop = std::move(stop),
                                           .parse_special = kind.parse_special,
                                           .truncation_side = kind.side};
     const phasor::Classification classes = second.empty()

@@ -176,7 +176,8 @@ int serve(int argc, char** argv) {
               arguments.service.max_texts, Range{1, 1 << 20});
   line.option("--max-body", "BYTES", "the largest body (default: 2097152)", arguments.http.max_body,
               Range{1, 1 << 30});
-  line.option("--timeout", "SECONDS", "how long a request may wait for the engine (default: 60)",
+  line.option("--timeout", "SECONDS",
+              "how long a request may wait for the engine, and a batch may take (default: 60)",
               arguments.timeout, Range{0.001, 86400});
   add_language(line, arguments.common);
   add_threads(line, arguments.common);
@@ -191,6 +192,7 @@ int serve(int argc, char** argv) {
   arguments.service.keys = read_keys(arguments.key_file);
   arguments.service.timeout = std::chrono::milliseconds(std::llround(arguments.timeout * 1000));
   arguments.service.queue.max_wait = arguments.service.timeout / 2;
+  arguments.service.queue.max_run = arguments.service.timeout;
   raise_descriptors();
 
   // For Signals alone; threads that start from here on inherit it.

@@ -204,7 +204,12 @@ void Exchange::tokenize() {
     take(share.bytes() + bytes, bytes);
     std::string text;
     for (const std::string& input : inputs) {
-      const phasor::Tokens tokens = tokenizer.encode(input, {.parse_special = parse_special});
+      phasor::Tokens tokens;
+      try {
+        tokens = tokenizer.encode(input, {.parse_special = parse_special});
+      } catch (const phasor::ModelError& error) {  // this text's pieces are out of proportion
+        invalid(error.what());
+      }
       text += text.empty() ? "[[" : "],[";
       const std::vector<int64_t> places = text_places(queue.model(), tokens.ids);
       for (int64_t t = 0; t < std::ssize(tokens.ids); ++t) {
