@@ -172,19 +172,20 @@ ModelQueue& Exchange::reranker(const Fields& fields) const {
 }
 
 void Exchange::take(int64_t bytes, int64_t answer_bytes) {
-  constexpr int64_t kMega = 1'000'000;
+  constexpr double kMega = 1e6;
   const int64_t limit = service.budget_.limit();
   const auto refuse_large = [](int64_t bytes, const char* what, const std::string& limit) {
     refuse(413, "Validation",
-           fmt::format("{} could have {} MB; {}: send fewer or shorter texts", what,
-                       (bytes + kMega - 1) / kMega, limit));
+           fmt::format("{} could have {:.1f} MB; {}: send fewer or shorter texts", what,
+                       static_cast<double>(bytes) / kMega, limit));
   };
   if (answer_bytes > kMostAnswer)
     refuse_large(answer_bytes, "the answer",
-                 fmt::format("an answer has at most {} MB", kMostAnswer / kMega));
+                 fmt::format("an answer has at most {:g} MB", kMostAnswer / kMega));
   if (bytes > limit)
     refuse_large(bytes, "the texts, their results and the answer",
-                 fmt::format("all requests together have {} MB (--max-memory)", limit / kMega));
+                 fmt::format("all requests together have {:g} MB (--max-memory)",
+                             static_cast<double>(limit) / kMega));
   if (!service.budget_.resize(share, bytes))
     refuse(429, "Overloaded", "other requests take the memory (--max-memory); try again later");
 }
