@@ -93,6 +93,7 @@ ModelQueue::ModelQueue(std::string name, std::shared_ptr<const phasor::Model> mo
 ModelQueue::~ModelQueue() {
   thread_.request_stop();
   thread_.join();
+  run_time_.cancel();  // of a batch that failed; join() would wait for it
   answers_.join();
 }
 
