@@ -124,7 +124,8 @@ int64_t ModelQueue::waiting() const {
   return std::ssize(queue_) + answering_;
 }
 
-/// Normalization may make 6 tokens of a byte (U+FDFA); what is cut is counted without.
+/// A byte is a token at most, before a text is cut. Where nothing is cut, normalization may make
+/// six of one (U+FDFA).
 int64_t ModelQueue::most_tokens(const Work& work, size_t text) const {
   constexpr int64_t kSpecialTokens = 4;
   const int64_t tokens = 6 * static_cast<int64_t>(work.bytes(text)) + kSpecialTokens;

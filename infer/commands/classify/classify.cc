@@ -62,7 +62,7 @@ int classify(int argc, char** argv) {
     for (int64_t i = 0; i < result.size() && !output.closed(); ++i) {
       std::vector<size_t> order = by_logit(result.logits(i));
       order.resize(std::min<size_t>(order.size(), shown));
-      // In text, not as one value of JSON: of 100 000 labels that takes 60 MB.
+      // In text, not as one value of JSON: of many labels that takes ten times the memory.
       std::string list;
       for (const size_t l : order) {
         const float probability = result.probabilities(i)[l];
