@@ -30,8 +30,12 @@ class HelpFormatter : public CLI::Formatter {
     for (const CLI::Option* option : app->get_options(is_positional)) {
       usage += " " + make_option_usage(option);
     }
-    return app->get_description() + "\n" + usage + "\n" + make_positionals(app) +
-           make_groups(app, mode) + "\n" + app->get_footer() + "\n";
+    constexpr int kWritten = 100;  // columns that the texts are written for
+    const bool narrow = Output().width() < kWritten;
+    const std::string footer = app->get_footer();
+    const std::string description = app->get_description() + "\n";
+    return (narrow ? reflowed(description) : description) + usage + "\n" + make_positionals(app) +
+           make_groups(app, mode) + "\n" + (narrow ? reflowed(footer) : footer + "\n");
   }
 
   std::string make_option(const CLI::Option* option, bool is_positional) const override {

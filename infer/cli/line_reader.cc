@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "infer/files/plain_file.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
 
@@ -55,7 +56,7 @@ void LineReader::open_file(int64_t number) {
   place_ = {.file = number};
   const std::string& file = files_[number];
   descriptor_ = file == "-" ? STDIN_FILENO : open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (descriptor_ < 0) fail(std::strerror(errno));
+  if (descriptor_ < 0) fail(why_not_opened(errno));
   struct stat status {};
   if (!takes_pipes_ && (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode))) {
     fail("it is not a regular file");

@@ -57,11 +57,17 @@ bool LineStream::skip(const LinesDone& done, const std::string& file) {
     if (!line) break;
     input_.add_piece(line->text);
   }
-  if (done.lines > 0 && (lines < done.lines || input_.text() != done.input)) {
+  const auto refuse = [&](const std::string& what) {
     throw phasor::InvalidArgument(
-        fmt::format("--resume: the first {} lines of {} are not those that {} was made from; leave "
-                    "--resume out to begin again",
-                    done.lines, lines_.name(), file));
+        fmt::format("--resume: {}; leave --resume out to begin again", what));
+  };
+  if (lines < done.lines) {
+    refuse(fmt::format("{} has {} lines, and {} was made from {}", lines_.name(), lines, file,
+                       done.lines));
+  }
+  if (done.lines > 0 && input_.text() != done.input) {
+    refuse(fmt::format("the first {} lines of {} are not those that {} was made from", done.lines,
+                       lines_.name(), file));
   }
   done_ = done;
   lines_before_ = done.lines;

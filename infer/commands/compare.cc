@@ -94,14 +94,20 @@ void refuse_second_model(const CompareArguments& arguments) {
   for (const phasor::Precision precision : arguments.precisions)
     precisions.push_back(to_string(precision));
   if (!precisions.empty()) options += fmt::format(" --precision {}", fmt::join(precisions, ","));
-  throw UsageError(fmt::format(
-      "compare: the models {0} and {1} cannot be compared together with two kinds of positions or "
-      "precisions; write infer compare {0} {1}, or infer compare {0}{2}",
-      first, second, options));
+  throw UsageError(
+      fmt::format("compare: the models {0} and {1} cannot be compared together with kinds of "
+                  "positions or with two "
+                  "precisions; write infer compare {0} {1}, or infer compare {0}{2}",
+                  first, second, options));
 }
 
 /// Takes the models off the front of the words.
 Names take_models(CompareArguments& arguments) {
+  const bool two_models = arguments.words.size() > 1 && names_model(arguments.words[1]);
+  if (arguments.positions.size() == 1 && two_models) {
+    arguments.positions.insert(arguments.positions.begin(), "own");
+    refuse_second_model(arguments);
+  }
   const size_t positions = arguments.positions.size(), precisions = arguments.precisions.size();
   if (positions == 1 || positions > 2) {
     throw UsageError(
@@ -119,8 +125,7 @@ Names take_models(CompareArguments& arguments) {
         "twice, like infer compare learned --positions learned --positions none, or one with "
         "--precision f32,int8");
   }
-  if (count == 1 && arguments.words.size() > 1 && names_model(arguments.words[1]))
-    refuse_second_model(arguments);
+  if (count == 1 && two_models) refuse_second_model(arguments);
   const Names models = {arguments.words.front(), arguments.words[count - 1]};
   arguments.words.erase(arguments.words.begin(),
                         arguments.words.begin() + static_cast<std::ptrdiff_t>(count));
@@ -136,7 +141,9 @@ std::shared_ptr<const phasor::Model> load_second(const std::string& name,
     phasor::find_model(name);
   } catch (const phasor::ModelError& error) {
     throw phasor::ModelError(
-        fmt::format("{}; two models come before the texts of compare", error.what()));
+        fmt::format("{}; two models come before the texts of compare, or one with two "
+                    "--positions or --precision f32,int8",
+                    error.what()));
   }
   return phasor::Model::load(name, options);
 }
@@ -221,11 +228,13 @@ void print_notes(const CompareArguments& arguments, std::span<const Subject> sub
 }
 
 /// What is compared, one line for each property.
-std::string header(std::span<const Subject> subjects) {
+std::string header(std::span<const Subject> subjects, int width) {
   std::string out;
   const auto row = [&](const char* label, const auto& cell) {
-    out += trimmed("  " + pad_right(label, 12) + pad_right(cut_left(cell(subjects[0]), 32), 34) +
-                   cut_left(cell(subjects[1]), 32));
+    const int most = std::min((width - 16) / 2, 32);
+    out += trimmed("  " + pad_right(label, 12) +
+                   pad_right(cut_left(cell(subjects[0]), most), most + 2) +
+                   cut_left(cell(subjects[1]), most));
   };
   row("", [](const Subject& side) { return printable(side.label); });
   row("model", [](const Subject& side) { return printable(side.name); });
@@ -287,7 +296,7 @@ int compare(int argc, char** argv) {
     page->add(0, runs[side]);
   if (page) page->write(common.quiet);
   Output output;
-  if (as_text) output.show(header(subjects));
+  if (as_text) output.show(header(subjects, output.width()));
   if (as_text && arguments.views.only.empty()) {
     output.show(to_overview(runs, shown, output));
   } else {

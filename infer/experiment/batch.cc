@@ -56,7 +56,7 @@ void check_lengths(const Subject& subject, std::span<const Input> inputs, const 
     while (tokens > 1 && !fits(tokens)) tokens -= tokens / 8 + 1;
     throw phasor::InvalidArgument(
         fmt::format("a text has {} tokens; to observe them would take more than {} MB: cut it to "
-                    "about {} (infer observe --max-tokens {})",
+                    "about {} tokens (infer observe --max-tokens {})",
                     input.token_ids.size(), most / 1'000'000, tokens, tokens));
   }
 }

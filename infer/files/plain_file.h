@@ -1,6 +1,8 @@
 // What is wrong with a model's file is a ModelError; with the user's own, InvalidArgument.
 #pragma once
 
+#include <cerrno>
+#include <cstring>
 #include <string>
 
 #include "models/files.h"
@@ -16,6 +18,11 @@ auto as_input(const std::string& what, Body body) {
   } catch (const phasor::ModelError& error) {
     throw phasor::InvalidArgument(what + error.what());
   }
+}
+
+/// Why a file cannot be opened, in the words that a model's files have.
+inline const char* why_not_opened(int error) {
+  return error == ENOENT ? "no such file" : std::strerror(error);
 }
 
 }  // namespace infer

@@ -89,10 +89,11 @@ std::string text_of(const Difference& difference, const MadeWith& before, const 
                                            std::string_view(difference.what)) > 0;
   const auto value = [&](const std::string& text, const MadeWith& made_with) {
     const auto model = made_with.find("model");
-    const bool named = of_files && model != made_with.end();
-    return named ? fmt::format("{} (model {})", text, model->second) : text;
+    if (of_files && model != made_with.end()) return fmt::format("{} of {}", text, model->second);
+    return text.find(", ") != text.npos && !text.starts_with('"') ? fmt::format("\"{}\"", text)
+                                                                  : text;
   };
-  return fmt::format("{} {}, not {}", difference.what, value(difference.before, before),
+  return fmt::format("{} {} (now {})", difference.what, value(difference.before, before),
                      value(difference.now, now));
 }
 

@@ -29,7 +29,7 @@ struct Difference {
 /// Weights and tokenizer first, then in alphabetical order. The model's name is none, since its
 /// files are compared.
 std::vector<Difference> differences(const MadeWith& before, const MadeWith& now);
-/// "weights 1f… (model a), not 2e… (model b)".
+/// "weights 1f… of a (now 2e… of b)".
 std::string text_of(const Difference& difference, const MadeWith& before, const MadeWith& now);
 
 /// A .safetensors file holds its record in __metadata__; others have a file beside them in JSON:

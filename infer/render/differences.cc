@@ -102,7 +102,8 @@ std::vector<std::string> differences_in_words(std::span<const Observed> runs, co
 }
 
 std::string to_overview(std::span<const Observed> runs, const Shown& shown, const Output& output) {
-  constexpr int kTitle = 40, kNumber = 14;
+  constexpr int kNumber = 14, kLayer = 7;
+  const int title = std::clamp(output.width() - 2 - 2 * kNumber - kLayer, 20, 40);
   const auto cell = [](const std::string& text) {
     return pad_left(cut_left(text, kNumber - 2), kNumber);
   };
@@ -112,15 +113,15 @@ std::string to_overview(std::span<const Observed> runs, const Shown& shown, cons
   out += "\n" +
          output.heading("Means over the layers of both, and the layer where they differ most") +
          "\n";
-  out += trimmed(pad_right("", kTitle + 2) + cell(printable(runs[0].label)) +
+  out += trimmed(pad_right("", title + 2) + cell(printable(runs[0].label)) +
                  cell(printable(runs[1].label)) + "  layer");
   for (const Difference& each : differences(runs, shown)) {
     const Column& column = lead(*each.view);
     const std::string layer =
         each.place.layer < 0 ? "" : name_of(Row{.layer = each.place.layer, .cells = {}});
-    out += trimmed("  " + pad_right(cut_right(lead_name(*each.view), kTitle - 1), kTitle) +
+    out += trimmed("  " + pad_right(cut_right(lead_name(*each.view), title - 1), title) +
                    cell(number_text(each.mean[0], column)) +
-                   cell(number_text(each.mean[1], column)) + pad_left(layer, 7));
+                   cell(number_text(each.mean[1], column)) + pad_left(layer, kLayer));
   }
   for (const View* view : shown.views) {
     const std::string missing = missing_lines(*view, runs);

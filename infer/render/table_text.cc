@@ -275,7 +275,7 @@ std::string number_text(double value, const Column& column) {
 }
 
 std::string paragraph(std::string_view text, int width) {
-  return fmt::format("  {}\n", wrapped(text, 2, width));
+  return fmt::format("  {}\n", wrapped(text, 2, std::min(width, Output().width())));
 }
 
 std::string table_text(const View& view, std::span<const Observed> runs, const Shown& shown,

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -58,6 +59,13 @@ int continued_at(std::string_view line, int width) {
   return static_cast<int>(second <= most ? second : std::min(further, most));
 }
 
+/// At least 40; INT_MAX where it is no terminal.
+int columns_of(int descriptor) {
+  winsize size{};
+  const bool known = ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? std::max<int>(size.ws_col, 40) : INT_MAX;
+}
+
 }  // namespace
 
 Output::Output() {
@@ -65,10 +73,7 @@ Output::Output() {
   if (!terminal_) return;
   const char* no_color = std::getenv("NO_COLOR");
   colours_ = no_color == nullptr || *no_color == '\0';
-  winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-    width_ = std::max<int>(size.ws_col, 40);
-  }
+  if (const int columns = columns_of(STDOUT_FILENO); columns < INT_MAX) width_ = columns;
 }
 
 void Output::write(std::string_view text) {
@@ -105,7 +110,7 @@ std::string Output::labelled(const std::string& label, std::string_view text) co
 void write_stderr(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 
 int report_error(std::string_view message, int code) {
-  write_stderr(fmt::format("infer: {}\n", printable(message)));
+  write_stderr(fitted(fmt::format("infer: {}\n", printable(message)), columns_of(STDERR_FILENO)));
   return code;
 }
 
@@ -129,7 +134,7 @@ int report_current_exception() {
 }
 
 void report_note(std::string_view message) {
-  write_stderr(fmt::format("note: {}\n", printable(message)));
+  write_stderr(fitted(fmt::format("note: {}\n", printable(message)), columns_of(STDERR_FILENO)));
 }
 
 std::string escaped(std::string json) {
@@ -210,6 +215,23 @@ std::string fitted(std::string_view text, int width) {
     }
     out += line;
     if (ended) out += '\n';
+  }
+  return out;
+}
+
+std::string reflowed(std::string_view text) {
+  std::string out;
+  size_t before = std::string::npos;  // where the line before begins; npos: nothing joins it
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    const size_t begin = line.find_first_not_of(' ');
+    constexpr size_t kContinued = 4;  // columns: a deeper line continues an item of a list
+    const bool joins = before != std::string::npos && begin != line.npos &&
+                       (begin == before ? begin == 0 : begin >= kContinued);
+    if (joins) out.back() = ' ';
+    out.append(joins ? line.substr(begin) : line) += '\n';
+    if (!joins) before = begin;
   }
   return out;
 }

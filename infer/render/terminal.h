@@ -58,6 +58,9 @@ std::string wrapped(std::string_view text, int indent, int width);
 /// second column of a list, or else two columns further in where the line is indented.
 std::string fitted(std::string_view text, int width);
 
+/// Lines of a paragraph, and those that continue an item of a list, joined into one.
+std::string reflowed(std::string_view text);
+
 /// 0.157; where nothing but zeros would show, how small it is: "3e-04", and "<1e-5" for what may be
 /// rounding.
 std::string small_number(double value, int decimals = 3);

@@ -167,7 +167,8 @@ ModelQueue& Exchange::classifier(const Fields& fields) const {
 ModelQueue& Exchange::reranker(const Fields& fields) const {
   ModelQueue& queue = model(fields, &ModelQueue::is_reranker);
   if (!queue.is_reranker())
-    invalid(fmt::format("the model {} is no reranker, whose head has one label", queue.name()));
+    invalid(
+        fmt::format("the model {} is no reranker: a reranker's head has one label", queue.name()));
   return queue;
 }
 
@@ -176,7 +177,7 @@ void Exchange::take(int64_t bytes, int64_t answer_bytes) {
   const int64_t limit = service.budget_.limit();
   const auto refuse_large = [](int64_t bytes, const char* what, const std::string& limit) {
     refuse(413, "Validation",
-           fmt::format("{} could have {:.1f} MB; {}: send fewer or shorter texts", what,
+           fmt::format("{} could take {:.1f} MB; {}: send fewer or shorter texts", what,
                        static_cast<double>(bytes) / kMega, limit));
   };
   if (answer_bytes > kMostAnswer)

@@ -34,7 +34,7 @@ void append(std::string& text, std::span<const float> values);
 /// "GET, HEAD, POST": what may be sent to a path.
 std::string methods_at(std::string_view path);
 
-constexpr int64_t kMostTextsOfOpenAi = 2048;  // of a request; Cohere's as well
+constexpr MostTexts kMostTextsOfOpenAi = {2048};  // of a request; Cohere's as well
 
 struct Exchange;
 

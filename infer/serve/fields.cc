@@ -63,7 +63,7 @@ std::string Fields::string_of(const nlohmann::json& value, const char* key) {
   return value.get<std::string>();
 }
 
-std::vector<std::string> Fields::texts(const char* key, int64_t most) const {
+std::vector<std::string> Fields::texts(const char* key, MostTexts most) const {
   const nlohmann::json& value = at(key);
   if (value.is_string()) return checked({value.get<std::string>()}, key, most);
   if (!value.is_array()) invalid(fmt::format("`{}` must be a string or a list of strings", key));
@@ -80,20 +80,21 @@ std::vector<std::string> Fields::texts(const char* key, int64_t most) const {
   return checked(std::move(texts), key, most);
 }
 
-std::vector<std::string> Fields::list(const char* key, int64_t most) const {
+std::vector<std::string> Fields::list(const char* key, MostTexts most) const {
   const nlohmann::json* const value = find(key);
   const bool none = value == nullptr || (value->is_array() && value->empty());
   return none ? std::vector<std::string>() : texts(key, most);
 }
 
 std::vector<std::string> Fields::checked(std::vector<std::string> texts, const char* key,
-                                         int64_t most) {
+                                         MostTexts most) {
   if (texts.empty()) empty(fmt::format("`{}` is empty", key));
   if (std::ranges::any_of(texts, &std::string::empty))
     empty(fmt::format("`{}` holds an empty text", key));
-  if (std::ssize(texts) > most) {
+  if (std::ssize(texts) > most.texts) {
     refuse(413, "Validation",
-           fmt::format("`{}` has {} texts; a request may have {}", key, texts.size(), most));
+           fmt::format("`{}` has {} texts; a request may have {}{}", key, texts.size(), most.texts,
+                       most.option));
   }
   return texts;
 }

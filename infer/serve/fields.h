@@ -17,6 +17,12 @@ struct Refusal {
 [[noreturn]] void refuse(int status, const char* type, const std::string& message);
 [[noreturn]] void invalid(const std::string& message);  // 422
 
+/// How many texts a request may have, and the option that says so.
+struct MostTexts {
+  int64_t texts;
+  const char* option = "";  // " (--max-texts)"
+};
+
 /// Borrows the JSON. Each function refuses what is not as it says, with the field's name.
 class Fields {
  public:
@@ -32,13 +38,13 @@ class Fields {
   /// A whole number above 0; 0 where it is missing.
   int64_t count(const char* key) const;
   /// A string, or a list of them; at most `most`, and none is empty.
-  std::vector<std::string> texts(const char* key, int64_t most) const;
+  std::vector<std::string> texts(const char* key, MostTexts most) const;
   /// The same, but may be missing or an empty list.
-  std::vector<std::string> list(const char* key, int64_t most) const;
+  std::vector<std::string> list(const char* key, MostTexts most) const;
 
   static std::string string_of(const nlohmann::json& value, const char* key);
   static std::vector<std::string> checked(std::vector<std::string> texts, const char* key,
-                                          int64_t most);
+                                          MostTexts most);
 
  private:
   const nlohmann::json& json_;

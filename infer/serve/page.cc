@@ -48,11 +48,11 @@ void Exchange::observe() {
   const Fields fields(body());
   Observation observation{
       .model = &any_model(fields),
-      .texts = fields.texts("texts", 2),
+      .texts = fields.texts("texts", {2}),
       .positions = fields.text("positions", ""),
       .parse_special = fields.flag("parse_special", false),
-      .interventions = {.edits = fields.list("edits", kMostInterventions),
-                        .cuts = fields.list("cut_residuals", kMostInterventions)},
+      .interventions = {.edits = fields.list("edits", {kMostInterventions}),
+                        .cuts = fields.list("cut_residuals", {kMostInterventions})},
       .deadline = start + service.options_.timeout,
       .gone = gone};
   model_name = observation.model->name();

@@ -287,8 +287,16 @@ void ModelQueue::run_parts(std::span<const Part> parts) {
   std::optional<std::stop_callback<std::function<void()>>> with_client;
   if (parts.size() == 1)
     with_client.emplace(parts[0].request->work.gone, [ends]() mutable { ends.request_stop(); });
-  std::vector<TextResult> results =
-      run_texts(parts[0].request->work.kind, texts, second, ends.get_token());
+  std::vector<TextResult> results;
+  try {
+    results = run_texts(parts[0].request->work.kind, texts, second, ends.get_token());
+  } catch (const phasor::InvalidArgument& error) {
+    if (error.code() != phasor::ErrorCode::kTooLong) throw;
+    invalid(
+        fmt::format("a text has more tokens than {}, which the model takes; shorten it, or leave "
+                    "out `truncate`",
+                    max_tokens_));
+  }
   run_time_.cancel();
   int64_t tokens = 0;
   for (const TextResult& result : results) tokens += result.num_tokens;

@@ -46,8 +46,7 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
                                             .max_tokens = kind.truncate ? max_tokens_ : 0,
                                             .truncation_side = kind.side});
       if (std::ssize(tokens.ids) > max_tokens_) {
-        throw phasor::InvalidArgument(fmt::format("a text has {} tokens; the model takes {}",
-                                                  tokens.ids.size(), max_tokens_));
+        throw phasor::InvalidArgument("a text is too long", phasor::ErrorCode::kTooLong);
       }
       ids.push_back(std::move(tokens.ids));
     }

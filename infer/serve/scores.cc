@@ -66,7 +66,7 @@ void Exchange::predict() {
     invalid("`inputs` must be a text or a list");
   if (!second.empty() && second.size() != first.size())
     invalid("`inputs` mixes texts and pairs; send them in two requests");
-  Fields::checked(first, "inputs", service.options_.max_texts);
+  Fields::checked(first, "inputs", service.options_.most_texts());
   const bool raw = fields.flag("raw_scores", false);
   const RunKind kind = run_kind(fields, second.empty() ? Task::kClassify : Task::kClassifyPairs);
   const int64_t bytes = std::ssize(first) * (queue.label_bytes() + 3);
@@ -93,7 +93,7 @@ void Exchange::rerank() {
   const Fields fields(body());
   if (fields.find("texts") == nullptr && fields.find("documents") != nullptr) return rerank_v1();
   ModelQueue& queue = reranker(fields);
-  std::vector<std::string> documents = fields.texts("texts", service.options_.max_texts);
+  std::vector<std::string> documents = fields.texts("texts", service.options_.most_texts());
   const RunKind kind = run_kind(fields, Task::kRerank);
   const bool raw = fields.flag("raw_scores", false);
   std::vector<std::string> shown;

@@ -193,6 +193,10 @@ int serve(int argc, char** argv) {
   arguments.service.timeout = std::chrono::milliseconds(std::llround(arguments.timeout * 1000));
   arguments.service.queue.max_wait = arguments.service.timeout / 2;
   arguments.service.queue.max_run = arguments.service.timeout;
+  constexpr int64_t kSmallMemory = 1'000'000;
+  if (arguments.service.max_memory < kSmallMemory && !arguments.common.quiet)
+    report_note(fmt::format("--max-memory is in bytes; requests that need more than {} are refused",
+                            arguments.service.max_memory));
   raise_descriptors();
 
   // For Signals alone; threads that start from here on inherit it.
@@ -213,7 +217,7 @@ int serve(int argc, char** argv) {
       },
       [&](const HttpRequest& request) { return service.accepts(request); });
   const uint16_t port = server.port();
-  if (!server.is_loopback() && arguments.service.keys.empty() && !arguments.common.quiet)
+  if (!server.is_loopback() && arguments.service.keys.empty())  // with --quiet, too
     note(
         fmt::format("whoever reaches {} may ask: no key is set; give --api-key-file FILE or "
                     "PHASOR_API_KEY",

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "infer/serve/budget.h"
+#include "infer/serve/fields.h"
 #include "infer/serve/http.h"
 #include "infer/serve/live.h"
 #include "infer/serve/metrics.h"
@@ -21,7 +22,8 @@ struct ServiceOptions {
   std::chrono::milliseconds timeout{60'000};  // from a request's arrival to its batch
   int64_t max_memory = 400'000'000;           // bytes of texts, results and answers
   int64_t max_texts = 32;                     // of a request in TEI's shapes; OpenAI's: 2048
-  std::vector<std::string> hosts = {};        // whose pages may ask, beside the server's own
+  MostTexts most_texts() const { return {max_texts, " (--max-texts)"}; }
+  std::vector<std::string> hosts = {};  // whose pages may ask, beside the server's own
   QueueOptions queue = {};
 };
 

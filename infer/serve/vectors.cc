@@ -122,7 +122,7 @@ void Exchange::embed() {
   ModelQueue& queue = embedder(fields);
   const RunKind kind = embed_kind(fields, queue);
   const int64_t dimensions = dimensions_of(fields, queue);
-  std::vector<std::string> inputs = fields.texts("inputs", service.options_.max_texts);
+  std::vector<std::string> inputs = fields.texts("inputs", service.options_.most_texts());
   const int64_t bytes = std::ssize(inputs) * (dimensions * kNumberBytes + 3);
   run(queue, {.kind = kind, .texts = std::move(inputs)}, bytes,
       [this, bytes, dimensions, normalize = kind.normalize](std::vector<TextResult> results) {
@@ -142,7 +142,7 @@ void Exchange::embed_all() {
   const Fields fields(body());
   ModelQueue& queue = any_model(fields);
   const RunKind kind = run_kind(fields, Task::kStates);
-  Work work{.kind = kind, .texts = fields.texts("inputs", service.options_.max_texts)};
+  Work work{.kind = kind, .texts = fields.texts("inputs", service.options_.most_texts())};
   const int64_t width = queue.model().config().d_model;
   const auto bytes_of = [width](int64_t tokens) { return tokens * (width * kNumberBytes + 3) + 3; };
   int64_t bytes = 0;
@@ -170,7 +170,7 @@ void Exchange::embed_all() {
 void Exchange::similarity() {
   const Fields fields(body()), inputs(fields.at("inputs"), "`inputs`");
   ModelQueue& queue = embedder(fields);
-  std::vector<std::string> texts = inputs.texts("sentences", service.options_.max_texts);
+  std::vector<std::string> texts = inputs.texts("sentences", service.options_.most_texts());
   texts.insert(texts.begin(), inputs.text("source_sentence"));
   RunKind kind = run_kind(fields, Task::kEmbed);
   kind.prompt = queue.model().sentence().prompt;
@@ -190,7 +190,7 @@ void Exchange::tokenize() {
   ModelQueue& queue = any_model(fields);
   const bool specials = fields.flag("add_special_tokens", true);
   const RunKind kind = run_kind(fields, Task::kTokenize);
-  std::vector<std::string> inputs = fields.texts("inputs", service.options_.max_texts);
+  std::vector<std::string> inputs = fields.texts("inputs", service.options_.most_texts());
   int64_t bytes = 0;
   for (const std::string& input : inputs) bytes += std::ssize(input);
   // `bytes` are those of a copy of the texts: how long the answer will be is seen from the ids.

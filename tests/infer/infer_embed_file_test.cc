@@ -123,7 +123,7 @@ TEST_P(PartialFileTest, WhatWasMadeWithSomethingElseIsRefused) {
   interrupted();
   format_.made_with["model"] = "the same files under another name";
   format_.made_with["pooling"] = "cls";
-  expect_not_resumed({record().string(), "pooling mean, not cls"});
+  expect_not_resumed({record().string(), "pooling mean (now cls)"});
 }
 
 TEST_P(PartialFileTest, VectorsOfAnotherWidthAreRefused) {

@@ -69,15 +69,36 @@ TEST_F(CliCheckTest, EveryFormatTellsWhatMadeItAndOfWhichLines) {
     SCOPED_TRACE(name);
     make(name);
     expect_check(name, {}, 0, {"made by this model"});
-    expect_check(name, {"-i", in_}, 0, {"of 300 rows, 100 were computed again, and 100 are equal"});
-    expect_check(name, {"-i", in_, "--all", "-t", "3"}, 0, {"300 are equal to the last bit"});
-    expect_check(name, {"-m", "learned"}, 1, {"weights", "(model sinusoidal)", "(model learned)"});
-    expect_check(name, {"-m", "learned", "-i", in_}, 1, {"weights", "0 are equal"});
-    expect_check(name, {"--pooling", "cls"}, 1, {"pooling mean, not normalised, not cls"});
-    expect_check(name, {"--precision", "int8"}, 1, {"precision f32, not int8"});
+    expect_check(name, {"-i", in_}, 0,
+                 {"100 of its 300 rows were computed again: 100 equal to the last bit"});
+    expect_check(name, {"-i", in_, "--all", "-t", "3"}, 0,
+                 {"all of its 300 rows", "300 equal to the last bit"});
+    expect_check(name, {"-m", "learned"}, 1,
+                 {"its record names weights", " of sinusoidal (now ", " of learned)"});
+    expect_check(name, {"-m", "learned", "-i", in_}, 1,
+                 {": not made by", "weights", "0 equal", "100 further off"});
+    expect_check(name, {"--pooling", "cls"}, 1, {R"(pooling "mean, not normalised" (now "cls)"});
+    expect_check(name, {"--precision", "int8"}, 1, {"precision f32 (now int8)"});
     const std::string other = folder_.write("other.txt", read_text_file(in_) + "more\n");
-    expect_check(name, {"-i", other}, 1, {"made of 300 lines that are not the 301 of"});
+    expect_check(name, {"-i", other}, 1, {"not known", "made of 300 lines, and", "has 301"});
   }
+}
+
+// One line of 300, which no sample has, is another.
+TEST_F(CliCheckTest, EveryRowIsComparedWithLinesThatTheRecordDoesNotName) {
+  make("a.npy");
+  Words lines = lines_of(read_text_file(in_));
+  lines[150] += " again";
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  const std::string other = folder_.write("other.txt", text);
+  expect_check("a.npy", {"-i", other}, 1,
+               {"not known", "all of its 300 rows", "299 equal", "1 further off; row 151",
+                "other lines than those of"});
+  std::string record = read_text_file(file("a.npy.json"));
+  record.replace(record.find("\"input\": \"") + 10, 4, "0000");
+  folder_.write("a.npy.json", record);
+  expect_check("a.npy", {"-i", in_}, 0, {"300 equal", "other lines"});
 }
 
 TEST_F(CliCheckTest, RowsDecideWhereAFileOfTheModelIsWrittenAnotherWay) {
@@ -85,8 +106,8 @@ TEST_F(CliCheckTest, RowsDecideWhereAFileOfTheModelIsWrittenAnotherWay) {
   make("a.npy", {"-m", file("model")});
   const json config = json::parse(read_text_file(file("model/config.json")));
   folder_.write("model/config.json", config.dump(7));
-  expect_check("a.npy", {"-m", file("model")}, 1, {"made with config", "-i FILE"});
-  expect_check("a.npy", {"-m", file("model"), "-i", in_}, 0, {"100 are equal", "config"});
+  expect_check("a.npy", {"-m", file("model")}, 1, {"its record names config"});
+  expect_check("a.npy", {"-m", file("model"), "-i", in_}, 0, {"100 equal", "config"});
 }
 
 TEST_F(CliCheckTest, AFileThatWasChangedOrComesFromElsewhereIsNotBelieved) {
@@ -98,11 +119,11 @@ TEST_F(CliCheckTest, AFileThatWasChangedOrComesFromElsewhereIsNotBelieved) {
   folder_.write("a.npy", changed);
   expect_check("a.npy", {}, 1, {"has changed since its record was written"});
   folder_.write("b.npy", npy_bytes(values, 128));
-  expect_check("b.npy", {}, 1, {"no record", "-i FILE"});
-  expect_check("b.npy", {"-i", in_}, 0, {"100 are equal to the last bit"});
+  expect_check("b.npy", {}, 1, {"no record"});
+  expect_check("b.npy", {"-i", in_}, 0, {"100 equal to the last bit"});
   for (float& value : values) value *= 1 + 1e-6f;  // as another processor rounds
   folder_.write("b.npy", npy_bytes(values, 128));
-  expect_check("b.npy", {"-i", in_, "--all"}, 0, {"of its length"});
+  expect_check("b.npy", {"-i", in_, "--all"}, 0, {"times its length"});
   values[150 * 128 + 7] += 1;  // in one row, which no sample has
   folder_.write("b.npy", npy_bytes(values, 128));
   expect_check("b.npy", {"-i", in_, "--all"}, 1, {"row 151 differs most"});
@@ -129,7 +150,7 @@ TEST_F(CliCheckTest, ShardsAndWhatIsMergedOfThemHaveTheRecordOfTheWhole) {
     }
     EXPECT_TRUE(read_text_file(file("merged." + format)) ==
                 read_text_file(file("whole." + format)));
-    expect_check("merged." + format, {"-i", in_}, 0, {"100 are equal"});
+    expect_check("merged." + format, {"-i", in_}, 0, {"100 equal"});
     expect_check("shards-" + format + "/000/shard-000002." + format, {}, 0, {"made by this model"});
     if (format == "safetensors") continue;
     EXPECT_EQ(read_text_file(file("merged." + format + ".json")),
@@ -226,8 +247,8 @@ TEST_F(CliCheckTest, NearestRefusesVectorsOfAnotherModelAndOtherTexts) {
     words.insert(words.end(), more.begin(), more.end());
     expect_infer_fails(words, code, parts);
   };
-  refused({"-m", "learned"}, 3, {"these vectors were made with", "(model sinusoidal)", "-m"});
-  refused({"--pooling", "cls"}, 3, {"pooling mean, not normalised", "--pooling"});
+  refused({"-m", "learned"}, 3, {"these vectors were made with", " of sinusoidal (now", "-m"});
+  refused({"--pooling", "cls"}, 3, {"pooling \"mean, not normalised\"", "--pooling"});
   refused({"--pooling", "cls,mean"}, 3, {"128 numbers", "256", "made by sinusoidal"});
   const std::string other = folder_.write("other.txt", "X" + read_text_file(in_));
   refused({"--texts", other}, 3, {"--texts", "other.txt", "not those"});
@@ -240,6 +261,7 @@ TEST_F(CliCheckTest, NearestRefusesVectorsOfAnotherModelAndOtherTexts) {
   expect_infer_fails({"embed", "--texts", "a.txt", "Tom"}, 2, {"--texts", "--in"});
   expect_infer_fails({"embed", "--in", "a.npy", "--nearest", "1", "-i", "a.txt", "Tom"}, 2,
                      {"--in", "-i exclude"});
+  expect_infer_fails({"embed", "--in", "a.jsonl", "--nearest", "1", "Tom"}, 2, {".npy"});
   expect_infer_fails({"check"}, 2, {"name one file"});
   expect_infer_fails({"check", "--all", "a.npy"}, 2, {"--all", "-i FILE"});
 }

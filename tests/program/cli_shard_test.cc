@@ -391,7 +391,7 @@ TEST_F(CliShardTest, ChangedInputsAreRefusedAndTheOtherShardsRun) {
   fs::remove(shard_file(4, "done"));  // of the other files
   result = run();
   EXPECT_EQ(status()["left_shards"], (Words{"2"}));
-  EXPECT_NE(result.err.find("a.txt: No such file"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("a.txt: no such file"), std::string::npos) << result.err;
   EXPECT_EQ(result.exit_code, 3);
   std::ofstream(inputs_[0]) << before;
   EXPECT_EQ(run().exit_code, 0);

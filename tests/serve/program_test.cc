@@ -317,6 +317,7 @@ TEST(ServeProgramTest, AnOpenServerWithoutKeysIsNoted) {
   EXPECT_FALSE(
       contains(Program({"--host", "0.0.0.0", "--api-key-file", file}).notes(), "no key is set"));
   EXPECT_FALSE(contains(Program({"--host", "127.0.0.2"}).notes(), "no key is set"));
+  EXPECT_TRUE(contains(Program({"--max-memory", "5"}).notes(), "--max-memory is in bytes"));
 }
 
 TEST(ServeProgramTest, EachAddressOfTheHostIsListenedOn) {

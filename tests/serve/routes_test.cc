@@ -296,7 +296,7 @@ TEST(RoutesTest, AMistakeHasAStatusAndAReason) {
            {"/embed", R"({"inputs": ["a", 3]})", 422, "must be a string"},
            {"/embed", R"({"inputs": [[1, 2]]})", 422, "token ids"},
            {"/embed", R"({"inputs": [true]})", 422, "string"},
-           {"/embed", many, 413, "33 texts"},
+           {"/embed", many, 413, "33 texts; a request may have 32 (--max-texts)"},
            {"/embed", R"({"inputs": "a", "normalize": "yes"})", 422, "`normalize`"},
            {"/embed", R"({"inputs": "a", "prompt_name": "query"})", 422, "prompt"},
            {"/embed", R"({"inputs": "a", "dimensions": 0})", 422, "`dimensions`"},
@@ -340,6 +340,7 @@ TEST(RoutesTest, AMistakeHasAStatusAndAReason) {
       EXPECT_EQ(whole.status, is_long ? 422 : 200) << route;
       if (is_long) {
         EXPECT_NE(whole.body.find("128"), std::string::npos) << whole.body;
+        EXPECT_NE(whole.body.find("leave out `truncate`"), std::string::npos) << whole.body;
       }
     }
   }

@@ -36,7 +36,7 @@ void add_options(CommandLine& line, ClassifyArguments& arguments, const char* mo
   add_run(line, arguments.common);
 }
 
-LineReader lines_of(const char* command, const ClassifyArguments& arguments) {
+LineReader lines_of(const char* command, const char* kind, const ClassifyArguments& arguments) {
   if (arguments.input && !arguments.words.empty()) {
     throw UsageError(fmt::format("{}: texts and -i exclude each other; give one of them", command));
   }
@@ -45,7 +45,7 @@ LineReader lines_of(const char* command, const ClassifyArguments& arguments) {
     throw UsageError(fmt::format("{}: no text was given; -i FILE reads lines", command));
   }
   if (arguments.common.model.empty()) {
-    throw UsageError(fmt::format("{}: which model? -m DIR names its folder", command));
+    throw UsageError(fmt::format("{}: which model? -m DIR names the folder of {}", command, kind));
   }
   note_file_as_text(arguments.words, "-i", arguments.common);
   const bool reads =

@@ -46,7 +46,7 @@ int classify(int argc, char** argv) {
               arguments.top, Range{1, kMostShown});
   add_options(line, arguments, "a checkpoint's folder, with a classification head");
   if (const auto done = line.parse(argc, argv)) return *done;
-  LineReader lines = lines_of("classify", arguments);
+  LineReader lines = lines_of("classify", "a classifier", arguments);
   Output output;
   Classifier classifier(arguments);
   const std::vector<std::string>& labels = classifier.head.labels;

@@ -117,7 +117,7 @@ int rank(int argc, char** argv) {
     throw UsageError(fmt::format("rank: the query is {}; give it before the texts",
                                  query ? "empty" : "missing"));
   }
-  LineReader lines = lines_of("rank", arguments);
+  LineReader lines = lines_of("rank", "a reranker", arguments);
   const bool reads_lines = arguments.words.empty() || arguments.words.front() == "-";
   const int64_t shown = arguments.top.value_or(reads_lines ? 10 : kMostShown);
   if (!has_head(arguments)) return rank_by_vectors(arguments, *query, lines, shown);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -30,10 +31,11 @@ constexpr const char* kCheckDescription =
 
 constexpr const char* kCheckFooter = R"(
 The record of the file (OUT.json beside it, or the metadata of a .safetensors file) is compared
-with what infer embed would write with the same model and options. With -i FILE, whose lines are
-those of which the vectors were made, 100 rows at equal distances, or --all, are computed again,
-and they decide: a model whose files or libraries have changed may still make the same vectors.
-A file without a record can be checked in this way alone.
+with what infer embed would write with the same model and options. With -i FILE, the lines of
+which the vectors were made, 100 rows at equal distances, or --all, are computed again, and they
+decide: a model whose files or libraries have changed may still make the same vectors. Every row
+is computed again where the record names other lines than those of FILE. A file without a record
+can be checked by its rows alone.
 
 On the machine that made them, rows are equal to the last bit. Another processor adds in another
 order, which moves float32 vectors by about 1e-6 of their length and those of bf16 and int8 by
@@ -54,10 +56,11 @@ struct CheckArguments : VectorOptions {
 /// How rows that were computed again differ from those of the file.
 struct Comparison {
   int64_t compared = 0, equal = 0, other = 0;  // to the last bit; by more than the tolerance
-  double worst = 0;                            // |a − b| / |a|
+  double most;                                 // the tolerance, and the largest: |a − b| / |a|
+  double worst = 0;
   int64_t worst_row = 0;
 
-  void add(std::span<const float> saved, std::span<const float> now, double most, int64_t row) {
+  void add(std::span<const float> saved, std::span<const float> now, int64_t row) {
     double difference = 0, length = 0;
     bool same = true;
     for (size_t i = 0; i < saved.size(); ++i) {
@@ -75,13 +78,23 @@ struct Comparison {
       worst_row = row;
     }
   }
+  std::string text(int64_t rows) const {
+    std::string text = compared < rows ? fmt::format("{} of its {} rows were", compared, rows)
+                                       : fmt::format("all of its {} rows were", rows);
+    text += fmt::format(" computed again: {} equal to the last bit", equal);
+    if (equal == compared) return text;
+    return text + fmt::format(
+                      ", {} within {:.0e} of their length, {} further off; row {} differs most, by "
+                      "{:.2g} times its length",
+                      compared - equal - other, most, other, worst_row, worst);
+  }
 };
 
 /// The rows of a file of any format, from the first on.
 class Rows {
  public:
   explicit Rows(const std::string& file) {
-    if (VectorFormat::kind_of(file) == VectorFormat::Kind::kJsonLines) {
+    if (VectorFormat::kind_of(file, "") == VectorFormat::Kind::kJsonLines) {
       lines_.emplace(file, true);
     } else {
       matrix_.emplace(file, "embeddings");
@@ -120,46 +133,48 @@ class Rows {
 /// What was found, as a sentence and as JSON.
 struct Verdict {
   bool same = true;
+  const char* sentence = "made by this model";
   std::vector<std::string> reasons;
+  std::string advice;
   Json json;
 };
 
 class Check {
  public:
   explicit Check(const CheckArguments& arguments)
-      : arguments_(arguments), file_(arguments.files[0]), embedder_(arguments) {
-    as_input("", [&] { rows_.emplace(file_); });
-    record_ = VectorRecord::find(file_);
-  }
+      : arguments_(arguments),
+        file_(arguments.files[0]),
+        rows_(as_input("", [&] { return std::make_unique<Rows>(file_); })),
+        record_(VectorRecord::find(file_)),
+        embedder_(arguments) {}
 
   /// Nothing where a signal came.
   std::optional<Verdict> run() {
     Verdict verdict;
     verdict.json = {{"file", file_}, {"same", false}, {"record", record_.has_value()}};
     const bool known = record_ && by_record(verdict);
-    if (record_ && !known) return finished(std::move(verdict), false);
+    if (record_ && !known) return finished(std::move(verdict), kUnknown);
     const bool differs = !verdict.reasons.empty();
     if (const auto width = rows_->width(); width && *width != embedder_.width()) {
       verdict.reasons.push_back(fmt::format("its rows have {} numbers, and this model's vectors {}",
                                             *width, embedder_.width()));
-      return finished(std::move(verdict), false);
+      return finished(std::move(verdict), kNotMade);
     }
-    if (arguments_.input.empty()) {
-      if (!record_) verdict.reasons.emplace_back("no record says what made it");
-      const bool same = record_ && !differs;
-      if (!same) {
-        verdict.reasons.emplace_back(
-            "with the lines of which it was made, -i FILE, its rows are compared");
-      }
-      return finished(std::move(verdict), same);
-    }
-    return by_rows(std::move(verdict));
+    if (!arguments_.input.empty()) return by_rows(std::move(verdict));
+    if (known && !differs) return finished(std::move(verdict), kMade);
+    if (!record_) verdict.reasons.emplace_back("no record says what made it");
+    verdict.advice = "to compare its rows, give the lines of which it was made: -i FILE";
+    return finished(std::move(verdict), kUnknown);
   }
 
  private:
-  static Verdict finished(Verdict verdict, bool same) {
-    verdict.same = same;
-    verdict.json["same"] = same;
+  static constexpr const char *kMade = "made by this model", *kNotMade = "not made by this model",
+                              *kUnknown = "not known to be made by this model";
+
+  static Verdict finished(Verdict verdict, const char* sentence) {
+    verdict.sentence = sentence;
+    verdict.same = sentence == kMade;
+    verdict.json["same"] = verdict.same;
     return verdict;
   }
 
@@ -178,7 +193,7 @@ class Check {
     for (const Difference& difference : differences(record_->made_with, now)) {
       list.push_back(
           {{"what", difference.what}, {"made_with", difference.before}, {"now", difference.now}});
-      verdict.reasons.push_back("made with " + text_of(difference, record_->made_with, now));
+      verdict.reasons.push_back("its record names " + text_of(difference, record_->made_with, now));
     }
     verdict.json["differences"] = list;
     return true;
@@ -189,42 +204,41 @@ class Check {
     reader.refuse_pipes();  // the file is read twice
     const auto [lines, fingerprint] = read_through(reader);
     if (reader.interrupted()) return std::nullopt;
-    if (record_ && (record_->lines != lines || record_->input != fingerprint)) {
-      verdict.reasons.push_back(fmt::format("it was made of {} lines that are not the {} of {}",
-                                            record_->lines, lines, arguments_.input));
-      return finished(std::move(verdict), false);
+    if (record_ && record_->lines != lines) {
+      verdict.reasons.push_back(fmt::format("it was made of {} lines, and {} has {}",
+                                            record_->lines, arguments_.input, lines));
+      verdict.advice = "give the lines of which it was made";
+      return finished(std::move(verdict), kUnknown);
     }
-    Comparison result;
-    const std::optional<int64_t> rows = compare(lines, result);
+    const bool other_lines = record_ && record_->input != fingerprint;
+    if (other_lines) {
+      verdict.reasons.push_back(
+          fmt::format("its record names other lines than those of {}", arguments_.input));
+    }
+    const bool exact = record_ && record_->made_with.contains("precision") &&
+                       record_->made_with.at("precision") == "f32";
+    const bool float32 = embedder_.encoder.precision() == phasor::Precision::kFloat32;
+    Comparison result = {.most = exact || float32 ? 1e-4 : 2e-2};
+    const std::optional<int64_t> rows = compare(lines, other_lines || arguments_.all, result);
     if (!rows) return std::nullopt;
     verdict.json["lines"] = lines;
     if (*rows != lines) {
       verdict.reasons.push_back(
           fmt::format("its rows are not as many as the {} lines of {}", lines, arguments_.input));
-      return finished(std::move(verdict), false);
+      return finished(std::move(verdict), kNotMade);
     }
     verdict.json["compared"] = result.compared;
     verdict.json["equal"] = result.equal;
     verdict.json["other"] = result.other;
     verdict.json["largest_difference"] = result.worst;
-    std::string text = fmt::format(
-        "of {} rows, {} were computed again, and {} are equal to the "
-        "last bit",
-        lines, result.compared, result.equal);
-    if (result.equal < result.compared) {
-      text += fmt::format("; row {} differs most, by {:.2g} of its length", result.worst_row,
-                          result.worst);
-    }
-    verdict.reasons.insert(verdict.reasons.begin(), text);
-    return finished(std::move(verdict), result.other == 0);
+    verdict.reasons.insert(verdict.reasons.begin(), result.text(lines));
+    return finished(std::move(verdict), result.other == 0 ? kMade
+                                        : other_lines     ? kUnknown
+                                                          : kNotMade);
   }
 
   /// The number of rows, or one that `lines` is not; nothing where a signal came.
-  std::optional<int64_t> compare(int64_t lines, Comparison& result) {
-    const bool exact = record_ && record_->made_with.contains("precision") &&
-                       record_->made_with.at("precision") == "f32";
-    const bool float32 = embedder_.encoder.precision() == phasor::Precision::kFloat32;
-    const double most = exact || float32 ? 1e-4 : 2e-2;
+  std::optional<int64_t> compare(int64_t lines, bool all, Comparison& result) {
     std::set<int64_t> sample;
     for (int64_t i = 0; i < kSample; ++i) {
       sample.insert(static_cast<int64_t>(static_cast<double>(i) * static_cast<double>(lines - 1) /
@@ -240,7 +254,7 @@ class Check {
       const phasor::Embeddings vectors = embedder_.run(texts, {}, {});
       for (int64_t i = 0; i < vectors.size(); ++i) {
         if (std::ssize(saved[i]) != embedder_.width()) return false;
-        result.add(saved[i], vectors[i], most, numbers[i] + 1);
+        result.add(saved[i], vectors[i], numbers[i] + 1);
       }
       window.clear(), saved.clear(), numbers.clear();
       progress.show(fmt::format("{} rows compared", result.compared));
@@ -250,7 +264,7 @@ class Check {
     int64_t number = 0;
     std::vector<float> row;
     while (std::optional<Line> line = reader.next()) {
-      const bool wanted = arguments_.all || sample.contains(number);
+      const bool wanted = all || sample.contains(number);
       if (!rows_->next(wanted, row)) return -1;
       if (wanted) {
         window.push_back(std::move(*line));
@@ -273,9 +287,9 @@ class Check {
 
   const CheckArguments& arguments_;
   const std::string file_;
+  const std::unique_ptr<Rows> rows_;
+  const std::optional<VectorRecord> record_;
   Embedder embedder_;
-  std::optional<Rows> rows_;
-  std::optional<VectorRecord> record_;
 };
 
 }  // namespace
@@ -304,11 +318,10 @@ int check_vectors(int argc, char** argv) {
     Output().write(one_line(json) + "\n");
   } else {
     const std::string details = fmt::format("{}", fmt::join(verdict->reasons, "; "));
-    Output().write(printable(fmt::format(
-                       "{}: {}{}{}", arguments.files[0],
-                       verdict->same ? "made by this model" : "not known to be made by this model",
-                       details.empty() ? "" : ": ", details)) +
+    Output().write(printable(fmt::format("{}: {}{}{}", arguments.files[0], verdict->sentence,
+                                         details.empty() ? "" : ": ", details)) +
                    "\n");
+    if (!verdict->advice.empty()) report_note(verdict->advice);
   }
   return verdict->same ? 0 : kCheckFailed;
 }

@@ -86,6 +86,8 @@ void check(const EmbedArguments& arguments, bool has_input) {
        "--in prints the rows nearest to the given texts; leave out -o and --similarity"},
       {saved && texts && has_input,
        "--in: texts and -i exclude each other, since both are searched for; give one of them"},
+      {arguments.in.ends_with(".jsonl"),
+       "--in reads .npy and .safetensors; write the vectors with infer embed -o vectors.npy"},
       {!saved && !arguments.texts.empty(),
        "--texts names the file of which the vectors of --in were made; give --in VECTORS"},
       {searches && (!texts || has_output || compares),
@@ -260,13 +262,11 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
         fs::is_regular_file(arguments.output)) {
       return check_complete(arguments, format.made_with, lines);
     }
-    file.emplace(arguments.output, format, arguments.resume);
-    const int64_t done = file->state().lines;
-    if (arguments.resume && !quiet) {
-      report_note(
-          done == 0 ? "nothing to resume; beginning with line 1"
-                    : fmt::format("resuming after line {} of {}", done, file->partial().string()));
+    if (!arguments.resume && !quiet && fs::exists(arguments.output + ".partial.json")) {
+      report_note(fmt::format("{}.partial is begun anew; --resume would have continued it",
+                              arguments.output));
     }
+    file.emplace(arguments.output, format, arguments.resume);
   }
   embedder.stream.waits = file || !queries.empty();
   LineStream stream(lines, embedder.stream);
@@ -287,8 +287,13 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
     }
     return !output.closed();
   };
-  if ((file && !stream.skip(file->state(), file->partial().string())) ||
-      !stream.run<phasor::Embeddings>(embed, write)) {
+  const bool begins = !file || stream.skip(file->state(), file->partial().string());
+  if (begins && arguments.resume && !quiet) {
+    const int64_t done = file->state().lines;
+    report_note(done == 0 ? "nothing to resume; beginning with line 1"
+                          : fmt::format("resuming after line {} of {}", done, lines.name()));
+  }
+  if (!begins || !stream.run<phasor::Embeddings>(embed, write)) {
     const std::string where = file && stream.done().lines > 0
                                   ? fmt::format(" after line {} with {}; --resume continues there",
                                                 stream.done().lines, file->partial().string())

@@ -44,15 +44,15 @@ std::string header_of(const VectorFormat& format, int64_t lines, const std::stri
 
 }  // namespace
 
-VectorFormat::Kind VectorFormat::kind_of(const fs::path& path) {
+VectorFormat::Kind VectorFormat::kind_of(const fs::path& path, const char* what) {
   const std::string extension = path.extension().string();
   for (size_t kind = 0; kind < kExtensions.size(); ++kind) {
     if (extension == fmt::format(".{}", kExtensions[kind])) return static_cast<Kind>(kind);
   }
   throw UsageError(
-      fmt::format("-o: {} ends in none of .npy, .jsonl and .safetensors; these are the formats "
+      fmt::format("{}{} ends in none of .npy, .jsonl and .safetensors; these are the formats "
                   "that infer embed writes",
-                  path.string()));
+                  what, path.string()));
 }
 
 std::string VectorFormat::header(int64_t lines, const std::string& input) const {

@@ -274,7 +274,7 @@ class Runner {
       const Plan::Input& input = plan_.inputs[i];
       left -= input.lines - (i == begin.file ? begin.line : 0);
       struct stat status {};
-      if (stat(input.file.c_str(), &status) != 0) refuse_input(input.file, std::strerror(errno));
+      if (stat(input.file.c_str(), &status) != 0) refuse_input(input.file, why_not_opened(errno));
       if (!S_ISREG(status.st_mode)) refuse_input(input.file, "it is not a regular file");
       if (status.st_size != input.bytes) {
         refuse_input(input.file, fmt::format("it has {} bytes, and had {} when it was planned",
