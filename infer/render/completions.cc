@@ -1,7 +1,5 @@
-// Each script first finds the command among the words before the cursor, as run_command() does, and
-// then offers that command's options, or an option's values.
+// The shells' scripts ask infer itself what may come next, so that no shell knows an option.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -10,267 +8,137 @@
 namespace infer {
 namespace {
 
-std::string replaced(std::string text, std::string_view letters, std::string_view before) {
-  for (size_t i = text.size(); i-- > 0;) {
-    if (letters.find(text[i]) != letters.npos) text.insert(i, before);
-  }
-  return text;
-}
-
-/// As a word of bash and zsh.
-std::string quoted(const std::string& text) {
-  std::string word = "'";
-  for (const char letter : text) word += letter == '\'' ? "'\\''" : std::string(1, letter);
-  return word + "'";
-}
-std::string fish_quoted(const std::string& text) { return "'" + replaced(text, "\\'", "\\") + "'"; }
-
-/// "'infer -m' 'infer --model'": each name behind the command.
-std::vector<std::string> with_command(const CommandDescription& command,
-                                      const std::vector<std::string>& names) {
-  std::vector<std::string> words;
-  for (const std::string& name : names) words.push_back(quoted(command.name + " " + name));
-  return words;
-}
-
-/// The options of infer itself that have a value: they may stand before a command.
-std::vector<std::string> before_command(Descriptions commands) {
-  std::vector<std::string> words;
-  for (const OptionDescription& option : commands[0].options) {
-    if (option.value.empty()) continue;
-    for (std::string& word : with_command(commands[0], option.names)) words.push_back(word);
-  }
-  return words;
-}
-
-/// 'infer embed', 'infer shard', 'infer shard plan'.
-std::vector<std::string> command_words(Descriptions commands) {
-  std::vector<std::string> words;
-  for (const CommandDescription& command : commands.subspan(1))
-    words.push_back(quoted(command.name));
-  return words;
-}
-
-/// Those that may come next, and their last words.
-std::vector<std::pair<std::string, const CommandDescription*>> next_commands(
-    Descriptions commands, const CommandDescription& command) {
-  std::vector<std::pair<std::string, const CommandDescription*>> next;
-  for (const CommandDescription& other : commands) {
-    const size_t space = other.name.rfind(' ');
-    if (space == other.name.npos || other.name.substr(0, space) != command.name) continue;
-    next.emplace_back(other.name.substr(space + 1), &other);
-  }
-  return next;
-}
-
-/// What words that follow no option can be: positional arguments, and more values of an option.
-OptionDescription positional(const CommandDescription& command) {
-  OptionDescription all;
-  for (const OptionDescription& option : command.options) {
-    if (!option.names.empty() && !option.takes_words) continue;
-    all.value += option.value + " ";
-    all.values.insert(all.values.end(), option.values.begin(), option.values.end());
-  }
-  return all;
-}
-
-std::string bash_action(const std::vector<std::string>& words, bool files) {
-  std::string action;
-  if (!words.empty())
-    action += fmt::format(" words={}", quoted(fmt::format("{}", fmt::join(words, " "))));
-  return action + (files ? " files=1" : "");
-}
-
-constexpr std::string_view kBash = R"(# Completes infer in bash; made by: infer completion bash
-_infer() {{
-  local command=infer words= files= i
-  local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}}
-  [[ $cur != '=' ]] || cur=
-  [[ $prev != '=' ]] || prev=${{COMP_WORDS[COMP_CWORD-2]}}
-  for ((i = 1; i < COMP_CWORD; i++)); do
-    case "$command ${{COMP_WORDS[i]}}" in
-      {before}) [[ ${{COMP_WORDS[++i]}} != '=' ]] || ((++i)) ;;
-      'infer -'*) ;;
-      {commands}) command+=" ${{COMP_WORDS[i]}}" ;;
-      *) break ;;
-    esac
-  done
-  case "$command $prev" in
-{values}    *)
-      if [[ $cur == -* ]]; then
-        case $command in
-{options}        esac
-      else
-        case $command in
-{arguments}        esac
-      fi ;;
-  esac
+constexpr const char* kBash = R"(# Completes infer in bash; made by: infer completion bash
+_infer() {
+  local kind word help
   COMPREPLY=()
-  local head=${{cur%"${{cur##*,}}"}} line
-  [[ ! $words ]] || while IFS= read -r line; do COMPREPLY+=("$line"); done \
-    < <(compgen -P "$head" -W "$words" -- "${{cur##*,}}")
-  if [[ $files ]]; then
-    while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen -f -- "$cur")
-    compopt -o filenames 2>/dev/null
-  fi
-}}
+  {
+    read -r kind
+    while IFS=$'\t' read -r word help; do COMPREPLY+=("$word"); done
+  } < <("${COMP_WORDS[0]}" completion words -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+  [[ $kind == files ]] || return 0
+  while IFS= read -r word; do COMPREPLY+=("$word"); done \
+    < <(compgen -f -- "${COMP_WORDS[COMP_CWORD]#=}")
+  compopt -o filenames 2>/dev/null
+}
 complete -F _infer infer
 )";
 
-/// `nothing`: where no value is offered. A space shows what is to be typed.
-std::string zsh_action(const OptionDescription& option, const char* nothing = " ") {
-  std::string action = option.values.empty() ? ""
-                                             : fmt::format("compset -P \"*,\"; compadd - {}; ",
-                                                           fmt::join(option.values, " "));
-  if (option.takes_file()) action += "_files; ";
-  return fmt::format(":{}:{}", replaced(option.value, ":", "\\"),
-                     action.empty() ? nothing : "{" + action + "}");
-}
-
-/// An argument of zsh's _arguments.
-std::string zsh_option(const OptionDescription& option) {
-  const bool flag = option.value.empty();
-  std::string others = option.repeatable ? "*" : fmt::format("({})", fmt::join(option.names, " "));
-  std::string lines;
-  for (const std::string& name : option.names) {
-    const char* const value = flag ? "" : name.starts_with("--") ? "=" : "+";
-    lines += fmt::format(" \\\n        {}", quoted(fmt::format("{}{}{}[{}]{}", others, name, value,
-                                                               replaced(option.help, "[]\\", "\\"),
-                                                               flag ? "" : zsh_action(option))));
-  }
-  return lines;
-}
-
-constexpr std::string_view kZsh = R"(#compdef infer
+constexpr const char* kZsh = R"(#compdef infer
 # Completes infer in zsh; made by: infer completion zsh
-_infer() {{
-  local command=infer
-  local -a commands
-  local -i i=2
-  while ((i < CURRENT)); do
-    case "$command $words[i]" in
-      ({before}) ((i += 2)) ;;
-      ('infer -'*) ((i++)) ;;
-      ({commands}) command+=" $words[i]"; words[i]=(); ((CURRENT--)) ;;
-      (*) break ;;
-    esac
-  done
-  case $command in
-{cases}  esac
-}}
+_infer() {
+  local -a lines words_now
+  words_now=("${(@Q)words[2,CURRENT]}")
+  lines=("${(@f)$($words[1] completion words -- "${(@)words_now}" 2>/dev/null)}")
+  local kind=$lines[1]
+  lines=("${(@)${(@)lines[2,-1]}//:/\\:}")
+  lines=("${(@)lines/$'\t'/:}")
+  _describe infer lines
+  [[ $kind != files ]] || _files
+}
 if [[ $funcstack[1] == _infer ]]; then _infer "$@"; else compdef _infer infer; fi
 )";
 
-constexpr std::string_view kFish = R"(# Completes infer in fish; made by: infer completion fish
-function __infer_command
-    set -l command infer
-    set -l value 0
-    for word in (commandline -opc)[2..-1]
-        if test $value = 1
-            set value 0
-            continue
-        end
-        switch "$command $word"
-            case {before}
-                set value 1
-            case 'infer -*'
-            case {commands}
-                set command "$command $word"
-            case '*'
-                break
-        end
-    end
-    echo $command
+constexpr const char* kFish = R"(# Completes infer in fish; made by: infer completion fish
+function __infer_words
+    set -l words (commandline -opc) (commandline -ct)
+    set -l lines ($words[1] completion words -- $words[2..-1] 2>/dev/null)
+    test "$lines[1]" = files; and __fish_complete_path (commandline -ct)
+    printf '%s\n' $lines[2..-1]
 end
-complete -c infer -f
+complete -c infer -f -a '(__infer_words)'
 )";
 
-std::string fish_option(const OptionDescription& option) {
-  std::string line;
-  for (const std::string& name : option.names) {
-    line += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-  }
-  if (!option.value.empty()) line += option.takes_file() ? " -r -F" : " -x";
-  if (!option.values.empty()) {
-    line += " -a " + fish_quoted(fmt::format("{}", fmt::join(option.values, " ")));
-  }
-  return line + " -d " + fish_quoted(option.help);
+const OptionDescription* find_option(const CommandDescription& command, const std::string& name) {
+  const auto found = std::ranges::find_if(command.options, [&](const OptionDescription& option) {
+    return std::ranges::find(option.names, name) != option.names.end();
+  });
+  return found == command.options.end() ? nullptr : &*found;
 }
+
+/// The option whose value is the next word: that of "-m", "--model" and "-qm", but not of
+/// "--model=learned"; null where there is none.
+const OptionDescription* waits_for_value(const CommandDescription& command,
+                                         const std::string& word) {
+  const bool letters = !word.starts_with("--") && word.size() > 1;
+  const OptionDescription* const option =
+      find_option(command, letters ? fmt::format("-{}", word.back()) : word);
+  return option != nullptr && !option->value.empty() ? option : nullptr;
+}
+
+/// Words that may come next.
+class Candidates {
+ public:
+  explicit Candidates(std::string begun) : begun_(std::move(begun)) {}
+
+  void add(const std::string& word, std::string_view help) {
+    if (!word.starts_with(begun_)) return;
+    lines_ += fmt::format("{}\t{}\n", word, help.substr(0, help.find('\n')));
+  }
+  /// The values of an option or an argument; what stands before them in the word is kept.
+  void add_values(const OptionDescription& option, const std::string& before = "") {
+    const std::string head = begun_.substr(0, std::max(before.size(), begun_.rfind(',') + 1));
+    for (const std::string& value : option.values) add(head + value, "");
+    files_ = files_ || option.takes_file();
+  }
+  std::string text() const { return (files_ ? "files\n" : "words\n") + lines_; }
+
+ private:
+  std::string begun_, lines_;
+  bool files_ = false;
+};
 
 }  // namespace
 
-std::string bash_completion(Descriptions commands) {
-  std::string values, options, arguments;
-  for (const CommandDescription& command : commands) {
-    std::vector<std::string> names, next;
-    for (const OptionDescription& option : command.options) {
-      names.insert(names.end(), option.names.begin(), option.names.end());
-      if (option.value.empty() || option.names.empty()) continue;
-      values += fmt::format("    {}){} ;;\n", fmt::join(with_command(command, option.names), " | "),
-                            bash_action(option.values, option.takes_file()));
-    }
-    for (const auto& [name, ignored] : next_commands(commands, command)) next.push_back(name);
-    const bool first_word = !next.empty();
-    const OptionDescription words = positional(command);
-    next.insert(next.end(), words.values.begin(), words.values.end());
-    const std::string name = quoted(command.name);
-    options += fmt::format("          {}){} ;;\n", name, bash_action(names, false));
-    arguments +=
-        fmt::format("          {}){}{} ;;\n", name, first_word ? " ((i < COMP_CWORD)) ||" : "",
-                    bash_action(next, words.takes_file()));
-  }
-  return fmt::format(kBash, fmt::arg("before", fmt::join(before_command(commands), " | ")),
-                     fmt::arg("commands", fmt::join(command_words(commands), " | ")),
-                     fmt::arg("values", values), fmt::arg("options", options),
-                     fmt::arg("arguments", arguments));
-}
+std::string bash_completion(Descriptions) { return kBash; }
+std::string zsh_completion(Descriptions) { return kZsh; }
+std::string fish_completion(Descriptions) { return kFish; }
 
-std::string zsh_completion(Descriptions commands) {
-  std::string cases;
-  for (const CommandDescription& command : commands) {
-    std::string list, specs;
-    for (const auto& [name, other] : next_commands(commands, command)) {
-      list += fmt::format(" \\\n        {}", quoted(name + ":" + std::string(other->summary)));
+std::string completed(Descriptions commands, std::vector<std::string> words) {
+  if (words.empty() || words.back() == "=") words.emplace_back();
+  std::erase(words, "=");  // bash's words end there
+  const std::string begun = words.back();
+  words.pop_back();
+  const auto next = [&](const CommandDescription& command, const std::string& word) {
+    const auto found =
+        std::ranges::find(commands, command.name + " " + word, &CommandDescription::name);
+    return found == commands.end() ? nullptr : &*found;
+  };
+  const CommandDescription* command = &commands[0];
+  const OptionDescription* open = nullptr;  // whose value comes next
+  bool may_be_command = true;
+  for (const std::string& word : words) {
+    if (std::exchange(open, nullptr) != nullptr) continue;
+    if (word.starts_with('-')) {
+      open = waits_for_value(*command, word);
+    } else if (const auto* const found = may_be_command ? next(*command, word) : nullptr) {
+      command = found;
+    } else {
+      may_be_command = false;  // a text
     }
-    if (!list.empty()) {
-      list = fmt::format("      commands=({})\n", list);
-      specs += " \\\n        '1:command:{_describe command commands}'";
-    }
-    for (const OptionDescription& option : command.options) {
-      if (!option.names.empty()) specs += zsh_option(option);
-    }
-    // With " " an option's only match would be shown, and not be completed.
-    specs += fmt::format(" \\\n        {}", quoted("*" + zsh_action(positional(command), "{ }")));
-    cases +=
-        fmt::format("    ({})\n{}      _arguments -s{} ;;\n", quoted(command.name), list, specs);
   }
-  return fmt::format(kZsh, fmt::arg("before", fmt::join(before_command(commands), "|")),
-                     fmt::arg("commands", fmt::join(command_words(commands), "|")),
-                     fmt::arg("cases", cases));
-}
 
-std::string fish_completion(Descriptions commands) {
-  std::string script =
-      fmt::format(kFish, fmt::arg("before", fmt::join(before_command(commands), " ")),
-                  fmt::arg("commands", fmt::join(command_words(commands), " ")));
-  for (const CommandDescription& command : commands) {
-    const std::string line =
-        fmt::format("complete -c infer -n {}",
-                    fish_quoted(fmt::format("test (__infer_command) = \"{}\"", command.name)));
-    for (const auto& [name, other] : next_commands(commands, command)) {
-      script += fmt::format("{} -a {} -d {}\n", line, name, fish_quoted(other->summary));
+  Candidates candidates(begun);
+  const size_t equals = begun.starts_with("--") ? begun.find('=') : begun.npos;
+  if (open != nullptr) {
+    candidates.add_values(*open);
+  } else if (equals != begun.npos) {
+    if (const auto* const option = find_option(*command, begun.substr(0, equals)))
+      candidates.add_values(*option, begun.substr(0, equals + 1));
+  } else if (begun.starts_with('-')) {
+    for (const OptionDescription& option : command->options) {
+      for (const std::string& name : option.names) candidates.add(name, option.help);
     }
-    for (const OptionDescription& option : command.options) {
-      if (!option.names.empty()) script += line + fish_option(option) + "\n";
+  } else {
+    for (const CommandDescription& other : commands) {
+      const std::string name = other.name.substr(other.name.rfind(' ') + 1);
+      if (may_be_command && next(*command, name) == &other) candidates.add(name, other.summary);
     }
-    const OptionDescription words = positional(command);
-    if (!words.values.empty()) {
-      script += fmt::format("{} -a {}\n", line,
-                            fish_quoted(fmt::format("{}", fmt::join(words.values, " "))));
+    for (const OptionDescription& option : command->options) {
+      if (option.names.empty() || option.takes_words) candidates.add_values(option);
     }
-    if (words.takes_file()) script += line + " -F\n";
   }
-  return script;
+  return candidates.text();
 }
 
 }  // namespace infer
