@@ -87,10 +87,7 @@ HttpServer::Connection::Connection(std::shared_ptr<State> state, tcp::socket soc
 HttpServer::Connection::~Connection() {
   leave();
   state_->connections.erase(this);
-  try {
-    state_->accept(state_);
-  } catch (const std::bad_alloc&) {  // the next that ends asks again, and at last run()
-  }
+  state_->accept(state_);
 }
 
 void HttpServer::Connection::end_after(milliseconds time, uint64_t operation) {
@@ -101,12 +98,12 @@ void HttpServer::Connection::end_after(milliseconds time, uint64_t operation) {
     self->timed_out_ = true;
     error_code ignored;
     self->socket_.cancel(ignored);
-    self->or_close([&] { self->end_after(kCancelAgain, operation); });
+    self->end_after(kCancelAgain, operation);
   });
 }
 
 void HttpServer::Connection::join(std::list<Connection*>& list) {
-  place_ = list.insert(list.end(), this);  // which may find no memory
+  place_ = list.insert(list.end(), this);
   list_ = &list;
 }
 
@@ -294,8 +291,7 @@ void HttpServer::Connection::handle() {
     if (!alive) return;
     // What keeps a connection alive is held on the thread of run() alone.
     asio::post(alive->io, [weak, number, response = std::move(response)]() mutable {
-      if (const auto self = weak.lock())
-        self->or_close([&] { self->reply(number, std::move(response)); });
+      if (const auto self = weak.lock()) self->reply(number, std::move(response));
     });
   };
   if (request_.status == 0) watch();
@@ -307,8 +303,7 @@ void HttpServer::Connection::watch() {
   if (buffer_.size() >= kReadAhead) return watch_for_reset();
   socket_.async_wait(tcp::socket::wait_read,
                      [self = shared_from_this(), number = number_](error_code error) {
-                       if (!error && self->waits_for(number))
-                         self->or_close([&] { self->watched(); });
+                       if (!error && self->waits_for(number)) self->watched();
                      });
 }
 

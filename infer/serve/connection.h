@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <new>
 #include <optional>
 #include <set>
 #include <stop_token>
@@ -46,7 +45,6 @@ struct HttpServer::State {
   void accept(const std::shared_ptr<State>& self);
   void accept(const std::shared_ptr<State>& self, Door& door);
   void drain();
-  void stop();  // from any thread
 
   const HttpOptions options;
   const Handler handler;
@@ -55,7 +53,6 @@ struct HttpServer::State {
   std::list<Door> doors;  // one for each address of the host, on one port
   asio::steady_timer retry;
   bool draining = false;
-  std::atomic<bool> stopped = false;
   int64_t unread = 0, unsent = 0;  // bytes
   std::set<Connection*> connections;
   std::list<Connection*> idle, writing;  // the longest idle first, and that which writes longest
@@ -68,9 +65,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   Connection(std::shared_ptr<State> state, tcp::socket socket);
   ~Connection();
 
-  void begin() {
-    or_close([this] { wait_for_request(); });
-  }
+  void begin() { wait_for_request(); }
   void hurry();
   void close();
   /// Of one that is in the list of idle connections: for how long.
@@ -79,43 +74,15 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   }
 
  private:
-  /// What is left of a step that has thrown, such as its timer, must not keep the connection.
-  template <typename Step>
-  void or_close(const Step& step) {
-    try {
-      step();
-    } catch (const std::bad_alloc&) {
-      close();
-      throw;
-    }
-  }
-  /// Closes the connection of an operation that ends with an exception: Beast may find no memory
-  /// in the middle of one.
-  class Operation {
-   public:
-    explicit Operation(std::shared_ptr<Connection> connection)
-        : connection_(std::move(connection)) {}
-    Operation(Operation&&) = default;
-    Operation& operator=(Operation&&) = delete;
-    ~Operation() {
-      if (connection_) connection_->close();
-    }
-    std::shared_ptr<Connection> end() { return std::move(connection_); }
-
-   private:
-    std::shared_ptr<Connection> connection_;
-  };
   /// Calls `then(error)` for the end of an operation; asio::error::timed_out where it took longer.
   template <typename Then>
   auto within(milliseconds time, Then then) {
     timed_out_ = false;
     end_after(time, ++operation_);
-    return [operation = Operation(shared_from_this()), then](error_code error, size_t = 0) mutable {
-      const std::shared_ptr<Connection> self = operation.end();
+    return [self = shared_from_this(), then](error_code error, size_t = 0) {
       ++self->operation_;
       self->timer_.cancel();
-      self->or_close(
-          [&] { (self.get()->*then)(self->timed_out_ ? asio::error::timed_out : error); });
+      (self.get()->*then)(self->timed_out_ ? asio::error::timed_out : error);
     };
   }
   void end_after(milliseconds time, uint64_t operation);

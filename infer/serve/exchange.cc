@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <new>
 #include <numeric>
-#include <thread>
 
 #include "phasor/errors.h"
 
@@ -63,7 +61,9 @@ void append(std::string& text, std::span<const float> values) {
 }
 
 void Exchange::answer(HttpResponse response) {
-  if (const auto bytes = std::ssize(response.body); bytes > kAlwaysSent)
+  constexpr int kFailures = 400;  // which are short, and always sent
+  const auto bytes = std::ssize(response.body);
+  if (bytes > kAlwaysSent && response.status < kFailures)
     take(bytes, bytes);  // for a GET nothing was counted before
   else
     service.budget_.resize(share, bytes);
@@ -75,17 +75,6 @@ void Exchange::answer(HttpResponse response) {
   }
   response.share = std::move(share);
   reply(std::move(response));
-}
-
-void Exchange::reply_in_the_end(int tries) {
-  for (;; --tries) {
-    try {
-      return reply({.status = 500});
-    } catch (const std::bad_alloc&) {
-      if (tries == 0) throw;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  }
 }
 
 void Exchange::fail(const Failure& failure) {
@@ -201,7 +190,7 @@ void Exchange::run(ModelQueue& queue, Work work, int64_t answer_bytes, Then then
   work.gone = gone;
   work.done = [self = shared_from_this(), then = std::move(then)](std::vector<TextResult> results,
                                                                   const Failure& failure) {
-    self->attempt(kAnyTries, [&] {
+    self->attempt([&] {
       if (failure.status != 0) return self->fail(failure);
       self->tokens = sum_of_tokens(results);
       then(std::move(results));

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -73,23 +72,13 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
 
   void fail(const Failure& failure);
 
-  /// How often a reply that finds no memory is tried, with a millisecond between: on the
-  /// connections' thread, which closes the connection where all fail, and on other threads, where
-  /// an exception would end the server, and which can wait until connections end and give their
-  /// memory back.
-  static constexpr int kSomeTries = 100, kAnyTries = std::numeric_limits<int>::max();
-  void reply_in_the_end(int tries);
   /// Runs `step`, and fails with what it throws.
   template <typename Step>
-  void attempt(int tries, const Step& step) {
+  void attempt(const Step& step) {
     try {
-      try {
-        step();
-      } catch (...) {
-        fail(failure_of(std::current_exception()));
-      }
-    } catch (...) {  // there is not even memory to say so
-      reply_in_the_end(tries);
+      step();
+    } catch (...) {
+      fail(failure_of(std::current_exception()));
     }
   }
 

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <new>
-#include <thread>
 
 #include "infer/serve/connection.h"
 #include "phasor/errors.h"
@@ -13,7 +11,6 @@ namespace infer {
 namespace {
 
 constexpr milliseconds kRetryAccept{100};  // where descriptors have run out
-constexpr milliseconds kMemoryPause{1};    // where memory has
 
 }  // namespace
 
@@ -72,21 +69,15 @@ void HttpServer::State::accept(const std::shared_ptr<State>& self, Door& door) {
       if (is_full || (error && first->waited() >= kRetryAccept)) first->close();
     }
     if (!error) {
-      self->accept(self, door);  // first, for there may be no memory for this one
       std::make_shared<Connection>(self, std::move(socket))->begin();
-      return;
+      return self->accept(self, door);
     }
     self->retry.expires_after(kRetryAccept);
     self->retry.async_wait([self](error_code error) {
       if (!error) self->accept(self);
     });
   });
-  door.accepting = true;  // it has not thrown
-}
-
-void HttpServer::State::stop() {
-  stopped = true;
-  io.stop();
+  door.accepting = true;
 }
 
 void HttpServer::State::drain() {
@@ -121,33 +112,15 @@ bool HttpServer::is_loopback() const {
 }
 
 void HttpServer::run() {
-  while (!state_->stopped) {
-    try {
-      state_->accept(state_);
-      state_->io.run();
-      if (!state_->is_open()) return;  // drained
-      state_->io.restart();
-    } catch (const std::bad_alloc&) {  // the connection that asked for it has ended
-      std::this_thread::sleep_for(kMemoryPause);
-    }
-  }
+  state_->accept(state_);
+  state_->io.run();
 }
 
 void HttpServer::drain() {
-  try {
-    asio::post(state_->io, [state = state_] {
-      try {
-        state->drain();
-      } catch (const std::bad_alloc&) {
-        state->stop();
-      }
-    });
-  } catch (const std::bad_alloc&) {
-    stop();
-  }
+  asio::post(state_->io, [state = state_] { state->drain(); });
 }
 
-void HttpServer::stop() { state_->stop(); }
+void HttpServer::stop() { state_->io.stop(); }
 
 std::string_view reason_of(int status) {
   const beast::string_view reason = http::obsolete_reason(static_cast<http::status>(status));

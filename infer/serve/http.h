@@ -80,8 +80,8 @@ class HttpServer {
   /// Whether each address is this machine's alone.
   bool is_loopback() const;
   /// Returns after stop(), or after drain() once the accepted requests are answered and the clients
-  /// have taken the answers or their time is up. A connection for which there is no memory is
-  /// closed.
+  /// have taken the answers or their time is up. Throws std::bad_alloc, after which only the end of
+  /// the process is safe.
   void run();
   /// Takes no more connections, closes those that are idle, and the others after their answer. Any
   /// thread.

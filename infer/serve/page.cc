@@ -70,7 +70,7 @@ void Exchange::observe() {
   observation.take = [self = shared_from_this()](int64_t bytes) { self->take(bytes, 0); };
   observation.done = [self = shared_from_this()](std::string body, int64_t tokens,
                                                  const Failure& failure) {
-    self->attempt(kAnyTries, [&] {
+    self->attempt([&] {
       if (failure.status != 0) return self->fail(in_fields(failure));
       self->tokens = tokens;
       self->answer(std::move(body));

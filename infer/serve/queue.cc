@@ -24,7 +24,6 @@ constexpr int64_t kLeastText = 2048;      // tokens that a text may have, howeve
 constexpr int64_t kTextBytes = 128;       // of a text's result, beside its values
 constexpr int64_t kLeastTokens = 64;      // of a batch, however slow the engine is
 constexpr double kLongTrial = 0.1;        // seconds
-constexpr std::chrono::milliseconds kNoMemory{100};  // until others may have freed some
 
 /// {"score":0.7400000095,"label":"positive"} for each label.
 int64_t label_bytes_of(const phasor::Model& model) {
@@ -53,7 +52,7 @@ int64_t max_tokens_of(const phasor::Encoder& encoder, const QueueOptions& limits
 const Failure kLate = {504, "Timeout", "the request took longer than the server allows"};
 const Failure kGone = {499, "Gone", "the client has gone"};
 
-Failure failure_of(const std::exception_ptr& exception) try {
+Failure failure_of(const std::exception_ptr& exception) {
   try {
     std::rethrow_exception(exception);
   } catch (const Refusal& refusal) {
@@ -65,11 +64,11 @@ Failure failure_of(const std::exception_ptr& exception) try {
   } catch (const phasor::Error& error) {
     if (error.code() == phasor::ErrorCode::kCancelled) return kLate;
     return {424, "Backend", error.what()};
+  } catch (const std::bad_alloc&) {
+    return {424, "Backend", "out of memory"};
   } catch (const std::exception& error) {
     return {424, "Backend", error.what()};
   }
-} catch (...) {
-  return {424, "Backend", "out of memory"};  // so short that it asks for none
 }
 
 size_t Work::bytes(size_t text) const {
@@ -183,12 +182,8 @@ void ModelQueue::work(const std::stop_token& stop) {
       ready_.wait(lock, stop, [&] { return !queue_.empty(); });
       if (queue_.empty()) return;  // and nothing more comes
     }
-    try {
-      drop_abandoned();
-      if (const std::vector<Part> batch = next_batch(); !batch.empty()) run(batch);
-    } catch (const std::bad_alloc&) {
-      std::this_thread::sleep_for(kNoMemory);
-    }
+    drop_abandoned();
+    if (const std::vector<Part> batch = next_batch(); !batch.empty()) run(batch);
   }
 }
 
@@ -369,11 +364,7 @@ void ModelQueue::answer(Requests ended) {
     ended_.splice(ended_.end(), ended);
   }
   if (is_idle()) return send_answers();
-  try {
-    boost::asio::post(answers_, [this] { send_answers(); });
-  } catch (const std::bad_alloc&) {
-    send_answers();
-  }
+  boost::asio::post(answers_, [this] { send_answers(); });
 }
 
 void ModelQueue::send_answers() {

@@ -106,6 +106,19 @@ void note(const std::string& text) {
   if (poll(&err, 1, 0) == 1) report_note(text);
 }
 
+/// Of exceptions that nothing has caught: without memory a server cannot answer, and whoever
+/// supervises it starts another.
+[[noreturn]] void end_without_memory() {
+  try {
+    if (std::current_exception()) throw;
+  } catch (const std::bad_alloc&) {
+    write_stderr("infer: out of memory; the server ends\n");
+    _exit(kBackend);
+  } catch (...) {
+  }
+  std::abort();
+}
+
 /// Drains the server at the first signal, and ends the program at the second.
 class Signals {
  public:
@@ -120,13 +133,9 @@ class Signals {
         if (signal == SIGUSR1) continue;
         if (++count > 1) _exit(128 + signal);  // as the system would have ended it
         if (!service.is_ready()) _exit(0);     // nothing has been accepted
-        try {
-          service.drain();
-          server.drain();
-          if (!quiet) note("shutting down; accepted requests are answered first");
-        } catch (const std::bad_alloc&) {
-          server.stop();
-        }
+        service.drain();
+        server.drain();
+        if (!quiet) note("shutting down; accepted requests are answered first");
       }
     });
   }
@@ -198,6 +207,7 @@ int serve(int argc, char** argv) {
     report_note(fmt::format("--max-memory is in bytes; requests that need more than {} are refused",
                             arguments.service.max_memory));
   raise_descriptors();
+  std::set_terminate(end_without_memory);
 
   // For Signals alone; threads that start from here on inherit it.
   sigset_t held;

@@ -173,7 +173,7 @@ void Service::serve(HttpRequest request, HttpReply reply, std::stop_token gone) 
   const auto exchange =
       std::make_shared<Exchange>(*this, std::move(request), std::move(reply), std::move(gone));
   exchange->route = route_of(exchange->request);
-  exchange->attempt(Exchange::kSomeTries, [&] {
+  exchange->attempt([&] {
     const Failure failure = refusal(exchange->request);
     if (failure.status != 0) return exchange->fail(failure);
     (exchange.get()->*exchange->route->handle)();

@@ -93,6 +93,8 @@ class Program {
   }
   void ignore_log() { close(std::exchange(out_, -1)); }
   std::string log() const { return read_to(out_, {}); }
+  /// What it has said since, to its end.
+  std::string last_notes() const { return read_to(err_, {}); }
 
  private:
   int64_t status(std::string_view what) const {
