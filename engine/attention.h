@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engine/kernels.h"
+#include "engine/kernels/kernels.h"
 #include "engine/score_positions.h"
 #include "engine/team.h"
 

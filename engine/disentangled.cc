@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "engine/attention.h"
-#include "engine/kernels.h"
+#include "engine/kernels/kernels.h"
 
 namespace phasor::internal {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "engine/kernels.h"
+#include "engine/kernels/kernels.h"
 #include "engine/score_positions.h"
 
 namespace phasor::internal {

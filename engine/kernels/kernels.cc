@@ -1,5 +1,5 @@
 
-#include "engine/kernels.h"
+#include "engine/kernels/kernels.h"
 
 #include "engine/onednn.h"
 

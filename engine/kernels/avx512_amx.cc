@@ -1,5 +1,5 @@
 // Attention's products in AMX's tiles: of 16 keys with 16 queries, 32 columns at a time, and of 16
-// queries with 16 columns, 32 keys at a time. They read what kernels_bfloat16.inc packs. The flags
+// queries with 16 columns, 32 keys at a time. They read what bfloat16.inc packs. The flags
 // of CMakeLists.txt are those of AVX512_BF16, which packs; what AMX adds is assembly, because
 // compilers want literal numbers of tiles.
 
@@ -7,7 +7,7 @@
 
 #include <utility>
 
-#include "engine/kernels_bfloat16.inc"
+#include "engine/kernels/bfloat16.inc"
 
 namespace phasor::internal {
 namespace {

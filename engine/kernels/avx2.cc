@@ -1,5 +1,5 @@
 // For machines with AVX2 and FMA: CMakeLists.txt has the flags.
-#include "engine/kernels.inc"
+#include "engine/kernels/kernels.inc"
 
 namespace phasor::internal {
 

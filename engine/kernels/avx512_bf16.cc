@@ -2,8 +2,8 @@
 
 #if defined(__AVX512BF16__)
 
-#include "engine/kernels_bfloat16.inc"
-#include "engine/kernels_products.inc"
+#include "engine/kernels/bfloat16.inc"
+#include "engine/kernels/products.inc"
 
 namespace phasor::internal {
 namespace {

@@ -1,5 +1,5 @@
 // For every machine: the compiler's default instruction set.
-#include "engine/kernels.inc"
+#include "engine/kernels/kernels.inc"
 
 namespace phasor::internal {
 

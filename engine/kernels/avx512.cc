@@ -1,5 +1,5 @@
 // For machines with AVX-512 (F, BW, DQ, VL): CMakeLists.txt has the flags.
-#include "engine/kernels.inc"
+#include "engine/kernels/kernels.inc"
 
 namespace phasor::internal {
 

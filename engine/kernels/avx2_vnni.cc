@@ -1,5 +1,5 @@
 // For machines with AVX2, FMA and AVX-VNNI: CMakeLists.txt has the flags.
-#include "engine/kernels.inc"
+#include "engine/kernels/kernels.inc"
 
 namespace phasor::internal {
 
