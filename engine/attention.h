@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "engine/kernels/kernels.h"
-#include "engine/score_positions.h"
+#include "engine/positions/score_positions.h"
 #include "engine/team.h"
 
 namespace phasor::internal {

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <random>
 
-#include "engine/position_source.h"
+#include "engine/positions/position_source.h"
 #include "engine/spelling.h"
 #include "infer/commands.h"
 #include "infer/files/table_file.h"

@@ -1,4 +1,4 @@
-#include "engine/offset_bias.h"
+#include "engine/positions/offset_bias.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "engine/kernels/kernels.h"
-#include "engine/score_positions.h"
+#include "engine/positions/score_positions.h"
 
 namespace phasor::internal {
 namespace {

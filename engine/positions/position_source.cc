@@ -1,5 +1,5 @@
 
-#include "engine/position_source.h"
+#include "engine/positions/position_source.h"
 
 #include <fmt/format.h>
 

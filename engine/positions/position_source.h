@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/offset_bias.h"
-#include "engine/rotary.h"
+#include "engine/positions/offset_bias.h"
+#include "engine/positions/rotary.h"
 #include "phasor/model.h"
 #include "phasor/positions.h"
 

@@ -1,4 +1,4 @@
-#include "engine/score_positions.h"
+#include "engine/positions/score_positions.h"
 
 #include <algorithm>
 #include <cmath>

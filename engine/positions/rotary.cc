@@ -1,4 +1,4 @@
-#include "engine/rotary.h"
+#include "engine/positions/rotary.h"
 
 #include <algorithm>
 #include <cmath>

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <span>
 
-#include "engine/disentangled.h"
-#include "engine/offset_bias.h"
+#include "engine/positions/disentangled.h"
+#include "engine/positions/offset_bias.h"
 
 namespace phasor::internal {
 

@@ -1,7 +1,7 @@
 // The table's rows are handled as if they were keys: a tile of their products, [rows, W], comes
 // from the same kernel as the scores. Only rows that an offset of the sequence takes are computed.
 
-#include "engine/disentangled.h"
+#include "engine/positions/disentangled.h"
 
 #include <algorithm>
 #include <cmath>
