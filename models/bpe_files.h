@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "models/model_folder.h"
+#include "files/model_folder.h"
 #include "models/tokenizer_settings.h"
 #include "phasor/tokenizer.h"
 

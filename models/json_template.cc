@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "models/files.h"
+#include "files/files.h"
 #include "models/json_components.h"
 #include "models/tokenizer_json.h"
 #include "phasor/errors.h"

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "engine/spelling.h"
+#include "files/file_kinds.h"
+#include "files/files.h"
 #include "models/checkpoint.h"
-#include "models/file_kinds.h"
-#include "models/files.h"
 #include "models/known_keys.h"
 #include "models/model_config.h"
 #include "models/sentence_files.h"

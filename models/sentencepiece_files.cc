@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "models/file_kinds.h"
-#include "models/files.h"
+#include "files/file_kinds.h"
+#include "files/files.h"
 #include "models/tokenizer_languages.h"
 #include "models/vocab_json.h"
 #include "phasor/errors.h"

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string_view>
 
-#include "models/config_reader.h"
-#include "models/files.h"
+#include "files/config_reader.h"
+#include "files/files.h"
 #include "models/tokenizer_families.h"
 #include "models/tokenizer_settings.h"
 #include "phasor/tokenizer.h"

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "models/config_reader.h"
-#include "models/files.h"
+#include "files/config_reader.h"
+#include "files/files.h"
 #include "models/sentence_files.h"
 #include "models/tokenizer_settings.h"
 #include "phasor/errors.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "models/config_reader.h"
+#include "files/config_reader.h"
 #include "tokenizer/sentencepiece_tokenizer.h"
 
 namespace phasor::internal {

@@ -15,9 +15,9 @@
 #include <span>
 #include <utility>
 
+#include "files/config_reader.h"
+#include "files/files.h"
 #include "models/bpe_files.h"
-#include "models/config_reader.h"
-#include "models/files.h"
 #include "models/sentencepiece_files.h"
 #include "models/tokenizer_families.h"
 #include "models/tokenizer_json.h"

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "models/model_folder.h"
+#include "files/model_folder.h"
 #include "phasor/tokenizer.h"
 
 namespace phasor::internal {

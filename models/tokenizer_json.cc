@@ -9,8 +9,8 @@
 #include <memory>
 #include <span>
 
-#include "models/base64.h"
-#include "models/files.h"
+#include "files/base64.h"
+#include "files/files.h"
 #include "models/json_components.h"
 #include "phasor/errors.h"
 #include "tokenizer/charsmap.h"

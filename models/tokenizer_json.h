@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/config_reader.h"
+#include "files/config_reader.h"
 #include "models/tokenizer_settings.h"
 #include "phasor/tokenizer.h"
 #include "tokenizer/bert_words.h"

@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "models/files.h"
+#include "files/files.h"
 #include "phasor/errors.h"
 #include "tokenizer/vocabulary.h"
 

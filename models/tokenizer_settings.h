@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/model_folder.h"
+#include "files/model_folder.h"
 #include "phasor/tokenizer.h"
 #include "tokenizer/special_tokens.h"
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/files.h"
+#include "files/files.h"
 #include "models/tokenizer_json.h"
 #include "phasor/errors.h"
 #include "tokenizer/crowding.h"

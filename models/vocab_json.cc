@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "models/file_kinds.h"
-#include "models/files.h"
+#include "files/file_kinds.h"
+#include "files/files.h"
 #include "phasor/errors.h"
 #include "tokenizer/vocabulary.h"
 

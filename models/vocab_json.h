@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/files.h"
+#include "files/files.h"
 
 namespace phasor::internal {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "models/file_kinds.h"
-#include "models/files.h"
+#include "files/file_kinds.h"
+#include "files/files.h"
 #include "models/tokenizer_json.h"
 #include "phasor/errors.h"
 #include "tokenizer/wordpiece_tokenizer.h"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string_view>
 
-#include "models/model_folder.h"
+#include "files/model_folder.h"
 #include "models/tokenizer_settings.h"
 #include "phasor/tokenizer.h"
 

@@ -5,7 +5,7 @@
 #include <new>
 #include <vector>
 
-#include "models/files.h"
+#include "files/files.h"
 
 namespace infer {
 

@@ -16,8 +16,8 @@
 #include <string_view>
 #include <vector>
 
-#include "models/file_kinds.h"
-#include "models/files.h"
+#include "files/file_kinds.h"
+#include "files/files.h"
 #include "phasor/errors.h"
 #include "phasor/safetensors.h"
 

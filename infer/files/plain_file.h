@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "models/files.h"
+#include "files/files.h"
 #include "phasor/errors.h"
 
 namespace infer {

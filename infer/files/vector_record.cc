@@ -8,10 +8,10 @@
 #include <system_error>
 #include <utility>
 
+#include "files/files.h"
 #include "infer/files/fingerprint.h"
 #include "infer/files/plain_file.h"
 #include "infer/files/temporary_file.h"
-#include "models/files.h"
 #include "phasor/errors.h"
 #include "phasor/safetensors.h"
 

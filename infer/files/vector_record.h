@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/files.h"
+#include "files/files.h"
 
 namespace infer {
 

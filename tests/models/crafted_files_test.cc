@@ -8,8 +8,8 @@
 #include <fstream>
 #include <random>
 
-#include "models/file_kinds.h"
-#include "models/files.h"
+#include "files/file_kinds.h"
+#include "files/files.h"
 #include "models/vocab_json.h"
 #include "phasor/errors.h"
 #include "phasor/model.h"

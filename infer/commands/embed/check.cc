@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "files/files.h"
 #include "infer/cli/line_stream.h"
 #include "infer/commands.h"
 #include "infer/commands/embed/embed_file.h"
@@ -17,7 +18,6 @@
 #include "infer/files/plain_file.h"
 #include "infer/render/observed_json.h"
 #include "infer/render/terminal.h"
-#include "models/files.h"
 #include "phasor/errors.h"
 
 namespace infer {

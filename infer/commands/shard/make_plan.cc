@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "files/utf8.h"
 #include "infer/cli/progress.h"
 #include "infer/commands.h"
 #include "infer/commands/shard/plan.h"
@@ -12,7 +13,6 @@
 #include "infer/files/fingerprint.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
-#include "tokenizer/utf8.h"
 
 namespace infer {
 namespace {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "files/files.h"
 #include "infer/cli/command_line.h"
 #include "infer/cli/interrupts.h"
 #include "infer/cli/progress.h"
@@ -17,7 +18,6 @@
 #include "infer/files/plain_file.h"
 #include "infer/files/temporary_file.h"
 #include "infer/render/terminal.h"
-#include "models/files.h"
 #include "phasor/errors.h"
 
 namespace infer {

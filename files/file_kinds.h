@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "models/files.h"
+#include "files/files.h"
 #include "phasor/errors.h"
 
 namespace phasor::internal {

@@ -1,4 +1,4 @@
-#include "models/files.h"
+#include "files/files.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/file_kinds.h"
+#include "files/file_kinds.h"
 #include "phasor/errors.h"
 
 namespace phasor::internal {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "models/config_reader.h"
-#include "models/files.h"
+#include "files/config_reader.h"
+#include "files/files.h"
 
 namespace phasor::internal {
 

@@ -13,9 +13,9 @@
 #include <system_error>
 #include <utility>
 
-#include "models/file_kinds.h"
-#include "models/files.h"
-#include "models/parameters.h"
+#include "files/file_kinds.h"
+#include "files/files.h"
+#include "files/shape_text.h"
 #include "phasor/errors.h"
 
 namespace phasor {

@@ -1,11 +1,11 @@
-#include "models/config_reader.h"
+#include "files/config_reader.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "models/files.h"
+#include "files/files.h"
 #include "phasor/errors.h"
 
 namespace phasor::internal {

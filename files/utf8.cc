@@ -1,5 +1,5 @@
 // utf8proc accepts only well-formed characters (Unicode 15, table 3-7).
-#include "tokenizer/utf8.h"
+#include "files/utf8.h"
 
 #include <utf8proc.h>
 

@@ -1,4 +1,4 @@
-#include "models/model_folder.h"
+#include "files/model_folder.h"
 
 #include <fmt/format.h>
 

@@ -1,11 +1,11 @@
-#include "models/file_kinds.h"
+#include "files/file_kinds.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
-#include "models/files.h"
+#include "files/files.h"
 
 namespace phasor::internal {
 namespace {
