@@ -18,10 +18,10 @@
 #include "models/model_config.h"
 #include "models/sentence_files.h"
 #include "models/tensor_files.h"
-#include "models/tokenizer_files.h"
-#include "models/tokenizer_settings.h"
 #include "phasor/errors.h"
 #include "phasor/model.h"
+#include "tokenizer/files/tokenizer_files.h"
+#include "tokenizer/files/tokenizer_settings.h"
 
 namespace phasor {
 using namespace internal;

@@ -13,9 +13,9 @@
 #include "files/files.h"
 #include "files/shape_text.h"
 #include "models/tensor_files.h"
-#include "models/tokenizer_settings.h"
 #include "phasor/errors.h"
 #include "phasor/safetensors.h"
+#include "tokenizer/files/tokenizer_settings.h"
 
 namespace phasor::internal {
 namespace {

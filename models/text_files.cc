@@ -12,8 +12,8 @@
 #include "files/config_reader.h"
 #include "files/files.h"
 #include "models/sentence_files.h"
-#include "models/tokenizer_settings.h"
 #include "phasor/errors.h"
+#include "tokenizer/files/tokenizer_settings.h"
 
 namespace phasor::internal {
 namespace {

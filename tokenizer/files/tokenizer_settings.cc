@@ -1,4 +1,4 @@
-#include "models/tokenizer_settings.h"
+#include "tokenizer/files/tokenizer_settings.h"
 
 #include <fmt/format.h>
 

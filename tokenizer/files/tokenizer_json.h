@@ -1,5 +1,5 @@
 // tokenizer.json, the format of Hugging Face's tokenizers: all of it but the model, which
-// models/wordpiece_files.h, models/bpe_files.h and models/unigram_json.h read.
+// wordpiece_files.h, bpe_files.h and unigram_json.h read.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "files/config_reader.h"
-#include "models/tokenizer_settings.h"
 #include "phasor/tokenizer.h"
 #include "tokenizer/bert_words.h"
+#include "tokenizer/files/tokenizer_settings.h"
 #include "tokenizer/normalizer.h"
 #include "tokenizer/special_tokens.h"
 

@@ -1,4 +1,4 @@
-#include "models/bpe_files.h"
+#include "tokenizer/files/bpe_files.h"
 
 #include <fmt/format.h>
 
@@ -9,10 +9,10 @@
 
 #include "files/file_kinds.h"
 #include "files/files.h"
-#include "models/tokenizer_json.h"
-#include "models/vocab_json.h"
 #include "phasor/errors.h"
 #include "tokenizer/byte_level_bpe.h"
+#include "tokenizer/files/tokenizer_json.h"
+#include "tokenizer/files/vocab_json.h"
 
 namespace phasor::internal {
 namespace {

@@ -1,6 +1,6 @@
 // Tokenizer::load: chooses the tokenizer of a folder. The tokenizer's own files decide, and the
 // model's type only if they say nothing: multilingual-e5-small is a BERT with XLM-R's tokenizer.
-#include "models/tokenizer_files.h"
+#include "tokenizer/files/tokenizer_files.h"
 
 #include <dirent.h>
 #include <fmt/format.h>
@@ -17,14 +17,14 @@
 
 #include "files/config_reader.h"
 #include "files/files.h"
-#include "models/bpe_files.h"
-#include "models/sentencepiece_files.h"
-#include "models/tokenizer_families.h"
-#include "models/tokenizer_json.h"
-#include "models/unigram_json.h"
-#include "models/wordpiece_files.h"
 #include "phasor/errors.h"
 #include "phasor/tokenizer.h"
+#include "tokenizer/files/bpe_files.h"
+#include "tokenizer/files/sentencepiece_files.h"
+#include "tokenizer/files/tokenizer_families.h"
+#include "tokenizer/files/tokenizer_json.h"
+#include "tokenizer/files/unigram_json.h"
+#include "tokenizer/files/wordpiece_files.h"
 
 namespace phasor {
 using namespace internal;

@@ -1,5 +1,5 @@
 // Reads the pairs one by one: a tree of 60000 entries would take several times as long.
-#include "models/vocab_json.h"
+#include "tokenizer/files/vocab_json.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "models/tokenizer_languages.h"
+#include "tokenizer/files/tokenizer_languages.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

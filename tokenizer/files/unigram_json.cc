@@ -1,4 +1,4 @@
-#include "models/unigram_json.h"
+#include "tokenizer/files/unigram_json.h"
 
 #include <fmt/format.h>
 
@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "files/files.h"
-#include "models/tokenizer_json.h"
 #include "phasor/errors.h"
 #include "tokenizer/crowding.h"
+#include "tokenizer/files/tokenizer_json.h"
 #include "tokenizer/sentencepiece_check.h"
 #include "tokenizer/sentencepiece_tokenizer.h"
 #include "tokenizer/unigram.h"

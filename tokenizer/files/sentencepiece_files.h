@@ -7,9 +7,9 @@
 
 #include "files/config_reader.h"
 #include "files/files.h"
-#include "models/tokenizer_families.h"
-#include "models/tokenizer_settings.h"
 #include "phasor/tokenizer.h"
+#include "tokenizer/files/tokenizer_families.h"
+#include "tokenizer/files/tokenizer_settings.h"
 
 namespace phasor::internal {
 

@@ -1,11 +1,11 @@
 // The sources are Transformers' tokenization_*.py.
-#include "models/tokenizer_families.h"
+#include "tokenizer/files/tokenizer_families.h"
 
 #include <fmt/format.h>
 
 #include <utility>
 
-#include "models/tokenizer_languages.h"
+#include "tokenizer/files/tokenizer_languages.h"
 
 namespace phasor::internal {
 namespace {

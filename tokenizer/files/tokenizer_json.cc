@@ -1,6 +1,6 @@
 // A function for each type of component, and a table of them for each kind. Those of post_processor
-// are in models/json_template.cc.
-#include "models/tokenizer_json.h"
+// are in json_template.cc.
+#include "tokenizer/files/tokenizer_json.h"
 
 #include <fmt/format.h>
 
@@ -11,9 +11,9 @@
 
 #include "files/base64.h"
 #include "files/files.h"
-#include "models/json_components.h"
 #include "phasor/errors.h"
 #include "tokenizer/charsmap.h"
+#include "tokenizer/files/json_components.h"
 #include "tokenizer/gpt2_words.h"
 #include "tokenizer/sentencepiece_check.h"
 #include "tokenizer/unicode.h"

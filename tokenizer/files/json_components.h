@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "models/tokenizer_json.h"
+#include "tokenizer/files/tokenizer_json.h"
 
 namespace phasor::internal {
 
@@ -19,7 +19,7 @@ struct Component {
 void read_component(const ConfigReader& part, std::string_view list,
                     std::span<const Component> known, TokenizerJson& result);
 
-/// The types of post_processor; see models/json_template.cc.
+/// The types of post_processor; see json_template.cc.
 std::span<const Component> post_processors();
 
 }  // namespace phasor::internal

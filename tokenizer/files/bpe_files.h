@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "files/model_folder.h"
-#include "models/tokenizer_settings.h"
 #include "phasor/tokenizer.h"
+#include "tokenizer/files/tokenizer_settings.h"
 
 namespace phasor::internal {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "files/files.h"
-#include "models/json_components.h"
-#include "models/tokenizer_json.h"
 #include "phasor/errors.h"
+#include "tokenizer/files/json_components.h"
+#include "tokenizer/files/tokenizer_json.h"
 #include "tokenizer/vocabulary.h"
 
 namespace phasor::internal {

@@ -1,4 +1,4 @@
-#include "models/sentencepiece_files.h"
+#include "tokenizer/files/sentencepiece_files.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,9 @@
 
 #include "files/file_kinds.h"
 #include "files/files.h"
-#include "models/tokenizer_languages.h"
-#include "models/vocab_json.h"
 #include "phasor/errors.h"
+#include "tokenizer/files/tokenizer_languages.h"
+#include "tokenizer/files/vocab_json.h"
 
 namespace phasor::internal {
 namespace {

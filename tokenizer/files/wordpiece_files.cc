@@ -1,5 +1,5 @@
 // Options come from two files, which use different keys.
-#include "models/wordpiece_files.h"
+#include "tokenizer/files/wordpiece_files.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 
 #include "files/file_kinds.h"
 #include "files/files.h"
-#include "models/tokenizer_json.h"
 #include "phasor/errors.h"
+#include "tokenizer/files/tokenizer_json.h"
 #include "tokenizer/wordpiece_tokenizer.h"
 
 namespace phasor::internal {
