@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "files/config_reader.h"
-#include "infer/files/plain_file.h"
+#include "infer/files.h"
 
 namespace infer {
 namespace {

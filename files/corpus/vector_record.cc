@@ -1,4 +1,4 @@
-#include "infer/files/vector_record.h"
+#include "files/corpus/vector_record.h"
 
 #include <fmt/format.h>
 
@@ -8,10 +8,10 @@
 #include <system_error>
 #include <utility>
 
+#include "files/corpus/fingerprint.h"
+#include "files/corpus/temporary_file.h"
 #include "files/files.h"
-#include "infer/files/fingerprint.h"
-#include "infer/files/plain_file.h"
-#include "infer/files/temporary_file.h"
+#include "files/plain_file.h"
 #include "phasor/errors.h"
 #include "phasor/safetensors.h"
 
@@ -128,8 +128,8 @@ void VectorRecord::write(const std::string& option, const fs::path& record) cons
 
 std::optional<VectorRecord> VectorRecord::read(const std::string& what, const fs::path& record) {
   constexpr int64_t kMostBytes = 1 << 20;
-  const std::string text =
-      as_input(what, [&] { return phasor::internal::read_file(record, kMostBytes); });
+  const std::string text = phasor::internal::as_input(
+      what, [&] { return phasor::internal::read_file(record, kMostBytes); });
   try {
     return of(phasor::internal::parse_json_object(text, record.string()).take());
   } catch (const nlohmann::json::exception&) {
@@ -141,7 +141,8 @@ std::optional<VectorRecord> VectorRecord::read(const std::string& what, const fs
 
 std::optional<VectorRecord> VectorRecord::find(const fs::path& vectors) {
   if (vectors.extension() == ".safetensors") {
-    const auto file = as_input("", [&] { return phasor::SafetensorsFile::open(vectors); });
+    const auto file =
+        phasor::internal::as_input("", [&] { return phasor::SafetensorsFile::open(vectors); });
     MadeWith made_with = file->metadata();
     const auto matrix = file->entries().find("embeddings");
     const auto input = made_with.extract("input");

@@ -1,4 +1,4 @@
-#include "infer/files/temporary_file.h"
+#include "files/corpus/temporary_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "infer/files/decompressor.h"
+#include "files/corpus/decompressor.h"
 
 #include <fmt/format.h>
 #include <zlib.h>

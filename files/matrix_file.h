@@ -9,7 +9,7 @@
 
 #include "phasor/model.h"
 
-namespace infer {
+namespace phasor::internal {
 
 /// Stays mapped, and must not be overwritten in place, for as long as this object lives.
 class MatrixFile {
@@ -20,11 +20,11 @@ class MatrixFile {
 
   int64_t rows() const { return tensor_.shape[0]; }
   int64_t columns() const { return tensor_.shape[1]; }
-  const phasor::Tensor& tensor() const { return tensor_; }
+  const Tensor& tensor() const { return tensor_; }
 
  private:
   std::shared_ptr<const void> mapped_;
-  phasor::Tensor tensor_;
+  Tensor tensor_;
 };
 
-}  // namespace infer
+}  // namespace phasor::internal

@@ -1,5 +1,5 @@
 // Nothing that stands in a file's header is believed unchecked.
-#include "infer/files/matrix_file.h"
+#include "files/matrix_file.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,7 +21,7 @@
 #include "phasor/errors.h"
 #include "phasor/safetensors.h"
 
-namespace infer {
+namespace phasor::internal {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "the files are little-endian");
@@ -29,7 +29,7 @@ static_assert(std::endian::native == std::endian::little, "the files are little-
 constexpr int64_t kMostHeaderBytes = 10000;  // of an npy file: as NumPy, by default
 
 [[noreturn]] void refuse_matrix(const std::filesystem::path& file, const std::string& why) {
-  throw phasor::ModelError(fmt::format("{}: {}", file.string(), why));
+  throw ModelError(fmt::format("{}: {}", file.string(), why));
 }
 
 /// What stands behind 'key': in the dictionary that is an npy file's header.
@@ -60,13 +60,13 @@ std::optional<std::array<int64_t, 2>> two_sizes(std::string_view text) {
   const bool big_endian = dtype.starts_with("'>f");
   refuse_matrix(file, fmt::format("its numbers are of the dtype {}{}; float32 and float64, "
                                   "little-endian, are read; save table.astype('<f4')",
-                                  phasor::internal::value_text(std::string(dtype)),
+                                  value_text(std::string(dtype)),
                                   big_endian ? ", big-endian floating point" : ""));
 }
 
 /// The whole file.
 std::shared_ptr<const std::byte> mapped(const std::filesystem::path& file,
-                                        const phasor::internal::PlainFile& opened) {
+                                        const PlainFile& opened) {
   const auto size = static_cast<size_t>(opened.size());
   void* const bytes = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, opened.descriptor(), 0);
   if (bytes == MAP_FAILED) {
@@ -76,8 +76,8 @@ std::shared_ptr<const std::byte> mapped(const std::filesystem::path& file,
           [size](const std::byte* at) { munmap(const_cast<std::byte*>(at), size); }};
 }
 
-phasor::Tensor npy_matrix(const std::filesystem::path& file, std::shared_ptr<const void>& owner) {
-  const phasor::internal::PlainFile opened(file);
+Tensor npy_matrix(const std::filesystem::path& file, std::shared_ptr<const void>& owner) {
+  const PlainFile opened(file);
   std::string head = opened.read(kMostHeaderBytes + 12);
   std::string_view rest = head;
   if (rest.size() < 12) refuse_matrix(file, "the file ends within its header");
@@ -107,14 +107,14 @@ phasor::Tensor npy_matrix(const std::filesystem::path& file, std::shared_ptr<con
   }
   const auto all = mapped(file, opened);
   owner = all;
-  return {.dtype = is_float ? phasor::DType::kFloat32 : phasor::DType::kFloat64,
+  return {.dtype = is_float ? DType::kFloat32 : DType::kFloat64,
           .shape = {rows, columns},
           .data = all.get() + begin};
 }
 
-phasor::Tensor safetensors_matrix(const std::filesystem::path& file, const std::string& name,
-                                  std::shared_ptr<const void>& owner) {
-  const auto opened = phasor::SafetensorsFile::open(file);
+Tensor safetensors_matrix(const std::filesystem::path& file, const std::string& name,
+                          std::shared_ptr<const void>& owner) {
+  const auto opened = SafetensorsFile::open(file);
   std::vector<std::string> matrices;
   for (const auto& [entry_name, entry] : opened->entries()) {
     constexpr std::array kTypes = {"F64", "F32", "F16", "BF16"};
@@ -135,7 +135,6 @@ phasor::Tensor safetensors_matrix(const std::filesystem::path& file, const std::
 
 /// Whether it is .npy rather than safetensors. Throws ModelError if it is neither.
 bool is_npy(const std::filesystem::path& file) {
-  using namespace phasor::internal;
   const std::string head = PlainFile(file).read(64);
   if (head.starts_with("\x93NUMPY")) return true;
   refuse_other_kind(head, file, FileFormat::kSafetensors);
@@ -150,4 +149,4 @@ bool is_npy(const std::filesystem::path& file) {
 MatrixFile::MatrixFile(const std::filesystem::path& file, const std::string& name)
     : tensor_(is_npy(file) ? npy_matrix(file, mapped_) : safetensors_matrix(file, name, mapped_)) {}
 
-}  // namespace infer
+}  // namespace phasor::internal

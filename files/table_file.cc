@@ -1,4 +1,4 @@
-#include "infer/files/table_file.h"
+#include "files/table_file.h"
 
 #include <fmt/format.h>
 
@@ -8,21 +8,21 @@
 #include <limits>
 #include <vector>
 
-#include "infer/files/matrix_file.h"
-#include "infer/files/plain_file.h"
+#include "files/matrix_file.h"
+#include "files/plain_file.h"
 #include "phasor/errors.h"
 
-namespace infer {
+namespace phasor::internal {
 namespace {
 
 constexpr int64_t kMostBytes = int64_t{1} << 28, kMostColumns = 8192;  // of a matrix
 
 [[noreturn]] void refuse_table(const std::filesystem::path& file, const std::string& why) {
-  throw phasor::ModelError(fmt::format("{}: {}", file.string(), why));
+  throw ModelError(fmt::format("{}: {}", file.string(), why));
 }
 
-std::vector<double> values_of(const phasor::Tensor& tensor) {
-  if (tensor.dtype != phasor::DType::kFloat64) {
+std::vector<double> values_of(const Tensor& tensor) {
+  if (tensor.dtype != DType::kFloat64) {
     const std::vector<float> values = tensor.to_float();
     return {values.begin(), values.end()};
   }
@@ -31,7 +31,7 @@ std::vector<double> values_of(const phasor::Tensor& tensor) {
   return values;
 }
 
-Matrix read_any(const std::filesystem::path& file) {
+TableValues read_any(const std::filesystem::path& file) {
   const MatrixFile opened(file, "positions");
   if (opened.columns() > kMostColumns) {
     refuse_table(file, fmt::format("its matrix has {} columns; at most {} are read",
@@ -41,7 +41,7 @@ Matrix read_any(const std::filesystem::path& file) {
     refuse_table(file, fmt::format("its matrix takes {} bytes; at most {} are read",
                                    opened.tensor().num_bytes(), kMostBytes));
   }
-  Matrix matrix{values_of(opened.tensor()), opened.rows(), opened.columns()};
+  TableValues matrix{values_of(opened.tensor()), opened.rows(), opened.columns()};
   if (matrix.values.empty()) {
     refuse_table(file, fmt::format("its matrix [{}, {}] is empty", matrix.rows, matrix.columns));
   }
@@ -62,8 +62,8 @@ bool is_table_file(const std::filesystem::path& file) {
   return file.extension() == ".npy" || file.extension() == ".safetensors";
 }
 
-Matrix read_table(const std::filesystem::path& file, const std::string& what) {
+TableValues read_table(const std::filesystem::path& file, const std::string& what) {
   return as_input(what, [&] { return read_any(file); });
 }
 
-}  // namespace infer
+}  // namespace phasor::internal

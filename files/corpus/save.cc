@@ -1,6 +1,6 @@
 // Writing tensors: a safetensors file is eight bytes of header length, the header in JSON, and the
 // tensors; an npz file is a zip archive of NumPy's .npy files, stored without compression.
-#include "infer/files/save.h"
+#include "files/corpus/save.h"
 
 #include <fmt/format.h>
 #include <zip.h>
@@ -12,8 +12,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "infer/commands.h"
-#include "infer/files/temporary_file.h"
+#include "files/corpus/temporary_file.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -126,17 +125,16 @@ std::string npy_header(std::string_view dtype, std::span<const int64_t> shape) {
   return header + text;
 }
 
-void check_save_path(const std::filesystem::path& path, bool one_tensor) {
+std::string save_path_fault(const std::filesystem::path& path, bool one_tensor) {
   if (path == "-") {
-    throw UsageError(
-        "--save: '-' is no file; these formats are written whole, not streamed; write a name like "
-        "states.safetensors");
+    return "--save: '-' is no file; these formats are written whole, not streamed; write a name "
+           "like states.safetensors";
   }
   const std::string extension = path.extension().string();
-  if (extension == ".safetensors" || extension == ".npz") return;
-  if (one_tensor && extension == ".npy") return;
-  throw UsageError(fmt::format("--save: the name {} must end in {}.npz or .safetensors",
-                               path.string(), one_tensor ? ".npy, " : ""));
+  if (extension == ".safetensors" || extension == ".npz") return "";
+  if (one_tensor && extension == ".npy") return "";
+  return fmt::format("--save: the name {} must end in {}.npz or .safetensors", path.string(),
+                     one_tensor ? ".npy, " : "");
 }
 
 void save(const std::filesystem::path& path, std::span<const SavedTensor> tensors,

@@ -1,4 +1,4 @@
-#include "infer/files/fingerprint.h"
+#include "files/corpus/fingerprint.h"
 
 #include <fmt/format.h>
 

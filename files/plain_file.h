@@ -6,16 +6,16 @@
 #include "files/files.h"
 #include "phasor/errors.h"
 
-namespace infer {
+namespace phasor::internal {
 
 /// The result of body(), which reads a file that the user named. Messages begin with `what`.
 template <typename Body>
 auto as_input(const std::string& what, Body body) {
   try {
     return body();
-  } catch (const phasor::ModelError& error) {
-    throw phasor::InvalidArgument(what + error.what());
+  } catch (const ModelError& error) {
+    throw InvalidArgument(what + error.what());
   }
 }
 
-}  // namespace infer
+}  // namespace phasor::internal

@@ -33,9 +33,9 @@ struct SavedTensor {
   std::span<const std::byte> bytes;
 };
 
-/// Throws UsageError where the extension is neither .safetensors nor .npz, nor, for one tensor,
-/// .npy.
-void check_save_path(const std::filesystem::path& path, bool one_tensor = false);
+/// What is wrong where the extension is neither .safetensors nor .npz, nor, for one tensor, .npy;
+/// else empty.
+std::string save_path_fault(const std::filesystem::path& path, bool one_tensor = false);
 
 /// Writes a temporary file beside `path` and renames it. Throws InvalidArgument naming the file and
 /// the reason; then `path` is as it was. `metadata` goes into safetensors' __metadata__; npz and
