@@ -8,7 +8,7 @@
 #include <limits>
 #include <numeric>
 
-#include "engine/kernels.h"
+#include "engine/kernels/kernels.h"
 #include "engine/onednn.h"
 #include "engine/packed_weights.h"
 #include "engine/scratch.h"

@@ -11,7 +11,7 @@
 #include "bench/bench_models.h"
 #include "bench/matmul_limit.h"
 #include "engine/attention.h"
-#include "engine/kernels.h"
+#include "engine/kernels/kernels.h"
 #include "engine/norm.h"
 #include "engine/onednn.h"
 

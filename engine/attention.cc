@@ -6,7 +6,7 @@
 #include <limits>
 #include <optional>
 
-#include "engine/kernels.h"
+#include "engine/kernels/kernels.h"
 
 namespace phasor::internal {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "engine/kernels.h"
-#include "engine/score_positions.h"
+#include "engine/kernels/kernels.h"
+#include "engine/positions/score_positions.h"
 #include "engine/team.h"
 
 namespace phasor::internal {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/position_source.h"
+#include "engine/positions/position_source.h"
 
 namespace phasor::internal {
 

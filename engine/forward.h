@@ -6,7 +6,7 @@
 
 #include "engine/batch.h"
 #include "engine/packed_weights.h"
-#include "engine/position_source.h"
+#include "engine/positions/position_source.h"
 #include "engine/watch.h"
 #include "engine/worker.h"
 #include "phasor/encoder.h"

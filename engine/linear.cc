@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include "engine/kernels.h"
+#include "engine/kernels/kernels.h"
 
 namespace phasor::internal {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/kernels.h"
+#include "engine/kernels/kernels.h"
 #include "engine/onednn.h"
 #include "engine/packed_weights.h"
 #include "engine/team.h"

@@ -2,7 +2,7 @@
 
 #include "engine/norm.h"
 
-#include "engine/kernels.h"
+#include "engine/kernels/kernels.h"
 
 namespace phasor::internal {
 namespace {

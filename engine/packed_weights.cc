@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/kernels.h"
+#include "engine/kernels/kernels.h"
 #include "engine/linear.h"
 #include "engine/norm.h"
 #include "engine/sanity.h"

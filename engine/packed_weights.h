@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "engine/arena.h"
-#include "engine/disentangled.h"
-#include "engine/offset_bias.h"
 #include "engine/onednn.h"
+#include "engine/positions/disentangled.h"
+#include "engine/positions/offset_bias.h"
 #include "engine/team.h"
 #include "phasor/model.h"
 #include "phasor/precision.h"

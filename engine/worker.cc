@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/kernels.h"
+#include "engine/kernels/kernels.h"
 
 namespace phasor::internal {
 

@@ -10,7 +10,7 @@
 #include "engine/batch.h"
 #include "engine/linear.h"
 #include "engine/lru_cache.h"
-#include "engine/rotary.h"
+#include "engine/positions/rotary.h"
 #include "engine/scratch.h"
 #include "engine/watch.h"
 #include "phasor/config.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/spelling.h"
+#include "files/corpus/save.h"
 #include "infer/cli/command_line.h"
 #include "infer/render/terminal.h"
 
@@ -144,6 +145,11 @@ std::string list_of_commands() {
                         command.summary);
   }
   return list;
+}
+
+void check_save_path(const std::filesystem::path& path, bool one_tensor) {
+  const std::string fault = save_path_fault(path, one_tensor);
+  if (!fault.empty()) throw UsageError(fault);
 }
 
 std::vector<CommandDescription> describe_commands() {

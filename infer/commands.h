@@ -1,6 +1,7 @@
 // The subcommands of infer; each parses its own arguments and returns the exit code.
 #pragma once
 
+#include <filesystem>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -23,6 +24,9 @@ class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+/// Throws UsageError with save_path_fault(), where there is one.
+void check_save_path(const std::filesystem::path& path, bool one_tensor = false);
 
 /// A command, or a verb of infer shard.
 struct Command {

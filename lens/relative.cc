@@ -5,8 +5,8 @@
 #include <limits>
 #include <optional>
 
-#include "engine/position_source.h"
-#include "engine/score_positions.h"
+#include "engine/positions/position_source.h"
+#include "engine/positions/score_positions.h"
 #include "lens/matrix.h"
 #include "lens/rows.h"
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "engine/position_source.h"
+#include "engine/positions/position_source.h"
 #include "lens/matrix.h"
 #include "lens/residual_stream.h"
 #include "lens/rows.h"

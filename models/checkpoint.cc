@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "models/files.h"
+#include "files/files.h"
 #include "models/parameters.h"
 #include "phasor/errors.h"
 #include "phasor/positions.h"

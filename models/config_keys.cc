@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "models/files.h"
+#include "files/files.h"
 #include "models/position_keys.h"
 
 namespace phasor::internal {

@@ -1,7 +1,7 @@
 // The family of a config.json, and the keys that phasor refuses.
 #pragma once
 
-#include "models/config_reader.h"
+#include "files/config_reader.h"
 #include "models/families.h"
 
 namespace phasor::internal {

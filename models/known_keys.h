@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/model_folder.h"
+#include "files/model_folder.h"
 
 namespace phasor::internal {
 

@@ -11,17 +11,17 @@
 #include <utility>
 
 #include "engine/spelling.h"
+#include "files/file_kinds.h"
+#include "files/files.h"
 #include "models/checkpoint.h"
-#include "models/file_kinds.h"
-#include "models/files.h"
 #include "models/known_keys.h"
 #include "models/model_config.h"
 #include "models/sentence_files.h"
 #include "models/tensor_files.h"
-#include "models/tokenizer_files.h"
-#include "models/tokenizer_settings.h"
 #include "phasor/errors.h"
 #include "phasor/model.h"
+#include "tokenizer/files/tokenizer_files.h"
+#include "tokenizer/files/tokenizer_settings.h"
 
 namespace phasor {
 using namespace internal;

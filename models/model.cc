@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "engine/position_source.h"
+#include "engine/positions/position_source.h"
 #include "models/parameters.h"
 #include "phasor/errors.h"
 

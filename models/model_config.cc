@@ -8,9 +8,9 @@
 #include <cmath>
 #include <utility>
 
+#include "files/config_reader.h"
+#include "files/files.h"
 #include "models/config_keys.h"
-#include "models/config_reader.h"
-#include "models/files.h"
 #include "models/position_keys.h"
 #include "phasor/errors.h"
 

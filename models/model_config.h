@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "files/model_folder.h"
 #include "models/families.h"
-#include "models/model_folder.h"
 #include "phasor/config.h"
 #include "phasor/model.h"
 

@@ -1,7 +1,6 @@
 #include "models/parameters.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace phasor::internal {
 namespace {
@@ -117,14 +116,6 @@ bool shape_fits(const Parameter& parameter, const std::vector<int64_t>& shape) {
     if (shape[i] < 1 || (wanted != kAnyRows && shape[i] != wanted)) return false;
   }
   return true;
-}
-
-std::string shape_text(const std::vector<int64_t>& shape) {
-  std::vector<std::string> sizes;
-  for (const int64_t size : shape) {
-    sizes.push_back(size == kAnyRows ? "any" : std::to_string(size));
-  }
-  return fmt::format("[{}]", fmt::join(sizes, ", "));
 }
 
 }  // namespace phasor::internal

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "files/shape_text.h"
 #include "phasor/model.h"
 
 namespace phasor::internal {
@@ -21,7 +22,6 @@ struct Parameter {
 
   std::string name() const;  // "blocks.3.attn.q.bias"
 };
-inline constexpr int64_t kAnyRows = -1;
 
 /// Replaces {l} by `layer`.
 std::string with_layer(std::string_view pattern, int64_t layer);
@@ -32,8 +32,5 @@ std::vector<Parameter> parameters(const ModelConfig& config, Weights& weights);
 
 /// Whether a tensor of this shape fits `parameter`.
 bool shape_fits(const Parameter& parameter, const std::vector<int64_t>& shape);
-
-/// "[8192, 128]"; "any" for kAnyRows.
-std::string shape_text(const std::vector<int64_t>& shape);
 
 }  // namespace phasor::internal

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "models/config_reader.h"
+#include "files/config_reader.h"
 #include "models/families.h"
 
 namespace phasor::internal {

@@ -9,13 +9,13 @@
 #include <set>
 #include <utility>
 
-#include "models/config_reader.h"
-#include "models/files.h"
-#include "models/parameters.h"
+#include "files/config_reader.h"
+#include "files/files.h"
+#include "files/shape_text.h"
 #include "models/tensor_files.h"
-#include "models/tokenizer_settings.h"
 #include "phasor/errors.h"
 #include "phasor/safetensors.h"
+#include "tokenizer/files/tokenizer_settings.h"
 
 namespace phasor::internal {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "models/model_folder.h"
+#include "files/model_folder.h"
 #include "phasor/pooling.h"
 
 namespace phasor::internal {

@@ -8,8 +8,8 @@
 #include <system_error>
 #include <utility>
 
-#include "models/file_kinds.h"
-#include "models/files.h"
+#include "files/file_kinds.h"
+#include "files/files.h"
 #include "phasor/errors.h"
 
 namespace phasor::internal {

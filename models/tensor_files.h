@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "models/files.h"
+#include "files/files.h"
 #include "phasor/errors.h"
 #include "phasor/safetensors.h"
 

@@ -9,11 +9,11 @@
 #include <string>
 #include <string_view>
 
-#include "models/config_reader.h"
-#include "models/files.h"
+#include "files/config_reader.h"
+#include "files/files.h"
 #include "models/sentence_files.h"
-#include "models/tokenizer_settings.h"
 #include "phasor/errors.h"
+#include "tokenizer/files/tokenizer_settings.h"
 
 namespace phasor::internal {
 namespace {

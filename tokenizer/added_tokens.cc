@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "files/utf8.h"
 #include "tokenizer/normalizer.h"
 #include "tokenizer/unicode.h"
-#include "tokenizer/utf8.h"
 
 namespace phasor::internal {
 namespace {

@@ -1,9 +1,9 @@
 // The rules are XLNet's, as in Transformers.
 #include "tokenizer/albert_text.h"
 
+#include "files/utf8.h"
 #include "tokenizer/normalizer.h"
 #include "tokenizer/unicode.h"
-#include "tokenizer/utf8.h"
 
 namespace phasor::internal {
 namespace {

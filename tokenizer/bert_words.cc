@@ -4,8 +4,8 @@
 #include <array>
 #include <string>
 
+#include "files/utf8.h"
 #include "tokenizer/unicode.h"
-#include "tokenizer/utf8.h"
 
 namespace phasor::internal {
 namespace {

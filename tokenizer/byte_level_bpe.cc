@@ -11,9 +11,9 @@
 #include <string_view>
 #include <tuple>
 
+#include "files/utf8.h"
 #include "phasor/errors.h"
 #include "tokenizer/gpt2_words.h"
-#include "tokenizer/utf8.h"
 
 namespace phasor::internal {
 namespace {

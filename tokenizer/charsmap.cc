@@ -2,8 +2,8 @@
 
 #include <cstring>
 
+#include "files/utf8.h"
 #include "tokenizer/unicode.h"
-#include "tokenizer/utf8.h"
 
 namespace phasor::internal {
 

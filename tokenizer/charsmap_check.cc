@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "files/utf8.h"
 #include "tokenizer/charsmap.h"
 #include "tokenizer/sentencepiece_check.h"
-#include "tokenizer/utf8.h"
 
 namespace phasor::internal {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <array>
 
+#include "files/utf8.h"
 #include "tokenizer/unicode.h"
-#include "tokenizer/utf8.h"
 
 namespace phasor::internal {
 namespace {

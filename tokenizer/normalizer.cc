@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "files/utf8.h"
 #include "phasor/errors.h"
 #include "tokenizer/unicode.h"
-#include "tokenizer/utf8.h"
 
 namespace phasor::internal {
 namespace {

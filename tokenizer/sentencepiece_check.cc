@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
+#include "files/utf8.h"
 #include "phasor/errors.h"
 #include "tokenizer/crowding.h"
-#include "tokenizer/utf8.h"
 
 namespace phasor::internal {
 namespace {

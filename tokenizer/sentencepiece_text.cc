@@ -4,8 +4,8 @@
 
 #include <utility>
 
+#include "files/utf8.h"
 #include "phasor/errors.h"
-#include "tokenizer/utf8.h"
 
 namespace phasor::internal {
 namespace {

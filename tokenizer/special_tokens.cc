@@ -8,8 +8,8 @@
 #include <limits>
 #include <utility>
 
+#include "files/utf8.h"
 #include "phasor/errors.h"
-#include "tokenizer/utf8.h"
 
 namespace phasor::internal {
 namespace {

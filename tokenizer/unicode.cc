@@ -7,7 +7,7 @@
 #include <array>
 #include <vector>
 
-#include "tokenizer/utf8.h"
+#include "files/utf8.h"
 
 namespace phasor::internal {
 namespace {

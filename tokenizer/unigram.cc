@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tokenizer/utf8.h"
+#include "files/utf8.h"
 
 namespace phasor::internal {
 namespace {

@@ -4,10 +4,10 @@
 #include <string>
 #include <utility>
 
+#include "files/utf8.h"
 #include "tokenizer/normalizer.h"
 #include "tokenizer/unicode.h"
 #include "tokenizer/unigram.h"
-#include "tokenizer/utf8.h"
 
 namespace phasor::internal {
 namespace {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "files/utf8.h"
 #include "phasor/errors.h"
 #include "tokenizer/crowding.h"
-#include "tokenizer/utf8.h"
 
 namespace phasor::internal {
 

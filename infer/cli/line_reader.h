@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "files/corpus/decompressor.h"
 #include "infer/cli/interrupts.h"
-#include "infer/files/decompressor.h"
 
 namespace infer {
 

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "files/corpus/fingerprint.h"
 #include "infer/cli/line_reader.h"
 #include "infer/cli/progress.h"
-#include "infer/files/fingerprint.h"
 #include "phasor/encoder.h"
 
 namespace infer {

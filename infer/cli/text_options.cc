@@ -6,8 +6,7 @@
 #include <string_view>
 
 #include "infer/commands.h"
-#include "infer/files/save.h"
-#include "infer/files/table_file.h"
+#include "infer/files.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "files/corpus/save.h"
 #include "infer/cli/options.h"
 #include "infer/commands.h"
-#include "infer/files/save.h"
 #include "infer/render/observed_json.h"
 #include "infer/render/page.h"
 #include "infer/render/position_report.h"

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "infer/files/save.h"
+#include "files/corpus/save.h"
 #include "phasor/errors.h"
 #include "phasor/version.h"
 

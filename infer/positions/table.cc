@@ -8,10 +8,10 @@
 #include <numeric>
 #include <random>
 
-#include "engine/position_source.h"
+#include "engine/positions/position_source.h"
 #include "engine/spelling.h"
 #include "infer/commands.h"
-#include "infer/files/table_file.h"
+#include "infer/files.h"
 #include "lens/rows.h"
 #include "phasor/errors.h"
 #include "phasor/model.h"

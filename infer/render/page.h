@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "infer/files/temporary_file.h"
+#include "files/corpus/temporary_file.h"
 
 namespace infer {
 

@@ -16,9 +16,9 @@
 #include <filesystem>
 #include <new>
 
+#include "files/utf8.h"
 #include "infer/commands.h"
 #include "phasor/errors.h"
-#include "tokenizer/utf8.h"
 
 namespace infer {
 namespace {

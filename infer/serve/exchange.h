@@ -12,12 +12,12 @@
 #include <string_view>
 #include <vector>
 
+#include "files/files.h"
 #include "infer/render/observed_json.h"
 #include "infer/serve/fields.h"
 #include "infer/serve/http.h"
 #include "infer/serve/queue.h"
 #include "infer/serve/service.h"
-#include "models/files.h"
 
 namespace infer {
 

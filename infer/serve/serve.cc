@@ -13,13 +13,13 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "files/files.h"
 #include "infer/cli/options.h"
 #include "infer/commands.h"
-#include "infer/files/plain_file.h"
+#include "infer/files.h"
 #include "infer/render/terminal.h"
 #include "infer/serve/access_log.h"
 #include "infer/serve/service.h"
-#include "models/files.h"
 #include "phasor/errors.h"
 
 namespace infer {

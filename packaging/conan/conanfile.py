@@ -29,7 +29,7 @@ class PhasorConan(ConanFile):
 
     def export_sources(self):
         checkout = os.path.join(self.recipe_folder, "..", "..")
-        folders = [f"{name}/*" for name in ("capi", "engine", "include", "lens", "models", "tokenizer")]
+        folders = [f"{name}/*" for name in ("capi", "engine", "files", "include", "lens", "models", "tokenizer")]
         for pattern in ["CMakeLists.txt", "LICENSE", *folders]:
             copy(self, pattern, checkout, self.export_sources_folder)
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/kernels.h"
+#include "engine/kernels/kernels.h"
 #include "engine/onednn.h"
 #include "tests/support/draw.h"
 

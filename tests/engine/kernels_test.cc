@@ -1,5 +1,5 @@
 // The kernels of every instruction set that this machine has, against naive loops in double.
-#include "engine/kernels.h"
+#include "engine/kernels/kernels.h"
 
 #include <gtest/gtest.h>
 

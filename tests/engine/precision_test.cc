@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/kernels.h"
+#include "engine/kernels/kernels.h"
 #include "engine/onednn.h"
 #include "engine/packed_weights.h"
 #include "phasor/errors.h"

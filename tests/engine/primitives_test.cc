@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/kernels.h"
+#include "engine/kernels/kernels.h"
 #include "engine/onednn.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"

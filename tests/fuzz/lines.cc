@@ -1,7 +1,7 @@
 // Lines of a corpus, plain, or compressed by gzip or zstd: however the bytes come, the lines are
 // the same.
+#include "files/corpus/decompressor.h"
 #include "infer/cli/line_reader.h"
-#include "infer/files/decompressor.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/compressed.h"
 

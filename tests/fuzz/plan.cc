@@ -3,8 +3,8 @@
 
 #include <fstream>
 
+#include "files/corpus/fingerprint.h"
 #include "infer/commands/shard/shard_files.h"
-#include "infer/files/fingerprint.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/run_program.h"
 

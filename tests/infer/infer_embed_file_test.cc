@@ -9,8 +9,8 @@
 #include <numeric>
 #include <set>
 
+#include "files/corpus/temporary_file.h"
 #include "infer/commands/embed/embed_file.h"
-#include "infer/files/temporary_file.h"
 #include "phasor/errors.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/run_program.h"

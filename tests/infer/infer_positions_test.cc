@@ -6,7 +6,7 @@
 #include <set>
 #include <sstream>
 
-#include "infer/files/save.h"
+#include "files/corpus/save.h"
 #include "infer/render/position_report.h"
 #include "phasor/errors.h"
 #include "phasor/lens/table.h"

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <limits>
 
-#include "infer/files/save.h"
-#include "infer/files/table_file.h"
+#include "files/corpus/save.h"
+#include "infer/files.h"
 #include "phasor/errors.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/run_program.h"
@@ -47,7 +47,7 @@ std::string npy(const std::string& type, const std::string& shape, const std::st
 }
 
 void expect_table(const std::filesystem::path& file) {
-  const Matrix matrix = read_table(file, "");
+  const auto matrix = read_table(file, "");
   EXPECT_EQ(matrix.rows, 2);
   EXPECT_EQ(matrix.columns, 3);
   EXPECT_EQ(matrix.values, kValues);

@@ -8,9 +8,8 @@
 #include <fstream>
 #include <random>
 
-#include "models/file_kinds.h"
-#include "models/files.h"
-#include "models/vocab_json.h"
+#include "files/file_kinds.h"
+#include "files/files.h"
 #include "phasor/errors.h"
 #include "phasor/model.h"
 #include "phasor/tokenizer.h"
@@ -18,6 +17,7 @@
 #include "tests/support/cpu_seconds.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/test_files.h"
+#include "tokenizer/files/vocab_json.h"
 
 namespace phasor {
 using namespace internal;

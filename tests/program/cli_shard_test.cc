@@ -12,7 +12,7 @@
 #include <future>
 #include <thread>
 
-#include "infer/files/fingerprint.h"
+#include "files/corpus/fingerprint.h"
 #include "tests/support/compressed.h"
 #include "tests/support/infer_program.h"
 #include "tests/support/kill_at_call.h"

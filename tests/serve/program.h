@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/serve/client.h"
+#include "tests/support/run_program.h"
 
 namespace infer {
 

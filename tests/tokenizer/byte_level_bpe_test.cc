@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "files/utf8.h"
 #include "phasor/errors.h"
 #include "tests/support/cpu_seconds.h"
 #include "tests/support/expect_error.h"
@@ -16,7 +17,6 @@
 #include "tests/support/test_files.h"
 #include "tests/support/tokenizer_folder.h"
 #include "tokenizer/gpt2_words.h"
-#include "tokenizer/utf8.h"
 
 namespace phasor {
 using namespace internal;

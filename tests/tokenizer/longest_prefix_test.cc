@@ -6,11 +6,11 @@
 #include <random>
 #include <set>
 
+#include "files/utf8.h"
 #include "phasor/errors.h"
 #include "tests/support/cpu_seconds.h"
 #include "tests/support/expect_error.h"
 #include "tokenizer/special_tokens.h"
-#include "tokenizer/utf8.h"
 #include "tokenizer/vocabulary.h"
 
 namespace phasor {

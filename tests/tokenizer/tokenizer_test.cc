@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string>
 
+#include "files/utf8.h"
 #include "phasor/errors.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/sanitizer.h"
@@ -13,7 +14,6 @@
 #include "tests/support/shared_files.h"
 #include "tests/support/test_files.h"
 #include "tests/support/tokenizer_folder.h"
-#include "tokenizer/utf8.h"
 
 namespace phasor {
 using namespace internal;

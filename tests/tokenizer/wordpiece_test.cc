@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "files/utf8.h"
 #include "phasor/errors.h"
 #include "phasor/tokenizer.h"
 #include "tests/support/cpu_seconds.h"
@@ -16,7 +17,6 @@
 #include "tokenizer/bert_words.h"
 #include "tokenizer/gpt2_words.h"
 #include "tokenizer/unicode.h"
-#include "tokenizer/utf8.h"
 
 namespace phasor {
 using namespace internal;

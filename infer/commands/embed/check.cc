@@ -10,15 +10,14 @@
 #include <optional>
 #include <set>
 
+#include "files/files.h"
 #include "infer/cli/line_stream.h"
 #include "infer/commands.h"
 #include "infer/commands/embed/embed_file.h"
 #include "infer/commands/embed/embedder.h"
-#include "infer/files/matrix_file.h"
-#include "infer/files/plain_file.h"
+#include "infer/files.h"
 #include "infer/render/observed_json.h"
 #include "infer/render/terminal.h"
-#include "models/files.h"
 #include "phasor/errors.h"
 
 namespace infer {

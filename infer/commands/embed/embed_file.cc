@@ -17,10 +17,10 @@
 #include <system_error>
 #include <utility>
 
+#include "files/corpus/save.h"
+#include "files/corpus/temporary_file.h"
 #include "infer/commands.h"
-#include "infer/files/plain_file.h"
-#include "infer/files/save.h"
-#include "infer/files/temporary_file.h"
+#include "infer/files.h"
 #include "phasor/errors.h"
 
 namespace infer {

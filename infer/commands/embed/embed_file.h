@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "files/corpus/vector_record.h"
 #include "infer/cli/line_stream.h"
-#include "infer/files/vector_record.h"
 
 namespace infer {
 

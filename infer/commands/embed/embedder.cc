@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "files/utf8.h"
 #include "infer/commands.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
 #include "tokenizer/libraries.h"
-#include "tokenizer/utf8.h"
 
 namespace infer {
 namespace {

@@ -8,10 +8,10 @@
 #include <string>
 #include <string_view>
 
+#include "files/corpus/vector_record.h"
 #include "infer/cli/command_line.h"
 #include "infer/cli/line_stream.h"
 #include "infer/cli/options.h"
-#include "infer/files/vector_record.h"
 #include "phasor/encoder.h"
 #include "phasor/model.h"
 

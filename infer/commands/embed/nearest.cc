@@ -13,8 +13,7 @@
 #include <system_error>
 
 #include "engine/team.h"
-#include "infer/files/matrix_file.h"
-#include "infer/files/plain_file.h"
+#include "infer/files.h"
 #include "infer/render/observed_json.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "files/corpus/vector_record.h"
 #include "infer/cli/line_stream.h"
 #include "infer/commands/embed/embedder.h"
-#include "infer/files/vector_record.h"
 #include "phasor/pooling.h"
 
 namespace infer {

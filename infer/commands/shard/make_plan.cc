@@ -5,14 +5,14 @@
 #include <filesystem>
 #include <optional>
 
+#include "files/corpus/fingerprint.h"
+#include "files/utf8.h"
 #include "infer/cli/progress.h"
 #include "infer/commands.h"
 #include "infer/commands/shard/plan.h"
 #include "infer/commands/shard/shard.h"
-#include "infer/files/fingerprint.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
-#include "tokenizer/utf8.h"
 
 namespace infer {
 namespace {

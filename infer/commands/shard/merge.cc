@@ -7,17 +7,17 @@
 #include <optional>
 #include <set>
 
+#include "files/corpus/fingerprint.h"
+#include "files/corpus/temporary_file.h"
+#include "files/files.h"
 #include "infer/cli/command_line.h"
 #include "infer/cli/interrupts.h"
 #include "infer/cli/progress.h"
 #include "infer/commands.h"
 #include "infer/commands/shard/shard.h"
 #include "infer/commands/shard/shard_files.h"
-#include "infer/files/fingerprint.h"
-#include "infer/files/plain_file.h"
-#include "infer/files/temporary_file.h"
+#include "infer/files.h"
 #include "infer/render/terminal.h"
-#include "models/files.h"
 #include "phasor/errors.h"
 
 namespace infer {

@@ -9,11 +9,11 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "infer/files/fingerprint.h"
-#include "infer/files/plain_file.h"
-#include "infer/files/save.h"
-#include "infer/files/temporary_file.h"
-#include "models/files.h"
+#include "files/corpus/fingerprint.h"
+#include "files/corpus/save.h"
+#include "files/corpus/temporary_file.h"
+#include "files/files.h"
+#include "infer/files.h"
 #include "phasor/errors.h"
 
 namespace infer {

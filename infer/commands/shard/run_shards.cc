@@ -11,14 +11,14 @@
 #include <optional>
 #include <utility>
 
+#include "files/corpus/fingerprint.h"
+#include "files/corpus/temporary_file.h"
 #include "infer/cli/line_stream.h"
 #include "infer/cli/progress.h"
 #include "infer/commands.h"
 #include "infer/commands/shard/shard.h"
 #include "infer/commands/shard/shard_files.h"
-#include "infer/files/fingerprint.h"
-#include "infer/files/plain_file.h"
-#include "infer/files/temporary_file.h"
+#include "infer/files.h"
 #include "infer/render/observed_json.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"

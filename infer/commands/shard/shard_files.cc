@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "infer/files/fingerprint.h"
-#include "infer/files/plain_file.h"
-#include "models/files.h"
+#include "files/corpus/fingerprint.h"
+#include "files/files.h"
+#include "infer/files.h"
 #include "phasor/errors.h"
 
 namespace infer {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "files/corpus/temporary_file.h"
 #include "infer/commands/shard/plan.h"
-#include "infer/files/temporary_file.h"
 
 namespace infer {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "infer/files/plain_file.h"
-#include "models/config_reader.h"
+#include "files/config_reader.h"
+#include "infer/files.h"
 
 namespace infer {
 namespace {

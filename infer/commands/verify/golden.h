@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "models/files.h"
+#include "files/files.h"
 #include "phasor/model.h"
 #include "phasor/safetensors.h"
 

@@ -1,9 +1,0 @@
-// For every machine: the compiler's default instruction set.
-#include "engine/kernels.inc"
-
-namespace phasor::internal {
-
-extern const Kernels kBaselineKernels;
-const Kernels kBaselineKernels = kKernels;
-
-}  // namespace phasor::internal

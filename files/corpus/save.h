@@ -1,0 +1,54 @@
+// Files of named tensors: safetensors, npz and npy, written whole or not at all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace infer {
+
+/// Borrowed, row-major, little-endian, four bytes an element.
+struct SavedTensor {
+  enum class Kind { kFloat32, kInt32 };
+
+  template <typename T>
+  requires std::is_same_v<T, float> || std::is_same_v<T, int32_t> SavedTensor(
+      std::string name, std::vector<int64_t> shape, std::span<const T> values)
+      : name(std::move(name)),
+        kind(std::is_same_v<T, float> ? Kind::kFloat32 : Kind::kInt32),
+        shape(std::move(shape)),
+        bytes(std::as_bytes(values)) {}
+
+  std::string name;
+  Kind kind;
+  std::vector<int64_t> shape;
+  std::span<const std::byte> bytes;
+};
+
+/// What is wrong where the extension is neither .safetensors nor .npz, nor, for one tensor, .npy;
+/// else empty.
+std::string save_path_fault(const std::filesystem::path& path, bool one_tensor = false);
+
+/// Writes a temporary file beside `path` and renames it. Throws InvalidArgument naming the file and
+/// the reason; then `path` is as it was. `metadata` goes into safetensors' __metadata__; npz and
+/// npy have no place for it. An npy file holds the first tensor alone, without its name.
+void save(const std::filesystem::path& path, std::span<const SavedTensor> tensors,
+          const std::map<std::string, std::string>& metadata);
+
+/// What a safetensors file begins with: the length and `header`, padded with blanks to `length` or
+/// else to a multiple of 8.
+std::string safetensors_header(const nlohmann::ordered_json& header, size_t length = 0);
+
+/// What a version 1.0 .npy file begins with, padded so that the numbers start at a multiple of 64.
+/// Every matrix's is 128 bytes long. `dtype` is NumPy's, like "<f4".
+std::string npy_header(std::string_view dtype, std::span<const int64_t> shape);
+
+}  // namespace infer

@@ -1,0 +1,152 @@
+// Nothing that stands in a file's header is believed unchecked.
+#include "files/matrix_file.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "files/file_kinds.h"
+#include "files/files.h"
+#include "phasor/errors.h"
+#include "phasor/safetensors.h"
+
+namespace phasor::internal {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the files are little-endian");
+
+constexpr int64_t kMostHeaderBytes = 10000;  // of an npy file: as NumPy, by default
+
+[[noreturn]] void refuse_matrix(const std::filesystem::path& file, const std::string& why) {
+  throw ModelError(fmt::format("{}: {}", file.string(), why));
+}
+
+/// What stands behind 'key': in the dictionary that is an npy file's header.
+std::string_view value_of(std::string_view header, std::string_view key) {
+  const size_t at = header.find(fmt::format("'{}':", key));
+  if (at == std::string_view::npos) return {};
+  header.remove_prefix(at + key.size() + 3);  // and the quotes and the colon
+  header.remove_prefix(std::min(header.find_first_not_of(' '), header.size()));
+  return header;
+}
+
+/// "(3, 4)…" or "(3, 4, )…"; empty where it is something else.
+std::optional<std::array<int64_t, 2>> two_sizes(std::string_view text) {
+  std::array<int64_t, 2> sizes{};
+  const auto skip = [&](size_t count) { text.remove_prefix(std::min(count, text.size())); };
+  if (!text.starts_with('(')) return {};
+  for (int64_t& size : sizes) {
+    skip(text.find_first_not_of("(, "));
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+    if (error != std::errc() || size < 0) return {};
+    skip(static_cast<size_t>(end - text.data()));
+  }
+  skip(text.find_first_not_of(", "));
+  return text.starts_with(')') ? std::optional(sizes) : std::nullopt;
+}
+
+[[noreturn]] void refuse_dtype(const std::filesystem::path& file, std::string_view dtype) {
+  const bool big_endian = dtype.starts_with("'>f");
+  refuse_matrix(file, fmt::format("its numbers are of the dtype {}{}; float32 and float64, "
+                                  "little-endian, are read; save table.astype('<f4')",
+                                  value_text(std::string(dtype)),
+                                  big_endian ? ", big-endian floating point" : ""));
+}
+
+/// The whole file.
+std::shared_ptr<const std::byte> mapped(const std::filesystem::path& file,
+                                        const PlainFile& opened) {
+  const auto size = static_cast<size_t>(opened.size());
+  void* const bytes = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, opened.descriptor(), 0);
+  if (bytes == MAP_FAILED) {
+    refuse_matrix(file, fmt::format("cannot be mapped: {}", std::strerror(errno)));
+  }
+  return {static_cast<const std::byte*>(bytes),
+          [size](const std::byte* at) { munmap(const_cast<std::byte*>(at), size); }};
+}
+
+Tensor npy_matrix(const std::filesystem::path& file, std::shared_ptr<const void>& owner) {
+  const PlainFile opened(file);
+  std::string head = opened.read(kMostHeaderBytes + 12);
+  std::string_view rest = head;
+  if (rest.size() < 12) refuse_matrix(file, "the file ends within its header");
+  const size_t length_bytes = rest[6] == 1 ? 2 : 4;  // behind the magic and the version
+  uint32_t length = 0;
+  std::memcpy(&length, &rest[8], length_bytes);
+  rest.remove_prefix(8 + length_bytes);
+  if (length > rest.size()) refuse_matrix(file, "the file ends within its header");
+  const std::string_view header = rest.substr(0, length);
+  const int64_t begin = 8 + static_cast<int64_t>(length_bytes + length);
+
+  const auto sizes = two_sizes(value_of(header, "shape"));
+  const std::string_view dtype = value_of(header, "descr").substr(0, 5);
+  const bool is_float = dtype == "'<f4'";
+  if (!is_float && dtype != "'<f8'") refuse_dtype(file, dtype);
+  if (!sizes) refuse_matrix(file, "it holds no matrix; a matrix is [rows, columns]");
+  if (!value_of(header, "fortran_order").starts_with("False")) {
+    refuse_matrix(file, "it is stored column by column; save numpy.ascontiguousarray of it");
+  }
+  const auto [rows, columns] = *sizes;
+  const int64_t bytes = opened.size() - begin, number = is_float ? 4 : 8;
+  constexpr int64_t kMostColumns = int64_t{1} << 48;
+  const int64_t row = std::min(columns, kMostColumns) * number;
+  if (row == 0 || bytes % row != 0 || bytes / row != rows || columns > kMostColumns) {
+    refuse_matrix(file, fmt::format("{} bytes and a header of {} are no matrix [{}, {}]",
+                                    opened.size(), begin, rows, columns));
+  }
+  const auto all = mapped(file, opened);
+  owner = all;
+  return {.dtype = is_float ? DType::kFloat32 : DType::kFloat64,
+          .shape = {rows, columns},
+          .data = all.get() + begin};
+}
+
+Tensor safetensors_matrix(const std::filesystem::path& file, const std::string& name,
+                          std::shared_ptr<const void>& owner) {
+  const auto opened = SafetensorsFile::open(file);
+  std::vector<std::string> matrices;
+  for (const auto& [entry_name, entry] : opened->entries()) {
+    constexpr std::array kTypes = {"F64", "F32", "F16", "BF16"};
+    const bool is_float = std::ranges::find(kTypes, entry.dtype) != kTypes.end();
+    if (is_float && entry.shape.size() == 2) matrices.push_back(entry_name);
+  }
+  if (matrices.empty()) refuse_matrix(file, "it holds no matrix of floating-point numbers");
+  const auto found = matrices.size() == 1 ? matrices.begin() : std::ranges::find(matrices, name);
+  if (found == matrices.end()) {
+    std::vector<std::string> names = matrices;
+    if (names.size() > 4) names.resize(5), names.back() = "…";
+    refuse_matrix(file, fmt::format("it holds {} matrices ({}); save the one you mean as '{}'",
+                                    matrices.size(), fmt::join(names, ", "), name));
+  }
+  owner = opened;
+  return opened->tensor(*found);
+}
+
+/// Whether it is .npy rather than safetensors. Throws ModelError if it is neither.
+bool is_npy(const std::filesystem::path& file) {
+  const std::string head = PlainFile(file).read(64);
+  if (head.starts_with("\x93NUMPY")) return true;
+  refuse_other_kind(head, file, FileFormat::kSafetensors);
+  if (file_kind(head) == nullptr && file.extension() != ".safetensors") {
+    refuse_matrix(file, "this is neither .npy nor .safetensors");
+  }
+  return false;
+}
+
+}  // namespace
+
+MatrixFile::MatrixFile(const std::filesystem::path& file, const std::string& name)
+    : tensor_(is_npy(file) ? npy_matrix(file, mapped_) : safetensors_matrix(file, name, mapped_)) {}
+
+}  // namespace phasor::internal

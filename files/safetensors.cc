@@ -1,0 +1,257 @@
+// The header is untrusted: every value is checked before use.
+#include "phasor/safetensors.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "files/file_kinds.h"
+#include "files/files.h"
+#include "files/shape_text.h"
+#include "phasor/errors.h"
+
+namespace phasor {
+using namespace internal;
+
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kLengthBytes = 8;
+constexpr uint64_t kMaxHeader = 100'000'000;  // the limit of the reference implementation
+constexpr size_t kMaxDimensions = 8;
+
+/// Bits of one element, by the header's name for its dtype; 0 for an unknown name.
+int64_t bits_of(std::string_view dtype) {
+  constexpr std::pair<std::string_view, int64_t> kBits[] = {
+      {"F64", 64},    {"F32", 32}, {"F16", 16}, {"BF16", 16},   {"I64", 64},
+      {"I32", 32},    {"I16", 16}, {"I8", 8},   {"U64", 64},    {"U32", 32},
+      {"U16", 16},    {"U8", 8},   {"BOOL", 8}, {"F8_E4M3", 8}, {"F8_E5M2", 8},
+      {"F8_E8M0", 8}, {"C64", 64}, {"F4", 4},   {"F6_E2M3", 6}, {"F6_E3M2", 6}};
+  for (const auto& [name, bits] : kBits) {
+    if (name == dtype) return bits;
+  }
+  return 0;
+}
+
+/// Turns one tensor's header entry into an Entry. All functions throw ModelError.
+class EntryReader {
+ public:
+  EntryReader(const std::filesystem::path& file, const std::string& name, const json& value)
+      : where_(fmt::format("{}: tensor {}", file.string(), value_text(name))), value_(value) {}
+
+  SafetensorsFile::Entry read(const std::byte* data, int64_t data_size) const {
+    SafetensorsFile::Entry entry;
+    entry.dtype = dtype();
+    entry.shape = numbers("shape");
+    if (entry.shape.size() > kMaxDimensions) {
+      fail(fmt::format("{} dimensions; at most {} are read", entry.shape.size(), kMaxDimensions));
+    }
+    const std::vector<int64_t> offsets = numbers("data_offsets");
+    if (offsets.size() != 2) {
+      fail(fmt::format("data_offsets {} are not two", value_text(key("data_offsets"))));
+    }
+    const auto [begin, end] = std::pair(offsets[0], offsets[1]);
+    if (begin > end) fail(fmt::format("data_offsets {} are not in order", shape_text(offsets)));
+    if (end > data_size) {
+      fail(
+          fmt::format("data_offsets {} end past the {} bytes of data that are there; the file is "
+                      "cut off, get it again",
+                      shape_text(offsets), data_size));
+    }
+    const int64_t expected = bytes_of(entry);
+    if (end - begin != expected) {
+      fail(fmt::format("{} bytes of data where shape {} of {} takes {}", end - begin,
+                       shape_text(entry.shape), entry.dtype, expected));
+    }
+    entry.data = data + begin;
+    entry.num_bytes = expected;
+    return entry;
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view what) const {
+    throw ModelError(fmt::format("{}: {}", where_, what));
+  }
+
+  const json& key(const char* name) const {
+    if (!value_.is_object()) fail(fmt::format("{} is not an object", value_text(value_)));
+    const auto found = value_.find(name);
+    if (found == value_.end()) fail(fmt::format("its '{}' is missing", name));
+    return *found;
+  }
+
+  std::string dtype() const {
+    const json& value = key("dtype");
+    if (!value.is_string() || bits_of(value.get<std::string>()) == 0) {
+      fail(fmt::format("dtype {} is not known", value_text(value)));
+    }
+    return value.get<std::string>();
+  }
+
+  std::vector<int64_t> numbers(const char* name) const {
+    const json& list = key(name);
+    if (!list.is_array()) fail(fmt::format("{} {} is not a list", name, value_text(list)));
+    std::vector<int64_t> numbers;
+    for (const json& number : list) {
+      if (!number.is_number_unsigned() || number.get<uint64_t>() > uint64_t{INT64_MAX}) {
+        fail(fmt::format("{} {} must be whole numbers from 0 up", name, value_text(list)));
+      }
+      numbers.push_back(number.get<int64_t>());
+    }
+    return numbers;
+  }
+
+  int64_t bytes_of(const SafetensorsFile::Entry& entry) const {
+    int64_t bits = bits_of(entry.dtype);
+    for (const int64_t size : entry.shape) {
+      if (__builtin_mul_overflow(bits, size, &bits)) {
+        fail(fmt::format("shape {} has more elements than any file", shape_text(entry.shape)));
+      }
+    }
+    return bits / 8 + (bits % 8 != 0 ? 1 : 0);
+  }
+
+  const std::string where_;
+  const json& value_;
+};
+
+/// The whole file in anonymous memory, to be unmapped; on failure MAP_FAILED and errno.
+void* read_all(int descriptor, off_t size) {
+  void* const memory =
+      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return memory;
+  for (off_t have = 0; have < size;) {
+    const ssize_t count = read(descriptor, static_cast<char*>(memory) + have, size - have);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) {
+      const int reason = count == 0 ? EIO : errno;  // 0: the file became shorter
+      munmap(memory, size);
+      errno = reason;
+      return MAP_FAILED;
+    }
+    have += count;
+  }
+  return memory;
+}
+
+void refuse_overlap(const std::filesystem::path& file,
+                    const std::map<std::string, SafetensorsFile::Entry>& entries) {
+  std::vector<std::pair<const std::string*, const SafetensorsFile::Entry*>> by_place;
+  for (const auto& [name, entry] : entries) {
+    if (entry.num_bytes > 0) by_place.emplace_back(&name, &entry);
+  }
+  std::sort(by_place.begin(), by_place.end(),
+            [](const auto& a, const auto& b) { return a.second->data < b.second->data; });
+  for (size_t i = 1; i < by_place.size(); ++i) {
+    const auto& [name, entry] = by_place[i - 1];
+    if (entry->data + entry->num_bytes > by_place[i].second->data) {
+      throw ModelError(fmt::format("{}: the tensors {} and {} overlap", file.string(),
+                                   value_text(*name), value_text(*by_place[i].first)));
+    }
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& file,
+                                                             bool copy) {
+  const std::shared_ptr<SafetensorsFile> opened(new SafetensorsFile(file));
+  opened->map(copy);
+  opened->read_header();
+  return opened;
+}
+
+SafetensorsFile::SafetensorsFile(std::filesystem::path file) : file_(std::move(file)) {}
+
+const std::map<std::string, SafetensorsFile::Entry>& SafetensorsFile::entries() const {
+  return entries_;
+}
+const std::map<std::string, std::string>& SafetensorsFile::metadata() const { return metadata_; }
+bool SafetensorsFile::contains(const std::string& name) const { return entries_.contains(name); }
+
+SafetensorsFile::~SafetensorsFile() {
+  if (bytes_ != nullptr) munmap(const_cast<std::byte*>(bytes_), size_);
+}
+
+void SafetensorsFile::map(bool copy) {
+  const PlainFile opened(file_);
+  if (opened.size() < kLengthBytes) {
+    throw ModelError(
+        fmt::format("{}: {} bytes; a safetensors file begins with 8 that give the header's length; "
+                    "the file is cut off, get it again",
+                    file_.string(), opened.size()));
+  }
+  void* const mapped =
+      copy ? read_all(opened.descriptor(), opened.size())
+           : mmap(nullptr, opened.size(), PROT_READ, MAP_PRIVATE, opened.descriptor(), 0);
+  if (mapped == MAP_FAILED) {
+    throw ModelError(fmt::format("{}: cannot be {}: {}", file_.string(), copy ? "read" : "mapped",
+                                 std::generic_category().message(errno)));
+  }
+  bytes_ = static_cast<const std::byte*>(mapped);
+  size_ = opened.size();
+  is_copy_ = copy;
+}
+
+void SafetensorsFile::read_header() {
+  const std::string_view all(reinterpret_cast<const char*>(bytes_), size_);
+  refuse_other_kind(all, file_, FileFormat::kSafetensors);
+  uint64_t length = 0;
+  std::memcpy(&length, bytes_, kLengthBytes);
+  if (length > kMaxHeader || length > size_ - kLengthBytes) {
+    throw ModelError(
+        fmt::format("{}: its header claims {} bytes, but the file has {} and a header "
+                    "at most {}; the file is cut off or not safetensors, get it again",
+                    file_.string(), length, size_, kMaxHeader));
+  }
+  const JsonDocument header =
+      parse_json_object(all.substr(kLengthBytes, length), file_.string() + ": header");
+  const std::byte* const data = bytes_ + kLengthBytes + length;
+  const auto data_size = static_cast<int64_t>(size_ - kLengthBytes - length);
+  for (const auto& [name, value] : header->items()) {
+    if (name == "__metadata__") {
+      if (!value.is_object()) {
+        throw ModelError(
+            fmt::format("{}: __metadata__ {} is not an object", file_.string(), value_text(value)));
+      }
+      for (const auto& [key, text] : value.items()) {
+        if (text.is_string()) metadata_.emplace(key, text.get<std::string>());
+      }
+    } else {
+      entries_.emplace(name, EntryReader(file_, name, value).read(data, data_size));
+    }
+  }
+  refuse_overlap(file_, entries_);
+}
+
+void SafetensorsFile::release_pages() const {
+  if (is_copy_) return;
+  // The mapping is never written to, so nothing is lost. Failure does not matter.
+  madvise(const_cast<std::byte*>(bytes_), size_, MADV_DONTNEED);
+}
+
+Tensor SafetensorsFile::tensor(const std::string& name) const {
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) {
+    throw ModelError(fmt::format("{}: the tensor '{}' is missing", file_.string(), name));
+  }
+  const Entry& entry = found->second;
+  const auto& read = names<DType>().all;
+  if (std::ranges::find(read, entry.dtype) == read.end()) {
+    throw ModelError(fmt::format("{}: the tensor '{}' has dtype {}; phasor reads {}",
+                                 file_.string(), name, entry.dtype, fmt::join(read, ", ")),
+                     ErrorCode::kUnsupported);
+  }
+  return {.dtype = parse<DType>(entry.dtype), .shape = entry.shape, .data = entry.data};
+}
+
+}  // namespace phasor

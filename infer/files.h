@@ -1,0 +1,15 @@
+// What infer uses of the room files/ by its bare name.
+#pragma once
+
+#include "files/matrix_file.h"
+#include "files/plain_file.h"
+#include "files/table_file.h"
+
+namespace infer {
+
+using phasor::internal::as_input;
+using phasor::internal::is_table_file;
+using phasor::internal::MatrixFile;
+using phasor::internal::read_table;
+
+}  // namespace infer

@@ -1,0 +1,128 @@
+#include "tokenizer/files/sentencepiece_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "files/file_kinds.h"
+#include "files/files.h"
+#include "phasor/errors.h"
+#include "tokenizer/files/tokenizer_languages.h"
+#include "tokenizer/files/vocab_json.h"
+
+namespace phasor::internal {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kLanguage = "{lang}";
+
+void read_model(const ModelPath& file, SentencePieceSpec& spec) {
+  spec.file = file.string();
+  spec.model = read_model_file(file);
+  refuse_other_kind(spec.model, file);
+}
+
+/// Marian's languages: the text between `before` and `after` in its vocabulary.
+void find_languages(const SentencePieceSpec& spec, TokenizerLanguages& languages) {
+  if (!languages.codes.empty() || languages.before.empty() || !spec.vocabulary) return;
+  const size_t marks = languages.before.size() + languages.after.size();
+  for (const auto& [piece, id] : *spec.vocabulary) {
+    if (piece.size() > marks && piece.starts_with(languages.before) &&
+        piece.ends_with(languages.after)) {
+      languages.codes.push_back(piece.substr(languages.before.size(), piece.size() - marks));
+    }
+  }
+}
+
+/// The code of `asked_for`, which is a code or the token of one.
+std::string choose_language(const std::string& asked_for, const TokenizerLanguages& languages,
+                            const SentencePieceSpec& spec) {
+  for (const std::string& code : languages.codes) {
+    if (asked_for == code || asked_for == languages.piece(code)) return code;
+  }
+  if (languages.codes.empty()) {
+    throw InvalidArgument(fmt::format("{}: this {} tokenizer knows no languages; leave out '{}'",
+                                      spec.file, spec.kind, asked_for));
+  }
+  throw InvalidArgument(fmt::format("{}: the {} tokenizer has no language '{}'; it has {}",
+                                    spec.file, spec.kind, asked_for,
+                                    list_languages(languages.codes, asked_for)));
+}
+
+std::string language_of(const ConfigReader& config, const TokenizerLanguages& languages,
+                        const SentencePieceSpec& spec, const LoadOptions& options) {
+  if (!options.language.empty()) return choose_language(options.language, languages, spec);
+  if (languages.fallback.empty()) return {};
+  const std::string code = config.text({"src_lang"}, languages.fallback);
+  const auto& codes = languages.codes;
+  if (std::find(codes.begin(), codes.end(), code) == codes.end()) {
+    config.refuse("src_lang", fmt::format("one of {}", list_languages(codes, code)));
+  }
+  return code;
+}
+
+void set_language(const std::string& piece, std::vector<std::string>& specials) {
+  if (piece.empty()) std::erase(specials, kLanguage);
+  std::replace(specials.begin(), specials.end(), std::string(kLanguage), piece);
+}
+
+}  // namespace
+
+std::optional<TokenizerFamily> find_tokenizer_family(std::string_view tokenizer_class) {
+  for (TokenizerFamily& family : tokenizer_families()) {
+    if (family.tokenizer_class == tokenizer_class) return std::move(family);
+  }
+  return std::nullopt;
+}
+
+std::shared_ptr<const Tokenizer> load_family(const ModelPath& folder, TokenizerFamily family,
+                                             const TokenizerSettings& settings,
+                                             const LoadOptions& options) {
+  SentencePieceSpec& spec = family.spec;
+  const ConfigReader& config = settings.config;
+  spec.added = settings.added;
+  spec.truncate_left = settings.truncate_left.value_or(false);
+  if (settings.lower_case) spec.normalizer = lower_case;
+  if (family.read_options) family.read_options(config, spec);
+  read_model(folder / family.model_file, spec);
+  if (family.has_vocab_json) spec.vocabulary = read_vocab_json(folder / "vocab.json");
+  find_languages(spec, family.languages);
+  const std::string language = language_of(config, family.languages, spec, options);
+  const std::string piece = language.empty() ? "" : family.languages.piece(language);
+  set_language(piece, spec.prefix);
+  set_language(piece, spec.suffix);
+  return make_sentencepiece_tokenizer(spec);
+}
+
+std::shared_ptr<const Tokenizer> load_spelled_out(const ModelPath& folder,
+                                                  const ConfigReader& reader) {
+  if (reader.text({"type"}) != "sentencepiece") reader.refuse("type", "\"sentencepiece\"");
+  const std::string file = reader.text({"file"});
+  if (file.empty() || fs::path(file).has_parent_path()) {
+    reader.refuse("file", "the name of a file in the model's folder");
+  }
+  SentencePieceSpec spec{.kind = "phasor",
+                         .prefix = reader.texts({"prefix"}),
+                         .suffix = reader.texts({"suffix"}),
+                         .unk = reader.text({"unk"}, ""),
+                         .mask = reader.text({"mask"}, ""),
+                         .pad = reader.text({"pad"}, "")};
+  constexpr size_t kMostSpecials = 16;
+  if (spec.prefix.size() + spec.suffix.size() > kMostSpecials) {
+    reader.fail(fmt::format("{} special tokens round a text; at most {} are put there",
+                            spec.prefix.size() + spec.suffix.size(), kMostSpecials));
+  }
+  read_model(folder / file, spec);
+  return make_sentencepiece_tokenizer(spec);
+}
+
+std::shared_ptr<const Tokenizer> load_plain(const ModelPath& model) {
+  SentencePieceSpec spec{.kind = "plain"};
+  read_model(model, spec);
+  return make_sentencepiece_tokenizer(spec);
+}
+
+}  // namespace phasor::internal

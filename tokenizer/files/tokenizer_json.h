@@ -1,0 +1,84 @@
+// tokenizer.json, the format of Hugging Face's tokenizers: all of it but the model, which
+// wordpiece_files.h, bpe_files.h and unigram_json.h read.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "files/config_reader.h"
+#include "phasor/tokenizer.h"
+#include "tokenizer/bert_words.h"
+#include "tokenizer/files/tokenizer_settings.h"
+#include "tokenizer/normalizer.h"
+#include "tokenizer/special_tokens.h"
+
+namespace phasor::internal {
+
+/// What the file says of a text's way to its tokens. Each model takes what it can follow, and
+/// refuses the rest.
+struct TokenizerJson {
+  std::vector<NormalizerStep> steps = {};    // of the normalizer
+  std::optional<BertWordOptions> bert = {};  // BertNormalizer
+  bool charsmap = false;                     // a step is Precompiled: SentencePiece's rules
+
+  struct ByteLevel {
+    bool add_prefix_space = true;
+    bool split_words = true;
+  };
+  struct Metaspace {
+    bool first = true;   // a space before the text
+    bool others = true;  // and before every part that follows an added token
+    bool split = true;   // no piece crosses words
+  };
+  bool bert_words = false;  // BertPreTokenizer
+  bool whitespace_split = false;
+  bool gpt2_split = false;  // a Split by GPT-2's pattern
+  std::optional<ByteLevel> byte_level = {};
+  std::optional<Metaspace> metaspace = {};
+
+  bool has_template = false;
+  std::vector<std::string> prefix = {};  // special tokens before a text
+  std::vector<std::string> suffix = {};  // and after it
+  Template pair = {};
+  std::vector<AddedToken> named = {};  // the templates' tokens and their ids
+  std::vector<AddedToken> added = {};
+  bool truncate_left = false;
+};
+
+/// "WordPiece", "Unigram", "BPE", …: the model's type in a tokenizer.json; empty if it has none.
+std::string model_of_tokenizer_json(const ConfigReader& root);
+
+/// Reads normalizer, pre_tokenizer, post_processor, truncation and added_tokens. Throws ModelError
+/// with the name of a component that is not known.
+TokenizerJson read_tokenizer_json(const ConfigReader& root);
+
+/// "added_tokens": [{"id": 0, "content": "[PAD]", …}, …].
+std::vector<AddedToken> read_added_tokens(const ConfigReader& root);
+
+/// The model's "vocab": {"piece": id, …}.
+std::vector<std::pair<std::string, int32_t>> read_vocab_object(const ConfigReader& model);
+
+/// The token that stands for a hidden one, by tokenizer_config.json or by its usual names; empty if
+/// there is none.
+std::string mask_of(const TokenizerSettings& settings, const TokenizerJson& parts);
+
+/// The normalizer's steps, after the lower-casing that sentence-transformers may ask for.
+std::vector<NormalizerStep> steps_of(const TokenizerSettings& settings, const TokenizerJson& parts);
+
+/// Whether texts are cut at their beginning: tokenizer_config.json's truncation_side, otherwise
+/// tokenizer.json's direction.
+bool cuts_left(const TokenizerSettings& settings, const TokenizerJson& parts);
+
+/// Throws ModelError if a template's token has another id in `tokenizer`.
+void check_named(const TokenizerJson& parts, const Tokenizer& tokenizer, const std::string& file);
+
+/// "KEY is VALUE; phasor follows MUST_BE there; …", of the code kUnsupported.
+[[noreturn]] void refuse_component(const ConfigReader& part, std::string_view key,
+                                   std::string_view must_be);
+
+}  // namespace phasor::internal
