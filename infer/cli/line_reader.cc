@@ -10,7 +10,7 @@
 #include <cstring>
 #include <utility>
 
-#include "infer/files/plain_file.h"
+#include "infer/files.h"
 #include "infer/render/terminal.h"
 #include "phasor/errors.h"
 
