@@ -32,7 +32,7 @@ TEST(MemoryTest, NothingGrowsOnceEveryRowCountHasBeenSeen) {
         encoder.encode_ids(ids);
         encoder.encode_ids(std::vector<TokenIds>{ids, ids, ids});
       }
-      constexpr int64_t kSentences = 5'000;
+      constexpr int64_t kSentences = 1'500;
       const auto encode = [&] {  // the same every time; returns the number of runs
         std::mt19937_64 random(4);
         int64_t runs = 0;

@@ -94,15 +94,32 @@ bool runs_script(const std::string& line) {
   return kHasPython && line.starts_with("python3 docs/data/");
 }
 
+/// A folder like examples/, where sentences.txt has its first `count` lines alone.
+class FewSentences {
+ public:
+  explicit FewSentences(size_t count) {
+    const std::vector<std::string> all =
+        lines_of(read_text_file(kSource / "examples" / "sentences.txt"));
+    std::string few;
+    for (size_t i = 0; i < count; ++i) few += all.at(i) + "\n";
+    folder_.write("sentences.txt", few);
+  }
+  const fs::path& path() const { return folder_.path(); }
+
+ private:
+  TempFolder folder_;
+};
+
 /// Runs a line of a page, where `infer` is the binary under test, in a folder that holds examples/
 /// and, in place of the models that the README downloads, a bundled one and a tiny reranker. The
 /// lines before it may have left files in the folder.
-ProgramResult run_line(std::string line, const TempFolder& folder = {}) {
+ProgramResult run_line(std::string line, const TempFolder& folder = {},
+                       const fs::path& examples = kSource / "examples") {
   if (line.starts_with("./dev infer")) line.erase(0, 6);
   static const BertFolder kReranker({"relevant"});
   const std::pair<const char*, fs::path> links[] = {
       {"docs", kSource / "docs"},
-      {"examples", kSource / "examples"},
+      {"examples", examples},
       {"all-MiniLM-L6-v2", kSource / "models" / "sinusoidal"},
       {"ms-marco-MiniLM-L6-v2", kReranker.path()}};
   for (const auto& [name, target] : links) {
@@ -189,6 +206,30 @@ void expect_same_output(const std::string& want, const std::string& got) {
   }
 }
 
+/// The different lines that a command prints, each number a '#', without bars and intervals.
+/// Without the sentences above the tables of a file of texts, too, which say what stands out in its
+/// numbers.
+std::set<std::string> kinds_of_lines(const std::vector<std::string>& lines) {
+  static const std::regex kLeftOut(
+      "(\u2588|\u2589|\u258a|\u258b|\u258c|\u258d|\u258e|\u258f|\u2591|\u2592|\u2593|\u00b7)+"
+      "|\u00b1[0-9.e-]+");
+  static const std::regex kNumber("([<+-]|\u2212)?[0-9][0-9.]*(e-?[0-9]+)?"), kBlanks(" +");
+  std::set<std::string> kinds;
+  bool sums_up = false;
+  for (const std::string& line : lines) {
+    if (line.starts_with("examples/")) {
+      sums_up = true;
+    } else if (!line.empty() && line[0] != ' ') {
+      sums_up = false;
+    }
+    if (sums_up && line.starts_with(' ')) continue;
+    std::string kind = std::regex_replace(line, kLeftOut, "");
+    kind = std::regex_replace(std::regex_replace(kind, kNumber, "#"), kBlanks, " ");
+    kinds.insert(kind.substr(0, kind.find_last_not_of(' ') + 1));
+  }
+  return kinds;
+}
+
 /// What a page links to, but for addresses on the web, from its own folder.
 std::vector<std::string> links_of(const Page& page) {
   const std::string text = read_text_file(page.path);
@@ -247,7 +288,28 @@ TEST_P(ReadmePageTest, ShowsWhatItsCommandsAndProgramsPrint) {
   for (const std::string& line : page.lines) file << line << "\n";
 }
 
+// Of those whose numbers take minutes, this alone is in ./dev test.
+TEST_P(ReadmePageTest, ShowsTheLinesThatItsCommandsPrintOfFewTexts) {
+  static const FewSentences kFew(3), kTwiceTheTrainedLength(14);
+  const Page page(GetParam());
+  const std::vector<Block> blocks = page.blocks();
+  for (size_t b = 0; b + 1 < blocks.size(); ++b) {
+    const std::string& line = page.lines.at(blocks[b].begin);
+    if (blocks[b].language != "sh" || blocks[b + 1].language != "text" || !runs_infer(line) ||
+        line.find("examples/") == line.npos)
+      continue;
+    const bool longer = line.find("longer") != line.npos;
+    const ProgramResult result =
+        run_line(line, {}, longer ? kTwiceTheTrainedLength.path() : kFew.path());
+    EXPECT_EQ(result.exit_code, 0) << line << "\n" << result.err;
+    EXPECT_EQ(kinds_of_lines(page.contents(blocks[b + 1])), kinds_of_lines(lines_of(result.out)))
+        << line;
+  }
+}
+
 TEST(ReadmeTest, EveryOtherCommandOfInferSucceeds) {
+  const FewSentences few(14);
+
   std::set<std::string> run;  // or compared
   const auto visit =
       [&](bool compared,
@@ -270,7 +332,7 @@ TEST(ReadmeTest, EveryOtherCommandOfInferSucceeds) {
   visit(true, [](const std::string&, const TempFolder&) {});
   size_t commands = 0;
   visit(false, [&](const std::string& line, const TempFolder& folder) {
-    const ProgramResult result = run_line(line, folder);
+    const ProgramResult result = run_line(line, folder, few.path());
     EXPECT_EQ(result.exit_code, 0) << line << "\n" << result.err;
     const bool to_file = line.find(" -o ") != line.npos || line.find(" > ") != line.npos;
     EXPECT_EQ(result.out.empty(), to_file) << line;
