@@ -11,7 +11,10 @@
 
 #include "engine/spelling.h"
 #include "infer/cli/command_line.h"
-#include "infer/render/terminal.h"
+#include "infer/cli/terminal.h"
+#ifdef PHASOR_SERVE
+#include "infer/serve/serve.h"
+#endif
 
 namespace infer {
 namespace {

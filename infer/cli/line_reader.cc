@@ -10,7 +10,7 @@
 #include <cstring>
 #include <utility>
 
-#include "infer/render/terminal.h"
+#include "infer/cli/terminal.h"
 #include "phasor/errors.h"
 
 namespace infer {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "infer/cli/input.h"
-#include "infer/render/terminal.h"
+#include "infer/cli/terminal.h"
 #include "phasor/errors.h"
 
 namespace infer {

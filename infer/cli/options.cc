@@ -11,8 +11,8 @@
 
 #include "engine/spelling.h"
 #include "infer/cli/line_reader.h"
-#include "infer/commands.h"
-#include "infer/render/terminal.h"
+#include "infer/cli/terminal.h"
+#include "infer/cli/usage.h"
 #include "phasor/errors.h"
 
 namespace infer {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "infer/render/terminal.h"
+#include "infer/cli/terminal.h"
 
 namespace infer {
 

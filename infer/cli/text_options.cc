@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <string_view>
 
-#include "infer/commands.h"
+#include "infer/cli/terminal.h"
+#include "infer/cli/usage.h"
 #include "infer/files/save.h"
 #include "infer/files/table_file.h"
-#include "infer/render/terminal.h"
 #include "phasor/errors.h"
 
 namespace infer {

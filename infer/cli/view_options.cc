@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
-#include "infer/commands.h"
-#include "infer/render/observed_json.h"
+#include "infer/cli/usage.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -49,20 +47,6 @@ std::vector<HeadNumber> parse_heads(const std::vector<std::string>& names,
     }
   }
   return heads;
-}
-
-/// Without what was measured for the page, or along with what was asked for.
-std::vector<Observed> as_asked(std::span<const Observed> runs, const Shown& shown) {
-  std::vector<Observed> asked(runs.begin(), runs.end());
-  const auto other = [&](const auto& entry) {
-    return std::ranges::none_of(shown.views,
-                                [&](const View* view) { return view->name == entry.first; });
-  };
-  for (Observed& run : asked) {
-    std::erase_if(run.tables, other);
-    std::erase_if(run.missing, other);
-  }
-  return asked;
 }
 
 }  // namespace
@@ -138,18 +122,10 @@ Request request_for(const ViewOptions& options, const Shown& shown) {
   return request;
 }
 
-void print(std::span<const Observed> runs, size_t number, const CommonOptions& common,
-           const ViewOptions& options, const Shown& shown, Output& output) {
-  if (!common.json && !options.csv) {
-    if (number > 1) output.write("\n");
-    output.show(to_text(runs, shown, output));
-    return;
-  }
-  std::vector<Observed> asked;
-  if (!options.only.empty()) runs = asked = as_asked(runs, shown);
-  if (common.json) return output.write(one_line(to_json(runs)) + "\n");
-  if (number == 1) output.write(csv_head());
-  output.write(to_csv(runs, number));
+bool Shown::has(const Row& row) const {
+  return row.head == 0 || heads.empty() || std::ranges::any_of(heads, [&](HeadNumber head) {
+           return head.layer == row.layer && head.head == row.head;
+         });
 }
 
 }  // namespace infer

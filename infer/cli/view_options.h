@@ -10,7 +10,6 @@
 #include "infer/cli/command_line.h"
 #include "infer/cli/options.h"
 #include "infer/experiment/batch.h"
-#include "infer/render/observed_text.h"
 
 namespace infer {
 
@@ -23,6 +22,17 @@ struct ViewOptions {
   int64_t top_k = 5;
   std::string baseline;  // "random", "random:5"; empty: none
   bool csv = false;
+};
+
+/// What is printed of the tables.
+struct Shown {
+  std::vector<const View*> views = {};
+  std::vector<const View*> possible = {};  // all that lack nothing: what the page shows
+  bool all_rows = false;                   // else of views with many rows the first
+  /// Whose patterns and rows; empty: the pattern of the most positional one, and all rows.
+  std::vector<HeadNumber> heads = {};
+
+  bool has(const Row& row) const;
 };
 
 /// --only, --seed, --without, --html, --csv.
@@ -41,9 +51,5 @@ Shown parse_views(const ViewOptions& options, bool as_text, const phasor::ModelC
 int64_t baseline_seeds(const ViewOptions& options);
 /// What must be measured for that.
 Request request_for(const ViewOptions& options, const Shown& shown);
-
-/// One or two runs of text `number`, from 1, on standard output: as JSON, CSV or text.
-void print(std::span<const Observed> runs, size_t number, const CommonOptions& common,
-           const ViewOptions& options, const Shown& shown, Output& output);
 
 }  // namespace infer

@@ -18,10 +18,10 @@
 
 #include "infer/cli/options.h"
 #include "infer/cli/progress.h"
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/experiment/deviation.h"
 #include "infer/render/observed_json.h"
-#include "infer/render/terminal.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
 

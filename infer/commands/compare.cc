@@ -12,6 +12,7 @@
 #include "infer/experiment/many.h"
 #include "infer/render/differences.h"
 #include "infer/render/html_report.h"
+#include "infer/render/print.h"
 #include "phasor/errors.h"
 
 namespace infer {

@@ -10,9 +10,9 @@
 
 #include "infer/cli/input.h"
 #include "infer/cli/options.h"
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/render/observed_json.h"
-#include "infer/render/terminal.h"
 #include "models/model_info.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"

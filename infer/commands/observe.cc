@@ -6,6 +6,7 @@
 #include "infer/experiment/baseline.h"
 #include "infer/experiment/measures.h"
 #include "infer/render/html_report.h"
+#include "infer/render/print.h"
 
 namespace infer {
 namespace {

@@ -6,6 +6,7 @@
 #include "infer/commands.h"
 #include "infer/experiment/activations.h"
 #include "infer/render/observed_json.h"
+#include "infer/render/observed_text.h"
 
 namespace infer {
 namespace {

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "infer/cli/input.h"
-#include "infer/render/terminal.h"
+#include "infer/cli/terminal.h"
 
 namespace infer {
 namespace {

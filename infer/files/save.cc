@@ -12,7 +12,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "infer/commands.h"
+#include "infer/cli/usage.h"
 #include "infer/files/temporary_file.h"
 #include "phasor/errors.h"
 

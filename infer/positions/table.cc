@@ -10,7 +10,7 @@
 
 #include "engine/position_source.h"
 #include "engine/spelling.h"
-#include "infer/commands.h"
+#include "infer/cli/usage.h"
 #include "infer/files/table_file.h"
 #include "lens/rows.h"
 #include "phasor/errors.h"

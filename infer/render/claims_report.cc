@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "infer/commands.h"
+#include "infer/cli/terminal.h"
+#include "infer/cli/usage.h"
 #include "infer/positions/claims.h"
 #include "infer/render/observed_json.h"
 #include "infer/render/position_report.h"
-#include "infer/render/terminal.h"
 #include "phasor/errors.h"
 
 namespace infer {

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "infer/cli/terminal.h"
 #include "infer/render/observed_json.h"
-#include "infer/render/terminal.h"
 #include "phasor/version.h"
 
 namespace infer {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "infer/render/terminal.h"
+#include "infer/cli/terminal.h"
 #include "infer/views/view.h"
 
 namespace infer {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "infer/cli/terminal.h"
 #include "infer/experiment/observed.h"
 #include "infer/render/table_text.h"
-#include "infer/render/terminal.h"
 #include "infer/views/view.h"
 
 namespace infer {

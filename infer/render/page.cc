@@ -7,8 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "infer/cli/terminal.h"
 #include "infer/render/observed_json.h"
-#include "infer/render/terminal.h"
 
 namespace infer {
 

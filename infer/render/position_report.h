@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "infer/cli/progress.h"
+#include "infer/cli/terminal.h"
 #include "infer/positions/properties.h"
 #include "infer/positions/table.h"
-#include "infer/render/terminal.h"
 
 namespace infer {
 

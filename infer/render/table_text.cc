@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-#include "infer/render/terminal.h"
+#include "infer/cli/terminal.h"
 
 namespace infer {
 namespace {
@@ -252,12 +252,6 @@ class TableText {
 };
 
 }  // namespace
-
-bool Shown::has(const Row& row) const {
-  return row.head == 0 || heads.empty() || std::ranges::any_of(heads, [&](HeadNumber head) {
-           return head.layer == row.layer && head.head == row.head;
-         });
-}
 
 std::string name_of(const Row& row) {
   if (row.head > 0) {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "engine/embed.h"
-#include "infer/commands.h"
+#include "infer/cli/usage.h"
 #include "infer/render/observed_json.h"
 #include "infer/serve/fields.h"
 #include "phasor/errors.h"

@@ -1,4 +1,6 @@
 // infer serve: embeddings, rerankers and classifiers behind HTTP.
+#include "infer/serve/serve.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <poll.h>
@@ -14,9 +16,8 @@
 #include <thread>
 
 #include "infer/cli/options.h"
-#include "infer/commands.h"
+#include "infer/cli/terminal.h"
 #include "infer/files/plain_file.h"
-#include "infer/render/terminal.h"
 #include "infer/serve/access_log.h"
 #include "infer/serve/service.h"
 #include "models/files.h"

@@ -10,13 +10,13 @@
 #include <set>
 
 #include "infer/cli/line_stream.h"
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/embed/embed_file.h"
 #include "infer/commands/embed/embedder.h"
 #include "infer/files/matrix_file.h"
 #include "infer/files/plain_file.h"
 #include "infer/render/observed_json.h"
-#include "infer/render/terminal.h"
 #include "models/files.h"
 #include "phasor/errors.h"
 

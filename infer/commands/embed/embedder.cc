@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
-#include "infer/render/terminal.h"
 #include "phasor/errors.h"
 #include "tokenizer/libraries.h"
 #include "tokenizer/utf8.h"

@@ -13,10 +13,10 @@
 #include <system_error>
 
 #include "engine/team.h"
+#include "infer/cli/terminal.h"
 #include "infer/files/matrix_file.h"
 #include "infer/files/plain_file.h"
 #include "infer/render/observed_json.h"
-#include "infer/render/terminal.h"
 #include "phasor/errors.h"
 
 namespace infer {

@@ -6,11 +6,11 @@
 #include <optional>
 
 #include "infer/cli/progress.h"
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/shard/plan.h"
 #include "infer/commands/shard/shard.h"
 #include "infer/files/fingerprint.h"
-#include "infer/render/terminal.h"
 #include "phasor/errors.h"
 #include "tokenizer/utf8.h"
 

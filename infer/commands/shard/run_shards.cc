@@ -13,6 +13,7 @@
 
 #include "infer/cli/line_stream.h"
 #include "infer/cli/progress.h"
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/shard/shard.h"
 #include "infer/commands/shard/shard_files.h"
@@ -20,7 +21,6 @@
 #include "infer/files/plain_file.h"
 #include "infer/files/temporary_file.h"
 #include "infer/render/observed_json.h"
-#include "infer/render/terminal.h"
 #include "phasor/errors.h"
 
 namespace infer {

@@ -6,11 +6,11 @@
 
 #include "infer/cli/options.h"
 #include "infer/cli/progress.h"
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/shard/shard.h"
 #include "infer/commands/shard/shard_files.h"
 #include "infer/render/observed_json.h"
-#include "infer/render/terminal.h"
 #include "phasor/errors.h"
 
 namespace infer {

@@ -1,4 +1,4 @@
-#include "infer/render/terminal.h"
+#include "infer/cli/terminal.h"
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
@@ -15,7 +15,7 @@
 #include <filesystem>
 #include <new>
 
-#include "infer/commands.h"
+#include "infer/cli/usage.h"
 #include "phasor/errors.h"
 #include "tokenizer/utf8.h"
 
