@@ -191,6 +191,12 @@ void note_slow(phasor::Precision precision) {
   if (!why.empty()) report_note(why);
 }
 
+std::string invalid_bytes_note(int64_t invalid_bytes) {
+  return invalid_bytes == 1
+             ? "1 byte was not UTF-8 and was read as U+FFFD"
+             : fmt::format("{} bytes were not UTF-8 and were read as U+FFFD", invalid_bytes);
+}
+
 std::vector<std::string> read_texts(const std::vector<std::string>& words,
                                     const std::string& prefix) {
   std::vector<std::string> texts;

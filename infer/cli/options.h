@@ -92,6 +92,9 @@ Enum parse_name(const char* option, const std::string& name) {
   return static_cast<Enum>(parse_name(option, name, phasor::names<Enum>()));
 }
 
+/// A sentence for people about a text that was not all UTF-8.
+std::string invalid_bytes_note(int64_t invalid_bytes);
+
 /// The words, with each "-" replaced by the lines of stdin, and `prefix` before each text.
 std::vector<std::string> read_texts(const std::vector<std::string>& words,
                                     const std::string& prefix = {});

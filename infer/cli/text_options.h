@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "infer/cli/input.h"
 #include "infer/cli/options.h"
-#include "infer/experiment/subject.h"
+#include "infer/cli/study.h"
 #include "phasor/encoder.h"
 
 namespace infer {

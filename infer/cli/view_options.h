@@ -9,7 +9,7 @@
 
 #include "infer/cli/command_line.h"
 #include "infer/cli/options.h"
-#include "infer/experiment/batch.h"
+#include "infer/cli/study.h"
 
 namespace infer {
 

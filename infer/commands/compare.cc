@@ -6,10 +6,11 @@
 #include <array>
 #include <filesystem>
 
+#include "infer/cli/progress.h"
+#include "infer/cli/study.h"
 #include "infer/cli/text_options.h"
 #include "infer/cli/view_options.h"
 #include "infer/commands.h"
-#include "infer/experiment/many.h"
 #include "infer/render/differences.h"
 #include "infer/render/html_report.h"
 #include "infer/render/print.h"
@@ -272,13 +273,14 @@ int compare(int argc, char** argv) {
   if (!arguments.views.html.empty()) page.emplace(arguments.views.html);
   std::vector<Observed> runs;
   {
-    Progress progress(common.quiet);
+    ProgressLine progress(common.quiet);
+    const Stages stages{progress.stages()};
     runs = observe_runs(subjects, arguments.no_text() ? arguments.file : "", inputs, request,
-                        progress, page ? HtmlReport::kMostTexts : 0,
+                        stages, page ? HtmlReport::kMostTexts : 0,
                         [&](size_t, size_t number, Observed&& text) {
                           if (page) page->add(number, text);
                         });
-    add_baseline(baseline, arguments.no_text() ? arguments.file : "", inputs, request, progress,
+    add_baseline(baseline, arguments.no_text() ? arguments.file : "", inputs, request, stages,
                  runs);
   }
   if (!common.quiet) print_notes(arguments, subjects, inputs, max_tokens);

@@ -1,10 +1,10 @@
 // infer observe TEXT…: position through the layers of an encoder, before and after interventions.
+#include "infer/cli/progress.h"
+#include "infer/cli/study.h"
 #include "infer/cli/text_options.h"
 #include "infer/cli/view_options.h"
 #include "infer/commands.h"
-#include "infer/experiment/activations.h"
-#include "infer/experiment/baseline.h"
-#include "infer/experiment/measures.h"
+#include "infer/commands/save_activations.h"
 #include "infer/render/html_report.h"
 #include "infer/render/print.h"
 
@@ -76,11 +76,11 @@ Shown shown_of(const ObserveArguments& arguments, const phasor::ModelConfig& con
 
 /// Adds what untrained models show of each text to its runs.
 void add_baseline(const Baseline& baseline, std::span<const Input> inputs, Request request,
-                  Progress& progress, std::vector<std::vector<Observed>>& texts) {
+                  const Stages& stages, std::vector<std::vector<Observed>>& texts) {
   request.patterns = request.arrays = false;
   std::vector<std::vector<std::vector<Observed>>> seeds;
   for (const std::vector<Subject>& subjects : baseline.subjects())
-    seeds.push_back(observe_texts(subjects, inputs, request, progress));
+    seeds.push_back(observe_texts(subjects, inputs, request, stages));
   for (size_t i = 0; !seeds.empty() && i < texts.size(); ++i) {
     for (size_t side = 0; side < baseline.subjects()[0].size(); ++side) {
       std::vector<Observed> of_side;
@@ -116,7 +116,8 @@ int observe(int argc, char** argv) {
   std::optional<HtmlReport> page;
   if (!arguments.views.html.empty()) page.emplace(arguments.views.html);
   const size_t on_page = page ? HtmlReport::kMostTexts : 0;
-  Progress progress(common.quiet);
+  ProgressLine progress(common.quiet);
+  const Stages stages{progress.stages()};
   Output output;
   size_t number = 0;
   const auto show = [&](const std::vector<Observed>& runs) {
@@ -130,8 +131,8 @@ int observe(int argc, char** argv) {
   for (const std::span<const Input> part : batches_of(inputs, on_page)) {
     if (output.closed() && !page) break;
     request.patterns = request.asks("pattern") || number + unsaved.size() < on_page;
-    std::vector<std::vector<Observed>> observed = observe_texts(subjects, part, request, progress);
-    add_baseline(baseline, part, request, progress, observed);
+    std::vector<std::vector<Observed>> observed = observe_texts(subjects, part, request, stages);
+    add_baseline(baseline, part, request, stages, observed);
     for (std::vector<Observed>& runs : observed) {
       if (page) page->add(runs);
       if (texts.save.empty()) {
@@ -160,8 +161,8 @@ int observe(int argc, char** argv) {
         subjects.size(),
         make_inputs(*model, {}, prefixed, tokenize_options(common, request.max_tokens)));
     if (!common.quiet) note_inputs(arguments.file, lines[0], request.max_tokens);
-    std::vector<Observed> runs = observe_runs(subjects, arguments.file, lines, request, progress);
-    add_baseline(baseline, arguments.file, lines, request, progress, runs);
+    std::vector<Observed> runs = observe_runs(subjects, arguments.file, lines, request, stages);
+    add_baseline(baseline, arguments.file, lines, request, stages, runs);
     if (page) page->add(runs);
     show(runs);
   }

@@ -1,12 +1,14 @@
 // infer TEXT…: what each layer of an encoder does with the positions of a text's tokens.
 #include <nlohmann/json.hpp>
 
+#include "infer/cli/progress.h"
 #include "infer/cli/text_options.h"
 #include "infer/cli/view_options.h"
 #include "infer/commands.h"
-#include "infer/experiment/activations.h"
-#include "infer/render/observed_json.h"
+#include "infer/commands/save_activations.h"
+#include "infer/render/json_text.h"
 #include "infer/render/observed_text.h"
+#include "lens/views/json.h"
 
 namespace infer {
 namespace {
@@ -61,12 +63,13 @@ int run(int argc, char** argv) {
   check_lengths(subject, inputs, request);
   if (!texts.save.empty()) save_activations(texts.save, texts.hooks, {&subject, 1}, inputs);
 
-  Progress progress(common.quiet);
+  ProgressLine progress(common.quiet);
+  const Stages stages{progress.stages()};
   Output output;
   size_t number = 0;
   for (const std::span<const Input> part : batches_of(inputs)) {
     if (output.closed()) break;
-    for (const Observed& text : observe_texts(subject, part, request, progress)) {
+    for (const Observed& text : observe_texts(subject, part, request, stages)) {
       print_notes(texts, encoder, options, text, number, inputs.size());
       common.json ? output.write(one_line(to_json(text)) + "\n")
                   : output.show((number == 0 ? "" : "\n") + to_short_text(text, output));

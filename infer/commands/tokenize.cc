@@ -7,11 +7,11 @@
 #include <span>
 #include <utility>
 
-#include "infer/cli/input.h"
 #include "infer/cli/options.h"
+#include "infer/cli/study.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
-#include "infer/render/observed_json.h"
+#include "infer/render/json_text.h"
 #include "phasor/model.h"
 #include "phasor/tokenizer.h"
 

@@ -10,7 +10,7 @@
 #include "infer/cli/terminal.h"
 #include "infer/cli/usage.h"
 #include "infer/positions/claims.h"
-#include "infer/render/observed_json.h"
+#include "infer/render/json_text.h"
 #include "infer/render/position_report.h"
 #include "phasor/errors.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "infer/cli/study.h"
 #include "infer/cli/terminal.h"
-#include "infer/experiment/observed.h"
 #include "infer/render/table_text.h"
 
 namespace infer {

@@ -8,7 +8,8 @@
 #include <string_view>
 
 #include "infer/cli/terminal.h"
-#include "infer/render/observed_json.h"
+#include "infer/render/json_text.h"
+#include "lens/views/json.h"
 #include "phasor/version.h"
 
 namespace infer {

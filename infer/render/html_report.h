@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "infer/experiment/observed.h"
+#include "infer/cli/study.h"
 #include "infer/render/page.h"
 
 namespace infer {

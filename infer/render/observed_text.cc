@@ -196,7 +196,7 @@ std::string to_short_text(const Observed& text, const Output& output) {
     out += fmt::format("\n  most probable tokens for the mask at position {:.4g}\n",
                        text.position_ids[mask.token]);
     for (const Filler& filler : mask.fillers) {
-      out += trimmed(fmt::format("    {} {:.3f} {}", pad_right(filler.piece, 16),
+      out += trimmed(fmt::format("    {} {:.3f} {}", pad_right(printable(filler.piece), 16),
                                  filler.probability, bar(filler.probability, kBarWidth)));
     }
   }

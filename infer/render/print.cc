@@ -4,8 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "infer/render/observed_json.h"
+#include "infer/render/csv.h"
+#include "infer/render/json_text.h"
 #include "infer/render/observed_text.h"
+#include "lens/views/json.h"
 
 namespace infer {
 namespace {

@@ -6,9 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "infer/cli/study.h"
 #include "infer/cli/view_options.h"
-#include "infer/experiment/observed.h"
-#include "infer/views/view.h"
 
 namespace infer {
 

@@ -4,10 +4,11 @@
 #include <boost/asio/steady_timer.hpp>
 #include <nlohmann/json.hpp>
 
-#include "infer/experiment/batch.h"
+#include "infer/cli/study.h"
 #include "infer/render/html_report.h"
-#include "infer/render/observed_json.h"
+#include "infer/render/json_text.h"
 #include "infer/render/page.h"
+#include "lens/views/json.h"
 #include "phasor/errors.h"
 #include "phasor/version.h"
 
@@ -108,10 +109,9 @@ std::pair<std::string, int64_t> LiveObserver::observe(const Observation& observa
     bytes += observed_bytes(model.config(), request, length, length, std::ssize(subjects));
   }
   observation.take(bytes);
-  Progress progress(true);
   nlohmann::ordered_json texts = nlohmann::ordered_json::array();
   int64_t tokens = 0;
-  for (const std::vector<Observed>& runs : observe_texts(subjects, inputs, request, progress)) {
+  for (const std::vector<Observed>& runs : observe_texts(subjects, inputs, request, {})) {
     texts.push_back(text_json(runs));
     tokens += runs[0].num_tokens();
   }

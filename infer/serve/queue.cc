@@ -11,7 +11,7 @@
 
 #include "engine/embed.h"
 #include "infer/cli/usage.h"
-#include "infer/render/observed_json.h"
+#include "infer/render/json_text.h"
 #include "infer/serve/fields.h"
 #include "phasor/errors.h"
 

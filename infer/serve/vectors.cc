@@ -5,7 +5,7 @@
 #include <bit>
 #include <cmath>
 
-#include "infer/cli/input.h"
+#include "infer/cli/study.h"
 #include "infer/render/page.h"
 #include "infer/serve/exchange.h"
 

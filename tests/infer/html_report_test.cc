@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "infer/render/observed_json.h"
+#include "infer/render/json_text.h"
 #include "phasor/errors.h"
 #include "phasor/version.h"
 #include "tests/support/expect_error.h"

@@ -4,13 +4,14 @@
 #include <cmath>
 
 #include "infer/cli/text_options.h"
-#include "tests/infer/observing.h"
+#include "tests/lens/observing.h"
 #include "tests/support/family_files.h"
 
 namespace infer {
 namespace {
 
 using namespace phasor;
+using namespace phasor::internal;
 
 constexpr double kRounding = 1e-5;  // of float32, where sums depend on the batch
 
@@ -22,7 +23,7 @@ Trace states_of(Encoder& encoder, const std::vector<int32_t>& ids, RunOptions op
 }
 
 TEST(MeasuresTest, LayersAreWhatTheLibrarySays) {
-  Encoder encoder = bundled("learned");
+  Encoder encoder = encoder_of("learned");
   const Observed text = observe(encoder, kText);
   const std::vector<int32_t>& ids = text.input.token_ids;
   EXPECT_EQ(text.text_tokens, (std::vector<int64_t>{1, 2, 3, 4, 5}));
@@ -60,7 +61,7 @@ TEST(MeasuresTest, LayersAreWhatTheLibrarySays) {
 }
 
 TEST(MeasuresTest, HeadsAndScoresAreWhatTheLibrarySays) {
-  Encoder encoder = bundled();
+  Encoder encoder = encoder_of();
   const Observed text = observe(encoder, kText);
   const std::vector<int32_t>& ids = text.input.token_ids;
   Trace patterns{Hook::kPattern};
@@ -122,7 +123,7 @@ TEST(MeasuresTest, HeadsAndScoresAreWhatTheLibrarySays) {
 }
 
 TEST(MeasuresTest, OrdersAreThoseOfTheSeedAndKeepSpecialTokensInPlace) {
-  Encoder encoder = bundled();
+  Encoder encoder = encoder_of();
   Request request = request_of({"order"});
   request.seed = 5;
   const Observed text = observe(encoder, kText, request);
@@ -172,7 +173,7 @@ void expect_run(const Observed& after, Encoder& encoder, const RunOptions& optio
 }
 
 TEST(MeasuresTest, EveryEditIsTheRunThatTheLibraryMakesOfIt) {
-  Encoder encoder = bundled("learned");
+  Encoder encoder = encoder_of("learned");
   const std::vector<std::pair<std::vector<std::string>, Positions>> edits = {
       {{"zero"}, Positions().scaled(0)},
       {{"mean"}, Positions().averaged()},
@@ -205,7 +206,7 @@ TEST(MeasuresTest, ATableFromAFileReplacesThePositions) {
   const std::string bytes =
       safetensors_bytes({{"positions", {16, 128}, "F32", float_bytes(values)}});
   const std::string file = folder.write("table.safetensors", bytes).string();
-  Encoder encoder = bundled();
+  Encoder encoder = encoder_of();
   const Observed after = intervene(encoder, {.edits = {"reverse", "table=" + file}, .cuts = {}});
   EXPECT_EQ(after.positions, "table");
   const PositionTable table{.rows = 16, .d_model = 128, .values = values};
@@ -213,7 +214,7 @@ TEST(MeasuresTest, ATableFromAFileReplacesThePositions) {
 }
 
 TEST(MeasuresTest, ACutResidualConnectionEndsTheDirectPath) {
-  Encoder encoder = bundled();
+  Encoder encoder = encoder_of();
   const Observed before = observe(encoder, kText);
   using Site = ResidualCut::Site;
   const std::map<std::string, ResidualCut> cuts = {
@@ -233,7 +234,7 @@ TEST(MeasuresTest, ACutResidualConnectionEndsTheDirectPath) {
 }
 
 TEST(MeasuresTest, WithoutPositionsNothingIsThePositions) {
-  Encoder sinusoidal = bundled(), none = bundled("none");
+  Encoder sinusoidal = encoder_of(), none = encoder_of("none");
   const Observed removed =
       observe(sinusoidal, kText, request_of(), {.positions = Positions::none()});
   EXPECT_EQ(removed.positions, "none");
@@ -259,7 +260,7 @@ TEST(MeasuresTest, WithoutPositionsNothingIsThePositions) {
 }
 
 TEST(MeasuresTest, ATextOfOneTokenHasNoOrder) {
-  Encoder encoder = bundled();
+  Encoder encoder = encoder_of();
   for (const std::vector<int32_t>& ids : {std::vector<int32_t>{5}, {2, 3}, {2, 1090, 3}}) {
     const Observed text = observe_ids(encoder, ids);
     for (const char* view : {"order", "split", "rank"}) {
@@ -270,7 +271,7 @@ TEST(MeasuresTest, ATextOfOneTokenHasNoOrder) {
 }
 
 TEST(MeasuresTest, OfEqualTokensNothingIsTheTokens) {
-  Encoder encoder = bundled();
+  Encoder encoder = encoder_of();
   const Observed text = observe_ids(encoder, {5, 5, 5, 5, 5, 5});
   for (int64_t l = 0; l <= 6; ++l) {
     EXPECT_NEAR(number(text, "split", l, "position"), 1, 1e-9);
@@ -281,7 +282,7 @@ TEST(MeasuresTest, OfEqualTokensNothingIsTheTokens) {
 TEST(MeasuresTest, FiveHundredTokensAreMeasured) {
   std::vector<int32_t> ids;
   for (int i = 0; i < 512; ++i) ids.push_back(10 + i % 400);
-  Encoder encoder = bundled();
+  Encoder encoder = encoder_of();
   const Observed text = observe_ids(encoder, ids, request_of({"direct", "offsets", "scores"}));
   EXPECT_EQ(text.tables.at("offsets").columns.size(), 1023u);
   EXPECT_GT(number(text, "direct", 1, "position"), 0.01);
@@ -291,7 +292,7 @@ TEST(MeasuresTest, FiveHundredTokensAreMeasured) {
 TEST(MeasuresTest, WhatOverlappingWindowsMakeCannotBeTakenApart) {
   std::vector<int32_t> ids;
   for (int i = 0; i < 150; ++i) ids.push_back(10 + i % 40);
-  Encoder encoder = bundled("learned");
+  Encoder encoder = encoder_of("learned");
   const Observed text = observe_ids(
       encoder, ids, request_of({"direct", "attention", "rollout", "scores", "relative"}),
       {.overflow = Overflow::kWindow});
@@ -302,7 +303,7 @@ TEST(MeasuresTest, WhatOverlappingWindowsMakeCannotBeTakenApart) {
   EXPECT_TRUE(text.heads.empty());
   EXPECT_TRUE(text.position_vectors.empty());
 
-  Encoder int8 = bundled("learned", Precision::kInt8);
+  Encoder int8 = encoder_of("learned", Precision::kInt8);
   EXPECT_EQ(why_missing(observe(int8, kText), "scores"), "measured only in f32");
   EXPECT_EQ(why_missing(observe(int8, kText), "relative"),
             "of added vectors, measured only in f32");
@@ -343,7 +344,7 @@ TEST(MeasuresTest, EveryFamilyIsObserved) {
 }
 
 TEST(MeasuresTest, AMaskGetsItsLikeliestFillers) {
-  Encoder encoder = bundled();
+  Encoder encoder = encoder_of();
   for (const int64_t top_k : {5, 2}) {
     Request request;
     request.top_k = top_k;
@@ -363,7 +364,7 @@ TEST(MeasuresTest, AMaskGetsItsLikeliestFillers) {
 }
 
 TEST(MeasuresTest, SourcesSumToOneAndAreNoneWithoutPositions) {
-  phasor::Encoder learned = bundled("learned"), none = bundled("none");
+  phasor::Encoder learned = encoder_of("learned"), none = encoder_of("none");
   const Request request = request_of({"sources"});
   const Observed with = observe(learned, kText, request), without = observe(none, kText, request);
   const auto want = phasor::position_sources(learned, with.input.token_ids, with.text_tokens, {}, 4,
@@ -389,7 +390,7 @@ TEST(MeasuresTest, SourcesSumToOneAndAreNoneWithoutPositions) {
 }
 
 TEST(MeasuresTest, PartsSumToTheirSources) {
-  phasor::Encoder encoder = bundled("learned");
+  phasor::Encoder encoder = encoder_of("learned");
   const Observed text = observe(encoder, kOther, request_of({"sources", "parts"}));
   const auto of = [&](const char* part, int64_t l, const char* column) {
     return number(text, "parts", fmt::format("{} {}", part, l), column);

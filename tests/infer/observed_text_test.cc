@@ -9,11 +9,13 @@
 #include <sstream>
 
 #include "infer/render/differences.h"
-#include "tests/infer/observing.h"
+#include "tests/lens/observing.h"
 #include "tests/support/run_program.h"
 
 namespace infer {
 namespace {
+
+using namespace phasor::internal;
 
 using phasor::contains;
 using phasor::lines_of;
@@ -148,7 +150,7 @@ TEST(ObservedTextTest, SharesAreStackedAndNegativeOnesHaveNoPart) {
 }
 
 TEST(ObservedTextTest, EveryViewFitsEightyColumns) {
-  phasor::Encoder a = bundled("sinusoidal"), b = bundled("learned");
+  phasor::Encoder a = encoder_of("sinusoidal"), b = encoder_of("learned");
   Request request = request_of();
   request.states = request.patterns = true;
   const auto runs_of = [&](const std::string& text) {
@@ -228,14 +230,14 @@ TEST(ObservedTextTest, ErrorsAreExplainedWhereTheyAreShown) {
 }
 
 TEST(ObservedTextTest, OffsetsThatOnlyOneRunHasAreNotCompared) {
-  phasor::Encoder encoder = bundled();
+  phasor::Encoder encoder = encoder_of();
   std::vector<Observed> runs = {observe(encoder, kOther), observe_ids(encoder, {5})};
   EXPECT_FALSE(contains(to_overview(runs, shown_of({"offsets"}), Output()), "Attention by offset"));
   EXPECT_TRUE(contains(text_of(runs, shown_of({"offsets"})), " —"));
 }
 
 TEST(ObservedTextTest, ShowsThePatternOfTheHeadThatIsAskedFor) {
-  phasor::Encoder encoder = bundled();
+  phasor::Encoder encoder = encoder_of();
   Request request = request_of({"pattern"});
   request.patterns = true;
   Shown shown = shown_of({"pattern"});
@@ -252,7 +254,7 @@ TEST(ObservedTextTest, ShowsThePatternOfTheHeadThatIsAskedFor) {
 }
 
 TEST(ObservedTextTest, AShortTextHasALineForEveryLayer) {
-  phasor::Encoder encoder = bundled();
+  phasor::Encoder encoder = encoder_of();
   const Observed text = observe(encoder, "Tom [MASK] a dog.", request_of({"effect", "attention"}));
   const std::vector<std::string> lines = lines_of(to_short_text(text, Output()));
   EXPECT_EQ(lines.at(0), "Tom [MASK] a dog.");

@@ -6,15 +6,19 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "infer/cli/usage.h"
 #include "infer/cli/view_options.h"
-#include "infer/commands.h"
-#include "infer/render/observed_json.h"
-#include "tests/infer/observing.h"
+#include "infer/render/csv.h"
+#include "infer/render/json_text.h"
+#include "lens/views/json.h"
+#include "tests/lens/observing.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/run_program.h"
 
 namespace infer {
 namespace {
+
+using namespace phasor::internal;
 
 using Json = nlohmann::ordered_json;
 
@@ -33,7 +37,7 @@ TEST(ViewsTest, EveryRowOfTheTableIsWhole) {
     const View& view = views()[i];
     SCOPED_TRACE(view.name);
     EXPECT_TRUE(names.insert(view.name).second);
-    EXPECT_EQ(&infer::view(view.name), &view);
+    EXPECT_EQ(&phasor::internal::view(view.name), &view);
     EXPECT_EQ(count(help, fmt::format("\n  {:<10} {}", view.name, view.title)), 1u);
     EXPECT_STRNE(view.title, "");
     EXPECT_STRNE(view.hint, "");
@@ -65,7 +69,7 @@ TEST(ViewsTest, EveryRowOfTheTableIsWhole) {
     }
   }
   EXPECT_FALSE(names.contains("all"));  // --only all
-  EXPECT_THROW(infer::view("nothing"), std::out_of_range);
+  EXPECT_THROW(phasor::internal::view("nothing"), std::out_of_range);
 }
 
 /// Expects tables as their views describe them.
@@ -148,7 +152,7 @@ void expect_all_formats_hold_the_same(std::span<const Observed> runs) {
 }
 
 TEST(ViewsTest, EveryViewOfATextHasRowsAndAllFormatsHoldThem) {
-  phasor::Encoder encoder = bundled();
+  phasor::Encoder encoder = encoder_of();
   const Observed text = observe(encoder, kText);
   expect_all_formats_hold_the_same(std::span(&text, 1));
   for (const View& view : views()) {
@@ -162,7 +166,7 @@ TEST(ViewsTest, EveryViewOfATextHasRowsAndAllFormatsHoldThem) {
 }
 
 TEST(ViewsTest, EveryViewOfTwoRunsOfAFileHasRowsAndAllFormatsHoldThem) {
-  phasor::Encoder encoder = bundled();
+  phasor::Encoder encoder = encoder_of();
   Request request = request_of();
   request.lines = few_lines();
   const std::vector<Observed> runs =
@@ -182,7 +186,7 @@ TEST(ViewsTest, EveryViewOfTwoRunsOfAFileHasRowsAndAllFormatsHoldThem) {
 }
 
 TEST(ViewsTest, JsonOfARunSaysWhatWasRun) {
-  phasor::Encoder encoder = bundled("learned");
+  phasor::Encoder encoder = encoder_of("learned");
   std::vector<int32_t> ids(130, 5);
   Observed text = observe_ids(encoder, ids, {}, {.overflow = phasor::Overflow::kInterpolate});
   text.input.text = "</b> \xff";

@@ -9,7 +9,7 @@
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/classify/classifier.h"
-#include "infer/render/observed_json.h"
+#include "infer/render/json_text.h"
 
 namespace infer {
 namespace {

@@ -11,7 +11,7 @@
 #include "infer/commands.h"
 #include "infer/commands/classify/classifier.h"
 #include "infer/commands/embed/embedder.h"
-#include "infer/render/observed_json.h"
+#include "infer/render/json_text.h"
 #include "phasor/errors.h"
 
 namespace infer {

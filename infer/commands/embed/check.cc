@@ -16,7 +16,7 @@
 #include "infer/commands/embed/embedder.h"
 #include "infer/files/matrix_file.h"
 #include "infer/files/plain_file.h"
-#include "infer/render/observed_json.h"
+#include "infer/render/json_text.h"
 #include "models/files.h"
 #include "phasor/errors.h"
 
@@ -231,7 +231,7 @@ class Check {
                                          (kSample - 1)));
     }
     LineReader reader(arguments_.input, true);
-    Progress progress(arguments_.common.quiet);
+    ProgressLine progress(arguments_.common.quiet);
     std::vector<Line> window;
     std::vector<std::vector<float>> saved;
     std::vector<int64_t> numbers;

@@ -16,7 +16,7 @@
 #include "infer/commands/embed/embed_file.h"
 #include "infer/commands/embed/embedder.h"
 #include "infer/commands/embed/nearest.h"
-#include "infer/render/observed_json.h"
+#include "infer/render/json_text.h"
 #include "phasor/errors.h"
 
 namespace infer {

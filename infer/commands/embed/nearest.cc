@@ -16,7 +16,7 @@
 #include "infer/cli/terminal.h"
 #include "infer/files/matrix_file.h"
 #include "infer/files/plain_file.h"
-#include "infer/render/observed_json.h"
+#include "infer/render/json_text.h"
 #include "phasor/errors.h"
 
 namespace infer {

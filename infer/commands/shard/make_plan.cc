@@ -101,7 +101,7 @@ std::vector<Plan::Input> inputs_of(const std::vector<std::string>& files) {
 /// signal came.
 bool read_corpus(Plan& plan, bool quiet) {
   LineReader reader(plan.files(), quiet);
-  Progress progress(quiet);
+  ProgressLine progress(quiet);
   Fingerprint fingerprint, all;
   const auto finish = [&] {
     if (!plan.shards.empty()) plan.shards.back().fingerprint = fingerprint.value();

@@ -180,7 +180,7 @@ int shard_merge(int argc, char** argv) {
   TemporaryFile file(
       "-o", output,
       {.reserve = text ? 0 : std::ssize(header) + 4 * plan.format.width * plan.lines});
-  Progress progress(quiet);
+  ProgressLine progress(quiet);
   Merged merged;
   merged.write(std::as_bytes(std::span(header)), file);
   std::vector<char> buffer(1 << 20);

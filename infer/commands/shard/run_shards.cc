@@ -20,7 +20,7 @@
 #include "infer/files/fingerprint.h"
 #include "infer/files/plain_file.h"
 #include "infer/files/temporary_file.h"
-#include "infer/render/observed_json.h"
+#include "infer/render/json_text.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -317,7 +317,7 @@ class Runner {
   std::optional<Embedder> embedder_;
   std::optional<LineReader> reader_;
   Output output_;
-  Progress progress_;
+  ProgressLine progress_;
   std::string arithmetic_;
   int64_t written_ = 0, done_ = 0, failed_ = 0, lines_ = 0;
   int exit_code_ = 0;

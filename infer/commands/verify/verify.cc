@@ -9,12 +9,11 @@
 #include <span>
 
 #include "infer/cli/options.h"
+#include "infer/cli/study.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/verify/golden.h"
-#include "infer/experiment/deviation.h"
-#include "infer/experiment/subject.h"
-#include "infer/render/observed_json.h"
+#include "infer/render/json_text.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
 #include "phasor/trace.h"
