@@ -49,7 +49,10 @@ Shown parse_views(const ViewOptions& options, bool as_text, const phasor::ModelC
                   const std::function<std::string(Needs)>& why_not);
 /// How many untrained models stand beside each; 0: none. Throws UsageError.
 int64_t baseline_seeds(const ViewOptions& options);
-/// What must be measured for that.
-Request request_for(const ViewOptions& options, const Shown& shown);
+/// What must be measured for that, of texts by themselves or of many as one. Throws UsageError.
+lens::ObserveOptions observe_options(const ViewOptions& options, const Shown& shown, bool means);
+
+/// What `infer COMMAND --help` says about --only: a line for each view.
+std::string views_help();
 
 }  // namespace infer

@@ -18,10 +18,10 @@
 
 #include "infer/cli/options.h"
 #include "infer/cli/progress.h"
-#include "infer/cli/study.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/render/json_text.h"
+#include "lens/study/deviation.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
 
@@ -322,7 +322,7 @@ int bench(int argc, char** argv) {
     for (const int wanted : threads) {
       phasor::Encoder encoder(model, {.threads = wanted, .precision = precision});
       if (!seen.emplace(precision, encoder.threads()).second) continue;  // "all" may be one
-      Deviation deviation;
+      phasor::internal::Deviation deviation;
       if (encoder.precision() != Precision::kFloat32) {
         if (!exact) {
           reference = reference_ids(*model);

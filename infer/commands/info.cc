@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "infer/cli/options.h"
-#include "infer/cli/study.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/render/json_text.h"

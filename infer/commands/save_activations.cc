@@ -96,7 +96,7 @@ void add_hooks(const phasor::Trace& trace, int64_t i, Tensors& tensors) {
 
 void add_measured(const Observed& text, Tensors& tensors) {
   if (const int64_t values = std::ssize(text.position_vectors); values > 0) {
-    tensors.copy("position_vectors", {text.num_tokens(), values / text.num_tokens()},
+    tensors.copy("position_vectors", {text.num_tokens, values / text.num_tokens},
                  text.position_vectors);
   }
   for (size_t l = 0; l < text.position_means.size(); ++l) {
@@ -105,56 +105,78 @@ void add_measured(const Observed& text, Tensors& tensors) {
   }
 }
 
-phasor::Encoding run_batch(const Subject& subject, std::span<const Input> inputs,
-                           HookTrace& trace) {
-  phasor::RunOptions options = subject.options;
+phasor::Encoding run_batch(const lens::Run& run, std::span<const std::vector<Observed>> texts,
+                           size_t side, HookTrace& trace) {
+  phasor::RunOptions options = run.options;
   options.observer = &trace;
-  if (subject.model().has_sentence()) options.pooling = subject.model().sentence().pooling;
-  return subject.encoder.encode_ids(token_ids_of(inputs), options);
+  if (run.model().has_sentence()) options.pooling = run.model().sentence().pooling;
+  std::vector<std::vector<int32_t>> sequences;
+  for (const std::vector<Observed>& text : texts) sequences.push_back(text[side].tokens.ids);
+  return run.encoder->encode_ids(sequences, options);
 }
 
-std::map<std::string, std::string> metadata(const Subject& subject,
+std::map<std::string, std::string> metadata(const lens::Run& run,
                                             const phasor::Encoding& encoding) {
-  const phasor::PositionConfig& own = subject.model().config().position;
-  const std::string layout = layout_name(own, subject.options.positions);
+  const phasor::PositionConfig& own = run.model().config().position;
+  const std::string layout = layout_name(own, run.options.positions);
   const bool replaced = layout != layout_name(own, {});
   const int64_t first =  // the first token's row
       replaced ? std::lround(encoding.positions(0).front()) : own.first_position;
-  return {{"model", subject.name},
+  return {{"model", run.name},
           {"layout", layout},
           {"first_position", fmt::format("{}", first)},
-          {"precision", std::string(phasor::to_string(subject.encoder.precision()))},
+          {"precision", std::string(phasor::to_string(run.encoder->precision()))},
           {"version", PHASOR_VERSION}};
 }
 
 }  // namespace
 
 void save_activations(const std::filesystem::path& path, const std::vector<std::string>& hooks,
-                      std::span<const Subject> subjects, std::span<const Input> inputs,
+                      std::span<const lens::Run> runs,
                       std::span<const std::vector<Observed>> observed) {
   Tensors tensors;
   std::deque<HookTrace> traces;  // what the tensors borrow from
   std::deque<phasor::Encoding> encodings;
-  for (size_t side = 0; side < subjects.size(); ++side) {
-    const std::string& label = subjects[side].label;
+  for (size_t side = 0; side < runs.size(); ++side) {
+    const lens::Run& run = runs[side];
     size_t number = 0;
-    for (const std::span<const Input> batch : batches_of(inputs)) {
-      HookTrace& trace = traces.emplace_back(hooks, subjects[side].model().config().num_layers);
-      const phasor::Encoding& encoding =
-          encodings.emplace_back(run_batch(subjects[side], batch, trace));
+    for (const std::span<const std::vector<Observed>> batch : batches_of(observed)) {
+      HookTrace& trace = traces.emplace_back(hooks, run.model().config().num_layers);
+      const phasor::Encoding& encoding = encodings.emplace_back(run_batch(run, batch, side, trace));
       for (int64_t i = 0; i < encoding.num_sequences(); ++i, ++number) {
-        tensors.prefix = fmt::format("{}.{}{}", number, label, label.empty() ? "" : ".");
+        tensors.prefix = fmt::format("{}.{}{}", number, run.label, run.label.empty() ? "" : ".");
         tensors.add_ids(encoding, i);
         if (hooks.empty()) {
-          add_states(encoding, trace, i, subjects[side].model().has_sentence(), tensors);
+          add_states(encoding, trace, i, run.model().has_sentence(), tensors);
         } else {
           add_hooks(trace, i, tensors);
         }
-        if (!observed.empty()) add_measured(observed[number][side], tensors);
+        add_measured(observed[number][side], tensors);
       }
     }
   }
-  save(path, tensors.all(), metadata(subjects[0], encodings.at(0)));
+  save(path, tensors.all(), metadata(runs[0], encodings.at(0)));
+}
+
+void observe_and_save(const TextOptions& options, std::span<const lens::Run> runs,
+                      std::span<const lens::Text> texts, lens::ObserveOptions how, bool arrays,
+                      const std::function<bool(const std::vector<Observed>&)>& show) {
+  const bool saves = !options.save.empty();
+  const bool patterns = std::ranges::count(how.views, "pattern") > 0;
+  const int64_t on_page = how.arrays_of;
+  if (saves) how.arrays_of = std::ssize(texts);
+  std::vector<std::vector<Observed>> unsaved;
+  lens::observe(runs, texts, how, [&](std::vector<Observed>&& observed) {
+    if (!saves) return show(observed);
+    for (Observed& run : observed) {
+      if (!patterns && std::ssize(unsaved) >= on_page) run.patterns.clear();
+      if (!arrays) run.position_vectors.clear();
+    }
+    unsaved.push_back(std::move(observed));
+    return true;
+  });
+  if (saves) save_activations(options.save, options.hooks, runs, unsaved);
+  for (const std::vector<Observed>& observed : unsaved) show(observed);
 }
 
 }  // namespace infer

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "infer/cli/options.h"
-#include "infer/cli/study.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/render/json_text.h"

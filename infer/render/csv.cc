@@ -25,7 +25,7 @@ std::string csv_head() { return "text,run,layer,head,measure,value\n"; }
 std::string to_csv(std::span<const Observed> runs, size_t number) {
   std::string text;
   for (const Observed& run : runs) {
-    for (const View& view : views()) {
+    for (const View& view : lens::views()) {
       const Table* const table = run.table(view.name);
       if (table == nullptr) continue;
       for (const Row& row : table->rows) {

@@ -30,6 +30,9 @@ class HtmlReport {
   /// Adds a run to text `number`, from 0.
   void add(size_t number, const Observed& run);
 
+  /// So many more texts are not on the page.
+  void leave_out(size_t texts) { left_out_ += texts; }
+
   /// Writes the page, whole or not at all; on stderr its size, unless `quiet`.
   void write(bool quiet);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "lens/study/fill_in.h"
 #include "lens/study/measures.h"
 #include "phasor/errors.h"
 
@@ -17,11 +18,38 @@ Trace traced(const Request& request) {
                Hook::kFinalNorm};
 }
 
-std::vector<std::vector<int32_t>> checked_tokens(const Subject& subject,
+/// Why a view of such needs cannot be measured, or null.
+const char* lacking(Needs needs, bool two, bool means, bool lines) {
+  if (needs == Needs::kOneText && means) return "a text by itself";
+  if ((needs == Needs::kTwoRuns || needs == Needs::kTwoRunsOfFile) && !two) return "two runs";
+  if ((needs == Needs::kManyTexts || needs_file(needs)) && !means) return "many texts as one";
+  return needs_file(needs) && !lines ? "lines whose tokens are masked" : nullptr;
+}
+
+/// The inputs' ids, if observing them takes little enough memory.
+std::vector<std::vector<int32_t>> checked_tokens(const lens::Run& subject,
                                                  std::span<const Input> inputs,
                                                  const Request& request) {
-  check_lengths(subject, inputs, request);
-  return token_ids_of(inputs);
+  constexpr int64_t kMostBytes = 400'000'000;
+  const Model& model = subject.model();
+  const int64_t most = kMostBytes + 8 * model.num_parameters();
+  const auto fits = [&](int64_t tokens) {
+    const bool windows = subject.options.overflow == Overflow::kWindow;
+    const int64_t window =
+        windows ? model.max_tokens(subject.options.positions).value_or(tokens) : tokens;
+    return observed_bytes(model.config(), request, tokens, std::min(tokens, window)) <= most;
+  };
+  std::vector<std::vector<int32_t>> sequences;
+  for (const Input& input : inputs) {
+    auto tokens = std::ssize(sequences.emplace_back(input.tokens.ids));
+    if (fits(tokens)) continue;
+    while (tokens > 1 && !fits(tokens)) tokens -= tokens / 8 + 1;
+    throw InvalidArgument(
+        fmt::format("a text has {} tokens; to observe them would take more than {} MB: cut it to "
+                    "about {} (max_tokens; infer observe --max-tokens {})",
+                    input.tokens.ids.size(), most / 1'000'000, tokens, tokens));
+  }
+  return sequences;
 }
 
 }  // namespace
@@ -38,36 +66,39 @@ int64_t observed_bytes(const ModelConfig& config, const Request& request, int64_
          runs * (kHeadBytes * heads + patterns * window * window);
 }
 
-void check_lengths(const Subject& subject, std::span<const Input> inputs, const Request& request) {
-  constexpr int64_t kMostBytes = 400'000'000;
-  const Model& model = subject.model();
-  const int64_t most = kMostBytes + 8 * model.num_parameters();
-  const auto fits = [&](int64_t tokens) {
-    const bool windows = subject.options.overflow == Overflow::kWindow;
-    const int64_t window =
-        windows ? model.max_tokens(subject.options.positions).value_or(tokens) : tokens;
-    return observed_bytes(model.config(), request, tokens, std::min(tokens, window)) <= most;
-  };
-  for (const Input& input : inputs) {
-    auto tokens = std::ssize(input.token_ids);
-    if (fits(tokens)) continue;
-    while (tokens > 1 && !fits(tokens)) tokens -= tokens / 8 + 1;
-    throw InvalidArgument(
-        fmt::format("a text has {} tokens; to observe them would take more than {} MB: cut it to "
-                    "about {} (infer observe --max-tokens {})",
-                    input.token_ids.size(), most / 1'000'000, tokens, tokens));
-  }
-}
-
 bool Request::asks(std::string_view view) const {
   return std::ranges::any_of(views, [&](const View* asked) { return asked->name == view; });
 }
 
 bool Request::measures(void (*measure)(Batch&)) const {
-  return std::ranges::any_of(views, [&](const View* asked) { return asked->of_texts == measure; });
+  return std::ranges::any_of(
+      views, [&](const View* asked) { return measure_of(asked->name).of_texts == measure; });
 }
 
-Batch::Batch(const Subject& subject, std::span<const Input> inputs, const Request& request,
+Request request_of(std::span<const lens::Run> runs, const lens::ObserveOptions& options,
+                   bool means) {
+  Request request{.without = options.without,
+                  .seed = options.seed,
+                  .top_k = options.top_k,
+                  .lines = options.masked,
+                  .max_tokens = options.tokenize.max_tokens};
+  for (const std::string& name : options.views) {
+    if (std::ranges::none_of(lens::views(), [&](const View& view) { return view.name == name; }))
+      throw InvalidArgument(fmt::format("there is no view '{}'; views() lists them", name));
+  }
+  for (const View& view : lens::views()) {
+    const bool named = std::ranges::count(options.views, view.name) > 0;
+    const char* const lacks = lacking(view.needs, runs.size() == 2, means, !options.masked.empty());
+    if (named && lacks != nullptr)
+      throw InvalidArgument(fmt::format("the view '{}' needs {}", view.name, lacks));
+    if (named || (options.views.empty() && lacks == nullptr && !view.slow))
+      request.views.push_back(&view);
+  }
+  request.patterns = request.asks("pattern");
+  return request;
+}
+
+Batch::Batch(const lens::Run& subject, std::span<const Input> inputs, const Request& request,
              const Stages& stages)
     : subject_(subject),
       request_(request),
@@ -78,8 +109,14 @@ Batch::Batch(const Subject& subject, std::span<const Input> inputs, const Reques
                  .mean_patterns = request.asks("rollout"),
                  .patterns = request.patterns},
                 special_places(subject.model(), inputs)),
-      encoding_(subject.run(sequences_, listener_)) {
+      encoding_(encode(subject, sequences_, listener_)) {
   for (int64_t i = 0; i < std::ssize(inputs); ++i) begin_text(inputs[i], i);
+  std::set<void (*)(Batch&)> done = {nullptr};
+  for (const View* view : request.views) {
+    stages.check();
+    const Measure& measure = measure_of(view->name);
+    if (done.insert(measure.of_texts).second) measure.of_texts(*this);
+  }
 }
 
 std::span<const float> Batch::state(int64_t l, int64_t i) const {
@@ -88,8 +125,8 @@ std::span<const float> Batch::state(int64_t l, int64_t i) const {
 
 bool Batch::in_windows(const Observed& text) const {
   return subject_.options.overflow == Overflow::kWindow &&
-         text.num_tokens() >
-             subject_.model().max_tokens(subject_.options.positions).value_or(text.num_tokens());
+         text.num_tokens >
+             subject_.model().max_tokens(subject_.options.positions).value_or(text.num_tokens);
 }
 
 bool Batch::missed_by_windows(int64_t i, std::string_view view) {
@@ -105,54 +142,27 @@ void Batch::miss(std::string_view view, const std::string& why) {
 void Batch::begin_text(const Input& input, int64_t i) {
   const ModelConfig& config = subject_.model().config();
   Observed& text = texts_.emplace_back(described(subject_));
-  text.input = input;
+  text.text = input.text;
+  text.tokens = input.tokens;
+  text.mask_as_text = input.mask_as_text;
+  keep_leading_tokens(text.tokens, encoding_.num_tokens(i));
+  text.num_tokens = encoding_.num_tokens(i);
+  text.num_cut = text.tokens.dropped > 0 ? 1 : 0;
   text.position_ids = {encoding_.positions(i).begin(), encoding_.positions(i).end()};
-  keep_leading_tokens(text.input, encoding_.num_tokens(i));
-  sequences_[i] = text.input.token_ids;
-  text.text_tokens = text_places(subject_.model(), text.input.token_ids);
-  text.masks = mask_reports(subject_.encoder, encoding_, i, request_.top_k);
+  sequences_[i] = text.tokens.ids;
+  text.text_tokens = text_places(subject_.model(), text.tokens.ids);
+  text.fillers = likely_fillers(*subject_.encoder, encoding_, i, request_.top_k);
   const Trace& trace = listener_.trace();
   if (trace.has(Hook::kPosEmbed, -1, i) && !in_windows(text)) {
     text.position_vectors = trace.at(Hook::kPosEmbed, -1, i).values;
   }
   for (int64_t l = 0; l <= config.num_layers; ++l) {
     const std::vector<float>& values = trace.hidden_state(l, i).values;
-    text.add("norm", {.layer = l, .cells = {mean_norm(values, config.d_model)}});
-    if (request_.states) text.states.push_back(values);
+    add_row(text, "norm", {.layer = l, .cells = {mean_norm(values, config.d_model)}});
   }
   for (int64_t l = 0; request_.patterns && l < config.num_layers; ++l) {
     text.patterns.push_back(trace.at(Hook::kPattern, l, i).values);
   }
-}
-
-std::vector<Observed> observe_texts(const Subject& subject, std::span<const Input> inputs,
-                                    const Request& request, const Stages& stages) {
-  Batch batch(subject, inputs, request, stages);
-  std::set<void (*)(Batch&)> done = {nullptr};
-  for (const View* view : request.views) {
-    if (subject.options.stop.stop_requested())
-      throw Error(ErrorCode::kCancelled, "the observation was cancelled");
-    if (done.insert(view->of_texts).second) view->of_texts(batch);
-  }
-  return std::move(batch.texts());
-}
-
-std::vector<std::vector<Observed>> observe_texts(std::span<const Subject> subjects,
-                                                 std::span<const Input> inputs, Request request,
-                                                 const Stages& stages) {
-  request.states = subjects.size() == 2;
-  std::vector<std::vector<Observed>> texts(inputs.size());
-  for (const Subject& subject : subjects) {
-    size_t i = 0;
-    for (Observed& text : observe_texts(subject, inputs, request, stages)) {
-      texts[i++].push_back(std::move(text));
-    }
-  }
-  for (std::vector<Observed>& runs : texts) {
-    if (runs.size() == 2) measure_moved(runs[0], runs[1]);
-    for (Observed& run : runs) run.states.clear();
-  }
-  return texts;
 }
 
 }  // namespace phasor::internal

@@ -10,45 +10,51 @@
 
 #include "lens/study/listener.h"
 #include "lens/study/observed.h"
+#include "lens/study/run.h"
 #include "lens/study/stages.h"
-#include "lens/study/subject.h"
+#include "lens/study/text.h"
 #include "lens/views/view.h"
 
 namespace phasor::internal {
 
+class Batch;
+
 /// What is wanted of a run.
 struct Request {
   std::vector<const View*> views = {};
-  std::string without = "mean";  // the edit that makes a run one without positions
-  uint64_t seed = 1;      // for what is drawn, of the first text; the next one has the next number
-  int64_t top_k = 5;      // fillers of each mask
-  bool states = false;    // keep them in Observed::states,
-  bool patterns = false;  // these (4·H·T² bytes a layer),
-  bool arrays = false;    // and the split's means by position
-  std::vector<std::string> lines = {};  // whose tokens are masked; empty: no file was given
-  int64_t max_tokens = 0;               // these lines are cut to so many; 0: they are not
+  std::string without = "mean";
+  uint64_t seed = 1;                        // of the first text
+  int64_t top_k = 5;                        // fillers of each mask
+  bool patterns = false;                    // keep these (4·H·T² bytes a layer),
+  bool arrays = false;                      // and the split's means by position
+  std::span<const std::string> lines = {};  // whose tokens are masked
+  int64_t max_tokens = 0;                   // these lines are cut to so many; 0: they are not
 
   bool asks(std::string_view view) const;
   /// Whether a view asks for what `measure` finds.
   bool measures(void (*measure)(Batch&)) const;
 };
 
+/// What observe() or observe_means() want of such runs. Throws InvalidArgument for views that there
+/// are not, and for those that lack something.
+Request request_of(std::span<const lens::Run> runs, const lens::ObserveOptions& options,
+                   bool means);
+
 /// About the bytes that observing a text takes in so many runs: the stream of all its tokens, of
 /// one run after the other; tables and their JSON; and patterns of the tokens of a window (of all
 /// tokens where there are none), of all layers where the request keeps them, otherwise of one.
 int64_t observed_bytes(const ModelConfig& config, const Request& request, int64_t tokens,
                        int64_t window, int64_t runs = 1);
-/// Throws InvalidArgument where observing a text would take more than 400 MB and eight bytes for
-/// each of the model's parameters.
-void check_lengths(const Subject& subject, std::span<const Input> inputs, const Request& request);
 
 class Batch {
  public:
-  /// Runs the inputs. Borrows all. Throws what encoding and check_lengths() throw.
-  Batch(const Subject& subject, std::span<const Input> inputs, const Request& request,
+  /// Runs the inputs and measures all that is asked. Borrows all. Throws what encoding throws, and
+  /// InvalidArgument where observing a text would take more than 400 MB and eight bytes for each of
+  /// the model's parameters.
+  Batch(const lens::Run& subject, std::span<const Input> inputs, const Request& request,
         const Stages& stages);
 
-  const Subject& subject() const { return subject_; }
+  const lens::Run& subject() const { return subject_; }
   const Request& request() const { return request_; }
   const Stages& stages() { return stages_; }
   const Listener& listener() const { return listener_; }
@@ -66,7 +72,7 @@ class Batch {
   bool in_windows(const Observed& text) const;
   void begin_text(const Input& input, int64_t i);
 
-  const Subject& subject_;
+  const lens::Run& subject_;
   const Request& request_;
   const Stages& stages_;
   std::vector<std::vector<int32_t>> sequences_;
@@ -74,14 +80,5 @@ class Batch {
   Encoding encoding_;
   std::vector<Observed> texts_;
 };
-
-/// Observes the inputs as one batch. `subject.options.observer` is not used.
-std::vector<Observed> observe_texts(const Subject& subject, std::span<const Input> inputs,
-                                    const Request& request, const Stages& stages);
-/// Each text in the runs of one subject, or of two, of which the second has "moved". Their states
-/// are not kept.
-std::vector<std::vector<Observed>> observe_texts(std::span<const Subject> subjects,
-                                                 std::span<const Input> inputs, Request request,
-                                                 const Stages& stages);
 
 }  // namespace phasor::internal

@@ -40,7 +40,7 @@ TextRows added_vectors(MaskedRun& run) {
   return rows;
 }
 
-std::vector<RunPart> parts_of(const Subject& subject) {
+std::vector<RunPart> parts_of(const lens::Run& subject) {
   const ModelConfig& config = subject.model().config();
   std::vector<RunPart> parts;
   // Subtracted when the first block's attention has read them.
@@ -99,7 +99,7 @@ struct Removed {
 }  // namespace
 
 void score_causes(Many& many) {
-  const Subject& subject = many.subject;
+  const lens::Run& subject = many.subject;
   const std::vector<MaskedText> texts = recordable_texts(many, "causes", {&subject});
   if (texts.empty()) return;
   const std::vector<RunPart> parts = parts_of(subject);
@@ -130,8 +130,8 @@ void score_causes(Many& many) {
   }
   Row row{.label = "positions", .cells = {}};
   add_difference(without_positions, unchanged, row);
-  for (int control = 0; control < 3; ++control) row.add(std::nan(""));
-  many.means.add("causes", std::move(row));
+  for (int control = 0; control < 3; ++control) add_cell(row, std::nan(""));
+  add_row(many.means, "causes", std::move(row));
   for (size_t k = 0; k < parts.size(); ++k) {
     Row of_part{.label = parts[k].label, .cells = {}};
     const MaskedScore shuffled = mean_of(removed[k].shuffled);
@@ -139,7 +139,7 @@ void score_causes(Many& many) {
     add_difference(mean_of(removed[k].random), unchanged, of_part);
     add_difference(shuffled, unchanged, of_part);
     add_difference(removed[k].part, shuffled, of_part);
-    many.means.add("causes", std::move(of_part));
+    add_row(many.means, "causes", std::move(of_part));
   }
 }
 

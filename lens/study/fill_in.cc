@@ -16,7 +16,9 @@ std::string piece_of(const Model& model, int32_t id) {
   return model.tokenizer().piece(id);
 }
 
-std::vector<Filler> likeliest(const Model& model, std::span<const float> logits, int64_t top_k) {
+/// Adds those of the mask at a token.
+void add_likeliest(const Model& model, std::span<const float> logits, int64_t token, int64_t top_k,
+                   std::vector<lens::Filler>& fillers) {
   const double highest = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
   for (const float logit : logits) sum += std::exp(logit - highest);
@@ -26,32 +28,30 @@ std::vector<Filler> likeliest(const Model& model, std::span<const float> logits,
   std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](int32_t a, int32_t b) {
     return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
   });
-  std::vector<Filler> fillers;
   for (int32_t id : std::span(order).first(count)) {
-    fillers.push_back({.id = id,
+    fillers.push_back({.token = token,
+                       .id = id,
                        .piece = piece_of(model, id),
                        .probability = std::exp(logits[id] - highest) / sum});
   }
-  return fillers;
 }
 
 }  // namespace
 
-std::vector<MaskReport> mask_reports(Encoder& encoder, const Encoding& encoding, int64_t i,
-                                     int64_t top_k) {
+std::vector<lens::Filler> likely_fillers(Encoder& encoder, const Encoding& encoding, int64_t i,
+                                         int64_t top_k) {
   const std::optional<int32_t> mask_id = mask_to_fill(encoder.model());
   if (!mask_id) return {};
 
   const std::span<const int32_t> ids = encoding.token_ids(i);
   const int64_t d_model = encoder.model().config().d_model;
-  std::vector<MaskReport> reports;
+  std::vector<lens::Filler> fillers;
   for (int64_t t = 0; t < std::ssize(ids); ++t) {
     if (ids[t] != *mask_id) continue;
     const auto hidden = encoding.hidden(i).subspan(t * d_model, d_model);  // [1, C]
-    reports.push_back(
-        {.token = t, .fillers = likeliest(encoder.model(), encoder.mlm_logits(hidden), top_k)});
+    add_likeliest(encoder.model(), encoder.mlm_logits(hidden), t, top_k, fillers);
   }
-  return reports;
+  return fillers;
 }
 
 }  // namespace phasor::internal

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <random>
 
-#include "lens/study/subject.h"
+#include "lens/study/run.h"
 #include "lens/study/text.h"
 #include "phasor/lens.h"
 

@@ -11,8 +11,8 @@ constexpr int64_t kSquares = 4;  // for position components
 
 }  // namespace
 
-MaskedRun::MaskedRun(const Subject& subject, std::span<const MaskedText> texts, int64_t first_text,
-                     uint64_t seed, MaskedScore& score)
+MaskedRun::MaskedRun(const lens::Run& subject, std::span<const MaskedText> texts,
+                     int64_t first_text, uint64_t seed, MaskedScore& score)
     : subject_(subject),
       texts_(texts),
       first_text_(first_text),
@@ -61,7 +61,7 @@ void MaskedRun::measure_positions() {
     const std::vector<int64_t> places = text_places(subject_.model(), text.token_ids);
     std::vector<std::vector<std::vector<double>>> components;
     if (places.size() > 1) {
-      components = position_components(subject_.encoder, text.token_ids, places, kHooks,
+      components = position_components(*subject_.encoder, text.token_ids, places, kHooks,
                                        subject_.options, kSquares, seed_);
     }
     for (size_t h = 0; h < std::size(kHooks); ++h) {
@@ -79,7 +79,7 @@ void MaskedRun::measure_positions() {
 }
 
 void MaskedRun::score_again(RunOptions options, MaskedScore& score) const {
-  add_scores(subject_.encoder, std::move(options), texts_, first_text_, std::span(&score, 1));
+  add_scores(*subject_.encoder, std::move(options), texts_, first_text_, std::span(&score, 1));
 }
 
 void MaskedRun::score_without(Hook hook, int64_t layer, TextRows rows, MaskedScore& score) const {
@@ -101,17 +101,17 @@ void add_block_parts(const ModelConfig& config, std::vector<RunPart>& parts) {
 }
 
 std::vector<MaskedText> recordable_texts(Many& many, const char* view,
-                                         std::initializer_list<const Subject*> runs) {
+                                         std::initializer_list<const lens::Run*> runs) {
   if (!can_mask(many, {view})) return {};
   const Model& model = many.subject.model();
   int64_t most = 0;
-  for (const Subject* const run : runs) {
+  for (const lens::Run* const run : runs) {
     const int64_t of_run = most_tokens(*run, many.request);
     most = most == 0 || of_run == 0 ? std::max(most, of_run) : std::min(most, of_run);
   }
   std::vector<MaskedText> texts =
       masked_texts(model, tokenize_corpus(model, many.request.lines), most, many.request.seed);
-  for (const Subject* const run : runs) {
+  for (const lens::Run* const run : runs) {
     const auto limit = model.max_tokens(run->options.positions);
     const auto in_windows = [&](const MaskedText& text) {
       return limit && std::ssize(text.token_ids) > *limit;
@@ -146,7 +146,7 @@ void add_difference(const MaskedScore& losses, const MaskedScore& others, Row& r
   for (size_t i = 0; i < losses.losses.size(); ++i)
     differences.push_back(losses.losses[i] - others.losses[i]);
   const Estimate difference = estimate(differences, losses.texts);
-  row.add(difference.mean, difference.interval);
+  add_cell(row, difference.mean, difference.interval);
 }
 
 }  // namespace phasor::internal

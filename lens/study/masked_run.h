@@ -11,7 +11,7 @@
 
 #include "lens/study/many.h"
 #include "lens/study/masked.h"
-#include "lens/study/subject.h"
+#include "lens/study/run.h"
 #include "phasor/lens.h"
 
 namespace phasor::internal {
@@ -24,11 +24,11 @@ class MaskedRun {
  public:
   /// Runs the texts, of which the first has the number `first_text`, and adds their losses to
   /// `score`. Random orders of the texts are drawn from `seed`.
-  MaskedRun(const Subject& subject, std::span<const MaskedText> texts, int64_t first_text,
+  MaskedRun(const lens::Run& subject, std::span<const MaskedText> texts, int64_t first_text,
             uint64_t seed, MaskedScore& score);
 
   std::span<const MaskedText> texts() const { return texts_; }
-  const Subject& subject() const { return subject_; }
+  const lens::Run& subject() const { return subject_; }
   const Trace& trace() const { return trace_; }  // of residual_trace(true)
 
   TextRows state(int64_t l) const;
@@ -47,7 +47,7 @@ class MaskedRun {
  private:
   void measure_positions();
 
-  const Subject& subject_;
+  const lens::Run& subject_;
   std::span<const MaskedText> texts_;
   int64_t first_text_;
   uint64_t seed_;
@@ -71,7 +71,7 @@ void add_block_parts(const ModelConfig& config, std::vector<RunPart>& parts);
 /// The masked texts of the file, cut to what each of `runs`, which have the same model, can take;
 /// none, and why is noted under `view`, where they cannot be scored or are run in windows.
 std::vector<MaskedText> recordable_texts(Many& many, const char* view,
-                                         std::initializer_list<const Subject*> runs);
+                                         std::initializer_list<const lens::Run*> runs);
 
 /// Batches of few tokens, because whole runs of them are recorded.
 std::vector<std::span<const MaskedText>> recordable_batches(std::span<const MaskedText> texts);

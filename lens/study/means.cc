@@ -48,7 +48,7 @@ Estimate Means::estimate_of(const Sum& sum, const Cell& cell, Intervals* interva
 }
 
 void Means::add(const Observed& text) {
-  const auto weight = static_cast<double>(text.num_tokens());
+  const auto weight = static_cast<double>(text.num_tokens);
   for (const auto& [name, table] : text.tables) {
     std::vector<Sum>& sums = sums_[name];
     for (size_t r = 0; r < table.rows.size(); ++r) {
@@ -58,7 +58,7 @@ void Means::add(const Observed& text) {
                       : std::ranges::find_if(
                             sums, [&](const Sum& known) { return known.place.same_place(row); });
       if (sum == sums.end()) {
-        sums.push_back({.place = {row.layer, row.head, row.label, {}}});
+        sums.push_back({.place = {row.layer, row.head, row.label, {}, {}}});
         sum = sums.end() - 1;
       }
       add_to(sum->weights, weight);
@@ -70,7 +70,11 @@ void Means::add(const Observed& text) {
     }
   }
   ++texts_;
-  tokens_ += text.num_tokens();
+  mean_.num_tokens += text.num_tokens;
+  mean_.num_cut += text.num_cut;
+  mean_.tokens.dropped += text.tokens.dropped;
+  mean_.tokens.invalid_bytes += text.tokens.invalid_bytes;
+  mean_.mask_as_text |= text.mask_as_text;
   for (const auto& [view, why] : text.missing) {
     ++missing_[view].first;
     missing_[view].second = why;
@@ -80,6 +84,8 @@ void Means::add(const Observed& text) {
 Observed Means::result() const {
   Intervals intervals;
   Observed mean = mean_;
+  mean.means = true;
+  mean.num_texts = texts_;
   for (const auto& [name, sums] : sums_) {
     Table& table = mean.tables[name];
     std::set<std::string> all;
@@ -95,7 +101,7 @@ Observed Means::result() const {
         const auto found = sum.cells.find(column);
         const Estimate cell = estimate_of(sum, found == sum.cells.end() ? Cell() : found->second,
                                           known.contains(column) ? &intervals : nullptr);
-        row.add(cell.mean, cell.interval);
+        add_cell(row, cell.mean, cell.interval);
       }
     }
   }

@@ -19,12 +19,10 @@ class Means {
   /// All texts must be of the same run.
   void add(const Observed& text);
 
-  int64_t texts() const { return texts_; }
-  int64_t tokens() const { return tokens_; }
   /// A row that some texts do not have is the mean over the others. A column that a text does not
   /// have counts as 0: nothing goes to an offset that is longer than the text. A cell without a
-  /// number is not counted. The view's columns have intervals over texts. Without Observed::input
-  /// and arrays.
+  /// number is not counted. The view's columns have intervals over texts. Without tokens and
+  /// arrays.
   Observed result() const;
 
  private:
@@ -44,7 +42,7 @@ class Means {
   Estimate estimate_of(const Sum& sum, const Cell& cell, Intervals* intervals) const;
 
   Observed mean_;
-  int64_t texts_ = 0, tokens_ = 0;
+  int64_t texts_ = 0;
   std::map<std::string, std::vector<Sum>> sums_;                    // by view
   std::map<std::string, std::pair<int64_t, std::string>> missing_;  // in how many texts, and why
 };

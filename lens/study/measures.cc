@@ -17,16 +17,16 @@ int64_t num_squares(const Observed& text) {
 }
 
 std::vector<int64_t> swapped(const Observed& text, uint64_t seed) {
-  return swapped_order(text.num_tokens(), text.text_tokens, seed);
+  return swapped_order(text.num_tokens, text.text_tokens, seed);
 }
 std::vector<int64_t> shuffled_pairs(const Observed& text, uint64_t seed) {
-  return shuffled_ngrams_order(text.num_tokens(), text.text_tokens, 2, seed);
+  return shuffled_ngrams_order(text.num_tokens, text.text_tokens, 2, seed);
 }
 std::vector<int64_t> reversed(const Observed& text, uint64_t) {
-  return reversed_order(text.num_tokens(), text.text_tokens);
+  return reversed_order(text.num_tokens, text.text_tokens);
 }
 std::vector<int64_t> shuffled(const Observed& text, uint64_t seed) {
-  return shuffled_order(text.num_tokens(), text.text_tokens, seed);
+  return shuffled_order(text.num_tokens, text.text_tokens, seed);
 }
 /// The columns of "order".
 constexpr std::array kOrders = {swapped, shuffled_pairs, reversed, shuffled};
@@ -34,21 +34,22 @@ constexpr std::array kOrders = {swapped, shuffled_pairs, reversed, shuffled};
 void add_heads(const ObservedAttention& attention, int64_t l, Observed& text) {
   int64_t number = 0;
   for (const HeadProfile& head : attention.heads) {
-    text.add("heads", {.layer = l,
-                       .head = ++number,
-                       .cells = {head.previous, head.next, head.self, head.first, head.special,
-                                 head.positional_share, head.mean_distance, head.entropy_share}});
+    add_row(text, "heads",
+            {.layer = l,
+             .head = ++number,
+             .cells = {head.previous, head.next, head.self, head.first, head.special,
+                       head.positional_share, head.mean_distance, head.entropy_share}});
   }
 }
 
 /// Of a text's mean patterns over heads, [L] of [T, T].
 void add_rollout(std::span<const std::vector<float>> patterns, Observed& text) {
-  const int64_t tokens = text.num_tokens();
+  const int64_t tokens = text.num_tokens;
   int64_t l = 0;
   for (const std::vector<float>& rollout : attention_rollout(patterns, 1, tokens)) {
     const double self = attention_by_offset(rollout, 1, tokens)[tokens - 1];
-    text.add("rollout",
-             {.layer = ++l, .cells = {mean_attention_distance(rollout, 1, tokens), self}});
+    add_row(text, "rollout",
+            {.layer = ++l, .cells = {mean_attention_distance(rollout, 1, tokens), self}});
   }
 }
 
@@ -82,7 +83,7 @@ void add_curve(const OffsetCurve& curve, const char* term, HeadNumber head, Obse
 }
 
 /// The term that added position vectors have in the first layer.
-void add_position_term(const Subject& subject, const Trace& trace, int64_t i, Observed& text) {
+void add_position_term(const lens::Run& subject, const Trace& trace, int64_t i, Observed& text) {
   const ScoreTerms terms = first_layer_scores(subject.model(), trace, subject.options.positions, i);
   const int64_t pairs = terms.num_tokens * terms.num_tokens;
   for (int64_t head = 0; head < terms.num_heads; ++head) {
@@ -91,20 +92,29 @@ void add_position_term(const Subject& subject, const Trace& trace, int64_t i, Ob
   }
 }
 
-constexpr const char* kOtherLengths = "the two runs cut a text to different lengths";
-
-void add_moved(std::span<const Deviation> deviations, Observed& text) {
-  for (int64_t l = 0; l < std::ssize(deviations); ++l) {
-    const Deviation& moved = deviations[l];
-    text.add("moved", {.layer = l,
-                       .cells = {std::max(1 - moved.mean_cosine(), 0.0), moved.relative_error(),
-                                 moved.max_diff(), moved.least_cosine()}});
-  }
-}
-
-bool same_shape(const Observed& a, const Observed& b) {
-  return a.num_layers == b.num_layers && a.d_model == b.d_model;
-}
+constexpr Measure kMeasures[] = {{"effect", measure_effect},
+                                 {"pooled", measure_effect},
+                                 {"split", measure_split},
+                                 {"rank", measure_split},
+                                 {"direct", measure_direct},
+                                 {"sources", measure_sources},
+                                 {"parts", measure_sources},
+                                 {"order", measure_order},
+                                 {"attention", measure_attention},
+                                 {"entropy", measure_attention},
+                                 {"offsets", measure_attention},
+                                 {"rollout", measure_attention},
+                                 {"heads", measure_attention},
+                                 {"pattern", measure_attention},
+                                 {"scores", measure_scores},
+                                 {"relative", measure_relative},
+                                 {"corpus", nullptr, split_many},
+                                 {"probe", nullptr, probe_many},
+                                 {"masked", nullptr, score_masked},
+                                 {"lens", nullptr, score_masked},
+                                 {"longer", nullptr, score_longer},
+                                 {"causes", nullptr, score_causes},
+                                 {""}};  // the last: of all other views
 
 }  // namespace
 
@@ -117,22 +127,23 @@ void measure_split(Batch& batch) {
       continue;
     }
     std::vector<TokenSplit> splits = latin_square_split(
-        batch.subject().encoder, text.input.token_ids, text.text_tokens, batch.subject().options,
+        *batch.subject().encoder, text.tokens.ids, text.text_tokens, batch.subject().options,
         num_squares(text), seed, batch.stages().of("orders"));
     for (int64_t l = 0; l < std::ssize(splits); ++l) {
       TokenSplit& split = splits[l];
-      text.add("split",
-               {.layer = l, .cells = {split.position, split.token, split.both, split.context}});
-      text.add("rank", {.layer = l,
-                        .cells = {stable_rank(split.position_means, text.d_model),
-                                  smoothness(split.position_means, text.d_model)}});
+      add_row(text, "split",
+              {.layer = l, .cells = {split.position, split.token, split.both, split.context}});
+      add_row(text, "rank",
+              {.layer = l,
+               .cells = {stable_rank(split.position_means, text.d_model),
+                         smoothness(split.position_means, text.d_model)}});
       if (batch.request().arrays) text.position_means.push_back(std::move(split.position_means));
     }
   }
 }
 
 void measure_direct(Batch& batch) {
-  const Subject& subject = batch.subject();
+  const lens::Run& subject = batch.subject();
   const std::string positions = described(subject).positions;
   if (!adds_vectors(subject)) {
     const std::string others =
@@ -144,28 +155,29 @@ void measure_direct(Batch& batch) {
     int64_t l = 0;
     for (const DirectPath& path :
          direct_path(subject.model(), batch.listener().trace(), i, subject.options.cut_residuals)) {
-      batch.texts()[i].add("direct", {.layer = l++,
-                                      .cells = {path.position.norm, path.token.norm,
-                                                path.position.alignment, path.token.alignment}});
+      add_row(batch.texts()[i], "direct",
+              {.layer = l++,
+               .cells = {path.position.norm, path.token.norm, path.position.alignment,
+                         path.token.alignment}});
     }
   }
 }
 
 void measure_effect(Batch& batch) {
-  const Subject& subject = batch.subject();
+  const lens::Run& subject = batch.subject();
   // Edited rather than of no kind, so that both runs cut the same windows.
   Trace without = hidden_states();
-  subject.run(batch.sequences(), without,
-              subject.options.positions.edited(batch.request().without));
+  encode(subject, batch.sequences(), without,
+         subject.options.positions.edited(batch.request().without));
   const Pooling pooling =
       subject.model().has_sentence() ? subject.model().sentence().pooling : Pooling();
   for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
     Observed& text = batch.texts()[i];
     for (int64_t l = 0; l <= text.num_layers; ++l) {
-      text.add("effect",
-               {.layer = l,
-                .cells = {mean_cosine_distance(batch.state(l, i), without.hidden_state(l, i).values,
-                                               text.d_model)}});
+      add_row(text, "effect",
+              {.layer = l,
+               .cells = {mean_cosine_distance(batch.state(l, i), without.hidden_state(l, i).values,
+                                              text.d_model)}});
     }
     const auto pooled = [&](std::span<const float> states) {
       return pool(states, text.d_model, pooling);
@@ -173,7 +185,7 @@ void measure_effect(Batch& batch) {
     const std::vector<float> a = pooled(batch.state(text.num_layers, i));
     const std::vector<float> b = pooled(without.hidden_state(text.num_layers, i).values);
     const double moved = mean_cosine_distance(a, b, std::ssize(a));
-    text.add("pooled", {.label = "pooled", .cells = {moved}});
+    add_row(text, "pooled", {.label = "pooled", .cells = {moved}});
     text.tables["effect"].note = fmt::format("The text's pooled vector: {:.3f}.", moved);
   }
 }
@@ -192,7 +204,7 @@ void measure_order(Batch& batch) {
       sequences.push_back(reordered(batch.sequences()[i], orders.back()));
     }
     Trace moved = hidden_states();
-    batch.subject().run(sequences, moved);
+    encode(batch.subject(), sequences, moved);
     for (size_t i = 0; i < rows.size(); ++i) {
       for (Row& row : rows[i]) {
         row.cells.push_back(
@@ -208,7 +220,7 @@ void measure_order(Batch& batch) {
       text.missing["order"] = kOneToken;
       continue;
     }
-    for (Row& row : rows[i]) text.add("order", std::move(row));
+    for (Row& row : rows[i]) add_row(text, "order", std::move(row));
   }
 }
 
@@ -219,8 +231,8 @@ void measure_attention(Batch& batch) {
     std::vector<std::vector<float>> mean_patterns;  // [L] of [T, T]
     for (int64_t l = 1; l <= text.num_layers; ++l) {
       ObservedAttention attention = batch.listener().attention(l - 1, i);
-      text.add("attention", {.layer = l, .cells = {attention.distance}});
-      text.add("entropy", {.layer = l, .cells = {attention.entropy_share}});
+      add_row(text, "attention", {.layer = l, .cells = {attention.distance}});
+      add_row(text, "entropy", {.layer = l, .cells = {attention.entropy_share}});
       Table& offsets = text.tables["offsets"];
       if (l == 1) {
         for (const auto& [offset, share] : attention.by_offset) {
@@ -237,37 +249,37 @@ void measure_attention(Batch& batch) {
     if (batch.request().asks("rollout") && !batch.missed_by_windows(i, "rollout")) {
       add_rollout(mean_patterns, text);
     }
-    const auto tokens = static_cast<double>(text.num_tokens());
+    const auto tokens = static_cast<double>(text.num_tokens);
     text.tables["attention"].note =
         fmt::format("Uniform attention would reach {:.2f}.", (tokens - 1 / tokens) / 3);
   }
 }
 
 void measure_scores(Batch& batch) {
-  const Subject& subject = batch.subject();
-  if (subject.encoder.precision() != Precision::kFloat32) {
+  const lens::Run& subject = batch.subject();
+  if (subject.encoder->precision() != Precision::kFloat32) {
     return batch.miss("scores", "measured only in f32");
   }
   ScoreTrace trace;
-  subject.run(batch.sequences(), trace);
+  encode(subject, batch.sequences(), trace);
   for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
     if (batch.missed_by_windows(i, "scores")) continue;
     Observed& text = batch.texts()[i];
     const ScoreTerms terms =
         first_layer_scores(subject.model(), trace, subject.options.positions, i);
-    text.add("scores", {.label = "all", .cells = cells(score_shares(terms))});
+    add_row(text, "scores", {.label = "all", .cells = cells(score_shares(terms))});
     for (int64_t head = 0; head < text.num_heads; ++head) {
-      text.add("scores",
-               {.label = std::to_string(head + 1), .cells = cells(score_shares(terms, head))});
+      add_row(text, "scores",
+              {.label = std::to_string(head + 1), .cells = cells(score_shares(terms, head))});
     }
   }
 }
 
 void measure_relative(Batch& batch) {
-  const Subject& subject = batch.subject();
-  const bool terms = subject.encoder.precision() == Precision::kFloat32;
+  const lens::Run& subject = batch.subject();
+  const bool terms = subject.encoder->precision() == Precision::kFloat32;
   RelativeTrace trace;
-  subject.run(batch.sequences(), trace);
+  encode(subject, batch.sequences(), trace);
   for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
     if (batch.missed_by_windows(i, "relative")) continue;
     Observed& text = batch.texts()[i];
@@ -295,32 +307,39 @@ void measure_relative(Batch& batch) {
   }
 }
 
-void measure_moved(const Observed& before, Observed& after) {
-  if (!same_shape(before, after)) return;
-  if (before.num_tokens() != after.num_tokens()) {
-    after.missing["moved"] = kOtherLengths;
-    return;
-  }
-  std::vector<Deviation> deviations(before.states.size());
-  for (size_t l = 0; l < deviations.size(); ++l) {
-    deviations[l].add(after.states[l], before.states[l], before.d_model);
-  }
-  add_moved(deviations, after);
+const Measure& measure_of(std::string_view view) {
+  const auto* const found = std::ranges::find(kMeasures, view, &Measure::view);
+  return found == std::end(kMeasures) ? kMeasures[std::size(kMeasures) - 1] : *found;
 }
 
-void measure_moved(const Subject& before, const Subject& after, std::span<const Input> inputs,
-                   Observed& observed_after, const Stages& stages) {
-  if (!same_shape(described(before), observed_after)) {
-    observed_after.missing["moved"] = "the two models have different shapes";
-    return;
-  }
-  const std::vector<Deviation> moved =
-      deviations(after, before, inputs, "texts, one run against the other", stages);
-  if (moved.empty()) observed_after.missing["moved"] = kOtherLengths;
-  add_moved(moved, observed_after);
+void Moved::add(const Batch& before, const Batch& after, int64_t i) {
+  const ModelConfig &a = before.subject().model().config(), &b = after.subject().model().config();
+  if (!missing_.empty()) return;
+  if (a.num_layers != b.num_layers || a.d_model != b.d_model)
+    missing_ = "the two models have different shapes";
+  else if (before.sequences()[i].size() != after.sequences()[i].size())
+    missing_ = "the two runs cut a text to different lengths";
+  if (!missing_.empty()) return;
+  deviations_.resize(a.num_layers + 1);
+  for (int64_t l = 0; l < std::ssize(deviations_); ++l)
+    deviations_[l].add(after.state(l, i), before.state(l, i), a.d_model);
 }
 
-void compare_losses(const Observed& a, Observed& b) {
+void Moved::write(Observed& after) const {
+  if (!missing_.empty()) {
+    after.missing["moved"] = missing_;
+    return;
+  }
+  for (int64_t l = 0; l < std::ssize(deviations_); ++l) {
+    const Deviation& moved = deviations_[l];
+    add_row(after, "moved",
+            {.layer = l,
+             .cells = {std::max(1 - moved.mean_cosine(), 0.0), moved.relative_error(),
+                       moved.max_diff(), moved.least_cosine()}});
+  }
+}
+
+void compare_losses(const Measured& a, Measured& b) {
   const std::vector<double>&before = a.masked.losses, &after = b.masked.losses;
   if (before.empty() || before.size() != after.size()) return;
   std::vector<double> differences;

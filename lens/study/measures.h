@@ -2,7 +2,13 @@
 // adds the tables that it names.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "lens/study/batch.h"
+#include "lens/study/deviation.h"
 #include "lens/study/many.h"
 
 namespace phasor::internal {
@@ -25,15 +31,35 @@ void score_masked(Many& many);  // masked, lens
 void score_longer(Many& many);  // longer
 void score_causes(Many& many);  // causes
 
-/// "moved" of `after`: how far its states are from those of `before`, of one text with
-/// Request::states. Models of different shapes have none, nor do runs of different lengths.
-void measure_moved(const Observed& before, Observed& after);
-/// The same of many texts, which are run again.
-void measure_moved(const Subject& before, const Subject& after, std::span<const Input> inputs,
-                   Observed& observed_after, const Stages& stages);
+/// How a view comes about: what adds its table to each text of a batch, or to the means over many
+/// texts. Views that come about together name the same function, which runs once.
+struct Measure {
+  std::string_view view;
+  void (*of_texts)(Batch&) = nullptr;
+  void (*of_many)(Many&) = nullptr;
+};
+/// Of "moved", "patched" and "norm", which come about otherwise, one that measures nothing.
+const Measure& measure_of(std::string_view view);
+
+/// "moved": how far the states of a second run are from those of the first, over all texts that are
+/// added. Models of different shapes have none, nor do runs of different tokens.
+class Moved {
+ public:
+  /// Text i of two batches of the same texts.
+  void add(const Batch& before, const Batch& after, int64_t i);
+  /// There is no table.
+  void miss(const std::string& why) { missing_ = why; }
+  /// The table of the second run, or why there is none.
+  void write(Observed& after) const;
+
+ private:
+  std::vector<Deviation> deviations_;  // [L + 1]
+  std::string missing_;
+};
+
 /// "patched" of the second run, of texts with masks.
-void score_patched(const Subject& first, Many& second);
+void score_patched(const lens::Run& first, Many& second);
 /// Adds to the table "masked" of b how much its losses differ from those of a, mask by mask.
-void compare_losses(const Observed& a, Observed& b);
+void compare_losses(const Measured& a, Measured& b);
 
 }  // namespace phasor::internal

@@ -9,25 +9,13 @@
 
 namespace phasor::internal {
 
-void Row::add(double cell, Interval interval) {
-  cells.push_back(cell);
-  low.push_back(interval.low);
-  high.push_back(interval.high);
+void add_cell(Row& row, double cell, Interval interval) {
+  row.cells.push_back(cell);
+  row.intervals.push_back(interval);
 }
 
-const Row* Table::find(const Row& place) const {
-  const auto found =
-      std::ranges::find_if(rows, [&](const Row& row) { return row.same_place(place); });
-  return found == rows.end() ? nullptr : &*found;
-}
-
-int64_t Table::column(std::string_view key) const {
-  const auto found = std::ranges::find(columns, key);
-  return found == columns.end() ? -1 : found - columns.begin();
-}
-
-void Observed::add(std::string_view name, Row row) {
-  Table& table = tables[std::string(name)];
+void add_row(Observed& observed, std::string_view name, Row row) {
+  Table& table = observed.tables[std::string(name)];
   if (table.columns.empty()) {
     for (const Column& column : view(name).columns) table.columns.emplace_back(column.key);
   }
@@ -36,11 +24,6 @@ void Observed::add(std::string_view name, Row row) {
                                        row.cells.size(), table.columns.size()));
   }
   table.rows.push_back(std::move(row));
-}
-
-const Table* Observed::table(std::string_view name) const {
-  const auto found = tables.find(name);
-  return found == tables.end() ? nullptr : &found->second;
 }
 
 std::vector<BlockPart> block_parts(int64_t num_layers, int64_t num_heads) {
@@ -72,3 +55,23 @@ std::optional<HeadNumber> most_positional_head(const Observed& text) {
 }
 
 }  // namespace phasor::internal
+
+namespace phasor::lens {
+
+const Row* Table::find(const Row& place) const {
+  const auto found =
+      std::ranges::find_if(rows, [&](const Row& row) { return row.same_place(place); });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+int64_t Table::column(std::string_view key) const {
+  const auto found = std::ranges::find(columns, key);
+  return found == columns.end() ? -1 : found - columns.begin();
+}
+
+const Table* Observed::table(std::string_view name) const {
+  const auto found = tables.find(name);
+  return found == tables.end() ? nullptr : &found->second;
+}
+
+}  // namespace phasor::lens

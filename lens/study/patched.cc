@@ -55,7 +55,7 @@ void score(MaskedRun& first, MaskedRun& second, const RunPart& part, Patched& pa
 
 }  // namespace
 
-void score_patched(const Subject& first, Many& second) {
+void score_patched(const lens::Run& first, Many& second) {
   if (&first.model() != &second.subject.model()) {
     second.means.missing["patched"] = "the two runs are of different models";
     return;
@@ -83,7 +83,7 @@ void score_patched(const Subject& first, Many& second) {
     Row row{.label = label, .cells = {}};
     add_difference(unpatched_second, losses.second, row);
     add_difference(losses.first, unpatched_first, row);
-    second.means.add("patched", std::move(row));
+    add_row(second.means, "patched", std::move(row));
   };
   add("all", {.first = unpatched_second, .second = unpatched_first});
   for (size_t k = 0; k < parts.size(); ++k) add(parts[k].label, patched[k]);

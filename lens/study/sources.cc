@@ -26,18 +26,19 @@ double share(const Sources& sources, Meant meant) {
 void add_sources(std::span<const Sources> states, Observed& text) {
   int64_t l = 0;
   for (const Sources& state : states) {
-    text.add("sources", {.layer = l++,
-                         .cells = {state.direct.share, state.attention.share, state.mlp.share,
-                                   state.other.share, state.direct.length, state.attention.length,
-                                   state.mlp.length, state.other.length}});
+    add_row(text, "sources",
+            {.layer = l++,
+             .cells = {state.direct.share, state.attention.share, state.mlp.share,
+                       state.other.share, state.direct.length, state.attention.length,
+                       state.mlp.length, state.other.length}});
   }
 }
 
 /// Each part in the state that it is added to, and in the last.
 void add_parts(std::span<const Sources> states, Observed& text) {
   const auto add = [&](const std::string& label, int64_t l, auto meant) {
-    text.add("parts",
-             {.label = label, .cells = {share(states[l], meant), share(states.back(), meant)}});
+    add_row(text, "parts",
+            {.label = label, .cells = {share(states[l], meant), share(states.back(), meant)}});
   };
   add("direct path", 0, [](const SourceShare& part) { return part.source == kPosition; });
   for (const BlockPart& block : block_parts(text.num_layers, text.num_heads)) {
@@ -51,7 +52,7 @@ void add_parts(std::span<const Sources> states, Observed& text) {
 }  // namespace
 
 void measure_sources(Batch& batch) {
-  const Subject& subject = batch.subject();
+  const lens::Run& subject = batch.subject();
   const bool parts = batch.request().asks("parts");
   uint64_t seed = batch.request().seed;
   for (int64_t i = 0; i < std::ssize(batch.texts()); ++i, ++seed) {
@@ -66,7 +67,7 @@ void measure_sources(Batch& batch) {
       continue;
     }
     const std::vector<Sources> states =
-        position_sources(subject.encoder, text.input.token_ids, text.text_tokens, subject.options,
+        position_sources(*subject.encoder, text.tokens.ids, text.text_tokens, subject.options,
                          std::clamp<int64_t>(kMostRuns / tokens, 2, kMostSquares), seed,
                          batch.stages().of("orders"), parts);
     add_sources(states, text);

@@ -7,8 +7,6 @@
 namespace phasor::internal {
 namespace {
 
-constexpr size_t kBatchSize = 32;
-
 std::vector<int32_t> special_ids(const Model& model) {
   return model.has_tokenizer() ? special_tokens(model.tokenizer()).ids : std::vector<int32_t>();
 }
@@ -38,30 +36,27 @@ std::optional<int32_t> mask_to_fill(const Model& model) {
   return model.tokenizer().mask_id();
 }
 
-Input input_from_text(const Model& model, const std::string& text, TokenizeOptions how) {
+Input read_text(const Model& model, const lens::Text& text, TokenizeOptions how) {
+  if (text.token_ids) {
+    Input input;
+    input.tokens.ids = *text.token_ids;
+    for (const int32_t id : *text.token_ids) {
+      if (!model.has_tokenizer()) break;
+      const bool known = id >= 0 && id < model.tokenizer().vocab_size();
+      input.tokens.pieces.push_back(known ? model.tokenizer().piece(id) : "?");
+    }
+    const bool longer = how.max_tokens > 0 && std::ssize(input.tokens.ids) > how.max_tokens;
+    if (longer) keep_leading_tokens(input.tokens, how.max_tokens);
+    return input;
+  }
   const Tokenizer& tokenizer = model.tokenizer();
   const std::optional<int32_t> mask = tokenizer.mask_id();
-  const bool has_mask = text.find(mask ? tokenizer.piece(*mask) : "[MASK]") != std::string::npos;
-  const bool fills = has_mask && mask_to_fill(model);
-  how.parse_special |= fills;
-  Tokens tokens = tokenizer.encode(text, how);
-  return {.text = text,
-          .token_ids = std::move(tokens.ids),
-          .pieces = std::move(tokens.pieces),
-          .invalid_bytes = tokens.invalid_bytes,
-          .dropped = tokens.dropped,
+  const std::string piece = mask ? tokenizer.piece(*mask) : "[MASK]";
+  const bool has_mask = text.text.find(piece) != std::string::npos;
+  how.parse_special |= has_mask && mask_to_fill(model);
+  return {.text = text.text,
+          .tokens = tokenizer.encode(text.text, how),
           .mask_as_text = has_mask && !how.parse_special};
-}
-
-Input input_from_ids(const Model& model, std::vector<int32_t> token_ids) {
-  Input input{.text = std::nullopt, .token_ids = std::move(token_ids), .pieces = {}};
-  if (!model.has_tokenizer()) return input;
-  const Tokenizer& tokenizer = model.tokenizer();
-  for (const int32_t id : input.token_ids) {
-    const bool known = id >= 0 && id < tokenizer.vocab_size();
-    input.pieces.push_back(known ? tokenizer.piece(id) : "?");
-  }
-  return input;
 }
 
 std::vector<int64_t> text_places(const Model& model, std::span<const int32_t> token_ids) {
@@ -72,30 +67,14 @@ std::vector<std::vector<int64_t>> special_places(const Model& model,
                                                  std::span<const Input> inputs) {
   const std::vector<int32_t> special = special_ids(model);
   std::vector<std::vector<int64_t>> all;
-  for (const Input& input : inputs) all.push_back(places(special, true, input.token_ids));
+  for (const Input& input : inputs) all.push_back(places(special, true, input.tokens.ids));
   return all;
 }
 
-std::vector<std::span<const Input>> batches_of(std::span<const Input> inputs, size_t alone) {
-  std::vector<std::span<const Input>> batches;
-  for (std::span<const Input> rest = inputs; !rest.empty();) {
-    const size_t most = batches.size() < alone ? 1 : kBatchSize;
-    batches.push_back(rest.first(std::min(most, rest.size())));
-    rest = rest.subspan(batches.back().size());
-  }
-  return batches;
-}
-
-std::vector<std::vector<int32_t>> token_ids_of(std::span<const Input> inputs) {
-  std::vector<std::vector<int32_t>> sequences;
-  for (const Input& input : inputs) sequences.push_back(input.token_ids);
-  return sequences;
-}
-
-void keep_leading_tokens(Input& input, int64_t num_tokens) {
-  input.dropped += std::ssize(input.token_ids) - num_tokens;
-  input.token_ids.resize(num_tokens);
-  if (!input.pieces.empty()) input.pieces.resize(num_tokens);
+void keep_leading_tokens(Tokens& tokens, int64_t num_tokens) {
+  tokens.dropped += std::ssize(tokens.ids) - num_tokens;
+  tokens.ids.resize(num_tokens);
+  if (!tokens.pieces.empty()) tokens.pieces.resize(num_tokens);
 }
 
 }  // namespace phasor::internal

@@ -34,15 +34,13 @@ Json table_json(const View& view, const Table& table) {
   return rows;
 }
 
-Json masks_json(const std::vector<MaskReport>& masks) {
+Json masks_json(const std::vector<Filler>& fillers) {
   Json json = Json::array();
-  for (const MaskReport& mask : masks) {
-    Json fillers = Json::array();
-    for (const Filler& filler : mask.fillers) {
-      fillers.push_back(
-          {{"id", filler.id}, {"piece", filler.piece}, {"probability", filler.probability}});
-    }
-    json.push_back({{"token", mask.token}, {"fillers", fillers}});
+  for (const Filler& filler : fillers) {
+    if (json.empty() || json.back()["token"] != filler.token)
+      json.push_back({{"token", filler.token}, {"fillers", Json::array()}});
+    json.back()["fillers"].push_back(
+        {{"id", filler.id}, {"piece", filler.piece}, {"probability", filler.probability}});
   }
   return json;
 }
@@ -62,22 +60,22 @@ Json to_json(const Observed& observed) {
                {"edits", observed.edits},
                {"cut_residuals", observed.cut_residuals}});
   if (observed.untrained > 0) json["untrained"] = observed.untrained;
-  if (observed.many) {
-    const auto& [file, texts, tokens] = *observed.many;
-    json.update(
-        {{"file", file.empty() ? Json() : Json(file)}, {"texts", texts}, {"tokens", tokens}});
+  if (observed.means) {
+    json.update({{"file", observed.file.empty() ? Json() : Json(observed.file)},
+                 {"texts", observed.num_texts},
+                 {"tokens", observed.num_tokens}});
   } else {
-    const Input& input = observed.input;
-    json.update({{"text", input.text ? Json(*input.text) : Json()},
-                 {"ids", input.token_ids},
-                 {"pieces", input.pieces},
+    const Tokens& tokens = observed.tokens;
+    json.update({{"text", observed.text ? Json(*observed.text) : Json()},
+                 {"ids", tokens.ids},
+                 {"pieces", tokens.pieces},
                  {"position_ids", positions_json(observed.position_ids)},
-                 {"invalid_bytes", input.invalid_bytes},
-                 {"dropped", input.dropped},
+                 {"invalid_bytes", tokens.invalid_bytes},
+                 {"dropped", tokens.dropped},
                  {"text_tokens", observed.text_tokens}});
   }
   Json tables = Json::object();
-  for (const View& view : views()) {
+  for (const View& view : lens::views()) {
     const Table* const table = observed.table(view.name);
     if (table != nullptr) tables[view.name] = table_json(view, *table);
   }
@@ -86,7 +84,7 @@ Json to_json(const Observed& observed) {
                {"d_model", observed.d_model},
                {"views", tables},
                {"missing", Json(observed.missing)},
-               {"masks", masks_json(observed.masks)}});
+               {"masks", masks_json(observed.fillers)}});
   return json;
 }
 
@@ -99,7 +97,7 @@ Json to_json(std::span<const Observed> runs) {
 
 Json views_json() {
   Json json = Json::array();
-  for (const View& view : views()) {
+  for (const View& view : lens::views()) {
     Json columns = Json::array();
     for (const Column& column : view.columns) {
       if (column.printed) columns.push_back({{"key", column.key}, {"label", label_of(column)}});

@@ -1,14 +1,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <utility>
 
-#include "lens/study/measures.h"
+#include "lens/study/observed.h"
 #include "lens/views/view.h"
 
 namespace phasor::internal {
 namespace {
+
+using lens::Chart;
+using lens::Rows;
 
 constexpr Column kMoved[] = {{"distance"}, {"relative"}, {"largest"}, {"least_cosine", 3, false}};
 constexpr Column kNorm[] = {{"norm", 2}};
@@ -145,7 +149,6 @@ const View kViews[] = {
      .unit = "1 − cosine",
      .chart = Chart::kLines,
      .columns = kEffect,
-     .of_texts = measure_effect,
      .sentence = say_effect},
     {.name = "split",
      .title = "What explains the states",
@@ -158,7 +161,6 @@ const View kViews[] = {
      .chart = Chart::kStacked,
      .series = 4,
      .columns = kSplit,
-     .of_texts = measure_split,
      .sentence = say_split},
     {.name = "direct",
      .title = "Direct path of the position vector",
@@ -168,8 +170,7 @@ const View kViews[] = {
      .unit = "length relative to the state",
      .chart = Chart::kLines,
      .series = 2,
-     .columns = kDirect,
-     .of_texts = measure_direct},
+     .columns = kDirect},
     {.name = "sources",
      .title = "Where the position component comes from",
      .hint =
@@ -187,7 +188,6 @@ const View kViews[] = {
      .brief = false,
      .slow = true,
      .columns = kSources,
-     .of_texts = measure_sources,
      .sentence = say_sources},
     {.name = "parts",
      .title = "Which parts write the position component",
@@ -201,8 +201,7 @@ const View kViews[] = {
      .series = 2,
      .brief = false,
      .slow = true,
-     .columns = kParts,
-     .of_texts = measure_sources},
+     .columns = kParts},
     {.name = "order",
      .title = "Order sensitivity",
      .hint = "How far the tokens' states move when the same tokens stand in another order, "
@@ -212,16 +211,14 @@ const View kViews[] = {
      .chart = Chart::kLines,
      .series = 4,
      .lead = 3,
-     .columns = kOrder,
-     .of_texts = measure_order},
+     .columns = kOrder},
     {.name = "attention",
      .title = "Reach of attention",
      .hint = "The mean distance |i − j| between a token and what it reads, over all heads. Small: "
              "the layer looks at neighbours.",
      .unit = "tokens",
      .chart = Chart::kLines,
-     .columns = kAttention,
-     .of_texts = measure_attention},
+     .columns = kAttention},
     {.name = "entropy",
      .title = "Spread of attention",
      .hint = "The mean entropy of what a token reads, over all heads, as a share of ln T. 0: one "
@@ -229,8 +226,7 @@ const View kViews[] = {
      .unit = "share of ln T",
      .chart = Chart::kLines,
      .brief = false,
-     .columns = kEntropy,
-     .of_texts = measure_attention},
+     .columns = kEntropy},
     {.name = "offsets",
      .title = "Attention by offset",
      .hint = "The share of attention that goes to the token at each offset j − i, over all heads: "
@@ -238,8 +234,7 @@ const View kViews[] = {
      .unit = "share of attention",
      .lead = 2,
      .brief = false,
-     .columns = kOffsets,
-     .of_texts = measure_attention},
+     .columns = kOffsets},
     {.name = "rollout",
      .title = "Reach of attention through all layers",
      .hint = "Attention rollout: the shares of the input tokens in each state, if attention passed "
@@ -250,8 +245,7 @@ const View kViews[] = {
      .unit = "tokens",
      .chart = Chart::kLines,
      .brief = false,
-     .columns = kRollout,
-     .of_texts = measure_attention},
+     .columns = kRollout},
     {.name = "heads",
      .title = "Heads, the most positional first",
      .hint = "Mean weight that a head gives to the previous and the next token, to the token "
@@ -261,14 +255,12 @@ const View kViews[] = {
      .rows = Rows::kHeads,
      .weight = neighbour_weight,
      .columns = kHeads,
-     .of_texts = measure_attention,
      .sentence = say_heads},
     {.name = "pattern",
      .title = "Attention pattern of a head",
      .hint = "How much each row's token reads of each column's token; a row sums to 1. --head "
              "chooses the head.",
-     .needs = Needs::kOneText,
-     .of_texts = measure_attention},
+     .needs = Needs::kOneText},
     {.name = "scores",
      .title = "Parts of the first layer's scores",
      .hint = "A score is a query times a key; each is a token's part (t) plus a position's part "
@@ -283,8 +275,7 @@ const View kViews[] = {
      .chart = Chart::kStacked,
      .series = 6,
      .lead = 3,
-     .columns = kScores,
-     .of_texts = measure_scores},
+     .columns = kScores},
     {.name = "relative",
      .title = "Effect of positions on the scores, by offset",
      .hint =
@@ -301,8 +292,7 @@ const View kViews[] = {
      .chart = Chart::kCurves,
      .weight = range,
      .brief = false,
-     .columns = kRelative,
-     .of_texts = measure_relative},
+     .columns = kRelative},
     {.name = "norm",
      .title = "Norm of the states",
      .hint = "The mean norm ‖h‖ of the states.",
@@ -318,8 +308,7 @@ const View kViews[] = {
      .unit = "directions",
      .chart = Chart::kLines,
      .brief = false,
-     .columns = kRank,
-     .of_texts = measure_split},
+     .columns = kRank},
     {.name = "pooled",
      .title = "Effect of positions on the text's vector",
      .hint = "1 − cosine between the pooled vectors with and without positions (see effect).",
@@ -327,8 +316,7 @@ const View kViews[] = {
      .rows = Rows::kNamed,
      .row_name = "vector",
      .brief = false,
-     .columns = kEffect,
-     .of_texts = measure_effect},
+     .columns = kEffect},
     {.name = "corpus",
      .title = "What explains the states of many texts",
      .hint = "Shares of the states' variance over texts of one length that the place alone, the "
@@ -337,8 +325,7 @@ const View kViews[] = {
      .needs = Needs::kManyTexts,
      .chart = Chart::kStacked,
      .series = 3,
-     .columns = kCorpus,
-     .of_many = split_many},
+     .columns = kCorpus},
     {.name = "probe",
      .title = "Position, read by a linear probe",
      .hint = "How well a linear map predicts the position from a state, on texts it was not "
@@ -349,7 +336,6 @@ const View kViews[] = {
      .needs = Needs::kManyTexts,
      .chart = Chart::kLines,
      .columns = kProbe,
-     .of_many = probe_many,
      .sentence = say_probe},
     {.name = "masked",
      .title = "Masked tokens",
@@ -360,8 +346,7 @@ const View kViews[] = {
      .needs = Needs::kFile,
      .rows = Rows::kNamed,
      .row_name = "texts",
-     .columns = kMasked,
-     .of_many = score_masked},
+     .columns = kMasked},
     {.name = "lens",
      .title = "Masked tokens, predicted from each layer",
      .hint = "Logit lens: what the masked-language-model head says of the same masked tokens as in "
@@ -373,8 +358,7 @@ const View kViews[] = {
      .needs = Needs::kFile,
      .chart = Chart::kLines,
      .brief = false,
-     .columns = kLens,
-     .of_many = score_masked},
+     .columns = kLens},
     {.name = "causes",
      .title = "Loss without a part",
      .hint = "By how many nats the loss on masked tokens rises when a part is subtracted from the "
@@ -392,8 +376,7 @@ const View kViews[] = {
      .series = 3,
      .brief = false,
      .slow = true,
-     .columns = kCauses,
-     .of_many = score_causes},
+     .columns = kCauses},
     {.name = "patched",
      .title = "Loss with a part of the other run",
      .hint =
@@ -423,13 +406,10 @@ const View kViews[] = {
      .needs = Needs::kFile,
      .rows = Rows::kNamed,
      .row_name = "length",
-     .columns = kLonger,
-     .of_many = score_longer},
+     .columns = kLonger},
 };
 
 }  // namespace
-
-std::span<const View> views() { return kViews; }
 
 const View& view(std::string_view name) {
   const auto found = std::ranges::find(
@@ -454,14 +434,6 @@ std::string label_of(const Column& column) {
   return (label[0] >= '1' && label[0] <= '9' ? "+" : "") + label;
 }
 
-std::string views_help() {
-  std::string help = "Views (--only picks some of them; --only all shows them all):\n";
-  for (const View& view : kViews) {
-    help +=
-        fmt::format("  {:<10} {}{}\n", view.name, view.title,
-                    view.needs == Needs::kManyTexts || needs_file(view.needs) ? " (-i FILE)" : "");
-  }
-  return help;
-}
-
 }  // namespace phasor::internal
+
+std::span<const phasor::lens::View> phasor::lens::views() { return internal::kViews; }

@@ -32,9 +32,9 @@ TEST(ViewsTest, EveryRowOfTheTableIsWhole) {
   std::set<std::string> names;
   const std::string help = views_help();
   const Json described = views_json();
-  ASSERT_EQ(described.size(), views().size());
-  for (size_t i = 0; i < views().size(); ++i) {
-    const View& view = views()[i];
+  ASSERT_EQ(described.size(), lens::views().size());
+  for (size_t i = 0; i < lens::views().size(); ++i) {
+    const View& view = lens::views()[i];
     SCOPED_TRACE(view.name);
     EXPECT_TRUE(names.insert(view.name).second);
     EXPECT_EQ(&phasor::internal::view(view.name), &view);
@@ -42,7 +42,7 @@ TEST(ViewsTest, EveryRowOfTheTableIsWhole) {
     EXPECT_STRNE(view.title, "");
     EXPECT_STRNE(view.hint, "");
     EXPECT_EQ(view.hint[std::strlen(view.hint) - 1], '.');
-    EXPECT_EQ(view.of_many != nullptr,
+    EXPECT_EQ(measure_of(view.name).of_many != nullptr,
               view.needs == Needs::kManyTexts || view.needs == Needs::kFile);
     std::set<std::string> keys = {"layer", "head", view.row_name};
     size_t printed = 0;
@@ -115,9 +115,9 @@ void expect_rendered(const Observed& run, const Json& json, const std::set<std::
           continue;
         }
         EXPECT_EQ(rows[r][table.columns[c]], row.cells[c]);
-        if (!row.low.empty() && !std::isnan(row.low[c])) {
-          EXPECT_EQ(rows[r][table.columns[c] + "_low"], row.low[c]);
-          EXPECT_EQ(rows[r][table.columns[c] + "_high"], row.high[c]);
+        if (!row.intervals.empty() && !std::isnan(row.intervals[c].low)) {
+          EXPECT_EQ(rows[r][table.columns[c] + "_low"], row.intervals[c].low);
+          EXPECT_EQ(rows[r][table.columns[c] + "_high"], row.intervals[c].high);
           cells += 2;
         } else {
           EXPECT_FALSE(rows[r].contains(table.columns[c] + "_low"));
@@ -155,7 +155,7 @@ TEST(ViewsTest, EveryViewOfATextHasRowsAndAllFormatsHoldThem) {
   phasor::Encoder encoder = encoder_of();
   const Observed text = observe(encoder, kText);
   expect_all_formats_hold_the_same(std::span(&text, 1));
-  for (const View& view : views()) {
+  for (const View& view : lens::views()) {
     if (view.needs != Needs::kNothing) continue;
     ASSERT_NE(text.table(view.name), nullptr) << view.name;
     EXPECT_FALSE(text.table(view.name)->rows.empty()) << view.name;
@@ -167,17 +167,18 @@ TEST(ViewsTest, EveryViewOfATextHasRowsAndAllFormatsHoldThem) {
 
 TEST(ViewsTest, EveryViewOfTwoRunsOfAFileHasRowsAndAllFormatsHoldThem) {
   phasor::Encoder encoder = encoder_of();
-  Request request = request_of();
-  request.lines = few_lines();
-  const std::vector<Observed> runs =
-      observe_all({{.label = "a", .name = "a", .encoder = encoder},
-                   {.label = "b",
+  lens::ObserveOptions request = asking_for();
+  request.masked = few_lines();
+  const std::vector<Measured> measured =
+      observe_all({{.encoder = &encoder, .label = "a", .name = "a"},
+                   {.encoder = &encoder,
+                    .label = "b",
                     .name = "a",
-                    .encoder = encoder,
                     .options = {.positions = phasor::Positions().edited("scale=0.5")}}},
                   {kText, kOther, kOther}, request);
+  const std::vector<Observed> runs(measured.begin(), measured.end());
   expect_all_formats_hold_the_same(runs);
-  for (const View& view : views()) {
+  for (const View& view : lens::views()) {
     if (view.columns.empty()) continue;
     EXPECT_NE(runs[1].table(view.name), nullptr) << view.name;
     const bool of_two = view.needs == Needs::kTwoRuns || view.needs == Needs::kTwoRunsOfFile;
@@ -189,8 +190,8 @@ TEST(ViewsTest, JsonOfARunSaysWhatWasRun) {
   phasor::Encoder encoder = encoder_of("learned");
   std::vector<int32_t> ids(130, 5);
   Observed text = observe_ids(encoder, ids, {}, {.overflow = phasor::Overflow::kInterpolate});
-  text.input.text = "</b> \xff";
-  text.add("effect", {.layer = 0, .cells = {std::nan("")}});
+  text.text = "</b> \xff";
+  add_row(text, "effect", {.layer = 0, .cells = {std::nan("")}});
   const Json json = Json::parse(one_line(to_json(text)));
   EXPECT_EQ(json["model"], "it");
   EXPECT_EQ(json["positions"], "learned");
@@ -205,7 +206,8 @@ TEST(ViewsTest, JsonOfARunSaysWhatWasRun) {
   EXPECT_EQ(json["num_layers"], 6);
   EXPECT_FALSE(json.contains("label"));
   EXPECT_FALSE(json.contains("file"));
-  text.many = {.file = "f.txt", .texts = 3, .tokens = 20};
+  text.means = true;
+  text.file = "f.txt", text.num_texts = 3, text.num_tokens = 20;
   const Json many = to_json(text);
   EXPECT_EQ(many["file"], "f.txt");
   EXPECT_EQ(many["texts"], 3);
@@ -229,14 +231,14 @@ std::vector<std::string> shown(const std::vector<std::string>& only, Needs lacki
 TEST(ViewsTest, OnlyPicksViewsInTheirOrder) {
   EXPECT_EQ(shown({"norm", "effect"}, Needs::kFile), (std::vector<std::string>{"effect", "norm"}));
   size_t brief = 0, all = 0;
-  for (const View& view : views()) {
+  for (const View& view : lens::views()) {
     brief += view.brief && view.needs != Needs::kTwoRuns ? 1 : 0;
     all += view.needs != Needs::kTwoRuns ? 1 : 0;
   }
   EXPECT_EQ(shown({}, Needs::kTwoRuns).size(), brief);
   EXPECT_EQ(shown({"all"}, Needs::kTwoRuns).size(), all);
   using phasor::expect_error;
-  for (const View& view : views()) {
+  for (const View& view : lens::views()) {
     if (view.needs == Needs::kNothing) continue;
     expect_error<UsageError>([&] { shown({view.name}, view.needs); }, {view.name, "do this"});
   }

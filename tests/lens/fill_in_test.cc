@@ -37,8 +37,7 @@ std::vector<std::string> fill_in(Encoder& encoder, const std::string& text) {
       encoder.model().tokenizer().encode(text, {.parse_special = true}).ids;
   const Encoding out = encoder.encode_ids(ids);
   std::vector<std::string> words;
-  const std::vector<internal::MaskReport> masks = internal::mask_reports(encoder, out, 0, kTop);
-  for (const internal::Filler& filler : masks.at(0).fillers) {
+  for (const lens::Filler& filler : internal::likely_fillers(encoder, out, 0, kTop)) {
     const bool begins_word = filler.piece.starts_with("\u2581");
     words.push_back(filler.piece.substr(begins_word ? std::string("\u2581").size() : 0));
   }

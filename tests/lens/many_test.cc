@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <utility>
 
 #include "lens/study/means.h"
@@ -11,20 +12,17 @@
 namespace phasor::internal {
 namespace {
 
-Subject subject(Encoder& encoder, const std::string& label = "", const RunOptions& options = {}) {
-  return {.label = label, .name = label, .encoder = encoder, .options = options};
-}
-
 TEST(ManyTest, EveryTokenCountsAsMuchAsAnyOther) {
   Encoder encoder = encoder_of();
-  const Request request = request_of({"effect", "attention", "split", "order", "scores"});
-  Request second = request;
+  const lens::ObserveOptions request =
+      asking_for({"effect", "attention", "split", "order", "scores"});
+  lens::ObserveOptions second = request;
   second.seed = 2;  // each text has its own
   const Observed a = observe(encoder, kText, request), b = observe(encoder, kOther, second);
-  const Observed mean = observe_all({subject(encoder)}, {kText, kOther}, request).at(0);
-  const auto m = static_cast<double>(a.num_tokens()), n = static_cast<double>(b.num_tokens());
-  EXPECT_EQ(mean.many->texts, 2);
-  EXPECT_EQ(mean.num_tokens(), a.num_tokens() + b.num_tokens());
+  const Observed mean = observe_all({run_of(encoder)}, {kText, kOther}, request).at(0);
+  const auto m = static_cast<double>(a.num_tokens), n = static_cast<double>(b.num_tokens);
+  EXPECT_EQ(mean.num_texts, 2);
+  EXPECT_EQ(mean.num_tokens, a.num_tokens + b.num_tokens);
   for (const auto& [view, table] : mean.tables) {
     for (const Row& row : table.rows) {
       for (size_t c = 0; c < row.cells.size(); ++c) {
@@ -46,25 +44,25 @@ Interval interval(const Observed& run, const char* view, int64_t layer, const ch
   const Table& table = run.tables.at(view);
   const Row& row = *table.find({.layer = layer, .cells = {}});
   const int64_t c = table.column(column);
-  if (row.low.empty()) return {std::nan(""), std::nan("")};
-  return {row.low.at(c), row.high.at(c)};
+  if (row.intervals.empty()) return {std::nan(""), std::nan("")};
+  return row.intervals.at(c);
 }
 
 TEST(ManyTest, IntervalsAreThoseOfTextsDrawnAnew) {
   Encoder encoder = encoder_of();
-  const Request request = request_of({"effect", "order", "split"});
+  const lens::ObserveOptions request = asking_for({"effect", "order", "split"});
   const std::vector<std::string> lines = {kText, kOther, "dog", "A long day on the river."};
-  const Observed mean = observe_all({subject(encoder)}, lines, request).at(0);
+  const Observed mean = observe_all({run_of(encoder)}, lines, request).at(0);
   for (const auto& [view, column] :
        {std::pair{"effect", "effect"}, {"order", "swap"}, {"split", "token"}}) {
     for (int64_t layer = 1; layer <= 6; ++layer) {
       std::vector<double> sums, weights;
       for (size_t i = 0; i < lines.size(); ++i) {
-        Request of_text = request;
+        lens::ObserveOptions of_text = request;
         of_text.seed = i + 1;
         const Observed text = observe(encoder, lines[i], of_text);
         const bool known = text.table(view) != nullptr;  // one token has no other order
-        const auto tokens = static_cast<double>(text.num_tokens());
+        const auto tokens = static_cast<double>(text.num_tokens);
         sums.push_back(known ? tokens * number(text, view, layer, column) : 0);
         weights.push_back(known ? tokens : 0);
       }
@@ -79,12 +77,12 @@ TEST(ManyTest, IntervalsAreThoseOfTextsDrawnAnew) {
 
 TEST(ManyTest, EqualTextsLeaveNoDoubtAndOneTextGivesNoInterval) {
   Encoder encoder = encoder_of();
-  const Request request = request_of({"effect"});
-  const Observed same = observe_all({subject(encoder)}, {kText, kText, kText}, request).at(0);
+  const lens::ObserveOptions request = asking_for({"effect"});
+  const Observed same = observe_all({run_of(encoder)}, {kText, kText, kText}, request).at(0);
   const Interval none = interval(same, "effect", 1, "effect");
   EXPECT_NEAR(none.high - none.low, 0, 1e-12);
   EXPECT_NEAR(none.low, number(same, "effect", 1, "effect"), 1e-12);
-  const Observed one = observe_all({subject(encoder)}, {kText}, request).at(0);
+  const Observed one = observe_all({run_of(encoder)}, {kText}, request).at(0);
   EXPECT_TRUE(std::isnan(interval(one, "effect", 1, "effect").low));
 }
 
@@ -110,21 +108,19 @@ TEST(ManyTest, ManyTextsAreDrawnInBlocks) {
 
 TEST(ManyTest, TheBaselineIsTheSameRunOfUntrainedModels) {
   Encoder encoder = encoder_of();
-  const Request request = request_of({"effect", "heads", "masked"});
-  const std::vector<Subject> subjects = {subject(encoder)};
   const std::vector<std::string> lines = {kText, kOther};
-  const Baseline baseline(subjects, 3, 0);
-  std::vector<std::vector<Input>> inputs = {inputs_of(encoder, lines)};
-  Request with_masks = request;
-  with_masks.lines = lines;
-  std::vector<Observed> runs = observe_runs(subjects, "", inputs, with_masks, {});
-  add_baseline(baseline, "", inputs, with_masks, {}, runs);
+  lens::ObserveOptions request = asking_for({"effect", "heads", "masked"});
+  request.masked = lines;
+  request.untrained = 3;
+  const lens::Run run = run_of(encoder);
+  const lens::Text texts[] = {{.text = kText}, {.text = kOther}};
+  const std::vector<Observed> runs = lens::observe_means({&run, 1}, texts, request);
   ASSERT_EQ(runs.size(), 2u);
   EXPECT_EQ(runs[1].label, "untrained");
   std::vector<Observed> seeds;
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     Encoder untrained(encoder.model().untrained(seed));
-    seeds.push_back(observe_all({subject(untrained)}, lines, with_masks).at(0));
+    seeds.push_back(observe_all({run_of(untrained)}, lines, request).at(0));
   }
   for (int64_t layer = 0; layer <= 6; ++layer) {
     std::vector<double> values;
@@ -140,23 +136,23 @@ TEST(ManyTest, TheBaselineIsTheSameRunOfUntrainedModels) {
 
 TEST(ManyTest, WhatSomeTextsLackIsTheMeanOverTheOthers) {
   Encoder encoder = encoder_of();
-  const Observed mean = observe_all({subject(encoder)}, {kText, "dog"}).at(0);
+  const Observed mean = observe_all({run_of(encoder)}, {kText, "dog"}).at(0);
   EXPECT_EQ(why_missing(mean, "split"), "");
   EXPECT_NEAR(number(mean, "split", 3, "token"),
               number(observe(encoder, kText), "split", 3, "token"), 1e-15);  // w·x/w
-  EXPECT_NE(why_missing(observe_all({subject(encoder)}, {"dog", "dog"}).at(0), "split"), "");
+  EXPECT_NE(why_missing(observe_all({run_of(encoder)}, {"dog", "dog"}).at(0), "split"), "");
 }
 
 TEST(ManyTest, APairOfTokensThatAShorterTextLacksIsTheMeanOverTheOthers) {
   Encoder encoder = encoder_of();
-  const Request request = request_of({"relative"});
+  const lens::ObserveOptions request = asking_for({"relative"});
   const Observed a = observe(encoder, kText, request), b = observe(encoder, kOther, request);
-  const Observed mean = observe_all({subject(encoder)}, {kText, kOther}, request).at(0);
+  const Observed mean = observe_all({run_of(encoder)}, {kText, kOther}, request).at(0);
   const Row head = {.layer = 1, .head = 2, .label = "pp", .cells = {}};
   const auto at = [&](const Observed& run, const char* offset) {
     return number(run, "relative", head, offset);
   };
-  const auto m = static_cast<double>(a.num_tokens()), n = static_cast<double>(b.num_tokens());
+  const auto m = static_cast<double>(a.num_tokens), n = static_cast<double>(b.num_tokens);
   EXPECT_NEAR(at(mean, "-1"), (m * at(a, "-1") + n * at(b, "-1")) / (m + n), 1e-9);
   EXPECT_TRUE(std::isnan(at(a, "8")));
   EXPECT_NEAR(at(mean, "8"), at(b, "8"), 1e-9);
@@ -166,17 +162,17 @@ TEST(ManyTest, APairOfTokensThatAShorterTextLacksIsTheMeanOverTheOthers) {
 
 TEST(ManyTest, OneTextSaysWhatItCannotTell) {
   Encoder encoder = encoder_of();
-  const Observed one = observe_all({subject(encoder)}, {kText}).at(0);
+  const Observed one = observe_all({run_of(encoder)}, {kText}).at(0);
   EXPECT_EQ(why_missing(one, "probe"), "needs at least two texts: to train on, and to hold out");
   EXPECT_EQ(why_missing(one, "corpus"), "needs at least two texts of two tokens");
 }
 
 TEST(ManyTest, TheProbeIsTheLibrarysOnTextsItHasNotSeen) {
   Encoder encoder = encoder_of();
-  const std::vector<std::string> lines = lines_of(read_text_file(kSentences));
-  Request request = request_of({"probe", "corpus"});
+  const std::vector<std::string> lines = all_lines();
+  lens::ObserveOptions request = asking_for({"probe", "corpus"});
   request.seed = 3;
-  const Observed many = observe_all({subject(encoder)}, lines, request).at(0);
+  const Observed many = observe_all({run_of(encoder)}, lines, request).at(0);
   std::vector<ProbeText> train, held_out;
   size_t text_number = 0;
   for (const std::string& line : lines) {
@@ -204,17 +200,17 @@ TEST(ManyTest, TheProbeIsTheLibrarysOnTextsItHasNotSeen) {
 }
 
 /// The masked tokens of these lines in both models.
-std::vector<Observed> masked(const std::vector<std::string>& lines, uint64_t seed = 1) {
+std::vector<Measured> masked(const std::vector<std::string>& lines, uint64_t seed = 1) {
   Encoder a = encoder_of("sinusoidal"), b = encoder_of("learned");
-  Request request = request_of({"masked"});
+  lens::ObserveOptions request = asking_for({"masked"});
   request.seed = seed;
-  request.lines = lines;
-  return observe_all({subject(a, "sinusoidal"), subject(b, "learned")}, {kText}, request);
+  request.masked = lines;
+  return observe_all({run_of(a, "sinusoidal"), run_of(b, "learned")}, {kText}, request);
 }
 
 TEST(ManyTest, MasksDependOnTheSeedAloneAndAreTheSameForBoth) {
-  const std::vector<std::string> lines = lines_of(read_text_file(kSentences));
-  const std::vector<Observed> first = masked(lines), again = masked(lines),
+  const std::vector<std::string> lines = all_lines();
+  const std::vector<Measured> first = masked(lines), again = masked(lines),
                               other = masked(lines, 2);
   const auto of = [](const Observed& run, const char* column) {
     return number(run, "masked", "all", column);
@@ -268,19 +264,19 @@ TEST(ManyTest, TheLensReadsTheSameMasksOffEveryLayer) {
   Encoder encoder = encoder_of();
   const auto observed = [&](const std::vector<std::string>& lines,
                             const std::vector<std::string>& views) {
-    Request request = request_of(views);
-    request.lines = lines;
-    return observe_all({subject(encoder)}, {kText}, request).at(0);
+    lens::ObserveOptions request = asking_for(views);
+    request.masked = lines;
+    return observe_all({run_of(encoder)}, {kText}, request).at(0);
   };
-  const std::vector<std::string> lines = lines_of(read_text_file(kSentences));
+  const std::vector<std::string> lines = all_lines();
   const Observed run = observed(lines, {"masked", "lens"});
   ASSERT_EQ(run.tables.at("lens").rows.size(), 7u);
   const Row& of_masked = run.tables.at("masked").rows.at(0);
   const Row& last = run.tables.at("lens").rows.back();
   for (size_t c = 0; c < 2; ++c) {  // loss, accuracy
     EXPECT_EQ(last.cells.at(c), of_masked.cells.at(c));
-    EXPECT_EQ(last.low.at(c), of_masked.low.at(c));
-    EXPECT_EQ(last.high.at(c), of_masked.high.at(c));
+    EXPECT_EQ(last.intervals.at(c).low, of_masked.intervals.at(c).low);
+    EXPECT_EQ(last.intervals.at(c).high, of_masked.intervals.at(c).high);
   }
   EXPECT_GT(number(run, "lens", 0, "loss"), number(run, "lens", 6, "loss") + 1);
   const Observed without = observed(lines, {"masked"});  // which observes no layer
@@ -333,17 +329,16 @@ class Zero : public Observer {
 };
 
 TEST(ManyTest, WhatAPartCausesIsTheLossOfARunWithoutIt) {
-  const std::vector<std::string> all = lines_of(read_text_file(kSentences));
+  const std::vector<std::string> all = all_lines();
   const std::vector<std::string> lines(all.begin(), all.begin() + 8);
   Encoder encoder = encoder_of();
-  Request request = request_of({"masked", "causes"});
-  request.lines = lines;
-  const Observed run = observe_all({subject(encoder)}, lines, request).at(0);
+  lens::ObserveOptions request = asking_for({"masked", "causes"});
+  request.masked = lines;
+  const Observed run = observe_all({run_of(encoder)}, lines, request).at(0);
   const auto cost = [&](const RunOptions& options) {
-    Request masked_alone = request_of({"masked"});
-    masked_alone.lines = lines;
-    const Observed changed =
-        observe_all({subject(encoder, "", options)}, lines, masked_alone).at(0);
+    lens::ObserveOptions masked_alone = asking_for({"masked"});
+    masked_alone.masked = lines;
+    const Observed changed = observe_all({run_of(encoder, "", options)}, lines, masked_alone).at(0);
     return number(changed, "masked", "all", "loss") - number(run, "masked", "all", "loss");
   };
   const auto of = [&](const char* part, const char* column = "removed") {
@@ -362,16 +357,18 @@ TEST(ManyTest, WhatAPartCausesIsTheLossOfARunWithoutIt) {
   for (const Row& row : run.tables.at("causes").rows) {
     if (row.label == "positions") continue;
     EXPECT_NEAR(row.cells[0] - row.cells[2], row.cells[3], 1e-9) << row.label;
-    EXPECT_LT(row.low[0], row.high[0]) << row.label;
+    EXPECT_LT(row.intervals[0].low, row.intervals[0].high) << row.label;
   }
   EXPECT_EQ(run.tables.at("causes").rows.size(), 2u + 6 + 6 + 6 + 24);
 }
 
 TEST(ManyTest, ShuffledPartsOfAOneWordTextAreItsOwn) {
   Encoder encoder = encoder_of();
-  Request request = request_of({"causes"});
-  request.lines = {"Tom"};  // one token can only change places with itself
-  const Observed run = observe_all({subject(encoder)}, request.lines, request).at(0);
+  lens::ObserveOptions request = asking_for({"causes"});
+  const std::vector<std::string> masked_lines = {
+      "Tom"};  // one token can only change places with itself
+  request.masked = masked_lines;
+  const Observed run = observe_all({run_of(encoder)}, masked_lines, request).at(0);
   for (const Row& row : run.tables.at("causes").rows) {
     if (row.label == "positions") continue;
     EXPECT_NEAR(row.cells[2], row.cells[0], 1e-9) << row.label;
@@ -402,14 +399,14 @@ class HeadPatch : public Observer {
 };
 
 TEST(ManyTest, APatchedPartIsThatOfTheOtherRun) {
-  const std::vector<std::string> all = lines_of(read_text_file(kSentences));
+  const std::vector<std::string> all = all_lines();
   const std::vector<std::string> lines(all.begin(), all.begin() + 8);
   Encoder encoder = encoder_of();
   const RunOptions own, averaged{.positions = Positions().averaged()};
-  Request request = request_of({"masked", "patched"});
-  request.lines = lines;
-  const std::vector<Observed> runs =
-      observe_all({subject(encoder, "a", own), subject(encoder, "b", averaged)}, lines, request);
+  lens::ObserveOptions request = asking_for({"masked", "patched"});
+  request.masked = lines;
+  const auto runs =
+      observe_all({run_of(encoder, "a", own), run_of(encoder, "b", averaged)}, lines, request);
   const auto of = [&](const char* part, const char* column) {
     return number(runs[1], "patched", part, column);
   };
@@ -435,10 +432,9 @@ TEST(ManyTest, APatchedPartIsThatOfTheOtherRun) {
   const auto moved = [&](size_t run, Observer& patch) {
     RunOptions options = run == 0 ? own : averaged;
     options.observer = &patch;
-    Request masked_alone = request_of({"masked"});
-    masked_alone.lines = lines;
-    const Observed patched =
-        observe_all({subject(encoder, "", options)}, lines, masked_alone).at(0);
+    lens::ObserveOptions masked_alone = asking_for({"masked"});
+    masked_alone.masked = lines;
+    const Observed patched = observe_all({run_of(encoder, "", options)}, lines, masked_alone).at(0);
     const double change = number(patched, "masked", "all", "loss") - losses[run];
     return run == 0 ? change : -change;
   };
@@ -475,13 +471,14 @@ class AddRows : public Observer {
 TEST(ManyTest, APatchedPositionComponentIsTheMeanOverOrdersAndTheRestIsAllElse) {
   Encoder encoder = encoder_of("learned");
   const RunOptions options[] = {{}, {.positions = Positions().reversed()}};
-  Request request = request_of({"masked", "patched"});
-  request.lines = {"Tom bit", "a dog", "house"};  // of at most two tokens, which have two orders
-  const std::vector<Observed> runs =
-      observe_all({subject(encoder, "a", options[0]), subject(encoder, "b", options[1])},
-                  request.lines, request);
+  lens::ObserveOptions request = asking_for({"masked", "patched"});
+  const std::vector<std::string> masked_lines = {
+      "Tom bit", "a dog", "house"};  // of at most two tokens, which have two orders
+  request.masked = masked_lines;
+  const auto runs = observe_all(
+      {run_of(encoder, "a", options[0]), run_of(encoder, "b", options[1])}, masked_lines, request);
   const std::vector<MaskedText> texts =
-      masked_texts(encoder.model(), tokenize_corpus(encoder.model(), request.lines), 0, 1);
+      masked_texts(encoder.model(), tokenize_corpus(encoder.model(), masked_lines), 0, 1);
   for (const auto& [part, hook] :
        {std::pair("attention 2", Hook::kAttnOut), {"state 1", Hook::kResidPre}}) {
     // Of each run and text, [T, C].
@@ -518,10 +515,10 @@ TEST(ManyTest, APatchedPositionComponentIsTheMeanOverOrdersAndTheRestIsAllElse) 
         AddRows patch(hook, 1, std::move(rows));
         RunOptions patched = options[run];
         patched.observer = &patch;
-        Request masked_alone = request_of({"masked"});
-        masked_alone.lines = request.lines;
+        lens::ObserveOptions masked_alone = asking_for({"masked"});
+        masked_alone.masked = masked_lines;
         const double change =
-            number(observe_all({subject(encoder, "", patched)}, request.lines, masked_alone).at(0),
+            number(observe_all({run_of(encoder, "", patched)}, masked_lines, masked_alone).at(0),
                    "masked", "all", "loss") -
             number(runs[run], "masked", "all", "loss");
         const std::string label = std::string(part) + name;
@@ -536,24 +533,26 @@ TEST(ManyTest, APatchedPositionComponentIsTheMeanOverOrdersAndTheRestIsAllElse) 
 
 TEST(ManyTest, PatchingNeedsTwoRunsOfOneModelThatRecordWholeTexts) {
   Encoder a = encoder_of("sinusoidal"), b = encoder_of("learned");
-  Request request = request_of({"patched"});
-  request.lines = {kText, kOther};
+  lens::ObserveOptions request = asking_for({"patched"});
+  const std::vector<std::string> masked_lines = {kText, kOther};
+  request.masked = masked_lines;
   EXPECT_EQ(
-      why_missing(observe_all({subject(a), subject(b)}, request.lines, request).at(1), "patched"),
+      why_missing(observe_all({run_of(a), run_of(b)}, masked_lines, request).at(1), "patched"),
       "the two runs are of different models");
-  const Observed same = observe_all({subject(b), subject(b)}, request.lines, request).at(1);
+  const Observed same = observe_all({run_of(b), run_of(b)}, masked_lines, request).at(1);
   for (const Row& row : same.tables.at("patched").rows) {
     EXPECT_EQ(row.cells, (std::vector<double>{0, 0})) << row.label;
   }
-  request.lines = {std::string(kText)};
-  for (int i = 0; i < 40; ++i) request.lines[0] += " " + kText;
+  std::vector<std::string> long_line = {kText};
+  for (int i = 0; i < 40; ++i) long_line[0] += " " + kText;
+  request.masked = long_line;
   const RunOptions windows{.overflow = Overflow::kWindow}, cut{.overflow = Overflow::kTruncate};
-  EXPECT_EQ(why_missing(observe_all({subject(b), subject(b, "", windows)}, {kText}, request).at(1),
+  EXPECT_EQ(why_missing(observe_all({run_of(b), run_of(b, "", windows)}, {kText}, request).at(1),
                         "patched"),
             "a text was run in overlapping windows");
   // Both runs are given the tokens that the one with fewer can take.
   const Observed truncated =
-      observe_all({subject(b, "", cut), subject(b, "", {.positions = Positions::none()})}, {kText},
+      observe_all({run_of(b, "", cut), run_of(b, "", {.positions = Positions::none()})}, {kText},
                   request)
           .at(1);
   EXPECT_EQ(why_missing(truncated, "patched"), "");
@@ -561,9 +560,10 @@ TEST(ManyTest, PatchingNeedsTwoRunsOfOneModelThatRecordWholeTexts) {
 
 TEST(ManyTest, WithoutAddedVectorsThereIsNoDirectPathAndPositionsCauseNothing) {
   Encoder none = encoder_of("none");
-  Request request = request_of({"causes"});
-  request.lines = {kText, kOther};
-  const Observed run = observe_all({subject(none)}, {kText, kOther}, request).at(0);
+  lens::ObserveOptions request = asking_for({"causes"});
+  const std::vector<std::string> masked_lines = {kText, kOther};
+  request.masked = masked_lines;
+  const Observed run = observe_all({run_of(none)}, {kText, kOther}, request).at(0);
   for (const Row& row : run.tables.at("causes").rows) EXPECT_NE(row.label, "direct path");
   EXPECT_EQ(number(run, "causes", "positions", "removed"), 0);
   EXPECT_NEAR(number(run, "causes", "position 3", "removed"), 0, 1e-5);
@@ -573,29 +573,30 @@ TEST(ManyTest, MaskedTextsThatARunCutsAreCutBeforeTheyAreMasked) {
   std::string line = "Tom";
   for (int i = 0; i < 200; ++i) line += " and Tom";
   Encoder encoder = encoder_of("learned");
-  Request request = request_of({"masked", "lens", "causes"});
-  request.lines = {line};
+  lens::ObserveOptions request = asking_for({"masked", "lens", "causes"});
+  const std::vector<std::string> masked_lines = {line};
+  request.masked = masked_lines;
   const std::vector<std::string> texts = {kText, kOther};
-  const Observed cut =
-      observe_all({subject(encoder, "", {.overflow = Overflow::kTruncate})}, texts, request).at(0);
-  request.max_tokens = 128;
-  const Observed want = observe_all({subject(encoder)}, texts, request).at(0);
+  const Measured cut =
+      observe_all({run_of(encoder, "", {.overflow = Overflow::kTruncate})}, texts, request).at(0);
+  request.tokenize.max_tokens = 128;
+  const Measured want = observe_all({run_of(encoder)}, texts, request).at(0);
   EXPECT_EQ(cut.masked.losses, want.masked.losses);
   EXPECT_EQ(number(cut, "masked", "all", "tokens"), 126);
   EXPECT_EQ(number(cut, "lens", 0, "loss"), number(want, "lens", 0, "loss"));
   EXPECT_EQ(number(cut, "causes", "MLP 1", "removed"), number(want, "causes", "MLP 1", "removed"));
-  request.max_tokens = 0;
+  request.tokenize.max_tokens = 0;
   const Observed windows =
-      observe_all({subject(encoder, "", {.overflow = Overflow::kWindow})}, texts, request).at(0);
+      observe_all({run_of(encoder, "", {.overflow = Overflow::kWindow})}, texts, request).at(0);
   EXPECT_EQ(why_missing(windows, "causes"), "a text was run in overlapping windows");
   EXPECT_EQ(why_missing(windows, "masked"), "");
 }
 
 TEST(ManyTest, LongerThanTrainedASinusoidGoesOnAndATableNeedsAPolicy) {
   Encoder a = encoder_of("sinusoidal"), b = encoder_of("learned");
-  Request request = request_of({"longer"});
-  request.lines = lines_of(read_text_file(kSentences));
-  const std::vector<Observed> runs = observe_all({subject(a), subject(b)}, {kText}, request);
+  lens::ObserveOptions request = asking_for({"longer"});
+  request.masked = all_lines();
+  const auto runs = observe_all({run_of(a), run_of(b)}, {kText}, request);
   const std::vector<std::vector<std::string>> want = {
       {"128", "192", "256"},
       {"128", "192 clamp", "192 interpolate", "192 window", "256 clamp", "256 interpolate",
@@ -616,8 +617,7 @@ TEST(ManyTest, LongerThanTrainedASinusoidGoesOnAndATableNeedsAPolicy) {
 
 TEST(ManyTest, AModelIsNotMovedFromItself) {
   Encoder encoder = encoder_of("learned");
-  const std::vector<Observed> runs =
-      observe_all({subject(encoder), subject(encoder)}, {kText, kOther});
+  const auto runs = observe_all({run_of(encoder), run_of(encoder)}, {kText, kOther});
   ASSERT_GT(runs[0].tables.size(), 10u);
   for (const auto& [view, table] : runs[0].tables) {
     const Table& other = runs[1].tables.at(view);
@@ -637,9 +637,9 @@ TEST(ManyTest, AModelIsNotMovedFromItself) {
 
 TEST(ManyTest, APrecisionMovesStatesALittle) {
   Encoder f32 = encoder_of("learned"), int8 = encoder_of("learned", Precision::kInt8);
-  const Request request = request_of({"moved"});
-  const std::vector<std::string> lines = lines_of(read_text_file(kSentences));
-  const std::vector<Observed> runs = observe_all({subject(f32), subject(int8)}, lines, request);
+  const lens::ObserveOptions request = asking_for({"moved"});
+  const std::vector<std::string> lines = all_lines();
+  const auto runs = observe_all({run_of(f32), run_of(int8)}, lines, request);
   EXPECT_EQ(runs[0].precision, "f32");
   EXPECT_EQ(runs[1].precision, "int8");
   EXPECT_EQ(runs[0].table("moved"), nullptr);
@@ -648,7 +648,7 @@ TEST(ManyTest, APrecisionMovesStatesALittle) {
     EXPECT_GT(number(runs[1], "moved", l, "relative"), 1e-3);
     EXPECT_LT(number(runs[1], "moved", l, "relative"), 0.1);
   }
-  const Observed same = observe_all({subject(int8), subject(int8)}, lines, request).at(1);
+  const Observed same = observe_all({run_of(int8), run_of(int8)}, lines, request).at(1);
   for (int64_t l = 0; l <= 6; ++l) {
     EXPECT_EQ(number(same, "moved", l, "largest"), 0);
     EXPECT_EQ(number(same, "moved", l, "least_cosine"), 1);
@@ -662,16 +662,17 @@ TEST(ManyTest, RunsThatCutATextToDifferentLengthsHaveNotMoved) {
   const RunOptions whole = {.overflow = Overflow::kTruncate};
   RunOptions cut = whole;
   cut.positions = Positions::table({.rows = 4, .d_model = config.d_model, .values = rows});
-  const std::vector<Subject> subjects = {subject(encoder, "whole", whole),
-                                         subject(encoder, "cut", cut)};
-  for (const auto& order : {std::vector{0, 1}, std::vector{1, 0}}) {
-    const std::vector<Subject> two = {subjects[order[0]], subjects[order[1]]};
-    const Request request = request_of({"moved"});
-    EXPECT_NE(why_missing(observe_all(two, {kText, kOther}, request)[1], "moved"), "");
-    const auto runs = observe_texts(two, inputs_of(encoder, {kText}), request, {});
-    EXPECT_NE(runs.at(0).at(0).num_tokens(), runs.at(0).at(1).num_tokens());
-    EXPECT_NE(why_missing(runs.at(0).at(1), "moved"), "");
-  }
+  const std::vector<lens::Run> subjects = {run_of(encoder, "whole", whole),
+                                           run_of(encoder, "cut", cut)};
+  const lens::ObserveOptions request = asking_for({"moved"});
+  EXPECT_NE(why_missing(observe_all(subjects, {kText, kOther}, request)[1], "moved"), "");
+  const std::vector<Observed> runs = observe(subjects, {.text = kText}, request);
+  EXPECT_NE(runs.at(0).num_tokens, runs.at(1).num_tokens);
+  EXPECT_NE(why_missing(runs.at(1), "moved"), "");
+  // Runs of one model are given the same tokens: those that the first can take.
+  const std::vector<Observed> same = observe({subjects[1], subjects[0]}, {.text = kText}, request);
+  EXPECT_EQ(same.at(1).num_tokens, 4);
+  EXPECT_EQ(why_missing(same.at(1), "moved"), "");
 }
 
 TEST(ManyTest, ModelsWithoutHeadOrTokenizerAnswerWhatTheyCan) {
@@ -679,13 +680,14 @@ TEST(ManyTest, ModelsWithoutHeadOrTokenizerAnswerWhatTheyCan) {
   folder.write("config.json", small_config_json().dump());
   folder.write("model.safetensors", safetensors_bytes(small_tensors()));
   Encoder small(Model::load(folder.path())), none = encoder_of("none");
-  const std::vector<Subject> subjects = {subject(small, "small"), subject(none, "none")};
-  std::vector<std::vector<Input>> inputs;
-  for (const Subject& each : subjects) inputs.push_back({input_from_ids(each.model(), {1, 2, 3})});
-  Request request = request_of();
-  request.lines = {kText};
-  const std::vector<Observed> runs = observe_runs(subjects, "", inputs, request, {});
-  EXPECT_FALSE(same_tokens(inputs[0], inputs[1]));  // there, ids mean pieces
+  const std::vector<lens::Run> two = {run_of(small, "small"), run_of(none, "none")};
+  const std::vector<lens::Text> ids = {{.token_ids = std::vector<int32_t>{1, 2, 3}}};
+  const std::vector<std::string> lines = {kText};
+  lens::ObserveOptions request = asking_for();
+  request.masked = lines;
+  request = possible(request, true, true);
+  const std::vector<Measured> runs = means_of(two, ids, request);
+  EXPECT_TRUE(runs[1].other_tokens);  // there, ids mean pieces
   EXPECT_EQ(why_missing(runs[1], "moved"), "the two tokenizers make different tokens");
   EXPECT_GT(number(runs[0], "norm", 1, "norm"), 0);
   EXPECT_NE(why_missing(runs[0], "masked").find("head"), std::string::npos);
@@ -693,8 +695,12 @@ TEST(ManyTest, ModelsWithoutHeadOrTokenizerAnswerWhatTheyCan) {
   EXPECT_EQ(why_missing(runs[1], "masked"), "");
   EXPECT_EQ(number(runs[1], "masked", "all", "masks"), 1);
 
-  inputs[1] = inputs[0];
-  const std::vector<Observed> shapes = observe_runs(subjects, "", inputs, request, {});
+  const TempFolder other;  // without a tokenizer
+  for (const char* file : {"config.json", "model.safetensors"})
+    other.write(file, read_text_file(std::filesystem::path(bundled_model("none")) / file));
+  Encoder large(Model::load(other.path()));
+  const auto shapes = means_of(std::vector{run_of(small, "small"), run_of(large, "large")}, ids,
+                               asking_for({"moved"}));
   EXPECT_EQ(why_missing(shapes[1], "moved"), "the two models have different shapes");
 }
 

@@ -20,10 +20,13 @@ inline const std::string kText = "Tom bit a dog.";
 inline const std::string kOther = "The old man gave the boy a book.";
 inline const std::string kSentences = std::string(PHASOR_SOURCE_DIR) + "/examples/sentences.txt";
 
-/// As many as every view needs: "longer" twice the trained length.
-inline std::vector<std::string> few_lines() {
-  std::vector<std::string> lines = lines_of(read_text_file(kSentences));
-  lines.resize(14);
+/// The lines of kSentences, and as many as every view needs: "longer" twice the trained length.
+inline const std::vector<std::string>& all_lines() {
+  static const std::vector<std::string> lines = lines_of(read_text_file(kSentences));
+  return lines;
+}
+inline const std::vector<std::string>& few_lines() {
+  static const std::vector<std::string> lines(all_lines().begin(), all_lines().begin() + 14);
   return lines;
 }
 
@@ -33,42 +36,63 @@ inline Encoder encoder_of(const std::string& name = "sinusoidal",
 }
 
 /// The views of these names, or all.
-inline Request request_of(const std::vector<std::string>& names = {}) {
-  Request request;
-  for (const View& view : views()) {
-    const bool named = std::ranges::find(names, view.name) != names.end();
-    if (names.empty() || named) request.views.push_back(&view);
+inline lens::ObserveOptions asking_for(const std::vector<std::string>& names = {}) {
+  lens::ObserveOptions options{.views = names};
+  for (const View& view : lens::views()) {
+    if (names.empty()) options.views.emplace_back(view.name);
   }
-  return request;
+  return options;
+}
+/// Without views that lack something.
+inline lens::ObserveOptions possible(lens::ObserveOptions options, bool two, bool means) {
+  std::erase_if(options.views, [&](const std::string& name) {
+    const Needs needs = view(name).needs;
+    return (needs == Needs::kOneText && means) || (needs == Needs::kTwoRuns && !two) ||
+           (needs == Needs::kManyTexts && !means) ||
+           (needs_file(needs) && (!means || options.masked.empty())) ||
+           (needs == Needs::kTwoRunsOfFile && !two);
+  });
+  options.views.emplace_back("norm");  // which is there always
+  return options;
 }
 
-inline std::vector<Input> inputs_of(const Encoder& encoder, const std::vector<std::string>& texts) {
-  std::vector<Input> inputs;
-  for (const std::string& text : texts) inputs.push_back(input_from_text(encoder.model(), text));
-  return inputs;
-}
-
-inline Observed observe(Encoder& encoder, const Input& input, const Request& request = request_of(),
+inline lens::Run run_of(Encoder& encoder, const std::string& label = "",
                         const RunOptions& options = {}) {
-  const Subject subject{.label = "", .name = "it", .encoder = encoder, .options = options};
-  return observe_texts(subject, std::span(&input, 1), request, {}).at(0);
+  return {.encoder = &encoder,
+          .label = label,
+          .name = label.empty() ? "it" : label,
+          .options = options};
+}
+
+/// A text in runs.
+inline std::vector<Observed> observe(const std::vector<lens::Run>& runs, const lens::Text& text,
+                                     const lens::ObserveOptions& options = asking_for()) {
+  std::vector<Observed> observed;
+  lens::observe(runs, {&text, 1}, possible(options, runs.size() == 2, false),
+                [&](std::vector<Observed>&& text) {
+                  observed = std::move(text);
+                  return true;
+                });
+  return observed;
 }
 inline Observed observe(Encoder& encoder, const std::string& text,
-                        const Request& request = request_of(), const RunOptions& options = {}) {
-  return observe(encoder, input_from_text(encoder.model(), text), request, options);
+                        const lens::ObserveOptions& options = asking_for(),
+                        const RunOptions& run = {}) {
+  return observe({run_of(encoder, "", run)}, {.text = text}, options).at(0);
 }
 inline Observed observe_ids(Encoder& encoder, const std::vector<int32_t>& ids,
-                            const Request& request = request_of(), const RunOptions& options = {}) {
-  return observe(encoder, input_from_ids(encoder.model(), ids), request, options);
+                            const lens::ObserveOptions& options = asking_for(),
+                            const RunOptions& run = {}) {
+  return observe({run_of(encoder, "", run)}, {.token_ids = ids}, options).at(0);
 }
 
 /// Texts as one, in one run or two.
-inline std::vector<Observed> observe_all(const std::vector<Subject>& subjects,
+inline std::vector<Measured> observe_all(const std::vector<lens::Run>& runs,
                                          const std::vector<std::string>& texts,
-                                         const Request& request = request_of()) {
-  std::vector<std::vector<Input>> inputs;
-  for (const Subject& subject : subjects) inputs.push_back(inputs_of(subject.encoder, texts));
-  return observe_runs(subjects, "texts.txt", inputs, request, {});
+                                         const lens::ObserveOptions& options = asking_for()) {
+  std::vector<lens::Text> all;
+  for (const std::string& text : texts) all.push_back({.text = text});
+  return means_of(runs, all, possible(options, runs.size() == 2, true));
 }
 
 /// A number of a table; NaN, and a failed test, where there is none.

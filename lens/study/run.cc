@@ -1,4 +1,4 @@
-#include "lens/study/subject.h"
+#include "lens/study/run.h"
 
 #include <fmt/format.h>
 
@@ -31,39 +31,21 @@ std::vector<std::string> describe_cuts(std::span<const ResidualCut> cuts) {
 
 }  // namespace
 
-Encoding Subject::run(std::span<const std::vector<int32_t>> sequences, Observer& observer,
-                      const Positions& positions) const {
-  RunOptions changed = options;
+Encoding encode(const lens::Run& run, std::span<const std::vector<int32_t>> sequences,
+                Observer& observer) {
+  return encode(run, sequences, observer, run.options.positions);
+}
+
+Encoding encode(const lens::Run& run, std::span<const std::vector<int32_t>> sequences,
+                Observer& observer, const Positions& positions) {
+  RunOptions changed = run.options;
   changed.positions = positions;
   changed.observer = &observer;
-  return encoder.encode_ids(sequences, changed);
+  return run.encoder->encode_ids(sequences, changed);
 }
 
 Trace hidden_states() {
   return Trace{Hook::kFullEmbed, Hook::kResidPost, Hook::kNormalizedResidPost, Hook::kFinalNorm};
-}
-
-std::vector<Deviation> deviations(const Subject& got, const Subject& want,
-                                  std::span<const Input> inputs, std::string_view what,
-                                  const Stages& stages) {
-  const ModelConfig& config = want.model().config();
-  std::vector<Deviation> deviations(config.num_layers + 1);
-  int64_t done = 0;
-  for (const std::span<const Input> batch : batches_of(inputs)) {
-    stages.show(what, done, std::ssize(inputs));
-    Trace wanted = hidden_states(), gotten = hidden_states();
-    const Encoding a = want.run(token_ids_of(batch), wanted);
-    const Encoding b = got.run(token_ids_of(batch), gotten);
-    if (!std::ranges::equal(a.offsets(), b.offsets())) return {};
-    for (int64_t i = 0; i < std::ssize(batch); ++i) {
-      for (int64_t l = 0; l < std::ssize(deviations); ++l) {
-        deviations[l].add(gotten.hidden_state(l, i).values, wanted.hidden_state(l, i).values,
-                          config.d_model);
-      }
-    }
-    done += std::ssize(batch);
-  }
-  return deviations;
 }
 
 std::optional<int64_t> trained_length(const Encoder& encoder, const RunOptions& run) {
@@ -97,19 +79,18 @@ bool ends_with_table(const PositionConfig& own, const Positions& positions) {
   return kind_of(own, positions) == PositionKind::kLearned;
 }
 
-bool adds_vectors(const Subject& subject) {
-  return kind_of(subject.model().config().position, subject.options.positions) !=
-         PositionKind::kNone;
+bool adds_vectors(const lens::Run& run) {
+  return kind_of(run.model().config().position, run.options.positions) != PositionKind::kNone;
 }
 
-Observed described(const Subject& subject) {
-  const ModelConfig& config = subject.model().config();
-  return {.label = subject.label,
-          .model = subject.name,
-          .positions = describe_positions(config.position, subject.options.positions),
-          .precision = std::string(to_string(subject.encoder.precision())),
-          .edits = subject.edits,
-          .cut_residuals = describe_cuts(subject.options.cut_residuals),
+Observed described(const lens::Run& run) {
+  const ModelConfig& config = run.model().config();
+  return {.label = run.label,
+          .model = run.name,
+          .positions = describe_positions(config.position, run.options.positions),
+          .precision = std::string(to_string(run.encoder->precision())),
+          .edits = run.edits,
+          .cut_residuals = describe_cuts(run.options.cut_residuals),
           .num_layers = config.num_layers,
           .num_heads = config.num_heads,
           .d_model = config.d_model};
