@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "infer/cli/command_line.h"
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
-#include "infer/render/terminal.h"
 
 namespace {
 

@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "engine/spelling.h"
-#include "files/corpus/save.h"
 #include "infer/cli/command_line.h"
-#include "infer/render/terminal.h"
+#include "infer/cli/terminal.h"
+#ifdef PHASOR_SERVE
+#include "infer/serve/serve.h"
+#endif
 
 namespace infer {
 namespace {
@@ -145,11 +147,6 @@ std::string list_of_commands() {
                         command.summary);
   }
   return list;
-}
-
-void check_save_path(const std::filesystem::path& path, bool one_tensor) {
-  const std::string fault = save_path_fault(path, one_tensor);
-  if (!fault.empty()) throw UsageError(fault);
 }
 
 std::vector<CommandDescription> describe_commands() {

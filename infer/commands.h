@@ -1,32 +1,15 @@
 // The subcommands of infer; each parses its own arguments and returns the exit code.
 #pragma once
 
-#include <filesystem>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "infer/cli/command_line.h"
+#include "infer/cli/usage.h"
 
 namespace infer {
-
-/// Exit codes. 0: good.
-inline constexpr int kCheckFailed = 1;
-inline constexpr int kUsage = 2;
-inline constexpr int kBadInput = 3;
-inline constexpr int kBadModel = 4;
-inline constexpr int kBackend = 5;
-
-/// The command line itself is wrong.
-class UsageError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-/// Throws UsageError with save_path_fault(), where there is one.
-void check_save_path(const std::filesystem::path& path, bool one_tensor = false);
 
 /// A command, or a verb of infer shard.
 struct Command {
@@ -55,7 +38,6 @@ int tokenize(int argc, char** argv);
 int embed(int argc, char** argv);
 int check_vectors(int argc, char** argv);
 int shard(int argc, char** argv);
-int serve(int argc, char** argv);  // absent without PHASOR_BUILD_SERVE
 int rank(int argc, char** argv);
 int classify(int argc, char** argv);
 int bench(int argc, char** argv);

@@ -6,8 +6,8 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
-#include "infer/render/terminal.h"
 
 namespace {
 

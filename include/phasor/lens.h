@@ -15,11 +15,13 @@
 //   lens/prediction.h  how well masked tokens are predicted, and the logit lens
 //   lens/causes.h      what a part of a run is for: it is subtracted or replaced
 //   lens/bootstrap.h   intervals for means over texts
+//   lens/observe.h     all of these, as tables, of texts in one run or two
 #pragma once
 
 #include "phasor/lens/attention.h"
 #include "phasor/lens/bootstrap.h"
 #include "phasor/lens/causes.h"
+#include "phasor/lens/observe.h"
 #include "phasor/lens/order.h"
 #include "phasor/lens/prediction.h"
 #include "phasor/lens/probe.h"

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "engine/spelling.h"
-#include "infer/commands.h"
-#include "infer/render/terminal.h"
+#include "infer/cli/terminal.h"
+#include "infer/cli/usage.h"
 #include "phasor/encoder.h"
 #include "phasor/version.h"
 

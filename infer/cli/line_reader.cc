@@ -10,8 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "infer/cli/terminal.h"
 #include "infer/files.h"
-#include "infer/render/terminal.h"
 #include "phasor/errors.h"
 
 namespace infer {

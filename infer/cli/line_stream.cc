@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "infer/cli/input.h"
-#include "infer/render/terminal.h"
+#include "infer/cli/options.h"
+#include "infer/cli/terminal.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -77,7 +77,7 @@ bool LineStream::skip(const LinesDone& done, const std::string& file) {
 bool LineStream::run_windows(
     const Run<void>& run_texts, const Report& report,
     const std::function<bool(std::span<const Line>, const LinesDone&)>& sink) {
-  Progress progress(options_.quiet || !options_.shows_progress);
+  ProgressLine progress(options_.quiet || !options_.shows_progress);
   const int64_t bytes_before = lines_.bytes_read();
   const auto most_lines = static_cast<size_t>(std::clamp<int64_t>(
       kWindowResultBytes / std::max<int64_t>(options_.line_bytes, 1), 1, kWindowLines));
@@ -120,7 +120,8 @@ bool LineStream::run_window(std::span<const Line> window, const Run<void>& run_t
   return true;
 }
 
-void LineStream::note(std::span<const Line> window, const Report& report_on, Progress& progress) {
+void LineStream::note(std::span<const Line> window, const Report& report_on,
+                      ProgressLine& progress) {
   for (int64_t i = 0; i < std::ssize(window); ++i) {
     const phasor::TextReport& tokens = report_on(i);
     const std::string report = line_report(tokens, window[i].left_out);
@@ -147,7 +148,7 @@ void LineStream::note(std::span<const Line> window, const Report& report_on, Pro
   }
 }
 
-void LineStream::show(Progress& progress, int64_t bytes_before) const {
+void LineStream::show(ProgressLine& progress, int64_t bytes_before) const {
   const int64_t lines = done_.lines - lines_before_;
   const std::string text =
       fmt::format("{} lines, {:.0f}/s", lines, static_cast<double>(lines) / progress.seconds());

@@ -97,8 +97,8 @@ class LineStream {
   bool run_windows(const Run<void>& run_texts, const Report& report,
                    const std::function<bool(std::span<const Line>, const LinesDone&)>& sink);
   bool run_window(std::span<const Line> window, const Run<void>& run_texts);
-  void note(std::span<const Line> window, const Report& report, Progress& progress);
-  void show(Progress& progress, int64_t bytes_before) const;
+  void note(std::span<const Line> window, const Report& report, ProgressLine& progress);
+  void show(ProgressLine& progress, int64_t bytes_before) const;
 
   LineReader& lines_;
   StreamOptions options_;

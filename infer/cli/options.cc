@@ -10,9 +10,10 @@
 #include <system_error>
 
 #include "engine/spelling.h"
+#include "files/corpus/save.h"
 #include "infer/cli/line_reader.h"
-#include "infer/commands.h"
-#include "infer/render/terminal.h"
+#include "infer/cli/terminal.h"
+#include "infer/cli/usage.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -191,6 +192,12 @@ void note_slow(phasor::Precision precision) {
   if (!why.empty()) report_note(why);
 }
 
+std::string invalid_bytes_note(int64_t invalid_bytes) {
+  return invalid_bytes == 1
+             ? "1 byte was not UTF-8 and was read as U+FFFD"
+             : fmt::format("{} bytes were not UTF-8 and were read as U+FFFD", invalid_bytes);
+}
+
 std::vector<std::string> read_texts(const std::vector<std::string>& words,
                                     const std::string& prefix) {
   std::vector<std::string> texts;
@@ -243,6 +250,11 @@ phasor::Positions parse_positions(const std::string& name, const phasor::Positio
   } catch (const phasor::InvalidArgument& error) {
     throw UsageError(fmt::format("--positions: {}", error.what()));
   }
+}
+
+void check_save_path(const std::filesystem::path& path, bool one_tensor) {
+  const std::string fault = save_path_fault(path, one_tensor);
+  if (!fault.empty()) throw UsageError(fault);
 }
 
 }  // namespace infer

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <span>
 #include <string>
@@ -92,6 +93,9 @@ Enum parse_name(const char* option, const std::string& name) {
   return static_cast<Enum>(parse_name(option, name, phasor::names<Enum>()));
 }
 
+/// A sentence for people about a text that was not all UTF-8.
+std::string invalid_bytes_note(int64_t invalid_bytes);
+
 /// The words, with each "-" replaced by the lines of stdin, and `prefix` before each text.
 std::vector<std::string> read_texts(const std::vector<std::string>& words,
                                     const std::string& prefix = {});
@@ -106,5 +110,8 @@ std::vector<int32_t> parse_ids(std::string list);
 
 /// What Positions::named() takes; "own" and empty stand for the model's. Throws UsageError.
 phasor::Positions parse_positions(const std::string& name, const phasor::PositionConfig& own);
+
+/// Throws UsageError with save_path_fault(), where there is one.
+void check_save_path(const std::filesystem::path& path, bool one_tensor = false);
 
 }  // namespace infer

@@ -8,18 +8,19 @@
 #include <cstdint>
 #include <string_view>
 
-#include "infer/render/terminal.h"
+#include "infer/cli/terminal.h"
+#include "phasor/progress.h"
 
 namespace infer {
 
 /// Says nothing during the first second, without a terminal, or with -q, and is drawn at most ten
 /// times a second. The line is wiped away in the end.
-class Progress {
+class ProgressLine {
  public:
-  explicit Progress(bool quiet) : enabled_(!quiet && isatty(STDERR_FILENO) != 0) {}
-  ~Progress() { clear(); }
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
+  explicit ProgressLine(bool quiet) : enabled_(!quiet && isatty(STDERR_FILENO) != 0) {}
+  ~ProgressLine() { clear(); }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
 
   void show(std::string_view text) {
     if (!enabled_ || Clock::now() < next_) return;
@@ -30,6 +31,11 @@ class Progress {
   /// `what` has come to `done` of `total`.
   void show(std::string_view what, int64_t done, int64_t total) {
     if (enabled_) show(fmt::format("{}: {} of {}", what, done, total));
+  }
+  /// The same for the library. Borrows this.
+  phasor::StageProgress stages() {
+    return
+        [this](std::string_view stage, int64_t done, int64_t total) { show(stage, done, total); };
   }
   /// Makes room for another line.
   void clear() {

@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <string_view>
 
-#include "infer/commands.h"
+#include "files/corpus/save.h"
+#include "infer/cli/terminal.h"
+#include "infer/cli/usage.h"
 #include "infer/files.h"
-#include "infer/render/terminal.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -130,9 +131,9 @@ phasor::RunOptions intervened(const phasor::RunOptions& run, const Interventions
   return options;
 }
 
-std::vector<Subject> before_and_after(Subject run, const Interventions& interventions) {
+std::vector<lens::Run> before_and_after(lens::Run run, const Interventions& interventions) {
   if (!interventions.any()) return {std::move(run)};
-  Subject after = run;
+  lens::Run after = run;
   run.label = "before";
   after.label = "after";
   after.options = intervened(run.options, interventions, run.model().config());
@@ -140,46 +141,26 @@ std::vector<Subject> before_and_after(Subject run, const Interventions& interven
   return {std::move(run), std::move(after)};
 }
 
-std::vector<Input> make_inputs(const phasor::Model& model, std::span<const std::string> ids,
-                               std::span<const std::string> texts,
-                               const phasor::TokenizeOptions& how) {
-  std::vector<Input> inputs;
-  for (const std::string& list : ids) {
-    Input& input = inputs.emplace_back(input_from_ids(model, parse_ids(list)));
-    const bool longer = how.max_tokens > 0 && std::ssize(input.token_ids) > how.max_tokens;
-    if (longer) keep_leading_tokens(input, how.max_tokens);
-  }
-  for (const std::string& text : texts) inputs.push_back(input_from_text(model, text, how));
-  return inputs;
+std::vector<lens::Text> make_texts(std::span<const std::string> ids,
+                                   std::span<const std::string> texts) {
+  std::vector<lens::Text> all;
+  for (const std::string& list : ids) all.push_back({.token_ids = parse_ids(list)});
+  for (const std::string& text : texts) all.push_back({.text = text});
+  return all;
 }
 
-std::vector<Input> read_inputs(const phasor::Model& model, const TextOptions& options,
-                               const phasor::RunOptions& run) {
-  int64_t max_tokens = options.max_tokens;
-  if (max_tokens == 0 && run.overflow == phasor::Overflow::kTruncate) {
-    max_tokens = model.max_tokens(run.positions).value_or(0);
+void note_texts(const std::string& what, const Observed& means, int64_t max_tokens) {
+  if (means.num_cut > 0) {
+    report_note(fmt::format("{}: {} {} cut to {} tokens, {} fewer in all", what, means.num_cut,
+                            means.num_cut == 1 ? "text was" : "texts were", max_tokens,
+                            means.tokens.dropped));
   }
-  const std::vector<std::string> texts = read_texts(options.words, options.common.prefix);
-  return make_inputs(model, options.ids, texts, tokenize_options(options.common, max_tokens));
+  if (means.tokens.invalid_bytes > 0)
+    report_note(what + ": " + invalid_bytes_note(means.tokens.invalid_bytes));
 }
 
-void note_inputs(const std::string& what, std::span<const Input> inputs, int64_t max_tokens) {
-  int64_t texts = 0, tokens = 0, invalid_bytes = 0;
-  for (const Input& input : inputs) {
-    texts += input.dropped > 0 ? 1 : 0;
-    tokens += input.dropped;
-    invalid_bytes += input.invalid_bytes;
-  }
-  if (texts > 0) {
-    report_note(fmt::format("{}: {} {} cut to {} tokens, {} fewer in all", what, texts,
-                            texts == 1 ? "text was" : "texts were", max_tokens, tokens));
-  }
-  if (invalid_bytes > 0) report_note(what + ": " + invalid_bytes_note(invalid_bytes));
-}
-
-void print_mask_note(const CommonOptions& options, std::span<const Input> inputs) {
-  const bool any = std::ranges::any_of(inputs, [](const Input& in) { return in.mask_as_text; });
-  if (options.quiet || !any) return;
+void print_mask_note(const CommonOptions& options) {
+  if (options.quiet) return;
   report_note("this model has no masked-language-model head: its mask was read as plain text");
 }
 
@@ -199,11 +180,11 @@ void print_notes(const TextOptions& options, const phasor::Encoder& encoder,
   const auto note = [&](const std::string& what) {
     report_note(count > 1 ? fmt::format("text {}: {}", number + 1, what) : what);
   };
-  if (text.input.invalid_bytes > 0) note(invalid_bytes_note(text.input.invalid_bytes));
-  if (text.input.dropped > 0) {
-    note(fmt::format("{} tokens were dropped to fit the position table", text.input.dropped));
+  if (text.tokens.invalid_bytes > 0) note(invalid_bytes_note(text.tokens.invalid_bytes));
+  if (text.tokens.dropped > 0) {
+    note(fmt::format("{} tokens were dropped to fit the position table", text.tokens.dropped));
   }
-  const int64_t tokens = text.num_tokens();
+  const int64_t tokens = text.num_tokens;
   if (config.max_positions == 0 || tokens <= config.max_positions) return;
   const bool table = ends_with_table(config.position, run.positions);
   note(fmt::format("{} tokens; the model was trained on at most {}{}", tokens, config.max_positions,

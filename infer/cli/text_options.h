@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "infer/cli/input.h"
 #include "infer/cli/options.h"
-#include "infer/experiment/subject.h"
+#include "infer/cli/study.h"
 #include "phasor/encoder.h"
 
 namespace infer {
@@ -52,21 +51,17 @@ phasor::RunOptions intervened(const phasor::RunOptions& run, const Interventions
                               const phasor::ModelConfig& config);
 
 /// The run, alone; or "before" and "after" the interventions. Throws what intervened() throws.
-std::vector<Subject> before_and_after(Subject run, const Interventions& interventions);
+std::vector<lens::Run> before_and_after(lens::Run run, const Interventions& interventions);
 
-/// The ids and the texts, tokenized; both are cut to how.max_tokens where that is above 0.
-std::vector<Input> make_inputs(const phasor::Model& model, std::span<const std::string> ids,
-                               std::span<const std::string> texts,
-                               const phasor::TokenizeOptions& how);
-/// Those of the command line.
-std::vector<Input> read_inputs(const phasor::Model& model, const TextOptions& options,
-                               const phasor::RunOptions& run);
+/// The ids and the texts.
+std::vector<lens::Text> make_texts(std::span<const std::string> ids,
+                                   std::span<const std::string> texts);
 
-/// On stderr: how many of the inputs were cut, and what was not UTF-8. `what` says whose they are.
-void note_inputs(const std::string& what, std::span<const Input> inputs, int64_t max_tokens);
+/// On stderr: how many of the texts were cut, and what was not UTF-8. `what` says whose they are.
+void note_texts(const std::string& what, const Observed& means, int64_t max_tokens);
 
-/// On stderr, unless quiet: that a mask was not filled, where one was not.
-void print_mask_note(const CommonOptions& options, std::span<const Input> inputs);
+/// On stderr, unless quiet: that a mask was not filled.
+void print_mask_note(const CommonOptions& options);
 
 /// On stderr, unless quiet: what is run, before the first text, and what should be known about
 /// each.

@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
-#include "infer/commands.h"
-#include "infer/render/observed_json.h"
+#include "infer/cli/usage.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -51,24 +49,10 @@ std::vector<HeadNumber> parse_heads(const std::vector<std::string>& names,
   return heads;
 }
 
-/// Without what was measured for the page, or along with what was asked for.
-std::vector<Observed> as_asked(std::span<const Observed> runs, const Shown& shown) {
-  std::vector<Observed> asked(runs.begin(), runs.end());
-  const auto other = [&](const auto& entry) {
-    return std::ranges::none_of(shown.views,
-                                [&](const View* view) { return view->name == entry.first; });
-  };
-  for (Observed& run : asked) {
-    std::erase_if(run.tables, other);
-    std::erase_if(run.missing, other);
-  }
-  return asked;
-}
-
 }  // namespace
 
 void add_views(CommandLine& line, ViewOptions& options) {
-  add_only(line, "view", names_of(views()), options.only);
+  add_only(line, "view", names_of(lens::views()), options.only);
   line.option("--seed", "N", "seed of the random orders and masks (default: 1)", options.seed);
   line.option("--without", "HOW",
               "what effect and pooled compare with: mean (default), the table's mean row at every "
@@ -98,16 +82,16 @@ void add_top_k(CommandLine& line, ViewOptions& options) {
 
 Shown parse_views(const ViewOptions& options, bool as_text, const phasor::ModelConfig& config,
                   const std::function<std::string(Needs)>& why_not) {
-  const std::vector<std::string_view> names = names_of(views());
+  const std::vector<std::string_view> names = names_of(lens::views());
   Shown shown{.all_rows = !options.only.empty(), .heads = parse_heads(options.heads, config)};
-  const auto lacks = [&](size_t i) { return why_not(views()[i].needs); };
+  const auto lacks = [&](size_t i) { return why_not(lens::views()[i].needs); };
   for (const size_t i : picked(options.only, names, lacks)) {
-    const View& view = views()[i];
+    const View& view = lens::views()[i];
     const bool unasked = options.only.empty() && (view.slow || (as_text && !view.brief));
-    if (!unasked) shown.views.push_back(&views()[i]);
+    if (!unasked) shown.views.push_back(&lens::views()[i]);
   }
   for (const size_t i : picked({}, names, lacks)) {
-    const View& view = views()[i];
+    const View& view = lens::views()[i];
     if (!view.slow || std::ranges::count(shown.views, &view) > 0) shown.possible.push_back(&view);
   }
   return shown;
@@ -126,30 +110,37 @@ int64_t baseline_seeds(const ViewOptions& options) {
   return *seeds;
 }
 
-Request request_for(const ViewOptions& options, const Shown& shown) {
+lens::ObserveOptions observe_options(const ViewOptions& options, const Shown& shown, bool means) {
   if (options.without != "mean" && options.without != "zero") {
     throw UsageError(fmt::format("--without: '{}' is neither mean nor zero", options.without));
   }
-  Request request{.views = options.html.empty() ? shown.views : shown.possible,
-                  .without = options.without,
-                  .seed = options.seed,
-                  .top_k = options.top_k};
-  request.patterns = request.asks("pattern");
-  return request;
+  lens::ObserveOptions observed{.views = {"norm"},
+                                .without = options.without,
+                                .seed = options.seed,
+                                .top_k = options.top_k,
+                                .untrained = baseline_seeds(options)};
+  for (const View* view : options.html.empty() ? shown.views : shown.possible) {
+    const bool of_texts = view->needs == Needs::kNothing || view->needs == Needs::kTwoRuns ||
+                          view->needs == Needs::kOneText;
+    if (means ? view->needs != Needs::kOneText : of_texts) observed.views.emplace_back(view->name);
+  }
+  return observed;
 }
 
-void print(std::span<const Observed> runs, size_t number, const CommonOptions& common,
-           const ViewOptions& options, const Shown& shown, Output& output) {
-  if (!common.json && !options.csv) {
-    if (number > 1) output.write("\n");
-    output.show(to_text(runs, shown, output));
-    return;
+std::string views_help() {
+  std::string help = "Views (--only picks some of them; --only all shows them all):\n";
+  for (const View& view : lens::views()) {
+    help +=
+        fmt::format("  {:<10} {}{}\n", view.name, view.title,
+                    view.needs == Needs::kManyTexts || needs_file(view.needs) ? " (-i FILE)" : "");
   }
-  std::vector<Observed> asked;
-  if (!options.only.empty()) runs = asked = as_asked(runs, shown);
-  if (common.json) return output.write(one_line(to_json(runs)) + "\n");
-  if (number == 1) output.write(csv_head());
-  output.write(to_csv(runs, number));
+  return help;
+}
+
+bool Shown::has(const Row& row) const {
+  return row.head == 0 || heads.empty() || std::ranges::any_of(heads, [&](HeadNumber head) {
+           return head.layer == row.layer && head.head == row.head;
+         });
 }
 
 }  // namespace infer

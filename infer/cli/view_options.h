@@ -9,8 +9,7 @@
 
 #include "infer/cli/command_line.h"
 #include "infer/cli/options.h"
-#include "infer/experiment/batch.h"
-#include "infer/render/observed_text.h"
+#include "infer/cli/study.h"
 
 namespace infer {
 
@@ -23,6 +22,17 @@ struct ViewOptions {
   int64_t top_k = 5;
   std::string baseline;  // "random", "random:5"; empty: none
   bool csv = false;
+};
+
+/// What is printed of the tables.
+struct Shown {
+  std::vector<const View*> views = {};
+  std::vector<const View*> possible = {};  // all that lack nothing: what the page shows
+  bool all_rows = false;                   // else of views with many rows the first
+  /// Whose patterns and rows; empty: the pattern of the most positional one, and all rows.
+  std::vector<HeadNumber> heads = {};
+
+  bool has(const Row& row) const;
 };
 
 /// --only, --seed, --without, --html, --csv.
@@ -39,11 +49,10 @@ Shown parse_views(const ViewOptions& options, bool as_text, const phasor::ModelC
                   const std::function<std::string(Needs)>& why_not);
 /// How many untrained models stand beside each; 0: none. Throws UsageError.
 int64_t baseline_seeds(const ViewOptions& options);
-/// What must be measured for that.
-Request request_for(const ViewOptions& options, const Shown& shown);
+/// What must be measured for that, of texts by themselves or of many as one. Throws UsageError.
+lens::ObserveOptions observe_options(const ViewOptions& options, const Shown& shown, bool means);
 
-/// One or two runs of text `number`, from 1, on standard output: as JSON, CSV or text.
-void print(std::span<const Observed> runs, size_t number, const CommonOptions& common,
-           const ViewOptions& options, const Shown& shown, Output& output);
+/// What `infer COMMAND --help` says about --only: a line for each view.
+std::string views_help();
 
 }  // namespace infer

@@ -18,10 +18,10 @@
 
 #include "infer/cli/options.h"
 #include "infer/cli/progress.h"
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
-#include "infer/experiment/deviation.h"
-#include "infer/render/observed_json.h"
-#include "infer/render/terminal.h"
+#include "infer/render/json_text.h"
+#include "lens/study/deviation.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
 
@@ -311,7 +311,7 @@ int bench(int argc, char** argv) {
   const std::vector<BenchShape> shapes = fitting_shapes(arguments, model->max_tokens());
   Output output;
   if (!common.json) output.show(table_head(output));
-  Progress progress(common.quiet);
+  ProgressLine progress(common.quiet);
   TokenIds reference;
   std::optional<phasor::Encoding> exact;
   std::set<std::pair<Precision, int>> seen;
@@ -322,7 +322,7 @@ int bench(int argc, char** argv) {
     for (const int wanted : threads) {
       phasor::Encoder encoder(model, {.threads = wanted, .precision = precision});
       if (!seen.emplace(precision, encoder.threads()).second) continue;  // "all" may be one
-      Deviation deviation;
+      phasor::internal::Deviation deviation;
       if (encoder.precision() != Precision::kFloat32) {
         if (!exact) {
           reference = reference_ids(*model);

@@ -6,12 +6,14 @@
 #include <array>
 #include <filesystem>
 
+#include "infer/cli/progress.h"
+#include "infer/cli/study.h"
 #include "infer/cli/text_options.h"
 #include "infer/cli/view_options.h"
 #include "infer/commands.h"
-#include "infer/experiment/many.h"
 #include "infer/render/differences.h"
 #include "infer/render/html_report.h"
+#include "infer/render/print.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -182,23 +184,23 @@ class Encoders {
   std::vector<phasor::Encoder> encoders_;
 };
 
-std::vector<Subject> make_subjects(const CompareArguments& arguments, const Names& names,
-                                   Encoders& encoders) {
-  std::vector<Subject> subjects;
+std::vector<lens::Run> make_runs(const CompareArguments& arguments, const Names& names,
+                                 Encoders& encoders) {
+  std::vector<lens::Run> runs;
   for (size_t side = 0; side < 2; ++side) {
-    subjects.push_back({.label = label_of(arguments, names[side], side),
-                        .name = names[side],
-                        .encoder = encoders[side]});
+    runs.push_back({.encoder = &encoders[side],
+                    .label = label_of(arguments, names[side], side),
+                    .name = names[side]});
     if (arguments.positions.empty()) continue;
     const phasor::PositionConfig& own = encoders[side].model().config().position;
-    subjects[side].options.positions = parse_positions(arguments.positions[side], own);
+    runs[side].options.positions = parse_positions(arguments.positions[side], own);
   }
-  const bool alike = subjects[0].label == subjects[1].label;
+  const bool alike = runs[0].label == runs[1].label;
   for (size_t side = 0; alike && side < 2; ++side) {
-    subjects[side].label = names[side];
-    if (names[0] == names[1]) subjects[side].label += fmt::format(" ({})", side + 1);
+    runs[side].label = names[side];
+    if (names[0] == names[1]) runs[side].label += fmt::format(" ({})", side + 1);
   }
-  return subjects;
+  return runs;
 }
 
 std::vector<std::string> texts_of(const CompareArguments& arguments,
@@ -212,34 +214,32 @@ std::vector<std::string> texts_of(const CompareArguments& arguments,
   return lines.empty() ? std::vector<std::string>{kDefaultText} : lines;
 }
 
-void print_notes(const CompareArguments& arguments, std::span<const Subject> subjects,
-                 std::span<const std::vector<Input>> inputs, int64_t max_tokens) {
+void print_notes(const CompareArguments& arguments, std::span<const Observed> runs,
+                 int64_t max_tokens) {
   for (const phasor::Precision precision : arguments.precisions) note_slow(precision);
   note_models_as_texts(arguments.words, arguments.common);
   if (arguments.no_text() && arguments.file.empty()) {
     report_note(fmt::format("no text was given; this is about \"{}\"", kDefaultText));
   }
-  for (size_t side = 0; side < 2; ++side) {
-    note_inputs(subjects[side].label, inputs[side], max_tokens);
-  }
-  if (!same_tokens(inputs[0], inputs[1])) {
+  for (const Observed& run : runs.first(2)) note_texts(run.label, run, max_tokens);
+  if (runs[1].other_tokens) {
     report_note("the two tokenizers make different tokens of the same texts: compare with care");
   }
 }
 
 /// What is compared, one line for each property.
-std::string header(std::span<const Subject> subjects, int width) {
+std::string header(std::span<const Observed> runs, int width) {
   std::string out;
   const auto row = [&](const char* label, const auto& cell) {
     const int most = std::min((width - 16) / 2, 32);
-    out += trimmed("  " + pad_right(label, 12) +
-                   pad_right(cut_left(cell(subjects[0]), most), most + 2) +
-                   cut_left(cell(subjects[1]), most));
+    out +=
+        trimmed("  " + pad_right(label, 12) + pad_right(cut_left(cell(runs[0]), most), most + 2) +
+                cut_left(cell(runs[1]), most));
   };
-  row("", [](const Subject& side) { return printable(side.label); });
-  row("model", [](const Subject& side) { return printable(side.name); });
-  row("positions", [](const Subject& side) { return described(side).positions; });
-  row("precision", [](const Subject& side) { return described(side).precision; });
+  row("", [](const Observed& side) { return printable(side.label); });
+  row("model", [](const Observed& side) { return printable(side.model); });
+  row("positions", [](const Observed& side) { return side.positions; });
+  row("precision", [](const Observed& side) { return side.precision; });
   return out + "\n";
 }
 
@@ -261,42 +261,41 @@ int compare(int argc, char** argv) {
         return lacks ? "give a file of sentences with -i FILE" : "";
       });
   Encoders encoders(arguments, {first, second});
-  const std::vector<Subject> subjects = make_subjects(arguments, names, encoders);
-  const Baseline baseline(subjects, baseline_seeds(arguments.views), arguments.common.threads);
+  const std::vector<lens::Run> compared = make_runs(arguments, names, encoders);
   int64_t max_tokens = 0;  // that both were trained on
-  for (const Subject& subject : subjects) {
-    const int64_t trained = trained_length(subject.encoder, subject.options).value_or(0);
+  for (const lens::Run& run : compared) {
+    const int64_t trained = trained_length(*run.encoder, run.options).value_or(0);
     if (trained > 0) max_tokens = max_tokens == 0 ? trained : std::min(max_tokens, trained);
   }
-
-  Request request = request_for(arguments.views, shown);
-  if (!arguments.file.empty()) request.lines = read_lines(arguments.file);
-  request.max_tokens = max_tokens;
-  const std::vector<std::string> texts = texts_of(arguments, request.lines);
-  const std::array<std::vector<Input>, 2> inputs = {
-      make_inputs(*first, arguments.ids, texts, tokenize_options(common, max_tokens)),
-      make_inputs(*second, arguments.ids, texts, tokenize_options(common, max_tokens))};
+  const std::vector<std::string> lines =
+      arguments.file.empty() ? std::vector<std::string>() : read_lines(arguments.file);
+  const std::vector<lens::Text> texts = make_texts(arguments.ids, texts_of(arguments, lines));
   std::optional<HtmlReport> page;
   if (!arguments.views.html.empty()) page.emplace(arguments.views.html);
+  lens::ObserveOptions options = observe_options(arguments.views, shown, true);
+  options.tokenize = tokenize_options(common, max_tokens);
+  options.masked = lines;
+  options.arrays_of = page ? HtmlReport::kMostTexts : 0;
   std::vector<Observed> runs;
   {
-    Progress progress(common.quiet);
-    runs = observe_runs(subjects, arguments.no_text() ? arguments.file : "", inputs, request,
-                        progress, page ? HtmlReport::kMostTexts : 0,
-                        [&](size_t, size_t number, Observed&& text) {
-                          if (page) page->add(number, text);
-                        });
-    add_baseline(baseline, arguments.no_text() ? arguments.file : "", inputs, request, progress,
-                 runs);
+    ProgressLine progress(common.quiet);
+    options.progress = progress.stages();
+    runs = lens::observe_means(compared, texts, options, [&](std::vector<Observed>&& text) {
+      page->add(text);
+      return true;
+    });
   }
-  if (!common.quiet) print_notes(arguments, subjects, inputs, max_tokens);
-  if (page && inputs[0].size() > 1) page->add(runs);
+  for (Observed& run : runs) run.file = arguments.no_text() ? arguments.file : "";
+  if (!common.quiet) print_notes(arguments, runs, max_tokens);
+  if (page && texts.size() > HtmlReport::kMostTexts)
+    page->leave_out(texts.size() - HtmlReport::kMostTexts);
+  if (page && texts.size() > 1) page->add(runs);
   // Of the only text, the page has the trained models' runs.
-  for (size_t side = 2; page && inputs[0].size() == 1 && side < runs.size(); ++side)
+  for (size_t side = 2; page && texts.size() == 1 && side < runs.size(); ++side)
     page->add(0, runs[side]);
   if (page) page->write(common.quiet);
   Output output;
-  if (as_text) output.show(header(subjects, output.width()));
+  if (as_text) output.show(header(runs, output.width()));
   if (as_text && arguments.views.only.empty()) {
     output.show(to_overview(runs, shown, output));
   } else {

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "infer/cli/options.h"
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/render/described.h"
-#include "infer/render/terminal.h"
 
 namespace infer {
 namespace {

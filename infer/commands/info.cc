@@ -8,11 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "infer/cli/input.h"
 #include "infer/cli/options.h"
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
-#include "infer/render/observed_json.h"
-#include "infer/render/terminal.h"
+#include "infer/render/json_text.h"
 #include "models/model_info.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"

@@ -1,11 +1,12 @@
 // infer observe TEXT…: position through the layers of an encoder, before and after interventions.
+#include "infer/cli/progress.h"
+#include "infer/cli/study.h"
 #include "infer/cli/text_options.h"
 #include "infer/cli/view_options.h"
 #include "infer/commands.h"
-#include "infer/experiment/activations.h"
-#include "infer/experiment/baseline.h"
-#include "infer/experiment/measures.h"
+#include "infer/commands/save_activations.h"
 #include "infer/render/html_report.h"
+#include "infer/render/print.h"
 
 namespace infer {
 namespace {
@@ -73,23 +74,6 @@ Shown shown_of(const ObserveArguments& arguments, const phasor::ModelConfig& con
   });
 }
 
-/// Adds what untrained models show of each text to its runs.
-void add_baseline(const Baseline& baseline, std::span<const Input> inputs, Request request,
-                  Progress& progress, std::vector<std::vector<Observed>>& texts) {
-  request.patterns = request.arrays = false;
-  std::vector<std::vector<std::vector<Observed>>> seeds;
-  for (const std::vector<Subject>& subjects : baseline.subjects())
-    seeds.push_back(observe_texts(subjects, inputs, request, progress));
-  for (size_t i = 0; !seeds.empty() && i < texts.size(); ++i) {
-    for (size_t side = 0; side < baseline.subjects()[0].size(); ++side) {
-      std::vector<Observed> of_side;
-      for (std::vector<std::vector<Observed>>& seed : seeds)
-        of_side.push_back(std::move(seed[i][side]));
-      texts[i].push_back(over_seeds(of_side));
-    }
-  }
-}
-
 }  // namespace
 
 int observe(int argc, char** argv) {
@@ -100,72 +84,56 @@ int observe(int argc, char** argv) {
   const auto model = phasor::Model::load(common.model, load_options(common));
   const Shown shown = shown_of(arguments, model->config());
   phasor::Encoder encoder(model, {.threads = common.threads, .precision = common.precision});
-  std::vector<Subject> subjects =
-      before_and_after({.label = "",
+  std::vector<lens::Run> runs =
+      before_and_after({.encoder = &encoder,
                         .name = common.model,
-                        .encoder = encoder,
                         .options = run_options(texts, model->config().position)},
                        arguments.interventions);
-  const Baseline baseline(subjects, baseline_seeds(arguments.views), common.threads);
-  if (!baseline.subjects().empty() && subjects.size() == 1) subjects[0].label = "trained";
-  const std::vector<Input> inputs = read_inputs(*model, texts, subjects[0].options);
-
-  Request request = request_for(arguments.views, shown);
-  request.arrays = !texts.save.empty();
+  if (runs.size() == 1 && baseline_seeds(arguments.views) > 0) runs[0].label = "trained";
+  const std::vector<lens::Text> inputs =
+      make_texts(texts.ids, read_texts(texts.words, common.prefix));
   std::optional<HtmlReport> page;
   if (!arguments.views.html.empty()) page.emplace(arguments.views.html);
-  const size_t on_page = page ? HtmlReport::kMostTexts : 0;
-  Progress progress(common.quiet);
+  ProgressLine progress(common.quiet);
+  const auto options = [&](bool means, int64_t max_tokens) {
+    lens::ObserveOptions options = observe_options(arguments.views, shown, means);
+    options.tokenize = tokenize_options(common, max_tokens);
+    options.progress = progress.stages();
+    return options;
+  };
   Output output;
   size_t number = 0;
-  const auto show = [&](const std::vector<Observed>& runs) {
+  bool mask_as_text = false;
+  const auto show = [&](const std::vector<Observed>& observed) {
     progress.clear();
-    if (!runs[0].many)
-      print_notes(texts, encoder, subjects[0].options, runs[0], number, inputs.size());
-    print(runs, ++number, common, arguments.views, shown, output);
-  };
-
-  std::vector<std::vector<Observed>> unsaved;  // are shown when they are saved
-  for (const std::span<const Input> part : batches_of(inputs, on_page)) {
-    if (output.closed() && !page) break;
-    request.patterns = request.asks("pattern") || number + unsaved.size() < on_page;
-    std::vector<std::vector<Observed>> observed = observe_texts(subjects, part, request, progress);
-    add_baseline(baseline, part, request, progress, observed);
-    for (std::vector<Observed>& runs : observed) {
-      if (page) page->add(runs);
-      if (texts.save.empty()) {
-        show(runs);
-      } else {
-        unsaved.push_back(std::move(runs));
-      }
+    if (page) page->add(observed);
+    if (!observed[0].means) {
+      mask_as_text |= observed[0].mask_as_text;
+      print_notes(texts, encoder, runs[0].options, observed[0], number, inputs.size());
     }
-    request.seed += part.size();
-  }
-  // First the file: where it cannot be written, the error stands alone.
-  if (!texts.save.empty()) {
-    save_activations(texts.save, texts.hooks, subjects, inputs, unsaved);
-  }
-  for (const std::vector<Observed>& runs : unsaved) show(runs);
+    print(observed, ++number, common, arguments.views, shown, output);
+    return page || !output.closed();
+  };
+  lens::ObserveOptions of_texts = options(false, texts.max_tokens);
+  of_texts.arrays_of = page ? HtmlReport::kMostTexts : 0;
+  observe_and_save(texts, runs, inputs, std::move(of_texts), true, show);
 
   if (!arguments.file.empty() && (page || !output.closed())) {
-    request.lines = read_lines(arguments.file);
-    request.max_tokens = texts.max_tokens > 0
-                             ? texts.max_tokens
-                             : trained_length(encoder, subjects[0].options).value_or(0);
-    request.seed = arguments.views.seed;
-    std::vector<std::string> prefixed = request.lines;
-    for (std::string& line : prefixed) line.insert(0, common.prefix);
-    const std::vector<std::vector<Input>> lines(
-        subjects.size(),
-        make_inputs(*model, {}, prefixed, tokenize_options(common, request.max_tokens)));
-    if (!common.quiet) note_inputs(arguments.file, lines[0], request.max_tokens);
-    std::vector<Observed> runs = observe_runs(subjects, arguments.file, lines, request, progress);
-    add_baseline(baseline, arguments.file, lines, request, progress, runs);
-    if (page) page->add(runs);
-    show(runs);
+    std::vector<std::string> lines = read_lines(arguments.file);
+    lens::ObserveOptions of_lines =
+        options(true, texts.max_tokens > 0 ? texts.max_tokens
+                                           : trained_length(encoder, runs[0].options).value_or(0));
+    const std::vector<std::string> masked = lines;  // without --prefix
+    of_lines.masked = masked;
+    for (std::string& line : lines) line.insert(0, common.prefix);
+    std::vector<Observed> means = lens::observe_means(runs, make_texts({}, lines), of_lines);
+    for (Observed& run : means) run.file = arguments.file;
+    progress.clear();
+    if (!common.quiet) note_texts(arguments.file, means[0], of_lines.tokenize.max_tokens);
+    show(means);
   }
   if (page) page->write(common.quiet);
-  print_mask_note(common, inputs);
+  if (mask_as_text) print_mask_note(common);
   return 0;
 }
 

@@ -7,8 +7,9 @@
 
 #include "files/corpus/save.h"
 #include "infer/cli/options.h"
+#include "infer/cli/progress.h"
 #include "infer/commands.h"
-#include "infer/render/observed_json.h"
+#include "infer/render/json_text.h"
 #include "infer/render/page.h"
 #include "infer/render/position_report.h"
 #include "phasor/errors.h"
@@ -163,8 +164,8 @@ int positions(int argc, char** argv) {
   std::optional<Page> page;
   if (!arguments.html.empty()) page.emplace(arguments.html);
   const PositionsReport report = [&] {
-    Progress progress(quiet);
-    return measure(page ? on_page : asked, find_tables(arguments), progress);
+    ProgressLine progress(quiet);
+    return measure(page ? on_page : asked, find_tables(arguments), {progress.stages()});
   }();
   if (!arguments.save.empty()) save_table(report.tables[0], arguments.save);
   if (page) {

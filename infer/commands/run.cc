@@ -1,11 +1,14 @@
 // infer TEXT…: what each layer of an encoder does with the positions of a text's tokens.
 #include <nlohmann/json.hpp>
 
+#include "infer/cli/progress.h"
 #include "infer/cli/text_options.h"
 #include "infer/cli/view_options.h"
 #include "infer/commands.h"
-#include "infer/experiment/activations.h"
-#include "infer/render/observed_json.h"
+#include "infer/commands/save_activations.h"
+#include "infer/render/json_text.h"
+#include "infer/render/observed_text.h"
+#include "lens/views/json.h"
 
 namespace infer {
 namespace {
@@ -51,28 +54,30 @@ int run(int argc, char** argv) {
   const auto model = phasor::Model::load(common.model, load_options(common));
   const phasor::RunOptions options = run_options(texts, model->config().position);
   phasor::Encoder encoder(model, {.threads = common.threads, .precision = common.precision});
-  const Subject subject{.label = "", .name = common.model, .encoder = encoder, .options = options};
-  const std::vector<Input> inputs = read_inputs(*model, texts, options);
-  const Request request{.views = {&view("norm"), &view("effect"), &view("attention")},
-                        .top_k = views.top_k,
-                        .arrays = !texts.save.empty()};
-  // First the file: where it cannot be written, the error stands alone.
-  check_lengths(subject, inputs, request);
-  if (!texts.save.empty()) save_activations(texts.save, texts.hooks, {&subject, 1}, inputs);
-
-  Progress progress(common.quiet);
+  const lens::Run run{.encoder = &encoder, .name = common.model, .options = options};
+  const std::vector<lens::Text> inputs =
+      make_texts(texts.ids, read_texts(texts.words, common.prefix));
+  ProgressLine progress(common.quiet);
   Output output;
   size_t number = 0;
-  for (const std::span<const Input> part : batches_of(inputs)) {
-    if (output.closed()) break;
-    for (const Observed& text : observe_texts(subject, part, request, progress)) {
-      print_notes(texts, encoder, options, text, number, inputs.size());
-      common.json ? output.write(one_line(to_json(text)) + "\n")
-                  : output.show((number == 0 ? "" : "\n") + to_short_text(text, output));
-      ++number;
-    }
-  }
-  print_mask_note(common, inputs);
+  bool mask_as_text = false;
+  const auto show = [&](const std::vector<Observed>& observed) {
+    progress.clear();
+    const Observed& text = observed[0];
+    mask_as_text |= text.mask_as_text;
+    print_notes(texts, encoder, options, text, number, inputs.size());
+    common.json ? output.write(one_line(to_json(text)) + "\n")
+                : output.show((number == 0 ? "" : "\n") + to_short_text(text, output));
+    ++number;
+    return !output.closed();
+  };
+  observe_and_save(texts, {&run, 1}, inputs,
+                   {.views = {"norm", "effect", "attention"},
+                    .top_k = views.top_k,
+                    .tokenize = tokenize_options(common),
+                    .progress = progress.stages()},
+                   false, show);
+  if (mask_as_text) print_mask_note(common);
   return 0;
 }
 

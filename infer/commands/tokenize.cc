@@ -7,11 +7,10 @@
 #include <span>
 #include <utility>
 
-#include "infer/cli/input.h"
 #include "infer/cli/options.h"
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
-#include "infer/render/observed_json.h"
-#include "infer/render/terminal.h"
+#include "infer/render/json_text.h"
 #include "phasor/model.h"
 #include "phasor/tokenizer.h"
 

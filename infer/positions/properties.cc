@@ -114,12 +114,12 @@ std::vector<Property> wavelengths(const NamedTable& table) {
 
 }  // namespace
 
-std::vector<Property> properties(const NamedTable& table, Progress& progress) {
+std::vector<Property> properties(const NamedTable& table, const phasor::internal::Stages& stages) {
   const std::vector<Matrix> smooth = as_smooth(table.values);
   int64_t done = 0;
   const auto step = [&] {
-    progress.show(table.name + ": properties", done++,
-                  (2 + std::ssize(smooth)) * std::ssize(kProperties));
+    stages.show(table.name + ": properties", done++,
+                (2 + std::ssize(smooth)) * std::ssize(kProperties));
   };
   const std::vector<Number> numbers = numbers_of(table.values, step);
   const std::vector<Number> random = numbers_of(random_like(table.values), step);
@@ -139,7 +139,8 @@ std::vector<Property> properties(const NamedTable& table, Progress& progress) {
   return found;
 }
 
-std::vector<Property> likeness(const NamedTable& a, const NamedTable& b, Progress& progress) {
+std::vector<Property> likeness(const NamedTable& a, const NamedTable& b,
+                               const phasor::internal::Stages& stages) {
   std::vector<Property> found = {
       {"linear_cka", "linear CKA", "1: equal up to rotation, scale, shift"},
       {"procrustes", "Procrustes distance", "0: equal up to rotation, scale, shift"}};
@@ -150,7 +151,7 @@ std::vector<Property> likeness(const NamedTable& a, const NamedTable& b, Progres
   int64_t done = 0;
   for (size_t i = 0; i < found.size(); ++i) {
     const auto to = [&](const Matrix& other) {
-      progress.show("comparison", done++, std::ssize(found) * (2 + std::ssize(smooth)));
+      stages.show("comparison", done++, std::ssize(found) * (2 + std::ssize(smooth)));
       return measures[i](a.values.values, a.width(), other.values, b.width());
     };
     found[i].value = to(b.values);

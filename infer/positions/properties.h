@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "infer/cli/progress.h"
 #include "infer/positions/table.h"
+#include "lens/study/stages.h"
 
 namespace infer {
 
@@ -23,10 +23,11 @@ struct Property {
 
 /// Every measure of phasor/lens/table.h, beside that of random_like() and of stationary_tables(),
 /// these for up to 1024 rows, and rows² × columns up to 2^30.
-std::vector<Property> properties(const NamedTable& table, Progress& progress);
+std::vector<Property> properties(const NamedTable& table, const phasor::internal::Stages& stages);
 /// How like each other two tables of as many rows are, beside the first and such random tables like
 /// the second.
-std::vector<Property> likeness(const NamedTable& a, const NamedTable& b, Progress& progress);
+std::vector<Property> likeness(const NamedTable& a, const NamedTable& b,
+                               const phasor::internal::Stages& stages);
 
 /// 1 − cos between all rows, [T, T]; exactly 0 between a row and itself.
 Matrix cosine_distances(const NamedTable& table);

@@ -10,7 +10,7 @@
 
 #include "engine/positions/position_source.h"
 #include "engine/spelling.h"
-#include "infer/commands.h"
+#include "infer/cli/usage.h"
 #include "infer/files.h"
 #include "lens/rows.h"
 #include "phasor/errors.h"

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "infer/commands.h"
+#include "infer/cli/terminal.h"
+#include "infer/cli/usage.h"
 #include "infer/positions/claims.h"
-#include "infer/render/observed_json.h"
+#include "infer/render/json_text.h"
 #include "infer/render/position_report.h"
-#include "infer/render/terminal.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -70,7 +70,7 @@ std::string to_text(const std::vector<Claim>& claims, const Output& output) {
   return text;
 }
 
-Json to_json(const std::vector<Claim>& claims, bool as_expected) {
+Json claims_json(const std::vector<Claim>& claims, bool as_expected) {
   Json json = {{"as_expected", as_expected}, {"claims", Json::array()}};
   for (const Claim& claim : claims) {
     json["claims"].push_back({{"source", claim.source},
@@ -90,7 +90,7 @@ int show_claims(bool json, bool quiet) {
       tutorial_claims({.sinusoidal = bundled("sinusoidal", quiet), .none = bundled("none", quiet)});
   const bool as_expected = std::ranges::all_of(claims, &Claim::as_expected);
   Output output;
-  json ? output.write(one_line(to_json(claims, as_expected)) + "\n")
+  json ? output.write(one_line(claims_json(claims, as_expected)) + "\n")
        : output.show(to_text(claims, output));
   return as_expected ? 0 : kCheckFailed;
 }

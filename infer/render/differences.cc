@@ -45,7 +45,7 @@ std::optional<Difference> difference(const View& view, std::span<const Observed>
     found.mean[1] += y;
     ++rows;
     if (rows > 1 && std::abs(x - y) <= std::abs(found.there[0] - found.there[1])) continue;
-    found.place = {row.layer, row.head, row.label, {}};
+    found.place = {row.layer, row.head, row.label, {}, {}};
     found.there = {x, y};
     if (view.rows == Rows::kNamed) break;  // the first row stands for all
   }

@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "infer/render/terminal.h"
+#include "infer/cli/terminal.h"
 
 namespace infer {
 namespace {

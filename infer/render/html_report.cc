@@ -7,8 +7,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "infer/render/observed_json.h"
-#include "infer/render/terminal.h"
+#include "infer/cli/terminal.h"
+#include "infer/render/json_text.h"
+#include "lens/views/json.h"
 #include "phasor/version.h"
 
 namespace infer {
@@ -30,7 +31,7 @@ double block_mean(const float* pattern, int64_t tokens, int64_t cells, int64_t r
 
 /// Square roots, so that 8 bits tell small weights apart, too. [L, H, cells, cells]
 nlohmann::ordered_json patterns_json(const Observed& observed) {
-  const int64_t tokens = observed.num_tokens(), cells = std::min(tokens, kMostCells);
+  const int64_t tokens = observed.num_tokens, cells = std::min(tokens, kMostCells);
   std::vector<uint8_t> values;
   for (const std::vector<float>& layer : observed.patterns) {  // [H, T, T]
     for (int64_t head = 0; head < observed.num_heads; ++head) {
@@ -47,13 +48,13 @@ nlohmann::ordered_json patterns_json(const Observed& observed) {
 
 nlohmann::ordered_json vectors_json(const Observed& observed) {
   const std::span<const float> values = observed.position_vectors;  // [T, E]
-  return {{"columns", std::ssize(values) / observed.num_tokens()},
+  return {{"columns", std::ssize(values) / observed.num_tokens},
           {"values", base64(std::as_bytes(values))}};
 }
 
 /// The profiles by offset of all heads, [L, H, 2K + 1], up to the offset K.
 nlohmann::ordered_json profiles_json(const Observed& observed) {
-  const int64_t tokens = observed.num_tokens(), farthest = std::min(tokens - 1, kFarthestOffset);
+  const int64_t tokens = observed.num_tokens, farthest = std::min(tokens - 1, kFarthestOffset);
   std::vector<float> values;
   for (const std::vector<phasor::HeadProfile>& layer : observed.heads) {
     for (const phasor::HeadProfile& head : layer) {
@@ -67,7 +68,7 @@ nlohmann::ordered_json profiles_json(const Observed& observed) {
 nlohmann::ordered_json run_json(const Observed& observed) {
   nlohmann::ordered_json run = {{"label", observed.label.empty() ? observed.model : observed.label},
                                 {"observed", to_json(observed)}};
-  if (observed.many) return run;
+  if (observed.means) return run;
   if (!observed.patterns.empty()) run["patterns"] = patterns_json(observed);
   if (!observed.heads.empty()) run["profiles"] = profiles_json(observed);
   if (!observed.position_vectors.empty()) run["vectors"] = vectors_json(observed);
@@ -95,7 +96,7 @@ void HtmlReport::add(size_t number, const Observed& run) {
 }
 
 void HtmlReport::add(std::span<const Observed> runs) {
-  if (runs[0].many) {  // means have room beside all texts
+  if (runs[0].means) {  // means have room beside all texts
     texts_.push_back(text_json(runs));
     return;
   }

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "infer/experiment/observed.h"
+#include "infer/cli/study.h"
 #include "infer/render/page.h"
 
 namespace infer {
@@ -29,6 +29,9 @@ class HtmlReport {
   void add(std::span<const Observed> runs);
   /// Adds a run to text `number`, from 0.
   void add(size_t number, const Observed& run);
+
+  /// So many more texts are not on the page.
+  void leave_out(size_t texts) { left_out_ += texts; }
 
   /// Writes the page, whole or not at all; on stderr its size, unless `quiet`.
   void write(bool quiet);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "infer/render/differences.h"
 #include "infer/render/heat_map.h"
@@ -39,7 +40,7 @@ std::string note_lines(const View& view, std::span<const Observed> runs) {
 }
 
 Matrix pattern_corner(const Observed& text, HeadNumber head) {
-  const int64_t tokens = text.num_tokens(), shown = std::min(tokens, kMostPatternTokens);
+  const int64_t tokens = text.num_tokens, shown = std::min(tokens, kMostPatternTokens);
   const float* const pattern =  // [T, T]
       text.patterns.at(head.layer - 1).data() + (head.head - 1) * tokens * tokens;
   Matrix corner{.values = {}, .rows = shown, .columns = shown};
@@ -54,14 +55,14 @@ std::string pattern_text(const Observed& text, HeadNumber head, const Output& ou
   const Matrix matrix = pattern_corner(text, head);
   std::vector<std::string> labels;
   for (int64_t i = 0; i < matrix.rows; ++i) {
-    labels.push_back(text.input.pieces.empty() ? fmt::format("{}", text.input.token_ids[i])
-                                               : cut_right(printable(text.input.pieces[i]), 12));
+    labels.push_back(text.tokens.pieces.empty() ? fmt::format("{}", text.tokens.ids[i])
+                                                : cut_right(printable(text.tokens.pieces[i]), 12));
   }
   std::string out = fmt::format("  head {}{}{}\n", name_of(head), text.label.empty() ? "" : ", ",
                                 printable(text.label));
   out += heat_map(matrix, labels, text_width(output), [](auto) { return Range{0, 1}; });
-  if (matrix.rows < text.num_tokens()) {
-    out += fmt::format("  the first {} tokens of {}\n", matrix.rows, text.num_tokens());
+  if (matrix.rows < text.num_tokens) {
+    out += fmt::format("  the first {} tokens of {}\n", matrix.rows, text.num_tokens);
   }
   return out;
 }
@@ -93,7 +94,8 @@ std::string view_text(const View& view, std::span<const Observed> runs, const Sh
 /// Whether a number of a trained run has an interval over texts.
 bool has_interval(const View& view, std::span<const Observed> runs) {
   const auto known = [](const Row& row) {
-    return std::ranges::any_of(row.low, [](double end) { return !std::isnan(end); });
+    return std::ranges::any_of(row.intervals,
+                               [](const phasor::Interval& ends) { return !std::isnan(ends.low); });
   };
   return std::ranges::any_of(runs, [&](const Observed& run) {
     const Table* const table = run.table(view.name);
@@ -121,16 +123,14 @@ std::string errors_in_words(std::span<const Observed> runs, const Shown& shown,
 }  // namespace
 
 std::string title_of(const Observed& observed, const Output& output) {
-  if (observed.many) {
-    const std::string what =
-        observed.many->file.empty() ? "Means" : printable(observed.many->file) + ": means";
-    return output.heading(fmt::format("{} over {} text{}, {} tokens", what, observed.many->texts,
-                                      observed.many->texts == 1 ? "" : "s",
-                                      observed.many->tokens)) +
+  if (observed.means) {
+    const std::string what = observed.file.empty() ? "Means" : printable(observed.file) + ": means";
+    return output.heading(fmt::format("{} over {} text{}, {} tokens", what, observed.num_texts,
+                                      observed.num_texts == 1 ? "" : "s", observed.num_tokens)) +
            "\n";
   }
-  if (!observed.input.text) return "";
-  const std::string text = printable(*observed.input.text);
+  if (!observed.text) return "";
+  const std::string text = printable(*observed.text);
   return output.heading(text.empty() ? "(empty text)" : text) + "\n";
 }
 
@@ -144,8 +144,8 @@ std::string missing_lines(const View& view, std::span<const Observed> runs) {
 std::string token_rows(const Observed& text, int width) {
   TokenRow position{"position", {}}, token{"token", {}}, id{"id", {}};
   for (const float p : text.position_ids) position.cells.push_back(fmt::format("{:.4g}", p));
-  for (const std::string& piece : text.input.pieces) token.cells.push_back(printable(piece));
-  for (const int32_t i : text.input.token_ids) id.cells.push_back(fmt::format("{}", i));
+  for (const std::string& piece : text.tokens.pieces) token.cells.push_back(printable(piece));
+  for (const int32_t i : text.tokens.ids) id.cells.push_back(fmt::format("{}", i));
   if (token.cells.empty()) return token_table({position, id}, width);
   return token_table({position, token, id}, width);
 }
@@ -165,7 +165,7 @@ std::vector<std::string> sentences(std::span<const Observed> runs, const Shown& 
 std::string to_text(std::span<const Observed> runs, const Shown& shown, const Output& output) {
   const Observed& first = runs[0];
   std::string out = title_of(first, output);
-  if (!first.many) out += token_rows(first, text_width(output));
+  if (!first.means) out += token_rows(first, text_width(output));
   const std::vector<std::string> said = sentences(runs, shown);
   if (!said.empty()) out += "\n";
   for (const std::string& sentence : said) out += paragraph(printable(sentence));
@@ -192,13 +192,14 @@ std::string to_short_text(const Observed& text, const Output& output) {
         pad_right(fmt::format("{:>5}  {}", small_number(effect), bar(effect, kBarWidth)), 28),
         reach ? fmt::format("{:.2f} tokens", *reach) : ""));
   }
-  for (const MaskReport& mask : text.masks) {
-    out += fmt::format("\n  most probable tokens for the mask at position {:.4g}\n",
-                       text.position_ids[mask.token]);
-    for (const Filler& filler : mask.fillers) {
-      out += trimmed(fmt::format("    {} {:.3f} {}", pad_right(filler.piece, 16),
-                                 filler.probability, bar(filler.probability, kBarWidth)));
+  int64_t mask = -1;
+  for (const Filler& filler : text.fillers) {
+    if (std::exchange(mask, filler.token) != filler.token) {
+      out += fmt::format("\n  most probable tokens for the mask at position {:.4g}\n",
+                         text.position_ids[mask]);
     }
+    out += trimmed(fmt::format("    {} {:.3f} {}", pad_right(printable(filler.piece), 16),
+                               filler.probability, bar(filler.probability, kBarWidth)));
   }
   return out;
 }

@@ -5,10 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "infer/experiment/observed.h"
+#include "infer/cli/study.h"
+#include "infer/cli/terminal.h"
 #include "infer/render/table_text.h"
-#include "infer/render/terminal.h"
-#include "infer/views/view.h"
 
 namespace infer {
 

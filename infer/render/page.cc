@@ -7,8 +7,8 @@
 #include <span>
 #include <string_view>
 
-#include "infer/render/observed_json.h"
-#include "infer/render/terminal.h"
+#include "infer/cli/terminal.h"
+#include "infer/render/json_text.h"
 
 namespace infer {
 

@@ -113,15 +113,15 @@ constexpr TableSection kSections[] = {
      [](const NamedTable& table) { return rows_of(clock_angles(table)); }},  // radians [T, pairs]
     {"map", "the positions in the plane that holds most of their variance", "map", map_json},
     {"properties", "properties of the whole table, beside random tables", "properties", nullptr,
-     [](const NamedTables& tables, Progress& progress) {
+     [](const NamedTables& tables, const phasor::internal::Stages& stages) {
        PropertyColumns columns;
-       for (const NamedTable& table : tables) columns.push_back(properties(table, progress));
+       for (const NamedTable& table : tables) columns.push_back(properties(table, stages));
        return columns;
      },
      "Properties"},
     {"against", "how similar two tables are", "against", nullptr,
-     [](const NamedTables& tables, Progress& progress) {
-       return PropertyColumns{likeness(tables.at(0), tables.at(1), progress)};
+     [](const NamedTables& tables, const phasor::internal::Stages& stages) {
+       return PropertyColumns{likeness(tables.at(0), tables.at(1), stages)};
      },
      "Against each other", nullptr, true}};
 
@@ -191,10 +191,10 @@ Json numbers(const std::vector<Property>& properties) {
 std::span<const TableSection> table_sections() { return kSections; }
 
 PositionsReport measure(std::span<const TableSection> sections, NamedTables tables,
-                        Progress& progress) {
+                        const phasor::internal::Stages& stages) {
   PositionsReport report{.tables = std::move(tables), .numbers = {}};
   for (const TableSection& section : sections) {
-    if (section.measure) report.numbers[section.name] = section.measure(report.tables, progress);
+    if (section.measure) report.numbers[section.name] = section.measure(report.tables, stages);
   }
   return report;
 }

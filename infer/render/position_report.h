@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "infer/cli/progress.h"
+#include "infer/cli/terminal.h"
 #include "infer/positions/properties.h"
 #include "infer/positions/table.h"
-#include "infer/render/terminal.h"
+#include "lens/study/stages.h"
 
 namespace infer {
 
@@ -26,7 +26,7 @@ struct TableSection {
   std::string_view hint;  // in the help
   std::string_view key;   // in JSON
   nlohmann::ordered_json (*json)(const NamedTable&) = nullptr;
-  PropertyColumns (*measure)(const NamedTables&, Progress&) = nullptr;
+  PropertyColumns (*measure)(const NamedTables&, const phasor::internal::Stages&) = nullptr;
   std::string_view title = {};
   std::string (*text)(const NamedTable&, const Output&) = nullptr;
   bool of_two = false;  // needs two tables
@@ -42,7 +42,7 @@ struct PositionsReport {
 
 /// Measures what the sections need.
 PositionsReport measure(std::span<const TableSection> sections, NamedTables tables,
-                        Progress& progress);
+                        const phasor::internal::Stages& stages);
 
 std::string to_text(const PositionsReport& report, std::span<const TableSection> sections,
                     const Output& output);

@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-#include "infer/render/terminal.h"
+#include "infer/cli/terminal.h"
 
 namespace infer {
 namespace {
@@ -89,27 +89,31 @@ class TableText {
     return left_out;
   }
 
-  /// The number of a column in a row's cells or the ends of their intervals.
-  std::optional<double> number(size_t side, const Row& place, const Column& column,
-                               std::vector<double> Row::*cells = &Row::cells) const {
-    if (tables_[side] == nullptr) return std::nullopt;
+  /// Of `values`, the cells or intervals of a row's, that of a column; null where there is none.
+  template <typename T>
+  const T* value(size_t side, const Row& place, const Column& column,
+                 std::vector<T> Row::*values) const {
+    if (tables_[side] == nullptr) return nullptr;
     const Row* const row = tables_[side]->find(place);
     const int64_t c = tables_[side]->column(column.key);
-    if (row == nullptr || c < 0 || (row->*cells).empty()) return std::nullopt;
-    const double value = (row->*cells)[c];
-    return std::isnan(value) ? std::nullopt : std::optional(value);
+    return row == nullptr || c < 0 || (row->*values).empty() ? nullptr : &(row->*values)[c];
+  }
+
+  std::optional<double> number(size_t side, const Row& place, const Column& column) const {
+    const double* const found = value(side, place, column, &Row::cells);
+    return found == nullptr || std::isnan(*found) ? std::nullopt : std::optional(*found);
   }
 
   std::string cell(size_t side, const Row& place, const Column& column) const {
-    const std::optional<double> value = number(side, place, column);
-    return value ? number_text(*value, column) : std::string(kNoNumber);
+    const std::optional<double> found = number(side, place, column);
+    return found ? number_text(*found, column) : std::string(kNoNumber);
   }
 
   /// "±0.012", half of the interval; empty where there is none.
   std::string error(size_t side, const Row& place, const Column& column) const {
-    const auto low = number(side, place, column, &Row::low);
-    const auto high = number(side, place, column, &Row::high);
-    return low && high ? "±" + number_text((*high - *low) / 2, column) : "";
+    const phasor::Interval* const ends = value(side, place, column, &Row::intervals);
+    if (ends == nullptr || std::isnan(ends->low) || std::isnan(ends->high)) return "";
+    return "±" + number_text((ends->high - ends->low) / 2, column);
   }
 
   /// Of all columns, or of the leading one alone, or of none, as there is room.
@@ -252,12 +256,6 @@ class TableText {
 };
 
 }  // namespace
-
-bool Shown::has(const Row& row) const {
-  return row.head == 0 || heads.empty() || std::ranges::any_of(heads, [&](HeadNumber head) {
-           return head.layer == row.layer && head.head == row.head;
-         });
-}
 
 std::string name_of(const Row& row) {
   if (row.head > 0) {

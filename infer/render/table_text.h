@@ -6,21 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "infer/experiment/observed.h"
-#include "infer/views/view.h"
+#include "infer/cli/study.h"
+#include "infer/cli/view_options.h"
 
 namespace infer {
-
-/// What is printed of the tables.
-struct Shown {
-  std::vector<const View*> views = {};
-  std::vector<const View*> possible = {};  // all that lack nothing: what the page shows
-  bool all_rows = false;                   // else of views with many rows the first
-  /// Whose patterns and rows; empty: the pattern of the most positional one, and all rows.
-  std::vector<HeadNumber> heads = {};
-
-  bool has(const Row& row) const;
-};
 
 constexpr std::string_view kNoNumber = "—";
 constexpr int kTextWidth = 80, kBarWidth = 20;  // in columns

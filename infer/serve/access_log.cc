@@ -9,7 +9,7 @@
 #include <climits>
 #include <cmath>
 
-#include "infer/render/observed_json.h"
+#include "infer/render/json_text.h"
 
 namespace infer {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "files/files.h"
-#include "infer/render/observed_json.h"
+#include "infer/render/json_text.h"
 #include "infer/serve/fields.h"
 #include "infer/serve/http.h"
 #include "infer/serve/queue.h"

@@ -4,31 +4,17 @@
 #include <boost/asio/steady_timer.hpp>
 #include <nlohmann/json.hpp>
 
-#include "infer/experiment/batch.h"
 #include "infer/render/html_report.h"
-#include "infer/render/observed_json.h"
+#include "infer/render/json_text.h"
 #include "infer/render/page.h"
+#include "lens/study/batch.h"
+#include "lens/views/json.h"
 #include "phasor/errors.h"
 #include "phasor/version.h"
 
 namespace infer {
 
 namespace asio = boost::asio;
-
-namespace {
-
-/// All that a report of texts shows.
-Request request_of(const Interventions& interventions) {
-  Request request{.patterns = true};
-  for (const View& view : views()) {
-    const bool suits = view.needs == Needs::kNothing || view.needs == Needs::kOneText ||
-                       (view.needs == Needs::kTwoRuns && interventions.any());
-    if (suits && !view.slow) request.views.push_back(&view);
-  }
-  return request;
-}
-
-}  // namespace
 
 LiveObserver::LiveObserver(Metrics& metrics)
     : metrics_(metrics), thread_([this](const std::stop_token& stop) { work(stop); }) {}
@@ -92,30 +78,32 @@ std::pair<std::string, int64_t> LiveObserver::observe(const Observation& observa
   phasor::Encoder& encoder = found->second;
   const phasor::Model& model = queue.model();
 
-  Subject run{.label = "", .name = queue.name(), .encoder = encoder};
+  lens::Run run{.encoder = &encoder, .name = queue.name()};
   run.options.positions = parse_positions(observation.positions, model.config().position);
-  run.options.stop = std::move(stop);
   const int64_t trained = trained_length(encoder, run.options).value_or(Observation::kMostTokens);
-  const std::vector<Input> inputs =
-      make_inputs(model, {}, observation.texts,
-                  {.parse_special = observation.parse_special,
-                   .max_tokens = std::min(trained, Observation::kMostTokens)});
-  const std::vector<Subject> subjects = before_and_after(run, observation.interventions);
-  const Request request = request_of(observation.interventions);
+  const std::vector<lens::Run> runs = before_and_after(run, observation.interventions);
+  const std::vector<lens::Text> texts = make_texts({}, observation.texts);
+  const lens::ObserveOptions options{
+      .tokenize = {.parse_special = observation.parse_special,
+                   .max_tokens = std::min(trained, Observation::kMostTokens)},
+      .stop = std::move(stop)};
+  const auto request = phasor::internal::request_of(runs, options, false);
   int64_t bytes = 0;
-  for (const Input& input : inputs) {
-    const auto length = std::ssize(input.token_ids);
-    bytes += observed_bytes(model.config(), request, length, length, std::ssize(subjects));
+  for (const lens::Text& text : texts) {
+    const auto length =
+        std::ssize(phasor::internal::read_text(model, text, options.tokenize).tokens.ids);
+    bytes +=
+        phasor::internal::observed_bytes(model.config(), request, length, length, std::ssize(runs));
   }
   observation.take(bytes);
-  Progress progress(true);
-  nlohmann::ordered_json texts = nlohmann::ordered_json::array();
+  nlohmann::ordered_json observed = nlohmann::ordered_json::array();
   int64_t tokens = 0;
-  for (const std::vector<Observed>& runs : observe_texts(subjects, inputs, request, progress)) {
-    texts.push_back(text_json(runs));
-    tokens += runs[0].num_tokens();
-  }
-  return {one_line(report_json(std::move(texts))), tokens};
+  lens::observe(runs, texts, options, [&](std::vector<Observed>&& text) {
+    observed.push_back(text_json(text));
+    tokens += text[0].num_tokens;
+    return true;
+  });
+  return {one_line(report_json(std::move(observed))), tokens};
 }
 
 std::string live_page(std::span<const std::unique_ptr<ModelQueue>> models, bool asks_key) {

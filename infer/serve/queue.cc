@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "engine/embed.h"
-#include "infer/commands.h"
-#include "infer/render/observed_json.h"
+#include "infer/cli/usage.h"
+#include "infer/render/json_text.h"
 #include "infer/serve/fields.h"
 #include "phasor/errors.h"
 

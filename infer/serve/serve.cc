@@ -1,4 +1,6 @@
 // infer serve: embeddings, rerankers and classifiers behind HTTP.
+#include "infer/serve/serve.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <poll.h>
@@ -15,9 +17,9 @@
 
 #include "files/files.h"
 #include "infer/cli/options.h"
-#include "infer/commands.h"
+#include "infer/cli/terminal.h"
+#include "infer/cli/usage.h"
 #include "infer/files.h"
-#include "infer/render/terminal.h"
 #include "infer/serve/access_log.h"
 #include "infer/serve/service.h"
 #include "phasor/errors.h"

@@ -5,9 +5,9 @@
 #include <bit>
 #include <cmath>
 
-#include "infer/cli/input.h"
 #include "infer/render/page.h"
 #include "infer/serve/exchange.h"
+#include "lens/study/text.h"
 
 namespace infer {
 namespace {
@@ -211,7 +211,7 @@ void Exchange::tokenize() {
         invalid(error.what());
       }
       text += text.empty() ? "[[" : "],[";
-      const std::vector<int64_t> places = text_places(queue.model(), tokens.ids);
+      const std::vector<int64_t> places = phasor::internal::text_places(queue.model(), tokens.ids);
       for (int64_t t = 0; t < std::ssize(tokens.ids); ++t) {
         const bool special = !std::ranges::binary_search(places, t);
         if (special && !specials) continue;

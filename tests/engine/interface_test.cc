@@ -24,6 +24,9 @@ static_assert(sizeof(EmbedOptions) == 256 && offsetof(EmbedOptions, reserved) ==
 static_assert(sizeof(ClassifyOptions) == 120 && offsetof(ClassifyOptions, reserved) == 104);
 static_assert(sizeof(TokenizeOptions) == 48 && offsetof(TokenizeOptions, reserved) == 32);
 static_assert(sizeof(TextReport) == 40);
+static_assert(sizeof(lens::Run) == 320 && offsetof(lens::Run, reserved) == 304);
+static_assert(sizeof(lens::ObserveOptions) == 256 &&
+              offsetof(lens::ObserveOptions, reserved) == 192);
 static_assert(sizeof(Encoder) == 8 && sizeof(Encoding) == 16 && sizeof(Embeddings) == 16 &&
               sizeof(Positions) == 16 && sizeof(Classification) == 16);
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <csignal>
 
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
-#include "infer/render/terminal.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/bert_folder.h"
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "infer/render/observed_json.h"
+#include "infer/render/json_text.h"
 #include "phasor/errors.h"
 #include "phasor/version.h"
 #include "tests/support/expect_error.h"
@@ -25,12 +25,13 @@ using Json = nlohmann::ordered_json;
 Observed observed_text(int64_t tokens) {
   constexpr int64_t kLayers = 12, kHeads = 12, kWidth = 768;
   Observed observed{.model = "made-up", .positions = "sinusoidal (paper)", .precision = "f32"};
-  observed.input.text = "made up";
+  observed.text = "made up";
+  observed.num_tokens = tokens;
   observed.num_heads = kHeads;
   observed.d_model = kWidth;
   for (int64_t t = 0; t < tokens; ++t) {
-    observed.input.token_ids.push_back(static_cast<int32_t>(t));
-    observed.input.pieces.push_back("▁word");
+    observed.tokens.ids.push_back(static_cast<int32_t>(t));
+    observed.tokens.pieces.push_back("▁word");
     observed.position_ids.push_back(static_cast<float>(t));
     for (int64_t c = 0; c < kWidth; ++c) {
       observed.position_vectors.push_back(std::sin(static_cast<float>(t * (c + 1))));
@@ -44,7 +45,7 @@ Observed observed_text(int64_t tokens) {
       pattern.push_back(std::exp(-static_cast<float>(offset) / static_cast<float>(1 + head)));
     }
     observed.heads.push_back(phasor::head_profiles(pattern, kHeads, tokens));
-    observed.add("norm", {.layer = layer, .cells = {1}});
+    phasor::internal::add_row(observed, "norm", {.layer = layer, .cells = {1}});
   }
   return observed;
 }
@@ -166,8 +167,8 @@ TEST(HtmlReportTest, ProfilesAreWeightsByOffset) {
 
 TEST(HtmlReportTest, NoTextEndsTheScriptItStandsIn) {
   Observed observed = observed_text(2);
-  observed.input.text = "</script><!--<b> \"\\ مرحبا 👋🏽 \xff";
-  observed.input.pieces = {"<", "</script>"};
+  observed.text = "</script><!--<b> \"\\ مرحبا 👋🏽 \xff";
+  observed.tokens.pieces = {"<", "</script>"};
   const std::string data = data_of(page_of({&observed, 1}));
   EXPECT_EQ(data.find('<'), std::string::npos);
   const Json json = Json::parse(data)["texts"][0]["runs"][0]["observed"];
@@ -177,7 +178,8 @@ TEST(HtmlReportTest, NoTextEndsTheScriptItStandsIn) {
 
 TEST(HtmlReportTest, MeansHaveNoArrays) {
   Observed observed = observed_text(2);
-  observed.many = {.file = "", .texts = 2, .tokens = 4};
+  observed.means = true;
+  observed.num_texts = 2, observed.num_tokens = 4;
   EXPECT_EQ(run_of(observed).size(), 2u);
 }
 

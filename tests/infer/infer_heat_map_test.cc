@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "infer/cli/terminal.h"
 #include "infer/render/heat_map.h"
-#include "infer/render/terminal.h"
 #include "tests/support/run_program.h"
 
 namespace infer {

@@ -34,7 +34,7 @@ std::vector<TableSection> sections_of(size_t num_tables,
 }
 
 PositionsReport report_of(const NamedTables& tables) {
-  Progress progress(true);
+  const phasor::internal::Stages progress{};
   return measure(sections_of(tables.size()), tables, progress);
 }
 
@@ -156,7 +156,7 @@ TEST(PositionsTest, SmoothIsTheMeanOfEightStationaryTables) {
 
 TEST(PositionsTest, WavelengthsEndBeforeTwoPiBaseButForTensor2tensor) {
   const auto longest = [](const char* layout) {
-    Progress progress(true);
+    const phasor::internal::Stages progress{};
     const auto all = properties(find_table(layout, {.length = 2, .width = 512}), progress);
     EXPECT_EQ(all.at(1).key, "longest_wavelength");
     return all.at(1).value.value();

@@ -1,16 +1,18 @@
 // What is measured of a text: the library's numbers, through interventions, and of unusual texts.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "infer/cli/text_options.h"
-#include "tests/infer/observing.h"
+#include "tests/lens/observing.h"
 #include "tests/support/family_files.h"
 
 namespace infer {
 namespace {
 
 using namespace phasor;
+using namespace phasor::internal;
 
 constexpr double kRounding = 1e-5;  // of float32, where sums depend on the batch
 
@@ -22,14 +24,14 @@ Trace states_of(Encoder& encoder, const std::vector<int32_t>& ids, RunOptions op
 }
 
 TEST(MeasuresTest, LayersAreWhatTheLibrarySays) {
-  Encoder encoder = bundled("learned");
+  Encoder encoder = encoder_of("learned");
   const Observed text = observe(encoder, kText);
-  const std::vector<int32_t>& ids = text.input.token_ids;
+  const std::vector<int32_t>& ids = text.tokens.ids;
   EXPECT_EQ(text.text_tokens, (std::vector<int64_t>{1, 2, 3, 4, 5}));
   const Trace with = states_of(encoder, ids);
   const Trace without = states_of(encoder, ids, {.positions = Positions().averaged()});
   const Trace zero = states_of(encoder, ids, {.positions = Positions::none()});
-  Request against_zero = request_of({"effect"});
+  lens::ObserveOptions against_zero = asking_for({"effect"});
   against_zero.without = "zero";
   const Observed other = observe(encoder, kText, against_zero);
   const auto splits = latin_square_split(encoder, ids, text.text_tokens);
@@ -60,9 +62,9 @@ TEST(MeasuresTest, LayersAreWhatTheLibrarySays) {
 }
 
 TEST(MeasuresTest, HeadsAndScoresAreWhatTheLibrarySays) {
-  Encoder encoder = bundled();
+  Encoder encoder = encoder_of();
   const Observed text = observe(encoder, kText);
-  const std::vector<int32_t>& ids = text.input.token_ids;
+  const std::vector<int32_t>& ids = text.tokens.ids;
   Trace patterns{Hook::kPattern};
   encoder.encode_ids(ids, {.observer = &patterns});
   const std::vector<int64_t> special = {0, 6};
@@ -112,7 +114,7 @@ TEST(MeasuresTest, HeadsAndScoresAreWhatTheLibrarySays) {
     EXPECT_NEAR(number(text, "rollout", ++layer, "distance"), distance, 1e-5);
     EXPECT_NEAR(number(text, "rollout", layer, "self"), self, 1e-5);
   }
-  EXPECT_EQ(observe(encoder, kText, request_of({"heads"})).table("rollout"), nullptr);
+  EXPECT_EQ(observe(encoder, kText, asking_for({"heads"})).table("rollout"), nullptr);
 
   ScoreTrace trace;
   encoder.encode_ids(ids, {.observer = &trace});
@@ -122,11 +124,11 @@ TEST(MeasuresTest, HeadsAndScoresAreWhatTheLibrarySays) {
 }
 
 TEST(MeasuresTest, OrdersAreThoseOfTheSeedAndKeepSpecialTokensInPlace) {
-  Encoder encoder = bundled();
-  Request request = request_of({"order"});
+  Encoder encoder = encoder_of();
+  lens::ObserveOptions request = asking_for({"order"});
   request.seed = 5;
   const Observed text = observe(encoder, kText, request);
-  const std::vector<int32_t>& ids = text.input.token_ids;
+  const std::vector<int32_t>& ids = text.tokens.ids;
   const std::vector<int64_t>& places = text.text_tokens;
   const std::map<const char*, std::vector<int64_t>> orders = {
       {"swap", swapped_order(7, places, 5)},
@@ -150,19 +152,15 @@ TEST(MeasuresTest, OrdersAreThoseOfTheSeedAndKeepSpecialTokensInPlace) {
 
 /// The run with the interventions of a command line, and how far it is from the one without.
 Observed intervene(Encoder& encoder, const Interventions& interventions) {
-  Request request = request_of({"direct"});
-  request.states = true;
-  const RunOptions options = intervened({}, interventions, encoder.model().config());
-  const Observed before = observe(encoder, kText, request);
-  Observed after = observe(encoder, kText, request, options);
-  measure_moved(before, after);
-  return after;
+  return observe(before_and_after(phasor::internal::run_of(encoder), interventions),
+                 {.text = kText}, asking_for({"direct", "moved"}))
+      .at(1);
 }
 
 /// Expects the states of a run as the library makes them.
 void expect_run(const Observed& after, Encoder& encoder, const RunOptions& options) {
-  const Trace want = states_of(encoder, after.input.token_ids, options);
-  const Trace before = states_of(encoder, after.input.token_ids);
+  const Trace want = states_of(encoder, after.tokens.ids, options);
+  const Trace before = states_of(encoder, after.tokens.ids);
   for (int64_t l = 0; l <= 6; ++l) {
     const std::vector<float>& state = want.hidden_state(l).values;
     EXPECT_NEAR(number(after, "norm", l, "norm"), phasor::mean_norm(state, 128), 1e-4);
@@ -172,7 +170,7 @@ void expect_run(const Observed& after, Encoder& encoder, const RunOptions& optio
 }
 
 TEST(MeasuresTest, EveryEditIsTheRunThatTheLibraryMakesOfIt) {
-  Encoder encoder = bundled("learned");
+  Encoder encoder = encoder_of("learned");
   const std::vector<std::pair<std::vector<std::string>, Positions>> edits = {
       {{"zero"}, Positions().scaled(0)},
       {{"mean"}, Positions().averaged()},
@@ -205,7 +203,7 @@ TEST(MeasuresTest, ATableFromAFileReplacesThePositions) {
   const std::string bytes =
       safetensors_bytes({{"positions", {16, 128}, "F32", float_bytes(values)}});
   const std::string file = folder.write("table.safetensors", bytes).string();
-  Encoder encoder = bundled();
+  Encoder encoder = encoder_of();
   const Observed after = intervene(encoder, {.edits = {"reverse", "table=" + file}, .cuts = {}});
   EXPECT_EQ(after.positions, "table");
   const PositionTable table{.rows = 16, .d_model = 128, .values = values};
@@ -213,7 +211,7 @@ TEST(MeasuresTest, ATableFromAFileReplacesThePositions) {
 }
 
 TEST(MeasuresTest, ACutResidualConnectionEndsTheDirectPath) {
-  Encoder encoder = bundled();
+  Encoder encoder = encoder_of();
   const Observed before = observe(encoder, kText);
   using Site = ResidualCut::Site;
   const std::map<std::string, ResidualCut> cuts = {
@@ -233,9 +231,9 @@ TEST(MeasuresTest, ACutResidualConnectionEndsTheDirectPath) {
 }
 
 TEST(MeasuresTest, WithoutPositionsNothingIsThePositions) {
-  Encoder sinusoidal = bundled(), none = bundled("none");
+  Encoder sinusoidal = encoder_of(), none = encoder_of("none");
   const Observed removed =
-      observe(sinusoidal, kText, request_of(), {.positions = Positions::none()});
+      observe(sinusoidal, kText, asking_for(), {.positions = Positions::none()});
   EXPECT_EQ(removed.positions, "none");
   for (const Observed& text : {removed, observe(none, kText)}) {
     for (int64_t l = 0; l <= 6; ++l) {
@@ -259,7 +257,7 @@ TEST(MeasuresTest, WithoutPositionsNothingIsThePositions) {
 }
 
 TEST(MeasuresTest, ATextOfOneTokenHasNoOrder) {
-  Encoder encoder = bundled();
+  Encoder encoder = encoder_of();
   for (const std::vector<int32_t>& ids : {std::vector<int32_t>{5}, {2, 3}, {2, 1090, 3}}) {
     const Observed text = observe_ids(encoder, ids);
     for (const char* view : {"order", "split", "rank"}) {
@@ -270,7 +268,7 @@ TEST(MeasuresTest, ATextOfOneTokenHasNoOrder) {
 }
 
 TEST(MeasuresTest, OfEqualTokensNothingIsTheTokens) {
-  Encoder encoder = bundled();
+  Encoder encoder = encoder_of();
   const Observed text = observe_ids(encoder, {5, 5, 5, 5, 5, 5});
   for (int64_t l = 0; l <= 6; ++l) {
     EXPECT_NEAR(number(text, "split", l, "position"), 1, 1e-9);
@@ -281,8 +279,8 @@ TEST(MeasuresTest, OfEqualTokensNothingIsTheTokens) {
 TEST(MeasuresTest, FiveHundredTokensAreMeasured) {
   std::vector<int32_t> ids;
   for (int i = 0; i < 512; ++i) ids.push_back(10 + i % 400);
-  Encoder encoder = bundled();
-  const Observed text = observe_ids(encoder, ids, request_of({"direct", "offsets", "scores"}));
+  Encoder encoder = encoder_of();
+  const Observed text = observe_ids(encoder, ids, asking_for({"direct", "offsets", "scores"}));
   EXPECT_EQ(text.tables.at("offsets").columns.size(), 1023u);
   EXPECT_GT(number(text, "direct", 1, "position"), 0.01);
   EXPECT_GT(number(text, "scores", "all", "pp"), 0.1);
@@ -291,9 +289,9 @@ TEST(MeasuresTest, FiveHundredTokensAreMeasured) {
 TEST(MeasuresTest, WhatOverlappingWindowsMakeCannotBeTakenApart) {
   std::vector<int32_t> ids;
   for (int i = 0; i < 150; ++i) ids.push_back(10 + i % 40);
-  Encoder encoder = bundled("learned");
+  Encoder encoder = encoder_of("learned");
   const Observed text = observe_ids(
-      encoder, ids, request_of({"direct", "attention", "rollout", "scores", "relative"}),
+      encoder, ids, asking_for({"direct", "attention", "rollout", "scores", "relative"}),
       {.overflow = Overflow::kWindow});
   for (const char* view : {"direct", "heads", "rollout", "scores", "relative"}) {
     EXPECT_EQ(why_missing(text, view), "the text was run in overlapping windows");
@@ -302,7 +300,7 @@ TEST(MeasuresTest, WhatOverlappingWindowsMakeCannotBeTakenApart) {
   EXPECT_TRUE(text.heads.empty());
   EXPECT_TRUE(text.position_vectors.empty());
 
-  Encoder int8 = bundled("learned", Precision::kInt8);
+  Encoder int8 = encoder_of("learned", Precision::kInt8);
   EXPECT_EQ(why_missing(observe(int8, kText), "scores"), "measured only in f32");
   EXPECT_EQ(why_missing(observe(int8, kText), "relative"),
             "of added vectors, measured only in f32");
@@ -320,7 +318,7 @@ TEST(MeasuresTest, EveryFamilyIsObserved) {
     const bool adds = family.meaning.position.kind != PositionKind::kNone;
     for (const std::vector<ResidualCut>& cuts : {{}, cut}) {
       const Observed text =
-          observe_ids(encoder, {3, 4, 5, 6, 3}, request_of(), {.cut_residuals = cuts});
+          observe_ids(encoder, {3, 4, 5, 6, 3}, asking_for(), {.cut_residuals = cuts});
       EXPECT_EQ(why_missing(text, "direct").empty(), adds);
       EXPECT_EQ(why_missing(text, "relative"), "");
       for (const auto& [name, table] : text.tables) {
@@ -343,16 +341,15 @@ TEST(MeasuresTest, EveryFamilyIsObserved) {
 }
 
 TEST(MeasuresTest, AMaskGetsItsLikeliestFillers) {
-  Encoder encoder = bundled();
+  Encoder encoder = encoder_of();
   for (const int64_t top_k : {5, 2}) {
-    Request request;
+    lens::ObserveOptions request;
     request.top_k = top_k;
     const Observed text = observe(encoder, "Tom [MASK] a dog.", request);
-    ASSERT_EQ(text.masks.size(), 1u);
-    EXPECT_EQ(text.input.pieces.at(text.masks[0].token), "[MASK]");
-    ASSERT_EQ(std::ssize(text.masks[0].fillers), top_k);
+    ASSERT_EQ(std::ssize(text.fillers), top_k);
+    EXPECT_EQ(text.tokens.pieces.at(text.fillers[0].token), "[MASK]");
     double before = 1, sum = 0;
-    for (const Filler& filler : text.masks[0].fillers) {
+    for (const Filler& filler : text.fillers) {
       EXPECT_LE(filler.probability, before);
       EXPECT_GT(filler.probability, 0);
       before = filler.probability;
@@ -363,11 +360,11 @@ TEST(MeasuresTest, AMaskGetsItsLikeliestFillers) {
 }
 
 TEST(MeasuresTest, SourcesSumToOneAndAreNoneWithoutPositions) {
-  phasor::Encoder learned = bundled("learned"), none = bundled("none");
-  const Request request = request_of({"sources"});
+  phasor::Encoder learned = encoder_of("learned"), none = encoder_of("none");
+  const lens::ObserveOptions request = asking_for({"sources"});
   const Observed with = observe(learned, kText, request), without = observe(none, kText, request);
-  const auto want = phasor::position_sources(learned, with.input.token_ids, with.text_tokens, {}, 4,
-                                             request.seed);
+  const auto want =
+      phasor::position_sources(learned, with.tokens.ids, with.text_tokens, {}, 4, request.seed);
   for (int64_t l = 0; l <= 6; ++l) {
     double sum = 0;
     for (const char* source : {"direct", "attention", "mlp", "other"}) {
@@ -389,8 +386,8 @@ TEST(MeasuresTest, SourcesSumToOneAndAreNoneWithoutPositions) {
 }
 
 TEST(MeasuresTest, PartsSumToTheirSources) {
-  phasor::Encoder encoder = bundled("learned");
-  const Observed text = observe(encoder, kOther, request_of({"sources", "parts"}));
+  phasor::Encoder encoder = encoder_of("learned");
+  const Observed text = observe(encoder, kOther, asking_for({"sources", "parts"}));
   const auto of = [&](const char* part, int64_t l, const char* column) {
     return number(text, "parts", fmt::format("{} {}", part, l), column);
   };
@@ -414,7 +411,7 @@ TEST(MeasuresTest, PartsSumToTheirSources) {
   EXPECT_NEAR(of("attention", 1, "own_layer"), number(text, "sources", 1, "attention"), 1e-9);
   EXPECT_NEAR(of("MLP", 1, "own_layer"), number(text, "sources", 1, "mlp"), 1e-9);
   // By head, the sources are those of the same orders.
-  const Observed whole = observe(encoder, kOther, request_of({"sources"}));
+  const Observed whole = observe(encoder, kOther, asking_for({"sources"}));
   for (const char* source : {"direct", "attention", "mlp", "other"})
     EXPECT_NEAR(number(whole, "sources", 5, source), number(text, "sources", 5, source), 1e-6);
 }

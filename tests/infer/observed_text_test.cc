@@ -9,11 +9,13 @@
 #include <sstream>
 
 #include "infer/render/differences.h"
-#include "tests/infer/observing.h"
+#include "tests/lens/observing.h"
 #include "tests/support/run_program.h"
 
 namespace infer {
 namespace {
+
+using namespace phasor::internal;
 
 using phasor::contains;
 using phasor::lines_of;
@@ -21,7 +23,9 @@ using phasor::lines_of;
 const int kPlain = setenv("NO_COLOR", "1", 1);
 
 Shown shown_of(const std::vector<std::string>& names = {}) {
-  return {.views = request_of(names).views, .all_rows = !names.empty()};
+  Shown shown{.all_rows = !names.empty()};
+  for (const std::string& name : asking_for(names).views) shown.views.push_back(&view(name));
+  return shown;
 }
 
 std::string text_of(const std::vector<Observed>& runs, const Shown& shown) {
@@ -33,7 +37,7 @@ Observed run_of(const std::string& label, const char* view,
                 const std::vector<std::vector<double>>& cells) {
   Observed run{.label = label};
   for (const std::vector<double>& row : cells) {
-    run.add(view, {.layer = static_cast<int64_t>(run.tables[view].rows.size()), .cells = row});
+    add_row(run, view, {.layer = static_cast<int64_t>(run.tables[view].rows.size()), .cells = row});
   }
   return run;
 }
@@ -74,7 +78,7 @@ TEST(ObservedTextTest, TwoRunsStandSideBySideWhereTheyFit) {
 
   std::vector<Observed> wide = {Observed{.label = "a"}, Observed{.label = "b"}};
   for (Observed& run : wide)
-    run.add("heads", {.layer = 1, .head = 1, .cells = std::vector(8, 0.5)});
+    add_row(run, "heads", {.layer = 1, .head = 1, .cells = std::vector(8, 0.5)});
   const std::vector<std::string> under = lines_from(text_of(wide, shown_of({"heads"})), "  head ");
   ASSERT_EQ(under.size(), 5u);
   EXPECT_TRUE(under[1].starts_with("  1.1 (L0H0)")) << under[1];
@@ -102,7 +106,7 @@ TEST(ObservedTextTest, TheMostPositionalHeadsComeFirst) {
   for (int64_t h = 1; h <= 12; ++h) {
     std::vector<double> cells(8, 0);
     cells[h % 2] = static_cast<double>(h) / 20;  // previous or next
-    run.add("heads", {.layer = 1, .head = h, .cells = cells});
+    add_row(run, "heads", {.layer = 1, .head = h, .cells = cells});
   }
   EXPECT_EQ(most_positional_head(run)->head, 12);
   const std::vector<std::string> few =
@@ -119,10 +123,11 @@ TEST(ObservedTextTest, TermsOfAHeadStayTogetherAndAHeadCanBeChosen) {
   const double none = std::nan("");
   for (int64_t h = 1; h <= 3; ++h) {
     const auto steep = static_cast<double>(h);
-    run.add(
-        "relative",
+    add_row(
+        run, "relative",
         {.layer = 2, .head = h, .label = "bias", .cells = {none, -steep, 0, 0, 0, -steep, none}});
-    run.add("relative", {.layer = 2, .head = h, .label = "bias sd", .cells = std::vector(7, 9.0)});
+    add_row(run, "relative",
+            {.layer = 2, .head = h, .label = "bias sd", .cells = std::vector(7, 9.0)});
   }
   Shown shown = shown_of({"relative"});
   const std::vector<std::string> all = lines_from(text_of({run}, shown), "  head ");
@@ -148,23 +153,20 @@ TEST(ObservedTextTest, SharesAreStackedAndNegativeOnesHaveNoPart) {
 }
 
 TEST(ObservedTextTest, EveryViewFitsEightyColumns) {
-  phasor::Encoder a = bundled("sinusoidal"), b = bundled("learned");
-  Request request = request_of();
-  request.states = request.patterns = true;
+  phasor::Encoder a = encoder_of("sinusoidal"), b = encoder_of("learned");
   const auto runs_of = [&](const std::string& text) {
-    std::vector<Observed> runs = {observe(a, text, request), observe(b, text, request)};
-    runs[0].label = "before", runs[1].label = std::string(50, 'x');
-    measure_moved(runs[0], runs[1]);
-    return runs;
+    return observe({{.encoder = &a, .label = "before", .name = "a"},
+                    {.encoder = &b, .label = std::string(50, 'x'), .name = "b"}},
+                   {.text = text});
   };
-  Request many = request_of();
-  many.lines = few_lines();
-  const std::vector<Subject> subjects = {{.label = "a", .name = "a", .encoder = a},
-                                         {.label = "b", .name = "b", .encoder = b}};
-  const std::vector<Observed> means = observe_all(subjects, {kText, kOther, kOther}, many);
+  lens::ObserveOptions many = asking_for();
+  many.masked = few_lines();
+  const std::vector<lens::Run> subjects = {{.encoder = &a, .label = "a", .name = "a"},
+                                           {.encoder = &b, .label = "b", .name = "b"}};
+  const std::vector<Measured> measured = observe_all(subjects, {kText, kOther, kOther}, many);
+  const std::vector<Observed> means(measured.begin(), measured.end());
   const std::vector<Observed> two = runs_of(kText);
-  const std::vector<Observed> one = {
-      observe(b, "Who was it that bit the old man on the hill?", request)};
+  const std::vector<Observed> one = {observe(b, "Who was it that bit the old man on the hill?")};
   std::string all;
   for (const std::vector<Observed>& runs : {two, one, means}) {
     const std::string text = text_of(runs, shown_of()) + to_overview(two, shown_of(), Output());
@@ -175,7 +177,7 @@ TEST(ObservedTextTest, EveryViewFitsEightyColumns) {
     EXPECT_FALSE(contains(text, "\033"));
     all += text;
   }
-  for (const View& view : views()) EXPECT_TRUE(contains(all, view.title)) << view.title;
+  for (const View& view : lens::views()) EXPECT_TRUE(contains(all, view.title)) << view.title;
   EXPECT_TRUE(contains(all, "…" + std::string(31, 'x'))) << "a long label is cut";
 }
 
@@ -186,7 +188,7 @@ TEST(ObservedTextTest, OfTwoRunsItSaysWhereTheyDifferMost) {
   EXPECT_EQ(
       sentences(std::vector{runs[0], runs[0]}, shown_of({"norm"})),
       std::vector<std::string>{"In no view does the leading number differ by more than 5 %."});
-  for (Observed& run : runs) run.add("moved", {.layer = 1, .cells = {0, 0, 0, 1}});
+  for (Observed& run : runs) add_row(run, "moved", {.layer = 1, .cells = {0, 0, 0, 1}});
   runs[0].tables.erase("moved");
   EXPECT_EQ(sentences(runs, shown_of()).at(0), "The last states of a and b are the same.");
   const std::string overview = to_overview(runs, shown_of({"norm", "moved"}), Output());
@@ -201,11 +203,12 @@ TEST(ObservedTextTest, OfTwoRunsItSaysWhereTheyDifferMost) {
 /// Means of a view with a row of halves.
 Observed means_of(const char* name, bool has_intervals, int64_t untrained = 0) {
   Observed means{.label = "a", .untrained = untrained};
-  means.many = {.file = "f.txt", .texts = 2, .tokens = 20};
+  means.means = true;
+  means.file = "f.txt", means.num_texts = 2, means.num_tokens = 20;
   Row row{.layer = 1, .head = view(name).rows == Rows::kHeads ? 1 : 0, .cells = {}};
   for (size_t c = 0; c < view(name).columns.size(); ++c)
-    has_intervals ? row.add(0.5, {0.25, 0.75}) : row.add(0.5);
-  means.add(name, std::move(row));
+    has_intervals ? add_cell(row, 0.5, {0.25, 0.75}) : add_cell(row, 0.5);
+  add_row(means, name, std::move(row));
   return means;
 }
 
@@ -228,16 +231,15 @@ TEST(ObservedTextTest, ErrorsAreExplainedWhereTheyAreShown) {
 }
 
 TEST(ObservedTextTest, OffsetsThatOnlyOneRunHasAreNotCompared) {
-  phasor::Encoder encoder = bundled();
+  phasor::Encoder encoder = encoder_of();
   std::vector<Observed> runs = {observe(encoder, kOther), observe_ids(encoder, {5})};
   EXPECT_FALSE(contains(to_overview(runs, shown_of({"offsets"}), Output()), "Attention by offset"));
   EXPECT_TRUE(contains(text_of(runs, shown_of({"offsets"})), " —"));
 }
 
 TEST(ObservedTextTest, ShowsThePatternOfTheHeadThatIsAskedFor) {
-  phasor::Encoder encoder = bundled();
-  Request request = request_of({"pattern"});
-  request.patterns = true;
+  phasor::Encoder encoder = encoder_of();
+  const lens::ObserveOptions request = asking_for({"pattern", "heads"});
   Shown shown = shown_of({"pattern"});
   const Observed text = observe(encoder, kText, request);
   const HeadNumber most = *most_positional_head(text);
@@ -252,8 +254,8 @@ TEST(ObservedTextTest, ShowsThePatternOfTheHeadThatIsAskedFor) {
 }
 
 TEST(ObservedTextTest, AShortTextHasALineForEveryLayer) {
-  phasor::Encoder encoder = bundled();
-  const Observed text = observe(encoder, "Tom [MASK] a dog.", request_of({"effect", "attention"}));
+  phasor::Encoder encoder = encoder_of();
+  const Observed text = observe(encoder, "Tom [MASK] a dog.", asking_for({"effect", "attention"}));
   const std::vector<std::string> lines = lines_of(to_short_text(text, Output()));
   EXPECT_EQ(lines.at(0), "Tom [MASK] a dog.");
   EXPECT_TRUE(lines.at(1).starts_with("  position  0")) << lines[1];
@@ -271,7 +273,7 @@ TEST(ObservedTextTest, AShortTextHasALineForEveryLayer) {
     }
   }
   EXPECT_EQ(lines.at(14), "  most probable tokens for the mask at position 2");
-  EXPECT_TRUE(contains(lines.at(15), text.masks[0].fillers[0].piece)) << lines[15];
+  EXPECT_TRUE(contains(lines.at(15), text.fillers[0].piece)) << lines[15];
 }
 
 }  // namespace

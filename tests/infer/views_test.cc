@@ -6,15 +6,19 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "infer/cli/usage.h"
 #include "infer/cli/view_options.h"
-#include "infer/commands.h"
-#include "infer/render/observed_json.h"
-#include "tests/infer/observing.h"
+#include "infer/render/csv.h"
+#include "infer/render/json_text.h"
+#include "lens/views/json.h"
+#include "tests/lens/observing.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/run_program.h"
 
 namespace infer {
 namespace {
+
+using namespace phasor::internal;
 
 using Json = nlohmann::ordered_json;
 
@@ -28,17 +32,17 @@ TEST(ViewsTest, EveryRowOfTheTableIsWhole) {
   std::set<std::string> names;
   const std::string help = views_help();
   const Json described = views_json();
-  ASSERT_EQ(described.size(), views().size());
-  for (size_t i = 0; i < views().size(); ++i) {
-    const View& view = views()[i];
+  ASSERT_EQ(described.size(), lens::views().size());
+  for (size_t i = 0; i < lens::views().size(); ++i) {
+    const View& view = lens::views()[i];
     SCOPED_TRACE(view.name);
     EXPECT_TRUE(names.insert(view.name).second);
-    EXPECT_EQ(&infer::view(view.name), &view);
+    EXPECT_EQ(&phasor::internal::view(view.name), &view);
     EXPECT_EQ(count(help, fmt::format("\n  {:<10} {}", view.name, view.title)), 1u);
     EXPECT_STRNE(view.title, "");
     EXPECT_STRNE(view.hint, "");
     EXPECT_EQ(view.hint[std::strlen(view.hint) - 1], '.');
-    EXPECT_EQ(view.of_many != nullptr,
+    EXPECT_EQ(measure_of(view.name).of_many != nullptr,
               view.needs == Needs::kManyTexts || view.needs == Needs::kFile);
     std::set<std::string> keys = {"layer", "head", view.row_name};
     size_t printed = 0;
@@ -65,7 +69,7 @@ TEST(ViewsTest, EveryRowOfTheTableIsWhole) {
     }
   }
   EXPECT_FALSE(names.contains("all"));  // --only all
-  EXPECT_THROW(infer::view("nothing"), std::out_of_range);
+  EXPECT_THROW(phasor::internal::view("nothing"), std::out_of_range);
 }
 
 /// Expects tables as their views describe them.
@@ -111,9 +115,9 @@ void expect_rendered(const Observed& run, const Json& json, const std::set<std::
           continue;
         }
         EXPECT_EQ(rows[r][table.columns[c]], row.cells[c]);
-        if (!row.low.empty() && !std::isnan(row.low[c])) {
-          EXPECT_EQ(rows[r][table.columns[c] + "_low"], row.low[c]);
-          EXPECT_EQ(rows[r][table.columns[c] + "_high"], row.high[c]);
+        if (!row.intervals.empty() && !std::isnan(row.intervals[c].low)) {
+          EXPECT_EQ(rows[r][table.columns[c] + "_low"], row.intervals[c].low);
+          EXPECT_EQ(rows[r][table.columns[c] + "_high"], row.intervals[c].high);
           cells += 2;
         } else {
           EXPECT_FALSE(rows[r].contains(table.columns[c] + "_low"));
@@ -148,10 +152,10 @@ void expect_all_formats_hold_the_same(std::span<const Observed> runs) {
 }
 
 TEST(ViewsTest, EveryViewOfATextHasRowsAndAllFormatsHoldThem) {
-  phasor::Encoder encoder = bundled();
+  phasor::Encoder encoder = encoder_of();
   const Observed text = observe(encoder, kText);
   expect_all_formats_hold_the_same(std::span(&text, 1));
-  for (const View& view : views()) {
+  for (const View& view : lens::views()) {
     if (view.needs != Needs::kNothing) continue;
     ASSERT_NE(text.table(view.name), nullptr) << view.name;
     EXPECT_FALSE(text.table(view.name)->rows.empty()) << view.name;
@@ -162,18 +166,19 @@ TEST(ViewsTest, EveryViewOfATextHasRowsAndAllFormatsHoldThem) {
 }
 
 TEST(ViewsTest, EveryViewOfTwoRunsOfAFileHasRowsAndAllFormatsHoldThem) {
-  phasor::Encoder encoder = bundled();
-  Request request = request_of();
-  request.lines = few_lines();
-  const std::vector<Observed> runs =
-      observe_all({{.label = "a", .name = "a", .encoder = encoder},
-                   {.label = "b",
+  phasor::Encoder encoder = encoder_of();
+  lens::ObserveOptions request = asking_for();
+  request.masked = few_lines();
+  const std::vector<Measured> measured =
+      observe_all({{.encoder = &encoder, .label = "a", .name = "a"},
+                   {.encoder = &encoder,
+                    .label = "b",
                     .name = "a",
-                    .encoder = encoder,
                     .options = {.positions = phasor::Positions().edited("scale=0.5")}}},
                   {kText, kOther, kOther}, request);
+  const std::vector<Observed> runs(measured.begin(), measured.end());
   expect_all_formats_hold_the_same(runs);
-  for (const View& view : views()) {
+  for (const View& view : lens::views()) {
     if (view.columns.empty()) continue;
     EXPECT_NE(runs[1].table(view.name), nullptr) << view.name;
     const bool of_two = view.needs == Needs::kTwoRuns || view.needs == Needs::kTwoRunsOfFile;
@@ -182,11 +187,11 @@ TEST(ViewsTest, EveryViewOfTwoRunsOfAFileHasRowsAndAllFormatsHoldThem) {
 }
 
 TEST(ViewsTest, JsonOfARunSaysWhatWasRun) {
-  phasor::Encoder encoder = bundled("learned");
+  phasor::Encoder encoder = encoder_of("learned");
   std::vector<int32_t> ids(130, 5);
   Observed text = observe_ids(encoder, ids, {}, {.overflow = phasor::Overflow::kInterpolate});
-  text.input.text = "</b> \xff";
-  text.add("effect", {.layer = 0, .cells = {std::nan("")}});
+  text.text = "</b> \xff";
+  add_row(text, "effect", {.layer = 0, .cells = {std::nan("")}});
   const Json json = Json::parse(one_line(to_json(text)));
   EXPECT_EQ(json["model"], "it");
   EXPECT_EQ(json["positions"], "learned");
@@ -201,7 +206,8 @@ TEST(ViewsTest, JsonOfARunSaysWhatWasRun) {
   EXPECT_EQ(json["num_layers"], 6);
   EXPECT_FALSE(json.contains("label"));
   EXPECT_FALSE(json.contains("file"));
-  text.many = {.file = "f.txt", .texts = 3, .tokens = 20};
+  text.means = true;
+  text.file = "f.txt", text.num_texts = 3, text.num_tokens = 20;
   const Json many = to_json(text);
   EXPECT_EQ(many["file"], "f.txt");
   EXPECT_EQ(many["texts"], 3);
@@ -225,14 +231,14 @@ std::vector<std::string> shown(const std::vector<std::string>& only, Needs lacki
 TEST(ViewsTest, OnlyPicksViewsInTheirOrder) {
   EXPECT_EQ(shown({"norm", "effect"}, Needs::kFile), (std::vector<std::string>{"effect", "norm"}));
   size_t brief = 0, all = 0;
-  for (const View& view : views()) {
+  for (const View& view : lens::views()) {
     brief += view.brief && view.needs != Needs::kTwoRuns ? 1 : 0;
     all += view.needs != Needs::kTwoRuns ? 1 : 0;
   }
   EXPECT_EQ(shown({}, Needs::kTwoRuns).size(), brief);
   EXPECT_EQ(shown({"all"}, Needs::kTwoRuns).size(), all);
   using phasor::expect_error;
-  for (const View& view : views()) {
+  for (const View& view : lens::views()) {
     if (view.needs == Needs::kNothing) continue;
     expect_error<UsageError>([&] { shown({view.name}, view.needs); }, {view.name, "do this"});
   }

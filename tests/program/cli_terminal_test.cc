@@ -8,7 +8,7 @@
 #include <future>
 #include <regex>
 
-#include "infer/render/terminal.h"
+#include "infer/cli/terminal.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test_files.h"
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
-#include "infer/render/terminal.h"
 #include "phasor/errors.h"
 
 namespace infer {

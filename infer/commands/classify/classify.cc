@@ -6,10 +6,10 @@
 #include <numeric>
 #include <optional>
 
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/classify/classifier.h"
-#include "infer/render/observed_json.h"
-#include "infer/render/terminal.h"
+#include "infer/render/json_text.h"
 
 namespace infer {
 namespace {

@@ -7,11 +7,11 @@
 #include <optional>
 #include <utility>
 
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/classify/classifier.h"
 #include "infer/commands/embed/embedder.h"
-#include "infer/render/observed_json.h"
-#include "infer/render/terminal.h"
+#include "infer/render/json_text.h"
 #include "phasor/errors.h"
 
 namespace infer {

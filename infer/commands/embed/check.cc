@@ -12,12 +12,12 @@
 
 #include "files/files.h"
 #include "infer/cli/line_stream.h"
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/embed/embed_file.h"
 #include "infer/commands/embed/embedder.h"
 #include "infer/files.h"
-#include "infer/render/observed_json.h"
-#include "infer/render/terminal.h"
+#include "infer/render/json_text.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -244,7 +244,7 @@ class Check {
                                          (kSample - 1)));
     }
     LineReader reader(arguments_.input, true);
-    Progress progress(arguments_.common.quiet);
+    ProgressLine progress(arguments_.common.quiet);
     std::vector<Line> window;
     std::vector<std::vector<float>> saved;
     std::vector<int64_t> numbers;

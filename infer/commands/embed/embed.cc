@@ -11,12 +11,12 @@
 
 #include "infer/cli/line_stream.h"
 #include "infer/cli/options.h"
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/embed/embed_file.h"
 #include "infer/commands/embed/embedder.h"
 #include "infer/commands/embed/nearest.h"
-#include "infer/render/observed_json.h"
-#include "infer/render/terminal.h"
+#include "infer/render/json_text.h"
 #include "phasor/errors.h"
 
 namespace infer {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "files/utf8.h"
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
-#include "infer/render/terminal.h"
 #include "phasor/errors.h"
 #include "tokenizer/libraries.h"
 

@@ -13,9 +13,9 @@
 #include <system_error>
 
 #include "engine/team.h"
+#include "infer/cli/terminal.h"
 #include "infer/files.h"
-#include "infer/render/observed_json.h"
-#include "infer/render/terminal.h"
+#include "infer/render/json_text.h"
 #include "phasor/errors.h"
 
 namespace infer {

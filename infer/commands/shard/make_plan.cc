@@ -8,10 +8,10 @@
 #include "files/corpus/fingerprint.h"
 #include "files/utf8.h"
 #include "infer/cli/progress.h"
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/shard/plan.h"
 #include "infer/commands/shard/shard.h"
-#include "infer/render/terminal.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -101,7 +101,7 @@ std::vector<Plan::Input> inputs_of(const std::vector<std::string>& files) {
 /// signal came.
 bool read_corpus(Plan& plan, bool quiet) {
   LineReader reader(plan.files(), quiet);
-  Progress progress(quiet);
+  ProgressLine progress(quiet);
   Fingerprint fingerprint, all;
   const auto finish = [&] {
     if (!plan.shards.empty()) plan.shards.back().fingerprint = fingerprint.value();

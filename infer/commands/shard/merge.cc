@@ -13,11 +13,11 @@
 #include "infer/cli/command_line.h"
 #include "infer/cli/interrupts.h"
 #include "infer/cli/progress.h"
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/shard/shard.h"
 #include "infer/commands/shard/shard_files.h"
 #include "infer/files.h"
-#include "infer/render/terminal.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -180,7 +180,7 @@ int shard_merge(int argc, char** argv) {
   TemporaryFile file(
       "-o", output,
       {.reserve = text ? 0 : std::ssize(header) + 4 * plan.format.width * plan.lines});
-  Progress progress(quiet);
+  ProgressLine progress(quiet);
   Merged merged;
   merged.write(std::as_bytes(std::span(header)), file);
   std::vector<char> buffer(1 << 20);

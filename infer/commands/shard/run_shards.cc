@@ -15,12 +15,12 @@
 #include "files/corpus/temporary_file.h"
 #include "infer/cli/line_stream.h"
 #include "infer/cli/progress.h"
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/shard/shard.h"
 #include "infer/commands/shard/shard_files.h"
 #include "infer/files.h"
-#include "infer/render/observed_json.h"
-#include "infer/render/terminal.h"
+#include "infer/render/json_text.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -317,7 +317,7 @@ class Runner {
   std::optional<Embedder> embedder_;
   std::optional<LineReader> reader_;
   Output output_;
-  Progress progress_;
+  ProgressLine progress_;
   std::string arithmetic_;
   int64_t written_ = 0, done_ = 0, failed_ = 0, lines_ = 0;
   int exit_code_ = 0;

@@ -9,8 +9,8 @@
 
 #include "engine/spelling.h"
 #include "infer/cli/command_line.h"
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
-#include "infer/render/terminal.h"
 
 namespace infer {
 namespace {

@@ -6,11 +6,11 @@
 #include <filesystem>
 
 #include "infer/cli/command_line.h"
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/shard/plan.h"
 #include "infer/commands/shard/shard.h"
 #include "infer/commands/shard/shard_files.h"
-#include "infer/render/terminal.h"
 #include "phasor/errors.h"
 
 namespace infer {

@@ -6,11 +6,11 @@
 
 #include "infer/cli/options.h"
 #include "infer/cli/progress.h"
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/shard/shard.h"
 #include "infer/commands/shard/shard_files.h"
-#include "infer/render/observed_json.h"
-#include "infer/render/terminal.h"
+#include "infer/render/json_text.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -47,7 +47,7 @@ std::optional<int> parse_arguments(int argc, char** argv, StatusArguments& argum
 
 /// What is wrong with the files of shards that are done. Takes the damaged ones out of `files`.
 std::vector<std::string> verify(const Plan& plan, ShardFiles& files, bool quiet) {
-  Progress progress(quiet);
+  ProgressLine progress(quiet);
   std::vector<std::string> problems;
   for (int64_t shard = 0; shard < plan.size(); ++shard) {
     if (!files.done[shard]) continue;

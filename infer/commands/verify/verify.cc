@@ -9,12 +9,11 @@
 #include <span>
 
 #include "infer/cli/options.h"
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/verify/golden.h"
-#include "infer/experiment/deviation.h"
-#include "infer/experiment/subject.h"
-#include "infer/render/observed_json.h"
-#include "infer/render/terminal.h"
+#include "infer/render/json_text.h"
+#include "lens/study/deviation.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
 #include "phasor/trace.h"
@@ -31,7 +30,7 @@ struct Check {
   std::string tensor;
   int64_t items = 0;
   std::string difference = {};  // of the first item that differs; empty where none does
-  Deviation deviation = {};
+  phasor::internal::Deviation deviation = {};
 };
 
 /// All comparisons of one folder. In float32 every value must be as close as golden.json says.

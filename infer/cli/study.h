@@ -1,0 +1,40 @@
+// The words of the library's lens that infer uses, too.
+#pragma once
+
+#include "lens/study/observed.h"
+#include "lens/study/run.h"
+#include "lens/study/text.h"
+#include "lens/views/json.h"
+#include "lens/views/view.h"
+#include "phasor/lens/observe.h"
+
+namespace infer {
+
+namespace lens = phasor::lens;
+
+using lens::Chart;
+using lens::Column;
+using lens::Filler;
+using lens::Needs;
+using lens::Observed;
+using lens::Row;
+using lens::Rows;
+using lens::Table;
+using lens::View;
+using phasor::internal::batches_of;
+using phasor::internal::describe_positions;
+using phasor::internal::described;
+using phasor::internal::ends_with_table;
+using phasor::internal::for_each_number;
+using phasor::internal::HeadNumber;
+using phasor::internal::kFarthestOffset;
+using phasor::internal::label_of;
+using phasor::internal::layout_name;
+using phasor::internal::most_positional_head;
+using phasor::internal::needs_file;
+using phasor::internal::to_json;
+using phasor::internal::trained_length;
+using phasor::internal::view;
+using phasor::internal::views_json;
+
+}  // namespace infer

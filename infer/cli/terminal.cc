@@ -1,0 +1,311 @@
+#include "infer/cli/terminal.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cwchar>
+#include <filesystem>
+#include <new>
+
+#include "files/utf8.h"
+#include "infer/cli/usage.h"
+#include "phasor/errors.h"
+
+namespace infer {
+namespace {
+
+constexpr std::string_view kReplacement = "\uFFFD";
+
+using phasor::internal::take_character;
+
+/// Control characters, and those that end lines or turn the direction of writing.
+bool is_obeyed(char32_t c) {
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
+         (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+/// The bytes of `line` that fit into `width` columns; colours take none.
+size_t room(std::string_view line, int width) {
+  std::string_view rest = line;
+  for (int used = 0; !rest.empty();) {
+    std::string_view after = rest;
+    if (rest.starts_with("\033[")) {
+      after.remove_prefix(std::min(rest.find('m') + 1, rest.size()));
+    } else {
+      used += std::max(wcwidth(static_cast<wchar_t>(take_character(after))), 0);
+    }
+    if (used > width) break;
+    rest = after;
+  }
+  return line.size() - rest.size();
+}
+
+/// Where the second column of a list's line begins, if it leaves half of the width; or else two
+/// columns right of where an indented line begins.
+int continued_at(std::string_view line, int width) {
+  const size_t begin = std::min(line.find_first_not_of(' '), line.size());
+  const size_t gap = line.find("  ", begin);
+  const size_t second = gap == line.npos ? line.npos : line.find_first_not_of(' ', gap);
+  const size_t further = begin == 0 ? 0 : begin + 2, most = static_cast<size_t>(width) / 2;
+  return static_cast<int>(second <= most ? second : std::min(further, most));
+}
+
+/// At least 40; INT_MAX where it is no terminal.
+int columns_of(int descriptor) {
+  winsize size{};
+  const bool known = ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? std::max<int>(size.ws_col, 40) : INT_MAX;
+}
+
+}  // namespace
+
+Output::Output() {
+  terminal_ = isatty(STDOUT_FILENO) != 0;
+  if (!terminal_) return;
+  const char* no_color = std::getenv("NO_COLOR");
+  colours_ = no_color == nullptr || *no_color == '\0';
+  if (const int columns = columns_of(STDOUT_FILENO); columns < INT_MAX) width_ = columns;
+}
+
+void Output::write(std::string_view text) {
+  while (!text.empty() && !closed_) {
+    const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (written >= 0) {
+      text.remove_prefix(static_cast<size_t>(written));
+    } else if (errno == EPIPE) {
+      closed_ = true;
+    } else if (errno != EINTR) {
+      throw phasor::InvalidArgument(
+          fmt::format("cannot write to standard output: {}", std::strerror(errno)));
+    }
+  }
+}
+
+void Output::show(std::string_view text) {
+  write(terminal_ ? fitted(text, width_) : std::string(text));
+}
+
+std::string Output::heading(std::string_view text) const {
+  return colours_ ? fmt::format("\033[1m{}\033[0m", text) : std::string(text);
+}
+
+std::string Output::tinted(std::string_view text, Tint tint) const {
+  if (!colours_) return std::string(text);
+  return fmt::format("\033[{}m{}\033[0m", tint == Tint::kGreen ? 32 : 31, text);
+}
+
+std::string Output::labelled(const std::string& label, std::string_view text) const {
+  return label + cut_right(printable(text), std::max(width_ - display_width(label), 20)) + "\n";
+}
+
+void write_stderr(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+
+int report_error(std::string_view message, int code) {
+  write_stderr(fitted(fmt::format("infer: {}\n", printable(message)), columns_of(STDERR_FILENO)));
+  return code;
+}
+
+int report_current_exception() {
+  try {
+    throw;
+  } catch (const UsageError& error) {
+    return report_error(error.what(), kUsage);
+  } catch (const phasor::InvalidArgument& error) {
+    return report_error(error.what(), kBadInput);
+  } catch (const phasor::ModelError& error) {
+    return report_error(error.what(), kBadModel);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return report_error(fmt::format("{}: {}", error.path1().string(), error.code().message()),
+                        kBadInput);
+  } catch (const std::bad_alloc&) {
+    return report_error("out of memory; give fewer or shorter texts, or a smaller model", kBackend);
+  } catch (const std::exception& error) {
+    return report_error(error.what(), kBackend);
+  }
+}
+
+void report_note(std::string_view message) {
+  write_stderr(fitted(fmt::format("note: {}\n", printable(message)), columns_of(STDERR_FILENO)));
+}
+
+std::string escaped(std::string json) {
+  const auto is_odd = [](char c) { return static_cast<unsigned char>(c) >= 0x7f; };
+  if (std::ranges::none_of(json, is_odd)) return json;
+  std::string out;
+  for (std::string_view text = json; !text.empty();) {
+    const std::string_view before = text;
+    const char32_t character = take_character(text);
+    if (is_obeyed(character)) {
+      out += fmt::format("\\u{:04x}", static_cast<uint32_t>(character));
+    } else {
+      out += before.substr(0, before.size() - text.size());
+    }
+  }
+  return out;
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::string_view before = text;
+    const char32_t character = take_character(text);
+    if (character == U'\uFFFD') {
+      out += kReplacement;
+    } else if (is_obeyed(character)) {
+      out += ' ';
+    } else {
+      out += before.substr(0, before.size() - text.size());
+    }
+  }
+  return out;
+}
+
+int display_width(std::string_view text) {
+  int width = 0;
+  while (!text.empty()) width += std::max(wcwidth(static_cast<wchar_t>(take_character(text))), 0);
+  return width;
+}
+
+std::string pad_left(std::string_view text, int width) {
+  return std::string(std::max(width - display_width(text), 0), ' ') + std::string(text);
+}
+
+std::string pad_right(std::string_view text, int width) {
+  return std::string(text) + std::string(std::max(width - display_width(text), 0), ' ');
+}
+
+std::string wrapped(std::string_view text, int indent, int width) {
+  std::string out;
+  int column = indent;
+  for (bool first = true; !text.empty(); first = false) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    const int word_width = display_width(word);
+    const bool fits = column + 1 + word_width <= width;
+    if (!first) out.append(fits ? " " : "\n").append(fits ? 0 : indent, ' ');
+    column = (first || !fits ? indent : column + 1) + word_width;
+    out += word;
+  }
+  return out;
+}
+
+std::string fitted(std::string_view text, int width) {
+  std::string out;
+  while (!text.empty()) {
+    std::string line(text.substr(0, text.find('\n')));
+    const bool ended = line.size() < text.size();
+    text.remove_prefix(line.size() + (ended ? 1 : 0));
+    const int indent = continued_at(line, width);
+    for (size_t end = room(line, width); end < line.size(); end = room(line, width)) {
+      const size_t space = line.rfind(' ', end);
+      const bool between = space != line.npos && line.find_first_not_of(' ') < space;
+      const size_t cut = between ? space : end;
+      out += trimmed(line.substr(0, cut));
+      const size_t rest = line.find_first_not_of(' ', cut);
+      line = std::string(indent, ' ') + (rest == line.npos ? "" : line.substr(rest));
+    }
+    out += line;
+    if (ended) out += '\n';
+  }
+  return out;
+}
+
+std::string reflowed(std::string_view text) {
+  std::string out;
+  size_t before = std::string::npos;  // where the line before begins; npos: nothing joins it
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    const size_t begin = line.find_first_not_of(' ');
+    constexpr size_t kContinued = 4;  // columns: a deeper line continues an item of a list
+    const bool joins = before != std::string::npos && begin != line.npos &&
+                       (begin == before ? begin == 0 : begin >= kContinued);
+    if (joins) out.back() = ' ';
+    out.append(joins ? line.substr(begin) : line) += '\n';
+    if (!joins) before = begin;
+  }
+  return out;
+}
+
+std::string trimmed(std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+std::string cut_right(std::string_view text, int width) {
+  if (display_width(text) <= width) return std::string(text);
+  std::string_view rest = text;
+  for (int used = 0; used < width;) {
+    std::string_view after = rest;
+    take_character(after);
+    used += display_width(rest.substr(0, rest.size() - after.size()));
+    if (used < width) rest = after;
+  }
+  return std::string(text.substr(0, text.size() - rest.size())) + "…";
+}
+
+std::string cut_left(std::string_view text, int width) {
+  if (display_width(text) <= width) return std::string(text);
+  while (!text.empty() && display_width(text) >= width) take_character(text);
+  return "…" + std::string(text);
+}
+
+std::string small_number(double value, int decimals) {
+  const double size = std::abs(value);
+  if (size == 0 || size >= 0.5 * std::pow(10, -decimals)) {
+    return fmt::format("{:.{}f}", value, decimals);
+  }
+  return size < 1e-5 ? "<1e-5" : fmt::format("{:.0e}", value);
+}
+
+std::string bar(double share, int width) {
+  constexpr std::array<std::string_view, 8> kEighths = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  if (!(share > 0)) return "";
+  const int eighths = static_cast<int>(std::lround(std::min(share, 1.0) * width * 8));
+  std::string out;
+  for (int i = 0; i < eighths / 8; ++i) out += "█";
+  return out.append(kEighths[eighths % 8]);
+}
+
+std::string token_table(const std::vector<TokenRow>& rows, int width) {
+  int label_width = 0;
+  size_t columns = 0;
+  for (const TokenRow& row : rows) {
+    label_width = std::max(label_width, display_width(row.label));
+    columns = std::max(columns, row.cells.size());
+  }
+  std::vector<int> widths(columns, 0);
+  for (const TokenRow& row : rows) {
+    for (size_t i = 0; i < row.cells.size(); ++i) {
+      widths[i] = std::max(widths[i], display_width(row.cells[i]));
+    }
+  }
+
+  std::string out;
+  for (size_t begin = 0, end = 0; begin < columns; begin = end) {
+    int used = 2 + label_width;
+    while (end < columns && (end == begin || used + 2 + widths[end] <= width)) {
+      used += 2 + widths[end++];
+    }
+    if (begin > 0) out += "\n";
+    for (const TokenRow& row : rows) {
+      std::string line = "  " + pad_right(row.label, label_width);
+      for (size_t i = begin; i < std::min(end, row.cells.size()); ++i) {
+        line += "  " + pad_right(row.cells[i], widths[i]);
+      }
+      out += trimmed(line);
+    }
+  }
+  return out;
+}
+
+}  // namespace infer

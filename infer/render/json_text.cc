@@ -1,0 +1,27 @@
+#include "infer/render/json_text.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "infer/cli/terminal.h"
+
+namespace infer {
+
+using Json = nlohmann::ordered_json;
+
+std::string one_line(const Json& json) {
+  return escaped(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+double in_short(float value) {
+  double number = value;  // NaN and infinity stay
+  const std::string digits = fmt::format("{}", value);
+  std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return number;
+}
+
+std::string json_string(std::string_view text) { return one_line(Json(text)); }
+
+}  // namespace infer

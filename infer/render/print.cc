@@ -1,0 +1,45 @@
+#include "infer/render/print.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "infer/render/csv.h"
+#include "infer/render/json_text.h"
+#include "infer/render/observed_text.h"
+#include "lens/views/json.h"
+
+namespace infer {
+namespace {
+
+/// Without what was measured for the page, or along with what was asked for.
+std::vector<Observed> as_asked(std::span<const Observed> runs, const Shown& shown) {
+  std::vector<Observed> asked(runs.begin(), runs.end());
+  const auto other = [&](const auto& entry) {
+    return std::ranges::none_of(shown.views,
+                                [&](const View* view) { return view->name == entry.first; });
+  };
+  for (Observed& run : asked) {
+    std::erase_if(run.tables, other);
+    std::erase_if(run.missing, other);
+  }
+  return asked;
+}
+
+}  // namespace
+
+void print(std::span<const Observed> runs, size_t number, const CommonOptions& common,
+           const ViewOptions& options, const Shown& shown, Output& output) {
+  if (!common.json && !options.csv) {
+    if (number > 1) output.write("\n");
+    output.show(to_text(runs, shown, output));
+    return;
+  }
+  std::vector<Observed> asked;
+  if (!options.only.empty()) runs = asked = as_asked(runs, shown);
+  if (common.json) return output.write(one_line(to_json(runs)) + "\n");
+  if (number == 1) output.write(csv_head());
+  output.write(to_csv(runs, number));
+}
+
+}  // namespace infer

@@ -1,0 +1,64 @@
+#include "lens/study/listener.h"
+
+#include <cstdlib>
+
+namespace phasor::internal {
+
+namespace {
+
+/// Of a pattern [H, T, T]: [T, T].
+std::vector<float> mean_over_heads(const HookEvent& event) {
+  const int64_t num_heads = event.shape[0];
+  std::vector<float> mean(event.shape[1] * event.shape[2]);
+  for (size_t i = 0; i < event.values.size(); ++i) {
+    mean[i % mean.size()] += event.values[i] / static_cast<float>(num_heads);
+  }
+  return mean;
+}
+
+}  // namespace
+
+bool Listener::wants(Hook hook, int64_t layer) const {
+  if (hook == Hook::kPattern) return wants_.attention || wants_.patterns;
+  return trace_.wants(hook, layer);
+}
+
+void Listener::observe(const HookEvent& event) {
+  if (event.hook != Hook::kPattern || wants_.patterns) trace_.observe(event);
+  if (event.hook != Hook::kPattern || !wants_.attention) return;
+  const int64_t num_heads = event.shape[0], tokens = event.shape[1];
+  std::vector<int64_t> special;  // of this window
+  for (const int64_t place : special_.at(event.sequence)) {
+    const int64_t t = place - event.first_token;
+    if (t >= 0 && t < tokens) special.push_back(t);
+  }
+  Sum& sum = sums_[{event.layer, event.sequence}];
+  sum.heads = head_profiles(event.values, num_heads, tokens, special);
+  const auto rows = static_cast<double>(tokens);
+  for (const HeadProfile& head : sum.heads) {
+    for (int64_t i = 0; i < std::ssize(head.by_offset); ++i) {
+      sum.by_offset[i - tokens + 1] += head.by_offset[i] * rows;
+    }
+    sum.entropy_share += head.entropy_share * rows;
+    sum.rows += rows;
+  }
+  if (wants_.mean_patterns) sum.mean_pattern = mean_over_heads(event);
+  ++sum.windows;
+}
+
+ObservedAttention Listener::attention(int64_t layer, int64_t sequence) const {
+  const Sum& sum = sums_.at({layer, sequence});
+  ObservedAttention attention{.by_offset = sum.by_offset,
+                              .entropy_share = sum.entropy_share / sum.rows};
+  if (sum.windows == 1) {
+    attention.heads = sum.heads;
+    attention.mean_pattern = sum.mean_pattern;
+  }
+  for (auto& [offset, share] : attention.by_offset) {
+    share /= sum.rows;
+    attention.distance += share * static_cast<double>(std::abs(offset));
+  }
+  return attention;
+}
+
+}  // namespace phasor::internal

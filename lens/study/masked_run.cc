@@ -1,0 +1,152 @@
+#include "lens/study/masked_run.h"
+
+#include <algorithm>
+
+namespace phasor::internal {
+
+namespace {
+
+constexpr int64_t kTokensAtOnce = 1024;
+constexpr int64_t kSquares = 4;  // for position components
+
+}  // namespace
+
+MaskedRun::MaskedRun(const lens::Run& subject, std::span<const MaskedText> texts,
+                     int64_t first_text, uint64_t seed, MaskedScore& score)
+    : subject_(subject),
+      texts_(texts),
+      first_text_(first_text),
+      seed_(seed),
+      trace_(residual_trace(true)) {
+  RunOptions options = subject.options;
+  options.observer = &trace_;
+  score_again(options, score);
+}
+
+TextRows MaskedRun::state(int64_t l) const {
+  TextRows rows;
+  for (int64_t i = 0; i < std::ssize(texts_); ++i) rows.push_back(trace_.hidden_state(l, i).values);
+  return rows;
+}
+
+TextRows MaskedRun::at(Hook hook, int64_t layer) const {
+  TextRows rows;
+  for (int64_t i = 0; i < std::ssize(texts_); ++i) rows.push_back(trace_.at(hook, layer, i).values);
+  return rows;
+}
+
+TextRows MaskedRun::head(int64_t layer, int64_t head) {
+  if (layer != heads_layer_) {
+    heads_layer_ = layer;
+    heads_.clear();
+    for (int64_t i = 0; i < std::ssize(texts_); ++i)
+      heads_.push_back(head_outputs(subject_.model(), trace_, layer, i));
+  }
+  TextRows rows;
+  for (const TextRows& heads : heads_) rows.push_back(heads[head]);
+  return rows;
+}
+
+TextRows MaskedRun::position(Hook hook, int64_t layer) {
+  if (positions_.empty()) measure_positions();
+  TextRows rows;
+  for (const TextRows& layers : positions_.at(hook)) rows.push_back(layers[layer]);
+  return rows;
+}
+
+void MaskedRun::measure_positions() {
+  constexpr Hook kHooks[] = {Hook::kResidPre, Hook::kAttnOut};
+  const ModelConfig& config = subject_.model().config();
+  for (const MaskedText& text : texts_) {
+    const std::vector<int64_t> places = text_places(subject_.model(), text.token_ids);
+    std::vector<std::vector<std::vector<double>>> components;
+    if (places.size() > 1) {
+      components = position_components(*subject_.encoder, text.token_ids, places, kHooks,
+                                       subject_.options, kSquares, seed_);
+    }
+    for (size_t h = 0; h < std::size(kHooks); ++h) {
+      TextRows& layers = positions_[kHooks[h]].emplace_back(
+          config.num_layers, std::vector<float>(text.token_ids.size() * config.d_model));
+      for (size_t l = 0; l < layers.size() && !components.empty(); ++l) {
+        for (size_t k = 0; k < components[h][l].size(); ++k) {
+          const int64_t place = places[k / config.d_model];
+          layers[l][place * config.d_model + k % config.d_model] =
+              static_cast<float>(components[h][l][k]);
+        }
+      }
+    }
+  }
+}
+
+void MaskedRun::score_again(RunOptions options, MaskedScore& score) const {
+  add_scores(*subject_.encoder, std::move(options), texts_, first_text_, std::span(&score, 1));
+}
+
+void MaskedRun::score_without(Hook hook, int64_t layer, TextRows rows, MaskedScore& score) const {
+  Subtraction subtraction(hook, layer, std::move(rows));
+  RunOptions options = subject_.options;
+  options.observer = &subtraction;
+  score_again(options, score);
+}
+
+void add_block_parts(const ModelConfig& config, std::vector<RunPart>& parts) {
+  for (const BlockPart& part : block_parts(config.num_layers, config.num_heads)) {
+    const bool mlp = part.source == ResidualSource::kMlp;
+    const Hook hook = mlp ? Hook::kMlpOut : Hook::kAttnOut;
+    parts.push_back(
+        {part.label, hook, part.layer, [hook, l = part.layer, h = part.head](MaskedRun& run) {
+           return h < 0 ? run.at(hook, l) : run.head(l, h);
+         }});
+  }
+}
+
+std::vector<MaskedText> recordable_texts(Many& many, const char* view,
+                                         std::initializer_list<const lens::Run*> runs) {
+  if (!can_mask(many, {view})) return {};
+  const Model& model = many.subject.model();
+  int64_t most = 0;
+  for (const lens::Run* const run : runs) {
+    const int64_t of_run = most_tokens(*run, many.request);
+    most = most == 0 || of_run == 0 ? std::max(most, of_run) : std::min(most, of_run);
+  }
+  std::vector<MaskedText> texts =
+      masked_texts(model, tokenize_corpus(model, many.request.lines), most, many.request.seed);
+  for (const lens::Run* const run : runs) {
+    const auto limit = model.max_tokens(run->options.positions);
+    const auto in_windows = [&](const MaskedText& text) {
+      return limit && std::ssize(text.token_ids) > *limit;
+    };
+    if (run->options.overflow == Overflow::kWindow && std::ranges::any_of(texts, in_windows)) {
+      many.means.missing[view] = "a text was run in overlapping windows";
+      return {};
+    }
+  }
+  return texts;
+}
+
+std::vector<std::span<const MaskedText>> recordable_batches(std::span<const MaskedText> texts) {
+  std::vector<std::span<const MaskedText>> batches;
+  size_t first = 0;
+  int64_t tokens = 0;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const auto more = std::ssize(texts[i].token_ids);
+    if (i > first && tokens + more > kTokensAtOnce) {
+      batches.push_back(texts.subspan(first, i - first));
+      first = i;
+      tokens = 0;
+    }
+    tokens += more;
+  }
+  if (first < texts.size()) batches.push_back(texts.subspan(first));
+  return batches;
+}
+
+void add_difference(const MaskedScore& losses, const MaskedScore& others, Row& row) {
+  std::vector<double> differences;
+  for (size_t i = 0; i < losses.losses.size(); ++i)
+    differences.push_back(losses.losses[i] - others.losses[i]);
+  const Estimate difference = estimate(differences, losses.texts);
+  add_cell(row, difference.mean, difference.interval);
+}
+
+}  // namespace phasor::internal

@@ -1,0 +1,82 @@
+// Masked texts, run and recorded; and run again with a part of that run changed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lens/study/many.h"
+#include "lens/study/masked.h"
+#include "lens/study/run.h"
+#include "phasor/lens.h"
+
+namespace phasor::internal {
+
+/// The rows [T, C] of each text of a batch.
+using TextRows = std::vector<std::vector<float>>;
+
+/// One batch. Borrows all.
+class MaskedRun {
+ public:
+  /// Runs the texts, of which the first has the number `first_text`, and adds their losses to
+  /// `score`. Random orders of the texts are drawn from `seed`.
+  MaskedRun(const lens::Run& subject, std::span<const MaskedText> texts, int64_t first_text,
+            uint64_t seed, MaskedScore& score);
+
+  std::span<const MaskedText> texts() const { return texts_; }
+  const lens::Run& subject() const { return subject_; }
+  const Trace& trace() const { return trace_; }  // of residual_trace(true)
+
+  TextRows state(int64_t l) const;
+  TextRows at(Hook hook, int64_t layer) const;
+  /// What a head of a layer adds to attention's output.
+  TextRows head(int64_t layer, int64_t head);
+  /// The position components at kResidPre or kAttnOut, from random orders of each text; 0 at
+  /// special tokens.
+  TextRows position(Hook hook, int64_t layer);
+
+  /// Adds the losses of the same texts, run with other options or an observer.
+  void score_again(RunOptions options, MaskedScore& score) const;
+  /// Adds the losses of a run from which rows are subtracted at a hook.
+  void score_without(Hook hook, int64_t layer, TextRows rows, MaskedScore& score) const;
+
+ private:
+  void measure_positions();
+
+  const lens::Run& subject_;
+  std::span<const MaskedText> texts_;
+  int64_t first_text_;
+  uint64_t seed_;
+  Trace trace_;
+  int64_t heads_layer_ = -1;                              // whose heads are kept:
+  std::vector<TextRows> heads_ = {};                      // of each text, [H]
+  std::map<Hook, std::vector<TextRows>> positions_ = {};  // of each text, [L]
+};
+
+/// A part of a run: rows that appear at a hook.
+struct RunPart {
+  std::string label;
+  Hook hook;
+  int64_t layer;
+  std::function<TextRows(MaskedRun&)> of;
+};
+
+/// Adds those of block_parts().
+void add_block_parts(const ModelConfig& config, std::vector<RunPart>& parts);
+
+/// The masked texts of the file, cut to what each of `runs`, which have the same model, can take;
+/// none, and why is noted under `view`, where they cannot be scored or are run in windows.
+std::vector<MaskedText> recordable_texts(Many& many, const char* view,
+                                         std::initializer_list<const lens::Run*> runs);
+
+/// Batches of few tokens, because whole runs of them are recorded.
+std::vector<std::span<const MaskedText>> recordable_batches(std::span<const MaskedText> texts);
+
+/// By how much losses are above others, mask by mask, with an interval over texts.
+void add_difference(const MaskedScore& losses, const MaskedScore& others, Row& row);
+
+}  // namespace phasor::internal

@@ -1,0 +1,354 @@
+#include "lens/study/measures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "lens/study/masked.h"
+
+namespace phasor::internal {
+namespace {
+
+/// Latin squares of a split, so many that another seed moves its shares by about 0.02, however long
+/// the text is.
+int64_t num_squares(const Observed& text) {
+  return std::clamp<int64_t>(256 / std::ssize(text.text_tokens), 2, 8);
+}
+
+std::vector<int64_t> swapped(const Observed& text, uint64_t seed) {
+  return swapped_order(text.num_tokens, text.text_tokens, seed);
+}
+std::vector<int64_t> shuffled_pairs(const Observed& text, uint64_t seed) {
+  return shuffled_ngrams_order(text.num_tokens, text.text_tokens, 2, seed);
+}
+std::vector<int64_t> reversed(const Observed& text, uint64_t) {
+  return reversed_order(text.num_tokens, text.text_tokens);
+}
+std::vector<int64_t> shuffled(const Observed& text, uint64_t seed) {
+  return shuffled_order(text.num_tokens, text.text_tokens, seed);
+}
+/// The columns of "order".
+constexpr std::array kOrders = {swapped, shuffled_pairs, reversed, shuffled};
+
+void add_heads(const ObservedAttention& attention, int64_t l, Observed& text) {
+  int64_t number = 0;
+  for (const HeadProfile& head : attention.heads) {
+    add_row(text, "heads",
+            {.layer = l,
+             .head = ++number,
+             .cells = {head.previous, head.next, head.self, head.first, head.special,
+                       head.positional_share, head.mean_distance, head.entropy_share}});
+  }
+}
+
+/// Of a text's mean patterns over heads, [L] of [T, T].
+void add_rollout(std::span<const std::vector<float>> patterns, Observed& text) {
+  const int64_t tokens = text.num_tokens;
+  int64_t l = 0;
+  for (const std::vector<float>& rollout : attention_rollout(patterns, 1, tokens)) {
+    const double self = attention_by_offset(rollout, 1, tokens)[tokens - 1];
+    add_row(text, "rollout",
+            {.layer = ++l, .cells = {mean_attention_distance(rollout, 1, tokens), self}});
+  }
+}
+
+std::vector<double> cells(const ScoreShares& shares) {
+  return {shares.token_token,       shares.token_position, shares.position_token,
+          shares.position_position, shares.relative_bias,  shares.rest};
+}
+
+/// What the scores of every layer are computed from, and those of the first.
+class RelativeTrace : public ScoreTrace {
+ public:
+  bool wants(Hook hook, int64_t layer) const override {
+    return hook == Hook::kQ || hook == Hook::kK || ScoreTrace::wants(hook, layer);
+  }
+};
+
+/// Adds the curve of a term, and its standard deviation where it has one.
+void add_curve(const OffsetCurve& curve, const char* term, HeadNumber head, Observed& text) {
+  const auto add = [&](const std::string& label, const std::vector<double>& cells) {
+    Table& table = text.tables["relative"];
+    table.rows.push_back({.layer = head.layer, .head = head.head, .label = label, .cells = cells});
+    if (!table.columns.empty()) return;
+    for (int64_t d = -kFarthestOffset; d <= kFarthestOffset; ++d) {
+      table.columns.push_back(std::to_string(d));
+    }
+  };
+  if (curve.mean.empty()) return;
+  add(term, curve.mean);
+  const bool varies = std::ranges::any_of(curve.deviation, [](double sd) { return sd > 0; });
+  if (varies) add(fmt::format("{} sd", term), curve.deviation);
+}
+
+/// The term that added position vectors have in the first layer.
+void add_position_term(const lens::Run& subject, const Trace& trace, int64_t i, Observed& text) {
+  const ScoreTerms terms = first_layer_scores(subject.model(), trace, subject.options.positions, i);
+  const int64_t pairs = terms.num_tokens * terms.num_tokens;
+  for (int64_t head = 0; head < terms.num_heads; ++head) {
+    const auto of_head = std::span(terms.position_position).subspan(head * pairs, pairs);
+    add_curve(by_offset(of_head, text.position_ids, kFarthestOffset), "pp", {1, head + 1}, text);
+  }
+}
+
+constexpr Measure kMeasures[] = {{"effect", measure_effect},
+                                 {"pooled", measure_effect},
+                                 {"split", measure_split},
+                                 {"rank", measure_split},
+                                 {"direct", measure_direct},
+                                 {"sources", measure_sources},
+                                 {"parts", measure_sources},
+                                 {"order", measure_order},
+                                 {"attention", measure_attention},
+                                 {"entropy", measure_attention},
+                                 {"offsets", measure_attention},
+                                 {"rollout", measure_attention},
+                                 {"heads", measure_attention},
+                                 {"pattern", measure_attention},
+                                 {"scores", measure_scores},
+                                 {"relative", measure_relative},
+                                 {"corpus", nullptr, split_many},
+                                 {"probe", nullptr, probe_many},
+                                 {"masked", nullptr, score_masked},
+                                 {"lens", nullptr, score_masked},
+                                 {"longer", nullptr, score_longer},
+                                 {"causes", nullptr, score_causes},
+                                 {""}};  // the last: of all other views
+
+}  // namespace
+
+void measure_split(Batch& batch) {
+  uint64_t i = 0;
+  for (Observed& text : batch.texts()) {
+    const uint64_t seed = batch.request().seed + i++;
+    if (text.text_tokens.size() < 2) {
+      text.missing["split"] = text.missing["rank"] = kOneToken;
+      continue;
+    }
+    std::vector<TokenSplit> splits = latin_square_split(
+        *batch.subject().encoder, text.tokens.ids, text.text_tokens, batch.subject().options,
+        num_squares(text), seed, batch.stages().of("orders"));
+    for (int64_t l = 0; l < std::ssize(splits); ++l) {
+      TokenSplit& split = splits[l];
+      add_row(text, "split",
+              {.layer = l, .cells = {split.position, split.token, split.both, split.context}});
+      add_row(text, "rank",
+              {.layer = l,
+               .cells = {stable_rank(split.position_means, text.d_model),
+                         smoothness(split.position_means, text.d_model)}});
+      if (batch.request().arrays) text.position_means.push_back(std::move(split.position_means));
+    }
+  }
+}
+
+void measure_direct(Batch& batch) {
+  const lens::Run& subject = batch.subject();
+  const std::string positions = described(subject).positions;
+  if (!adds_vectors(subject)) {
+    const std::string others =
+        positions == "none" ? "" : fmt::format("; the positions are {}", positions);
+    return batch.miss("direct", "no position vector is added" + others);
+  }
+  for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
+    if (batch.missed_by_windows(i, "direct")) continue;
+    int64_t l = 0;
+    for (const DirectPath& path :
+         direct_path(subject.model(), batch.listener().trace(), i, subject.options.cut_residuals)) {
+      add_row(batch.texts()[i], "direct",
+              {.layer = l++,
+               .cells = {path.position.norm, path.token.norm, path.position.alignment,
+                         path.token.alignment}});
+    }
+  }
+}
+
+void measure_effect(Batch& batch) {
+  const lens::Run& subject = batch.subject();
+  // Edited rather than of no kind, so that both runs cut the same windows.
+  Trace without = hidden_states();
+  encode(subject, batch.sequences(), without,
+         subject.options.positions.edited(batch.request().without));
+  const Pooling pooling =
+      subject.model().has_sentence() ? subject.model().sentence().pooling : Pooling();
+  for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
+    Observed& text = batch.texts()[i];
+    for (int64_t l = 0; l <= text.num_layers; ++l) {
+      add_row(text, "effect",
+              {.layer = l,
+               .cells = {mean_cosine_distance(batch.state(l, i), without.hidden_state(l, i).values,
+                                              text.d_model)}});
+    }
+    const auto pooled = [&](std::span<const float> states) {
+      return pool(states, text.d_model, pooling);
+    };
+    const std::vector<float> a = pooled(batch.state(text.num_layers, i));
+    const std::vector<float> b = pooled(without.hidden_state(text.num_layers, i).values);
+    const double moved = mean_cosine_distance(a, b, std::ssize(a));
+    add_row(text, "pooled", {.label = "pooled", .cells = {moved}});
+    text.tables["effect"].note = fmt::format("The text's pooled vector: {:.3f}.", moved);
+  }
+}
+
+void measure_order(Batch& batch) {
+  std::vector<std::vector<Row>> rows;  // of each text, a row for each layer
+  for (const Observed& text : batch.texts()) {
+    rows.emplace_back();
+    for (int64_t l = 0; l <= text.num_layers; ++l) rows.back().push_back({.layer = l, .cells = {}});
+  }
+  for (const auto& draw : kOrders) {
+    std::vector<std::vector<int64_t>> orders;
+    std::vector<std::vector<int32_t>> sequences;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      orders.push_back(draw(batch.texts()[i], batch.request().seed + i));
+      sequences.push_back(reordered(batch.sequences()[i], orders.back()));
+    }
+    Trace moved = hidden_states();
+    encode(batch.subject(), sequences, moved);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      for (Row& row : rows[i]) {
+        row.cells.push_back(
+            order_sensitivity(batch.state(row.layer, static_cast<int64_t>(i)),
+                              moved.hidden_state(row.layer, static_cast<int64_t>(i)).values,
+                              orders[i], batch.texts()[i].d_model));
+      }
+    }
+  }
+  for (size_t i = 0; i < rows.size(); ++i) {
+    Observed& text = batch.texts()[i];
+    if (text.text_tokens.size() < 2) {
+      text.missing["order"] = kOneToken;
+      continue;
+    }
+    for (Row& row : rows[i]) add_row(text, "order", std::move(row));
+  }
+}
+
+void measure_attention(Batch& batch) {
+  for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
+    Observed& text = batch.texts()[i];
+    const bool whole = !batch.missed_by_windows(i, "heads");
+    std::vector<std::vector<float>> mean_patterns;  // [L] of [T, T]
+    for (int64_t l = 1; l <= text.num_layers; ++l) {
+      ObservedAttention attention = batch.listener().attention(l - 1, i);
+      add_row(text, "attention", {.layer = l, .cells = {attention.distance}});
+      add_row(text, "entropy", {.layer = l, .cells = {attention.entropy_share}});
+      Table& offsets = text.tables["offsets"];
+      if (l == 1) {
+        for (const auto& [offset, share] : attention.by_offset) {
+          offsets.columns.push_back(std::to_string(offset));
+        }
+      }
+      Row& row = offsets.rows.emplace_back(Row{.layer = l, .cells = {}});
+      for (const auto& [offset, share] : attention.by_offset) row.cells.push_back(share);
+      if (!whole) continue;
+      add_heads(attention, l, text);
+      text.heads.push_back(std::move(attention.heads));
+      mean_patterns.push_back(std::move(attention.mean_pattern));
+    }
+    if (batch.request().asks("rollout") && !batch.missed_by_windows(i, "rollout")) {
+      add_rollout(mean_patterns, text);
+    }
+    const auto tokens = static_cast<double>(text.num_tokens);
+    text.tables["attention"].note =
+        fmt::format("Uniform attention would reach {:.2f}.", (tokens - 1 / tokens) / 3);
+  }
+}
+
+void measure_scores(Batch& batch) {
+  const lens::Run& subject = batch.subject();
+  if (subject.encoder->precision() != Precision::kFloat32) {
+    return batch.miss("scores", "measured only in f32");
+  }
+  ScoreTrace trace;
+  encode(subject, batch.sequences(), trace);
+  for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
+    if (batch.missed_by_windows(i, "scores")) continue;
+    Observed& text = batch.texts()[i];
+    const ScoreTerms terms =
+        first_layer_scores(subject.model(), trace, subject.options.positions, i);
+    add_row(text, "scores", {.label = "all", .cells = cells(score_shares(terms))});
+    for (int64_t head = 0; head < text.num_heads; ++head) {
+      add_row(text, "scores",
+              {.label = std::to_string(head + 1), .cells = cells(score_shares(terms, head))});
+    }
+  }
+}
+
+void measure_relative(Batch& batch) {
+  const lens::Run& subject = batch.subject();
+  const bool terms = subject.encoder->precision() == Precision::kFloat32;
+  RelativeTrace trace;
+  encode(subject, batch.sequences(), trace);
+  for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
+    if (batch.missed_by_windows(i, "relative")) continue;
+    Observed& text = batch.texts()[i];
+    if (terms && adds_vectors(subject)) add_position_term(subject, trace, i, text);
+    for (int64_t l = 1; l <= text.num_layers; ++l) {
+      int64_t head = 0;
+      for (const OffsetEffect& effect : offset_effects(
+               subject.model(), trace, l - 1, kFarthestOffset, subject.options.positions, i)) {
+        ++head;
+        add_curve(effect.bias, "bias", {l, head}, text);
+        add_curve(effect.rotation, "rotation", {l, head}, text);
+        add_curve(effect.content_to_position, "c2p", {l, head}, text);
+        add_curve(effect.position_to_content, "p2c", {l, head}, text);
+      }
+    }
+    const Table* const table = text.table("relative");
+    if (table == nullptr) {
+      text.missing["relative"] = adds_vectors(subject) ? "of added vectors, measured only in f32"
+                                                       : "nothing depends on offsets";
+    } else if (table->rows.back().label.starts_with("pp")) {
+      text.tables["relative"].note =
+          "Added vectors act by offset in the first layer only; later layers find them in the "
+          "states.";
+    }
+  }
+}
+
+const Measure& measure_of(std::string_view view) {
+  const auto* const found = std::ranges::find(kMeasures, view, &Measure::view);
+  return found == std::end(kMeasures) ? kMeasures[std::size(kMeasures) - 1] : *found;
+}
+
+void Moved::add(const Batch& before, const Batch& after, int64_t i) {
+  const ModelConfig &a = before.subject().model().config(), &b = after.subject().model().config();
+  if (!missing_.empty()) return;
+  if (a.num_layers != b.num_layers || a.d_model != b.d_model)
+    missing_ = "the two models have different shapes";
+  else if (before.sequences()[i].size() != after.sequences()[i].size())
+    missing_ = "the two runs cut a text to different lengths";
+  if (!missing_.empty()) return;
+  deviations_.resize(a.num_layers + 1);
+  for (int64_t l = 0; l < std::ssize(deviations_); ++l)
+    deviations_[l].add(after.state(l, i), before.state(l, i), a.d_model);
+}
+
+void Moved::write(Observed& after) const {
+  if (!missing_.empty()) {
+    after.missing["moved"] = missing_;
+    return;
+  }
+  for (int64_t l = 0; l < std::ssize(deviations_); ++l) {
+    const Deviation& moved = deviations_[l];
+    add_row(after, "moved",
+            {.layer = l,
+             .cells = {std::max(1 - moved.mean_cosine(), 0.0), moved.relative_error(),
+                       moved.max_diff(), moved.least_cosine()}});
+  }
+}
+
+void compare_losses(const Measured& a, Measured& b) {
+  const std::vector<double>&before = a.masked.losses, &after = b.masked.losses;
+  if (before.empty() || before.size() != after.size()) return;
+  std::vector<double> differences;
+  for (size_t i = 0; i < before.size(); ++i) differences.push_back(after[i] - before[i]);
+  const Estimate difference = estimate(differences, a.masked.texts);
+  const auto [low, high] = difference.interval;
+  b.tables["masked"].note = fmt::format(
+      "Loss of {} less that of {}, mask by mask: {:+.3f}{}.", b.label, a.label, difference.mean,
+      std::isnan(low) ? "" : fmt::format(" [{:+.3f}, {:+.3f}]", low, high));
+}
+
+}  // namespace phasor::internal

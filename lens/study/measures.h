@@ -1,0 +1,65 @@
+// How the views come about: each function measures every text of a batch, or many texts as one, and
+// adds the tables that it names.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lens/study/batch.h"
+#include "lens/study/deviation.h"
+#include "lens/study/many.h"
+
+namespace phasor::internal {
+
+/// Why a text has no views of its orders.
+constexpr const char* kOneToken = "the text has no two tokens that could change places";
+
+void measure_split(Batch& batch);      // split, rank
+void measure_direct(Batch& batch);     // direct
+void measure_sources(Batch& batch);    // sources, parts
+void measure_effect(Batch& batch);     // effect, pooled
+void measure_order(Batch& batch);      // order
+void measure_attention(Batch& batch);  // attention, entropy, offsets, rollout, heads
+void measure_scores(Batch& batch);     // scores
+void measure_relative(Batch& batch);   // relative
+
+void split_many(Many& many);    // corpus
+void probe_many(Many& many);    // probe
+void score_masked(Many& many);  // masked, lens
+void score_longer(Many& many);  // longer
+void score_causes(Many& many);  // causes
+
+/// How a view comes about: what adds its table to each text of a batch, or to the means over many
+/// texts. Views that come about together name the same function, which runs once.
+struct Measure {
+  std::string_view view;
+  void (*of_texts)(Batch&) = nullptr;
+  void (*of_many)(Many&) = nullptr;
+};
+/// Of "moved", "patched" and "norm", which come about otherwise, one that measures nothing.
+const Measure& measure_of(std::string_view view);
+
+/// "moved": how far the states of a second run are from those of the first, over all texts that are
+/// added. Models of different shapes have none, nor do runs of different tokens.
+class Moved {
+ public:
+  /// Text i of two batches of the same texts.
+  void add(const Batch& before, const Batch& after, int64_t i);
+  /// There is no table.
+  void miss(const std::string& why) { missing_ = why; }
+  /// The table of the second run, or why there is none.
+  void write(Observed& after) const;
+
+ private:
+  std::vector<Deviation> deviations_;  // [L + 1]
+  std::string missing_;
+};
+
+/// "patched" of the second run, of texts with masks.
+void score_patched(const lens::Run& first, Many& second);
+/// Adds to the table "masked" of b how much its losses differ from those of a, mask by mask.
+void compare_losses(const Measured& a, Measured& b);
+
+}  // namespace phasor::internal

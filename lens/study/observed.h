@@ -1,0 +1,62 @@
+// Building what was observed, and words about it.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "phasor/lens.h"
+#include "phasor/lens/observe.h"
+
+namespace phasor::internal {
+
+using lens::Column;
+using lens::Filler;
+using lens::Needs;
+using lens::Observed;
+using lens::Row;
+using lens::Table;
+using lens::View;
+
+/// Adds a cell to a row whose cells have intervals.
+void add_cell(Row& row, double cell, Interval interval = {std::nan(""), std::nan("")});
+/// Adds a row to a view's table.
+void add_row(Observed& observed, std::string_view view, Row row);
+
+/// Every cell, and the ends of its interval where it has one: "loss", "loss_low", "loss_high".
+template <typename Take>
+void for_each_number(const Table& table, const Row& row, Take take) {
+  for (size_t c = 0; c < row.cells.size(); ++c) {
+    take(table.columns[c], row.cells[c]);
+    if (row.intervals.empty() || std::isnan(row.intervals[c].low)) continue;
+    take(table.columns[c] + "_low", row.intervals[c].low);
+    take(table.columns[c] + "_high", row.intervals[c].high);
+  }
+}
+
+/// The farthest offset j − i of which the report and tables by offset show anything.
+constexpr int64_t kFarthestOffset = 32;
+
+/// What an attention, an MLP or a head writes.
+struct BlockPart {
+  std::string label;      // "attention 1", "MLP 1", "head 1.1"
+  ResidualSource source;  // kAttention or kMlp
+  int64_t layer;          // from 0
+  int64_t head = -1;      // from 0; −1: all of the attention, or an MLP
+};
+/// Attentions, MLPs and heads, each in the order of their layers.
+std::vector<BlockPart> block_parts(int64_t num_layers, int64_t num_heads);
+
+/// A head, both numbers counted from 1.
+struct HeadNumber {
+  int64_t layer = 0, head = 0;
+};
+/// "2.1 (L1H0)": as phasor counts, and as TransformerLens does.
+std::string name_of(HeadNumber head);
+/// The head with the largest mean weight on the token before or after; empty where none is known.
+std::optional<HeadNumber> most_positional_head(const Observed& text);
+
+}  // namespace phasor::internal

@@ -1,0 +1,44 @@
+// What is known of a run before anything is measured.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lens/study/observed.h"
+#include "phasor/encoder.h"
+#include "phasor/trace.h"
+
+namespace phasor::internal {
+
+/// Runs sequences as the run's options say, but with this observer.
+Encoding encode(const lens::Run& run, std::span<const std::vector<int32_t>> sequences,
+                Observer& observer);
+/// And with these positions.
+Encoding encode(const lens::Run& run, std::span<const std::vector<int32_t>> sequences,
+                Observer& observer, const Positions& positions);
+
+/// Which positions a run adds, for people: "sinusoidal (paper)", "learned", "none", "table".
+std::string describe_positions(const PositionConfig& own, const Positions& positions);
+/// The layout alone: "paper"; "learned", "none" or "table" where nothing is computed.
+std::string layout_name(const PositionConfig& own, const Positions& positions);
+/// Whether the positions end with a table, after so many tokens.
+bool ends_with_table(const PositionConfig& own, const Positions& positions);
+
+/// Whether a run adds position vectors to the embeddings.
+bool adds_vectors(const lens::Run& run);
+
+/// All that is known of a run before anything is measured.
+Observed described(const lens::Run& run);
+
+/// The hooks of all hidden states.
+Trace hidden_states();
+
+/// The longest text seen in training that a run's positions reach, in tokens; empty where neither
+/// the files nor a table say.
+std::optional<int64_t> trained_length(const Encoder& encoder, const RunOptions& run);
+
+}  // namespace phasor::internal

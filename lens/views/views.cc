@@ -1,0 +1,439 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include "lens/study/observed.h"
+#include "lens/views/view.h"
+
+namespace phasor::internal {
+namespace {
+
+using lens::Chart;
+using lens::Rows;
+
+constexpr Column kMoved[] = {{"distance"}, {"relative"}, {"largest"}, {"least_cosine", 3, false}};
+constexpr Column kNorm[] = {{"norm", 2}};
+constexpr Column kSplit[] = {{"position"}, {"token"}, {"both"}, {"context"}};
+constexpr Column kRank[] = {{"stable_rank", 2}, {"smoothness", 2}};
+constexpr Column kDirect[] = {{"position"}, {"token"}, {"position_share"}, {"token_share"}};
+constexpr Column kSources[] = {
+    {"direct"},        {"attention"},        {"mlp"},        {"other"},
+    {"direct_length"}, {"attention_length"}, {"mlp_length"}, {"other_length", 3, false}};
+constexpr Column kParts[] = {{"own_layer"}, {"last_layer"}};
+constexpr Column kEffect[] = {{"effect"}};
+constexpr Column kOrder[] = {{"swap"}, {"pairs"}, {"reverse"}, {"shuffle"}};
+constexpr Column kAttention[] = {{"distance", 2}};
+constexpr Column kEntropy[] = {{"entropy", 2}};
+constexpr Column kRollout[] = {{"distance", 2}, {"self"}};
+constexpr Column kOffsets[] = {{"-3", 2}, {"-2", 2}, {"-1", 2}, {"0", 2},
+                               {"1", 2},  {"2", 2},  {"3", 2}};
+constexpr Column kRelative[] = {{"-16", 2}, {"-4", 2}, {"-1", 2}, {"0", 2},
+                                {"1", 2},   {"4", 2},  {"16", 2}};
+constexpr Column kHeads[] = {{"previous", 2}, {"next", 2}, {"self", 2},     {"first", 2},
+                             {"special", 2},  {"rows", 2}, {"distance", 2}, {"entropy", 2}};
+constexpr Column kScores[] = {{"tt", 2}, {"tp", 2}, {"pt", 2}, {"pp", 2}, {"bias", 2}, {"rest", 2}};
+constexpr Column kCorpus[] = {
+    {"position"}, {"text", 2}, {"rest", 2}, {"stable_rank", 2, false}, {"smoothness", 2, false}};
+constexpr Column kProbe[] = {{"r2"},
+                             {"error", 2},
+                             {"token_r2"},
+                             {"shuffled"},
+                             {"mean_r2", 3, false},
+                             {"mean_error", 2, false},
+                             {"train_r2", 3, false}};
+constexpr Column kMasked[] = {{"loss"}, {"accuracy"}, {"masks", 0}, {"tokens", 0, false}};
+constexpr Column kLens[] = {{"loss"}, {"accuracy"}};
+constexpr Column kCauses[] = {{"removed"}, {"random"}, {"shuffled"}, {"difference"}};
+constexpr Column kPatched[] = {{"denoising"}, {"noising"}};
+constexpr Column kLonger[] = {
+    {"loss"}, {"accuracy"}, {"factor", 1}, {"masks", 0, false}, {"tokens", 0, false}};
+
+double at(const Table& table, size_t row, const char* column) {
+  return table.rows.at(row).cells.at(table.column(column));
+}
+
+double neighbour_weight(const Row& row) { return std::max(row.cells[0], row.cells[1]); }
+
+/// From the least number of a curve to the largest; of how it deviates, 0.
+double range(const Row& row) {
+  if (row.label.ends_with(" sd")) return 0;
+  double least = 0, most = 0;
+  for (const double cell : row.cells) {  // NaN is neither
+    least = std::min(least, cell);
+    most = std::max(most, cell);
+  }
+  return most - least;
+}
+
+std::string layer_name(const Row& row) {
+  return row.layer == 0 ? "the embedding" : fmt::format("layer {}", row.layer);
+}
+
+/// The row with the largest number in a column.
+const Row& largest(const Table& table, const char* column) {
+  const int64_t c = table.column(column);
+  return *std::ranges::max_element(table.rows, {}, [&](const Row& row) { return row.cells[c]; });
+}
+
+std::string say_effect(const Table& table) {
+  const Row& most = largest(table, "effect");
+  if (most.cells[0] < 1e-6) return "Positions change no hidden state.";
+  return fmt::format(
+      "Positions turn the states most in {} (1 − cos {:.2f}; 0: not at all, 1: to a right angle), "
+      "and those of the last layer by {:.2f}.",
+      layer_name(most), most.cells[0], table.rows.back().cells[0]);
+}
+
+std::string say_split(const Table& table) {
+  const size_t last = table.rows.size() - 1;
+  const auto percent = [&](size_t row, const char* column) {
+    return fmt::format("{:.0f} %", std::max(100 * at(table, row, column), 0.0));
+  };
+  return fmt::format(
+      "Position alone explains {} of the variance of the embeddings and {} of that of the last "
+      "states; the token alone {} and {}, its context {} of the last.",
+      percent(0, "position"), percent(last, "position"), percent(0, "token"),
+      percent(last, "token"), percent(last, "context"));
+}
+
+std::string say_sources(const Table& table) {
+  const size_t last = table.rows.size() - 1;
+  if (std::isnan(at(table, last, "direct"))) return "";
+  return fmt::format(
+      "Of the position component of the last states, {:.0f} % is the added vector itself, {:.0f} % "
+      "written by attention and {:.0f} % by MLPs.",
+      100 * at(table, last, "direct"), 100 * at(table, last, "attention"),
+      100 * at(table, last, "mlp"));
+}
+
+std::string say_heads(const Table& table) {
+  const Row& before = largest(table, "previous");
+  const Row& after = largest(table, "next");
+  const bool previous = before.cells[0] >= after.cells[1];
+  const Row& row = previous ? before : after;
+  return fmt::format(
+      "The most positional head, {}, gives {:.0f} % of its attention to the {} token.",
+      name_of(HeadNumber{row.layer, row.head}), 100 * row.cells[previous ? 0 : 1],
+      previous ? "previous" : "next");
+}
+
+std::string say_probe(const Table& table) {
+  const Row& best = largest(table, "r2");
+  return fmt::format(
+      "A linear map reads positions best off {}: R² {:.2f} on unseen texts (1: exactly); off the "
+      "tokens' own embeddings {:.2f}.",
+      layer_name(best), best.cells[0], at(table, 0, "token_r2"));
+}
+
+const View kViews[] = {
+    {.name = "moved",
+     .title = "Change from the first run to the second",
+     .hint =
+         "How far the second run's states are from the first's: mean 1 − cosine (distance; 0: the "
+         "same direction, 1: a right angle), the length of the difference relative to the state, "
+         "and the largest difference of a number.",
+     .unit = "1 − cosine",
+     .needs = Needs::kTwoRuns,
+     .chart = Chart::kLines,
+     .columns = kMoved},
+    {.name = "effect",
+     .title = "Effect of positions",
+     .hint =
+         "Mean 1 − cosine between each state and the same state in a run without positions: every "
+         "token gets the mean row of the position table (with --without zero, none), and in "
+         "attention positions do nothing. 0: positions change nothing; 1: they turn the states to "
+         "a right angle.",
+     .unit = "1 − cosine",
+     .chart = Chart::kLines,
+     .columns = kEffect,
+     .sentence = say_effect},
+    {.name = "split",
+     .title = "What explains the states",
+     .hint =
+         "The text is run in random orders, in which each token is equally often at each place. "
+         "Shares of the states' variance: of the place alone, the token alone, what the place "
+         "does to one token and not to others (both), and the order of the other tokens "
+         "(context). They sum to 1; estimates of 0 may be slightly negative.",
+     .unit = "share of variance",
+     .chart = Chart::kStacked,
+     .series = 4,
+     .columns = kSplit,
+     .sentence = say_split},
+    {.name = "direct",
+     .title = "Direct path of the position vector",
+     .hint = "The part of each state that is the added position vector, carried by residual "
+             "connections alone with every LayerNorm frozen, beside the token's: the length of "
+             "each relative to the state, and its share ⟨D, h⟩/‖h‖². 0: nothing of it is left.",
+     .unit = "length relative to the state",
+     .chart = Chart::kLines,
+     .series = 2,
+     .columns = kDirect},
+    {.name = "sources",
+     .title = "Where the position component comes from",
+     .hint =
+         "What each source contributes to the part of the states that is position (the mean at "
+         "a place over random orders): the added vector itself (direct), and what attention and "
+         "the MLPs of the blocks so far have written. Other: tokens and biases, scaled by "
+         "LayerNorms. The shares sum to 1; a negative one works against the others; there "
+         "are none where nothing in the states is position. direct length, attention length and "
+         "MLP length: the length "
+         "of each source's component relative to the states'. The share of a source at a right "
+         "angle to the others is its length squared; where the share is smaller, they oppose it.",
+     .unit = "share of the position component",
+     .chart = Chart::kStacked,
+     .series = 4,
+     .brief = false,
+     .slow = true,
+     .columns = kSources,
+     .sentence = say_sources},
+    {.name = "parts",
+     .title = "Which parts write the position component",
+     .hint = "What each attention, MLP and head contributes to the part of the states that is "
+             "position (see sources), in the states after its own layer and in the last. 1: all of "
+             "it; a negative share works against the others.",
+     .unit = "share of the position component",
+     .rows = Rows::kNamed,
+     .row_name = "part",
+     .chart = Chart::kDots,
+     .series = 2,
+     .brief = false,
+     .slow = true,
+     .columns = kParts},
+    {.name = "order",
+     .title = "Order sensitivity",
+     .hint = "How far the tokens' states move when the same tokens stand in another order, "
+             "relative to their length: two tokens swapped, pairs shuffled, all reversed, all "
+             "shuffled. 0: order does not matter; 1.4: at right angles.",
+     .unit = "relative change",
+     .chart = Chart::kLines,
+     .series = 4,
+     .lead = 3,
+     .columns = kOrder},
+    {.name = "attention",
+     .title = "Reach of attention",
+     .hint = "The mean distance |i − j| between a token and what it reads, over all heads. Small: "
+             "the layer looks at neighbours.",
+     .unit = "tokens",
+     .chart = Chart::kLines,
+     .columns = kAttention},
+    {.name = "entropy",
+     .title = "Spread of attention",
+     .hint = "The mean entropy of what a token reads, over all heads, as a share of ln T. 0: one "
+             "token; 1: all tokens alike.",
+     .unit = "share of ln T",
+     .chart = Chart::kLines,
+     .brief = false,
+     .columns = kEntropy},
+    {.name = "offsets",
+     .title = "Attention by offset",
+     .hint = "The share of attention that goes to the token at each offset j − i, over all heads: "
+             "−1 is the previous token, +1 the next.",
+     .unit = "share of attention",
+     .lead = 2,
+     .brief = false,
+     .columns = kOffsets},
+    {.name = "rollout",
+     .title = "Reach of attention through all layers",
+     .hint = "Attention rollout: the shares of the input tokens in each state, if attention passed "
+             "whole states on and half of each state stayed where it is; MLPs, values and norms "
+             "are ignored. The mean distance |i − j| between a state and the tokens that it comes "
+             "from, and the share of its own token (1: nothing has been mixed; 0: nothing of it "
+             "is left).",
+     .unit = "tokens",
+     .chart = Chart::kLines,
+     .brief = false,
+     .columns = kRollout},
+    {.name = "heads",
+     .title = "Heads, the most positional first",
+     .hint = "Mean weight that a head gives to the previous and the next token, to the token "
+             "itself, to the first and to special tokens; the share of rows that read the better "
+             "neighbour most; mean distance in tokens; entropy as a share of ln T.",
+     .unit = "mean weight",
+     .rows = Rows::kHeads,
+     .weight = neighbour_weight,
+     .columns = kHeads,
+     .sentence = say_heads},
+    {.name = "pattern",
+     .title = "Attention pattern of a head",
+     .hint = "How much each row's token reads of each column's token; a row sums to 1. --head "
+             "chooses the head.",
+     .needs = Needs::kOneText},
+    {.name = "scores",
+     .title = "Parts of the first layer's scores",
+     .hint = "A score is a query times a key; each is a token's part (t) plus a position's part "
+             "(p): tp is the part of a token in the query and a position in the key. bias is what "
+             "positions do within attention: biases, rotation, DeBERTa's terms. "
+             "rest: products with token types and with the maps' biases. "
+             "Each part's share of the scores' variance. 1: it decides where attention goes; 0: it "
+             "has no say; below 0: it works against the others.",
+     .unit = "share of variance",
+     .rows = Rows::kNamed,
+     .row_name = "head",
+     .chart = Chart::kStacked,
+     .series = 6,
+     .lead = 3,
+     .columns = kScores},
+    {.name = "relative",
+     .title = "Effect of positions on the scores, by offset",
+     .hint =
+         "What positions add to a head's scores at each offset of positions, key less query, in "
+         "the scores' unit. bias: T5's buckets, ALiBi; rotation: a rotated score less the same "
+         "unrotated; c2p and p2c: DeBERTa's content to position and position to content; pp: "
+         "added vectors, in the first layer. rotation, c2p and p2c are means over all pairs of "
+         "the text's tokens, as if each stood at that offset, and sd is their standard "
+         "deviation; pp is the mean over the pairs that do. No number: no such pair, or beyond "
+         "a local window. The head whose curve has the largest range comes first.",
+     .unit = "score",
+     .rows = Rows::kHeads,
+     .row_name = "term",
+     .chart = Chart::kCurves,
+     .weight = range,
+     .brief = false,
+     .columns = kRelative},
+    {.name = "norm",
+     .title = "Norm of the states",
+     .hint = "The mean norm ‖h‖ of the states.",
+     .unit = "norm",
+     .chart = Chart::kLines,
+     .brief = false,
+     .columns = kNorm},
+    {.name = "rank",
+     .title = "Directions of the positions' means",
+     .hint = "Stable rank of the means of the states at each place, over all tokens and orders: "
+             "how many directions they fill; "
+             "and the smoothness of their change from place to place (1: a slow curve).",
+     .unit = "directions",
+     .chart = Chart::kLines,
+     .brief = false,
+     .columns = kRank},
+    {.name = "pooled",
+     .title = "Effect of positions on the text's vector",
+     .hint = "1 − cosine between the pooled vectors with and without positions (see effect).",
+     .unit = "1 − cosine",
+     .rows = Rows::kNamed,
+     .row_name = "vector",
+     .brief = false,
+     .columns = kEffect},
+    {.name = "corpus",
+     .title = "What explains the states of many texts",
+     .hint = "Shares of the states' variance over texts of one length that the place alone, the "
+             "text alone, and only both together explain; they sum to 1.",
+     .unit = "share of variance",
+     .needs = Needs::kManyTexts,
+     .chart = Chart::kStacked,
+     .series = 3,
+     .columns = kCorpus},
+    {.name = "probe",
+     .title = "Position, read by a linear probe",
+     .hint = "How well a linear map predicts the position from a state, on texts it was not "
+             "trained on: R² (1: exactly, 0: no better than the mean) and mean error in tokens. "
+             "token R²: the same from the token's embedding without position, which knows only "
+             "which word it is. shuffled: R² after training on permuted positions.",
+     .unit = "R² on unseen texts",
+     .needs = Needs::kManyTexts,
+     .chart = Chart::kLines,
+     .columns = kProbe,
+     .sentence = say_probe},
+    {.name = "masked",
+     .title = "Masked tokens",
+     .hint = "Loss in nats and accuracy (share of right predictions) on 15 % of the file's tokens, "
+             "which are "
+             "masked; each text is run by itself.",
+     .unit = "loss in nats",
+     .needs = Needs::kFile,
+     .rows = Rows::kNamed,
+     .row_name = "texts",
+     .columns = kMasked},
+    {.name = "lens",
+     .title = "Masked tokens, predicted from each layer",
+     .hint = "Logit lens: what the masked-language-model head says of the same masked tokens as in "
+             "masked, when it reads the state of an earlier layer (after the model's final norm, "
+             "if it has one). Loss in nats (0: certain of the right token; ln of the vocabulary's "
+             "size: a uniform guess) and accuracy (1: all predictions are right). The "
+             "last layer's are those of masked.",
+     .unit = "loss in nats",
+     .needs = Needs::kFile,
+     .chart = Chart::kLines,
+     .brief = false,
+     .columns = kLens},
+    {.name = "causes",
+     .title = "Loss without a part",
+     .hint = "By how many nats the loss on masked tokens rises when a part is subtracted from the "
+             "run, beside two controls, each the mean of three draws: random vectors of equal "
+             "length, and the part's own vectors at other tokens' places (shuffled). difference: "
+             "removed less shuffled; above 0, it matters where the vectors stand. positions: a run "
+             "without any (see effect). direct path: the position vectors less their mean, after "
+             "the first block's attention has read them. position N: the position component of the "
+             "states after N layers. attention, MLP and head: their whole output.",
+     .unit = "nats",
+     .needs = Needs::kFile,
+     .rows = Rows::kNamed,
+     .row_name = "part",
+     .chart = Chart::kDots,
+     .series = 3,
+     .brief = false,
+     .slow = true,
+     .columns = kCauses},
+    {.name = "patched",
+     .title = "Loss with a part of the other run",
+     .hint =
+         "Activation patching of two runs of one model. denoising: by how many nats the second "
+         "run's loss on masked tokens falls when a part of the first run takes the place of "
+         "its own; noising: by how many the first run's rises with a part of the second. all: "
+         "the second run's loss less the first's. state N: the states after N layers, which "
+         "have all where positions are added vectors. "
+         "attention, MLP and head: what they write. position: the position component alone (see "
+         "sources); rest: all but it.",
+     .unit = "nats",
+     .needs = Needs::kTwoRunsOfFile,
+     .rows = Rows::kNamed,
+     .row_name = "part",
+     .chart = Chart::kDots,
+     .series = 2,
+     .brief = false,
+     .slow = true,
+     .columns = kPatched},
+    {.name = "longer",
+     .title = "Masked tokens in longer texts",
+     .hint = "Loss in nats and accuracy (share of right predictions) on 15 % of the tokens of the "
+             "file, which "
+             "is read end to end in pieces of 1, 1.5 and 2 times the trained length; where a table "
+             "of positions ends, with each --overflow policy. Intervals draw pieces, not texts.",
+     .unit = "loss in nats",
+     .needs = Needs::kFile,
+     .rows = Rows::kNamed,
+     .row_name = "length",
+     .columns = kLonger},
+};
+
+}  // namespace
+
+const View& view(std::string_view name) {
+  const auto found = std::ranges::find(
+      kViews, name, [](const View& view) -> std::string_view { return view.name; });
+  if (found == std::end(kViews)) throw std::out_of_range(fmt::format("no view is called {}", name));
+  return *found;
+}
+
+std::string label_of(const Column& column) {
+  constexpr std::pair<std::string_view, std::string_view> kWritten[] = {{"mlp", "MLP"},
+                                                                        {"r2", "R²"}};
+  std::string label;
+  for (std::string_view rest = column.key; !rest.empty();) {
+    const std::string_view word = rest.substr(0, rest.find('_'));
+    rest.remove_prefix(std::min(word.size() + 1, rest.size()));
+    const auto* const found =
+        std::ranges::find(kWritten, word, [](auto& row) { return row.first; });
+    label += label.empty() ? "" : " ";
+    label += found == std::end(kWritten) ? word : found->second;
+  }
+  if (label[0] == '-') return "−" + label.substr(1);
+  return (label[0] >= '1' && label[0] <= '9' ? "+" : "") + label;
+}
+
+}  // namespace phasor::internal
+
+std::span<const phasor::lens::View> phasor::lens::views() { return internal::kViews; }

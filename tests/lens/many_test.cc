@@ -1,0 +1,708 @@
+// Many texts as one, and two runs of them: means, masked tokens, the probe, and what moves.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <utility>
+
+#include "lens/study/means.h"
+#include "tests/lens/observing.h"
+
+namespace phasor::internal {
+namespace {
+
+TEST(ManyTest, EveryTokenCountsAsMuchAsAnyOther) {
+  Encoder encoder = encoder_of();
+  const lens::ObserveOptions request =
+      asking_for({"effect", "attention", "split", "order", "scores"});
+  lens::ObserveOptions second = request;
+  second.seed = 2;  // each text has its own
+  const Observed a = observe(encoder, kText, request), b = observe(encoder, kOther, second);
+  const Observed mean = observe_all({run_of(encoder)}, {kText, kOther}, request).at(0);
+  const auto m = static_cast<double>(a.num_tokens), n = static_cast<double>(b.num_tokens);
+  EXPECT_EQ(mean.num_texts, 2);
+  EXPECT_EQ(mean.num_tokens, a.num_tokens + b.num_tokens);
+  for (const auto& [view, table] : mean.tables) {
+    for (const Row& row : table.rows) {
+      for (size_t c = 0; c < row.cells.size(); ++c) {
+        const char* const column = table.columns[c].c_str();
+        const bool far = a.table(view)->column(column) < 0;  // only the longer text reaches so far
+        const double x = far ? 0 : number(a, view.c_str(), row, column);
+        EXPECT_NEAR(row.cells[c], (m * x + n * number(b, view.c_str(), row, column)) / (m + n),
+                    1e-5)
+            << view << "." << column << row.layer;
+      }
+    }
+  }
+  EXPECT_EQ(mean.tables.at("offsets").columns, b.tables.at("offsets").columns);
+  EXPECT_EQ(mean.tables.size(), b.tables.size());
+}
+
+/// The interval of a cell; NaN where it has none.
+Interval interval(const Observed& run, const char* view, int64_t layer, const char* column) {
+  const Table& table = run.tables.at(view);
+  const Row& row = *table.find({.layer = layer, .cells = {}});
+  const int64_t c = table.column(column);
+  if (row.intervals.empty()) return {std::nan(""), std::nan("")};
+  return row.intervals.at(c);
+}
+
+TEST(ManyTest, IntervalsAreThoseOfTextsDrawnAnew) {
+  Encoder encoder = encoder_of();
+  const lens::ObserveOptions request = asking_for({"effect", "order", "split"});
+  const std::vector<std::string> lines = {kText, kOther, "dog", "A long day on the river."};
+  const Observed mean = observe_all({run_of(encoder)}, lines, request).at(0);
+  for (const auto& [view, column] :
+       {std::pair{"effect", "effect"}, {"order", "swap"}, {"split", "token"}}) {
+    for (int64_t layer = 1; layer <= 6; ++layer) {
+      std::vector<double> sums, weights;
+      for (size_t i = 0; i < lines.size(); ++i) {
+        lens::ObserveOptions of_text = request;
+        of_text.seed = i + 1;
+        const Observed text = observe(encoder, lines[i], of_text);
+        const bool known = text.table(view) != nullptr;  // one token has no other order
+        const auto tokens = static_cast<double>(text.num_tokens);
+        sums.push_back(known ? tokens * number(text, view, layer, column) : 0);
+        weights.push_back(known ? tokens : 0);
+      }
+      const Interval want = Bootstrap(4).ratio(sums, weights);
+      const Interval got = interval(mean, view, layer, column);
+      EXPECT_NEAR(got.low, want.low, 1e-6) << view << layer;
+      EXPECT_NEAR(got.high, want.high, 1e-6) << view << layer;
+      EXPECT_LT(got.low, got.high);
+    }
+  }
+}
+
+TEST(ManyTest, EqualTextsLeaveNoDoubtAndOneTextGivesNoInterval) {
+  Encoder encoder = encoder_of();
+  const lens::ObserveOptions request = asking_for({"effect"});
+  const Observed same = observe_all({run_of(encoder)}, {kText, kText, kText}, request).at(0);
+  const Interval none = interval(same, "effect", 1, "effect");
+  EXPECT_NEAR(none.high - none.low, 0, 1e-12);
+  EXPECT_NEAR(none.low, number(same, "effect", 1, "effect"), 1e-12);
+  const Observed one = observe_all({run_of(encoder)}, {kText}, request).at(0);
+  EXPECT_TRUE(std::isnan(interval(one, "effect", 1, "effect").low));
+}
+
+TEST(ManyTest, ManyTextsAreDrawnInBlocks) {
+  std::vector<double> values;
+  std::vector<int64_t> texts;
+  for (int64_t text = 0; text < 1000; ++text) {
+    for (int64_t i = 0; i <= text % 3; ++i) {
+      values.push_back(static_cast<double>(text % 7) + (text % 2 == 0 ? 0.5 : 0));
+      texts.push_back(text);
+    }
+  }
+  double mean = 0;
+  for (const double value : values) mean += value / static_cast<double>(values.size());
+  const Estimate got = estimate(values, texts);
+  EXPECT_NEAR(got.mean, mean, 1e-12);
+  // About 1.96 standard errors of 1000 independent texts on either side.
+  EXPECT_NEAR(got.interval.high - got.interval.low, 2 * 1.96 * 2.0 / std::sqrt(1000.0), 0.08);
+  EXPECT_LT(got.interval.low, mean);
+  EXPECT_GT(got.interval.high, mean);
+  EXPECT_TRUE(std::isnan(estimate({}, {}).interval.low));
+}
+
+TEST(ManyTest, TheBaselineIsTheSameRunOfUntrainedModels) {
+  Encoder encoder = encoder_of();
+  const std::vector<std::string> lines = {kText, kOther};
+  lens::ObserveOptions request = asking_for({"effect", "heads", "masked"});
+  request.masked = lines;
+  request.untrained = 3;
+  const lens::Run run = run_of(encoder);
+  const lens::Text texts[] = {{.text = kText}, {.text = kOther}};
+  const std::vector<Observed> runs = lens::observe_means({&run, 1}, texts, request);
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[1].label, "untrained");
+  std::vector<Observed> seeds;
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    Encoder untrained(encoder.model().untrained(seed));
+    seeds.push_back(observe_all({run_of(untrained)}, lines, request).at(0));
+  }
+  for (int64_t layer = 0; layer <= 6; ++layer) {
+    std::vector<double> values;
+    for (const Observed& seed : seeds) values.push_back(number(seed, "effect", layer, "effect"));
+    EXPECT_NEAR(number(runs[1], "effect", layer, "effect"), (values[0] + values[1] + values[2]) / 3,
+                1e-12);
+    EXPECT_EQ(interval(runs[1], "effect", layer, "effect").low, std::ranges::min(values));
+    EXPECT_EQ(interval(runs[1], "effect", layer, "effect").high, std::ranges::max(values));
+  }
+  // A model that has learned nothing guesses among 8000 pieces.
+  EXPECT_GT(number(runs[1], "masked", "all", "loss"), number(runs[0], "masked", "all", "loss") + 2);
+}
+
+TEST(ManyTest, WhatSomeTextsLackIsTheMeanOverTheOthers) {
+  Encoder encoder = encoder_of();
+  const Observed mean = observe_all({run_of(encoder)}, {kText, "dog"}).at(0);
+  EXPECT_EQ(why_missing(mean, "split"), "");
+  EXPECT_NEAR(number(mean, "split", 3, "token"),
+              number(observe(encoder, kText), "split", 3, "token"), 1e-15);  // w·x/w
+  EXPECT_NE(why_missing(observe_all({run_of(encoder)}, {"dog", "dog"}).at(0), "split"), "");
+}
+
+TEST(ManyTest, APairOfTokensThatAShorterTextLacksIsTheMeanOverTheOthers) {
+  Encoder encoder = encoder_of();
+  const lens::ObserveOptions request = asking_for({"relative"});
+  const Observed a = observe(encoder, kText, request), b = observe(encoder, kOther, request);
+  const Observed mean = observe_all({run_of(encoder)}, {kText, kOther}, request).at(0);
+  const Row head = {.layer = 1, .head = 2, .label = "pp", .cells = {}};
+  const auto at = [&](const Observed& run, const char* offset) {
+    return number(run, "relative", head, offset);
+  };
+  const auto m = static_cast<double>(a.num_tokens), n = static_cast<double>(b.num_tokens);
+  EXPECT_NEAR(at(mean, "-1"), (m * at(a, "-1") + n * at(b, "-1")) / (m + n), 1e-9);
+  EXPECT_TRUE(std::isnan(at(a, "8")));
+  EXPECT_NEAR(at(mean, "8"), at(b, "8"), 1e-9);
+  EXPECT_TRUE(std::isnan(at(mean, "32")));
+  EXPECT_EQ(mean.tables.at("relative").columns, a.tables.at("relative").columns);
+}
+
+TEST(ManyTest, OneTextSaysWhatItCannotTell) {
+  Encoder encoder = encoder_of();
+  const Observed one = observe_all({run_of(encoder)}, {kText}).at(0);
+  EXPECT_EQ(why_missing(one, "probe"), "needs at least two texts: to train on, and to hold out");
+  EXPECT_EQ(why_missing(one, "corpus"), "needs at least two texts of two tokens");
+}
+
+TEST(ManyTest, TheProbeIsTheLibrarysOnTextsItHasNotSeen) {
+  Encoder encoder = encoder_of();
+  const std::vector<std::string> lines = all_lines();
+  lens::ObserveOptions request = asking_for({"probe", "corpus"});
+  request.seed = 3;
+  const Observed many = observe_all({run_of(encoder)}, lines, request).at(0);
+  std::vector<ProbeText> train, held_out;
+  size_t text_number = 0;
+  for (const std::string& line : lines) {
+    ProbeText text{.token_ids = encoder.model().tokenizer().encode(line).ids, .places = {}};
+    for (int64_t t = 1; t + 1 < std::ssize(text.token_ids); ++t) text.places.push_back(t);
+    (text_number++ % 4 == 1 ? held_out : train).push_back(text);
+  }
+  const std::vector<ProbeReport> want = probe_positions(encoder, train, held_out, {}, 3);
+  const ProbeScore token = probe_token_embeddings(encoder.model(), train, held_out);
+  EXPECT_GT(token.r2, 0.05);
+  for (int64_t l = 0; l <= 6; ++l) {
+    EXPECT_NEAR(number(many, "probe", l, "token_r2"), token.r2, 1e-12);
+    EXPECT_NEAR(number(many, "probe", l, "r2"), want[l].held_out.r2, 1e-3);
+    EXPECT_NEAR(number(many, "probe", l, "shuffled"), want[l].shuffled.r2, 1e-3);
+    EXPECT_NEAR(number(many, "probe", l, "mean_error"), want[l].mean.mean_absolute_error, 1e-6);
+    EXPECT_NEAR(number(many, "corpus", l, "position") + number(many, "corpus", l, "text") +
+                    number(many, "corpus", l, "rest"),
+                1, 1e-9);
+  }
+  EXPECT_GT(number(many, "probe", 0, "r2"), 0.9);
+  const std::string counts =
+      fmt::format("Trained on {} tokens of {} texts, scored on {} tokens of {} others.",
+                  want[0].num_train, train.size(), want[0].num_held_out, held_out.size());
+  EXPECT_EQ(many.tables.at("probe").note.find(counts), 0u) << many.tables.at("probe").note;
+}
+
+/// The masked tokens of these lines in both models.
+std::vector<Measured> masked(const std::vector<std::string>& lines, uint64_t seed = 1) {
+  Encoder a = encoder_of("sinusoidal"), b = encoder_of("learned");
+  lens::ObserveOptions request = asking_for({"masked"});
+  request.seed = seed;
+  request.masked = lines;
+  return observe_all({run_of(a, "sinusoidal"), run_of(b, "learned")}, {kText}, request);
+}
+
+TEST(ManyTest, MasksDependOnTheSeedAloneAndAreTheSameForBoth) {
+  const std::vector<std::string> lines = all_lines();
+  const std::vector<Measured> first = masked(lines), again = masked(lines),
+                              other = masked(lines, 2);
+  const auto of = [](const Observed& run, const char* column) {
+    return number(run, "masked", "all", column);
+  };
+  for (size_t side = 0; side < 2; ++side) {
+    EXPECT_EQ(first[side].masked.losses, again[side].masked.losses);
+    for (const char* column : {"tokens", "masks"}) {
+      EXPECT_EQ(of(first[side], column), of(first[0], column));
+      EXPECT_EQ(of(first[side], column), of(other[side], column));  // 15 % of each text
+    }
+    EXPECT_NE(of(first[side], "loss"), of(other[side], "loss"));
+    EXPECT_NEAR(of(first[side], "masks") / of(first[side], "tokens"), 0.15, 0.01);
+    EXPECT_GT(of(first[side], "accuracy"), 0.15);
+    EXPECT_LT(of(first[side], "loss"), 6);
+  }
+  std::vector<double> difference(lines.size()), masks(lines.size());
+  for (size_t i = 0; i < first[0].masked.losses.size(); ++i) {
+    const int64_t text = first[0].masked.texts[i];
+    difference.at(text) += first[1].masked.losses[i] - first[0].masked.losses[i];
+    ++masks.at(text);
+  }
+  const Interval interval = Bootstrap(std::ssize(lines)).ratio(difference, masks);
+  EXPECT_LT(interval.high - interval.low, 0.5);
+  EXPECT_EQ(first[1].tables.at("masked").note,
+            fmt::format("Loss of learned less that of sinusoidal, mask by mask: {:+.3f} [{:+.3f}, "
+                        "{:+.3f}].",
+                        of(first[1], "loss") - of(first[0], "loss"), interval.low, interval.high));
+}
+
+TEST(ManyTest, TheLossOfMaskedTokensIsWhatTheLibrarySays) {
+  for (const Observed& run : masked({"dog", "house"})) {
+    Encoder encoder = encoder_of(run.label);
+    double loss = 0;
+    for (const char* word : {"dog", "house"}) {
+      std::vector<int32_t> ids = encoder.model().tokenizer().encode(word).ids;
+      ASSERT_EQ(ids.size(), 3u);
+      const int32_t hidden = std::exchange(ids[1], *encoder.model().tokenizer().mask_id());
+      const Encoding encoding = encoder.encode_ids(ids);
+      const std::vector<float> logits = encoder.mlm_logits(encoding.hidden(0).subspan(128, 128));
+      double sum = 0;
+      for (const float logit : logits) sum += std::exp(static_cast<double>(logit));
+      loss += std::log(sum) - static_cast<double>(logits[hidden]);
+    }
+    EXPECT_NEAR(number(run, "masked", "all", "loss"), loss / 2, 1e-5);
+    EXPECT_EQ(number(run, "masked", "all", "masks"), 2);
+    EXPECT_EQ(number(run, "masked", "all", "tokens"), 2);
+  }
+}
+
+TEST(ManyTest, TheLensReadsTheSameMasksOffEveryLayer) {
+  Encoder encoder = encoder_of();
+  const auto observed = [&](const std::vector<std::string>& lines,
+                            const std::vector<std::string>& views) {
+    lens::ObserveOptions request = asking_for(views);
+    request.masked = lines;
+    return observe_all({run_of(encoder)}, {kText}, request).at(0);
+  };
+  const std::vector<std::string> lines = all_lines();
+  const Observed run = observed(lines, {"masked", "lens"});
+  ASSERT_EQ(run.tables.at("lens").rows.size(), 7u);
+  const Row& of_masked = run.tables.at("masked").rows.at(0);
+  const Row& last = run.tables.at("lens").rows.back();
+  for (size_t c = 0; c < 2; ++c) {  // loss, accuracy
+    EXPECT_EQ(last.cells.at(c), of_masked.cells.at(c));
+    EXPECT_EQ(last.intervals.at(c).low, of_masked.intervals.at(c).low);
+    EXPECT_EQ(last.intervals.at(c).high, of_masked.intervals.at(c).high);
+  }
+  EXPECT_GT(number(run, "lens", 0, "loss"), number(run, "lens", 6, "loss") + 1);
+  const Observed without = observed(lines, {"masked"});  // which observes no layer
+  EXPECT_EQ(without.tables.at("masked").rows.at(0).cells, of_masked.cells);
+  EXPECT_EQ(without.table("lens"), nullptr);
+  EXPECT_EQ(observed(lines, {"lens"}).tables.at("lens").rows.at(3).cells,
+            run.tables.at("lens").rows.at(3).cells);
+
+  const std::vector<std::string> words = {"dog", "house"};  // each has one token
+  std::vector<double> losses(7), hits(7);
+  for (const std::string& word : words) {
+    std::vector<int32_t> ids = encoder.model().tokenizer().encode(word).ids;
+    const int32_t hidden = std::exchange(ids.at(1), *encoder.model().tokenizer().mask_id());
+    Trace trace = Trace::hidden_states_and_attentions();
+    encoder.encode_ids(ids, {.observer = &trace});
+    for (int64_t l = 0; l <= 6; ++l) {
+      const std::vector<float> logits =
+          encoder.mlm_logits(std::span(trace.hidden_state(l).values).subspan(128, 128));
+      double sum = 0;
+      for (const float logit : logits) sum += std::exp(static_cast<double>(logit));
+      losses[l] += (std::log(sum) - static_cast<double>(logits[hidden])) / 2;
+      hits[l] += logits[hidden] == std::ranges::max(logits) ? 0.5 : 0;
+    }
+  }
+  const Observed two = observed(words, {"lens"});
+  for (int64_t l = 0; l <= 6; ++l) {
+    EXPECT_NEAR(number(two, "lens", l, "loss"), losses[l], 1e-5) << l;
+    EXPECT_EQ(number(two, "lens", l, "accuracy"), hits[l]) << l;
+  }
+}
+
+/// Sets a head's output, or all that attention or an MLP writes, to zero.
+class Zero : public Observer {
+ public:
+  Zero(Hook hook, int64_t layer, int64_t head = -1) : hook_(hook), layer_(layer), head_(head) {}
+  bool wants(Hook, int64_t) const override { return false; }
+  void observe(const HookEvent&) override {}
+  bool changes(Hook hook, int64_t layer) const override { return hook == hook_ && layer == layer_; }
+  void change(const HookEvent& event, std::span<float> values) override {
+    const int64_t heads = head_ < 0 ? 1 : event.shape[1];
+    const int64_t width = head_ < 0 ? 1 : event.shape[2];
+    for (int64_t i = 0; i < std::ssize(values); ++i) {
+      if (head_ < 0 || i / width % heads == head_) values[i] = 0;
+    }
+  }
+
+ private:
+  Hook hook_;
+  int64_t layer_, head_;
+};
+
+TEST(ManyTest, WhatAPartCausesIsTheLossOfARunWithoutIt) {
+  const std::vector<std::string> all = all_lines();
+  const std::vector<std::string> lines(all.begin(), all.begin() + 8);
+  Encoder encoder = encoder_of();
+  lens::ObserveOptions request = asking_for({"masked", "causes"});
+  request.masked = lines;
+  const Observed run = observe_all({run_of(encoder)}, lines, request).at(0);
+  const auto cost = [&](const RunOptions& options) {
+    lens::ObserveOptions masked_alone = asking_for({"masked"});
+    masked_alone.masked = lines;
+    const Observed changed = observe_all({run_of(encoder, "", options)}, lines, masked_alone).at(0);
+    return number(changed, "masked", "all", "loss") - number(run, "masked", "all", "loss");
+  };
+  const auto of = [&](const char* part, const char* column = "removed") {
+    return number(run, "causes", part, column);
+  };
+  Zero attention(Hook::kAttnOut, 1), mlp(Hook::kMlpOut, 4), head(Hook::kZ, 0, 1);
+  EXPECT_NEAR(of("attention 2"), cost({.observer = &attention}), 1e-5);
+  EXPECT_NEAR(of("MLP 5"), cost({.observer = &mlp}), 1e-5);
+  EXPECT_NEAR(of("head 1.2"), cost({.observer = &head}), 1e-4);
+  EXPECT_NEAR(of("positions"), cost({.positions = Positions().averaged()}), 1e-9);
+  EXPECT_GT(of("head 1.2"), 0.05);
+  EXPECT_GT(of("positions"), 1);
+  // Without their component of the embeddings, positions are as good as averaged.
+  EXPECT_NEAR(of("position 0"), of("positions"), 0.3);
+  EXPECT_TRUE(std::isnan(of("positions", "random")));
+  for (const Row& row : run.tables.at("causes").rows) {
+    if (row.label == "positions") continue;
+    EXPECT_NEAR(row.cells[0] - row.cells[2], row.cells[3], 1e-9) << row.label;
+    EXPECT_LT(row.intervals[0].low, row.intervals[0].high) << row.label;
+  }
+  EXPECT_EQ(run.tables.at("causes").rows.size(), 2u + 6 + 6 + 6 + 24);
+}
+
+TEST(ManyTest, ShuffledPartsOfAOneWordTextAreItsOwn) {
+  Encoder encoder = encoder_of();
+  lens::ObserveOptions request = asking_for({"causes"});
+  const std::vector<std::string> masked_lines = {
+      "Tom"};  // one token can only change places with itself
+  request.masked = masked_lines;
+  const Observed run = observe_all({run_of(encoder)}, masked_lines, request).at(0);
+  for (const Row& row : run.tables.at("causes").rows) {
+    if (row.label == "positions") continue;
+    EXPECT_NEAR(row.cells[2], row.cells[0], 1e-9) << row.label;
+    EXPECT_NEAR(row.cells[3], 0, 1e-9) << row.label;
+  }
+}
+
+/// Puts one head's output of another run in the place of its own.
+class HeadPatch : public Observer {
+ public:
+  HeadPatch(int64_t layer, int64_t head, const Trace& other)
+      : layer_(layer), head_(head), other_(other) {}
+  bool wants(Hook, int64_t) const override { return false; }
+  void observe(const HookEvent&) override {}
+  bool changes(Hook hook, int64_t layer) const override {
+    return hook == Hook::kZ && layer == layer_;
+  }
+  void change(const HookEvent& event, std::span<float> values) override {
+    const std::vector<float>& other = other_.at(Hook::kZ, layer_, event.sequence).values;
+    for (int64_t i = 0; i < std::ssize(values); ++i) {
+      if (i / event.shape[2] % event.shape[1] == head_) values[i] = other.at(i);
+    }
+  }
+
+ private:
+  int64_t layer_, head_;
+  const Trace& other_;
+};
+
+TEST(ManyTest, APatchedPartIsThatOfTheOtherRun) {
+  const std::vector<std::string> all = all_lines();
+  const std::vector<std::string> lines(all.begin(), all.begin() + 8);
+  Encoder encoder = encoder_of();
+  const RunOptions own, averaged{.positions = Positions().averaged()};
+  lens::ObserveOptions request = asking_for({"masked", "patched"});
+  request.masked = lines;
+  const auto runs =
+      observe_all({run_of(encoder, "a", own), run_of(encoder, "b", averaged)}, lines, request);
+  const auto of = [&](const char* part, const char* column) {
+    return number(runs[1], "patched", part, column);
+  };
+  const double losses[] = {number(runs[0], "masked", "all", "loss"),
+                           number(runs[1], "masked", "all", "loss")};
+  for (const char* column : {"denoising", "noising"}) {
+    EXPECT_NEAR(of("all", column), losses[1] - losses[0], 1e-9);
+    // Of these positions, all that later layers know is in the states.
+    for (const char* state : {"state 0", "state 3", "state 5"})
+      EXPECT_NEAR(of(state, column), of("all", column), 1e-4) << state;
+  }
+  EXPECT_EQ(runs[0].table("patched"), nullptr);
+
+  std::vector<std::vector<int32_t>> sequences;
+  for (const MaskedText& text :
+       masked_texts(encoder.model(), tokenize_corpus(encoder.model(), lines), 0, request.seed))
+    sequences.push_back(text.token_ids);
+  Trace traces[2] = {{Hook::kZ, Hook::kAttnOut, Hook::kMlpOut},
+                     {Hook::kZ, Hook::kAttnOut, Hook::kMlpOut}};
+  encoder.encode_ids(sequences, {.observer = &traces[0], .positions = own.positions});
+  encoder.encode_ids(sequences, {.observer = &traces[1], .positions = averaged.positions});
+  /// By how much a patch moves the loss of a run towards the other's.
+  const auto moved = [&](size_t run, Observer& patch) {
+    RunOptions options = run == 0 ? own : averaged;
+    options.observer = &patch;
+    lens::ObserveOptions masked_alone = asking_for({"masked"});
+    masked_alone.masked = lines;
+    const Observed patched = observe_all({run_of(encoder, "", options)}, lines, masked_alone).at(0);
+    const double change = number(patched, "masked", "all", "loss") - losses[run];
+    return run == 0 ? change : -change;
+  };
+  for (const size_t run : {0, 1}) {
+    const char* const column = run == 0 ? "noising" : "denoising";
+    Patch attention(Hook::kAttnOut, 1, traces[1 - run]), mlp(Hook::kMlpOut, 4, traces[1 - run]);
+    HeadPatch head(0, 1, traces[1 - run]);
+    EXPECT_NEAR(of("attention 2", column), moved(run, attention), 1e-5) << column;
+    EXPECT_NEAR(of("MLP 5", column), moved(run, mlp), 1e-5) << column;
+    EXPECT_NEAR(of("head 1.2", column), moved(run, head), 1e-4) << column;
+    EXPECT_GT(of("head 1.2", column), 0.3) << column;
+  }
+}
+
+/// Adds rows [T, C] of each text to what passes a hook.
+class AddRows : public Observer {
+ public:
+  AddRows(Hook hook, int64_t layer, std::vector<std::vector<double>> rows)
+      : hook_(hook), layer_(layer), rows_(std::move(rows)) {}
+  bool wants(Hook, int64_t) const override { return false; }
+  void observe(const HookEvent&) override {}
+  bool changes(Hook hook, int64_t layer) const override { return hook == hook_ && layer == layer_; }
+  void change(const HookEvent& event, std::span<float> values) override {
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] += static_cast<float>(rows_.at(event.sequence).at(i));
+  }
+
+ private:
+  Hook hook_;
+  int64_t layer_;
+  std::vector<std::vector<double>> rows_;
+};
+
+TEST(ManyTest, APatchedPositionComponentIsTheMeanOverOrdersAndTheRestIsAllElse) {
+  Encoder encoder = encoder_of("learned");
+  const RunOptions options[] = {{}, {.positions = Positions().reversed()}};
+  lens::ObserveOptions request = asking_for({"masked", "patched"});
+  const std::vector<std::string> masked_lines = {
+      "Tom bit", "a dog", "house"};  // of at most two tokens, which have two orders
+  request.masked = masked_lines;
+  const auto runs = observe_all(
+      {run_of(encoder, "a", options[0]), run_of(encoder, "b", options[1])}, masked_lines, request);
+  const std::vector<MaskedText> texts =
+      masked_texts(encoder.model(), tokenize_corpus(encoder.model(), masked_lines), 0, 1);
+  for (const auto& [part, hook] :
+       {std::pair("attention 2", Hook::kAttnOut), {"state 1", Hook::kResidPre}}) {
+    // Of each run and text, [T, C].
+    std::vector<std::vector<double>> position[2], rest[2];
+    for (const size_t run : {0, 1}) {
+      for (const MaskedText& text : texts) {
+        std::vector<int32_t> ids = text.token_ids;
+        Trace own({hook}), other({hook});
+        RunOptions traced = options[run];
+        traced.observer = &own;
+        encoder.encode_ids(ids, traced);
+        traced.observer = &other;
+        const bool two = ids.size() == 4;
+        if (two) std::swap(ids[1], ids[2]);
+        encoder.encode_ids(ids, traced);
+        const std::vector<float>&a = own.at(hook, 1).values, &b = other.at(hook, 1).values;
+        const auto C = static_cast<int64_t>(a.size() / ids.size());
+        std::vector<double>& component = position[run].emplace_back(a.size());
+        for (int64_t c = 0; two && c < C; ++c) {
+          const double first = a[C + c] + b[C + c], second = a[2 * C + c] + b[2 * C + c];
+          component[C + c] = (first - second) / 4;  // the mean, less that of both places
+          component[2 * C + c] = (second - first) / 4;
+        }
+        rest[run].emplace_back(a.begin(), a.end());
+        for (size_t i = 0; i < a.size(); ++i) rest[run].back()[i] -= component[i];
+      }
+    }
+    for (const auto& [name, half] : {std::pair(" position", &position), {" rest", &rest}}) {
+      for (const size_t run : {0, 1}) {
+        std::vector<std::vector<double>> rows = (*half)[1 - run];
+        for (size_t i = 0; i < rows.size(); ++i) {
+          for (size_t k = 0; k < rows[i].size(); ++k) rows[i][k] -= (*half)[run][i][k];
+        }
+        AddRows patch(hook, 1, std::move(rows));
+        RunOptions patched = options[run];
+        patched.observer = &patch;
+        lens::ObserveOptions masked_alone = asking_for({"masked"});
+        masked_alone.masked = masked_lines;
+        const double change =
+            number(observe_all({run_of(encoder, "", patched)}, masked_lines, masked_alone).at(0),
+                   "masked", "all", "loss") -
+            number(runs[run], "masked", "all", "loss");
+        const std::string label = std::string(part) + name;
+        const char* const column = run == 0 ? "noising" : "denoising";
+        EXPECT_NEAR(number(runs[1], "patched", label, column), run == 0 ? change : -change, 1e-5)
+            << label << column;
+        EXPECT_GT(std::abs(change), 1e-4) << label << column;
+      }
+    }
+  }
+}
+
+TEST(ManyTest, PatchingNeedsTwoRunsOfOneModelThatRecordWholeTexts) {
+  Encoder a = encoder_of("sinusoidal"), b = encoder_of("learned");
+  lens::ObserveOptions request = asking_for({"patched"});
+  const std::vector<std::string> masked_lines = {kText, kOther};
+  request.masked = masked_lines;
+  EXPECT_EQ(
+      why_missing(observe_all({run_of(a), run_of(b)}, masked_lines, request).at(1), "patched"),
+      "the two runs are of different models");
+  const Observed same = observe_all({run_of(b), run_of(b)}, masked_lines, request).at(1);
+  for (const Row& row : same.tables.at("patched").rows) {
+    EXPECT_EQ(row.cells, (std::vector<double>{0, 0})) << row.label;
+  }
+  std::vector<std::string> long_line = {kText};
+  for (int i = 0; i < 40; ++i) long_line[0] += " " + kText;
+  request.masked = long_line;
+  const RunOptions windows{.overflow = Overflow::kWindow}, cut{.overflow = Overflow::kTruncate};
+  EXPECT_EQ(why_missing(observe_all({run_of(b), run_of(b, "", windows)}, {kText}, request).at(1),
+                        "patched"),
+            "a text was run in overlapping windows");
+  // Both runs are given the tokens that the one with fewer can take.
+  const Observed truncated =
+      observe_all({run_of(b, "", cut), run_of(b, "", {.positions = Positions::none()})}, {kText},
+                  request)
+          .at(1);
+  EXPECT_EQ(why_missing(truncated, "patched"), "");
+}
+
+TEST(ManyTest, WithoutAddedVectorsThereIsNoDirectPathAndPositionsCauseNothing) {
+  Encoder none = encoder_of("none");
+  lens::ObserveOptions request = asking_for({"causes"});
+  const std::vector<std::string> masked_lines = {kText, kOther};
+  request.masked = masked_lines;
+  const Observed run = observe_all({run_of(none)}, {kText, kOther}, request).at(0);
+  for (const Row& row : run.tables.at("causes").rows) EXPECT_NE(row.label, "direct path");
+  EXPECT_EQ(number(run, "causes", "positions", "removed"), 0);
+  EXPECT_NEAR(number(run, "causes", "position 3", "removed"), 0, 1e-5);
+}
+
+TEST(ManyTest, MaskedTextsThatARunCutsAreCutBeforeTheyAreMasked) {
+  std::string line = "Tom";
+  for (int i = 0; i < 200; ++i) line += " and Tom";
+  Encoder encoder = encoder_of("learned");
+  lens::ObserveOptions request = asking_for({"masked", "lens", "causes"});
+  const std::vector<std::string> masked_lines = {line};
+  request.masked = masked_lines;
+  const std::vector<std::string> texts = {kText, kOther};
+  const Measured cut =
+      observe_all({run_of(encoder, "", {.overflow = Overflow::kTruncate})}, texts, request).at(0);
+  request.tokenize.max_tokens = 128;
+  const Measured want = observe_all({run_of(encoder)}, texts, request).at(0);
+  EXPECT_EQ(cut.masked.losses, want.masked.losses);
+  EXPECT_EQ(number(cut, "masked", "all", "tokens"), 126);
+  EXPECT_EQ(number(cut, "lens", 0, "loss"), number(want, "lens", 0, "loss"));
+  EXPECT_EQ(number(cut, "causes", "MLP 1", "removed"), number(want, "causes", "MLP 1", "removed"));
+  request.tokenize.max_tokens = 0;
+  const Observed windows =
+      observe_all({run_of(encoder, "", {.overflow = Overflow::kWindow})}, texts, request).at(0);
+  EXPECT_EQ(why_missing(windows, "causes"), "a text was run in overlapping windows");
+  EXPECT_EQ(why_missing(windows, "masked"), "");
+}
+
+TEST(ManyTest, LongerThanTrainedASinusoidGoesOnAndATableNeedsAPolicy) {
+  Encoder a = encoder_of("sinusoidal"), b = encoder_of("learned");
+  lens::ObserveOptions request = asking_for({"longer"});
+  request.masked = all_lines();
+  const auto runs = observe_all({run_of(a), run_of(b)}, {kText}, request);
+  const std::vector<std::vector<std::string>> want = {
+      {"128", "192", "256"},
+      {"128", "192 clamp", "192 interpolate", "192 window", "256 clamp", "256 interpolate",
+       "256 window"}};
+  for (size_t side = 0; side < 2; ++side) {
+    const Table& table = runs[side].tables.at("longer");
+    std::vector<std::string> lengths;
+    for (const Row& row : table.rows) {
+      lengths.push_back(row.label);
+      for (const char* column : {"masks", "tokens"}) {  // the same at every length
+        EXPECT_EQ(row.cells.at(table.column(column)), number(runs[0], "longer", "128", column));
+      }
+      EXPECT_GT(row.cells.at(table.column("loss")), 1);
+    }
+    EXPECT_EQ(lengths, want[side]);
+  }
+}
+
+TEST(ManyTest, AModelIsNotMovedFromItself) {
+  Encoder encoder = encoder_of("learned");
+  const auto runs = observe_all({run_of(encoder), run_of(encoder)}, {kText, kOther});
+  ASSERT_GT(runs[0].tables.size(), 10u);
+  for (const auto& [view, table] : runs[0].tables) {
+    const Table& other = runs[1].tables.at(view);
+    ASSERT_EQ(table.rows.size(), other.rows.size());
+    for (size_t r = 0; r < table.rows.size(); ++r) {
+      const std::vector<double>&a = table.rows[r].cells, &b = other.rows[r].cells;
+      EXPECT_TRUE(std::ranges::equal(
+          a, b, [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); }))
+          << view << r;
+    }
+  }
+  for (const Row& row : runs[1].tables.at("moved").rows) {
+    EXPECT_NEAR(row.cells[0], 0, 1e-12);
+    EXPECT_EQ(row.cells[2], 0);
+  }
+}
+
+TEST(ManyTest, APrecisionMovesStatesALittle) {
+  Encoder f32 = encoder_of("learned"), int8 = encoder_of("learned", Precision::kInt8);
+  const lens::ObserveOptions request = asking_for({"moved"});
+  const std::vector<std::string> lines = all_lines();
+  const auto runs = observe_all({run_of(f32), run_of(int8)}, lines, request);
+  EXPECT_EQ(runs[0].precision, "f32");
+  EXPECT_EQ(runs[1].precision, "int8");
+  EXPECT_EQ(runs[0].table("moved"), nullptr);
+  EXPECT_EQ(number(runs[1], "moved", 0, "relative"), 0);
+  for (int64_t l = 1; l <= 6; ++l) {
+    EXPECT_GT(number(runs[1], "moved", l, "relative"), 1e-3);
+    EXPECT_LT(number(runs[1], "moved", l, "relative"), 0.1);
+  }
+  const Observed same = observe_all({run_of(int8), run_of(int8)}, lines, request).at(1);
+  for (int64_t l = 0; l <= 6; ++l) {
+    EXPECT_EQ(number(same, "moved", l, "largest"), 0);
+    EXPECT_EQ(number(same, "moved", l, "least_cosine"), 1);
+  }
+}
+
+TEST(ManyTest, RunsThatCutATextToDifferentLengthsHaveNotMoved) {
+  Encoder encoder = encoder_of("learned");
+  const ModelConfig& config = encoder.model().config();
+  const std::vector<float> rows(4 * config.d_model, 0.5f);
+  const RunOptions whole = {.overflow = Overflow::kTruncate};
+  RunOptions cut = whole;
+  cut.positions = Positions::table({.rows = 4, .d_model = config.d_model, .values = rows});
+  const std::vector<lens::Run> subjects = {run_of(encoder, "whole", whole),
+                                           run_of(encoder, "cut", cut)};
+  const lens::ObserveOptions request = asking_for({"moved"});
+  EXPECT_NE(why_missing(observe_all(subjects, {kText, kOther}, request)[1], "moved"), "");
+  const std::vector<Observed> runs = observe(subjects, {.text = kText}, request);
+  EXPECT_NE(runs.at(0).num_tokens, runs.at(1).num_tokens);
+  EXPECT_NE(why_missing(runs.at(1), "moved"), "");
+  // Runs of one model are given the same tokens: those that the first can take.
+  const std::vector<Observed> same = observe({subjects[1], subjects[0]}, {.text = kText}, request);
+  EXPECT_EQ(same.at(1).num_tokens, 4);
+  EXPECT_EQ(why_missing(same.at(1), "moved"), "");
+}
+
+TEST(ManyTest, ModelsWithoutHeadOrTokenizerAnswerWhatTheyCan) {
+  const TempFolder folder;
+  folder.write("config.json", small_config_json().dump());
+  folder.write("model.safetensors", safetensors_bytes(small_tensors()));
+  Encoder small(Model::load(folder.path())), none = encoder_of("none");
+  const std::vector<lens::Run> two = {run_of(small, "small"), run_of(none, "none")};
+  const std::vector<lens::Text> ids = {{.token_ids = std::vector<int32_t>{1, 2, 3}}};
+  const std::vector<std::string> lines = {kText};
+  lens::ObserveOptions request = asking_for();
+  request.masked = lines;
+  request = possible(request, true, true);
+  const std::vector<Measured> runs = means_of(two, ids, request);
+  EXPECT_TRUE(runs[1].other_tokens);  // there, ids mean pieces
+  EXPECT_EQ(why_missing(runs[1], "moved"), "the two tokenizers make different tokens");
+  EXPECT_GT(number(runs[0], "norm", 1, "norm"), 0);
+  EXPECT_NE(why_missing(runs[0], "masked").find("head"), std::string::npos);
+  EXPECT_EQ(why_missing(runs[0], "lens"), why_missing(runs[0], "masked"));
+  EXPECT_EQ(why_missing(runs[1], "masked"), "");
+  EXPECT_EQ(number(runs[1], "masked", "all", "masks"), 1);
+
+  const TempFolder other;  // without a tokenizer
+  for (const char* file : {"config.json", "model.safetensors"})
+    other.write(file, read_text_file(std::filesystem::path(bundled_model("none")) / file));
+  Encoder large(Model::load(other.path()));
+  const auto shapes = means_of(std::vector{run_of(small, "small"), run_of(large, "large")}, ids,
+                               asking_for({"moved"}));
+  EXPECT_EQ(why_missing(shapes[1], "moved"), "the two models have different shapes");
+}
+
+}  // namespace
+}  // namespace phasor::internal
