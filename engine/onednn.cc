@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "phasor/errors.h"
+#include "files/refuse.h"
 
 namespace phasor::internal::onednn {
 namespace {
@@ -49,8 +49,8 @@ auto guarded(std::string_view doing, Body body) {
   try {
     return body();
   } catch (const dnnl::error& error) {
-    throw BackendError(fmt::format("oneDNN {} cannot {}: {} ({})", version(), doing, error.message,
-                                   dnnl_status2str(error.status)));
+    refuse<BackendError>("oneDNN {} cannot {}: {} ({})", version(), doing, error.message,
+                         dnnl_status2str(error.status));
   }
 }
 
@@ -190,7 +190,7 @@ Primitive Primitive::with_own_arguments() const {
 dnnl_exec_arg_t& Primitive::argument(int arg) {
   const auto found = std::find_if(arguments_.begin(), arguments_.end(),
                                   [&](const auto& a) { return a.arg == arg; });
-  if (found == arguments_.end()) throw BackendError(fmt::format("no argument {} to set", arg));
+  if (found == arguments_.end()) refuse<BackendError>("no argument {} to set", arg);
   return *found;
 }
 
@@ -207,8 +207,8 @@ void Primitive::run(void* scratchpad) {
       primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());
   if (status == dnnl_success) status = dnnl_stream_wait(stream_.get());
   if (status != dnnl_success) {
-    throw BackendError(fmt::format("oneDNN {} failed to run {} ({})", version(), impl_info_,
-                                   dnnl_status2str(status)));
+    refuse<BackendError>("oneDNN {} failed to run {} ({})", version(), impl_info_,
+                         dnnl_status2str(status));
   }
 }
 
@@ -216,7 +216,7 @@ Desc Primitive::desc(int arg) const {
   for (size_t i = 0; i < arguments_.size(); ++i) {
     if (arguments_[i].arg == arg) return memories_[i].get_desc();
   }
-  throw BackendError(fmt::format("no argument {} to describe", arg));
+  refuse<BackendError>("no argument {} to describe", arg);
 }
 
 size_t Primitive::scratchpad_bytes() const { return memories_.back().get_desc().get_size(); }

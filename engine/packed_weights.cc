@@ -19,7 +19,7 @@
 #include "engine/norm.h"
 #include "engine/sanity.h"
 #include "engine/scratch.h"
-#include "phasor/errors.h"
+#include "files/refuse.h"
 
 namespace phasor::internal {
 namespace {
@@ -243,9 +243,8 @@ void check_packed_bytes(const Model& model, int64_t bytes) {
   constexpr int64_t kBeside = int64_t{64} << 20, kBytesOfParameter = 8;
   const int64_t most = kBeside + kBytesOfParameter * model.num_parameters();
   if (bytes <= most) return;
-  throw ModelError(
-      fmt::format("the packed weights would take {} MB; a model of {} parameters may take {} MB",
-                  bytes >> 20, model.num_parameters(), most >> 20));
+  refuse<ModelError>("the packed weights would take {} MB; a model of {} parameters may take {} MB",
+                     bytes >> 20, model.num_parameters(), most >> 20);
 }
 
 int64_t bytes_of(Packer& packer, const Tensor& weight) {
@@ -254,11 +253,10 @@ int64_t bytes_of(Packer& packer, const Tensor& weight) {
 
 PackedHead pack_mlm_head(const Model& model, const dnnl::engine& engine, int64_t packed_already) {
   if (!model.weights().mlm_head) {
-    throw ModelError(
-        fmt::format("this {} checkpoint has no masked-language-model head; choose one saved with "
-                    "it (…ForMaskedLM)",
-                    model.config().family),
-        ErrorCode::kUnsupported);
+    refuse<ModelError>(ErrorCode::kUnsupported,
+                       "this {} checkpoint has no masked-language-model head; choose one saved "
+                       "with it (…ForMaskedLM)",
+                       model.config().family);
   }
   const MlmHead& head = *model.weights().mlm_head;
   Arena arena;
@@ -298,15 +296,13 @@ PackedHead pack_classifier(const Model& model, const dnnl::engine& engine, int64
 const ClassifierHead& classifier_of(const Model& model) {
   if (model.weights().classifier) return *model.weights().classifier;
   for (const std::string& note : model.notes()) {  // why the file's head is not used
-    if (note.starts_with("the classification head")) {
+    if (note.starts_with("the classification head"))
       throw ModelError(note, ErrorCode::kUnsupported);
-    }
   }
-  throw ModelError(
-      fmt::format("this {} checkpoint has no classification head; choose one saved with it "
-                  "(…ForSequenceClassification)",
-                  model.config().family),
-      ErrorCode::kUnsupported);
+  refuse<ModelError>(ErrorCode::kUnsupported,
+                     "this {} checkpoint has no classification head; choose one saved with it "
+                     "(…ForSequenceClassification)",
+                     model.config().family);
 }
 
 onednn::MatmulTypes matmul_types(Precision precision) {
@@ -334,10 +330,10 @@ Precision precision_for(const ModelConfig& config, Precision wanted) {
   if (wanted == Precision::kAuto) {
     return onednn::has_fast_bfloat16() ? Precision::kBfloat16 : Precision::kFloat32;
   }
-  throw InvalidArgument(
-      fmt::format("the model's widest linear map has {} inputs; int8 takes up to {} on this CPU, "
-                  "or its sums would overflow: choose the precision f32 or bf16",
-                  width, max_int8_width()));
+  refuse<InvalidArgument>(
+      "the model's widest linear map has {} inputs; int8 takes up to {} on this CPU, or its sums "
+      "would overflow: choose the precision f32 or bf16",
+      width, max_int8_width());
 }
 
 int64_t packed_bytes(const Model& model, const dnnl::engine& engine, Precision precision) {

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <tuple>
 
+#include "files/refuse.h"
 #include "files/utf8.h"
-#include "phasor/errors.h"
 #include "tokenizer/gpt2_words.h"
 
 namespace phasor::internal {
@@ -50,22 +50,20 @@ class Merges {
   Merges(const ByteLevelBpeSpec& spec, const Vocabulary& vocabulary)
       : begins_(vocabulary.size() + 1) {
     if (spec.merges.empty()) {
-      throw ModelError(
-          fmt::format("{}: no merge of this byte-level BPE tokenizer could be read; "
-                      "get the file again, or give token ids instead of text "
-                      "(infer --ids \"5 17 9\")",
-                      spec.merges_file));
+      refuse<ModelError>(
+          "{}: no merge of this byte-level BPE tokenizer could be read; get the file again, or "
+          "give token ids instead of text (infer --ids \"5 17 9\")",
+          spec.merges_file);
     }
-    if (std::ssize(spec.merges) > kMaxPieces) {
-      throw ModelError(fmt::format("{}: more than {} merges", spec.merges_file, kMaxPieces));
-    }
+    if (std::ssize(spec.merges) > kMaxPieces)
+      refuse<ModelError>("{}: more than {} merges", spec.merges_file, kMaxPieces);
     for (const auto& [left, right] : spec.merges) {
       const auto id = [&](const std::string& piece) {
         if (const auto found = vocabulary.lookup(piece)) return *found;
-        throw ModelError(
-            fmt::format("{}: merge {}: one of its pieces or their result is not in the vocabulary "
-                        "of {} pieces; get the tokenizer's files again",
-                        spec.merges_file, merges_.size() + 1, vocabulary.size()));
+        refuse<ModelError>(
+            "{}: merge {}: one of its pieces or their result is not in the vocabulary of {} "
+            "pieces; get the tokenizer's files again",
+            spec.merges_file, merges_.size() + 1, vocabulary.size());
       };
       const auto rank = static_cast<int32_t>(merges_.size());
       merges_.push_back({id(left), id(right), rank, id(left + right)});
@@ -234,8 +232,8 @@ class ByteLevelBpeTokenizer : public Tokenizer {
   void encode_word(std::string_view word, WordMerger& merger, TokenList& tokens) const {
     constexpr size_t kMaxWord = std::numeric_limits<int32_t>::max();
     if (word.size() > kMaxWord) {
-      throw InvalidArgument(fmt::format("a word of {} bytes; at most {} are read; split the text",
-                                        word.size(), kMaxWord));
+      refuse<InvalidArgument>("a word of {} bytes; at most {} are read; split the text",
+                              word.size(), kMaxWord);
     }
     if (ignore_merges_) {
       std::string spelling;

@@ -1,15 +1,13 @@
 #include "tokenizer/special_tokens.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <iterator>
 #include <limits>
 #include <utility>
 
+#include "files/refuse.h"
 #include "files/utf8.h"
-#include "phasor/errors.h"
 
 namespace phasor::internal {
 namespace {
@@ -58,10 +56,8 @@ std::vector<AddedTokens::Spelled> spelled(const std::vector<AddedToken>& tokens,
     result.push_back({token, normalized ? normalizer(token.piece) : token.piece});
     check_length(result.back().spelling, file);
     bytes += result.back().spelling.size();
-    if (bytes > kMostBytes) {
-      throw ModelError(
-          fmt::format("{}: added tokens of more than {} bytes in all", file, kMostBytes));
-    }
+    if (bytes > kMostBytes)
+      refuse<ModelError>("{}: added tokens of more than {} bytes in all", file, kMostBytes);
   }
   return result;
 }
@@ -98,11 +94,11 @@ size_t bytes_of_prompt(std::string_view text, const ValidText& valid,
 
 }  // namespace
 
-void TokenList::refuse(std::string_view piece) const {
-  throw ModelError(fmt::format(
-      "the pieces of a text of {} bytes take more than {} bytes, up to token {}, '{}', of {} bytes;"
-      " ask for its ids alone, or split the text",
-      text_bytes, most_piece_bytes(text_bytes), ids.size(), in_one_line(piece), piece.size()));
+void TokenList::no_room_for(std::string_view piece) const {
+  refuse<ModelError>(
+      "the pieces of a text of {} bytes take more than {} bytes, up to token {}, '{}', of {} "
+      "bytes; ask for its ids alone, or split the text",
+      text_bytes, most_piece_bytes(text_bytes), ids.size(), in_one_line(piece), piece.size());
 }
 
 Template bert_pair(const std::string& cls, const std::string& sep) {
@@ -170,10 +166,10 @@ int64_t SpecialTokens::room_for_text(const Items& items, const TokenizeOptions& 
     return !item.item.piece.empty() && !options.no_special_tokens;
   });
   if (max_tokens < 0 || (max_tokens > 0 && max_tokens < special)) {
-    throw InvalidArgument(
-        fmt::format("max_tokens is {}; it must be 0 (no limit) or at least {}, the number of "
-                    "special tokens that every text gets",
-                    max_tokens, std::max<int64_t>(special, 1)));
+    refuse<InvalidArgument>(
+        "max_tokens is {}; it must be 0 (no limit) or at least {}, the number of special tokens "
+        "that every text gets",
+        max_tokens, std::max<int64_t>(special, 1));
   }
   return max_tokens > 0 ? max_tokens - special : std::numeric_limits<int64_t>::max();
 }

@@ -41,7 +41,7 @@ struct TokenList : Tokens {
     ids.push_back(id);
     if (ids_only) return;
     const size_t bytes = bytes_of(piece);
-    if (bytes > room) refuse(piece);
+    if (bytes > room) no_room_for(piece);
     room -= bytes;
     pieces.emplace_back(piece);
   }
@@ -58,7 +58,7 @@ struct TokenList : Tokens {
 
  private:
   static size_t bytes_of(std::string_view piece) { return sizeof(std::string) + piece.size(); }
-  [[noreturn]] void refuse(std::string_view piece) const;
+  [[noreturn]] void no_room_for(std::string_view piece) const;
 };
 
 class SpecialTokens {

@@ -1,7 +1,5 @@
 #include "tokenizer/files/bpe_files.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -9,7 +7,7 @@
 
 #include "files/file_kinds.h"
 #include "files/files.h"
-#include "phasor/errors.h"
+#include "files/refuse.h"
 #include "tokenizer/byte_level_bpe.h"
 #include "tokenizer/files/tokenizer_json.h"
 #include "tokenizer/files/vocab_json.h"
@@ -41,15 +39,13 @@ MergeList read_merges_txt(const ModelPath& file) {
     std::string_view line = rest.substr(0, end);
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (line.ends_with('\r')) line.remove_suffix(1);
-    if (++number > kMaxPieces) {
-      throw ModelError(fmt::format("{}: more than {} lines", file.string(), kMaxPieces));
-    }
+    if (++number > kMaxPieces)
+      refuse<ModelError>("{}: more than {} lines", file.string(), kMaxPieces);
     if (line.empty() || line.starts_with("#version")) continue;
     if (append_merge(line, merges)) continue;
-    throw ModelError(
-        fmt::format("{}: line {} is {}; it must be two pieces with a space between "
-                    "them; get the file again",
-                    file.string(), number, value_text(std::string(line))));
+    refuse<ModelError>(
+        "{}: line {} is {}; it must be two pieces with a space between them; get the file again",
+        file.string(), number, value_text(std::string(line)));
   }
   return merges;
 }
@@ -65,8 +61,8 @@ MergeList read_merges(const ConfigReader& model) {
     if (is_pair) {
       merges.emplace_back(merge[0], merge[1]);
     } else if (!merge.is_string() || !append_merge(merge.get_ref<const std::string&>(), merges)) {
-      model.fail(fmt::format("merge {} is {}; it must be \"a b\" or [\"a\", \"b\"]",
-                             merges.size() + 1, value_text(merge)));
+      model.fail("merge {} is {}; it must be \"a b\" or [\"a\", \"b\"]", merges.size() + 1,
+                 value_text(merge));
     }
   }
   return merges;
@@ -123,16 +119,13 @@ std::shared_ptr<const Tokenizer> load_bpe_json(ModelFolder& folder,
   const std::string& file = reader.where();
   const TokenizerJson parts = read_tokenizer_json(reader);
   const bool other_words = parts.bert_words || parts.whitespace_split || parts.metaspace;
-  if (!parts.byte_level || other_words) {
+  if (!parts.byte_level || other_words)
     refuse_component(reader, "pre_tokenizer", "ByteLevel in BPE");
-  }
-  if (parts.bert || parts.charsmap) {
+  if (parts.bert || parts.charsmap)
     refuse_component(reader, "normalizer", "no BertNormalizer and no Precompiled in BPE");
-  }
   const bool add_prefix_space = adds_prefix_space(folder, settings, parts);
-  if (parts.gpt2_split && add_prefix_space) {
+  if (parts.gpt2_split && add_prefix_space)
     refuse_component(reader, "pre_tokenizer", "no add_prefix_space after a Split");
-  }
   const ConfigReader model = reader.object("model");
   refuse_options(model);
   ByteLevelBpeSpec spec{.file = file,

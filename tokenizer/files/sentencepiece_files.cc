@@ -1,14 +1,12 @@
 #include "tokenizer/files/sentencepiece_files.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "files/file_kinds.h"
 #include "files/files.h"
-#include "phasor/errors.h"
+#include "files/refuse.h"
 #include "tokenizer/files/tokenizer_languages.h"
 #include "tokenizer/files/vocab_json.h"
 
@@ -44,12 +42,11 @@ std::string choose_language(const std::string& asked_for, const TokenizerLanguag
     if (asked_for == code || asked_for == languages.piece(code)) return code;
   }
   if (languages.codes.empty()) {
-    throw InvalidArgument(fmt::format("{}: this {} tokenizer knows no languages; leave out '{}'",
-                                      spec.file, spec.kind, asked_for));
+    refuse<InvalidArgument>("{}: this {} tokenizer knows no languages; leave out '{}'", spec.file,
+                            spec.kind, asked_for);
   }
-  throw InvalidArgument(fmt::format("{}: the {} tokenizer has no language '{}'; it has {}",
-                                    spec.file, spec.kind, asked_for,
-                                    list_languages(languages.codes, asked_for)));
+  refuse<InvalidArgument>("{}: the {} tokenizer has no language '{}'; it has {}", spec.file,
+                          spec.kind, asked_for, list_languages(languages.codes, asked_for));
 }
 
 std::string language_of(const ConfigReader& config, const TokenizerLanguages& languages,
@@ -58,9 +55,8 @@ std::string language_of(const ConfigReader& config, const TokenizerLanguages& la
   if (languages.fallback.empty()) return {};
   const std::string code = config.text({"src_lang"}, languages.fallback);
   const auto& codes = languages.codes;
-  if (std::find(codes.begin(), codes.end(), code) == codes.end()) {
-    config.refuse("src_lang", fmt::format("one of {}", list_languages(codes, code)));
-  }
+  if (std::find(codes.begin(), codes.end(), code) == codes.end())
+    config.refuse("src_lang", "one of {}", list_languages(codes, code));
   return code;
 }
 
@@ -101,9 +97,8 @@ std::shared_ptr<const Tokenizer> load_spelled_out(const ModelPath& folder,
                                                   const ConfigReader& reader) {
   if (reader.text({"type"}) != "sentencepiece") reader.refuse("type", "\"sentencepiece\"");
   const std::string file = reader.text({"file"});
-  if (file.empty() || fs::path(file).has_parent_path()) {
+  if (file.empty() || fs::path(file).has_parent_path())
     reader.refuse("file", "the name of a file in the model's folder");
-  }
   SentencePieceSpec spec{.kind = "phasor",
                          .prefix = reader.texts({"prefix"}),
                          .suffix = reader.texts({"suffix"}),
@@ -112,8 +107,8 @@ std::shared_ptr<const Tokenizer> load_spelled_out(const ModelPath& folder,
                          .pad = reader.text({"pad"}, "")};
   constexpr size_t kMostSpecials = 16;
   if (spec.prefix.size() + spec.suffix.size() > kMostSpecials) {
-    reader.fail(fmt::format("{} special tokens round a text; at most {} are put there",
-                            spec.prefix.size() + spec.suffix.size(), kMostSpecials));
+    reader.fail("{} special tokens round a text; at most {} are put there",
+                spec.prefix.size() + spec.suffix.size(), kMostSpecials);
   }
   read_model(folder / file, spec);
   return make_sentencepiece_tokenizer(spec);

@@ -61,7 +61,7 @@ void read_t5_options(const ConfigReader& reader, SentencePieceSpec& spec) {
 
 void read_pegasus_options(const ConfigReader& reader, SentencePieceSpec&) {
   const int64_t offset = reader.integer({"offset"}, 0, kMaxExtraIds, kPegasusOffset);
-  if (offset != kPegasusOffset) reader.refuse("offset", fmt::format("{}", kPegasusOffset));
+  if (offset != kPegasusOffset) reader.refuse("offset", "{}", kPegasusOffset);
 }
 
 void read_m2m100_options(const ConfigReader& reader, SentencePieceSpec&) {

@@ -1,14 +1,12 @@
 // Reads the pairs one by one: a tree of 60000 entries would take several times as long.
 #include "tokenizer/files/vocab_json.h"
 
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "files/file_kinds.h"
 #include "files/files.h"
-#include "phasor/errors.h"
+#include "files/refuse.h"
 #include "tokenizer/vocabulary.h"
 
 namespace phasor::internal {
@@ -26,43 +24,42 @@ class PairReader : public nlohmann::json_sax<json> {
   std::vector<std::pair<std::string, int32_t>> take_pairs() { return std::move(pairs_); }
 
   bool key(string_t& piece) override {
-    if (std::ssize(pairs_) == kMaxPieces) {
-      throw ModelError(fmt::format("{}: more than {} pieces", file_, kMaxPieces));
-    }
+    if (std::ssize(pairs_) == kMaxPieces)
+      refuse<ModelError>("{}: more than {} pieces", file_, kMaxPieces);
     pairs_.emplace_back(std::move(piece), 0);
     return true;
   }
   bool number_unsigned(number_unsigned_t id) override {
-    if (!inside_ || id > kMaxId) refuse(id);
+    if (!inside_ || id > kMaxId) refuse_value(id);
     pairs_.back().second = static_cast<int32_t>(id);
     return true;
   }
   bool start_object(size_t) override {
-    if (inside_) refuse(json::object());
+    if (inside_) refuse_value(json::object());
     return inside_ = true;
   }
   bool end_object() override { return true; }
 
-  bool null() override { refuse(nullptr); }
-  bool boolean(bool value) override { refuse(value); }
-  bool number_integer(number_integer_t value) override { refuse(value); }
-  bool number_float(number_float_t value, const string_t&) override { refuse(value); }
-  bool string(string_t& value) override { refuse(value); }
-  bool binary(binary_t&) override { refuse(nullptr); }
-  bool start_array(size_t) override { refuse(json::array()); }
+  bool null() override { refuse_value(nullptr); }
+  bool boolean(bool value) override { refuse_value(value); }
+  bool number_integer(number_integer_t value) override { refuse_value(value); }
+  bool number_float(number_float_t value, const string_t&) override { refuse_value(value); }
+  bool string(string_t& value) override { refuse_value(value); }
+  bool binary(binary_t&) override { refuse_value(nullptr); }
+  bool start_array(size_t) override { refuse_value(json::array()); }
   bool end_array() override { return true; }
   bool parse_error(size_t position, const std::string&, const json::exception&) override {
-    throw ModelError(fmt::format("{}: not valid JSON from byte {} on", file_, position));
+    refuse<ModelError>("{}: not valid JSON from byte {} on", file_, position);
   }
 
  private:
-  [[noreturn]] void refuse(const json& value) const {
+  [[noreturn]] void refuse_value(const json& value) const {
     if (!inside_) {
-      throw ModelError(fmt::format("{}: {} where a JSON object {{\"piece\": id, …}} must be", file_,
-                                   value_text(value)));
+      refuse<ModelError>("{}: {} where a JSON object {{\"piece\": id, …}} must be", file_,
+                         value_text(value));
     }
-    throw ModelError(fmt::format("{}: {} is {}; it must be a whole number from 0 to {}", file_,
-                                 value_text(pairs_.back().first), value_text(value), kMaxId));
+    refuse<ModelError>("{}: {} is {}; it must be a whole number from 0 to {}", file_,
+                       value_text(pairs_.back().first), value_text(value), kMaxId);
   }
 
   std::string file_;

@@ -9,7 +9,7 @@
 
 #include "files/file_kinds.h"
 #include "files/files.h"
-#include "phasor/errors.h"
+#include "files/refuse.h"
 #include "tokenizer/files/tokenizer_json.h"
 #include "tokenizer/wordpiece_tokenizer.h"
 
@@ -27,9 +27,8 @@ std::vector<std::pair<std::string, int32_t>> read_vocab_txt(const ModelPath& fil
   refuse_other_kind(bytes, file);
   std::vector<std::pair<std::string, int32_t>> pieces;
   for (std::string_view rest = bytes; !rest.empty();) {
-    if (std::ssize(pieces) == kMaxPieces) {
-      throw ModelError(fmt::format("{}: more than {} lines", file.string(), kMaxPieces));
-    }
+    if (std::ssize(pieces) == kMaxPieces)
+      refuse<ModelError>("{}: more than {} lines", file.string(), kMaxPieces);
     const size_t end = std::min(rest.find('\n'), rest.size());
     std::string_view line = rest.substr(0, end);
     if (line.ends_with('\r')) line.remove_suffix(1);
@@ -43,12 +42,10 @@ std::vector<std::pair<std::string, int32_t>> read_vocab_txt(const ModelPath& fil
 void check_rules(const ConfigReader& root, const TokenizerJson& parts) {
   const bool other_words =
       parts.byte_level || parts.metaspace || parts.whitespace_split || parts.gpt2_split;
-  if (!parts.bert_words || other_words) {
+  if (!parts.bert_words || other_words)
     refuse_component(root, "pre_tokenizer", "BertPreTokenizer in WordPiece");
-  }
-  if (!parts.bert || parts.charsmap || !parts.steps.empty()) {
+  if (!parts.bert || parts.charsmap || !parts.steps.empty())
     refuse_component(root, "normalizer", "BertNormalizer in WordPiece");
-  }
 }
 
 /// As the class of Transformers has it, whatever tokenizer.json says.
@@ -193,10 +190,9 @@ std::shared_ptr<const Tokenizer> load_wordpiece(ModelFolder& folder, std::string
           "vocab.txt is followed: the model in tokenizer.json is {}, not WordPiece", model));
     }
   } else {
-    root.fail(fmt::format("its model is {}; a {} tokenizer needs WordPiece, or a vocab.txt beside "
-                          "it",
-                          value_text(model), spec.kind),
-              ErrorCode::kUnsupported);
+    root.fail(ErrorCode::kUnsupported,
+              "its model is {}; a {} tokenizer needs WordPiece, or a vocab.txt beside it",
+              value_text(model), spec.kind);
   }
   if (!settings.gives_types.value_or(kind != "DistilBert")) drop_types(settings, spec);
   spec.words.lower_case |= settings.lower_case;
