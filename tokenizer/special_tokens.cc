@@ -18,30 +18,31 @@ size_t most_piece_bytes(size_t text_bytes) { return 64 * (text_bytes + (size_t{1
 
 Template around(const std::vector<std::string>& prefix, const std::vector<std::string>& suffix) {
   Template items;
-  for (const std::string& piece : prefix) {
-    if (!piece.empty()) items.push_back({piece});
-  }
+  const auto add = [&](const std::vector<std::string>& pieces) {
+    for (const std::string& piece : pieces) {
+      if (!piece.empty()) items.push_back({piece});
+    }
+  };
+  add(prefix);
   items.push_back({});
-  for (const std::string& piece : suffix) {
-    if (!piece.empty()) items.push_back({piece});
-  }
+  add(suffix);
   return items;
 }
 
 /// The tokens that may be written in a text, each once.
-std::vector<AddedToken> all_written(const std::vector<AddedToken>& written, const Template& single,
-                                    const Template& pair, const std::vector<std::string>& others,
+std::vector<AddedToken> all_written(const CommonSpec& spec, const std::vector<std::string>& others,
                                     const Vocabulary& vocabulary) {
-  std::vector<AddedToken> all = written;
+  std::vector<AddedToken> all = all_added(spec.added, spec.written, vocabulary);
   std::set<std::string, std::less<>> known = {""};
-  for (const AddedToken& token : written) known.insert(token.piece);
+  for (const AddedToken& token : all) known.insert(token.piece);
   const auto add = [&](const std::string& piece) {
     if (!known.insert(piece).second) return;
     all.push_back({.piece = piece, .id = vocabulary.find(piece), .lstrip = true});
   };
-  for (const Template* const items : {&single, &pair}) {
-    for (const TemplateItem& item : *items) add(item.piece);
+  for (const auto* const pieces : {&spec.prefix, &spec.suffix}) {
+    for (const std::string& piece : *pieces) add(piece);
   }
+  for (const TemplateItem& item : spec.pair) add(item.piece);
   for (const std::string& piece : others) add(piece);
   return all;
 }
@@ -109,19 +110,16 @@ Template roberta_pair(const std::string& cls, const std::string& sep) {
   return {{cls}, {}, {sep}, {sep}, {}, {sep}};
 }
 
-SpecialTokens::SpecialTokens(const Vocabulary& vocabulary, const std::vector<std::string>& prefix,
-                             const std::vector<std::string>& suffix,
-                             const std::vector<std::string>& others, const Template& pair,
-                             const std::vector<AddedToken>& written, Normalizer normalizer,
-                             bool cut_left)
-    : single_(with_ids(around(prefix, suffix), vocabulary)),
-      pair_(with_ids(pair, vocabulary)),
-      normalizer_(std::move(normalizer)),
-      all_(all_written(written, around(prefix, suffix), pair, others, vocabulary)),
+SpecialTokens::SpecialTokens(const Vocabulary& vocabulary, const CommonSpec& spec,
+                             const std::vector<std::string>& others)
+    : single_(with_ids(around(spec.prefix, spec.suffix), vocabulary)),
+      pair_(with_ids(spec.pair, vocabulary)),
+      normalizer_(spec.normalizer),
+      all_(all_written(spec, others, vocabulary)),
       written_(spelled(all_, false, normalizer_, vocabulary.file())),
       written_normalized_(spelled(all_, true, normalizer_, vocabulary.file())),
       specials_(special_pieces(all_)),
-      cut_left_(cut_left) {}
+      cut_left_(spec.truncate_left) {}
 
 SpecialTokens::Items SpecialTokens::with_ids(const Template& items, const Vocabulary& vocabulary) {
   Items result;

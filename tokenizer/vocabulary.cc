@@ -43,6 +43,13 @@ void Vocabulary::set(std::string_view piece, int64_t id) {
   longest_piece_ = std::max(longest_piece_, static_cast<int64_t>(piece.size()));
 }
 
+void Vocabulary::set_all(const std::vector<std::pair<std::string, int32_t>>& pieces) {
+  for (auto entry = pieces.rbegin(); entry != pieces.rend(); ++entry) {
+    check_length(entry->first, file_);
+    set(entry->first, entry->second);
+  }
+}
+
 const std::string& Vocabulary::piece(int32_t id) const {
   if (id < 0 || id >= size()) {
     refuse<InvalidArgument>(

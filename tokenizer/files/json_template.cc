@@ -5,7 +5,6 @@
 
 #include "files/files.h"
 #include "phasor/errors.h"
-#include "tokenizer/files/json_components.h"
 #include "tokenizer/files/tokenizer_json.h"
 #include "tokenizer/vocabulary.h"
 

@@ -19,12 +19,8 @@
 #include "files/files.h"
 #include "files/refuse.h"
 #include "phasor/tokenizer.h"
-#include "tokenizer/files/bpe_files.h"
-#include "tokenizer/files/sentencepiece_files.h"
-#include "tokenizer/files/tokenizer_families.h"
+#include "tokenizer/files/readers.h"
 #include "tokenizer/files/tokenizer_json.h"
-#include "tokenizer/files/unigram_json.h"
-#include "tokenizer/files/wordpiece_files.h"
 
 namespace phasor {
 using namespace internal;
@@ -100,7 +96,7 @@ std::shared_ptr<const Tokenizer> load_bert(const Files& files, std::string_view 
 
 std::shared_ptr<const Tokenizer> load_sentencepiece(const Files& files, TokenizerFamily family,
                                                     std::vector<std::string> notes = {}) {
-  family.spec.notes = std::move(notes);
+  family.spec.common.notes = std::move(notes);
   return load_family(files.folder.path(), std::move(family), files.settings, files.options);
 }
 

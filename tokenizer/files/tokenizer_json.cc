@@ -13,7 +13,6 @@
 #include "files/files.h"
 #include "files/refuse.h"
 #include "tokenizer/charsmap.h"
-#include "tokenizer/files/json_components.h"
 #include "tokenizer/gpt2_words.h"
 #include "tokenizer/sentencepiece_check.h"
 #include "tokenizer/unicode.h"
@@ -176,8 +175,8 @@ constexpr Component kPreTokenizers[] = {{"BertPreTokenizer", read_bert_words},
                                         {"WhitespaceSplit", read_whitespace_split},
                                         {"Metaspace", read_metaspace}};
 
-}  // namespace
-
+/// Reads `part`, which is of one of the types in `known`, or a Sequence with a list of such parts
+/// under `list`.
 void read_component(const ConfigReader& part, std::string_view list,
                     std::span<const Component> known, TokenizerJson& result) {
   const std::string type = part.text({"type"}, "");
@@ -193,6 +192,8 @@ void read_component(const ConfigReader& part, std::string_view list,
   for (const Component& component : known) types += fmt::format(", {}", component.type);
   refuse_component(part, "type", types);
 }
+
+}  // namespace
 
 std::string model_of_tokenizer_json(const ConfigReader& root) {
   const json* const model = root.value("model");
@@ -246,24 +247,23 @@ std::vector<std::pair<std::string, int32_t>> read_vocab_object(const ConfigReade
   return pieces;
 }
 
-std::string mask_of(const TokenizerSettings& settings, const TokenizerJson& parts) {
-  std::string mask;
-  for (const AddedToken& token : parts.added) {
-    if (token.piece == "[MASK]" || token.piece == "<mask>") mask = token.piece;
-  }
-  read_special(settings, "mask_token", mask);
-  return mask;
-}
-
-std::vector<NormalizerStep> steps_of(const TokenizerSettings& settings,
-                                     const TokenizerJson& parts) {
+CommonSpec common_spec(const std::string& file, const TokenizerSettings& settings,
+                       const TokenizerJson& parts) {
   std::vector<NormalizerStep> steps = parts.steps;
   if (settings.lower_case) steps.insert(steps.begin(), in_lower_case);
-  return steps;
-}
-
-bool cuts_left(const TokenizerSettings& settings, const TokenizerJson& parts) {
-  return settings.truncate_left.value_or(parts.truncate_left);
+  CommonSpec spec{.file = file,
+                  .prefix = parts.prefix,
+                  .suffix = parts.suffix,
+                  .pair = parts.pair,
+                  .added = settings.added,
+                  .written = parts.added,
+                  .truncate_left = settings.truncate_left.value_or(parts.truncate_left),
+                  .normalizer = in_order(std::move(steps), file)};
+  for (const AddedToken& token : parts.added) {
+    if (token.piece == "[MASK]" || token.piece == "<mask>") spec.mask = token.piece;
+  }
+  read_special(settings, "mask_token", spec.mask);
+  return spec;
 }
 
 void check_named(const TokenizerJson& parts, const Tokenizer& tokenizer, const std::string& file) {

@@ -137,6 +137,14 @@ void read_special(const TokenizerSettings& settings, std::string_view key, std::
   }
 }
 
+void read_specials(const TokenizerSettings& settings, SpecialNames& names) {
+  read_special(settings, "cls_token", names.cls);
+  read_special(settings, "sep_token", names.sep);
+  read_special(settings, "unk_token", names.unk);
+  read_special(settings, "pad_token", names.pad);
+  read_special(settings, "mask_token", names.mask);
+}
+
 AddedToken read_added_token(const ConfigReader& entry, int64_t id) {
   AddedToken token{.piece = entry.text({"content"}), .id = id};
   token.special = entry.boolean({"special"}, false);

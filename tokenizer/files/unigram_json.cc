@@ -1,5 +1,3 @@
-#include "tokenizer/files/unigram_json.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,6 +13,7 @@
 #include "files/files.h"
 #include "phasor/errors.h"
 #include "tokenizer/crowding.h"
+#include "tokenizer/files/readers.h"
 #include "tokenizer/files/tokenizer_json.h"
 #include "tokenizer/sentencepiece_check.h"
 #include "tokenizer/sentencepiece_tokenizer.h"
@@ -114,24 +113,16 @@ std::shared_ptr<const Tokenizer> load_unigram_json(ModelFolder& folder,
     refuse_component(reader, "pre_tokenizer", "prepend_scheme \"always\" there");
 
   SentencePieceSpec spec{.kind = "Unigram",
-                         .file = file,
-                         .prefix = parts.prefix,
-                         .suffix = parts.suffix,
-                         .pair = parts.pair,
-                         .mask = mask_of(settings, parts),
                          .new_word_after_special = others || !first,
-                         .added = settings.added,
-                         .written = parts.added,
-                         .truncate_left = cuts_left(settings, parts),
-                         .normalizer = in_order(steps_of(settings, parts), file)};
+                         .common = common_spec(file, settings, parts)};
   const std::vector<ModelPiece> pieces = read_pieces(model, *vocab, unk_id, parts, file);
   if (first && !settings.config.boolean({"add_prefix_space"}, true)) {
-    spec.notes.push_back(
+    spec.common.notes.push_back(
         "tokenizer_config.json's add_prefix_space is false and tokenizer.json adds one, which is "
         "followed");
   }
   if (!same_pieces(folder.path() / model_file, pieces)) {
-    spec.notes.push_back(
+    spec.common.notes.push_back(
         fmt::format("{} has other pieces than tokenizer.json, which is followed", model_file));
   }
   const auto tokenizer = make_sentencepiece_tokenizer(

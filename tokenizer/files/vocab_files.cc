@@ -1,5 +1,5 @@
 // Reads the pairs one by one: a tree of 60000 entries would take several times as long.
-#include "tokenizer/files/vocab_json.h"
+#include "tokenizer/files/vocab_files.h"
 
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -75,6 +75,22 @@ std::vector<std::pair<std::string, int32_t>> read_vocab_json(const ModelPath& fi
   PairReader reader(file.string());
   json::sax_parse(text, &reader);
   return reader.take_pairs();
+}
+
+void for_each_line(const ModelPath& file,
+                   const std::function<void(std::string_view line, int64_t number)>& visit) {
+  const std::string bytes = read_model_file(file);
+  refuse_other_kind(bytes, file);
+  int64_t number = 0;
+  for (std::string_view rest = bytes; !rest.empty();) {
+    if (++number > kMaxPieces)
+      refuse<ModelError>("{}: more than {} lines", file.string(), kMaxPieces);
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    std::string_view line = rest.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    visit(line, number);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
 }
 
 }  // namespace phasor::internal
