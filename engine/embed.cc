@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/encoding.h"
+#include "engine/packed_weights.h"
 #include "engine/worker.h"
 #include "files/refuse.h"
 
@@ -266,11 +267,9 @@ class EmbedRun {
 }  // namespace
 
 int64_t affordable_tokens(int64_t tokens, const Model& model, int threads) {
-  constexpr int64_t kFloats = int64_t{16} << 20, kFloatsOfParameter = 2;
-  const int64_t row = floats_per_token(model.config(), threads);
-  if (tokens <= kFloats / row) return tokens;
-  return std::clamp<int64_t>((kFloats + kFloatsOfParameter * model.num_parameters()) / row, 16,
-                             tokens);
+  const int64_t row = floats_per_token(model.config(), threads) * int64_t{sizeof(float)};
+  if (tokens <= kAlwaysAffordable / row) return tokens;
+  return std::clamp<int64_t>(affordable_bytes(model) / row, 16, tokens);
 }
 
 int64_t embedding_width(const Model& model, const EmbedOptions& options) {

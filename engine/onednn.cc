@@ -157,15 +157,11 @@ void transpose(const void* from, const std::vector<int64_t>& in_places,
 Desc dense(const Dims& dims, Type type) {
   Dims strides(dims.size(), 1);
   for (size_t i = dims.size() - 1; i > 0; --i) strides[i - 1] = strides[i] * dims[i];
-  return strided(dims, strides, type);
-}
-
-Desc strided(const Dims& dims, const Dims& strides, Type type) {
   return guarded("describe a tensor", [&] { return Desc(dims, type, strides); });
 }
 
 Primitive::Primitive(const dnnl::engine& engine, const dnnl::primitive& primitive,
-                     std::initializer_list<std::pair<int, Desc>> arguments, const Desc& scratchpad,
+                     const std::vector<std::pair<int, Desc>>& arguments, const Desc& scratchpad,
                      std::string impl_info)
     : primitive_(primitive), stream_(engine), impl_info_(std::move(impl_info)) {
   const auto add = [&](int arg, const Desc& desc) {
@@ -225,20 +221,11 @@ Primitive make_matmul(const dnnl::engine& engine, const Desc& src, const Desc& w
                       const std::optional<Desc>& bias, const Desc& dst) {
   return guarded("create a matmul", [&] {
     const auto pd = matmul_desc(engine, src, weights, bias, dst, attributes());
-    const dnnl::matmul matmul(pd);
-    if (!bias) {
-      return Primitive(engine, matmul,
-                       {{DNNL_ARG_SRC, pd.src_desc()},
-                        {DNNL_ARG_WEIGHTS, pd.weights_desc()},
-                        {DNNL_ARG_DST, pd.dst_desc()}},
-                       pd.scratchpad_desc(), pd.impl_info_str());
-    }
-    return Primitive(engine, matmul,
-                     {{DNNL_ARG_SRC, pd.src_desc()},
-                      {DNNL_ARG_WEIGHTS, pd.weights_desc()},
-                      {DNNL_ARG_BIAS, pd.bias_desc()},
-                      {DNNL_ARG_DST, pd.dst_desc()}},
-                     pd.scratchpad_desc(), pd.impl_info_str());
+    std::vector<std::pair<int, Desc>> arguments = {{DNNL_ARG_SRC, pd.src_desc()},
+                                                   {DNNL_ARG_WEIGHTS, pd.weights_desc()},
+                                                   {DNNL_ARG_DST, pd.dst_desc()}};
+    if (bias) arguments.emplace_back(DNNL_ARG_BIAS, pd.bias_desc());
+    return Primitive(engine, dnnl::matmul(pd), arguments, pd.scratchpad_desc(), pd.impl_info_str());
   });
 }
 
