@@ -17,7 +17,7 @@
 #include "tests/support/cpu_seconds.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/test_files.h"
-#include "tokenizer/files/vocab_json.h"
+#include "tokenizer/files/vocab_files.h"
 
 namespace phasor {
 using namespace internal;
