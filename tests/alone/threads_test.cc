@@ -1,27 +1,10 @@
 // Several threads over one Model, and the loops that the library runs on several. A program of its
 // own, which .ci/run also runs under the thread sanitizer.
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <chrono>
-#include <map>
-#include <memory>
-#include <nlohmann/json.hpp>
-#include <random>
-#include <set>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
-#include "phasor/encoder.h"
-#include "phasor/errors.h"
-#include "phasor/lens/probe.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/expect_close.h"
-#include "tests/support/test_files.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {

@@ -1,26 +1,11 @@
 // Token types of a run, and classification heads over texts and pairs.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <limits>
-#include <memory>
-#include <nlohmann/json.hpp>
-#include <numeric>
 #include <stop_token>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "phasor/encoder.h"
-#include "phasor/errors.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/expect_close.h"
-#include "tests/support/expect_error.h"
 #include "tests/support/reference_encoder.h"
 #include "tests/support/run_program.h"
 #include "tests/support/shared_files.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -77,6 +62,11 @@ std::shared_ptr<const Model> classifier(const ClassifierHead& head, bool norm = 
 
 std::shared_ptr<const Model> reranker(Output output = Output::kSigmoid) {
   return classifier({.labels = {"relevant"}, .output = output});
+}
+
+std::shared_ptr<const Model> with_weights(const std::shared_ptr<const Model>& model,
+                                          const Weights& weights) {
+  return Model::create(model->config(), weights, model, std::make_shared<LetterPairTokenizer>());
 }
 
 /// What the oracle makes of a text, or a pair, as the model's tokenizer encodes it.
@@ -155,8 +145,7 @@ TEST(ClassifyTest, AHeadMayBeASingleMatrix) {
   const auto full = classifier({.labels = {"a", "b"}});
   Weights weights = full->weights();
   weights.classifier->dense = {};
-  const auto model =
-      Model::create(full->config(), weights, full, std::make_shared<LetterPairTokenizer>());
+  const auto model = with_weights(full, weights);
   Encoder encoder(model, {.threads = 1});
   const Classification result = encoder.classify("abc");
   expect_close<float, double>(
@@ -220,9 +209,7 @@ TEST(ClassifyTest, LargeLogitsSaturateProbabilitiesButNotScores) {
   for (float& w : out) w *= 1e4f;
   Weights weights = small->weights();
   weights.classifier->out.weight.data = reinterpret_cast<const std::byte*>(out.data());
-  Encoder encoder(
-      Model::create(small->config(), weights, small, std::make_shared<LetterPairTokenizer>()),
-      {.threads = 1});
+  Encoder encoder(with_weights(small, weights), {.threads = 1});
   const std::vector<std::string> texts = {"a", "b", "c", "d", "e", "f", "g", "h"};
   const Classification result = encoder.classify("query", texts);
   const std::vector<float> scores = encoder.score("query", texts);
@@ -267,12 +254,8 @@ TEST(ClassifyTest, WrongCallsAreRefused) {
   EXPECT_EQ(encoder.classify("a", std::vector<std::string>()).size(), 0);
   std::stop_source stop;
   stop.request_stop();
-  try {
-    encoder.classify("a", "b", {.stop = stop.get_token()});
-    ADD_FAILURE() << "was not stopped";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kCancelled);
-  }
+  expect_code(ErrorCode::kCancelled, "",
+              [&] { encoder.classify("a", "b", {.stop = stop.get_token()}); });
   Encoder headless(random_model(small_config(), 1), {.threads = 1});
   const auto words = {std::string("no classification head"), std::string("random")};
   expect_error<ModelError>([&] { headless.classify("a"); }, words);
@@ -285,9 +268,7 @@ TEST(ClassifyTest, AWeightThatIsNoNumberIsNamed) {
   std::vector<float> bias = {std::nanf("")};
   Weights weights = model->weights();
   weights.classifier->out.bias.data = reinterpret_cast<const std::byte*>(bias.data());
-  Encoder encoder(
-      Model::create(model->config(), weights, model, std::make_shared<LetterPairTokenizer>()),
-      {.threads = 1});
+  Encoder encoder(with_weights(model, weights), {.threads = 1});
   for (int i = 0; i < 2; ++i) {
     expect_error<ModelError>([&] { encoder.score("a", "b"); }, {"classifier out bias", "nan"});
   }
@@ -303,9 +284,7 @@ TEST(ClassifyTest, LogitsThatAreNotFiniteAreRefused) {
   weights.classifier->out.weight.data = reinterpret_cast<const std::byte*>(out.data());
   weights.classifier->out.bias.data = reinterpret_cast<const std::byte*>(bias.data());
   weights.classifier->dense.bias.data = reinterpret_cast<const std::byte*>(dense.data());
-  Encoder encoder(
-      Model::create(small->config(), weights, small, std::make_shared<LetterPairTokenizer>()),
-      {.threads = 1});
+  Encoder encoder(with_weights(small, weights), {.threads = 1});
   expect_error<ModelError>([&] { encoder.score("a", "b"); }, {"logit", "inf", "too large"});
 }
 

@@ -1,16 +1,6 @@
 // Texts in: what the encoder asks of a tokenizer, with one whose ids are plain to see.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "phasor/encoder.h"
-#include "phasor/errors.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/expect_close.h"
-#include "tests/support/expect_error.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -61,6 +51,7 @@ TEST(EncodeTextTest, GivesWhatItsTokenIdsGive) {
   Encoder encoder(model);
   const Encoding text = encoder.encode("abz");
   EXPECT_EQ(ids_of(text, 0), (TokenIds{kFirst, 2, 3, 27, kLast}));
+  EXPECT_EQ(ids_of(encoder.encode(""), 0), (TokenIds{kFirst, kLast}));
   expect_same_bits(text.hidden(0), hidden_of(encoder.encode_ids(ids_of(text, 0))), "as ids");
 }
 
@@ -73,10 +64,6 @@ TEST(EncodeTextTest, ListsAndVectorsAreBatches) {
   ASSERT_EQ(vector.num_sequences(), 2);
   EXPECT_EQ(ids_of(list, 1), (TokenIds{kFirst, 4, kLast}));
   expect_same_bits(list.hidden(0), vector.hidden(0), "list against vector");
-}
-
-TEST(EncodeTextTest, EmptyTextIsItsSpecialTokens) {
-  EXPECT_EQ(ids_of(Encoder(letter_model()).encode(""), 0), (TokenIds{kFirst, kLast}));
 }
 
 TEST(EncodeTextTest, EmptyTextWithoutSpecialTokensIsRefusedAndTheEncoderStaysUsable) {

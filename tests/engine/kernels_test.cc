@@ -1,25 +1,11 @@
 // The kernels of every instruction set that this machine has, against naive loops in double.
 #include "engine/kernels/kernels.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
-#include <cstdlib>
-#include <cstring>
-#include <limits>
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "engine/onednn.h"
 #include "tests/support/amx_emulator.h"
 #include "tests/support/draw.h"
-#include "tests/support/expect_close.h"
 #include "tests/support/reference_encoder.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 using namespace internal;

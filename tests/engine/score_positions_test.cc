@@ -1,22 +1,10 @@
 // Positions within attention: rotation, disentangled terms, biases and local windows, each by
 // itself and together, against the oracle and against runs that must be the same.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <limits>
 #include <ostream>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "phasor/encoder.h"
-#include "phasor/errors.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/expect_close.h"
-#include "tests/support/expect_error.h"
 #include "tests/support/reference_positions.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -52,6 +40,12 @@ std::vector<Kind> kinds() {
       {.name = "RotaryWithWindowsAndBasesByLayer",
        .position = {.rotary = RotaryConfig{.base = 500.0}},
        .layer_attention = windows_and_bases,
+       .norm_order = NormOrder::kPreNorm},
+      {.name = "Learned",
+       .position = {.kind = PositionKind::kLearned},
+       .norm_order = NormOrder::kPreNorm},
+      {.name = "Buckets",
+       .position = {.bias = ScoreBias::kBuckets, .num_buckets = 8, .max_distance = 6},
        .norm_order = NormOrder::kPreNorm},
       {.name = "Alibi", .position = {.bias = ScoreBias::kAlibi}},
       {.name = "BucketsWithWindows",
@@ -362,45 +356,28 @@ INSTANTIATE_TEST_SUITE_P(Kinds, RotaryPositionsTest, testing::ValuesIn(kinds_whe
                          })),
                          kName);
 
+// The rows of offsets i − j and j − i by the formula of Transformers' DeBERTa-v2, evaluated
+// elsewhere.
 TEST(DisentangledTest, RowsAreDeBertas) {
-  // Offsets i − j with the rows of i − j and j − i, by the formula of Transformers' DeBERTa-v2
-  // evaluated elsewhere.
-  struct Row {
-    double offset;
-    int64_t right, left;
-  };
-  const auto expect_rows = [](int64_t num_buckets, int64_t max_distance,
-                              const std::vector<Row>& rows) {
+  using Rows = std::vector<std::array<int64_t, 3>>;
+  const Rows wide = {{0, 256, 256}, {1, 257, 255}, {127, 383, 129}, {128, 384, 128}};
+  const Rows far = {{129, 385, 127}, {200, 425, 87}, {300, 463, 49}, {400, 489, 23}};
+  const Rows end = {{511, 511, 1}, {512, 511, 0}, {5000, 511, 0}};
+  const Rows few = {{8, 24, 8}, {9, 25, 7}, {14, 25, 7}, {15, 26, 6}, {100, 29, 3}};
+  const Rows few_far = {{200, 30, 2}, {300, 31, 1}, {511, 31, 1}, {600, 31, 0}};
+  const Rows near = {{4, 12, 4}, {5, 13, 3}, {7, 14, 2}, {10, 15, 1}, {15, 15, 1}, {16, 15, 0}};
+  const Rows no_buckets = {{0, 8, 8}, {7, 15, 1}, {8, 15, 0}, {9, 15, 0}};
+  for (const auto& [num_buckets, max_distance, rows] :
+       {std::tuple(256, 512, wide), std::tuple(256, 512, far), std::tuple(256, 512, end),
+        std::tuple(16, 512, few), std::tuple(16, 512, few_far), std::tuple(8, 16, near),
+        std::tuple(8, 0, no_buckets)}) {
     const DisentangledConfig config = {.num_buckets = num_buckets, .max_distance = max_distance};
-    for (const Row& row : rows) {
-      EXPECT_EQ(reference::disentangled_row(config, row.offset), row.right) << row.offset;
-      EXPECT_EQ(reference::disentangled_row(config, -row.offset), row.left) << row.offset;
+    for (const auto& [offset, right, left] : rows) {
+      const auto distance = static_cast<double>(offset);
+      EXPECT_EQ(reference::disentangled_row(config, distance), right) << offset;
+      EXPECT_EQ(reference::disentangled_row(config, -distance), left) << offset;
     }
-  };
-  expect_rows(256, 512,
-              {{0, 256, 256},
-               {1, 257, 255},
-               {127, 383, 129},
-               {128, 384, 128},
-               {129, 385, 127},
-               {200, 425, 87},
-               {300, 463, 49},
-               {400, 489, 23},
-               {511, 511, 1},
-               {512, 511, 0},
-               {5000, 511, 0}});
-  expect_rows(16, 512,
-              {{8, 24, 8},
-               {9, 25, 7},
-               {14, 25, 7},
-               {15, 26, 6},
-               {100, 29, 3},
-               {200, 30, 2},
-               {300, 31, 1},
-               {511, 31, 1},
-               {600, 31, 0}});
-  expect_rows(8, 16, {{4, 12, 4}, {5, 13, 3}, {7, 14, 2}, {10, 15, 1}, {15, 15, 1}, {16, 15, 0}});
-  expect_rows(8, 0, {{0, 8, 8}, {7, 15, 1}, {8, 15, 0}, {9, 15, 0}});
+  }
 }
 
 TEST(RotaryTest, HeadsOfOddWidthDoNotTurn) {
@@ -418,27 +395,24 @@ TEST(AbsentBiasesTest, AreZeros) {
   config.position.kind = PositionKind::kLearned;
   config.position.disentangled = DisentangledConfig{.num_buckets = 8, .max_distance = 20};
   config.final_norm = config.embedding_norm = true;
-  const auto expect_matches = [&](const std::function<void(Weights&)>& change) {
-    RandomModelExtras extras;
-    extras.change = change;
-    const auto model = random_model(config, 65, extras);
-    expect_matches_reference(model, {random_ids(*model, 11, 1), random_ids(*model, 3, 2)});
-  };
-  expect_matches([](Weights& weights) { weights.blocks[1].q.bias = {}; });
-  expect_matches([](Weights& weights) { weights.blocks[0].k.bias = {}; });
-  expect_matches([](Weights& weights) {
-    for (BlockWeights& block : weights.blocks) block.v.bias = block.out.bias = {};
-  });
-  expect_matches([](Weights& weights) {
-    for (BlockWeights& block : weights.blocks) block.gate.bias = block.up.bias = {};
-  });
-  expect_matches([](Weights& weights) {
-    for (BlockWeights& block : weights.blocks) block.down.bias = block.mlp_norm.bias = {};
-  });
-  expect_matches([](Weights& weights) {
-    weights.embedding_norm.bias = weights.final_norm.bias = weights.relative_norm.bias = {};
-    weights.blocks[0].attn_norm.bias = {};
-  });
+  for (const std::function<void(BlockWeights&)>& take :
+       std::vector<std::function<void(BlockWeights&)>>{
+           [](BlockWeights& block) { block.q.bias = {}; },
+           [](BlockWeights& block) { block.k.bias = {}; },
+           [](BlockWeights& block) { block.v.bias = block.out.bias = {}; },
+           [](BlockWeights& block) { block.gate.bias = block.up.bias = {}; },
+           [](BlockWeights& block) { block.down.bias = block.mlp_norm.bias = {}; },
+           [](BlockWeights& block) { block.attn_norm.bias = {}; }}) {
+    for (const size_t first : {0, 1}) {  // of all blocks, or of the second alone
+      RandomModelExtras extras;
+      extras.change = [&](Weights& weights) {
+        for (size_t i = first; i < weights.blocks.size(); ++i) take(weights.blocks[i]);
+        weights.embedding_norm.bias = weights.final_norm.bias = weights.relative_norm.bias = {};
+      };
+      const auto model = random_model(config, 65, extras);
+      expect_matches_reference(model, {random_ids(*model, 11, 1), random_ids(*model, 3, 2)});
+    }
+  }
 }
 
 }  // namespace

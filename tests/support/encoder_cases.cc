@@ -181,6 +181,26 @@ const std::vector<float>& Recorder::values(Hook hook, int64_t layer, int64_t seq
   return kNothing;
 }
 
+void Editor::observe(const HookEvent&) { ADD_FAILURE() << "nothing is wanted"; }
+
+void Editor::change(const HookEvent& event, std::span<float> values) {
+  ++calls;
+  EXPECT_EQ(values.data(), event.values.data());
+  EXPECT_EQ(values.size(), event.values.size());
+  edit_(event, values);
+}
+
+std::vector<std::pair<std::string, std::shared_ptr<const Model>>> exact_models() {
+  std::vector<std::pair<std::string, std::shared_ptr<const Model>>> models;
+  for (uint64_t seed = 1; seed < kFirstScorePositionsSeed + 60; ++seed) {
+    models.emplace_back("seed " + std::to_string(seed), drawn_model(seed));
+  }
+  for (const char* const name : {"sinusoidal", "learned", "none", "rotary", "relative", "alibi"}) {
+    models.emplace_back(name, Model::load(name));
+  }
+  return models;
+}
+
 namespace {
 
 /// Every event has its counterpart in the oracle's windows, and the other way round.

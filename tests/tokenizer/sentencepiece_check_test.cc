@@ -2,24 +2,11 @@
 // address sanitizer to see where.
 #include "tokenizer/sentencepiece_check.h"
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <limits>
-#include <string>
-#include <vector>
-
-#include "phasor/errors.h"
-#include "phasor/tokenizer.h"
 #include "tests/support/cpu_seconds.h"
-#include "tests/support/expect_error.h"
 #include "tests/support/sanitizer.h"
 #include "tests/support/sentencepiece_files.h"
 #include "tests/support/shared_files.h"
-#include "tests/support/test_files.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 using namespace internal;
