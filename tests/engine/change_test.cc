@@ -43,12 +43,8 @@ TEST(ChangeTest, AChangeAtAnyHookReachesTheLastStates) {
           values[i] = positions ? -values[i] : event.values[i];
         }
       });
-      const std::vector<float> got = run(encoder, ids, &patch);
-      double largest = 0;
-      for (size_t i = 0; i < got.size(); ++i) {
-        largest = std::max(largest, std::abs(static_cast<double>(got[i]) - unchanged[i]));
-      }
-      EXPECT_GT(largest, 1e-3) << hook_path(event.hook, event.layer);
+      EXPECT_GT(largest_difference(run(encoder, ids, &patch), unchanged), 1e-3)
+          << hook_path(event.hook, event.layer);
     }
   }
 }

@@ -2,6 +2,7 @@
 #include <stop_token>
 
 #include "tests/support/encoder_cases.h"
+#include "tests/support/letter_tokenizer.h"
 #include "tests/support/reference_encoder.h"
 #include "tests/support/run_program.h"
 #include "tests/support/shared_files.h"
@@ -9,43 +10,6 @@
 
 namespace phasor {
 namespace {
-
-/// "ab" is 0 2 3 1, and the pair "ab", "c" is 0 2 3 1 4 1 with types 0 0 0 0 1 1.
-class LetterPairTokenizer : public Tokenizer {
- public:
-  Tokens encode(std::string_view text, const TokenizeOptions& options) const override {
-    return fill(text, nullptr, options.max_tokens);
-  }
-  Tokens encode_pair(std::string_view first, std::string_view second,
-                     const TokenizeOptions& options) const override {
-    return fill(first, &second, options.max_tokens);
-  }
-  int64_t vocab_size() const override { return 28; }
-  std::string piece(int32_t id) const override { return std::string(1, static_cast<char>(id)); }
-  std::optional<int32_t> mask_id() const override { return std::nullopt; }
-  std::string description() const override { return "letters"; }
-
- private:
-  static Tokens fill(std::string_view a, const std::string_view* b, int64_t max_tokens) {
-    std::string first(a), second(b != nullptr ? *b : "");
-    const size_t special = b != nullptr ? 3 : 2;
-    Tokens tokens;
-    while (max_tokens > 0 &&
-           first.size() + second.size() + special > static_cast<size_t>(max_tokens)) {
-      (first.size() > second.size() ? first : second).pop_back();
-      ++tokens.dropped;
-    }
-    tokens.ids.push_back(0);
-    for (const char letter : first) tokens.ids.push_back(letter - 'a' + 2);
-    tokens.ids.push_back(1);
-    if (b == nullptr) return tokens;
-    tokens.token_types.resize(tokens.ids.size());
-    for (const char letter : second) tokens.ids.push_back(letter - 'a' + 2);
-    tokens.ids.push_back(1);
-    tokens.token_types.resize(tokens.ids.size(), 1);
-    return tokens;
-  }
-};
 
 using Output = ClassifierHead::Output;
 
@@ -57,7 +21,7 @@ std::shared_ptr<const Model> classifier(const ClassifierHead& head, bool norm = 
                       {.token_types = 2,
                        .classifier = head,
                        .classifier_norm = norm,
-                       .tokenizer = std::make_shared<LetterPairTokenizer>()});
+                       .tokenizer = std::make_shared<LetterTokenizer>()});
 }
 
 std::shared_ptr<const Model> reranker(Output output = Output::kSigmoid) {
@@ -66,7 +30,7 @@ std::shared_ptr<const Model> reranker(Output output = Output::kSigmoid) {
 
 std::shared_ptr<const Model> with_weights(const std::shared_ptr<const Model>& model,
                                           const Weights& weights) {
-  return Model::create(model->config(), weights, model, std::make_shared<LetterPairTokenizer>());
+  return Model::create(model->config(), weights, model, std::make_shared<LetterTokenizer>());
 }
 
 /// What the oracle makes of a text, or a pair, as the model's tokenizer encodes it.
@@ -115,12 +79,11 @@ TEST(TokenTypesTest, WhatIsNoRowOfTheTableIsRefused) {
   expect_error<InvalidArgument>(run({std::numeric_limits<int32_t>::max(), 0, 0}), {"0 to 1"});
   expect_error<InvalidArgument>(run({0, 1}), {"2 token types", "3 token ids"});
   Encoder without(random_model(small_config(), 1), {.threads = 1});
-  EXPECT_NO_THROW(without.encode_ids(ids, {.token_types = std::vector<int32_t>{0, 0, 0}}));
-  expect_error<InvalidArgument>(
-      [&] {
-        without.encode_ids(ids, {.token_types = std::vector<int32_t>{0, 1, 0}});
-      },
-      {"token type 1", "only 0"});
+  std::vector<int32_t> types = {0, 0, 0};
+  EXPECT_NO_THROW(without.encode_ids(ids, {.token_types = types}));
+  types[1] = 1;
+  const RunOptions one = {.token_types = types};
+  expect_error<InvalidArgument>([&] { without.encode_ids(ids, one); }, {"token type 1", "only 0"});
 }
 
 TEST(ClassifyTest, EveryKindOfHeadMatchesTheReference) {

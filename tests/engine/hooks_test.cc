@@ -119,13 +119,19 @@ TEST(HooksTest, ValuesHaveTheRelationsThatTheirNamesSay) {
     } else {
       expect_close<float, float>(seen(Hook::kFullEmbed), embedded, 1e-6, "full_embed");
     }
+    const bool pre_norm = order == NormOrder::kPreNorm;
+    const Hook output = pre_norm ? Hook::kResidPost : Hook::kNormalizedResidPost;
+    expect_same_bits(run.encoding.hidden(0), pre_norm ? seen(Hook::kFinalNorm) : seen(output, 2),
+                     "hidden");
     for (int64_t layer = 0; layer < 3; ++layer) {
+      expect_same_bits(seen(Hook::kResidPre, layer),
+                       layer == 0 ? seen(Hook::kFullEmbed) : seen(output, layer - 1), "resid_pre");
       expect_attention_of(run.recorder, layer);
       const BlockWeights& block = weights.blocks[layer];
       const std::vector<float>& mid = seen(Hook::kResidMid, layer);
       expect_same_bits(mid, sum_of(seen(Hook::kResidPre, layer), seen(Hook::kAttnOut, layer)),
                        "resid_mid");
-      if (order == NormOrder::kPreNorm) {
+      if (pre_norm) {
         expect_same_bits(seen(Hook::kResidPost, layer), sum_of(mid, seen(Hook::kMlpOut, layer)),
                          "resid_post");
         continue;
@@ -136,25 +142,6 @@ TEST(HooksTest, ValuesHaveTheRelationsThatTheirNamesSay) {
       expect_close<float, double>(seen(Hook::kNormalizedResidPost, layer),
                                   normalized(block.mlp_norm, eps, seen(Hook::kResidPost, layer)),
                                   1e-5, "normalized_resid_post");
-    }
-  }
-}
-
-TEST(HooksTest, ResidPreIsThePreviousBlocksOutput) {
-  for (const auto order : {NormOrder::kPreNorm, NormOrder::kPostNorm}) {
-    const Observed run(order);
-    const Hook output =
-        order == NormOrder::kPreNorm ? Hook::kResidPost : Hook::kNormalizedResidPost;
-    for (int64_t sequence = 0; sequence < 2; ++sequence) {
-      const auto values = [&](Hook hook, int64_t layer) -> const std::vector<float>& {
-        return run.recorder.values(hook, layer, sequence);
-      };
-      expect_same_bits(values(Hook::kResidPre, 0), values(Hook::kFullEmbed, -1), "layer 0");
-      expect_same_bits(values(Hook::kResidPre, 1), values(output, 0), "layer 1");
-      expect_same_bits(values(Hook::kResidPre, 2), values(output, 1), "layer 2");
-      const bool pre_norm = order == NormOrder::kPreNorm;
-      expect_same_bits(run.encoding.hidden(sequence),
-                       pre_norm ? values(Hook::kFinalNorm, -1) : values(output, 2), "hidden");
     }
   }
 }

@@ -52,24 +52,16 @@ void expect_names() {
   }
 }
 
+template <typename... Enums>
+void expect_names_of_all() {
+  (expect_names<Enums>(), ...);
+}
+
 TEST(NamesTest, EveryEnumIsPrintedAndReadBack) {
-  expect_names<Activation>();
-  expect_names<ClassifierHead::Output>();
-  expect_names<DType>();
-  expect_names<ErrorCode>();
-  expect_names<NormKind>();
-  expect_names<NormOrder>();
-  expect_names<Overflow>();
-  expect_names<PoolingMode>();
-  expect_names<PositionKind>();
-  expect_names<ScoreBias>();
-  expect_names<Positions::Source>();
-  expect_names<Precision>();
-  expect_names<ResidualCut::Site>();
-  expect_names<ResidualSource>();
-  expect_names<RowMeasure>();
-  expect_names<Similarity>();
-  expect_names<SinusoidalLayout>();
+  expect_names_of_all<Activation, ClassifierHead::Output, DType, ErrorCode, NormKind, NormOrder,
+                      Overflow, PoolingMode, PositionKind, ScoreBias, Positions::Source, Precision,
+                      ResidualCut::Site, ResidualSource, RowMeasure, Similarity,
+                      SinusoidalLayout>();
   EXPECT_EQ(to_string(Precision::kBfloat16), "bf16");
   EXPECT_EQ(fmt::format("{}", fmt::join(names<Precision>().all, ", ")), "f32, bf16, int8, auto");
   EXPECT_EQ(fmt::format("{}", fmt::join(names<SinusoidalLayout>().all, ", ")),
@@ -102,23 +94,6 @@ TEST(ErrorsTest, OneBaseCarriesACodeThatAProgramCanSwitchOn) {
   const auto no_layout = static_cast<SinusoidalLayout>(99);
   expect_code(ErrorCode::kInvalidArgument, "", [&] { Positions::sinusoidal(no_layout); });
   expect_code(ErrorCode::kInvalidArgument, "", [&] { sinusoidal_table(no_layout, 1, 4); });
-}
-
-TEST(LoadTest, ACopyDoesNotFeelItsFileOverwritten) {
-  const TempFolder folder;
-  for (const char* const name : {"config.json", "model.safetensors", "tokenizer.model"}) {
-    std::filesystem::copy(std::filesystem::path(bundled_model("learned")) / name,
-                          folder.path() / name);
-  }
-  const auto model = Model::load(folder.path(), {.copy = true});
-  Encoder encoder(model);
-  const Embeddings before = encoder.embed("Tom bit a dog.");
-  std::filesystem::resize_file(folder.path() / "model.safetensors", 100);
-  const Embeddings after = encoder.embed("Tom bit a dog.");
-  EXPECT_TRUE(std::ranges::equal(before.values(), after.values()));
-  Encoder again(model);  // packs, and lets go of pages that are only mapped
-  const Embeddings anew = again.embed("Tom bit a dog.");
-  EXPECT_TRUE(std::ranges::equal(before.values(), anew.values()));
 }
 
 TEST(ModelTest, ParametersAreNamedAndCounted) {

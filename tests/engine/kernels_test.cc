@@ -321,8 +321,7 @@ TEST_P(KernelsTest, DequantizingScalesShiftsAndActivates) {
       std::vector<float> got(kRows * width);
       std::memcpy(got.data(), sums.data(), got.size() * sizeof(float));
       const bool coarse = activation != nullptr && is_coarser(*activation);
-      double largest = 0;
-      for (const double y : expected) largest = std::max(largest, std::abs(y));
+      const double largest = largest_magnitude(std::span<const double>(expected));
       expect_close<float, double>(
           got, expected, 2e-6 + (coarse ? kCoarse / largest : 0),
           "width " + sizes({width}) + ", activation " +

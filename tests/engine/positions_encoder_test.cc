@@ -20,15 +20,6 @@ std::shared_ptr<const Model> learned_model(int64_t first_position = 0) {
   return model_with({.kind = PositionKind::kLearned, .first_position = first_position});
 }
 
-PositionTable random_table(int64_t rows, uint64_t seed) {
-  ModelConfig config = small_config();
-  config.d_model = 18;
-  config.vocab_size = rows;
-  return {.rows = rows,
-          .d_model = 18,
-          .values = random_model(config, seed)->weights().token_embedding.to_float()};
-}
-
 std::vector<float> positions_of(const Encoding& encoding) {
   return {encoding.positions(0).begin(), encoding.positions(0).end()};
 }
@@ -155,8 +146,8 @@ TEST(PositionsInEncoderTest, ATablesRowZeroIsForTheFirstTokenWhateverTheModelsFi
 TEST(PositionsInEncoderTest, PositionsShiftedTogetherWithTheirTableRowsChangeNothing) {
   const auto model = learned_model();
   const TokenIds ids = random_ids(*model, 9, 1);
-  const PositionTable table = random_table(9, 5);
-  PositionTable moved = random_table(3 + 9 + 2, 6);
+  const PositionTable table = drawn_table(9, 5);
+  PositionTable moved = drawn_table(3 + 9 + 2, 6);
   std::copy(table.values.begin(), table.values.end(), moved.values.begin() + 3 * 18);
   Encoder encoder(model);
   const Encoding expected = encoder.encode_ids(ids, {.positions = Positions::table(table)});
@@ -218,7 +209,7 @@ TEST(PositionEditsTest, ShufflesAreReproduciblePermutations) {
 }
 
 TEST(PositionEditsTest, AveragedEveryTokenGetsTheMeanOverTheTrainedLength) {
-  const auto table = random_table(20, 7);
+  const auto table = drawn_table(20, 7);
   for (const int64_t first : {0, 2}) {
     const auto learned = learned_model(first);
     const auto computed = model_with({.kind = PositionKind::kSinusoidal, .first_position = first});
@@ -240,7 +231,7 @@ TEST(PositionEditsTest, AveragedEveryTokenGetsTheMeanOverTheTrainedLength) {
 }
 
 TEST(PositionEditsTest, AveragedAConstantTableIsItselfAndNoVectorsAreNone) {
-  PositionTable constant = random_table(1, 7);
+  PositionTable constant = drawn_table(1, 7);
   for (constant.rows = 1; constant.rows < 9; ++constant.rows) {
     constant.values.insert(constant.values.end(), constant.values.begin(),
                            constant.values.begin() + 18);
@@ -318,7 +309,7 @@ TEST(OverflowTest, SinusoidsAndNoPositionsNeverEnd) {
   const auto learned = learned_model();
   const Encoder encoder(learned);
   EXPECT_EQ(encoder.model().max_tokens(Positions::none()), std::nullopt);
-  EXPECT_EQ(encoder.model().max_tokens(Positions::table(random_table(7, 1))), 7);
+  EXPECT_EQ(encoder.model().max_tokens(Positions::table(drawn_table(7, 1))), 7);
 }
 
 TEST(OverflowTest, EveryPolicyMatchesTheReference) {
@@ -333,14 +324,14 @@ TEST(OverflowTest, EveryPolicyMatchesTheReference) {
     expect_matches_reference(model, batch,
                              {.positions = Positions().reversed(), .overflow = overflow});
   }
-  const RunOptions one_row = {.positions = Positions::table(random_table(1, 9)),
+  const RunOptions one_row = {.positions = Positions::table(drawn_table(1, 9)),
                               .overflow = Overflow::kWindow};
   expect_matches_reference(model, {random_ids(*model, 4, 1)}, one_row);
 }
 
 TEST(OverflowTest, EveryTableLengthInterpolatesEveryTextLength) {
   for (const int64_t rows : {1, 2, 8, 15}) {
-    const Positions positions = Positions::table(random_table(rows, 8));
+    const Positions positions = Positions::table(drawn_table(rows, 8));
     const auto model = learned_model();
     Encoder encoder(model);
     for (int64_t num_tokens = 1; num_tokens < 45; num_tokens += num_tokens == 26 ? 4 : 5) {

@@ -101,8 +101,7 @@ std::vector<Family> families() {
 
 /// Whether int8 might round a value of the row to either side, so close is it to the middle.
 bool is_near_a_tie(std::span<const double> row, int levels) {
-  double largest = 0;
-  for (const double x : row) largest = std::max(largest, std::abs(x));
+  const double largest = largest_magnitude(row);
   return std::any_of(row.begin(), row.end(), [&](double x) {
     const double steps = std::abs(x) / largest * levels;
     return std::abs(steps - std::floor(steps) - 0.5) < 1e-4;

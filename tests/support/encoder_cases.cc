@@ -8,6 +8,7 @@
 #include <random>
 #include <tuple>
 
+#include "tests/support/draw.h"
 #include "tests/support/expect_close.h"
 #include "tests/support/reference_encoder.h"
 
@@ -155,6 +156,10 @@ TokenIds random_ids(const Model& model, int64_t count, uint64_t seed) {
     id = static_cast<int32_t>(dice.between(0, model.config().vocab_size - 1));
   }
   return ids;
+}
+
+PositionTable drawn_table(int64_t rows, uint64_t seed) {
+  return {.rows = rows, .d_model = kTableWidth, .values = draw(rows * kTableWidth, seed)};
 }
 
 bool Recorder::wants(Hook hook, int64_t) const {

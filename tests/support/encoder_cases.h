@@ -32,6 +32,10 @@ std::shared_ptr<const Model> drawn_model(uint64_t seed);
 /// `count` ids below the model's vocab_size.
 TokenIds random_ids(const Model& model, int64_t count, uint64_t seed);
 
+/// Position vectors that are drawn, of 18 numbers.
+inline constexpr int64_t kTableWidth = 18;
+PositionTable drawn_table(int64_t rows, uint64_t seed = 62);
+
 /// Keeps every event in the order it came.
 class Recorder : public Observer {
  public:

@@ -260,15 +260,12 @@ TEST(TokenizerJsonTest, ComponentsThatAreNotFollowedAreNamed) {
   refuse_with({{"model", {{"fuse_unk", true}}}}, {"fuse_unk"});
   refuse_with({{"model", {{"dropout", 0.1}}}}, {"dropout"});
   refuse_with({{"model", {{"end_of_word_suffix", "</w>"}}}}, {"end_of_word_suffix"});
-  json root = bpe_json();
-  root["model"]["type"] = "WordLevel";
-  expect_refused(root, {"unknown kind"});
-}
-
-TEST(TokenizerJsonTest, ALongPatternIsRefused) {
   const json replace = {
       {"type", "Replace"}, {"pattern", {{"String", std::string(65, 'a')}}}, {"content", "a"}};
   refuse(bpe_json({{"normalizer", replace}}), {"normalizer", "65", "64"});
+  json root = bpe_json();
+  root["model"]["type"] = "WordLevel";
+  expect_refused(root, {"unknown kind"});
 }
 
 TEST(TokenizerJsonTest, ANormalizerThatMakesTextsMuchLongerIsStopped) {
@@ -412,62 +409,50 @@ std::string normalized_by(const json& steps, std::string_view text) {
   return joined;
 }
 
-TEST(TokenizerJsonTest, PrecompiledReplacesClustersAndThenCharacters) {
-  const TestCharsmap rules = make_charsmap({{"a", "x"},
-                                            {"a\u0301", "y"},
-                                            {"e\u0301", "é"},
-                                            {"\r", " "},
-                                            {"\n", " "},
-                                            {"\u0e33", "m"},
-                                            {"zz", "t"}});
-  const json step = {{"type", "Precompiled"}, {"precompiled_charsmap", base64(rules.bytes())}};
-  // Expected: tokenizers 0.23.3.
-  for (const auto& [text, expected] : std::vector<std::pair<std::string, std::string>>{
-           {"a\u0301", "x"},
-           {"be\u0301", "bé"},
-           {"e\u0301\u0301", "é"},
-           {"e\u0301\u0301\u0301", "e\u0301\u0301\u0301"},
-           {"a\u0301\u0301\u0301", "x\u0301\u0301\u0301"},
-           {"\r\n|\n\r", "▁|▁▁"},
-           {"zz", "zz"},
-           {"\u0e33\u0e01\u0e33", "m\u0e01m"}}) {
-    EXPECT_EQ(normalized_by(json::array({step}), text), expected) << json(text);
-  }
-}
-
-TEST(TokenizerJsonTest, DebertasReplacementOfWhiteSpace) {
-  const json steps = json::array(
-      {{{"type", "Replace"}, {"pattern", {{"Regex", "\\s{2,}|[\\n\\r\\t]"}}}, {"content", " "}},
-       {{"type", "NFC"}},
-       {{"type", "Strip"}, {"strip_left", false}}});
-  // Expected: tokenizers 0.23.3.
-  for (const auto& [text, expected] :
-       std::vector<std::pair<std::string, std::string>>{{"a  b", "a▁b"},
-                                                        {"a\u00a0b", "a\u00a0b"},
-                                                        {"a\tb", "a▁b"},
-                                                        {"a \u3000\u0085b\n", "a▁b"},
-                                                        {"\u2003x", "\u2003x"},
-                                                        {"a\u0085\u0085b", "a▁b"},
-                                                        {"\n e\u0301 ", "▁é"}}) {
+// Expected: tokenizers 0.23.3.
+TEST(TokenizerJsonTest, StepsOfNormalizersMakeTheTextsOfTokenizers) {
+  const auto replace = [](const char* pattern, const char* content) {
+    return json{{"type", "Replace"}, {"pattern", {{"Regex", pattern}}}, {"content", content}};
+  };
+  const auto precompiled = [](const std::vector<std::pair<std::string, std::string>>& rules) {
+    return json{{"type", "Precompiled"},
+                {"precompiled_charsmap", base64(make_charsmap(rules).bytes())}};
+  };
+  const json strip = {{"type", "Strip"}, {"strip_left", false}};
+  // Clusters first, and then characters.
+  const json clusters = json::array({precompiled({{"a", "x"},
+                                                  {"a\u0301", "y"},
+                                                  {"e\u0301", "é"},
+                                                  {"\r", " "},
+                                                  {"\n", " "},
+                                                  {"\u0e33", "m"},
+                                                  {"zz", "t"}})});
+  const json deberta = {replace("\\s{2,}|[\\n\\r\\t]", " "), {{"type", "NFC"}}, strip};
+  const json spaces = precompiled({{"\t", " "}, {"\u3000", " "}});
+  const json to_one = replace(" {2,}", "\u2581");
+  for (const auto& [steps, text, expected] :
+       std::vector<std::tuple<json, std::string, std::string>>{
+           {clusters, "a\u0301", "x"},
+           {clusters, "be\u0301", "bé"},
+           {clusters, "e\u0301\u0301", "é"},
+           {clusters, "e\u0301\u0301\u0301", "e\u0301\u0301\u0301"},
+           {clusters, "a\u0301\u0301\u0301", "x\u0301\u0301\u0301"},
+           {clusters, "\r\n|\n\r", "▁|▁▁"},
+           {clusters, "zz", "zz"},
+           {clusters, "\u0e33\u0e01\u0e33", "m\u0e01m"},
+           {deberta, "a  b", "a▁b"},
+           {deberta, "a\u00a0b", "a\u00a0b"},
+           {deberta, "a\tb", "a▁b"},
+           {deberta, "a \u3000\u0085b\n", "a▁b"},
+           {deberta, "\u2003x", "\u2003x"},
+           {deberta, "a\u0085\u0085b", "a▁b"},
+           {deberta, "\n e\u0301 ", "▁é"},
+           {json::array({replace("\\n", " ")}), "a\n\nb", "a▁▁b"},  // a Pegasus without rules
+           {{spaces, strip, to_one}, " a\t \u3000b\t", "▁a▁b"},
+           {{spaces, to_one}, "a \u3000b \t", "a▁b▁"},  // Pegasus
+           {{strip, spaces, to_one}, "a\t\tb\t", "a▁b"}}) {
     EXPECT_EQ(normalized_by(steps, text), expected) << json(text);
   }
-}
-
-TEST(TokenizerJsonTest, LineFeedsOfAPegasusWithoutRules) {
-  const json step = {{"type", "Replace"}, {"pattern", {{"Regex", "\\n"}}}, {"content", " "}};
-  EXPECT_EQ(normalized_by(json::array({step}), "a\n\nb"), "a▁▁b");
-}
-
-TEST(TokenizerJsonTest, ReplaceAndStripAfterPrecompiled) {
-  const TestCharsmap rules = make_charsmap({{"\t", " "}, {"\u3000", " "}});
-  const json replace = {
-      {"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", "\u2581"}};
-  const json precompiled = {{"type", "Precompiled"},
-                            {"precompiled_charsmap", base64(rules.bytes())}};
-  const json strip = {{"type", "Strip"}, {"strip_left", false}};
-  EXPECT_EQ(normalized_by({precompiled, strip, replace}, " a\t \u3000b\t"), "▁a▁b");
-  EXPECT_EQ(normalized_by({precompiled, replace}, "a \u3000b \t"), "a▁b▁");  // Pegasus
-  EXPECT_EQ(normalized_by({strip, precompiled, replace}, "a\t\tb\t"), "a▁b");
 }
 
 TEST(TokenizerJsonTest, UnigramsThatAreNotFollowedAreRefused) {
