@@ -123,7 +123,7 @@ Fuzzer options_fuzzer() {
               "info model", "classify -m model a --top 1", "rank -m ranker a b c",
               "positions paper --length 6 --width 4", "positions paper model", "verify model",
               "observe -m model --edit reverse --only split,order a",
-              "observe -m model --ids 4,5,6 --cut-residual 1.mlp --save out.npz",
+              "observe -m model --ids 4,5,6 --cut-residual 1.mlp --save out.safetensors",
               "compare model ranker a", "help embed",
               "-m model --positions sinusoidal:marian --overflow window --json a",
               "shard plan -m model -i lines.txt -o shards --lines 1 ; shard run shards ; "

@@ -102,12 +102,12 @@ TEST(CliErrorsTest, NamesThatNoFileCanHaveExitWith3) {
     const auto fails = [&](const Words& arguments) {
       expect_infer_fails(arguments, 3, {prefix, why});
     };
-    for (const char* const end : {".npy", ".npz", ".safetensors"}) {
+    for (const char* const end : {".npy", ".safetensors"}) {
       fails({"positions", "-q", "paper", "--save", prefix + end});
     }
     fails({"positions", "-q", prefix + ".npy"});
     fails({"positions", "-q", prefix + ".safetensors"});
-    fails({"-q", "--save", prefix + ".npz", "Tom"});
+    fails({"-q", "--save", prefix + ".safetensors", "Tom"});
     fails({"embed", "-q", "-i", prefix});
     fails({"embed", "-q", "-o", prefix + ".npy", "Tom"});
     fails({"embed", "-q", "-o", prefix + "/a.npy", "Tom"});

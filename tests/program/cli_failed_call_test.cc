@@ -166,9 +166,8 @@ TEST_F(CliFailedCallTest, SavedFilesAndPagesAreOldOrWhole) {
   const Words table = {"positions", "-q", "paper", "--width", "8", "--length", "9"};
   const Words states = {"-q", "-t", "1", "-m", model(), "a b c"};
   for (const auto& [words, option, name] :
-       {std::tuple(states, "--save", "saved.npz"), std::tuple(states, "--save", "a.safetensors"),
-        std::tuple(table, "--save", "table.npy"), std::tuple(table, "--save", "table.npz"),
-        std::tuple(table, "--html", "page.html")}) {
+       {std::tuple(states, "--save", "a.safetensors"), std::tuple(table, "--save", "table.npy"),
+        std::tuple(table, "--save", "b.safetensors"), std::tuple(table, "--html", "page.html")}) {
     const Words saving = words + Words{option, file(name)};
     expect_whole_or_old(name, saving, saving);
   }
@@ -176,12 +175,12 @@ TEST_F(CliFailedCallTest, SavedFilesAndPagesAreOldOrWhole) {
 
 TEST_F(CliFailedCallTest, AKilledSaveLeavesNothingAfterTheNext) {
   const Words words = {"positions", "-q", "paper",  "--width",        "8",
-                       "--length",  "9",  "--save", file("table.npz")};
+                       "--length",  "9",  "--save", file("table.npy")};
   const auto kill = [](int) { return AtCall{.signal = SIGKILL}; };
   const auto before = [&] { remove_all_but({}); };
   const int calls = at_every_call(words, kill, before, [&](const TracedResult&) {
     succeed(words);
-    EXPECT_EQ(names(), Words{"table.npz"});
+    EXPECT_EQ(names(), Words{"table.npy"});
   });
   EXPECT_GT(calls, 3);
 }

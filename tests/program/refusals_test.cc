@@ -16,7 +16,7 @@ TEST(RefusalsTest, OfARun) {
       {2, "--positions rotary:1 x", {"rotary:1", "above 1"}},
       {2, "--positions sinusoidal:paris x", {"paris", "marian"}},
       {2, "--overflow wrap x", {"wrap", "interpolate"}},
-      {2, "--save x.txt x", {"x.txt", ".safetensors", ".npz"}},
+      {2, "--save x.txt x", {"x.txt", ".safetensors"}},
       {2, "--save - x", {"--save", "streamed"}},
       {2, "--ids '5 dog' -q", {"dog"}},
       {2, "--ids 5 text", {"--ids", "text"}},
@@ -98,8 +98,8 @@ TEST(RefusalsTest, OfObserve) {
           {2, "observe --csv --json Tom", {"--csv and --json"}},
           {2, "observe --hooks all Tom", {"--save"}},
           {2, "observe --save x.txt Tom", {".safetensors"}},
-          {3, "observe --save x.npz --hooks hook_nothing Tom", {"hook_nothing"}},
-          {2, "observe --save x.npz -i a.txt", {"give a text"}},
+          {3, "observe --save x.safetensors --hooks hook_nothing Tom", {"hook_nothing"}},
+          {2, "observe --save x.safetensors -i a.txt", {"give a text"}},
           {3, "observe -i none.txt", {"none.txt"}},
           {2, "observe --max-tokens 0 Tom", {"--max-tokens"}},
           {3, "observe --html none/page.html Tom", {"--html", "none/page.html: No such file"}},
@@ -113,7 +113,7 @@ TEST(RefusalsTest, OfObserve) {
   for (int i = 0; i < 5000; ++i) dogs += "dog ";
   expect_infer_fails({"observe", "-m", "none", dogs}, 3, {"5002 tokens", "MB", "--max-tokens"});
   expect_infer_fails(
-      {"observe", "-m", "none", "--max-tokens", "1500", "--save", "/tmp/x.npz", dogs}, 3,
+      {"observe", "-m", "none", "--max-tokens", "1500", "--save", "/tmp/x.safetensors", dogs}, 3,
       {"1500 tokens"});
 }
 
@@ -180,7 +180,7 @@ TEST(RefusalsTest, OfPositions) {
           {2, "positions --only against", {"two tables"}},
           {2, "positions --csv --json", {"--csv", "--json"}},
           {2, "positions paper marian --csv", {"--csv", "one table"}},
-          {2, "positions --save t.txt", {"t.txt", ".npy, .npz or .safetensors"}},
+          {2, "positions --save t.txt", {"t.txt", ".npy or .safetensors"}},
           {3, "positions --save none/t.npy", {"No such file"}},
           {2, "positions --html -", {"--html", "'-'", "page.html"}},
       },
