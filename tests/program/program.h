@@ -1,9 +1,9 @@
-// What the tests of the infer program share: command lines as texts, tables of what is refused,
-// and programs that are stopped at each of their calls.
+// What the tests of the infer program share: the binary under test, command lines as texts, tables
+// of what is refused, and programs that are stopped at each of their calls.
 #pragma once
 
-#include "tests/support/infer_program.h"
 #include "tests/support/kill_at_call.h"
+#include "tests/support/run_program.h"
 #include "tests/support/test.h"
 
 namespace phasor {
@@ -15,6 +15,36 @@ using Words = std::vector<std::string>;
 inline Words operator+(Words first, const Words& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;
+}
+
+inline ProgramResult run_infer(Words arguments, const ProgramOptions& options = {}) {
+  arguments.insert(arguments.begin(), INFER_BINARY);
+  return run_program(arguments, options);
+}
+
+/// Runs infer --json, which must succeed, and parses its lines.
+inline std::vector<json> infer_json(Words arguments, const ProgramOptions& options = {}) {
+  arguments.insert(arguments.begin() + (arguments.at(0).starts_with("-") ? 0 : 1), "--json");
+  const ProgramResult result = run_infer(std::move(arguments), options);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  std::vector<json> objects;
+  for (const std::string& line : lines_of(result.out)) {
+    objects.push_back(json::parse(line));
+  }
+  return objects;
+}
+
+/// Expects this exit code, nothing on stdout, and one line on stderr that holds `words`.
+inline void expect_infer_fails(const Words& arguments, int exit_code, const Words& words,
+                               const ProgramOptions& options = {}) {
+  const ProgramResult result = run_infer(arguments, options);
+  EXPECT_EQ(result.exit_code, exit_code) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(lines_of(result.err).size(), 1u) << result.err;
+  EXPECT_TRUE(result.err.starts_with("infer: ")) << result.err;
+  for (const std::string& word : words) {
+    EXPECT_NE(result.err.find(word), std::string::npos) << word << " is not in: " << result.err;
+  }
 }
 
 /// The words of a command line; 'between quotes' blanks belong to a word.
