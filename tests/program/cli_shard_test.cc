@@ -71,6 +71,11 @@ class CliShardTest : public testing::Test {
     }
     EXPECT_TRUE(read_text_file(file(name)) == read_text_file(whole)) << name;
   }
+  /// Makes the shards that are left, which completes the file.
+  void run_to_the_end() const {
+    EXPECT_EQ(run().exit_code, 0);
+    expect_whole();
+  }
   Words names_in_shards() const {
     Words names;
     for (const auto& entry : fs::recursive_directory_iterator(shards())) {
@@ -120,8 +125,7 @@ TEST_F(CliShardTest, OptionsOfEmbedAndAnyNumberOfShardsGiveWhatEmbedGives) {
   inputs_ = {file("all.txt")};
   plan();
   EXPECT_EQ(status()["shards"], 0);
-  EXPECT_EQ(run().exit_code, 0);
-  expect_whole();
+  run_to_the_end();
 }
 
 TEST_F(CliShardTest, InputsWithoutALineAreLeftOut) {
@@ -131,8 +135,7 @@ TEST_F(CliShardTest, InputsWithoutALineAreLeftOut) {
   plan();
   json plan = json::parse(read_text_file(fs::path(shards()) / "plan.json"));
   EXPECT_EQ(plan["inputs"].size(), inputs_.size() - 2);
-  EXPECT_EQ(run().exit_code, 0);
-  expect_whole();
+  run_to_the_end();
   plan["inputs"][0]["lines"] = 0;  // each shard would pass by any number of them
   folder_.write("shards/plan.json", plan.dump());
   expect_infer_fails({"shard", "run", shards()}, 3, {"plan.json", "lines"});
@@ -204,8 +207,7 @@ TEST_F(CliShardTest, ALostIndexIsMadeAgain) {
   }
   EXPECT_EQ(run().exit_code, 3);
   plan();
-  EXPECT_EQ(run().exit_code, 0);
-  expect_whole();
+  run_to_the_end();
 }
 
 TEST_F(CliShardTest, WhatReadsTheReportMayGoAway) {
@@ -219,8 +221,7 @@ TEST_F(CliShardTest, WhatReadsTheReportMayGoAway) {
   plan();
   EXPECT_EQ(run_program({"/bin/sh", "-c", command + " 0 2>&-"}).exit_code, 0);
   EXPECT_EQ(run_program({"/bin/sh", "-c", command + " >&- 2>&-"}).exit_code, 3);
-  EXPECT_EQ(run().exit_code, 0);
-  expect_whole();
+  run_to_the_end();
 }
 
 TEST_F(CliShardTest, AShardThatBeginsWithAFileNeedsNoOther) {
@@ -368,8 +369,7 @@ TEST_F(CliShardTest, ChangedInputsAreRefusedAndTheOtherShardsRun) {
   EXPECT_TRUE(contains(result.err, "a.txt: no such file")) << result.err;
   EXPECT_EQ(result.exit_code, 3);
   std::ofstream(inputs_[0]) << before;
-  EXPECT_EQ(run().exit_code, 0);
-  expect_whole();
+  run_to_the_end();
 }
 
 TEST_F(CliShardTest, AnotherModelIsRefused) {
@@ -386,8 +386,7 @@ TEST_F(CliShardTest, AnotherModelIsRefused) {
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_TRUE(contains(result.err, "planned with tokenizer")) << result.err;
   fs::remove(model / "vocab.txt");
-  EXPECT_EQ(run().exit_code, 0);
-  expect_whole();
+  run_to_the_end();
 }
 
 TEST_F(CliShardTest, AFullDiskFailsBeforeTheWorkAndLeavesNothing) {
@@ -398,8 +397,7 @@ TEST_F(CliShardTest, AFullDiskFailsBeforeTheWorkAndLeavesNothing) {
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_TRUE(contains(result.err, "cannot write")) << result.err;
   EXPECT_EQ(names_in_shards(), before);
-  EXPECT_EQ(run().exit_code, 0);
-  expect_whole();
+  run_to_the_end();
 }
 
 TEST_F(CliShardTest, ASignalEndsItAndLeavesNoHalfShard) {
@@ -411,8 +409,7 @@ TEST_F(CliShardTest, ASignalEndsItAndLeavesNoHalfShard) {
   EXPECT_EQ(result.exit_code, 128 + SIGTERM);
   for (const std::string& name : names_in_shards())
     EXPECT_EQ(name.find(".tmp."), name.npos) << name;
-  EXPECT_EQ(run().exit_code, 0);
-  expect_whole();
+  run_to_the_end();
 }
 
 TEST_F(CliShardTest, ManyAttemptsAtTheSameShardsAtOnceGiveTheSame) {
@@ -466,8 +463,7 @@ TEST_F(CliShardTest, KilledAtAnyCallNothingIsLostOrHalf) {
   };
   const auto check_run = [&](const TracedResult&) {
     EXPECT_EQ(run_infer({"shard", "status", "--verify", shards()}).exit_code, 0);
-    EXPECT_EQ(run().exit_code, 0);
-    expect_whole();
+    run_to_the_end();
     EXPECT_EQ(names_in_shards().size(), 6u);
   };
   EXPECT_GT(at_every_call({"shard", "run", "-q", "-t", "1", shards()}, kill, plan_anew, check_run),

@@ -159,54 +159,40 @@ TEST(RoutesTest, LabelsAndRanks) {
   EXPECT_EQ(ranks.get("/info").json()["model_type"]["reranker"]["id2label"]["0"], "relevant");
 }
 
-TEST(RoutesTest, ARouteMayHaveSeveralPaths) {
-  const phasor::BertFolder three({"yes", "no", "maybe"}), one({"relevant"});
-  const Server server({.models = {{"vectors", bundled_model("sinusoidal").string()},
-                                  {"labels", three.path()},
-                                  {"ranks", one.path()}}});
-  // What "/" answers depends on the model's kind.
-  const Json embed = {{"inputs", kTexts}}, predict = {{"inputs", "a b"}, {"model", "labels"}},
-             rerank = {{"query", "a"}, {"texts", {"b", "c d"}}, {"model", "ranks"}};
-  for (const auto& [body, route] : std::vector<std::pair<Json, std::string>>{
-           {embed, "/embed"}, {predict, "/predict"}, {rerank, "/rerank"}}) {
-    const Answer want = server.post(route, body);
-    EXPECT_EQ(want.status, 200);
-    for (const char* path : {"/", "/invocations"})
-      EXPECT_EQ(server.post(path, body).body, want.body);
-  }
-  const Json openai = {{"input", kTexts}, {"model", "vectors"}};
-  EXPECT_EQ(server.post("/embeddings", openai).body, server.post("/v1/embeddings", openai).body);
-  const Json cohere = {{"query", "a"}, {"documents", {"b", "c d"}}, {"model", "ranks"}};
-  const Answer ranks = server.post("/v2/rerank", cohere);
-  EXPECT_EQ(ranks.status, 200);
-  EXPECT_EQ(ranks.body, server.post("/v1/rerank", cohere).body);
-  EXPECT_EQ(ranks.body, server.post("/rerank", cohere).body);
-  EXPECT_EQ(server.get("/ping").status, 200);
-}
-
-TEST(RoutesTest, ARequestThatNamesNoModelGoesToTheFirstThatSuits) {
+TEST(RoutesTest, SeveralPathsAnswerAlikeAndARequestWithoutAModelGoesToTheFirstThatSuits) {
   const phasor::BertFolder three({"yes", "no", "maybe"}), one({"relevant"});
   const Server server({.models = {{"ranks", one.path()},
                                   {"vectors", bundled_model("sinusoidal").string()},
                                   {"labels", three.path()}}});
-  for (const auto& [path, model, body] : std::vector<std::tuple<std::string, std::string, Json>>{
-           {"/embed", "vectors", {{"inputs", "a"}}},
-           {"/v1/embeddings", "vectors", {{"input", "a"}}},
-           {"/similarity",
-            "vectors",
-            {{"inputs", {{"source_sentence", "a"}, {"sentences", {"b"}}}}}},
-           {"/predict", "labels", {{"inputs", "a"}}},
-           {"/rerank", "ranks", {{"query", "a"}, {"texts", {"b"}}}},
-           {"/v1/rerank", "ranks", {{"query", "a"}, {"documents", {"b"}}}}}) {
-    const Answer answer = server.post(path, body);
-    EXPECT_EQ(answer.status, 200) << path;
+  const Json rerank = {{"query", "a"}, {"texts", {"b", "c d"}}};
+  const Json cohere = {{"query", "a"}, {"documents", {"b", "c d"}}};
+  const Json similarity = {{"inputs", {{"source_sentence", "a"}, {"sentences", {"b"}}}}};
+  struct Route {
+    std::vector<std::string> paths;
+    std::string model;
+    Json body;
+  };
+  for (const auto& [paths, model, body] : std::vector<Route>{
+           {{"/embed", "/", "/invocations"}, "vectors", {{"inputs", kTexts}}},
+           {{"/v1/embeddings", "/embeddings"}, "vectors", {{"input", kTexts}}},
+           {{"/similarity"}, "vectors", similarity},
+           {{"/predict"}, "labels", {{"inputs", "a b"}}},
+           {{"/rerank", "/", "/invocations"}, "ranks", rerank},
+           {{"/v1/rerank", "/v2/rerank", "/rerank"}, "ranks", cohere},
+       }) {
+    const Answer want = server.post(paths[0], body);
+    EXPECT_EQ(want.status, 200) << paths[0];
     Json named = body;
     named["model"] = model;
-    EXPECT_EQ(answer.body, server.post(path, named).body) << path;
-    if (path == "/embed" || path == "/rerank") {
-      EXPECT_EQ(server.post("/", body).body, answer.body);
+    for (const std::string& path : paths) {
+      EXPECT_EQ(server.post(path, body).body, want.body) << path;
+      EXPECT_EQ(server.post(path, named).body, want.body) << path;
     }
   }
+  // What "/" answers depends on the model's kind.
+  const Json predict = {{"inputs", "a b"}, {"model", "labels"}};
+  EXPECT_EQ(server.post("/", predict).body, server.post("/predict", predict).body);
+  EXPECT_EQ(server.get("/ping").status, 200);
   // Scores are no vectors.
   EXPECT_EQ(server.post("/embed", {{"inputs", "a"}, {"model", "ranks"}}).status, 422);
   EXPECT_EQ(server.post("/rerank", {{"query", "a"}, {"texts", {"b"}}, {"model", "labels"}}).status,
