@@ -395,7 +395,9 @@ def compare(
             f"compare() of {first!r} with what? Give a second model, two positions or two precisions"
         )
     if len(ways["positions"]) not in (0, 2) or len(ways["precision"]) > 2:
-        raise InvalidArgument("give the positions of both runs, or none, and one precision or two")
+        raise InvalidArgument(
+            f"compare() of {first!r} takes the positions of both runs or none, and one precision or two"
+        )
     lines = _lines(file)
     given, picked = strings(texts, "texts") or lines, strings(only, "only")
     fields = _fields(baseline, seed, without, top_k, max_tokens)

@@ -219,7 +219,7 @@ def test_errors(kind, call):
 
 def test_progress_is_called_and_may_end_the_call(encoder):
     stages = []
-    encoder.observe(TEXT, only="order", progress=lambda *stage: stages.append(stage))
+    encoder.observe(TEXT, progress=lambda *stage: stages.append(stage))
     assert stages and all(0 <= done <= total for _, done, total in stages)
 
     def fail(*_):
