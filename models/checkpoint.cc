@@ -124,6 +124,7 @@ class Binder {
         }
       }
     };
+    if (family_.spelled_out) add({parameter.module, parameter.module}, prefix_);
     for (const auto& modules : {family_.modules, family_.classifier}) {
       for (const ModuleName& module : modules) {
         if (module.ours == parameter.module) add(module, module.outside ? "" : prefix_);

@@ -79,8 +79,8 @@ struct Family {
   bool fixed_eps = false;  // fixed in the source's code; config.json is ignored
   std::optional<Activation> head_activation = {};  // of the MLM head; empty: the encoder's
   std::span<const FixedKey> fixed_keys = {};
-  std::span<const ModuleName> modules;    // missing ones are never read from the file
-  std::span<const ModuleName> head = {};  // of the masked-language model, if any; whole names
+  std::span<const ModuleName> modules = {};  // missing ones are never read from the file
+  std::span<const ModuleName> head = {};     // of the masked-language model, if any; whole names
   /// Of the classification head, if any: "classifier.dense", ".norm" and ".out". config.json may
   /// override its activation.
   std::span<const ModuleName> classifier = {};
