@@ -1,15 +1,9 @@
 // The longest piece that a text begins with, and the bounds on what a crafted vocabulary costs.
 #include "tokenizer/longest_prefix.h"
 
-#include <gtest/gtest.h>
-
-#include <random>
-#include <set>
-
 #include "files/utf8.h"
-#include "phasor/errors.h"
 #include "tests/support/cpu_seconds.h"
-#include "tests/support/expect_error.h"
+#include "tests/support/test.h"
 #include "tokenizer/special_tokens.h"
 #include "tokenizer/vocabulary.h"
 
