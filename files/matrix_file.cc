@@ -1,4 +1,4 @@
-// Nothing that stands in a file's header is believed unchecked.
+// Headers are untrusted: every value is checked before use.
 #include "files/matrix_file.h"
 
 #include <fmt/format.h>
@@ -10,7 +10,9 @@
 #include <bit>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -28,7 +30,7 @@ static_assert(std::endian::native == std::endian::little, "the files are little-
 
 constexpr int64_t kMostHeaderBytes = 10000;  // of an npy file: as NumPy, by default
 
-/// What stands behind 'key': in the dictionary that is an npy file's header.
+/// The text after 'key': in an npy file's header, which is a dictionary in Python.
 std::string_view value_of(std::string_view header, std::string_view key) {
   const size_t at = header.find(fmt::format("'{}':", key));
   if (at == std::string_view::npos) return {};
@@ -142,9 +144,53 @@ bool is_npy(const std::filesystem::path& file) {
   return false;
 }
 
+constexpr int64_t kMostTableBytes = int64_t{1} << 28, kMostTableColumns = 8192;  // of a table
+
+std::vector<double> values_of(const Tensor& tensor) {
+  if (tensor.dtype != DType::kFloat64) {
+    const std::vector<float> values = tensor.to_float();
+    return {values.begin(), values.end()};
+  }
+  std::vector<double> values(tensor.num_elements());
+  if (!values.empty()) std::memcpy(values.data(), tensor.data, values.size() * sizeof(double));
+  return values;
+}
+
+TableValues read_any(const std::filesystem::path& file) {
+  const MatrixFile opened(file, "positions");
+  if (opened.columns() > kMostTableColumns) {
+    refuse<ModelError>("{}: its matrix has {} columns; at most {} are read", file.string(),
+                       opened.columns(), kMostTableColumns);
+  }
+  if (opened.tensor().num_bytes() > kMostTableBytes) {
+    refuse<ModelError>("{}: its matrix takes {} bytes; at most {} are read", file.string(),
+                       opened.tensor().num_bytes(), kMostTableBytes);
+  }
+  TableValues matrix{values_of(opened.tensor()), opened.rows(), opened.columns()};
+  if (matrix.values.empty())
+    refuse<ModelError>("{}: its matrix [{}, {}] is empty", file.string(), matrix.rows,
+                       matrix.columns);
+  const auto is_float32 = [](double v) { return std::abs(v) <= std::numeric_limits<float>::max(); };
+  const auto bad = std::ranges::find_if_not(matrix.values, is_float32);
+  if (bad != matrix.values.end()) {
+    const auto i = bad - matrix.values.begin();
+    refuse<ModelError>("{}: row {}, column {} is {}; it must be finite, and no larger than float32",
+                       file.string(), i / matrix.columns, i % matrix.columns, *bad);
+  }
+  return matrix;
+}
+
 }  // namespace
 
 MatrixFile::MatrixFile(const std::filesystem::path& file, const std::string& name)
     : tensor_(is_npy(file) ? npy_matrix(file, mapped_) : safetensors_matrix(file, name, mapped_)) {}
+
+bool is_table_file(const std::filesystem::path& file) {
+  return file.extension() == ".npy" || file.extension() == ".safetensors";
+}
+
+TableValues read_table(const std::filesystem::path& file, const std::string& what) {
+  return as_input(what, [&] { return read_any(file); });
+}
 
 }  // namespace phasor::internal

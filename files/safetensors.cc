@@ -17,7 +17,6 @@
 #include "files/file_kinds.h"
 #include "files/files.h"
 #include "files/refuse.h"
-#include "files/shape_text.h"
 
 namespace phasor {
 using namespace internal;
@@ -43,7 +42,7 @@ int64_t bits_of(std::string_view dtype) {
   return 0;
 }
 
-/// A tensor's entry in the header, whose data are among those of the file.
+/// Reads one tensor's entry in the header; `data` are the file's.
 SafetensorsFile::Entry read_entry(const ConfigReader& reader, const std::byte* data,
                                   int64_t data_size) {
   SafetensorsFile::Entry entry;

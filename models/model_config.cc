@@ -157,7 +157,7 @@ std::vector<std::string> read_labels(const ConfigReader& reader) {
   return labels;
 }
 
-/// What turns logits into probabilities, if the files say: sentence-transformers' own file, or
+/// The function from logits to probabilities, if it is in sentence-transformers' own file, or in
 /// config.json under its new or old name.
 std::optional<ClassifierHead::Output> read_output(const ConfigReader& reader, ModelFolder& folder,
                                                   std::vector<std::string>& notes) {
@@ -193,7 +193,7 @@ std::optional<ClassifierHead::Output> read_output(const ConfigReader& reader, Mo
   return {};
 }
 
-/// What is wrong here costs the head, not the encoder.
+/// A fault here disables the head, not the encoder.
 void read_classifier(const ConfigReader& reader, ModelFolder& folder, const Family& family,
                      CheckpointConfig& checkpoint) {
   ClassifierHead& head = checkpoint.classifier;

@@ -12,7 +12,6 @@
 #include "files/config_reader.h"
 #include "files/files.h"
 #include "files/refuse.h"
-#include "files/shape_text.h"
 #include "models/tensor_files.h"
 #include "phasor/safetensors.h"
 #include "tokenizer/files/tokenizer_settings.h"
@@ -235,7 +234,7 @@ SentenceConfig read_modules(ModelFolder& folder, int64_t d_model, std::vector<st
   return config;
 }
 
-/// What is said of the vectors beside the modules: how many numbers are kept, how to compare them.
+/// The file's options for vectors: how many numbers are kept, and how vectors are compared.
 void read_vectors(const ConfigReader& file, int64_t d_model, SentenceConfig& config) {
   Pooling& pooling = config.pooling;
   if (constexpr const char* kKey = "similarity_fn_name"; file.has(kKey)) {

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr const char* kOneFile = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 
-/// What files of weights are often called; which format they are of, their bytes say.
+/// Usual extensions of files of weights; their bytes tell the format.
 constexpr std::string_view kExtensions[] = {".bin",  ".pt",      ".pth",  ".ckpt",       ".h5",
                                             ".gguf", ".msgpack", ".onnx", ".safetensors"};
 
@@ -80,7 +80,7 @@ std::string conversion(const fs::path& pickle) {
                      files);
 }
 
-/// What is said about `name`, a file of `folder` that begins with `head`.
+/// Describes `name`, a file of `folder` that begins with `head`, for a message.
 ForeignWeights describe(const ModelPath& folder, const std::string& name, const FileKind* kind,
                         const std::string& head) {
   if (kind == nullptr) {

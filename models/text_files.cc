@@ -26,7 +26,7 @@ int64_t read_length(const ConfigReader& reader, ConfigReader::Keys keys) {
   return limit < static_cast<double>(kMostTextTokens) ? static_cast<int64_t>(limit) : 0;
 }
 
-/// What sentence-transformers gives the tokenizer when it loads it.
+/// Options that sentence-transformers passes when it loads the tokenizer.
 void read_loading(const ConfigReader& sentence, TextConfig& config) {
   for (const char* const key : {"processor_kwargs", "tokenizer_args"}) {
     if (!sentence.has(key)) continue;
@@ -52,7 +52,7 @@ void read_loading(const ConfigReader& sentence, TextConfig& config) {
   }
 }
 
-/// What it gives the tokenizer with every text: {"text": {"max_length": 128, …}, …}.
+/// Options that it passes with every text: {"text": {"max_length": 128, …}, …}.
 void read_processing(const ConfigReader& sentence, TextConfig& config) {
   if (!sentence.has("processing_kwargs")) return;
   const ConfigReader all = sentence.object("processing_kwargs");
@@ -75,8 +75,7 @@ void read_processing(const ConfigReader& sentence, TextConfig& config) {
   }
 }
 
-/// What the Transformer module computes: one row of the last hidden state for each token, or
-/// logits.
+/// Checks the Transformer module's output: the last hidden states, or logits.
 void check_task(const ConfigReader& sentence) {
   const auto check = [](const ConfigReader& reader, const char* key,
                         std::initializer_list<std::string_view> allowed) {

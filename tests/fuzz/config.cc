@@ -129,10 +129,7 @@ std::vector<std::string> config_seeds() {
 }  // namespace
 
 Fuzzer config_fuzzer() {
-  return {.name = "config",
-          .run = run_config,
-          .seeds = config_seeds,
-          .words = words(R"(
+  return {.name = "config", .run = run_config, .seeds = config_seeds, .words = words(R"(
 ===\smodel.safetensors.index.json\n "weight_map" "a.safetensors" "../config.json" "model_type"
 "architectures" "hidden_size" "num_hidden_layers" "num_attention_heads" "vocab_size"
 "max_position_embeddings" "pad_token_id" "position_embedding_type" "rope_theta" "rope_scaling"

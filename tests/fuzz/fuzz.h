@@ -29,8 +29,8 @@ struct Fuzzer {
 
 std::span<const Fuzzer> fuzzers();
 
-/// The words of a text with blanks between them. In a word, \n, \r, \s (a blank), \\ and \xHH (a byte)
-/// are escapes.
+/// The words of a text with blanks between them. In a word, \n, \r, \s (a blank), \\ and \xHH (a
+/// byte) are escapes.
 std::vector<std::string> words(std::string_view text);
 
 /// Files of an input, by name. An input is a text of parts, each behind a line "=== NAME"; the

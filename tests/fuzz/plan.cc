@@ -100,10 +100,7 @@ std::vector<std::string> plan_seeds() {
 }  // namespace
 
 Fuzzer plan_fuzzer() {
-  return {.name = "plan",
-          .run = run_plan,
-          .seeds = plan_seeds,
-          .words = words(R"(
+  return {.name = "plan", .run = run_plan, .seeds = plan_seeds, .words = words(R"(
 ===\sindex\n ===\s000/shard-000000.done\n ===\s000/shard-000000.npy\n
 ===\s000/shard-000000.jsonl\n "phasor_shards" "lines" "lines_per_shard" "shards" "width" "inputs"
 "index" "INDEX" "format" "jsonl" "npy" "safetensors" "options" "made_with" 68719476736

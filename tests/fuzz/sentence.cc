@@ -54,10 +54,7 @@ std::vector<std::string> sentence_seeds() {
 }  // namespace
 
 Fuzzer sentence_fuzzer() {
-  return {.name = "sentence",
-          .run = run_sentence,
-          .seeds = sentence_seeds,
-          .words = words(R"(
+  return {.name = "sentence", .run = run_sentence, .seeds = sentence_seeds, .words = words(R"(
 ===\smodules.json\n ===\s1_Pooling/config.json\n ===\s2_Dense/config.json\n
 ===\ssentence_bert_config.json\n ===\sconfig_sentence_transformers.json\n "path" "type" "idx"
 "name" "../" "/etc" "sentence_transformers.models.Pooling" "pooling_mode" "include_prompt"

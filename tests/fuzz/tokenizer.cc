@@ -82,10 +82,7 @@ std::vector<std::string> tokenizer_seeds() {
 }  // namespace
 
 Fuzzer tokenizer_fuzzer() {
-  return {.name = "tokenizer",
-          .run = run_tokenizer,
-          .seeds = tokenizer_seeds,
-          .words = words(R"(
+  return {.name = "tokenizer", .run = run_tokenizer, .seeds = tokenizer_seeds, .words = words(R"(
 ===\stokenizer.json\n ===\stokenizer_config.json\n ===\stext\n ===\sspecial_tokens_map.json\n
 ===\sadded_tokens.json\n "type" "BPE" "Unigram" "WordPiece" "vocab" "merges" "added_tokens"
 "content" "lstrip" "rstrip" "single_word" "normalized" "Sequence" "normalizers" "pretokenizers"
