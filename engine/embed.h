@@ -63,8 +63,8 @@ std::shared_ptr<const EmbeddingsData> embed(const Model& model, const Threads& t
                                             const EncodeBatch& encode,
                                             const EmbedHead* head = nullptr);
 
-/// So many tokens of a text, or fewer, where the activations of one run would take more than 64 MiB
-/// and eight bytes for each of the model's parameters; no known model comes near.
+/// `tokens`, or fewer where the activations of one run would take more than affordable_bytes(); no
+/// known model comes near.
 int64_t affordable_tokens(int64_t tokens, const Model& model, int threads);
 
 /// Like Encoder::embedding_width().

@@ -2,8 +2,6 @@
 
 #include "phasor/encoder.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <limits>
@@ -14,7 +12,7 @@
 #include "engine/heads.h"
 #include "engine/sanity.h"
 #include "engine/team.h"
-#include "phasor/errors.h"
+#include "files/refuse.h"
 
 namespace phasor {
 using namespace internal;
@@ -220,9 +218,8 @@ void Encoder::Impl::run(const Run& run, const std::vector<Segment>& segments,
 
 Encoder::Encoder(std::shared_ptr<const Model> model, EncoderOptions options) {
   if (model == nullptr) throw InvalidArgument("the model is null; load one with Model::load");
-  if (options.max_plans < 1) {
-    throw InvalidArgument(fmt::format("max_plans is {}; at least 1 is needed", options.max_plans));
-  }
+  if (options.max_plans < 1)
+    refuse<InvalidArgument>("max_plans is {}; at least 1 is needed", options.max_plans);
   check_value(names<Precision>(), static_cast<size_t>(options.precision));
   impl_ = std::make_unique<Impl>(std::move(model), options);
 }

@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <dnnl.hpp>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,15 +20,13 @@ using Type = dnnl::memory::data_type;
 
 /// A tensor, row-major.
 Desc dense(const Dims& dims, Type type = Type::f32);
-/// A view with strides in elements.
-Desc strided(const Dims& dims, const Dims& strides, Type type = Type::f32);
 
 /// A compiled primitive and the memory objects of its arguments, created once and re-pointed
 /// between runs, so that running allocates nothing. Not shared between threads.
 class Primitive {
  public:
   Primitive(const dnnl::engine& engine, const dnnl::primitive& primitive,
-            std::initializer_list<std::pair<int, Desc>> arguments, const Desc& scratchpad,
+            const std::vector<std::pair<int, Desc>>& arguments, const Desc& scratchpad,
             std::string impl_info);
   Primitive(Primitive&&) = default;
   Primitive& operator=(Primitive&&) = default;

@@ -68,8 +68,8 @@ class Worker {
   void* scratchpad() { return scratchpad_.data(); }
 
  private:
-  void make_room(const Group& group, const ModelConfig& config, const PackedWeights& weights,
-                 const Rotation* rotation, const Watch& watch);
+  void make_room(const Group& group, const ModelConfig& config, const Rotation* rotation,
+                 const Watch& watch);
 
   dnnl::engine engine_;
   Threads threads_;

@@ -1,11 +1,10 @@
 #include "files/file_kinds.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 
 #include "files/files.h"
+#include "files/refuse.h"
 
 namespace phasor::internal {
 namespace {
@@ -120,7 +119,7 @@ void refuse_other_kind(std::string_view bytes, const std::filesystem::path& file
                        FileFormat wanted) {
   const FileKind* const kind = file_kind(bytes.substr(0, kHeadBytes));
   if (kind == nullptr || (wanted != FileFormat::kOther && kind->format == wanted)) return;
-  throw ModelError(fmt::format("{}: this is {}; {}", file.string(), kind->name, kind->advice));
+  refuse<ModelError>("{}: this is {}; {}", file.string(), kind->name, kind->advice);
 }
 
 }  // namespace phasor::internal

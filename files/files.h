@@ -35,7 +35,8 @@ class PlainFile {
   std::string read(int64_t count) const;
 
  private:
-  [[noreturn]] void fail(std::string_view what) const;
+  [[noreturn]] void fail(const std::string& what) const;
+  [[noreturn]] void fail_reading() const;  // because of errno
 
   const std::filesystem::path file_;
   int descriptor_ = -1;

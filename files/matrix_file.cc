@@ -18,7 +18,7 @@
 
 #include "files/file_kinds.h"
 #include "files/files.h"
-#include "phasor/errors.h"
+#include "files/refuse.h"
 #include "phasor/safetensors.h"
 
 namespace phasor::internal {
@@ -29,7 +29,7 @@ static_assert(std::endian::native == std::endian::little, "the files are little-
 constexpr int64_t kMostHeaderBytes = 10000;  // of an npy file: as NumPy, by default
 
 [[noreturn]] void refuse_matrix(const std::filesystem::path& file, const std::string& why) {
-  throw ModelError(fmt::format("{}: {}", file.string(), why));
+  refuse<ModelError>("{}: {}", file.string(), why);
 }
 
 /// What stands behind 'key': in the dictionary that is an npy file's header.
@@ -69,9 +69,8 @@ std::shared_ptr<const std::byte> mapped(const std::filesystem::path& file,
                                         const PlainFile& opened) {
   const auto size = static_cast<size_t>(opened.size());
   void* const bytes = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, opened.descriptor(), 0);
-  if (bytes == MAP_FAILED) {
+  if (bytes == MAP_FAILED)
     refuse_matrix(file, fmt::format("cannot be mapped: {}", std::strerror(errno)));
-  }
   return {static_cast<const std::byte*>(bytes),
           [size](const std::byte* at) { munmap(const_cast<std::byte*>(at), size); }};
 }
@@ -94,9 +93,8 @@ Tensor npy_matrix(const std::filesystem::path& file, std::shared_ptr<const void>
   const bool is_float = dtype == "'<f4'";
   if (!is_float && dtype != "'<f8'") refuse_dtype(file, dtype);
   if (!sizes) refuse_matrix(file, "it holds no matrix; a matrix is [rows, columns]");
-  if (!value_of(header, "fortran_order").starts_with("False")) {
+  if (!value_of(header, "fortran_order").starts_with("False"))
     refuse_matrix(file, "it is stored column by column; save numpy.ascontiguousarray of it");
-  }
   const auto [rows, columns] = *sizes;
   const int64_t bytes = opened.size() - begin, number = is_float ? 4 : 8;
   constexpr int64_t kMostColumns = int64_t{1} << 48;
@@ -138,9 +136,8 @@ bool is_npy(const std::filesystem::path& file) {
   const std::string head = PlainFile(file).read(64);
   if (head.starts_with("\x93NUMPY")) return true;
   refuse_other_kind(head, file, FileFormat::kSafetensors);
-  if (file_kind(head) == nullptr && file.extension() != ".safetensors") {
+  if (file_kind(head) == nullptr && file.extension() != ".safetensors")
     refuse_matrix(file, "this is neither .npy nor .safetensors");
-  }
   return false;
 }
 

@@ -10,7 +10,7 @@
 
 #include "files/matrix_file.h"
 #include "files/plain_file.h"
-#include "phasor/errors.h"
+#include "files/refuse.h"
 
 namespace phasor::internal {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kMostBytes = int64_t{1} << 28, kMostColumns = 8192;  // of a matrix
 
 [[noreturn]] void refuse_table(const std::filesystem::path& file, const std::string& why) {
-  throw ModelError(fmt::format("{}: {}", file.string(), why));
+  refuse<ModelError>("{}: {}", file.string(), why);
 }
 
 std::vector<double> values_of(const Tensor& tensor) {
@@ -42,9 +42,8 @@ TableValues read_any(const std::filesystem::path& file) {
                                    opened.tensor().num_bytes(), kMostBytes));
   }
   TableValues matrix{values_of(opened.tensor()), opened.rows(), opened.columns()};
-  if (matrix.values.empty()) {
+  if (matrix.values.empty())
     refuse_table(file, fmt::format("its matrix [{}, {}] is empty", matrix.rows, matrix.columns));
-  }
   const auto is_float32 = [](double v) { return std::abs(v) <= std::numeric_limits<float>::max(); };
   const auto bad = std::ranges::find_if_not(matrix.values, is_float32);
   if (bad != matrix.values.end()) {

@@ -167,7 +167,7 @@ std::vector<std::vector<float>> attention_rollout(std::span<const std::vector<fl
     mixed.diagonal().array() += 1;  // the factor ½ falls out with the sums
     const Eigen::VectorXd sums = mixed.rowwise().sum();
     mixed.array().colwise() /= sums.array();
-    rollout = rollouts.empty() ? mixed : Matrix(mixed * rollout);
+    rollout = rollouts.empty() ? mixed : times(mixed, rollout);
     rollouts.emplace_back(rollout.data(), rollout.data() + rollout.size());
   }
   return rollouts;

@@ -28,8 +28,22 @@ inline Matrix centered(std::span<const double> x, int64_t d_model) {
   return rest;
 }
 
-/// Of a symmetric matrix, whose lower half is read; ascending.
-Eigen::VectorXd eigenvalues(const Eigen::MatrixXd& symmetric);
+/// A matrix, or columns of one.
+using MatrixRef = Eigen::Ref<const Matrix, 0, Eigen::OuterStride<>>;
+
+/// a·b, a·bᵀ and aᵀ·b, compiled once: Eigen compiles a product anew for each type of expression.
+Matrix times(const MatrixRef& a, const MatrixRef& b);
+Matrix times_transposed(const MatrixRef& a, const MatrixRef& b);
+Matrix transposed_times(const MatrixRef& a, const MatrixRef& b);
+
+/// Eigenvalues, ascending, and unit eigenvectors as columns.
+struct Spectrum {
+  Eigen::VectorXd values;
+  Matrix vectors;
+};
+/// Of a symmetric matrix, whose lower half is read.
+Spectrum spectrum(const Matrix& symmetric);
+Eigen::VectorXd eigenvalues(const Matrix& symmetric);
 
 inline std::vector<double> to_vector(const Matrix& m) { return {m.data(), m.data() + m.size()}; }
 

@@ -9,6 +9,7 @@
 
 #include "engine/team.h"
 #include "lens/batched_states.h"
+#include "lens/matrix.h"
 #include "lens/rows.h"
 
 namespace phasor {
@@ -16,7 +17,6 @@ using namespace internal;
 
 namespace {
 
-using Eigen::MatrixXd;
 using Eigen::RowVectorXd;
 
 // Exponents of λ divided by the mean eigenvalue.
@@ -39,12 +39,12 @@ void check(const ProbeData& data, int64_t d_model) {
 // States for the regression of several targets at once.
 class Ridge {
  public:
-  explicit Ridge(MatrixXd states) : x_(std::move(states)), mean_(x_.colwise().mean()) {
+  explicit Ridge(Matrix states) : x_(std::move(states)), mean_(x_.colwise().mean()) {
     const double rounding = kStateRounding * x_.squaredNorm();
     x_.rowwise() -= mean_;
     dual_ = x_.rows() < x_.cols();
     const int64_t size = dual_ ? x_.rows() : x_.cols();
-    product_ = MatrixXd::Zero(size, size);
+    product_ = Matrix::Zero(size, size);
     auto lower = product_.selfadjointView<Eigen::Lower>();
     if (dual_) {
       lower.rankUpdate(x_);
@@ -60,21 +60,21 @@ class Ridge {
 
   // (XᵀX + λI)⁻¹ Xᵀy = Xᵀ(XXᵀ + λI)⁻¹ y for the columns y of targets [n, K] less their means: [C,
   // K].
-  MatrixXd weights(const MatrixXd& targets, int exponent) const {
-    if (!(mean_eigenvalue_ > 0)) return MatrixXd::Zero(x_.cols(), targets.cols());
-    const MatrixXd y = targets.rowwise() - targets.colwise().mean();
-    MatrixXd system = product_;
+  Matrix weights(const Matrix& targets, int exponent) const {
+    if (!(mean_eigenvalue_ > 0)) return Matrix::Zero(x_.cols(), targets.cols());
+    const Matrix y = targets.rowwise() - targets.colwise().mean();
+    Matrix system = product_;
     system.diagonal().array() += lambda(exponent);
-    const Eigen::LDLT<MatrixXd> solver(system);
-    if (dual_) return x_.transpose() * solver.solve(y);
-    return solver.solve(x_.transpose() * y);
+    const Eigen::LDLT<Matrix> solver(system);
+    if (dual_) return transposed_times(x_, solver.solve(y));
+    return solver.solve(transposed_times(x_, y));
   }
 
  private:
-  MatrixXd x_;              // [n, C]
+  Matrix x_;                // [n, C]
   RowVectorXd mean_;        // [C]
   bool dual_;               // n < C: XXᵀ is the smaller
-  MatrixXd product_;        // its lower half
+  Matrix product_;          // its lower half
   double mean_eigenvalue_;  // 0: the states are constant
 };
 
@@ -91,24 +91,24 @@ struct ProbeParts {
   std::vector<int64_t> fitting, choosing;
 };
 
-MatrixXd rows_of(const MatrixXd& matrix, const std::vector<int64_t>& rows) {
-  MatrixXd chosen(std::ssize(rows), matrix.cols());
+Matrix rows_of(const Matrix& matrix, const std::vector<int64_t>& rows) {
+  Matrix chosen(std::ssize(rows), matrix.cols());
   for (int64_t i = 0; i < std::ssize(rows); ++i) chosen.row(i) = matrix.row(rows[i]);
   return chosen;
 }
 
 // One for each of the targets [n, K].
-std::vector<int> best_exponents(const MatrixXd& states, const MatrixXd& targets,
+std::vector<int> best_exponents(const Matrix& states, const Matrix& targets,
                                 const ProbeParts& parts) {
   std::vector<int> best(targets.cols(), kLargestExponent);
   if (parts.choosing.empty()) return best;
   const Ridge ridge(rows_of(states, parts.fitting));
-  const MatrixXd fitted = rows_of(targets, parts.fitting);
-  const MatrixXd x = rows_of(states, parts.choosing).rowwise() - ridge.mean();
-  const MatrixXd y = rows_of(targets, parts.choosing).rowwise() - fitted.colwise().mean();
+  const Matrix fitted = rows_of(targets, parts.fitting);
+  const Matrix x = rows_of(states, parts.choosing).rowwise() - ridge.mean();
+  const Matrix y = rows_of(targets, parts.choosing).rowwise() - fitted.colwise().mean();
   std::vector<double> least(targets.cols(), std::numeric_limits<double>::infinity());
   for (int exponent = kLargestExponent; exponent >= kSmallestExponent; --exponent) {
-    const MatrixXd errors = y - x * ridge.weights(fitted, exponent);
+    const Matrix errors = y - times(x, ridge.weights(fitted, exponent));
     for (int64_t k = 0; k < targets.cols(); ++k) {
       const double error = errors.col(k).squaredNorm();
       if (!(error < least[k])) continue;
@@ -120,15 +120,15 @@ std::vector<int> best_exponents(const MatrixXd& states, const MatrixXd& targets,
 }
 
 // A probe for each of the targets [n, K].
-std::vector<Probe> fit(const ProbeData& data, const MatrixXd& targets, int64_t d_model) {
+std::vector<Probe> fit(const ProbeData& data, const Matrix& targets, int64_t d_model) {
   using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  const MatrixXd states =
+  const Matrix states =
       Eigen::Map<const Rows>(data.states.data(), targets.rows(), d_model).cast<double>();
   const std::vector<int> exponents = best_exponents(states, targets, ProbeParts(data));
   const Ridge ridge(states);
   std::vector<Probe> probes;
   for (int64_t k = 0; k < targets.cols(); ++k) {
-    const MatrixXd weights = ridge.weights(targets.col(k), exponents[k]);  // [C, 1]
+    const Matrix weights = ridge.weights(targets.col(k), exponents[k]);  // [C, 1]
     probes.push_back({.weights = {weights.data(), weights.data() + d_model},
                       .mean = {ridge.mean().data(), ridge.mean().data() + d_model},
                       .intercept = targets.col(k).mean(),
@@ -137,7 +137,7 @@ std::vector<Probe> fit(const ProbeData& data, const MatrixXd& targets, int64_t d
   return probes;
 }
 
-MatrixXd column(const std::vector<double>& values) {
+Matrix column(const std::vector<double>& values) {
   return Eigen::Map<const Eigen::VectorXd>(values.data(), std::ssize(values));
 }
 
@@ -213,7 +213,7 @@ ProbeReport probe_positions(const ProbeData& train, const ProbeData& held_out, i
                             uint64_t seed) {
   check(train, d_model);
   check(held_out, d_model);
-  MatrixXd targets(std::ssize(train.targets), 2);
+  Matrix targets(std::ssize(train.targets), 2);
   targets.col(0) = column(train.targets);  // not with <<, which asserts that it ends
   targets.col(1) = column(shuffled(train.targets, seed));
   const std::vector<Probe> probes = fit(train, targets, d_model);

@@ -31,14 +31,14 @@ Matrix to_matrix(const Tensor& tensor) {
 
 /// One head's queries or keys as a distribution.
 struct Vectors {
-  Eigen::RowVectorXd mean;  // [D]
-  Matrix covariance;        // [D, D]
+  Matrix mean;        // [1, D]
+  Matrix covariance;  // [D, D]
 
   explicit Vectors(const Matrix& rows) : mean(rows.colwise().mean()) {
-    const Matrix rest = rows.rowwise() - mean;
-    covariance = rest.transpose() * rest / static_cast<double>(rows.rows());
+    const Matrix rest = rows.rowwise() - mean.row(0);
+    covariance = transposed_times(rest, rest) / static_cast<double>(rows.rows());
   }
-  Matrix second_moment() const { return covariance + mean.transpose() * mean; }
+  Matrix second_moment() const { return covariance + transposed_times(mean, mean); }
 };
 
 /// The mean and deviation of each column.
@@ -83,10 +83,12 @@ class Layer {
     if (!frequencies_.empty()) effect.rotation = rotation_of(of(q_), of(k_));
     const double factor = source_.attention_scale() * config_.score_scale();
     if (relative_keys_.size() > 0) {
-      effect.content_to_position = of_columns(factor * of(q_) * of(relative_keys_).transpose());
+      effect.content_to_position =
+          of_columns(factor * times_transposed(of(q_), of(relative_keys_)));
     }
     if (relative_queries_.size() > 0) {
-      effect.position_to_content = of_columns(factor * of(k_) * of(relative_queries_).transpose());
+      effect.position_to_content =
+          of_columns(factor * times_transposed(of(k_), of(relative_queries_)));
     }
     for (OffsetCurve* const curve : {&effect.bias, &effect.rotation, &effect.content_to_position,
                                      &effect.position_to_content}) {
@@ -128,7 +130,7 @@ class Layer {
   }
 
   static Matrix map(const LinearWeights& weights, const Matrix& rows) {
-    Matrix mapped = rows * to_matrix(weights.weight).transpose();
+    Matrix mapped = times_transposed(rows, to_matrix(weights.weight));
     if (weights.bias.present()) mapped.rowwise() += to_matrix(weights.bias).transpose().row(0);
     return mapped;
   }
@@ -151,9 +153,9 @@ class Layer {
     for (int64_t d = -farthest_; d <= farthest_; ++d) {
       const Matrix mean = turned(k.mean, d);
       const Matrix covariance = turned(turned(k.covariance, d).transpose(), d);
-      const double variance =
-          moment.cwiseProduct(covariance).sum() + (mean * q.covariance * mean.transpose()).value();
-      curve.mean.push_back(config_.score_scale() * q.mean.dot(mean.row(0)));
+      const double variance = moment.cwiseProduct(covariance).sum() +
+                              times_transposed(times(mean, q.covariance), mean).value();
+      curve.mean.push_back(config_.score_scale() * q.mean.row(0).dot(mean.row(0)));
       curve.deviation.push_back(config_.score_scale() * std::sqrt(std::max(variance, 0.0)));
     }
     return curve;

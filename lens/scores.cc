@@ -39,8 +39,8 @@ Parts project(const Parts& parts, const LinearWeights& weights) {
   const auto width = std::ssize(values) / parts.token.cols();
   const std::vector<double> weight_values(values.begin(), values.end());
   const Eigen::Map<const Matrix> weight(weight_values.data(), width, parts.token.cols());
-  Parts projected{parts.token * weight.transpose(), parts.position * weight.transpose(),
-                  parts.other * weight.transpose()};
+  Parts projected{times_transposed(parts.token, weight), times_transposed(parts.position, weight),
+                  times_transposed(parts.other, weight)};
   if (weights.bias.present()) {
     const std::vector<float> bias = weights.bias.to_float();
     projected.other.rowwise() +=
@@ -161,12 +161,12 @@ ScoreTerms first_layer_scores(const Model& model, const Trace& trace, const Posi
     const auto of = [&](const Matrix& rows) { return rows.middleCols(h * D, D); };
     const Matrix q = scale * of(all_q.token), p = scale * of(all_q.position);
     const auto k = of(all_k.token), l = of(all_k.position);
-    of_head(terms.token_token, h, T) = q * k.transpose();
-    of_head(terms.token_position, h, T) = q * l.transpose();
-    of_head(terms.position_token, h, T) = p * k.transpose();
-    of_head(terms.position_position, h, T) = p * l.transpose();
-    of_head(terms.rest, h, T) = scale * of(all_q.other) * (k + l + of(all_k.other)).transpose() +
-                                (q + p) * of(all_k.other).transpose();
+    of_head(terms.token_token, h, T) = times_transposed(q, k);
+    of_head(terms.token_position, h, T) = times_transposed(q, l);
+    of_head(terms.position_token, h, T) = times_transposed(p, k);
+    of_head(terms.position_position, h, T) = times_transposed(p, l);
+    of_head(terms.rest, h, T) = times_transposed(scale * of(all_q.other), k + l + of(all_k.other)) +
+                                times_transposed(q + p, of(all_k.other));
     if (source.acts_on_scores(0)) of_head(terms.relative_bias, h, T) = bias_of(stream, config, h);
   }
   return terms;

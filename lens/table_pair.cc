@@ -31,8 +31,8 @@ Centered centered_pair(std::span<const double> a, int64_t a_width, std::span<con
 double linear_cka(std::span<const double> a, int64_t a_width, std::span<const double> b,
                   int64_t b_width) {
   const Centered x = centered_pair(a, a_width, b, b_width);
-  const double own = (x.a.transpose() * x.a).norm() * (x.b.transpose() * x.b).norm();
-  return own > 0 ? (x.b.transpose() * x.a).squaredNorm() / own : 0;
+  const double own = transposed_times(x.a, x.a).norm() * transposed_times(x.b, x.b).norm();
+  return own > 0 ? transposed_times(x.b, x.a).squaredNorm() / own : 0;
 }
 
 double procrustes_distance(std::span<const double> a, int64_t a_width, std::span<const double> b,
@@ -43,8 +43,8 @@ double procrustes_distance(std::span<const double> a, int64_t a_width, std::span
   // The eigenvalues of [0 Mᵀ; M 0] are M's singular values, their negatives, and zeros. Those of
   // MᵀM would be exact to the root of the rounding only.
   const int64_t size = a_width + b_width;
-  Eigen::MatrixXd both = Eigen::MatrixXd::Zero(size, size);
-  both.bottomLeftCorner(b_width, a_width) = x.b.transpose() * x.a / norms;
+  Matrix both = Matrix::Zero(size, size);
+  both.bottomLeftCorner(b_width, a_width) = transposed_times(x.b, x.a) / norms;
   const double overlap = eigenvalues(both).cwiseAbs().sum() / 2;
   return std::max(0.0, 1 - overlap * overlap);
 }

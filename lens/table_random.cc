@@ -1,6 +1,5 @@
 // Random tables of the same autocorrelation, to compare a table with.
 
-#include <Eigen/Eigenvalues>
 #include <numbers>
 #include <random>
 
@@ -14,18 +13,18 @@ namespace {
 
 /// C's symmetric root: unlike a factor of single eigenvectors, it does not jump where eigenvalues
 /// meet.
-Eigen::MatrixXd root_of_covariance(std::span<const double> products) {
+Matrix root_of_covariance(std::span<const double> products) {
   const auto rows = std::ssize(products);
-  Eigen::MatrixXd toeplitz(rows, rows);
+  Matrix toeplitz(rows, rows);
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < rows; ++j) toeplitz(i, j) = products[std::abs(i - j)];
   }
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(toeplitz);
-  const Eigen::VectorXd positive = solver.eigenvalues().cwiseMax(0);
+  const Spectrum axes = spectrum(toeplitz);
+  const Eigen::VectorXd positive = axes.values.cwiseMax(0);
   const double sum = positive.sum();
   const double scale = sum > 0 ? toeplitz.trace() / sum : 0;
-  return solver.eigenvectors() * (scale * positive).cwiseSqrt().asDiagonal() *
-         solver.eigenvectors().transpose();
+  const Matrix scaled = axes.vectors * (scale * positive).cwiseSqrt().asDiagonal();
+  return times_transposed(scaled, axes.vectors);
 }
 
 /// Standard normal numbers (Box & Muller 1958).
@@ -41,14 +40,14 @@ void fill_normal(Matrix& values, std::mt19937_64& random) {
 
 std::vector<std::vector<double>> stationary_tables(std::span<const double> table, int64_t d_model,
                                                    int64_t count, uint64_t seed) {
-  const Eigen::MatrixXd root = root_of_covariance(dot_product_by_offset(table, d_model)) /
-                               std::sqrt(static_cast<double>(d_model));
+  const Matrix root = root_of_covariance(dot_product_by_offset(table, d_model)) /
+                      std::sqrt(static_cast<double>(d_model));
   std::mt19937_64 random(seed);
   Matrix drawn(root.rows(), d_model);
   std::vector<std::vector<double>> tables;
   for (int64_t i = 0; i < count; ++i) {
     fill_normal(drawn, random);
-    tables.push_back(to_vector(root * drawn));
+    tables.push_back(to_vector(times(root, drawn)));
   }
   return tables;
 }

@@ -1,6 +1,5 @@
 // The columns and the principal directions of a table.
 
-#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -14,17 +13,11 @@ using namespace internal;
 namespace {
 
 // XᵀX or XXᵀ, the smaller of both: they have the same eigenvalues σ² except for zeros.
-Eigen::MatrixXd smaller_gram(const Matrix& x) {
-  if (x.rows() < x.cols()) return x * x.transpose();
-  return x.transpose() * x;
+Matrix smaller_gram(const Matrix& x) {
+  return x.rows() < x.cols() ? times_transposed(x, x) : transposed_times(x, x);
 }
 
 }  // namespace
-
-Eigen::VectorXd internal::eigenvalues(const Eigen::MatrixXd& symmetric) {
-  return Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(symmetric, Eigen::EigenvaluesOnly)
-      .eigenvalues();
-}
 
 std::vector<ColumnPeak> column_peaks(std::span<const double> table, int64_t d_model) {
   const Matrix rows = centered(table, d_model);
@@ -38,7 +31,7 @@ std::vector<ColumnPeak> column_peaks(std::span<const double> table, int64_t d_mo
       sines(f, t) = std::sin(2 * std::numbers::pi * turns);
     }
   }
-  Matrix power = (cosines * rows).cwiseAbs2() + (sines * rows).cwiseAbs2();
+  Matrix power = times(cosines, rows).cwiseAbs2() + times(sines, rows).cwiseAbs2();
   // Below length / 2, the conjugate at length − f has the same energy.
   power.topRows((length - 1) / 2) *= 2;
   std::vector<ColumnPeak> peaks(d_model);
@@ -54,26 +47,26 @@ std::vector<ColumnPeak> column_peaks(std::span<const double> table, int64_t d_mo
 }
 
 double stable_rank(std::span<const double> table, int64_t d_model) {
-  const Eigen::MatrixXd gram = smaller_gram(centered(table, d_model));
+  const Matrix gram = smaller_gram(centered(table, d_model));
   const double strongest = eigenvalues(gram)(gram.rows() - 1);
   return strongest > 0 ? gram.trace() / strongest : 0;
 }
 
 PlaneMap principal_plane(std::span<const double> table, int64_t d_model) {
   const Matrix rows = centered(table, d_model);
-  const Eigen::MatrixXd gram = smaller_gram(rows);
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(gram);
+  const Matrix gram = smaller_gram(rows);
+  const Spectrum axes = spectrum(gram);
   Matrix points = Matrix::Zero(rows.rows(), 2);
   PlaneMap map;
   for (int64_t axis = 0; axis < std::min<int64_t>(2, gram.rows()); ++axis) {
     const int64_t which = gram.rows() - 1 - axis;  // eigenvalues ascend
-    const double variance = std::max(0.0, solver.eigenvalues()(which));
-    const Eigen::VectorXd vector = solver.eigenvectors().col(which);
+    const double variance = std::max(0.0, axes.values(which));
+    const Matrix vector = axes.vectors.col(which);
     auto coordinates = points.col(axis);
     if (rows.rows() < rows.cols()) {
       coordinates = std::sqrt(variance) * vector;
     } else {
-      coordinates = rows * vector;
+      coordinates = times(rows, vector);
     }
     const double far = coordinates.cwiseAbs().maxCoeff();
     for (const double x : coordinates) {

@@ -64,7 +64,7 @@ LinearShift linear_shift(std::span<const double> table, int64_t d_model, int64_t
                     rows.rows(), k, rows.rows() - 2));
   }
   // Weaker directions are rounding: a sinusoid's slow columns are that similar.
-  Eigen::CompleteOrthogonalDecomposition<Eigen::MatrixXd> fit;
+  Eigen::CompleteOrthogonalDecomposition<Matrix> fit;
   fit.setThreshold(kRounding);
   Residue fitted, held_out, unmoved;
   for (const int64_t half : {0, 1}) {
@@ -75,9 +75,10 @@ LinearShift linear_shift(std::span<const double> table, int64_t d_model, int64_t
     fit.compute(from);
     // x·R = x·from⁺·to, by way of the smaller of from⁺ and R.
     const bool wide = from.rows() < from.cols();
-    const Matrix map = wide ? Matrix(fit.pseudoInverse()) : Matrix(fit.solve(to));
+    const Matrix one = Matrix::Identity(from.rows(), from.rows());
+    const Matrix map = fit.solve(wide ? one : to);
     const auto moved = [&](const Matrix& x) {
-      return wide ? Matrix(x * map * to) : Matrix(x * map);
+      return wide ? times(times(x, map), to) : times(x, map);
     };
     add(moved(from), to, mean, fitted);
     add(moved(other), target, mean, held_out);

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "files/files.h"
+#include "files/refuse.h"
 #include "models/parameters.h"
-#include "phasor/errors.h"
 #include "phasor/positions.h"
 
 namespace phasor::internal {
@@ -34,9 +34,9 @@ class Binder {
       return false;
     }
     if (!shape_fits(whole(parameter, *found), files_.shape(found->name))) {
-      throw ModelError(fmt::format(
-          "{}: the tensor '{}' has shape {}; config.json asks for {}", files_.where(), found->name,
-          shape_text(files_.shape(found->name)), shape_text(whole(parameter, *found).shape)));
+      refuse<ModelError>("{}: the tensor '{}' has shape {}; config.json asks for {}",
+                         files_.where(), found->name, shape_text(files_.shape(found->name)),
+                         shape_text(whole(parameter, *found).shape));
     }
     *parameter.tensor = part_of(files_.tensor(found->name), *found);
     used_.insert(found->name);
@@ -59,11 +59,10 @@ class Binder {
     for (const std::string& name : unused()) {
       if (!name.starts_with(blocks) || name.ends_with("inv_freq")) continue;
       if (std::strtoll(name.c_str() + blocks.size(), nullptr, 10) >= num_blocks) continue;
-      throw ModelError(
-          fmt::format("{}: the tensor '{}' belongs to no {} model that phasor knows; its layers "
-                      "compute something else",
-                      files_.where(), name, family_.model_type),
-          ErrorCode::kUnsupported);
+      refuse<ModelError>(ErrorCode::kUnsupported,
+                         "{}: the tensor '{}' belongs to no {} model that phasor knows; its layers "
+                         "compute something else",
+                         files_.where(), name, family_.model_type);
     }
   }
 
@@ -171,15 +170,13 @@ class Binder {
       }
     }
     if (prefixes.empty()) {
-      throw ModelError(fmt::format("{}: the tensor '{}' is missing; is this a {} model?",
-                                   files_.where(), names_of(first).front().name,
-                                   family_.model_type));
+      refuse<ModelError>("{}: the tensor '{}' is missing; is this a {} model?", files_.where(),
+                         names_of(first).front().name, family_.model_type);
     }
     if (prefixes.size() > 1) {
-      throw ModelError(
-          fmt::format("{}: there are several encoders in it, under {} and {}; save the one you "
-                      "want by itself",
-                      files_.where(), value_text(prefixes[0]), value_text(prefixes[1])));
+      refuse<ModelError>(
+          "{}: there are several encoders in it, under {} and {}; save the one you want by itself",
+          files_.where(), value_text(prefixes[0]), value_text(prefixes[1]));
     }
     return prefixes.front();
   }
@@ -187,15 +184,15 @@ class Binder {
   [[noreturn]] void missing(const Parameter& parameter) const {
     const std::vector<Stored> wanted = names_of(parameter);
     if (wanted.empty()) {
-      throw ModelError(fmt::format("{}: config.json asks for {}, which {} models do not have",
-                                   files_.where(), parameter.name(), family_.model_type),
-                       ErrorCode::kUnsupported);
+      refuse<ModelError>(ErrorCode::kUnsupported,
+                         "{}: config.json asks for {}, which {} models do not have", files_.where(),
+                         parameter.name(), family_.model_type);
     }
     std::vector<std::string> names;
     for (const Stored& stored : wanted) names.push_back(stored.name);
-    throw ModelError(fmt::format("{}: the tensor '{}' is missing; its shape must be {}",
-                                 files_.where(), fmt::join(names, "' or '"),
-                                 shape_text(whole(parameter, wanted.front()).shape)));
+    refuse<ModelError>("{}: the tensor '{}' is missing; its shape must be {}", files_.where(),
+                       fmt::join(names, "' or '"),
+                       shape_text(whole(parameter, wanted.front()).shape));
   }
 
   const TensorFiles& files_;

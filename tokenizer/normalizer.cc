@@ -1,12 +1,10 @@
 #include "tokenizer/normalizer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "files/refuse.h"
 #include "files/utf8.h"
-#include "phasor/errors.h"
 #include "tokenizer/unicode.h"
 
 namespace phasor::internal {
@@ -35,8 +33,8 @@ Normalizer in_order(std::vector<NormalizerStep> steps, std::string file) {
       result = step(result, most);
       const auto spaces = static_cast<size_t>(std::ranges::count(result, ' '));
       if (result.size() + 2 * spaces <= most) continue;
-      throw ModelError(fmt::format("{}: the normalizer makes more than {} bytes of a text of {}",
-                                   file, most, text.size()));
+      refuse<ModelError>("{}: the normalizer makes more than {} bytes of a text of {}", file, most,
+                         text.size());
     }
     return result;
   };

@@ -1,7 +1,6 @@
 // The only file that includes SentencePiece's header (which declares a namespace absl).
 #include "tokenizer/sentencepiece_library.h"
 
-#include <fmt/format.h>
 #include <sentencepiece_processor.h>
 
 #include <algorithm>
@@ -9,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "phasor/errors.h"
+#include "files/refuse.h"
 
 namespace phasor::internal {
 namespace {
@@ -20,8 +19,8 @@ class LibraryCutter : public PieceCutter {
       : text_(model.rules, model.pieces), file_(file) {
     // SentencePiece's own message names a line of its source code, so it is not shown.
     if (!processor_.LoadFromSerializedProto(model.bytes).ok()) {
-      throw ModelError(fmt::format("{}: not a SentencePiece model ({} bytes); get the file again",
-                                   file, model.bytes.size()));
+      refuse<ModelError>("{}: not a SentencePiece model ({} bytes); get the file again", file,
+                         model.bytes.size());
     }
     // An unknown character like the others does not end their run.
     const bool known = std::ranges::any_of(model.pieces, [](const ModelPiece& piece) {
@@ -76,8 +75,8 @@ class LibraryCutter : public PieceCutter {
   sentencepiece::ImmutableSentencePieceText encode(std::string_view text) const {
     sentencepiece::ImmutableSentencePieceText encoded;
     if (processor_.Encode(text, encoded.mutable_proto()).ok()) return encoded;
-    throw ModelError(fmt::format("{}: SentencePiece cannot cut a text of {} bytes with this model",
-                                 file_, text.size()));
+    refuse<ModelError>("{}: SentencePiece cannot cut a text of {} bytes with this model", file_,
+                       text.size());
   }
 
   sentencepiece::SentencePieceProcessor processor_;

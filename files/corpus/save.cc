@@ -1,15 +1,10 @@
 // Writing tensors: a safetensors file is eight bytes of header length, the header in JSON, and the
-// tensors; an npz file is a zip archive of NumPy's .npy files, stored without compression.
+// tensors.
 #include "files/corpus/save.h"
 
 #include <fmt/format.h>
-#include <zip.h>
 
-#include <array>
 #include <bit>
-#include <cerrno>
-#include <cstring>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "files/corpus/temporary_file.h"
@@ -49,58 +44,6 @@ void save_flat(const std::filesystem::path& path, const std::string& header,
   file.commit();
 }
 
-[[noreturn]] void fail(const std::filesystem::path& path, const char* reason) {
-  throw phasor::InvalidArgument(fmt::format("--save: cannot write {}: {}", path.string(), reason));
-}
-
-void add(zip_t* archive, const std::filesystem::path& path, const SavedTensor& tensor,
-         const std::string& header) {
-  // libzip copies the two fragments' addresses, not their contents.
-  std::array<zip_buffer_fragment_t, 2> fragments{};
-  fragments[0].data = reinterpret_cast<zip_uint8_t*>(const_cast<char*>(header.data()));
-  fragments[0].length = header.size();
-  fragments[1].data = reinterpret_cast<zip_uint8_t*>(const_cast<std::byte*>(tensor.bytes.data()));
-  fragments[1].length = tensor.bytes.size();
-  zip_source_t* source = zip_source_buffer_fragment(archive, fragments.data(), 2, 0);
-  if (source == nullptr) fail(path, zip_strerror(archive));
-  const std::string name = tensor.name + ".npy";
-  const zip_int64_t index = zip_file_add(archive, name.c_str(), source, ZIP_FL_ENC_UTF_8);
-  if (index < 0) {
-    zip_source_free(source);
-    fail(path, zip_strerror(archive));
-  }
-  constexpr zip_uint16_t kFirstOfJanuary1980 = 1 << 5 | 1;  // the same bytes on every day
-  if (zip_set_file_compression(archive, index, ZIP_CM_STORE, 0) != 0 ||
-      zip_file_set_dostime(archive, index, 0, kFirstOfJanuary1980, 0) != 0) {
-    fail(path, zip_strerror(archive));
-  }
-}
-
-// libzip's own files have no fsync() and stay behind where it is killed: it writes to memory.
-void save_npz(const std::filesystem::path& path, std::span<const SavedTensor> tensors) {
-  TemporaryFile file("--save", path);
-  std::unique_ptr<zip_source_t, decltype(&zip_source_free)> bytes(
-      zip_source_buffer_create(nullptr, 0, 0, nullptr), zip_source_free);
-  std::unique_ptr<zip_t, decltype(&zip_discard)> archive(
-      zip_open_from_source(bytes.get(), ZIP_TRUNCATE, nullptr), zip_discard);
-  if (archive == nullptr) fail(path, std::strerror(ENOMEM));
-  zip_source_keep(bytes.get());
-  std::vector<std::string> headers;
-  headers.reserve(tensors.size());
-  for (const SavedTensor& tensor : tensors) {
-    add(archive.get(), path, tensor, headers.emplace_back(npy_header(dtype(tensor), tensor.shape)));
-  }
-  if (zip_close(archive.get()) != 0) fail(path, zip_strerror(archive.get()));
-  archive.release();
-  std::vector<std::byte> part(1 << 20);
-  zip_source_open(bytes.get());
-  while (const zip_int64_t size = zip_source_read(bytes.get(), part.data(), part.size())) {
-    if (size < 0) fail(path, zip_error_strerror(zip_source_error(bytes.get())));
-    file.write(std::span(part).first(size));
-  }
-  file.commit();
-}
-
 }  // namespace
 
 std::string safetensors_header(const nlohmann::ordered_json& header, size_t length) {
@@ -131,18 +74,14 @@ std::string save_path_fault(const std::filesystem::path& path, bool one_tensor) 
            "like states.safetensors";
   }
   const std::string extension = path.extension().string();
-  if (extension == ".safetensors" || extension == ".npz") return "";
-  if (one_tensor && extension == ".npy") return "";
-  return fmt::format("--save: the name {} must end in {}.npz or .safetensors", path.string(),
-                     one_tensor ? ".npy, " : "");
+  if (extension == ".safetensors" || (one_tensor && extension == ".npy")) return "";
+  return fmt::format("--save: the name {} must end in {}.safetensors", path.string(),
+                     one_tensor ? ".npy or " : "");
 }
 
 void save(const std::filesystem::path& path, std::span<const SavedTensor> tensors,
           const std::map<std::string, std::string>& metadata) {
-  const std::string extension = path.extension().string();
-  if (extension == ".npz") {
-    save_npz(path, tensors);
-  } else if (extension == ".npy") {
+  if (path.extension() == ".npy") {
     save_flat(path, npy_header(dtype(tensors[0]), tensors[0].shape), tensors.first(1));
   } else {
     save_flat(path, safetensors_header(header_of(tensors, metadata)), tensors);

@@ -1,4 +1,4 @@
-// Files of named tensors: safetensors, npz and npy, written whole or not at all.
+// Files of named tensors: safetensors and npy, written whole or not at all.
 #pragma once
 
 #include <cstddef>
@@ -33,13 +33,12 @@ struct SavedTensor {
   std::span<const std::byte> bytes;
 };
 
-/// What is wrong where the extension is neither .safetensors nor .npz, nor, for one tensor, .npy;
-/// else empty.
+/// What is wrong where the extension is not .safetensors, nor, for one tensor, .npy; else empty.
 std::string save_path_fault(const std::filesystem::path& path, bool one_tensor = false);
 
 /// Writes a temporary file beside `path` and renames it. Throws InvalidArgument naming the file and
-/// the reason; then `path` is as it was. `metadata` goes into safetensors' __metadata__; npz and
-/// npy have no place for it. An npy file holds the first tensor alone, without its name.
+/// the reason; then `path` is as it was. `metadata` goes into safetensors' __metadata__. An npy
+/// file holds the first tensor alone, without its name and the metadata.
 void save(const std::filesystem::path& path, std::span<const SavedTensor> tensors,
           const std::map<std::string, std::string>& metadata);
 

@@ -68,7 +68,7 @@ void add_texts(CommandLine& line, TextOptions& options) {
 }
 
 void add_save(CommandLine& line, TextOptions& options) {
-  line.option("--save", "FILE", "write all activations to .safetensors or .npz", options.save);
+  line.option("--save", "FILE", "write all activations to a .safetensors file", options.save);
   line.list("--hooks", "NAMES",
             "hooks that --save writes instead: all, or TransformerLens' names with commas, like "
             "attn.hook_pattern,blocks.0.hook_mlp_out",

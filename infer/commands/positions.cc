@@ -70,7 +70,7 @@ std::optional<int> parse_arguments(int argc, char** argv, PositionsArguments& ar
             "what well-known tutorials claim, computed and judged; exits 1 where a computed number "
             "is not what theory gives",
             arguments.claims);
-  line.option("--save", "FILE", "write the table to .npy, .npz or .safetensors", arguments.save);
+  line.option("--save", "FILE", "write the table to .npy or .safetensors", arguments.save);
   add_html(line, arguments.html);
   line.flag("--csv", "print the values, a line for each position", arguments.csv);
   add_links(line, arguments.common);

@@ -498,7 +498,7 @@ Fuzzer capi_fuzzer() {
         }
         return inputs;
       },
-      .words = {"mean", "cls,max", "hook_embed", "[MASK]", "a b", "\xff"},
+      .words = words(R"(mean cls,max hook_embed [MASK] a\sb \xff)"),
       .refused = []() -> std::vector<std::string> {
         return {// A stop was requested before the texts were embedded.
                 Caller::input_of({0, true, {kLoad, kEncoder, kStop, kRequestStop, kEmbed}}),

@@ -110,76 +110,34 @@ Fuzzer options_fuzzer() {
   return {.name = "options",
           .run = run_options,
           .seeds = []() -> std::vector<std::string> {
-            return {"-m\nmodel\na b\nc\n--json",
-                    "embed\n-m\nmodel\n-i\nlines.txt\n-o\nout.npy",
-                    "tokenize\n-m\nmodel\n--special\n[MASK]",
-                    "info\nmodel",
-                    "classify\n-m\nmodel\na\n--top\n1",
-                    "rank\n-m\nranker\na\nb\nc",
-                    "positions\npaper\n--length\n6\n--width\n4",
-                    "positions\npaper\nmodel",
-                    "observe\n-m\nmodel\na b\n--edit\nreverse\n--only\nsplit,order",
-                    "observe\n-m\nmodel\n--ids\n4,5,6\n--cut-residual\n1.mlp\n--save\nout.npz",
-                    "compare\nmodel\nranker\na b c",
-                    "verify\nmodel",
-                    "help\nembed",
-                    "-m\nmodel\n--positions\nsinusoidal:marian\n--overflow\nwindow\na",
-                    "shard\nplan\n-m\nmodel\n-i\nlines.txt\n-o\nshards\n--lines\n1\n;\n"
-                    "shard\nrun\nshards\n;\nshard\nstatus\nshards\n--verify\n--json\n;\n"
-                    "shard\nmerge\nshards\n-o\nall.npy",
-                    "shard\nplan\n-m\nmodel\n-i\nlines.txt\n-o\nshards\n--format\njsonl\n;\n"
-                    "shard\nslurm\nshards\n;\nshard\nrun\nshards\n0-0\n;\n"
-                    "shard\nrun\nshards\n--verify"};
+            return {
+                "-m\nmodel\na b\nc\n--json",
+                "embed\n-m\nmodel\n-i\nlines.txt\n-o\nout.npy",
+                "tokenize\n-m\nmodel\n--special\n[MASK]",
+                "info\nmodel",
+                "classify\n-m\nmodel\na\n--top\n1",
+                "rank\n-m\nranker\na\nb\nc",
+                "positions\npaper\n--length\n6\n--width\n4",
+                "positions\npaper\nmodel",
+                "observe\n-m\nmodel\na b\n--edit\nreverse\n--only\nsplit,order",
+                "observe\n-m\nmodel\n--ids\n4,5,6\n--cut-residual\n1.mlp\n--save\nout.safetensors",
+                "compare\nmodel\nranker\na b c",
+                "verify\nmodel",
+                "help\nembed",
+                "-m\nmodel\n--positions\nsinusoidal:marian\n--overflow\nwindow\na",
+                "shard\nplan\n-m\nmodel\n-i\nlines.txt\n-o\nshards\n--lines\n1\n;\n"
+                "shard\nrun\nshards\n;\nshard\nstatus\nshards\n--verify\n--json\n;\n"
+                "shard\nmerge\nshards\n-o\nall.npy",
+                "shard\nplan\n-m\nmodel\n-i\nlines.txt\n-o\nshards\n--format\njsonl\n;\n"
+                "shard\nslurm\nshards\n;\nshard\nrun\nshards\n0-0\n;\n"
+                "shard\nrun\nshards\n--verify"};
           },
-          .words = {"\nmodel\n",
-                    "ranker\n",
-                    "\n;\n",
-                    "shard\n",
-                    "shards\n",
-                    "--left\n",
-                    "--clean\n",
-                    "--verify\n",
-                    "-m\n",
-                    "--json\n",
-                    "--ids\n",
-                    "--edit\n",
-                    "--only\n",
-                    "--positions\n",
-                    "--overflow\n",
-                    "--precision\n",
-                    "--threads\n",
-                    "--save\n",
-                    "--hooks\n",
-                    "-i\n",
-                    "-o\n",
-                    "--html\n",
-                    "--cut-residual\n",
-                    "--baseline\n",
-                    "--pooling\n",
-                    "--prefix\n",
-                    "--resume\n",
-                    "shift=",
-                    "scale=",
-                    "table=",
-                    "swap=",
-                    "noise=",
-                    "interpolate",
-                    "window",
-                    "truncate",
-                    "bf16",
-                    "int8",
-                    "auto",
-                    "--",
-                    "\n-\n",
-                    "nan",
-                    "inf",
-                    "-1",
-                    "9999",
-                    "1e99",
-                    "0x1",
-                    "random",
-                    "=",
-                    ","},
+          .words = words(R"(
+\nmodel\n ranker\n \n;\n shard\n shards\n --left\n --clean\n --verify\n -m\n --json\n --ids\n
+--edit\n --only\n --positions\n --overflow\n --precision\n --threads\n --save\n --hooks\n -i\n
+-o\n --html\n --cut-residual\n --baseline\n --pooling\n --prefix\n --resume\n shift= scale= table=
+swap= noise= interpolate window truncate bf16 int8 auto -- \n-\n nan inf -1 9999 1e99 0x1 random =
+,)"),
           .refused = []() -> std::vector<std::string> {
             return {"rank\n-m\nmodel\na\nb", "shard\nrun\nshards"};
           }};

@@ -6,7 +6,7 @@
 #include "tests/support/bert_folder.h"
 #include "tests/support/cpu_seconds.h"
 #include "tests/support/test.h"
-#include "tokenizer/files/vocab_json.h"
+#include "tokenizer/files/vocab_files.h"
 
 namespace phasor {
 using namespace internal;

@@ -41,7 +41,7 @@ TEST(CliErrorsTest, UsageErrorsExitWith2) {
   expect_infer_fails({"--positions", "rotary:1", "x"}, 2, {"rotary:1", "above 1"});
   expect_infer_fails({"--positions", "sinusoidal:paris", "x"}, 2, {"paris", "marian"});
   expect_infer_fails({"--overflow", "wrap", "x"}, 2, {"wrap", "interpolate"});
-  expect_infer_fails({"--save", "x.txt", "x"}, 2, {"x.txt", ".safetensors", ".npz"});
+  expect_infer_fails({"--save", "x.txt", "x"}, 2, {"x.txt", ".safetensors"});
   expect_infer_fails({"--ids", "5 dog", "-q"}, 2, {"dog"});
   expect_infer_fails({"--ids", "5", "text"}, 2, {"--ids", "text"});
   expect_infer_fails({"-m"}, 2, {"--model"});
@@ -156,12 +156,12 @@ TEST(CliErrorsTest, NamesThatNoFileCanHaveExitWith3) {
     const auto fails = [&](std::vector<std::string> arguments) {
       expect_infer_fails(arguments, 3, {prefix, why});
     };
-    for (const char* const end : {".npy", ".npz", ".safetensors"}) {
+    for (const char* const end : {".npy", ".safetensors"}) {
       fails({"positions", "-q", "paper", "--save", prefix + end});
     }
     fails({"positions", "-q", prefix + ".npy"});
     fails({"positions", "-q", prefix + ".safetensors"});
-    fails({"-q", "--save", prefix + ".npz", "Tom"});
+    fails({"-q", "--save", prefix + ".safetensors", "Tom"});
     fails({"embed", "-q", "-i", prefix});
     fails({"embed", "-q", "-o", prefix + ".npy", "Tom"});
     fails({"embed", "-q", "-o", prefix + "/a.npy", "Tom"});

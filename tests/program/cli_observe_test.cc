@@ -408,8 +408,8 @@ TEST(CliObserveTest, WhatItRefusesIsOneLine) {
   fails({"--csv", "--json", kText}, 2, {"--csv and --json"});
   fails({"--hooks", "all", kText}, 2, {"--save"});
   fails({"--save", "x.txt", kText}, 2, {".safetensors"});
-  fails({"--save", "/tmp/x.npz", "--hooks", "hook_nothing", kText}, 3, {"hook_nothing"});
-  fails({"--save", "/tmp/x.npz", "-i", kSentences}, 2, {"give a text"});
+  fails({"--save", "/tmp/x.safetensors", "--hooks", "hook_nothing", kText}, 3, {"hook_nothing"});
+  fails({"--save", "/tmp/x.safetensors", "-i", kSentences}, 2, {"give a text"});
   fails({"-i", "/nowhere.txt"}, 3, {"/nowhere.txt"});
   fails({"--html", "/nowhere/page.html", kText}, 3, {"--html", "/nowhere/page.html"});
   fails({"--max-tokens", "0", kText}, 2, {"--max-tokens"});
@@ -421,7 +421,8 @@ TEST(CliObserveTest, WhatItRefusesIsOneLine) {
   std::string words;
   for (int i = 0; i < 5000; ++i) words += "dog ";
   fails({"-m", "none", words}, 3, {"5002 tokens", "MB", "--max-tokens"});
-  fails({"-m", "none", "--max-tokens", "1500", "--save", "/tmp/x.npz", words}, 3, {"1500 tokens"});
+  fails({"-m", "none", "--max-tokens", "1500", "--save", "/tmp/x.safetensors", words}, 3,
+        {"1500 tokens"});
 }
 
 TEST(CliCompareTest, TwoModelsAndTwoWaysToRunOneExcludeEachOther) {

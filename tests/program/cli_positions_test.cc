@@ -225,7 +225,7 @@ TEST(CliPositionsTest, WhatCannotBeShownIsSaidInOneLine) {
   fails({"--only", "against"}, 2, {"two tables"});
   fails({"--csv", "--json"}, 2, {"--csv", "--json"});
   fails({"paper", "marian", "--csv"}, 2, {"--csv", "one table"});
-  fails({"--save", "t.txt"}, 2, {"t.txt", ".npy, .npz or .safetensors"});
+  fails({"--save", "t.txt"}, 2, {"t.txt", ".npy or .safetensors"});
   fails({"--html", "-"}, 2, {"--html", "'-'", "page.html"});
   fails({"--save", (folder.path() / "none" / "t.npy").string()}, 3, {"No such file"});
 }

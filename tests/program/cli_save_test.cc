@@ -1,12 +1,8 @@
-// infer --save: both formats, read back by other readers than the writers, and disks that are full.
+// infer --save: files read back by the library, and disks that are full.
 #include <gtest/gtest.h>
-#include <zip.h>
 
-#include <cstdio>
 #include <cstring>
 #include <map>
-#include <memory>
-#include <sstream>
 
 #include "phasor/phasor.h"
 #include "phasor/safetensors.h"
@@ -39,55 +35,6 @@ std::map<std::string, Saved> read_safetensors(const fs::path& file) {
   return tensors;
 }
 
-Saved parse_npy(const std::string& bytes) {
-  EXPECT_EQ(bytes.substr(0, 8), std::string("\x93NUMPY\x01\x00", 8));
-  const size_t header_size =
-      static_cast<unsigned char>(bytes.at(8)) + 256u * static_cast<unsigned char>(bytes.at(9));
-  EXPECT_EQ((10 + header_size) % 64, 0u);
-  const std::string header = bytes.substr(10, header_size);
-  char type[4] = "";
-  int shape_at = 0;
-  const int matched =
-      std::sscanf(header.c_str(), "{'descr': '%3[<if4]', 'fortran_order': False, 'shape': (%n",
-                  type, &shape_at);
-  EXPECT_EQ(matched, 1) << header;
-  Saved saved{type, {}, bytes.substr(10 + header_size)};
-  std::istringstream shape(header.substr(shape_at));
-  for (int64_t size = 0; shape >> size;) {
-    saved.shape.push_back(size);
-    EXPECT_EQ(shape.get(), ',') << header;
-  }
-  shape.clear();
-  std::string closing, nothing;
-  shape >> closing >> nothing;
-  EXPECT_EQ(closing + nothing, "),}") << header;
-  EXPECT_EQ(header.back(), '\n');
-  return saved;
-}
-
-std::map<std::string, Saved> read_npz(const fs::path& file) {
-  std::map<std::string, Saved> tensors;
-  const std::unique_ptr<zip_t, decltype(&zip_discard)> archive(
-      zip_open(file.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, nullptr), zip_discard);
-  if (archive == nullptr) {
-    ADD_FAILURE() << file << " is no zip archive";
-    return tensors;
-  }
-  for (zip_int64_t i = 0; i < zip_get_num_entries(archive.get(), 0); ++i) {
-    zip_stat_t stat;
-    zip_stat_index(archive.get(), i, 0, &stat);
-    EXPECT_EQ(stat.comp_method, ZIP_CM_STORE);
-    std::string bytes(stat.size, '\0');
-    zip_file_t* entry = zip_fopen_index(archive.get(), i, 0);
-    EXPECT_EQ(zip_fread(entry, bytes.data(), bytes.size()), static_cast<zip_int64_t>(stat.size));
-    zip_fclose(entry);
-    const std::string name = stat.name;
-    EXPECT_TRUE(name.ends_with(".npy")) << name;
-    tensors[name.substr(0, name.size() - 4)] = parse_npy(bytes);
-  }
-  return tensors;
-}
-
 std::vector<float> floats(const Saved& saved) {
   std::vector<float> values(saved.bytes.size() / sizeof(float));
   std::memcpy(values.data(), saved.bytes.data(), saved.bytes.size());
@@ -106,7 +53,7 @@ std::map<std::string, Saved> saved_by_infer(const fs::path& file) {
   const ProgramResult result =
       run_infer({"-q", "--save", file.string(), kTwoTexts[0], kTwoTexts[1]});
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  return file.extension() == ".npz" ? read_npz(file) : read_safetensors(file);
+  return read_safetensors(file);
 }
 
 TEST(CliSaveTest, HoldsWhatTheLibraryComputes) {
@@ -154,14 +101,6 @@ TEST(CliSaveTest, HoldsWhatTheLibraryComputes) {
   EXPECT_EQ(saved.size(), count) << "there are tensors that nobody asked for";
 }
 
-TEST(CliSaveTest, BothFormatsHoldTheSame) {
-  const TempFolder folder;
-  const auto safetensors = saved_by_infer(folder.path() / "states.safetensors");
-  const auto npz = saved_by_infer(folder.path() / "states.npz");
-  EXPECT_EQ(safetensors.size(), 2u * (2 + 7 + 6 + 2));
-  EXPECT_TRUE(npz == safetensors);
-}
-
 TEST(CliSaveTest, MetadataSaysHowItWasMade) {
   const TempFolder folder;
   const std::string file = (folder.path() / "a.safetensors").string();
@@ -184,45 +123,43 @@ TEST(CliSaveTest, MetadataSaysHowItWasMade) {
 
 TEST(CliSaveTest, TheSameRunGivesTheSameBytes) {
   const TempFolder folder;
-  for (const char* name : {"a.npz", "a.safetensors"}) {
-    std::string bytes[2];
-    for (std::string& once : bytes) {
-      const fs::path file = folder.path() / name;
-      run_infer({"-q", "-t", "1", "--save", file.string(), "Tom"});
-      once = read_text_file(file);
-    }
-    EXPECT_TRUE(bytes[0] == bytes[1]) << name;
+  std::string bytes[2];
+  for (std::string& once : bytes) {
+    const fs::path file = folder.path() / "a.safetensors";
+    run_infer({"-q", "-t", "1", "--save", file.string(), "Tom"});
+    once = read_text_file(file);
   }
+  EXPECT_TRUE(bytes[0] == bytes[1]);
 }
 
 TEST(CliSaveTest, NumbersTextsThroughAllBatches) {
   const TempFolder folder;
-  const fs::path file = folder.path() / "many.npz";
+  const fs::path file = folder.path() / "many.safetensors";
   std::string input;
   for (int i = 0; i < 40; ++i) input += "a\n";
   EXPECT_EQ(run_infer({"-q", "--save", file.string(), "-"}, {.input = input}).exit_code, 0);
-  const auto saved = read_npz(file);
+  const auto saved = read_safetensors(file);
   EXPECT_EQ(saved.size(), 40u * 17);
   EXPECT_TRUE(saved.contains("39.embedding"));
 }
 
 TEST(CliSaveTest, AFileThatCannotBeWrittenIsNamedAndLeavesAllAsItWas) {
-  for (const std::string name : {"a.safetensors", "a.npz"}) {
-    const TempFolder folder;
-    const fs::path file = folder.path() / name;
-    const std::vector<std::string> save = {"--save", file.string(), "Tom bit a dog."};
-    expect_infer_fails(save, 3, {file.string(), "File too large"}, {.file_size_limit = 10000});
-    EXPECT_TRUE(fs::is_empty(folder.path()));
-    folder.write(name, "earlier");
-    expect_infer_fails(save, 3, {file.string()}, {.file_size_limit = 10000});
-    EXPECT_EQ(read_text_file(file), "earlier");
-    fs::remove(file);
-    fs::create_directory(file);
-    expect_infer_fails(save, 3, {file.string()});
-    EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
-    const std::string nowhere = (folder.path() / "none" / name).string();
-    expect_infer_fails({"--save", nowhere, "Tom"}, 3, {nowhere, "No such file or directory"});
-  }
+  const TempFolder folder;
+  const std::string name = "a.safetensors";
+  const fs::path file = folder.path() / name;
+  const std::vector<std::string> save = {"--save", file.string(), "Tom bit a dog."};
+  expect_infer_fails(save, 3, {file.string(), "File too large"}, {.file_size_limit = 10000});
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+  folder.write(name, "earlier");
+  expect_infer_fails(save, 3, {file.string()}, {.file_size_limit = 10000});
+  EXPECT_EQ(read_text_file(file), "earlier");
+  fs::remove(file);
+  fs::create_directory(file);
+  expect_infer_fails(save, 3, {file.string()});
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
+  const std::string nowhere = (folder.path() / "none" / name).string();
+  expect_infer_fails({"--save", nowhere, "Tom"}, 3, {nowhere, "No such file or directory"});
+}
 }
 
 TEST(CliSaveTest, AModelWithoutSentenceVectorsLacksTheirTensorAlone) {

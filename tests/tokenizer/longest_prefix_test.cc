@@ -49,7 +49,7 @@ TEST(SpecialTokensTest, TheLongestOfSeveralThatFitIsTaken) {
   Vocabulary vocabulary("it");
   const std::vector<std::string> pieces = {"<a>", "<a><b>", "<a><b><c>!", "<b>"};
   for (const std::string& piece : pieces) vocabulary.append(piece);
-  const SpecialTokens specials(vocabulary, {}, {}, pieces);
+  const SpecialTokens specials(vocabulary, {}, pieces);
   const Tokens tokens = specials.encode(
       "<a><b><c> <a><b><c>!<a>", {.parse_special = true},
       [](std::string_view part, bool, Tokens& all) { all.pieces.emplace_back(part); });
@@ -63,7 +63,7 @@ TEST(SpecialTokensTest, TheirNumberHardlyMatters) {
   std::vector<std::string> pieces;
   for (int i = 0; i < 50'000; ++i) pieces.push_back("<" + std::to_string(i) + ">");
   for (const std::string& piece : pieces) vocabulary.append(piece);
-  const SpecialTokens specials(vocabulary, {}, {}, pieces);
+  const SpecialTokens specials(vocabulary, {}, pieces);
   std::string text;
   for (int i = 0; i < 300'000; ++i) text += "<a";
   // Minutes where each is tried at each byte.

@@ -17,14 +17,10 @@
 
 #include "files/config_reader.h"
 #include "files/files.h"
-#include "phasor/errors.h"
+#include "files/refuse.h"
 #include "phasor/tokenizer.h"
-#include "tokenizer/files/bpe_files.h"
-#include "tokenizer/files/sentencepiece_files.h"
-#include "tokenizer/files/tokenizer_families.h"
+#include "tokenizer/files/readers.h"
 #include "tokenizer/files/tokenizer_json.h"
-#include "tokenizer/files/unigram_json.h"
-#include "tokenizer/files/wordpiece_files.h"
 
 namespace phasor {
 using namespace internal;
@@ -73,17 +69,16 @@ std::vector<std::string> names_in(const fs::path& folder) {
     names.emplace_back(entry->d_name);
     errno = 0;
   }
-  if (errno != 0) {
-    throw ModelError(fmt::format("{}: cannot be read: {}", folder.string(), std::strerror(errno)));
-  }
+  if (errno != 0)
+    refuse<ModelError>("{}: cannot be read: {}", folder.string(), std::strerror(errno));
   std::sort(names.begin(), names.end());
   return names;
 }
 
 void refuse_language(const Files& files) {
   if (files.options.language.empty()) return;
-  throw InvalidArgument(fmt::format("{}: its tokenizer knows no languages; leave out '{}'",
-                                    files.where(), files.options.language));
+  refuse<InvalidArgument>("{}: its tokenizer knows no languages; leave out '{}'", files.where(),
+                          files.options.language);
 }
 
 /// `name` is a class's, without "Tokenizer"; empty: config.json's model_type says which.
@@ -101,7 +96,7 @@ std::shared_ptr<const Tokenizer> load_bert(const Files& files, std::string_view 
 
 std::shared_ptr<const Tokenizer> load_sentencepiece(const Files& files, TokenizerFamily family,
                                                     std::vector<std::string> notes = {}) {
-  family.spec.notes = std::move(notes);
+  family.spec.common.notes = std::move(notes);
   return load_family(files.folder.path(), std::move(family), files.settings, files.options);
 }
 
@@ -126,13 +121,11 @@ std::string what_there_is(const Files& files) {
 }
 
 [[noreturn]] void unsupported(const Files& files) {
-  throw ModelError(
-      fmt::format(
-          "{}: found {}; phasor reads WordPiece (vocab.txt), byte-level BPE (vocab.json and "
-          "merges.txt) and SentencePiece tokenizers, and tokenizer.json; or give token ids "
-          "instead of text (infer --ids \"5 17 9\")",
-          files.where(), what_there_is(files)),
-      ErrorCode::kUnsupported);
+  refuse<ModelError>(ErrorCode::kUnsupported,
+                     "{}: found {}; phasor reads WordPiece (vocab.txt), byte-level BPE (vocab.json "
+                     "and merges.txt) and SentencePiece tokenizers, and tokenizer.json; or give "
+                     "token ids instead of text (infer --ids \"5 17 9\")",
+                     files.where(), what_there_is(files));
 }
 
 /// The only SentencePiece model of a folder without a tokenizer configuration.
@@ -192,14 +185,13 @@ std::shared_ptr<const Tokenizer> load_by_class(const Files& files, const std::st
   const std::optional<TokenizerFamily> family = find_tokenizer_family(name);
   if (family && files.has(family->model_file)) return load_sentencepiece(files, *family);
   if (family) {
-    throw ModelError(fmt::format("{}: no such file; {} needs it",
-                                 (files.folder.path() / family->model_file).string(), name));
+    refuse<ModelError>("{}: no such file; {} needs it",
+                       (files.folder.path() / family->model_file).string(), name);
   }
-  throw ModelError(
-      fmt::format("{}: the tokenizer_class {} is none that phasor reads: {}; or give token ids "
-                  "instead of text (infer --ids \"5 17 9\")",
-                  files.where(), value_text(name), fmt::join(class_names(), ", ")),
-      ErrorCode::kUnsupported);
+  refuse<ModelError>(ErrorCode::kUnsupported,
+                     "{}: the tokenizer_class {} is none that phasor reads: {}; or give token ids "
+                     "instead of text (infer --ids \"5 17 9\")",
+                     files.where(), value_text(name), fmt::join(class_names(), ", "));
 }
 
 /// The family of the class, otherwise of the files, whose SentencePiece model is there.
